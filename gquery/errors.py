@@ -1,0 +1,121 @@
+"""Every error that gquery raises, as the tree of PEP 249.
+
+A message says what is wrong, names candidates where there are some, and points at the place in the SQL with
+``LINE n:`` and a caret. Errors up to planning carry a ``position`` (character offset in the SQL text); after
+planning only data (overflow, a failed cast, a scalar subquery with two rows) and resources can fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class Warning(Exception):  # noqa: A001  (PEP 249 asks for this name)
+    """Something the user should know; never raised as an error."""
+
+
+class Error(Exception):
+    """Base of all gquery errors."""
+
+
+GQueryError = Error
+
+
+class InterfaceError(Error):
+    """Wrong use of the Python interface: a closed connection, an unknown option, data that cannot be registered."""
+
+
+class DatabaseError(Error):
+    """Base of everything that a query can raise."""
+
+
+class ProgrammingError(DatabaseError):
+    """The SQL text is at fault."""
+
+
+class ParseError(ProgrammingError):
+    """The text is not SQL."""
+
+
+class BindError(ProgrammingError):
+    """A name does not resolve, is ambiguous, or types do not fit."""
+
+
+class CatalogError(ProgrammingError):
+    """An unknown table, or a table that exists already."""
+
+
+class NotSupportedError(DatabaseError):
+    """Valid SQL that gquery does not run; the message lists every reason at once."""
+
+
+class DataError(DatabaseError):
+    """The data is at fault."""
+
+
+class OutOfRangeError(DataError):
+    """A value does not fit its type: integer or decimal overflow."""
+
+
+class ConversionError(DataError):
+    """A CAST found a value that it cannot convert."""
+
+
+class CardinalityError(DataError):
+    """A scalar subquery returned more than one row."""
+
+
+class OperationalError(DatabaseError):
+    """The environment is at fault."""
+
+
+class FileError(OperationalError):
+    """A file is missing, damaged, or of the wrong format."""
+
+
+class DeviceError(OperationalError):
+    """The device that was asked for is not there, or cannot run what it was given."""
+
+
+class OutOfMemoryError(OperationalError):
+    """A query needs more memory than it may take; the message names operator, bytes and remedies."""
+
+
+class InternalError(DatabaseError):
+    """gquery is at fault: a broken invariant. Please report it."""
+
+
+class IntegrityError(DatabaseError):
+    """Part of the PEP 249 tree; gquery has no constraints, so nothing raises it."""
+
+
+def did_you_mean(name: str, candidates: Iterable[str]) -> str:
+    """``' Did you mean "lineitem"?'`` or ``''``.
+
+    >>> did_you_mean("linetem", ["lineitem", "orders"])
+    ' Did you mean "lineitem"?'
+    """
+    by_lower = {c.lower(): c for c in candidates}
+    close = get_close_matches(name.lower(), by_lower, n=3, cutoff=0.5)
+    return f" Did you mean {' or '.join(chr(34) + by_lower[c] + chr(34) for c in close)}?" if close else ""
+
+
+def point_at(sql: str, position: int) -> str:
+    """The line of ``sql`` that holds the character offset ``position``, and a caret under it.
+
+    >>> print(point_at("SELECT a\\nFROM x", 14))
+    LINE 2: FROM x
+                 ^
+    """
+    position = max(0, min(position, len(sql)))
+    start = sql.rfind("\n", 0, position) + 1
+    end = sql.find("\n", position)
+    line = sql[start : end if end >= 0 else len(sql)]
+    column = position - start
+    if len(line) > 100:  # a long line: show the part around the place
+        left = max(0, column - 50)
+        line = ("..." if left else "") + line[left : left + 100]
+        column = column - left + (3 if left else 0)
+    head = f"LINE {sql.count(chr(10), 0, start) + 1}: "
+    return f"{head}{line}\n{' ' * (len(head) + column)}^"

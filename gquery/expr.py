@@ -1,0 +1,334 @@
+"""Typed expressions: a closed union of frozen nodes, typed when they are made.
+
+The binder makes them with the constructors of `gquery.functions` (`call`, `cast`), which insert the casts that a
+function's signature asks for, so every node's arguments already have the types that its meaning is defined on.
+Columns are identified by the id that the binder mints; names are for people. A column that a plan uses and does not
+make itself is a reference to an outer query (correlation): there is no node of its own for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import TYPE_CHECKING, Any, assert_never
+
+from gquery.dtypes import BIGINT, BOOLEAN, DType
+
+if TYPE_CHECKING:
+    from gquery.planner.logical import Plan
+
+_ids = count(1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Column:
+    """A column of some plan node; two are the same where their ids are."""
+
+    id: int
+    name: str
+    dtype: DType
+    nullable: bool = True
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Column) and other.id == self.id
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+
+def new_column(name: str, dtype: DType, nullable: bool = True) -> Column:
+    """A column with an id that no other has."""
+    return Column(next(_ids), name, dtype, nullable)
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant, as its physical value (see `gquery.dtypes`): unscaled integers for decimals, days for dates, str for
+    VARCHAR, `Interval` for INTERVAL; None is NULL."""
+
+    value: Any
+    dtype: DType
+
+    @property
+    def nullable(self) -> bool:
+        return self.value is None
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A scalar function or operator of `gquery.functions`; NULL in gives NULL out unless the declaration says otherwise."""
+
+    function: str
+    args: tuple[Expr, ...]
+    dtype: DType
+    nullable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """CAST; ``try_`` gives NULL where CAST raises ConversionError. NULL stays NULL."""
+
+    arg: Expr
+    dtype: DType
+    try_: bool = False
+
+    @property
+    def nullable(self) -> bool:
+        return self.try_ or self.arg.nullable
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """The value of the first branch whose condition is TRUE, else ``otherwise``; all values have one type. Only the
+    branch that is taken is evaluated. COALESCE, NULLIF and IF are written with it."""
+
+    branches: tuple[tuple[Expr, Expr], ...]
+    otherwise: Expr
+
+    @property
+    def dtype(self) -> DType:
+        return self.otherwise.dtype
+
+    @property
+    def nullable(self) -> bool:
+        return self.otherwise.nullable or any(value.nullable for _, value in self.branches)
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """Conjunction in three-valued logic: FALSE wins over NULL. At least two arguments, none of them an And."""
+
+    args: tuple[Expr, ...]
+
+    @property
+    def dtype(self) -> DType:
+        return BOOLEAN
+
+    @property
+    def nullable(self) -> bool:
+        return any(a.nullable for a in self.args)
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """Disjunction in three-valued logic: TRUE wins over NULL. At least two arguments, none of them an Or."""
+
+    args: tuple[Expr, ...]
+
+    @property
+    def dtype(self) -> DType:
+        return BOOLEAN
+
+    @property
+    def nullable(self) -> bool:
+        return any(a.nullable for a in self.args)
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """Negation: NOT NULL is NULL."""
+
+    arg: Expr
+
+    @property
+    def dtype(self) -> DType:
+        return BOOLEAN
+
+    @property
+    def nullable(self) -> bool:
+        return self.arg.nullable
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    """``arg IS NULL``: never NULL itself. IS NOT NULL is Not(IsNull)."""
+
+    arg: Expr
+
+    @property
+    def dtype(self) -> DType:
+        return BOOLEAN
+
+    @property
+    def nullable(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class In:
+    """``arg IN (constants)``. The values are non-NULL physical literals of the argument's type, at least one; a list
+    that holds expressions or NULL is bound as an Or of equalities."""
+
+    arg: Expr
+    values: tuple[Any, ...]
+
+    @property
+    def dtype(self) -> DType:
+        return BOOLEAN
+
+    @property
+    def nullable(self) -> bool:
+        return self.arg.nullable
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarSubquery:
+    """The one value of a plan of one column: NULL for no row, CardinalityError for two. Gone after decorrelation."""
+
+    plan: Plan
+
+    @property
+    def dtype(self) -> DType:
+        return self.plan.columns[0].dtype
+
+    @property
+    def nullable(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Exists:
+    """Whether a plan has a row: never NULL. Gone after decorrelation."""
+
+    plan: Plan
+
+    @property
+    def dtype(self) -> DType:
+        return BOOLEAN
+
+    @property
+    def nullable(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class InSubquery:
+    """``args IN (plan)`` with SQL's three values: NULL where no row matches but a NULL might. The plan has as many
+    columns as there are arguments, of the same types. Gone after decorrelation."""
+
+    args: tuple[Expr, ...]
+    plan: Plan
+
+    @property
+    def dtype(self) -> DType:
+        return BOOLEAN
+
+    @property
+    def nullable(self) -> bool:
+        return any(a.nullable for a in self.args) or any(c.nullable for c in self.plan.columns)
+
+
+Expr = Column | Literal | Call | Cast | Case | And | Or | Not | IsNull | In | ScalarSubquery | Exists | InSubquery
+TRUE = Literal(1, BOOLEAN)
+FALSE = Literal(0, BOOLEAN)
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateCall:
+    """An aggregate of `gquery.functions` over a group; ``args`` is empty for ``count(*)``. ``filter`` keeps rows where it
+    is TRUE."""
+
+    function: str
+    args: tuple[Expr, ...]
+    dtype: DType
+    distinct: bool = False
+    filter: Expr | None = None
+
+    @property
+    def nullable(self) -> bool:
+        return self.function != "count"
+
+
+@dataclass(frozen=True, slots=True)
+class SortKey:
+    """One key of an ORDER BY."""
+
+    expr: Expr
+    descending: bool = False
+    nulls_first: bool = False
+
+
+def children(e: Expr) -> tuple[Expr, ...]:
+    """The expressions directly below ``e`` (plans of subqueries are not expressions)."""
+    match e:
+        case Column() | Literal() | ScalarSubquery() | Exists():
+            return ()
+        case Call(args=args) | And(args) | Or(args) | InSubquery(args=args):
+            return args
+        case Cast(arg=arg) | Not(arg) | IsNull(arg) | In(arg=arg):
+            return (arg,)
+        case Case(branches, otherwise):
+            return (*(x for pair in branches for x in pair), otherwise)
+        case _:
+            assert_never(e)
+
+
+def with_children(e: Expr, new: tuple[Expr, ...]) -> Expr:
+    """``e`` with other children; the same object where they are the same objects."""
+    if all(a is b for a, b in zip(children(e), new, strict=True)):
+        return e
+    match e:
+        case Column() | Literal() | ScalarSubquery() | Exists():
+            return e
+        case Call():
+            return replace(e, args=new)
+        case And():
+            return conjunction(new)
+        case Or():
+            return disjunction(new)
+        case InSubquery():
+            return replace(e, args=new)
+        case Cast() | In():
+            return replace(e, arg=new[0])
+        case Not():
+            return Not(new[0])
+        case IsNull():
+            return IsNull(new[0])
+        case Case():
+            pairs = tuple((new[i], new[i + 1]) for i in range(0, len(new) - 1, 2))
+            return Case(pairs, new[-1])
+        case _:
+            assert_never(e)
+
+
+def transform(e: Expr, f: Callable[[Expr], Expr]) -> Expr:
+    """``f`` applied to every expression, children first. Plans of subqueries are left to the caller."""
+    kids = children(e)
+    return f(with_children(e, tuple(transform(k, f) for k in kids)) if kids else e)
+
+
+def walk(e: Expr) -> Iterator[Expr]:
+    """``e`` and every expression below it, parents first."""
+    yield e
+    for k in children(e):
+        yield from walk(k)
+
+
+def substitute(e: Expr, columns: dict[int, Expr]) -> Expr:
+    """Columns replaced by expressions, by column id."""
+    return transform(e, lambda x: columns.get(x.id, x) if isinstance(x, Column) else x)
+
+
+def conjuncts(e: Expr | None) -> tuple[Expr, ...]:
+    """The terms of a conjunction; () for TRUE and None."""
+    if e is None or e == TRUE:
+        return ()
+    return e.args if isinstance(e, And) else (e,)
+
+
+def conjunction(terms: tuple[Expr, ...]) -> Expr:
+    """The terms joined by AND, flattened; TRUE for none."""
+    flat = tuple(x for t in terms for x in conjuncts(t))
+    return TRUE if not flat else flat[0] if len(flat) == 1 else And(flat)
+
+
+def disjunction(terms: tuple[Expr, ...]) -> Expr:
+    """The terms joined by OR, flattened; FALSE for none."""
+    flat = tuple(x for t in terms for x in (t.args if isinstance(t, Or) else (t,)) if x != FALSE)
+    return FALSE if not flat else flat[0] if len(flat) == 1 else Or(flat)
+
+
+def integer(value: int) -> Literal:
+    """A BIGINT literal."""
+    return Literal(value, BIGINT)

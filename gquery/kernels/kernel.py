@@ -1,0 +1,71 @@
+"""A kernel: the text of one generated loop, and what it needs to be compiled and launched.
+
+`operators` write it (through `kernels.code`), `kernels.targets` wrap it in the loop of their machine, compile and run it.
+The text holds decisions, never values: sizes, bases, literals and patterns are parameters, so that queries that differ
+only in constants share a kernel. No user text enters it: names are ids.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+ElementType = Literal["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64"]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of a kernel: a pointer to elements, or a scalar (``i64`` or ``f64``; an address is an ``i64``)."""
+
+    name: str
+    type: ElementType
+    is_pointer: bool
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """The loop over rows ``lo <= i < hi`` of one pipeline.
+
+    ``body`` runs once a row, with the row's index in ``i``; ``prologue`` and ``epilogue`` run once a thread, before and
+    after its rows, and share the body's variables (accumulators). Lines carry their own relative indentation (four
+    spaces a level). Variables ``lo`` and ``hi`` are in scope everywhere.
+
+    ``batch`` is the same work for ``batch_rows`` rows at once, their indices in ``i0``, ``i1``, ...: targets that gain
+    from loads in flight (cuda) run it while a full batch is left and ``body`` for the rest; others ignore it.
+    ``shared_words`` is the number of 64-bit words of private accumulators a thread (see ``private_*`` primitives).
+    ``functions`` are bodies of scalar functions from `gquery.functions` that the text calls by name: plain Python
+    functions over registers that call primitives by name.
+    """
+
+    parameters: tuple[Parameter, ...]
+    prologue: tuple[str, ...]
+    body: tuple[str, ...]
+    epilogue: tuple[str, ...]
+    primitives: frozenset[str]
+    functions: tuple[tuple[str, Callable[..., Any]], ...] = ()
+    batch: tuple[str, ...] = ()
+    batch_rows: int = 1
+    wide_index: bool = False  # row indices need 64 bits on cuda (2^32 rows and more)
+    uses_private: bool = False
+
+    @cached_property
+    def text(self) -> str:
+        """The whole kernel as readable text, the same on every target (golden tests pin it)."""
+        names = ", ".join(f"{p.name}: {'*' if p.is_pointer else ''}{p.type}" for p in self.parameters)
+        lines = [f"def kernel(lo, hi, {names}):"]
+        lines += [f"    {line}" for line in self.prologue]
+        lines += ["    for i in rows(lo, hi):"] + [f"        {line}" for line in self.body]
+        lines += [f"    {line}" for line in self.epilogue]
+        return "\n".join(lines) + "\n"
+
+    @cached_property
+    def digest(self) -> str:
+        """Content hash of everything that decides the machine code, but for target and versions (see `targets`)."""
+        import inspect
+
+        parts = [self.text, *self.batch, str((self.batch_rows, self.wide_index, self.uses_private))]
+        parts += [f"{name}\n{inspect.getsource(f)}" for name, f in self.functions]
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]

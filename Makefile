@@ -1,0 +1,66 @@
+# Two commands set everything up on a machine with Python 3.11 or newer:
+#   make demo    TPC-H SF1 on the best device present, every answer checked
+#   make test    linter, strict type checker, tests
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SF ?= 1
+JOBS ?= auto
+FUZZ ?= 5000
+
+.DEFAULT_GOAL := help
+.PHONY: help demo compare test check fuzz test-slow test-cuda cubins clean
+
+help:
+	@sed -n 's/^## //p' Makefile
+
+## make demo       install, generate TPC-H SF1, run and check the 22 queries
+demo: $(VENV)/.demo
+	$(BIN)/python -m tpch run --sf $(SF)
+
+## make compare    the same side by side with DuckDB, medians of five hot runs
+compare: $(VENV)/.dev
+	$(BIN)/python -m tpch run --sf $(SF) --runs 5 --engines gquery,duckdb
+
+## make test       install the dev extra; ruff, mypy --strict, pytest
+test: check
+	$(BIN)/python -m pytest -q -n $(JOBS) --durations=10
+
+## make check      ruff and mypy alone
+check: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+## make fuzz       random queries against DuckDB (FUZZ=5000)
+fuzz: $(VENV)/.dev
+	GQUERY_FUZZ=$(FUZZ) $(BIN)/python -m pytest -q -n $(JOBS) tests/test_fuzz.py
+
+## make test-slow  the tests on larger data
+test-slow: $(VENV)/.dev
+	$(BIN)/python -m pytest -q -m slow
+
+## make test-cuda  the tests that need a GPU
+test-cuda: $(VENV)/.dev
+	$(BIN)/python -m pytest -q -m cuda
+
+## make cubins     compile the kernels of the 22 queries for sm_75, sm_80, sm_90; registers and spills
+cubins: $(VENV)/.dev
+	$(BIN)/python -m tpch cubins
+
+## make clean      remove the environment and caches, keep data/
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist
+	find gquery tests tpch -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.venv:
+	@$(PYTHON) -c 'import sys; sys.exit("gquery needs Python 3.11 or newer; set PYTHON=python3.12, say" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.demo: $(VENV)/.venv pyproject.toml tools/cuda_extra.py
+	extra=$$($(BIN)/python tools/cuda_extra.py) && $(BIN)/python -m pip install --disable-pip-version-check -e ".[demo$$extra]"
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.venv pyproject.toml
+	$(BIN)/python -m pip install --disable-pip-version-check -q -e ".[dev]"
+	@touch $@

@@ -1,0 +1,32 @@
+"""Settings of all tests: plans are verified after every rule, GPU tests are skipped where there is no GPU."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from functools import cache
+
+import pytest
+
+# Read once at import of gquery, so set before. Kernels go to a cache that outlives the run, as users have it.
+os.environ["GQUERY_VERIFY"] = "1"
+
+
+@cache
+def has_gpu() -> bool:
+    """Whether a CUDA driver with a device is here, asked without CuPy."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    count = ctypes.c_int()
+    return driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if has_gpu():
+        return
+    skip = pytest.mark.skip(reason="no GPU here")
+    for item in items:
+        if item.get_closest_marker("cuda"):
+            item.add_marker(skip)

@@ -1,0 +1,169 @@
+"""The oracle assertion: gquery's answer is DuckDB 1.5.5's, on every target and number of partitions.
+
+    assert_same("SELECT a, sum(b) FROM t GROUP BY a", {"t": table})
+
+compares values and types. The cpu and cuda targets run with ``interpret_limit = 0``, so that kernels answer and not the
+interpreter. One deviation is meant: sums of integers are BIGINT, HUGEINT in DuckDB.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+import gquery
+
+Tables = Mapping[str, pa.Table]
+Row = tuple[Any, ...]
+TARGETS = ("python", "cpu")
+PARTITIONS = (1, 3)
+_KEEP = 12  # connections with registered tables that are kept for the next assertion
+_connections: OrderedDict[tuple[str, int, int, tuple[tuple[str, str], ...]], tuple[Any, Tables]] = OrderedDict()
+_oracles: OrderedDict[int, tuple[Any, Tables]] = OrderedDict()
+
+
+def connect(
+    target: str, partitions: int, tables: Tables, settings: Mapping[str, str] | None = None
+) -> gquery.Connection:
+    """A connection with the tables registered; kept, as many assertions share their tables and settings."""
+    options = tuple(sorted((settings or {}).items()))
+    key = (target, partitions, id(tables), options)
+    if key not in _connections:
+        connection = gquery.connect(device=target, partitions=partitions)
+        if target != "python":
+            connection.sql("SET interpret_limit = 0")
+        for name, value in options:
+            connection.sql(f"SET {name} = '{value}'")
+        for name, table in tables.items():
+            connection.register(name, table)
+        _connections[key] = (connection, tables)
+        _trim(_connections)
+    _connections.move_to_end(key)
+    found: gquery.Connection = _connections[key][0]
+    return found
+
+
+def oracle(tables: Tables) -> duckdb.DuckDBPyConnection:
+    """A DuckDB connection with the tables."""
+    if id(tables) not in _oracles:
+        connection = duckdb.connect(config={"threads": 1})
+        for name, table in tables.items():
+            connection.register("registered", table)
+            connection.execute(f'CREATE TABLE "{name}" AS FROM registered')
+            connection.unregister("registered")
+        _oracles[id(tables)] = (connection, tables)
+        _trim(_oracles)
+    found: duckdb.DuckDBPyConnection = _oracles[id(tables)][0]
+    return found
+
+
+def _trim(kept: OrderedDict[Any, tuple[Any, Tables]]) -> None:
+    while len(kept) > _KEEP:
+        kept.popitem(last=False)[1][0].close()
+
+
+def expect(sql: str, tables: Tables) -> tuple[list[str], list[Row]]:
+    """DuckDB's types and rows."""
+    cursor = oracle(tables).execute(sql)
+    types = [str(column[1]) for column in cursor.description or ()]
+    return types, cursor.fetchall()
+
+
+def assert_same(
+    sql: str,
+    tables: Tables,
+    ordered: bool = False,
+    targets: Sequence[str] = TARGETS,
+    partitions: Sequence[int] = PARTITIONS,
+    settings: Mapping[str, str] | None = None,
+) -> None:
+    """gquery gives DuckDB's types and rows; in DuckDB's order if ``ordered``."""
+    types, want = expect(sql, tables)
+    for target in targets:
+        for count in partitions:
+            where = f"{target}, {count} partition{'s' if count > 1 else ''}"
+            result = connect(target, count, tables, settings).sql(sql)
+            got_types = [str(t) for t in result.types]
+            assert _types_agree(got_types, types), f"[{where}] types {got_types}, expected {types}\n{sql}"
+            wrong = compare(result.fetchall(), want, ordered, types)
+            assert wrong is None, f"[{where}] {wrong}\n{sql}"
+
+
+def assert_error(
+    sql: str,
+    tables: Tables,
+    error: type[Exception],
+    match: str = "",
+    targets: Sequence[str] = TARGETS,
+    partitions: Sequence[int] = PARTITIONS,
+) -> str:
+    """The query raises this error, whose text holds ``match``, and the connection stays usable. Returns the text."""
+    text = ""
+    for target in targets:
+        for count in partitions:
+            connection = connect(target, count, tables)
+            try:
+                connection.sql(sql).fetchall()
+            except error as raised:
+                text = str(raised)
+            else:
+                raise AssertionError(f"[{target}, {count}] no {error.__name__}\n{sql}")
+            assert match.lower() in text.lower(), f"[{target}, {count}] {match!r} is not in: {text}\n{sql}"
+            assert connection.sql("SELECT 1").fetchall() == [(1,)]
+    return text
+
+
+def _types_agree(got: Sequence[str], want: Sequence[str]) -> bool:
+    return [w if w != "HUGEINT" else "BIGINT" for w in want] == list(got)
+
+
+def compare(got: Sequence[Row], want: Sequence[Row], ordered: bool, types: Sequence[str]) -> str | None:
+    """The first difference, in a line; None if there is none."""
+    tolerances = [1e-6 if t == "FLOAT" else 1e-9 for t in types]
+    if len(got) != len(want):
+        return f"{len(got)} rows, expected {len(want)}: {_some(got)} against {_some(want)}"
+    if not ordered:
+        got, want = sorted(got, key=_sort_key), sorted(want, key=_sort_key)
+    for number, (g, w) in enumerate(zip(got, want, strict=True)):
+        if len(g) != len(w) or not all(same(a, b, t) for a, b, t in zip(g, w, tolerances, strict=True)):
+            return f"row {number}: {g}, expected {w}"
+    return None
+
+
+def _some(rows: Sequence[Row]) -> str:
+    return f"{list(rows[:5])}{' ...' if len(rows) > 5 else ''}"
+
+
+def same(a: Any, b: Any, tolerance: float) -> bool:
+    """Equal values of one Python type; floats within the tolerance, NaN equal to NaN."""
+    if isinstance(a, float) and isinstance(b, float):
+        if math.isnan(a) or math.isnan(b) or math.isinf(a) or math.isinf(b):
+            return a == b or (math.isnan(a) and math.isnan(b))
+        return abs(a - b) <= tolerance * max(abs(a), abs(b), 1e-300)
+    return type(a) is type(b) and bool(a == b)
+
+
+def _sort_key(row: Row) -> tuple[Any, ...]:
+    """Exact values first, so that floats that differ in the last bits do not decide the order; NULL before values."""
+    exact = tuple((v is not None, _comparable(v)) for v in row if not isinstance(v, float))
+    floats = tuple(f"{v:.5e}" for v in row if isinstance(v, float))
+    kinds = tuple(isinstance(v, float) for v in row)
+    return exact, kinds, floats
+
+
+def _comparable(value: Any) -> Any:
+    match value:
+        case None:
+            return (0, 0)
+        case bool() | int() | Decimal():
+            return (1, value)
+        case str():
+            return (2, value)
+        case _:
+            return (3, str(value))

@@ -1,19 +1,37 @@
-"""Columns and tables in memory, and the protocol of what a query can scan."""
+"""Columns and tables in memory, and the protocol of what a query can scan.
+
+Between storage and kernels stands `Column`: a logical type, the carrier that holds it, and buffers. A `Buffer` is an
+immutable array that lives on the host, on devices or on both; the first kernel that asks for it on a device brings it
+there. `gquery.encode` makes columns from Arrow, `gquery.arrow` gives them back, `gquery.io` and `gquery.sources` are
+the sources that a Scan reads.
+
+Validity is one byte a row: kernels load it as they load data, and a bitmap would save little where most columns have
+no NULL at all.
+"""
 
 from __future__ import annotations
 
+import threading
+from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+
+from gquery.device import Device, cpu_device
 from gquery.dtypes import Bounds, Carrier, DType, Schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True)
 class ColumnStatistics:
     """What is known of a column's values, exact unless said otherwise. ``None`` is "not known"."""
 
-    bounds: Bounds | None = None  # of physical integers (dictionary codes for dictionary strings); None for floats, other strings
+    bounds: Bounds | None = None  # of physical integers, 0 for NULLs among them; codes for dictionary strings
     null_count: int | None = None
     distinct: int | None = None  # an estimate
     is_sorted: bool = False  # non-decreasing, no NULLs
@@ -34,5 +52,172 @@ class TableSource(Protocol):
     def load(self, fields: Sequence[int]) -> Table: ...
 
 
-class Table(Protocol):
-    pass
+class Buffer:
+    """An immutable one-dimensional array, mirrored lazily where it is used.
+
+    Made from a NumPy or CuPy array, which it keeps alive (and through it the Arrow buffer that it may view).
+    """
+
+    __slots__ = ("__weakref__", "_copies", "_lock", "dtype", "length")
+
+    def __init__(self, array: Any, device: Device | None = None) -> None:
+        self.dtype: np.dtype[Any] = np.dtype(array.dtype)
+        self.length = int(array.shape[0])
+        if device is None:
+            is_host = isinstance(array, np.ndarray)
+            device = cpu_device() if is_host else Device("cuda", int(array.device.id))
+        self._copies: dict[Device, Any] = {device: array}
+        self._lock = threading.Lock()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of one copy."""
+        return self.length * int(self.dtype.itemsize)
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """Where copies lie."""
+        return tuple(self._copies)
+
+    def is_on(self, device: Device) -> bool:
+        return device in self._copies
+
+    def on(self, device: Device, context: str = "") -> Any:
+        """The array on ``device`` (numpy or cupy), copied there at first."""
+        array = self._copies.get(device)
+        if array is None:
+            with self._lock:
+                array = self._copies.get(device)
+                if array is None:
+                    at, source = next(iter(self._copies.items()))
+                    host = at.to_host(source)
+                    array = self._copies[device] = device.from_host(host, context)
+        return array
+
+    @property
+    def host(self) -> Any:
+        """The NumPy array."""
+        return self.on(cpu_device())
+
+    def drop(self, device: Device) -> None:
+        """Forget the copy on ``device``; the last copy stays."""
+        with self._lock:
+            if len(self._copies) > 1:
+                self._copies.pop(device, None)
+
+    def __repr__(self) -> str:
+        return f"Buffer({self.dtype}[{self.length}] on {', '.join(d.name for d in self._copies)})"
+
+
+class Dictionary:
+    """The values of a dictionary-encoded string column: sorted bytewise, no value twice, none NULL, never empty.
+
+    Code i stands for ``values[i]``, so codes compare as strings do. Identity is equality: two columns with one
+    Dictionary compare by code.
+    """
+
+    def __init__(self, values: pa.Array) -> None:
+        self.values = values
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @cached_property
+    def strings(self) -> list[str]:
+        """The values as Python strings, in code order."""
+        return list(self.values.to_pylist())
+
+    @cached_property
+    def _keys(self) -> list[bytes]:
+        return [s.encode("utf-8") for s in self.strings]
+
+    def lower_bound(self, value: str) -> int:
+        """The first code whose string is not less than ``value`` (``len(self)`` if none)."""
+        return bisect_left(self._keys, value.encode("utf-8"))
+
+    def code_of(self, value: str) -> int | None:
+        """The code of a string, None where it is not there."""
+        code = self.lower_bound(value)
+        return code if code < len(self._keys) and self.strings[code] == value else None
+
+    def __repr__(self) -> str:
+        return f"Dictionary({len(self)} values)"
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One column in memory.
+
+    ``data`` holds ``length`` values of the carrier (offsets of one more row for STRING32 and STRING64, two int64 words
+    a row for I128 and VIEW). ``validity`` is None where there is no NULL, else one byte a row, 1 for a value; payloads
+    under NULL are zero. With a ``dictionary`` the carrier is an integer and holds codes. ``characters`` are the UTF-8
+    bytes that offsets point into; the first offset need not be 0. ``owners`` are the buffers that VIEW addresses point
+    into.
+    """
+
+    dtype: DType
+    carrier: Carrier
+    length: int
+    data: Buffer
+    validity: Buffer | None = None
+    characters: Buffer | None = None
+    dictionary: Dictionary | None = None
+    statistics: ColumnStatistics = ColumnStatistics()
+    owners: tuple[Buffer, ...] = ()
+
+    @property
+    def buffers(self) -> tuple[Buffer, ...]:
+        """Every buffer of the column itself (owners are others' buffers)."""
+        return tuple(b for b in (self.data, self.validity, self.characters) if b is not None)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(b.nbytes for b in self.buffers)
+
+    def slice(self, low: int, high: int) -> Column:
+        """Rows ``low`` to ``high`` as views of the same memory, wherever copies lie."""
+        words = 2 if self.carrier in (Carrier.I128, Carrier.VIEW) else 1
+        extra = 1 if self.carrier in (Carrier.STRING32, Carrier.STRING64) else 0
+        return replace(
+            self,
+            length=high - low,
+            data=_slice(self.data, words * low, words * high + extra),
+            validity=None if self.validity is None else _slice(self.validity, low, high),
+            statistics=replace(self.statistics, null_count=0 if self.statistics.null_count == 0 else None),
+        )
+
+
+def _slice(buffer: Buffer, low: int, high: int) -> Buffer:
+    device = buffer.devices[0]
+    return Buffer(buffer.on(device)[low:high], device)
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Columns of equal length under a schema."""
+
+    schema: Schema
+    columns: tuple[Column, ...]
+    rows: int
+
+    @staticmethod
+    def from_arrow(table: pa.Table, narrow: bool = True) -> Table:
+        """An Arrow table, encoded; NotSupportedError names a column whose type SQL here does not know."""
+        from gquery.encode import import_table
+
+        return import_table(table, narrow)
+
+    def to_arrow(self) -> pa.Table:
+        """The table with the Arrow types of its logical types."""
+        from gquery.arrow import export_table
+
+        return export_table(self)
+
+    def slice(self, low: int, high: int) -> Table:
+        """Rows ``low`` to ``high``."""
+        high = max(low, min(high, self.rows))
+        return Table(self.schema, tuple(c.slice(low, high) for c in self.columns), high - low)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(c.nbytes for c in self.columns)

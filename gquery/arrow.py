@@ -1,0 +1,195 @@
+"""Arrow types for logical types and back, and columns to Arrow arrays.
+
+A result leaves gquery here: carriers widen to the logical type, codes become strings, validity bytes become a bitmap.
+Only the host side is needed: a column on a GPU is copied when its buffers are asked for on the CPU.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, assert_never
+
+import numpy as np
+import pyarrow as pa
+
+from gquery.dtypes import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    NULL,
+    REAL,
+    SMALLINT,
+    TIMESTAMP,
+    TINYINT,
+    UBIGINT,
+    UINTEGER,
+    USMALLINT,
+    UTINYINT,
+    VARCHAR,
+    Carrier,
+    DType,
+    Field,
+    Kind,
+    Schema,
+    decimal,
+)
+from gquery.table import Column, Table
+
+_FROM_ARROW: dict[Any, DType] = {
+    pa.null(): NULL, pa.bool_(): BOOLEAN, pa.int8(): TINYINT, pa.int16(): SMALLINT, pa.int32(): INTEGER,
+    pa.int64(): BIGINT, pa.uint8(): UTINYINT, pa.uint16(): USMALLINT, pa.uint32(): UINTEGER, pa.uint64(): UBIGINT,
+    pa.float16(): REAL, pa.float32(): REAL, pa.float64(): DOUBLE, pa.date32(): DATE, pa.date64(): DATE,
+    pa.string(): VARCHAR, pa.large_string(): VARCHAR, pa.string_view(): VARCHAR,
+}  # fmt: skip
+_TO_ARROW: dict[Kind, Any] = {
+    Kind.NULL: pa.null(), Kind.BOOLEAN: pa.bool_(), Kind.TINYINT: pa.int8(), Kind.SMALLINT: pa.int16(),
+    Kind.INTEGER: pa.int32(), Kind.BIGINT: pa.int64(), Kind.UTINYINT: pa.uint8(), Kind.USMALLINT: pa.uint16(),
+    Kind.UINTEGER: pa.uint32(), Kind.UBIGINT: pa.uint64(), Kind.REAL: pa.float32(), Kind.DOUBLE: pa.float64(),
+    Kind.DATE: pa.date32(), Kind.TIMESTAMP: pa.timestamp("us"), Kind.VARCHAR: pa.string(),
+    Kind.INTERVAL: pa.month_day_nano_interval(),
+}  # fmt: skip
+
+
+def dtype_of(type_: pa.DataType) -> DType | None:
+    """The logical type of an Arrow type; None where there is none (nested types, binary, times, durations)."""
+    if pa.types.is_dictionary(type_):
+        return dtype_of(type_.value_type)
+    if pa.types.is_decimal(type_):
+        return (
+            decimal(type_.precision, type_.scale)
+            if type_.precision <= 38 and 0 <= type_.scale <= type_.precision
+            else None
+        )
+    if pa.types.is_timestamp(type_):
+        return TIMESTAMP
+    return _FROM_ARROW.get(type_)
+
+
+def arrow_type(dtype: DType) -> pa.DataType:
+    """The Arrow type of a result column."""
+    return pa.decimal128(dtype.precision, dtype.scale) if dtype.is_decimal else _TO_ARROW[dtype.kind]
+
+
+def import_schema(schema: pa.Schema) -> Schema:
+    """The fields of an Arrow schema. A column of an unsupported type stands there as NULL: using it is an error that
+    `unsupported` words, having it is none."""
+    return Schema(tuple(Field(f.name, dtype_of(f.type) or NULL, f.nullable) for f in schema))
+
+
+def unsupported(field: pa.Field, table: str) -> str | None:
+    """Why a column cannot be used; None where it can."""
+    if dtype_of(field.type) is not None:
+        return None
+    return f'Column "{field.name}" of {table} has the Arrow type {field.type}, which gquery does not support'
+
+
+def export_schema(schema: Schema) -> pa.Schema:
+    return pa.schema([pa.field(f.name, arrow_type(f.dtype), f.nullable) for f in schema])
+
+
+def export_table(table: Table) -> pa.Table:
+    """A table as Arrow, column names as they are (a result may repeat one)."""
+    arrays = [export_column(c) for c in table.columns]
+    fields = [
+        pa.field(f.name, a.type, f.nullable or a.null_count > 0) for f, a in zip(table.schema, arrays, strict=True)
+    ]
+    if not arrays:
+        return pa.table({"": pa.nulls(table.rows)}).select([])
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def export_column(column: Column) -> pa.Array:
+    """A column as an Arrow array of its logical type's Arrow type."""
+    rows = column.length
+    ok = None if column.validity is None else column.validity.host[:rows].view(np.bool_)
+    if ok is not None and ok.all():
+        ok = None
+    data = column.data.host
+    match column.dtype.kind:
+        case Kind.NULL:
+            return pa.nulls(rows)
+        case Kind.VARCHAR:
+            return _export_strings(column, data, ok)
+        case Kind.BOOLEAN:
+            return _array(pa.bool_(), rows, pa.py_buffer(np.packbits(data[:rows] != 0, bitorder="little")), ok)
+        case Kind.DECIMAL:
+            return _array(arrow_type(column.dtype), rows, pa.py_buffer(_words128(column, data)), ok)
+        case Kind.UBIGINT:
+            words = data[: 2 * rows : 2].view(np.uint64) if column.carrier is Carrier.I128 else data[:rows]
+            return _array(
+                pa.uint64(), rows, pa.py_buffer(np.ascontiguousarray(words.astype(np.uint64, copy=False))), ok
+            )
+        case Kind.INTERVAL:
+            raise AssertionError("an INTERVAL is a literal only")
+        case (
+            Kind.TINYINT | Kind.SMALLINT | Kind.INTEGER | Kind.BIGINT | Kind.UTINYINT | Kind.USMALLINT | Kind.UINTEGER
+            | Kind.REAL | Kind.DOUBLE | Kind.DATE | Kind.TIMESTAMP
+        ):  # fmt: skip
+            type_ = arrow_type(column.dtype)
+            if column.carrier is Carrier.I128:
+                data = data[::2]
+            width = {"date32[day]": "int32", "timestamp[us]": "int64", "float": "float32", "double": "float64"}
+            words = data[:rows].astype(width.get(str(type_), str(type_)), copy=False)
+            return _array(type_, rows, pa.py_buffer(np.ascontiguousarray(words)), ok)
+        case _:
+            assert_never(column.dtype.kind)
+
+
+def _array(type_: Any, rows: int, data: Any, ok: Any) -> pa.Array:
+    return pa.Array.from_buffers(type_, rows, [_bitmap(ok), data], -1 if ok is not None else 0)
+
+
+def _bitmap(ok: Any) -> Any:
+    return None if ok is None else pa.py_buffer(np.packbits(ok, bitorder="little"))
+
+
+def _words128(column: Column, data: Any) -> Any:
+    """Decimals as Arrow has them: two 64-bit words a row, the low one first."""
+    if column.carrier is Carrier.I128:
+        return np.ascontiguousarray(data[: 2 * column.length])
+    words = np.empty((column.length, 2), dtype=np.int64)
+    words[:, 0] = data[: column.length]
+    np.right_shift(words[:, 0], 63, out=words[:, 1])
+    return words.reshape(-1)
+
+
+def _export_strings(column: Column, data: Any, ok: Any) -> pa.Array:
+    rows = column.length
+    if column.dictionary is not None:
+        codes = pa.array(data[:rows], mask=None if ok is None else ~ok)
+        values = column.dictionary.values
+        return values.take(codes).cast(pa.string())
+    if column.carrier is Carrier.VIEW:
+        return _export_views(data[: 2 * rows].reshape(-1, 2), ok)
+    assert column.characters is not None
+    characters = pa.py_buffer(column.characters.host)
+    offsets = data[: rows + 1]
+    if column.carrier is Carrier.STRING32:
+        return pa.StringArray.from_buffers(
+            rows, pa.py_buffer(offsets), characters, _bitmap(ok), -1 if ok is not None else 0
+        )
+    first, last = (int(offsets[0]), int(offsets[-1])) if len(offsets) else (0, 0)
+    if last - first < 2**31:
+        narrow = pa.py_buffer((offsets - first).astype(np.int32))
+        part = characters.slice(first, last - first)
+        return pa.StringArray.from_buffers(rows, narrow, part, _bitmap(ok), -1 if ok is not None else 0)
+    nulls = -1 if ok is not None else 0
+    return pa.LargeStringArray.from_buffers(rows, pa.py_buffer(offsets), characters, _bitmap(ok), nulls)
+
+
+def _export_views(views: Any, ok: Any) -> pa.Array:
+    """Strings from (address, length) pairs of host memory that the column's owners keep alive."""
+    read = ctypes.string_at
+    if ok is None:
+        items: list[bytes | None] = [
+            read(a, n) for a, n in zip(views[:, 0].tolist(), views[:, 1].tolist(), strict=True)
+        ]
+    else:
+        items = [
+            read(a, n) if valid else None
+            for a, n, valid in zip(views[:, 0].tolist(), views[:, 1].tolist(), ok.tolist(), strict=True)
+        ]
+    array = pa.array(items, pa.large_binary()).cast(pa.large_string())
+    return array.cast(pa.string()) if sum(b.size for b in array.buffers() if b is not None) < 2**31 else array

@@ -1,0 +1,282 @@
+"""Devices: their memory, streams and copies, and the list of those that are there.
+
+Everything that holds arrays asks a `Device` for them, so that one place counts bytes and turns a failed allocation into
+an error that names who asked. This module and `kernels.targets.cuda*` are the only ones that import CuPy, and only once
+a GPU is asked for. GPU memory comes from CuPy's pool over plain cudaMalloc: managed memory would page silently.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import weakref
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from gquery.errors import DeviceError, OutOfMemoryError
+
+# CPU allocations above this size are checked against free memory first: Linux promises more than it has
+_CHECKED_BYTES = 64 << 20
+
+
+class Device:
+    """A place that holds arrays and runs kernels: the CPU, or one CUDA GPU.
+
+    Two are equal where kind and ordinal are. ``memory_limit`` (bytes) belongs to the object: each connection makes its
+    own. ``context`` arguments name the operator that asks, for error messages.
+    """
+
+    def __init__(self, kind: str, ordinal: int = 0, memory_limit: int | None = None) -> None:
+        self.kind = kind
+        self.ordinal = ordinal
+        self.memory_limit = memory_limit
+        self._live = 0
+        self._lock = threading.Lock()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Device) and (self.kind, self.ordinal) == (other.kind, other.ordinal)
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.ordinal))
+
+    def __repr__(self) -> str:
+        return f"Device({self.name!r})"
+
+    @property
+    def name(self) -> str:
+        """``cpu`` or ``cuda:0``."""
+        return "cpu" if self.is_cpu else f"cuda:{self.ordinal}"
+
+    @property
+    def is_cpu(self) -> bool:
+        return self.kind == "cpu"
+
+    @property
+    def is_cuda(self) -> bool:
+        return self.kind == "cuda"
+
+    def with_limit(self, memory_limit: int | None) -> Device:
+        """The same device under another limit, with an account of its own."""
+        return Device(self.kind, self.ordinal, memory_limit)
+
+    @property
+    def xp(self) -> Any:
+        """The module of array functions: numpy or cupy."""
+        return np if self.is_cpu else _cupy()
+
+    # ---- arrays ----------------------------------------------------------------------------------------------------
+
+    def empty(self, shape: int | tuple[int, ...], dtype: Any, context: str = "") -> Any:
+        """An uninitialised array on this device; OutOfMemoryError where it does not fit."""
+        return self._allocate(lambda xp: xp.empty(shape, dtype), _bytes(shape, dtype), context)
+
+    def zeros(self, shape: int | tuple[int, ...], dtype: Any, context: str = "") -> Any:
+        return self._allocate(lambda xp: xp.zeros(shape, dtype), _bytes(shape, dtype), context)
+
+    def full(self, shape: int | tuple[int, ...], value: Any, dtype: Any, context: str = "") -> Any:
+        return self._allocate(lambda xp: xp.full(shape, value, dtype), _bytes(shape, dtype), context)
+
+    def from_host(self, array: Any, context: str = "") -> Any:
+        """A NumPy array as an array of this device: itself on the CPU, a copy on a GPU."""
+        if self.is_cpu:
+            return array
+        return self._allocate(lambda xp: xp.asarray(array), int(array.nbytes), context or "copying a column to the GPU")
+
+    def to_host(self, array: Any) -> Any:
+        """An array of this device as a NumPy array; waits for the copy."""
+        if isinstance(array, np.ndarray):
+            return array
+        with self.activate():
+            return _cupy().asnumpy(array)
+
+    # ---- streams ---------------------------------------------------------------------------------------------------
+
+    def activate(self) -> Any:
+        """A context manager that makes this device the current one of the thread."""
+        return _Nothing() if self.is_cpu else _cupy().cuda.Device(self.ordinal)
+
+    def stream(self) -> Any:
+        """A new stream (a context manager that makes it current); on the CPU one that does nothing."""
+        if self.is_cpu:
+            return _Nothing()
+        with self.activate():
+            return _cupy().cuda.Stream(non_blocking=True)
+
+    def synchronize(self) -> None:
+        """Wait until everything that was launched on the current stream has ended."""
+        if not self.is_cpu:
+            with self.activate():
+                _cupy().cuda.get_current_stream().synchronize()
+
+    # ---- memory ----------------------------------------------------------------------------------------------------
+
+    @property
+    def used_bytes(self) -> int:
+        """Bytes that live arrays of this device take (on the CPU only those made under a limit are counted)."""
+        if self.is_cpu:
+            return self._live
+        with self.activate():
+            return int(_cupy().get_default_memory_pool().used_bytes())
+
+    @property
+    def total_bytes(self) -> int:
+        """What the device may hold in all: the limit, or the memory of the machine or card."""
+        if self.memory_limit is not None:
+            return self.memory_limit
+        if self.is_cpu:
+            return _machine_memory("MemTotal") or 1 << 62
+        with self.activate():
+            return int(_cupy().cuda.runtime.memGetInfo()[1])
+
+    @property
+    def free_bytes(self) -> int:
+        """What may still be allocated."""
+        if self.is_cpu:
+            free = _machine_memory("MemAvailable") or 1 << 62
+        else:
+            with self.activate():
+                cupy = _cupy()
+                free = int(cupy.cuda.runtime.memGetInfo()[0]) + int(cupy.get_default_memory_pool().free_bytes())
+        return free if self.memory_limit is None else max(0, min(free, self.memory_limit - self.used_bytes))
+
+    def reserve(self, wanted: int, context: str) -> None:
+        """Check that ``wanted`` bytes more would fit, without taking them."""
+        if self.memory_limit is not None and self.used_bytes + wanted > self.memory_limit:
+            raise self._out_of_memory(wanted, context)
+        if self.is_cpu and wanted > _CHECKED_BYTES and wanted > self.free_bytes:
+            raise self._out_of_memory(wanted, context)
+
+    def _allocate(self, make: Any, wanted: int, context: str) -> Any:
+        self.reserve(wanted, context)
+        if self.is_cpu:
+            try:
+                array = make(np)
+            except MemoryError:
+                raise self._out_of_memory(wanted, context) from None
+            if self.memory_limit is not None:
+                with self._lock:
+                    self._live += wanted
+                weakref.finalize(array, self._release, wanted)
+            return array
+        cupy = _cupy()
+        with self.activate():
+            try:
+                return make(cupy)
+            except cupy.cuda.memory.OutOfMemoryError:
+                cupy.get_default_memory_pool().free_all_blocks()  # blocks of other sizes may be all that is in the way
+            try:
+                return make(cupy)
+            except cupy.cuda.memory.OutOfMemoryError:
+                raise self._out_of_memory(wanted, context) from None
+
+    def _release(self, size: int) -> None:
+        with self._lock:
+            self._live -= size
+
+    def _out_of_memory(self, wanted: int, context: str) -> OutOfMemoryError:
+        limit = f" of a memory_limit of {format_bytes(self.memory_limit)}" if self.memory_limit is not None else ""
+        remedy = "raise memory_limit" if self.memory_limit is not None else "close other programs that use its memory"
+        return OutOfMemoryError(
+            f"Out of memory on {self.name} in {context or 'a query'}: {format_bytes(wanted)} wanted, "
+            f"{format_bytes(self.used_bytes)} in use{limit}, {format_bytes(self.free_bytes)} free. "
+            f"Remedies: {remedy}, or read less (fewer columns, an earlier filter, smaller groups)."
+        )
+
+
+class _Nothing:
+    """Stands for a stream or a current device where there is no such thing."""
+
+    def __enter__(self) -> _Nothing:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def synchronize(self) -> None:
+        return None
+
+
+def format_bytes(size: int) -> str:
+    """
+    >>> format_bytes(1_500_000)
+    '1.5 MB'
+    """
+    value = float(size)
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if abs(value) < 1000:
+            return f"{int(value)} bytes" if unit == "bytes" else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} TB"
+
+
+@lru_cache(maxsize=1)
+def cpu_device() -> Device:
+    """The CPU, without a limit."""
+    return Device("cpu")
+
+
+def cuda_device(ordinal: int = 0) -> Device:
+    """GPU number ``ordinal``; DeviceError says what is missing: the package, the driver, or that GPU."""
+    count = _gpu_count()
+    if not 0 <= ordinal < count:
+        have = "one GPU, cuda:0" if count == 1 else f"{count} GPUs, cuda:0 to cuda:{count - 1}"
+        raise DeviceError(f"There is no cuda:{ordinal}: this machine has {have}.")
+    return Device("cuda", ordinal)
+
+
+def available_devices() -> list[Device]:
+    """Every device that can be used here, the CPU first."""
+    try:
+        count = _gpu_count()
+    except DeviceError:
+        count = 0
+    return [cpu_device(), *(Device("cuda", i) for i in range(count))]
+
+
+def best_device() -> Device:
+    """The first GPU, or the CPU where there is none."""
+    return available_devices()[min(1, len(available_devices()) - 1)]
+
+
+def _gpu_count() -> int:
+    cupy = _cupy()
+    try:
+        count = int(cupy.cuda.runtime.getDeviceCount())
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        raise DeviceError(
+            f"No GPU can be used: {error}. Use device='cpu', or check the driver with nvidia-smi."
+        ) from None
+    if count == 0:
+        raise DeviceError("No GPU can be used: CUDA finds none. Use device='cpu', or check CUDA_VISIBLE_DEVICES.")
+    return count
+
+
+@lru_cache(maxsize=1)
+def _cupy() -> Any:
+    try:
+        import cupy
+    except ImportError as error:
+        raise DeviceError(
+            "The GPU needs CuPy and Numba-CUDA: pip install 'gquery[cu13]' ('gquery[cu12]' for a driver of CUDA 12). "
+            f"Importing CuPy failed: {error}"
+        ) from None
+    return cupy
+
+
+def _bytes(shape: int | tuple[int, ...], dtype: Any) -> int:
+    rows = shape if isinstance(shape, int) else math.prod(shape)
+    return int(rows) * int(np.dtype(dtype).itemsize)
+
+
+def _machine_memory(key: str) -> int | None:
+    """``MemTotal`` or ``MemAvailable`` of Linux in bytes; None elsewhere."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            for line in lines:
+                if line.startswith(key + ":"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        return None
+    return None

@@ -1,0 +1,311 @@
+"""Tables that are in memory already: Arrow data, dicts of NumPy or CuPy arrays, stored results; and the column cache.
+
+Arrow columns are encoded when a query first uses them, so that registering is free and an unsupported column that
+nobody uses does no harm. CuPy columns stay on their GPU.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gquery.dtypes import (
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    INTEGER,
+    REAL,
+    SMALLINT,
+    TINYINT,
+    UBIGINT,
+    UINTEGER,
+    USMALLINT,
+    UTINYINT,
+    Bounds,
+    Carrier,
+    DType,
+    Field,
+    Schema,
+)
+from gquery.errors import InterfaceError, NotSupportedError, OutOfMemoryError
+from gquery.table import Buffer, Column, ColumnStatistics, Table, TableSource
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_versions = itertools.count(1)
+
+
+class ColumnCache:
+    """Loaded columns of all sources of a connection; the least recently used go first when they outgrow the limit."""
+
+    def __init__(self, limit: int | None = None) -> None:
+        self.limit = limit
+        self._columns: OrderedDict[tuple[int, int], Column] = OrderedDict()
+        self._lock = threading.RLock()
+
+    @property
+    def nbytes(self) -> int:
+        return sum(c.nbytes for c in self._columns.values())
+
+    def get(self, source: int, field: int) -> Column | None:
+        with self._lock:
+            column = self._columns.get((source, field))
+            if column is not None:
+                self._columns.move_to_end((source, field))
+            return column
+
+    def put(self, source: int, columns: Mapping[int, Column], what: str) -> None:
+        """Keep columns that are used together; OutOfMemoryError where they alone exceed the limit."""
+        if self.limit is not None:
+            wanted = sum(c.nbytes for c in columns.values())
+            if wanted > self.limit:
+                from gquery.device import format_bytes
+
+                raise OutOfMemoryError(
+                    f"Out of memory in scan of {what}: its columns take {format_bytes(wanted)}, "
+                    f"{format_bytes(self.nbytes)} in use, memory_limit is {format_bytes(self.limit)}. "
+                    "Remedies: raise memory_limit, or read fewer columns."
+                )
+        with self._lock:
+            for field, column in columns.items():
+                self._columns[source, field] = column
+                self._columns.move_to_end((source, field))
+            while self.limit is not None and self.nbytes > self.limit:
+                self._columns.popitem(last=False)
+
+    def forget(self, source: int) -> None:
+        """Drop the columns of a source that is gone or has changed."""
+        with self._lock:
+            for key in [k for k in self._columns if k[0] == source]:
+                del self._columns[key]
+
+
+class ArrowSource:
+    """Columns in memory: Arrow arrays, and CuPy arrays that stay on their GPU. Encoded at first use, then kept."""
+
+    def __init__(self, name: str, names: Sequence[str], arrays: Sequence[Any], rows: int, narrow: bool = True) -> None:
+        self.name = name
+        self._arrays = list(arrays)
+        self._columns: dict[int, Column] = {}
+        self._rows = rows
+        self._narrow = narrow
+        self._version = next(_versions)
+        self._lock = threading.RLock()
+        self._reasons: dict[int, str] = {}
+        self.schema = Schema(tuple(self._field(i, n, a) for i, (n, a) in enumerate(zip(names, arrays, strict=True))))
+        check_names(self.schema, name)
+
+    def _field(self, position: int, name: str, array: Any) -> Field:
+        if _is_cupy(array):
+            return Field(name, _array_type(array, name), False)
+        from gquery.arrow import dtype_of
+        from gquery.dtypes import NULL
+
+        dtype = dtype_of(array.type)
+        if dtype is None:
+            self._reasons[position] = (
+                f'Column "{name}" of {self.name} has the Arrow type {array.type}, which gquery does not support'
+            )
+            return Field(name, NULL)
+        return Field(name, dtype, array.null_count > 0 or _has_null_entries(array))
+
+    @property
+    def rows(self) -> int:
+        return self._rows
+
+    @property
+    def version(self) -> int:
+        return self._version
+
+    def statistics(self, field: int) -> ColumnStatistics:
+        """Exact for columns that have been loaded, the NULL count before; NotSupportedError for an unsupported type."""
+        self._check([field])
+        column = self._columns.get(field)
+        if column is not None:
+            return column.statistics
+        array = self._arrays[field]
+        return ColumnStatistics(null_count=0 if _is_cupy(array) or not self.schema.fields[field].nullable else None)
+
+    def load(self, fields: Sequence[int]) -> Table:
+        """The columns in the order that is asked for."""
+        self._check(fields)
+        with self._lock:
+            missing = sorted({f for f in fields if f not in self._columns})
+            plain = [f for f in missing if not _is_cupy(self._arrays[f])]
+            if plain:
+                from gquery.encode import import_columns
+
+                wanted = [self.schema.fields[f] for f in plain]
+                made = import_columns([self._arrays[f] for f in plain], wanted, self._narrow)
+                self._columns.update(zip(plain, made, strict=True))
+            for f in missing:
+                if f not in self._columns:
+                    self._columns[f] = import_device_array(self._arrays[f], self.schema.fields[f].dtype)
+            columns = tuple(self._columns[f] for f in fields)
+        return Table(Schema(tuple(self.schema.fields[f] for f in fields)), columns, self._rows)
+
+    def _check(self, fields: Sequence[int]) -> None:
+        reasons = [self._reasons[f] for f in fields if f in self._reasons]
+        if reasons:
+            raise NotSupportedError("; ".join(reasons))
+
+
+class TableStore:
+    """A stored result: CREATE TABLE AS, or a relation that has run."""
+
+    def __init__(self, name: str, table: Table) -> None:
+        self.name = name
+        self.table = table
+        self.schema = table.schema
+        self._version = next(_versions)
+        check_names(self.schema, name)
+
+    @property
+    def rows(self) -> int:
+        return self.table.rows
+
+    @property
+    def version(self) -> int:
+        return self._version
+
+    def statistics(self, field: int) -> ColumnStatistics:
+        return self.table.columns[field].statistics
+
+    def load(self, fields: Sequence[int]) -> Table:
+        columns = tuple(self.table.columns[f] for f in fields)
+        return Table(Schema(tuple(self.schema.fields[f] for f in fields)), columns, self.table.rows)
+
+
+def source_of(name: str, data: Any, narrow: bool = True) -> TableSource:
+    """A source for anything that can be registered: Arrow streams (PyArrow, pandas, Polars, DuckDB relations), a dict of
+    one-dimensional NumPy or CuPy arrays or lists, a Table. InterfaceError for anything else."""
+    import pyarrow as pa
+
+    if isinstance(data, Table):
+        return TableStore(name, data)
+    if isinstance(data, Mapping):
+        return _source_of_arrays(name, data, narrow)
+    try:
+        if isinstance(data, pa.Table):
+            table = data
+        elif isinstance(data, pa.RecordBatch):
+            table = pa.Table.from_batches([data])
+        elif hasattr(data, "__arrow_c_stream__"):
+            table = pa.table(data)
+        elif type(data).__module__.split(".")[0] == "pandas":  # before pandas 2.2
+            table = pa.Table.from_pandas(data)
+        else:
+            raise InterfaceError(
+                f'"{name}" cannot be registered: a {type(data).__name__} has no __arrow_c_stream__ and is no dict'
+            )
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise InterfaceError(f'"{name}" cannot be registered as Arrow data: {error}') from error
+    return ArrowSource(name, table.column_names, table.columns, table.num_rows, narrow)
+
+
+def _source_of_arrays(name: str, data: Mapping[Any, Any], narrow: bool) -> TableSource:
+    import pyarrow as pa
+
+    arrays: list[Any] = []
+    for key, values in data.items():
+        if _is_cupy(values):
+            arrays.append(values)
+            continue
+        if isinstance(values, np.ndarray) and values.ndim != 1:
+            raise InterfaceError(f'Column "{key}" of {name} has {values.ndim} dimensions; a column has one')
+        try:
+            array = values if isinstance(values, (pa.Array, pa.ChunkedArray)) else _from_array(values)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            raise InterfaceError(f'Column "{key}" of {name} cannot be registered: {error}') from error
+        arrays.append(array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array]))
+    lengths = {str(k): len(a) for k, a in zip(data, arrays, strict=True)}
+    if len(set(lengths.values())) > 1:
+        raise InterfaceError(f"The columns of {name} differ in length: {lengths}")
+    return ArrowSource(name, [str(k) for k in data], arrays, next(iter(lengths.values()), 0), narrow)
+
+
+def _from_array(values: Any) -> pa.Array:
+    import pyarrow as pa
+
+    if isinstance(values, np.ma.MaskedArray):
+        return pa.array(values.data, mask=np.ma.getmaskarray(values))
+    if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
+        native = values.astype(values.dtype.newbyteorder("="), copy=False)
+        return pa.array(np.ascontiguousarray(native))
+    return pa.array(values)
+
+
+def check_names(schema: Schema, table: str) -> None:
+    """InterfaceError where two columns have one name, letter case ignored: SQL could not tell them apart."""
+    seen: dict[str, str] = {}
+    for field in schema:
+        other = seen.setdefault(field.name.lower(), field.name)
+        if other is not field.name:
+            raise InterfaceError(f'{table} has the columns "{other}" and "{field.name}", which SQL cannot tell apart')
+
+
+def _has_null_entries(array: Any) -> bool:
+    """Whether the dictionary of an Arrow dictionary column holds NULL (its rows do not count as NULLs)."""
+    import pyarrow as pa
+
+    return pa.types.is_dictionary(array.type) and any(c.dictionary.null_count for c in array.chunks)
+
+
+# ---- CuPy --------------------------------------------------------------------------------------------------------
+
+_ARRAY_TYPES: dict[str, tuple[DType, Carrier]] = {
+    "bool": (BOOLEAN, Carrier.BOOL), "int8": (TINYINT, Carrier.I8), "int16": (SMALLINT, Carrier.I16),
+    "int32": (INTEGER, Carrier.I32), "int64": (BIGINT, Carrier.I64), "uint8": (UTINYINT, Carrier.U8),
+    "uint16": (USMALLINT, Carrier.U16), "uint32": (UINTEGER, Carrier.U32), "uint64": (UBIGINT, Carrier.I64),
+    "float32": (REAL, Carrier.F32), "float64": (DOUBLE, Carrier.F64),
+}  # fmt: skip
+_CHUNK = 1 << 30  # rows a reduction, so that no library counts beyond 32 bits
+
+
+def _is_cupy(array: Any) -> bool:
+    return hasattr(array, "__cuda_array_interface__")
+
+
+def _array_type(array: Any, name: str) -> DType:
+    if array.ndim != 1 or str(array.dtype) not in _ARRAY_TYPES:
+        raise InterfaceError(
+            f'Column "{name}": a GPU array has one dimension and one of the types {", ".join(_ARRAY_TYPES)}, '
+            f"not {array.ndim} and {array.dtype}"
+        )
+    return _ARRAY_TYPES[str(array.dtype)][0]
+
+
+def import_device_array(array: Any, dtype: DType) -> Column:
+    """An array of NumPy or CuPy as a column where it lies, without NULLs and without narrowing; its statistics are
+    computed there."""
+    carrier = _ARRAY_TYPES[str(array.dtype)][1]
+    rows = int(array.shape[0])
+    if not array.flags.c_contiguous:
+        array = array.copy()
+    if not dtype.is_exact:
+        return Column(dtype, carrier, rows, Buffer(array), statistics=ColumnStatistics(null_count=0))
+    low, high = 0, 0
+    rising, never_falls = True, True
+    for at in range(0, rows, _CHUNK):
+        part = array[at : at + _CHUNK + 1]  # one row more, to compare across the border
+        smallest, largest = int(part.min()), int(part.max())
+        low, high = (smallest, largest) if at == 0 else (min(low, smallest), max(high, largest))
+        rising = rising and bool((part[1:] > part[:-1]).all())
+        never_falls = never_falls and (rising or bool((part[1:] >= part[:-1]).all()))
+    bounds = Bounds(low, high)
+    if high >= 2**63:  # UBIGINT in its upper half: two words a row
+        words = array.view("int64").repeat(2)
+        words[1::2] = 0
+        array, carrier = words, Carrier.I128
+    elif carrier is Carrier.BOOL:
+        array = array.view("uint8")
+    elif str(array.dtype) == "uint64":
+        array = array.view("int64")
+    stats = ColumnStatistics(bounds, 0, rows if rising else min(rows, bounds.width), never_falls, rising)
+    return Column(dtype, carrier, rows, Buffer(array), statistics=stats)

@@ -1,0 +1,185 @@
+"""Dates, times and intervals as text and as physical values, in Python: for literals, parameters and host functions.
+
+The proleptic Gregorian calendar without limits of `datetime` (years 1 to 9999): DuckDB's dates reach further.
+"""
+
+from __future__ import annotations
+
+import re
+
+from gquery.dtypes import Interval
+
+DAY_MICROS = 86_400_000_000
+_DATE = re.compile(r"([+-]?\d{1,6})([-/ ])(\d{1,2})\2(\d{1,2})( \(BC\))?")
+_TIME = re.compile(r"(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?)?")
+_ZONE = re.compile(r"Z|[+-]00(?::?00)?")
+_UNITS = {
+    "microsecond": (0, 0, 1), "us": (0, 0, 1), "millisecond": (0, 0, 1000), "ms": (0, 0, 1000), "msec": (0, 0, 1000),
+    "second": (0, 0, 1_000_000), "sec": (0, 0, 1_000_000), "s": (0, 0, 1_000_000), "minute": (0, 0, 60_000_000),
+    "min": (0, 0, 60_000_000), "m": (0, 0, 60_000_000), "hour": (0, 0, 3_600_000_000), "hr": (0, 0, 3_600_000_000),
+    "h": (0, 0, 3_600_000_000), "day": (0, 1, 0), "d": (0, 1, 0), "week": (0, 7, 0), "w": (0, 7, 0),
+    "month": (1, 0, 0), "mon": (1, 0, 0), "quarter": (3, 0, 0), "year": (12, 0, 0), "yr": (12, 0, 0), "y": (12, 0, 0),
+    "decade": (120, 0, 0), "century": (1200, 0, 0), "centurie": (1200, 0, 0), "millennium": (12000, 0, 0),
+}  # fmt: skip
+
+
+def days_from_civil(year: int, month: int, day: int) -> int:
+    """Days since 1970-01-01 of a date of the proleptic Gregorian calendar.
+
+    >>> days_from_civil(1970, 1, 1), days_from_civil(1969, 12, 31), days_from_civil(2000, 3, 1)
+    (0, -1, 11017)
+    """
+    shifted = year - (month <= 2)
+    era, of_era = divmod(shifted, 400)
+    day_of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
+    return era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + day_of_year - 719_468
+
+
+def civil_from_days(days: int) -> tuple[int, int, int]:
+    """(year, month, day) of days since 1970-01-01; the inverse of `days_from_civil`.
+
+    >>> civil_from_days(-1)
+    (1969, 12, 31)
+    """
+    era, of_era = divmod(days + 719_468, 146_097)
+    year_of_era = (of_era - of_era // 1460 + of_era // 36_524 - of_era // 146_096) // 365
+    day_of_year = of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
+    shifted = (5 * day_of_year + 2) // 153
+    month = shifted + 3 if shifted < 10 else shifted - 9
+    return era * 400 + year_of_era + (month <= 2), month, day_of_year - (153 * shifted + 2) // 5 + 1
+
+
+def month_length(year: int, month: int) -> int:
+    """How many days a month has."""
+    if month == 2:
+        return 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
+    return 30 if month in (4, 6, 9, 11) else 31
+
+
+def add_months(days: int, months: int) -> int:
+    """A date some months later, the day cut to the month's length.
+
+    >>> civil_from_days(add_months(days_from_civil(1995, 1, 31), 1))
+    (1995, 2, 28)
+    """
+    year, month, day = civil_from_days(days)
+    year, month = divmod(year * 12 + month - 1 + months, 12)
+    return days_from_civil(year, month + 1, min(day, month_length(year, month + 1)))
+
+
+def add_interval(micros: int, interval: Interval) -> int:
+    """A timestamp plus an interval: months first, then days, then microseconds."""
+    days, of_day = divmod(micros, DAY_MICROS)
+    if interval.months:
+        days = add_months(days, interval.months)
+    return (days + interval.days) * DAY_MICROS + of_day + interval.micros
+
+
+def parse_date(text: str) -> int | None:
+    """Days since 1970-01-01, or None for what is no date. A time of day after the date is dropped."""
+    match = _DATE.match(text)
+    if match is None:
+        return None
+    rest = text[match.end() :]
+    if rest and (rest[0] not in " T" or _parse_time(rest[1:]) is None):
+        return None
+    year, month, day = int(match[1]), int(match[3]), int(match[4])
+    if match[5]:
+        year = 1 - year
+    if not (1 <= month <= 12 and 1 <= day <= month_length(year, month)):
+        return None
+    return days_from_civil(year, month, day)
+
+
+def parse_timestamp(text: str) -> int | None:
+    """Microseconds since 1970-01-01, or None for what is no timestamp."""
+    match = _DATE.match(text)
+    days = parse_date(text)
+    if match is None or days is None:
+        return None
+    rest = text[match.end() :]
+    micros = _parse_time(rest[1:]) if rest else 0
+    return None if micros is None else days * DAY_MICROS + micros
+
+
+def _parse_time(text: str) -> int | None:
+    match = _TIME.match(text)
+    if match is None:
+        return None
+    zone = text[match.end() :].strip()
+    if zone and _ZONE.fullmatch(zone) is None:
+        return None
+    hour, minute, second = int(match[1]), int(match[2]), int(match[3] or 0)
+    if hour > 23 or minute > 59 or second > 59:
+        return None
+    fraction = int((match[4] or "").ljust(6, "0")[:6])
+    return ((hour * 60 + minute) * 60 + second) * 1_000_000 + fraction
+
+
+def parse_interval(text: str, unit: str | None = None) -> Interval | None:
+    """An interval such as ``1 year 2 days``, ``90`` with a unit, or ``3 days``; None for what is none.
+
+    >>> parse_interval("1 year 2 days")
+    Interval(months=12, days=2, micros=0)
+    """
+    if unit is not None:
+        text = f"{text} {unit}"
+    months = days = micros = 0
+    position = 0
+    pattern = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*|\s*([+-]?)(\d+:\d+(?::\d+(?:\.\d*)?)?)\s*")
+    while position < len(text):
+        match = pattern.match(text, position)
+        if match is None:
+            return None
+        position = match.end()
+        if match[4]:
+            time = _parse_time(match[4])
+            if time is None:
+                return None
+            micros += -time if match[3] == "-" else time
+            continue
+        name = match[2].lower()
+        scale = _UNITS.get(name) or _UNITS.get(name.removesuffix("s")) or _UNITS.get(name.replace("ennia", "ennium"))
+        if scale is None:
+            return None
+        part = _scaled(match[1], scale)
+        if part is None:
+            return None
+        months, days, micros = months + part[0], days + part[1], micros + part[2]
+    return Interval(months, days, micros) if position else None
+
+
+def _scaled(number: str, scale: tuple[int, int, int]) -> tuple[int, int, int] | None:
+    if "." not in number:
+        n = int(number)
+        return (n * scale[0], n * scale[1], n * scale[2])
+    value = float(number)
+    if scale[2]:
+        return (0, 0, round(value * scale[2]))
+    if scale[1]:
+        whole = int(value * scale[1])
+        return (0, whole, round((value * scale[1] - whole) * DAY_MICROS))
+    months = value * scale[0]
+    return (int(months), 0, 0) if months == int(months) else None
+
+
+def date_text(days: int) -> str:
+    """A date as DuckDB prints it.
+
+    >>> date_text(0)
+    '1970-01-01'
+    """
+    year, month, day = civil_from_days(days)
+    return f"{year:04d}-{month:02d}-{day:02d}" if year > 0 else f"{1 - year:04d}-{month:02d}-{day:02d} (BC)"
+
+
+def timestamp_text(micros: int) -> str:
+    """A timestamp as DuckDB prints it: no fraction where it is zero, no trailing zeros.
+
+    >>> timestamp_text(1_500_000)
+    '1970-01-01 00:00:01.5'
+    """
+    days, of_day = divmod(micros, DAY_MICROS)
+    seconds, fraction = divmod(of_day, 1_000_000)
+    tail = f".{fraction:06d}".rstrip("0") if fraction else ""
+    return f"{date_text(days)} {seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{tail}"

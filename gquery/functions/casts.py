@@ -1,0 +1,263 @@
+"""CAST: which pairs of types it takes, which of them are implicit, and the exact folding of casts of literals.
+
+Folding is done here rather than by a rule because literals take part in typing: ``d = '1995-01-01'`` must be a comparison
+of dates, and a decimal literal must reach its column's scale, before any rule looks at the plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import ROUND_HALF_UP, Decimal, InvalidOperation, localcontext
+from typing import Any
+
+from gquery.dtypes import BIGINT, BOOLEAN, DATE, DOUBLE, TIMESTAMP, VARCHAR, DType, Interval, Kind, common_type
+from gquery.dtypes import decimal, type_bounds
+from gquery.errors import BindError, ConversionError
+from gquery.expr import Cast, Expr, Literal
+from gquery.functions.calendar import parse_date, parse_interval, parse_timestamp
+
+_TRUE, _FALSE = ("true", "t", "yes", "y", "1"), ("false", "f", "no", "n", "0")
+
+
+def castable(source: DType, target: DType) -> bool:
+    """Whether CAST takes a value of ``source`` to ``target`` (it may still fail on some value)."""
+    if source == target or source.kind is Kind.NULL:
+        return True
+    if source.kind is Kind.INTERVAL or target.kind in (Kind.INTERVAL, Kind.NULL):
+        return source.is_string and target.kind is Kind.INTERVAL
+    if source.is_string or target.is_string:
+        return True
+    if source.is_temporal or target.is_temporal:
+        return source.is_temporal and target.is_temporal
+    return True  # numbers and booleans
+
+
+def cast(expr: Expr, dtype: DType, try_: bool = False) -> Expr:
+    """``CAST(expr AS dtype)``: the expression itself where it has the type; a cast of a literal is done at once where
+    it is exact and cannot fail later.
+
+    Raises BindError for types that no CAST joins, ConversionError for a string literal that is no such value.
+    """
+    if expr.dtype == dtype:
+        return expr
+    if not castable(expr.dtype, dtype):
+        raise BindError(f"cannot CAST {expr.dtype} to {dtype}")
+    if isinstance(expr, Literal):
+        folded = fold_cast(expr, dtype, try_)
+        if folded is not None:
+            return folded
+    if expr.dtype.kind is Kind.NULL:  # an expression, such as CASE with NULLs alone
+        return Literal(None, dtype)
+    if dtype.kind is Kind.INTERVAL:
+        raise BindError("INTERVAL is supported as a literal only")
+    return Cast(expr, dtype, try_)
+
+
+def fold_cast(literal: Literal, dtype: DType, try_: bool) -> Literal | None:
+    """The literal that a cast of a literal gives; None where it has to be left to the engine (which raises, if it must)."""
+    value, source = literal.value, literal.dtype
+    if value is None:
+        return Literal(None, dtype)
+    if source.is_string:
+        try:
+            return Literal(from_text(value, dtype), dtype)
+        except ConversionError:
+            if try_:
+                return Literal(None, dtype)
+            raise
+    if source.kind is Kind.BOOLEAN and dtype.is_integer:
+        return Literal(int(value), dtype)
+    if source == DATE and dtype == TIMESTAMP:
+        return Literal(value * 86_400_000_000, dtype)
+    if source == TIMESTAMP and dtype == DATE:
+        return Literal(value // 86_400_000_000, dtype)
+    if source.is_integer or source.is_decimal:
+        exact = _from_unscaled(value, source.scale, dtype)
+        return None if exact is None else Literal(exact, dtype)
+    if source.kind is Kind.REAL and dtype == DOUBLE:
+        return Literal(value, dtype)
+    return None
+
+
+def _from_unscaled(value: int, scale: int, dtype: DType) -> Any:
+    """An integer (scale 0) or decimal as the physical value of another type; None where it does not fit or is not exact."""
+    if dtype == DOUBLE:
+        return value / 10**scale
+    if dtype == VARCHAR:
+        return decimal_text(value, scale)
+    if dtype.kind is Kind.BOOLEAN:
+        return int(value != 0)
+    if dtype.is_integer or dtype.is_decimal:
+        rescaled = rescale(value, scale, dtype.scale)
+        bounds = type_bounds(dtype)
+        assert bounds is not None
+        return rescaled if bounds.low <= rescaled <= bounds.high else None
+    return None
+
+
+def rescale(value: int, scale: int, to: int) -> int:
+    """An unscaled decimal at another scale, rounded half away from zero.
+
+    >>> rescale(-125, 2, 1), rescale(5, 0, 2)
+    (-13, 500)
+    """
+    if to >= scale:
+        return value * int(10 ** (to - scale))
+    divisor = 10 ** (scale - to)
+    rounded = int((abs(value) + divisor // 2) // divisor)
+    return rounded if value >= 0 else -rounded
+
+
+def decimal_text(value: int, scale: int) -> str:
+    """An unscaled decimal as DuckDB prints it.
+
+    >>> decimal_text(-5, 2), decimal_text(7, 0)
+    ('-0.05', '7')
+    """
+    if not scale:
+        return str(value)
+    digits = str(abs(value)).rjust(scale + 1, "0")
+    return f"{'-' if value < 0 else ''}{digits[:-scale]}.{digits[-scale:]}"
+
+
+def from_text(text: str, dtype: DType) -> Any:
+    """The physical value that a string stands for; ConversionError where it stands for none.
+
+    >>> from_text("1995-01-02", DATE), from_text(" 12.5 ", decimal(5, 2)), from_text("12.7", BIGINT)
+    (9132, 1250, 13)
+    """
+    stripped = text.strip()
+    value: Any = None
+    match dtype.kind:
+        case Kind.VARCHAR:
+            return text
+        case Kind.BOOLEAN:
+            low = stripped.lower()
+            value = 1 if low in _TRUE else 0 if low in _FALSE else None
+        case Kind.DATE:
+            value = parse_date(stripped)
+        case Kind.TIMESTAMP:
+            value = parse_timestamp(stripped)
+        case Kind.INTERVAL:
+            value = parse_interval(stripped)
+        case Kind.REAL | Kind.DOUBLE:
+            value = _parse_float(stripped)
+        case _:
+            value = _parse_exact(stripped, dtype)
+    if value is None:
+        raise ConversionError(f"could not convert string {text!r} to {dtype}")
+    return value
+
+
+def _parse_float(text: str) -> float | None:
+    try:
+        return None if "_" in text else float(text)
+    except ValueError:
+        return None
+
+
+def _parse_exact(text: str, dtype: DType) -> int | None:
+    try:
+        with localcontext() as context:
+            context.prec = 100
+            number = Decimal(text.replace("_", "x")).scaleb(dtype.scale)
+            unscaled = int(number.to_integral_value(ROUND_HALF_UP))
+    except (InvalidOperation, ValueError, OverflowError):
+        return None
+    bounds = type_bounds(dtype)
+    return unscaled if bounds is not None and bounds.low <= unscaled <= bounds.high else None
+
+
+# ---- implicit casts --------------------------------------------------------------------------------------------------
+
+
+def is_integer_literal(e: Expr) -> bool:
+    """A literal integer of the type that its size gives it: it takes on the integer type that it meets, if it fits."""
+    return isinstance(e, Literal) and e.value is not None and e.dtype == integer_literal_type(e.value, e.dtype)
+
+
+def integer_literal_type(value: Any, dtype: DType) -> DType | None:
+    """The type of an integer literal of this value: INTEGER, BIGINT, or a DECIMAL above; None for other types."""
+    if not (dtype.is_integer or (dtype.is_decimal and dtype.scale == 0)):
+        return None
+    if -(2**31) < value < 2**31:
+        return DType(Kind.INTEGER)
+    return BIGINT if -(2**63) <= value < 2**63 else decimal(min(38, len(str(abs(value)))), 0)
+
+
+def is_text_literal(e: Expr) -> bool:
+    """A string literal: it takes on the type that it meets."""
+    return isinstance(e, Literal) and e.dtype == VARCHAR and isinstance(e.value, str)
+
+
+def implicit_cost(e: Expr, target: DType) -> int | None:
+    """How far an argument is from a parameter's type; None where SQL asks for an explicit CAST."""
+    source = e.dtype
+    if source == target:
+        return 0
+    if source.kind is Kind.NULL:
+        return 1
+    if is_text_literal(e) and target.kind is not Kind.INTERVAL:
+        return 20
+    if source.is_integer and target.is_integer:
+        if is_integer_literal(e) and fits(e, target):
+            return 1
+        return 2 if common_type(source, target) == target else None
+    if source.is_integer and target.is_decimal:
+        return 4 if common_type(source, target) == target else None
+    if target.is_float:
+        if source.is_integer or source.is_decimal:
+            return 6 if target == DOUBLE else 7
+        return 3 if source.kind is Kind.REAL and target == DOUBLE else None
+    return 3 if source == DATE and target == TIMESTAMP else None
+
+
+def fits(e: Expr, dtype: DType) -> bool:
+    """Whether an integer literal lies in the range of an integer type."""
+    bounds = type_bounds(dtype)
+    return isinstance(e, Literal) and bounds is not None and bounds.low <= e.value <= bounds.high
+
+
+def unify(exprs: Sequence[Expr], comparing: bool = False) -> DType | None:
+    """The one type that expressions meeting in a CASE, UNION, IN or comparison are cast to; None where there is none.
+
+    Integer literals take on the other integer types if they fit, string literals any other type. ``comparing``: strings
+    that are not literals are cast to the other side's type too.
+    """
+    flexible = [e for e in exprs if is_integer_literal(e)]
+    texts = [e for e in exprs if is_text_literal(e)]
+    firm: DType | None = None
+    has_varchar = False
+    for e in exprs:
+        if is_integer_literal(e) or is_text_literal(e) or e.dtype.kind is Kind.NULL:
+            continue
+        if comparing and e.dtype == VARCHAR:
+            has_varchar = True
+            continue
+        firm = e.dtype if firm is None else common_type(firm, e.dtype)
+        if firm is None:
+            return None
+    for e in flexible:
+        if firm is None or not (firm.is_integer and fits(e, firm)):
+            firm = e.dtype if firm is None else common_type(firm, e.dtype)
+            if firm is None:
+                return None
+    if firm is None:
+        return VARCHAR if texts or has_varchar else DType(Kind.NULL)
+    if texts and firm == BOOLEAN and not comparing:
+        return BOOLEAN
+    return firm
+
+
+def unified(exprs: Sequence[Expr], what: str, comparing: bool = False) -> list[Expr]:
+    """The expressions cast to their common type; BindError, naming ``what`` they meet in, where there is none."""
+    dtype = unify(exprs, comparing)
+    if dtype is None:
+        names = " and ".join(dict.fromkeys(str(e.dtype) for e in exprs if e.dtype.kind is not Kind.NULL))
+        raise BindError(f"cannot mix values of type {names} in {what}; an explicit CAST is required")
+    return [cast(e, dtype) for e in exprs]
+
+
+def negated(value: Any) -> Any:
+    """The negative of a literal's physical value."""
+    return -value if not isinstance(value, Interval) else Interval(-value.months, -value.days, -value.micros)

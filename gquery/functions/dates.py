@@ -1,0 +1,371 @@
+# ruff: noqa: F821
+# mypy: disable-error-code="name-defined, no-any-return"
+"""Functions of dates and timestamps.
+
+Bodies work on days or microseconds since 1970-01-01 (``i64`` registers) and call primitives by name. Parts of a date take
+a DATE; a TIMESTAMP is cast to one first.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+
+from gquery.dtypes import BIGINT, DATE, DOUBLE, TIMESTAMP, VARCHAR, Bounds
+from gquery.errors import BindError, NotSupportedError, did_you_mean
+from gquery.expr import Expr, Literal
+from gquery.functions.calendar import civil_from_days, month_length
+from gquery.functions.casts import cast
+from gquery.functions.registry import BoundsRule, call, make, resolver, scalar
+
+_DAYS = (((DATE,), BIGINT),)
+_MICROS = (((TIMESTAMP,), BIGINT),)
+
+
+def _between(low: int, high: int) -> BoundsRule:
+    return lambda *args: Bounds(low, high)
+
+
+def _year_bounds(days: Bounds | None) -> Bounds | None:
+    return Bounds(civil_from_days(days.low)[0], civil_from_days(days.high)[0]) if days else Bounds(-5_900_000, 5_900_000)
+
+
+@scalar("_year", *_DAYS, bounds=_year_bounds)
+def year(days: int) -> int:
+    """The year."""
+    return date_year(days)
+
+
+@scalar("_month", *_DAYS, bounds=_between(1, 12))
+def month(days: int) -> int:
+    """The month, 1 to 12."""
+    return date_month(days)
+
+
+@scalar("_day", *_DAYS, bounds=_between(1, 31))
+def day(days: int) -> int:
+    """The day of the month, 1 to 31."""
+    return date_day(days)
+
+
+@scalar("_quarter", *_DAYS, bounds=_between(1, 4))
+def quarter(days: int) -> int:
+    """The quarter, 1 to 4."""
+    return date_quarter(days)
+
+
+@scalar("_week", *_DAYS, bounds=_between(1, 53))
+def week(days: int) -> int:
+    """The ISO week, 1 to 53."""
+    return date_week(days)
+
+
+@scalar("_dayofweek", *_DAYS, bounds=_between(0, 6))
+def dayofweek(days: int) -> int:
+    """The day of the week, Sunday 0 to Saturday 6."""
+    return date_dow(days)
+
+
+@scalar("_isodow", *_DAYS, bounds=_between(1, 7))
+def isodow(days: int) -> int:
+    """The day of the week, Monday 1 to Sunday 7."""
+    return date_isodow(days)
+
+
+@scalar("_dayofyear", *_DAYS, bounds=_between(1, 366))
+def dayofyear(days: int) -> int:
+    """The day of the year, 1 to 366."""
+    return date_doy(days)
+
+
+@scalar("_hour", *_MICROS, bounds=_between(0, 23))
+def hour(micros: int) -> int:
+    """The hour, 0 to 23."""
+    return div_i64(floor_mod_i64(micros, 86_400_000_000), 3_600_000_000)
+
+
+@scalar("_minute", *_MICROS, bounds=_between(0, 59))
+def minute(micros: int) -> int:
+    """The minute, 0 to 59."""
+    return div_i64(floor_mod_i64(micros, 3_600_000_000), 60_000_000)
+
+
+@scalar("_second", *_MICROS, bounds=_between(0, 59))
+def second(micros: int) -> int:
+    """The second, 0 to 59."""
+    return div_i64(floor_mod_i64(micros, 60_000_000), 1_000_000)
+
+
+@scalar("_millisecond", *_MICROS, bounds=_between(0, 59_999))
+def millisecond(micros: int) -> int:
+    """Milliseconds since the minute began."""
+    return div_i64(floor_mod_i64(micros, 60_000_000), 1000)
+
+
+@scalar("_microsecond", *_MICROS, bounds=_between(0, 59_999_999))
+def microsecond(micros: int) -> int:
+    """Microseconds since the minute began."""
+    return floor_mod_i64(micros, 60_000_000)
+
+
+@scalar("_epoch", ((TIMESTAMP,), DOUBLE))
+def epoch(micros: int) -> float:
+    """Seconds since 1970-01-01."""
+    return div_f64(f64(micros), 1_000_000.0)
+
+
+@scalar("_epoch_ms", *_MICROS)
+def epoch_ms(micros: int) -> int:
+    """Milliseconds since 1970-01-01."""
+    return floor_div_i64(micros, 1000)
+
+
+@scalar("_epoch_us", *_MICROS)
+def epoch_us(micros: int) -> int:
+    """Microseconds since 1970-01-01."""
+    return micros
+
+
+@scalar("_decade", *_DAYS)
+def decade(days: int) -> int:
+    """The year by ten."""
+    return div_i64(date_year(days), 10)
+
+
+@scalar("_century", *_DAYS)
+def century(days: int) -> int:
+    """The century: 1901 to 2000 are the 20th."""
+    y = date_year(days)
+    if gt_i64(y, 0):
+        return add_i64(div_i64(sub_i64(y, 1), 100), 1)
+    return sub_i64(div_i64(y, 100), 1)
+
+
+_DATE_PARTS = ("year", "month", "day", "quarter", "week", "dayofweek", "isodow", "dayofyear", "decade", "century")
+_TIME_PARTS = ("hour", "minute", "second", "millisecond", "microsecond", "epoch", "epoch_ms", "epoch_us")
+_PART_ALIASES = {
+    "years": "year", "y": "year", "yr": "year", "yrs": "year", "months": "month", "mon": "month", "mons": "month",
+    "days": "day", "d": "day", "dayofmonth": "day", "quarters": "quarter", "weeks": "week", "w": "week",
+    "weekofyear": "week", "dow": "dayofweek", "weekday": "dayofweek", "dayofweekiso": "isodow", "doy": "dayofyear",
+    "decades": "decade", "centuries": "century", "hours": "hour", "h": "hour", "hr": "hour", "minutes": "minute",
+    "min": "minute", "mins": "minute", "m": "minute", "seconds": "second", "sec": "second", "secs": "second",
+    "s": "second", "milliseconds": "millisecond", "ms": "millisecond", "microseconds": "microsecond", "us": "microsecond",
+}  # fmt: skip
+
+
+def part_name(name: str) -> str:
+    """The date part that a specifier names; BindError for an unknown one."""
+    part = _PART_ALIASES.get(name.lower(), name.lower())
+    if part not in _DATE_PARTS and part not in _TIME_PARTS:
+        raise BindError(f"{name!r} is no part of a date.{did_you_mean(name, (*_DATE_PARTS, *_TIME_PARTS))}")
+    return part
+
+
+def _part(part: str, x: Expr) -> Expr | None:
+    if not (x.dtype.is_temporal or (isinstance(x, Literal) and x.value is None)):
+        return None
+    target = DATE if part in _DATE_PARTS else TIMESTAMP
+    return make(f"_{part}", (cast(x, target),), DOUBLE if part == "epoch" else BIGINT)
+
+
+def _declare_part(part: str, names: str, example: tuple[str, str]) -> None:
+    result = "DOUBLE" if part == "epoch" else "BIGINT"
+
+    @resolver(names, f"$(DATE) -> {result}", f"$(TIMESTAMP) -> {result}", example=example)
+    def resolve(x: Expr) -> Expr | None:
+        return _part(part, x)
+
+
+for _name, _names, _example in (
+    ("year", "year", ("year(DATE '1995-03-17')", "1995")),
+    ("month", "month", ("month(DATE '1995-03-17')", "3")),
+    ("day", "day dayofmonth", ("day(DATE '1995-03-17')", "17")),
+    ("quarter", "quarter", ("quarter(DATE '1995-04-01')", "2")),
+    ("week", "week weekofyear", ("week(DATE '1995-01-01')", "52")),
+    ("dayofweek", "dayofweek weekday", ("dayofweek(DATE '1995-01-01')", "0")),
+    ("isodow", "isodow", ("isodow(DATE '1995-01-01')", "7")),
+    ("dayofyear", "dayofyear", ("dayofyear(DATE '1996-12-31')", "366")),
+    ("decade", "decade", ("decade(DATE '1995-01-01')", "199")),
+    ("century", "century", ("century(DATE '2000-12-31')", "20")),
+    ("hour", "hour", ("hour(TIMESTAMP '1969-12-31 23:59:59')", "23")),
+    ("minute", "minute", ("minute(TIMESTAMP '1969-12-31 23:58:59')", "58")),
+    ("second", "second", ("second(TIMESTAMP '1995-01-01 10:00:59.5')", "59")),
+    ("millisecond", "millisecond", ("millisecond(TIMESTAMP '1995-01-01 10:00:59.5')", "59500")),
+    ("microsecond", "microsecond", ("microsecond(TIMESTAMP '1995-01-01 10:00:00.000007')", "7")),
+    ("epoch", "epoch", ("epoch(TIMESTAMP '1969-12-31 23:59:59.5')", "-0.5")),
+    ("epoch_ms", "epoch_ms", ("epoch_ms(TIMESTAMP '1970-01-01 00:00:01')", "1000")),
+    ("epoch_us", "epoch_us", ("epoch_us(TIMESTAMP '1970-01-01 00:00:01')", "1000000")),
+):
+    _declare_part(_name, _names, _example)
+
+
+def _constant_text(e: Expr, what: str) -> str:
+    if isinstance(e, Literal) and e.dtype == VARCHAR and e.value is not None:
+        return str(e.value)
+    raise NotSupportedError(f"{what} that is not a constant string")
+
+
+@resolver("date_part datepart", "$('part', DATE or TIMESTAMP)", example=("date_part('year', DATE '1995-03-17')", "1995"))
+def _date_part(part: Expr, x: Expr) -> Expr | None:
+    """A named part of a date; also ``EXTRACT(part FROM x)``."""
+    return _part(part_name(_constant_text(part, "a date part")), x)
+
+
+# ---- truncation ------------------------------------------------------------------------------------------------------
+
+
+@scalar("_trunc_year", ((DATE,), DATE), bounds=lambda days: days and Bounds(days.low - 365, days.high))
+def trunc_year(days: int) -> int:
+    """The first day of the year."""
+    return date_from_ymd(date_year(days), 1, 1)
+
+
+@scalar("_trunc_quarter", ((DATE,), DATE), bounds=lambda days: days and Bounds(days.low - 91, days.high))
+def trunc_quarter(days: int) -> int:
+    """The first day of the quarter."""
+    return date_from_ymd(date_year(days), sub_i64(mul_i64(date_quarter(days), 3), 2), 1)
+
+
+@scalar("_trunc_month", ((DATE,), DATE), bounds=lambda days: days and Bounds(days.low - 30, days.high))
+def trunc_month(days: int) -> int:
+    """The first day of the month."""
+    return date_from_ymd(date_year(days), date_month(days), 1)
+
+
+@scalar("_trunc_week", ((DATE,), DATE), bounds=lambda days: days and Bounds(days.low - 6, days.high))
+def trunc_week(days: int) -> int:
+    """The Monday of the week."""
+    return sub_i64(days, sub_i64(date_isodow(days), 1))
+
+
+@scalar("_trunc_micros", ((TIMESTAMP, BIGINT), TIMESTAMP))
+def trunc_micros(micros: int, unit: int) -> int:
+    """The last multiple of a unit of time."""
+    return sub_i64(micros, floor_mod_i64(micros, unit))
+
+
+_MICRO_UNITS = {"hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000, "millisecond": 1000, "microsecond": 1}
+
+
+@resolver("date_trunc datetrunc", "$('part', DATE or TIMESTAMP) -> TIMESTAMP",
+          example=("date_trunc('month', DATE '1995-03-17')", "1995-03-01 00:00:00"))  # fmt: skip
+def _date_trunc(part: Expr, x: Expr) -> Expr | None:
+    """The begin of the year, quarter, month, week, day, hour, ... that x lies in."""
+    unit = part_name(_constant_text(part, "a date part"))
+    if not x.dtype.is_temporal:
+        return None
+    if unit == "day":
+        return cast(cast(x, DATE), TIMESTAMP)
+    if unit in ("year", "quarter", "month", "week"):
+        return cast(make(f"_trunc_{unit}", (cast(x, DATE),), DATE), TIMESTAMP)
+    if unit not in _MICRO_UNITS:
+        raise NotSupportedError(f"date_trunc to {unit!r}")
+    return make("_trunc_micros", (cast(x, TIMESTAMP), Literal(_MICRO_UNITS[unit], BIGINT)), TIMESTAMP)
+
+
+@scalar("_last_day", ((DATE,), DATE), bounds=lambda days: days and Bounds(days.low, days.high + 30))
+def last_day(days: int) -> int:
+    """The last day of the month."""
+    return sub_i64(date_add_months(date_from_ymd(date_year(days), date_month(days), 1), 1), 1)
+
+
+@resolver("last_day", "$(DATE or TIMESTAMP) -> DATE", example=("last_day(DATE '1996-02-03')", "1996-02-29"))
+def _last_day(x: Expr) -> Expr | None:
+    """The last day of the month."""
+    return make("_last_day", (cast(x, DATE),), DATE) if x.dtype.is_temporal else None
+
+
+def _make_date(y: int, m: int, d: int) -> date:
+    if not (1 <= m <= 12 and 1 <= d <= month_length(y, m)):
+        from gquery.errors import ConversionError
+
+        raise ConversionError(f"date out of range: {y}-{m}-{d}")
+    return date(y, m, d)
+
+
+scalar("make_date", ((BIGINT, BIGINT, BIGINT), DATE), host=True, example=("make_date(1996, 2, 29)", "1996-02-29"))(_make_date)
+
+
+# ---- differences -----------------------------------------------------------------------------------------------------
+
+
+@scalar("_months_between", ((DATE, DATE), BIGINT))
+def months_between(a: int, b: int) -> int:
+    """Month boundaries from a to b."""
+    years = sub_i64(date_year(b), date_year(a))
+    return add_i64(mul_i64(years, 12), sub_i64(date_month(b), date_month(a)))
+
+
+@scalar("_quarters_between", ((DATE, DATE), BIGINT))
+def quarters_between(a: int, b: int) -> int:
+    """Quarter boundaries from a to b."""
+    years = sub_i64(date_year(b), date_year(a))
+    return add_i64(mul_i64(years, 4), sub_i64(date_quarter(b), date_quarter(a)))
+
+
+@scalar("_years_between", ((DATE, DATE), BIGINT))
+def years_between(a: int, b: int) -> int:
+    """Year boundaries from a to b."""
+    return sub_i64(date_year(b), date_year(a))
+
+
+@scalar("_weeks_between", ((DATE, DATE), BIGINT))
+def weeks_between(a: int, b: int) -> int:
+    """Mondays from a to b."""
+    x = sub_i64(a, sub_i64(date_isodow(a), 1))
+    y = sub_i64(b, sub_i64(date_isodow(b), 1))
+    return div_i64(sub_i64(y, x), 7)
+
+
+@scalar("_units_between", ((TIMESTAMP, TIMESTAMP, BIGINT), BIGINT))
+def units_between(a: int, b: int, unit: int) -> int:
+    """Boundaries of a unit of time from a to b."""
+    return sub_i64(floor_div_i64(b, unit), floor_div_i64(a, unit))
+
+
+@resolver("date_diff datediff", "$('part', DATE or TIMESTAMP, DATE or TIMESTAMP) -> BIGINT",
+          example=("date_diff('month', DATE '1995-01-31', DATE '1995-02-01')", "1"))  # fmt: skip
+def _date_diff(part: Expr, a: Expr, b: Expr) -> Expr | None:
+    """How many boundaries of a unit lie between two dates."""
+    unit = part_name(_constant_text(part, "a date part"))
+    if not (a.dtype.is_temporal and b.dtype.is_temporal):
+        return None
+    if unit == "day":
+        return make("days_between", (cast(b, DATE), cast(a, DATE)), BIGINT)
+    if unit in ("year", "quarter", "month", "week"):
+        return make(f"_{unit}s_between", (cast(a, DATE), cast(b, DATE)), BIGINT)
+    if unit not in _MICRO_UNITS:
+        raise NotSupportedError(f"date_diff in {unit!r}")
+    return make("_units_between", (cast(a, TIMESTAMP), cast(b, TIMESTAMP), Literal(_MICRO_UNITS[unit], BIGINT)), BIGINT)
+
+
+@resolver("date_add", "$(DATE or TIMESTAMP, INTERVAL) -> TIMESTAMP",
+          example=("date_add(DATE '1995-01-31', INTERVAL 1 DAY)", "1995-02-01 00:00:00"))  # fmt: skip
+def _date_add(x: Expr, interval: Expr) -> Expr:
+    """The same as ``x + interval``."""
+    return call("add", x, interval)
+
+
+# ---- names -----------------------------------------------------------------------------------------------------------
+
+
+
+@scalar("dayname", ((DATE,), VARCHAR), ((TIMESTAMP,), VARCHAR), host=True, example=("dayname(DATE '1995-01-01')", "Sunday"))
+def dayname(x: date) -> str:
+    """The English name of the day."""
+    names = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+    return names[x.weekday()]
+
+
+@scalar("monthname", ((DATE,), VARCHAR), ((TIMESTAMP,), VARCHAR), host=True,
+        example=("monthname(DATE '1995-01-01')", "January"))  # fmt: skip
+def monthname(x: date) -> str:
+    """The English name of the month."""
+    names = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November")
+    return (*names, "December")[x.month - 1]
+
+
+@scalar("strftime", ((DATE, VARCHAR), VARCHAR), ((TIMESTAMP, VARCHAR), VARCHAR), host=True,
+        example=("strftime(DATE '1995-03-17', '%d.%m.%Y')", "17.03.1995"))  # fmt: skip
+def strftime(x: date, format: str) -> str:
+    """A date as text in a format of strftime."""
+    return x.strftime(format)

@@ -1,0 +1,389 @@
+# ruff: noqa: F821
+# mypy: disable-error-code="name-defined, no-any-return"
+"""Functions of numbers.
+
+Bodies work on doubles (``f64`` registers) and call primitives by name, which each target resolves; that is why their names
+are not defined here. Functions that keep exact types (``round`` of a decimal) are rewritten to casts and operators,
+which the engine computes in 64 or 128 bits as bounds tell.
+
+A function outside its domain gives NaN or an infinity, as IEEE 754 has it (``sqrt(-1)``, ``ln(0)``); DuckDB raises.
+"""
+
+from __future__ import annotations
+
+from gquery.dtypes import BIGINT, BOOLEAN, DOUBLE, REAL, TINYINT, Bounds, DType, Kind, decimal
+from gquery.expr import Case, Expr, IsNull, Literal
+from gquery.functions.casts import cast
+from gquery.functions.registry import by_signature, call, is_null_literal, make, resolver, scalar
+
+_UNARY = (((DOUBLE,), DOUBLE),)
+_BINARY = (((DOUBLE, DOUBLE), DOUBLE),)
+_KEEPING = (((REAL,), REAL), ((DOUBLE,), DOUBLE))
+
+
+@scalar("sqrt", *_UNARY, example=("sqrt(9)", "3.0"))
+def sqrt(x: float) -> float:
+    """Square root."""
+    return sqrt_f64(x)
+
+
+@scalar("cbrt", *_UNARY, example=("cbrt(27)", "3.0"))
+def cbrt(x: float) -> float:
+    """Cube root."""
+    if lt_f64(x, 0.0):
+        return neg_f64(pow_f64(neg_f64(x), 0.3333333333333333))
+    return pow_f64(x, 0.3333333333333333)
+
+
+@scalar("ln", *_UNARY, example=("ln(1)", "0.0"))
+def ln(x: float) -> float:
+    """Natural logarithm."""
+    return ln_f64(x)
+
+
+@scalar("log10 log", *_UNARY, example=("log(1000)", "3.0"))
+def log10(x: float) -> float:
+    """Logarithm to base 10; ``log(b, x)`` takes the base first."""
+    return log10_f64(x)
+
+
+@scalar("log2", *_UNARY, example=("log2(8)", "3.0"))
+def log2(x: float) -> float:
+    """Logarithm to base 2."""
+    return log2_f64(x)
+
+
+@resolver("log", "$(base DOUBLE, DOUBLE) -> DOUBLE", example=("log(2, 8)", "3.0"))
+def _log_base(base: Expr, x: Expr) -> Expr:
+    """Logarithm of x to a base."""
+    return call("divide", call("log10", x), call("log10", base))
+
+
+@scalar("exp", *_UNARY, example=("exp(0)", "1.0"))
+def exp(x: float) -> float:
+    """e to the power x."""
+    return exp_f64(x)
+
+
+@scalar("pow power", *_BINARY, example=("pow(2, 10)", "1024.0"))
+def pow(x: float, y: float) -> float:  # noqa: A001
+    """x to the power y, as DOUBLE; also written ``x ** y`` and ``x ^ y``."""
+    return pow_f64(x, y)
+
+
+@scalar("sin", *_UNARY, example=("sin(0)", "0.0"))
+def sin(x: float) -> float:
+    """Sine of radians."""
+    return sin_f64(x)
+
+
+@scalar("cos", *_UNARY, example=("cos(0)", "1.0"))
+def cos(x: float) -> float:
+    """Cosine of radians."""
+    return cos_f64(x)
+
+
+@scalar("tan", *_UNARY, example=("tan(0)", "0.0"))
+def tan(x: float) -> float:
+    """Tangent of radians."""
+    return tan_f64(x)
+
+
+@scalar("cot", *_UNARY, example=("cot(1) > 0.64 AND cot(1) < 0.65", "True"))
+def cot(x: float) -> float:
+    """Cotangent of radians."""
+    return div_f64(1.0, tan_f64(x))
+
+
+@scalar("asin", *_UNARY, example=("asin(0)", "0.0"))
+def asin(x: float) -> float:
+    """Arc sine in radians."""
+    return asin_f64(x)
+
+
+@scalar("acos", *_UNARY, example=("acos(1)", "0.0"))
+def acos(x: float) -> float:
+    """Arc cosine in radians."""
+    return acos_f64(x)
+
+
+@scalar("atan", *_UNARY, example=("atan(0)", "0.0"))
+def atan(x: float) -> float:
+    """Arc tangent in radians."""
+    return atan_f64(x)
+
+
+@scalar("atan2", *_BINARY, example=("atan2(0, 1)", "0.0"))
+def atan2(y: float, x: float) -> float:
+    """Angle of the point (x, y) in radians."""
+    return atan2_f64(y, x)
+
+
+@scalar("degrees", *_UNARY, example=("degrees(0)", "0.0"))
+def degrees(x: float) -> float:
+    """Radians as degrees."""
+    return mul_f64(x, 57.29577951308232)
+
+
+@scalar("radians", *_UNARY, example=("radians(0)", "0.0"))
+def radians(x: float) -> float:
+    """Degrees as radians."""
+    return mul_f64(x, 0.017453292519943295)
+
+
+@scalar("isnan", ((REAL,), BOOLEAN), ((DOUBLE,), BOOLEAN), example=("isnan('nan'::DOUBLE)", "True"))
+def isnan(x: float) -> bool:
+    """Whether x is NaN."""
+    return f64_is_nan(x)
+
+
+@scalar("isinf", ((REAL,), BOOLEAN), ((DOUBLE,), BOOLEAN), example=("isinf(1::DOUBLE / 0)", "True"))
+def isinf(x: float) -> bool:
+    """Whether x is infinite."""
+    return not f64_is_nan(x) and f64_is_nan(sub_f64(x, x))
+
+
+@scalar("isfinite", ((REAL,), BOOLEAN), ((DOUBLE,), BOOLEAN), example=("isfinite(1::DOUBLE)", "True"))
+def isfinite(x: float) -> bool:
+    """Whether x is neither NaN nor infinite."""
+    return not f64_is_nan(sub_f64(x, x))
+
+
+@resolver("pi", "$() -> DOUBLE", example=("pi() > 3", "True"))
+def _pi() -> Expr:
+    """3.14159..."""
+    return Literal(3.141592653589793, DOUBLE)
+
+
+# ---- rounding --------------------------------------------------------------------------------------------------------
+
+
+@scalar("_floor", *_KEEPING)
+def floor_float(x: float) -> float:
+    """The greatest whole number not above x."""
+    return floor_f64(x)
+
+
+@scalar("_ceil", *_KEEPING)
+def ceil_float(x: float) -> float:
+    """The least whole number not below x."""
+    return ceil_f64(x)
+
+
+@scalar("_trunc", *_KEEPING)
+def trunc_float(x: float) -> float:
+    """x without its fraction."""
+    return trunc_f64(x)
+
+
+@scalar("_round", *_KEEPING)
+def round_float(x: float) -> float:
+    """The nearest whole number, halves away from zero."""
+    return round_f64(x)
+
+
+@scalar("_round_to", ((REAL, DOUBLE), REAL), ((DOUBLE, DOUBLE), DOUBLE))
+def round_to(x: float, power: float) -> float:
+    """x rounded to a multiple of 1 / power; x itself where the scaled number is out of reach."""
+    scaled = round_f64(mul_f64(x, power))
+    if f64_is_nan(sub_f64(scaled, scaled)):
+        return x
+    return div_f64(scaled, power)
+
+
+@scalar("_trunc_to", ((REAL, DOUBLE), REAL), ((DOUBLE, DOUBLE), DOUBLE))
+def trunc_to(x: float, power: float) -> float:
+    """x cut to a multiple of 1 / power."""
+    scaled = trunc_f64(mul_f64(x, power))
+    if f64_is_nan(sub_f64(scaled, scaled)):
+        return x
+    return div_f64(scaled, power)
+
+
+def _div_round_bounds(x: Bounds | None, power: Bounds | None) -> Bounds | None:
+    if x is None or power is None or power.low <= 0:
+        return None
+    return Bounds(-((-x.low) // power.low) - 1, x.high // power.low + 1)
+
+
+@scalar("_div_round", ((BIGINT, BIGINT), BIGINT), bounds=_div_round_bounds)
+def div_round(x: int, power: int) -> int:
+    """x / power to the nearest integer, halves away from zero."""
+    return div_round_i64(x, power)
+
+
+def _fraction(x: Expr) -> Expr:
+    """What a decimal has after the point, with its sign."""
+    one = Literal(10**x.dtype.scale, x.dtype)
+    return make("modulo", (x, one), x.dtype) if not x.nullable else call("modulo", x, one)
+
+
+def _without_fraction(x: Expr) -> tuple[Expr, Expr, DType]:
+    """A decimal cut towards zero (at its own scale), its fraction, and the type of the whole number."""
+    fraction = call("modulo", x, Literal(10**x.dtype.scale, x.dtype))
+    return make("subtract", (x, fraction), x.dtype), fraction, decimal(x.dtype.precision, 0)
+
+
+def _is_fractional(x: Expr) -> bool:
+    return x.dtype.is_decimal and 0 < x.dtype.scale < x.dtype.precision
+
+
+def _step_one(x: Expr, op: str, step: str) -> Expr:
+    """floor and ceil of a decimal: cut, then one down (up) where the fraction was below (above) zero."""
+    whole, fraction, dtype = _without_fraction(x)
+    cut = cast(whole, dtype)
+    beyond = make(step, (cut, Literal(1, dtype)), dtype)
+    return Case(((make(op, (fraction, Literal(0, fraction.dtype)), BOOLEAN), beyond),), cut)
+
+
+def _exact_input(x: Expr) -> Expr | None:
+    """What floor, ceil, ... do to numbers without fraction: nothing to decimals, DOUBLE for integers."""
+    if x.dtype.is_decimal and x.dtype.scale == 0:
+        return x
+    if x.dtype.is_decimal and x.dtype.scale == x.dtype.precision:  # no digit before the point: make room for a 1
+        return None
+    return None
+
+
+def _roomy(x: Expr) -> Expr:
+    """A decimal with at least one digit before the point."""
+    p, s = x.dtype.precision, x.dtype.scale
+    return cast(x, decimal(p + 1, s)) if p == s and p < 38 else x
+
+
+@resolver("floor", "$(numeric)", example=("floor(-1.5)", "-2"))
+def _floor(x: Expr) -> Expr | None:
+    """The greatest whole number not above x."""
+    if x.dtype.is_decimal:
+        return _step_one(_roomy(x), "lt", "subtract") if x.dtype.scale else x
+    return by_signature("_floor", (x,), _KEEPING)
+
+
+@resolver("ceil ceiling", "$(numeric)", example=("ceil(1.2)", "2"))
+def _ceil(x: Expr) -> Expr | None:
+    """The least whole number not below x."""
+    if x.dtype.is_decimal:
+        return _step_one(_roomy(x), "gt", "add") if x.dtype.scale else x
+    return by_signature("_ceil", (x,), _KEEPING)
+
+
+@resolver("trunc", "$(numeric)", "$(numeric, digits)", example=("trunc(-1.7)", "-1"))
+def _trunc(x: Expr, digits: Expr | None = None) -> Expr | None:
+    """x without its fraction, or cut to some digits after the point."""
+    n = _constant_digits(digits)
+    if n is None:
+        return None
+    if x.dtype.is_integer and n >= 0:
+        return x
+    if x.dtype.is_decimal:
+        x = _roomy(x)
+        if n >= x.dtype.scale:
+            return x
+        unit = Literal(10 ** (x.dtype.scale - n), x.dtype)
+        cut = make("subtract", (x, call("modulo", x, unit)), x.dtype)
+        return cast(cut, decimal(x.dtype.precision, max(n, 0)))
+    if n == 0:
+        return by_signature("_trunc", (x,), _KEEPING)
+    return by_signature("_trunc_to", (x, Literal(10.0**n, DOUBLE)), (((REAL, DOUBLE), REAL), ((DOUBLE, DOUBLE), DOUBLE)))
+
+
+@resolver("round", "$(numeric)", "$(numeric, digits)", example=("round(2.567, 2)", "2.57"))
+def _round(x: Expr, digits: Expr | None = None) -> Expr | None:
+    """x to the nearest multiple of a power of ten, halves away from zero."""
+    n = _constant_digits(digits)
+    if n is None:
+        return None
+    if x.dtype.is_integer:
+        if n >= 0:
+            return x
+        if n < -18:
+            return make("multiply", (x, Literal(0, x.dtype)), x.dtype)
+        power = Literal(10**-n, BIGINT)
+        tens = make("_div_round", (cast(x, BIGINT), power), BIGINT)
+        return cast(make("multiply", (tens, power), BIGINT), x.dtype)
+    if x.dtype.is_decimal:
+        if n >= x.dtype.scale:
+            return x
+        precision = x.dtype.precision
+        whole = cast(_roomy(x), decimal(precision, max(n, 0)))
+        if n >= 0:
+            return whole
+        power = Literal(10**-n, whole.dtype)
+        if -n >= precision:
+            return make("multiply", (whole, Literal(0, whole.dtype)), whole.dtype)
+        half = Literal(10**-n // 2, whole.dtype)
+        up = make("add", (whole, half), whole.dtype)
+        down = make("subtract", (whole, half), whole.dtype)
+        shifted = Case(((make("lt", (whole, Literal(0, whole.dtype)), BOOLEAN), down),), up)
+        return make("subtract", (shifted, call("modulo", shifted, power)), whole.dtype)
+    if n == 0:
+        return by_signature("_round", (x,), _KEEPING)
+    return by_signature("_round_to", (x, Literal(10.0**n, DOUBLE)), (((REAL, DOUBLE), REAL), ((DOUBLE, DOUBLE), DOUBLE)))
+
+
+def _constant_digits(digits: Expr | None) -> int | None:
+    if digits is None:
+        return 0
+    if isinstance(digits, Literal) and digits.dtype.is_integer and digits.value is not None:
+        return max(-40, min(40, int(digits.value)))
+    return None
+
+
+@resolver("sign", "$(numeric) -> TINYINT", example=("sign(-3.5)", "-1"))
+def _sign(x: Expr) -> Expr | None:
+    """-1, 0 or 1 as x is below, at or above zero."""
+    if is_null_literal(x):
+        return Literal(None, TINYINT)
+    if not x.dtype.is_numeric:
+        return None
+    zero = cast(Literal(0, DType(Kind.INTEGER)), x.dtype) if not x.dtype.is_float else Literal(0.0, x.dtype)
+    branches: list[tuple[Expr, Expr]] = [(IsNull(x), Literal(None, TINYINT))] if x.nullable else []
+    branches.append((make("lt", (x, zero), BOOLEAN), Literal(-1, TINYINT)))
+    branches.append((make("gt", (x, zero), BOOLEAN), Literal(1, TINYINT)))
+    return Case(tuple(branches), Literal(0, TINYINT))
+
+
+# ---- bits ------------------------------------------------------------------------------------------------------------
+
+
+@scalar("_bit_and", ((BIGINT, BIGINT), BIGINT))
+def bit_and(a: int, b: int) -> int:
+    """Bits set in both."""
+    return and_i64(a, b)
+
+
+@scalar("_bit_or", ((BIGINT, BIGINT), BIGINT))
+def bit_or(a: int, b: int) -> int:
+    """Bits set in either."""
+    return or_i64(a, b)
+
+
+@scalar("_bit_xor", ((BIGINT, BIGINT), BIGINT))
+def bit_xor(a: int, b: int) -> int:
+    """Bits set in one of both."""
+    return xor_i64(a, b)
+
+
+def _bits(name: str, a: Expr, b: Expr) -> Expr | None:
+    if not (a.dtype.is_integer and b.dtype.is_integer) or Kind.UBIGINT in (a.dtype.kind, b.dtype.kind):
+        return None
+    dtype = call("add", a, b).dtype
+    return cast(make(name, (cast(a, BIGINT), cast(b, BIGINT)), BIGINT), dtype) if dtype.is_integer else None
+
+
+@resolver("bit_and", "$(integer, integer)", example=("6 & 3", "2"))
+def _and(a: Expr, b: Expr) -> Expr | None:
+    """Bits set in both."""
+    return _bits("_bit_and", a, b)
+
+
+@resolver("bit_or", "$(integer, integer)", example=("6 | 3", "7"))
+def _or(a: Expr, b: Expr) -> Expr | None:
+    """Bits set in either."""
+    return _bits("_bit_or", a, b)
+
+
+@resolver("xor", "$(integer, integer)", example=("xor(6, 3)", "5"))
+def _xor(a: Expr, b: Expr) -> Expr | None:
+    """Bits set in one of both."""
+    return _bits("_bit_xor", a, b)

@@ -1,0 +1,171 @@
+"""What a function declaration is, where it is kept, and how a call is resolved to one.
+
+Two tables stand side by side. `FUNCTIONS` holds every name that may stand in `Call.function`: a kernel body, a host
+function, or an operator that the engine renders itself. `RESOLVERS` holds every name that a user may write: each entry
+turns bound arguments into an expression, or declines. Most names are both; ``coalesce``, ``greatest`` or ``floor`` of a
+decimal only stand for larger expressions, so the engine never learns of them.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from gquery.dtypes import Bounds, DType, Kind
+from gquery.errors import BindError, did_you_mean
+from gquery.expr import Call, Expr
+from gquery.functions.casts import cast, implicit_cost
+
+BoundsRule = Callable[..., Bounds | None]  # one ``Bounds | None`` an argument
+Resolver = Callable[[tuple[Expr, ...]], Expr | None]
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class ScalarFunction:
+    """A function that may stand in `Call.function`.
+
+    Exactly one of three: ``body`` is a plain Python function over registers that calls primitives by name; ``host`` is a
+    Python callable over Python values (it makes new strings, or nothing in a kernel can do it); neither means that the
+    engine renders the operator for each type. ``bounds`` gives the physical range of an exact result from those of the
+    arguments. ``strict``: NULL in gives NULL out, and the function is not called. ``nullable``: it may give NULL for
+    arguments that are not (division by zero). ``example`` is (SQL, its value as text).
+    """
+
+    name: str
+    body: Callable[..., Any] | None = None
+    host: Callable[..., Any] | None = None
+    bounds: BoundsRule | None = None
+    strict: bool = True
+    nullable: bool = False
+    doc: str = ""
+    example: tuple[str, str] | None = None
+
+
+FUNCTIONS: dict[str, ScalarFunction] = {}
+RESOLVERS: dict[str, list[Resolver]] = {}
+SIGNATURES: dict[str, list[str]] = {}  # for error messages
+EXAMPLES: list[tuple[str, str, str]] = []  # (name, SQL, value): every declared example
+
+
+def declare(function: ScalarFunction) -> ScalarFunction:
+    """Adds a function to `FUNCTIONS`."""
+    assert function.name not in FUNCTIONS, function.name
+    FUNCTIONS[function.name] = function
+    if function.example:
+        EXAMPLES.append((function.name, *function.example))
+    return function
+
+
+def scalar(
+    names: str,
+    *signatures: tuple[Sequence[DType], DType],
+    bounds: BoundsRule | None = None,
+    nullable: bool = False,
+    example: tuple[str, str] | None = None,
+    host: bool = False,
+) -> Callable[[F], F]:
+    """Declares the decorated function: a kernel body, or with ``host`` a function over Python values.
+
+    ``names`` are the SQL names, the first of which is the function's; a first name that starts with ``_`` is for
+    resolvers alone. Each signature is (parameter types, result type).
+    """
+
+    def declare_body(f: F) -> F:
+        name, *aliases = names.split()
+        doc = inspect.getdoc(f) or ""
+        body, on_host = (None, f) if host else (f, None)
+        declare(ScalarFunction(name, body, on_host, bounds, nullable=nullable, doc=doc, example=example))
+        for alias in (name, *aliases):
+            RESOLVERS.setdefault(alias, []).append(lambda args: by_signature(name, args, signatures))
+            shown = (f"{alias}({', '.join(map(str, types))}) -> {result}" for types, result in signatures)
+            SIGNATURES.setdefault(alias, []).extend(shown)
+        return f
+
+    return declare_body
+
+
+def resolver(
+    names: str, *signatures: str, example: tuple[str, str] | None = None
+) -> Callable[[Callable[..., Expr | None]], Callable[..., Expr | None]]:
+    """Declares SQL names that the decorated function rewrites: from bound arguments to an expression, or None where it
+    does not fit them. It is tried before earlier declarations of a name. A wrong count of arguments does not fit."""
+
+    def declare_resolver(f: Callable[..., Expr | None]) -> Callable[..., Expr | None]:
+        parameters = inspect.signature(f).parameters.values()
+        least = sum(p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters)
+        most = 10**9 if any(p.kind is p.VAR_POSITIONAL for p in parameters) else len(parameters)
+
+        def resolve(args: tuple[Expr, ...]) -> Expr | None:
+            return f(*args) if least <= len(args) <= most else None
+
+        for name in names.split():
+            RESOLVERS.setdefault(name, []).insert(0, resolve)
+            SIGNATURES.setdefault(name, []).extend(s.replace("$", name) for s in signatures)
+        if example:
+            EXAMPLES.append((names.split()[0], *example))
+        return f
+
+    return declare_resolver
+
+
+def make(name: str, args: Sequence[Expr], dtype: DType) -> Call:
+    """A call whose arguments already have the right types."""
+    function = FUNCTIONS[name]
+    nullable = function.nullable or (function.strict and any(a.nullable for a in args))
+    return Call(name, tuple(args), dtype, nullable)
+
+
+def by_signature(name: str, args: Sequence[Expr], signatures: Sequence[tuple[Sequence[DType], DType]]) -> Expr | None:
+    """The call of ``name`` under the signature that the arguments reach at the least cost of implicit casts."""
+    best: tuple[int, Sequence[DType], DType] | None = None
+    for types, result in signatures:
+        if len(types) != len(args):
+            continue
+        costs = [implicit_cost(a, t) for a, t in zip(args, types, strict=True)]
+        total = sum(c for c in costs if c is not None)
+        if None not in costs and (best is None or total < best[0]):
+            best = (total, types, result)
+    if best is None:
+        return None
+    return make(name, [cast(a, t) for a, t in zip(args, best[1], strict=True)], best[2])
+
+
+def call(name: str, *args: Expr) -> Expr:
+    """The expression that a function's name stands for, typed, with the casts that its signature asks for.
+
+    Raises BindError, naming the argument types and the candidates, where no declaration fits.
+    """
+    resolvers = RESOLVERS.get(name)
+    if resolvers is None:
+        raise BindError(f"there is no scalar function {name!r}.{did_you_mean(name, _public_names())}")
+    for resolve in resolvers:
+        result = resolve(args)
+        if result is not None:
+            return result
+    raise no_match(name, args, SIGNATURES.get(name, []))
+
+
+def no_match(name: str, args: Sequence[Expr], candidates: Sequence[str]) -> BindError:
+    """The error for arguments that no declaration of ``name`` takes."""
+    given = ", ".join(str(a.dtype) for a in args)
+    shown = _SYMBOLS.get(name, name)
+    listed = "".join(f"\n  candidate: {c}" for c in candidates)
+    return BindError(f"no function matches {shown}({given}); an explicit CAST may be needed{listed}")
+
+
+def is_null_literal(e: Expr) -> bool:
+    """Whether ``e`` is NULL of no type yet."""
+    return e.dtype.kind is Kind.NULL
+
+
+def _public_names() -> list[str]:
+    return [n for n in RESOLVERS if not n.startswith("_")]
+
+
+_SYMBOLS = {
+    "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "int_divide": "//", "modulo": "%", "negate": "-",
+    "eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
+}  # fmt: skip

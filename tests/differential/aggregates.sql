@@ -1,0 +1,138 @@
+-- tables: all_types
+
+-- cpu
+select count(*), count(i64), sum(i64), min(i64), max(i64), avg(i64) from t
+
+-- cpu
+select sum(i8), sum(i16), sum(i32), sum(u8), sum(u16), sum(u32), min(i8), max(u32), avg(i8), avg(u16) from t
+
+-- cpu
+select sum(d9), sum(d18), sum(d38), min(d9), max(d18), min(d38), max(d38), avg(d9), avg(d18), avg(d38) from t
+
+-- cpu
+select sum(f64), sum(f32), min(f64), max(f32), avg(f64), avg(f32) from t
+
+-- cpu
+select min(day), max(day), min(moment), max(moment), min(s), max(s), min(w), max(w), min(flag), max(flag) from t
+
+select count(distinct i64), count(distinct s), count(distinct w), count(distinct d9), count(distinct flag) from t
+
+-- cpu
+select sum(i64 * 2 + 1), sum(d9 * (1 - d18)), sum(case when flag then 1 else 0 end), avg(i64 + i32) from t where i64 > 0
+
+select sum(distinct i64), avg(distinct i32), count(distinct i64), sum(i64) from t
+
+-- cpu
+select count(*), count(i64), sum(i64), min(s), max(d38), avg(f64), min(flag), sum(d9) from empty
+
+-- cpu
+select count(*), count(i64), sum(i64), min(s), max(d38), avg(f64), min(flag), sum(d9) from nulls
+
+select count(*), sum(i64), min(s), max(d38), avg(d9) from one
+
+select count(*) from t where i64 > 1000
+
+select sum(i64) + 1, count(*) * 2, max(i64) - min(i64), sum(i64) / count(*), sum(d9) * 2 from t
+
+select 1, count(*), 'x' from t having count(*) > 5
+
+select 1 from t having count(*) > 5000
+
+-- cpu
+select n, count(*), sum(i64), avg(d9), min(s), max(day) from dense group by n
+
+-- cpu
+select s, count(*), sum(i64), avg(d18), min(f64), max(i8), count(i32) from t group by s
+
+-- cpu
+select w, count(*), sum(d9), sum(d38) from t group by w
+
+-- cpu
+select i64, i32, count(*) from t group by i64, i32
+
+-- cpu
+select s, flag, n, count(*), sum(d18), min(w) from t group by s, flag, n
+
+select d9, count(*) from t group by d9
+
+-- cpu
+select d38, sum(i64) from t group by d38
+
+select f64, count(*) from t group by f64
+
+select f32, day, count(*) from t group by f32, day
+
+select moment, count(*), max(id) from t group by moment
+
+select flag, count(*), min(i64), max(w) from t group by flag
+
+-- cpu
+select extract(year from day) as y, count(*), sum(d9) from t group by y
+
+select i64 % 5, sum(i64) from t group by i64 % 5
+
+select i64 % 3 as a, s, count(*) from t group by 1, 2
+
+select substring(w from 1 for 1) as c, count(*), max(i64) from t group by substring(w from 1 for 1)
+
+select case when i64 > 0 then 'pos' else 'neg' end as sign, count(*) from t group by sign
+
+-- cpu
+select s, sum(i64) from t where flag group by s having sum(i64) > 0
+
+select s, sum(i64) as total from t group by s having total > 0 and count(*) > 3
+
+select s, count(distinct n), count(distinct i64), sum(i64) from t group by s
+
+-- cpu
+select n, count(distinct s) from t group by n
+
+select n, count(distinct w), sum(distinct i8), min(i64) from t group by n having count(distinct s) > 2
+
+select i64, count(*) from empty group by i64
+
+-- cpu
+select i64, s, count(*), sum(d9) from nulls group by i64, s
+
+select s, count(*) from one group by s
+
+select 5 as k, count(*) from t group by k
+
+-- cpu
+select distinct s from t
+
+select distinct s, flag from t
+
+-- cpu
+select distinct i64 // 10, n from t
+
+select distinct d38 from t
+
+select distinct i64 from empty
+
+select distinct * from (select i8 // 40 as a, flag as b from t) as q
+
+select s, sum(total) from (select s, n, sum(i64) as total from t group by s, n) as q group by s
+
+select count(*) from (select s from t group by s) as q
+
+select max(c), min(c), sum(c) from (select w, count(*) as c from t group by w) as q
+
+-- cpu
+select sum(i64), count(*) from dense where i32 > 0 and d9 > 0 and s <> 'red'
+
+select any_value(7), count(*) from t
+
+select sum(i64) filter (where flag), count(*) filter (where i64 > 0) from t
+
+select s, n from t group by s, n order by s, n limit 5
+
+select sum(1), count(1), count(null), sum(null::integer), min(5), max('x') from t
+
+select i64 + 1, count(*) from t group by i64 + 1 having max(i64 + 1) > 10
+
+select s, sum(i64) * 2 + count(*) as score from t group by s having score is not null
+
+select upper(s), count(*) from t group by upper(s)
+
+select id, count(*) from dense group by id

@@ -1,0 +1,149 @@
+-- tables: joins
+
+-- cpu
+select l.id, r.id, l.v + r.v from l join r on l.k = r.k
+
+-- cpu
+select l.id, r.id from l left join r on l.k = r.k
+
+-- cpu
+select l.id, r.id, r.s from l right join r on l.k = r.k
+
+-- cpu
+select l.id, r.id, l.s, r.v from l full join r on l.k = r.k
+
+select l.id, r.id from l cross join same as r
+
+select l.id, r.id from l, r where l.k = r.k and l.v > r.v
+
+-- cpu
+select l.id, u.id, u.v from l join u on l.k = u.k
+
+-- cpu
+select l.id, u.id, u.s from l left join u on l.k = u.k
+
+select u.id, l.id from u join l on l.k = u.k
+
+select u.id, l.id from u left join l on l.k = u.k
+
+-- cpu
+select l.id, r.id from l join r on l.k = r.k and l.k2 = r.k2
+
+select l.id, r.id from l left join r on l.k = r.k and l.k2 = r.k2 and l.s = r.s
+
+-- cpu
+select l.id, r.id from l join r on l.s = r.s
+
+select l.id, r.id from l full join r on l.s = r.s and l.d = r.d
+
+select l.id, r.id from l join r on l.d = r.d
+
+-- cpu
+select l.id, r.id from l join r on l.day = r.day
+
+select l.id, r.id from l join r on l.k = r.v
+
+select l.id, r.id from l join r on l.k = r.k2
+
+select l.id, r.id from l join r on l.k + 1 = r.k * 2
+
+-- cpu
+select l.id, r.id from l left join r on l.k = r.k and l.v < r.v
+
+select l.id, r.id from l right join r on l.k = r.k and l.v < r.v
+
+select l.id, r.id from l full join r on l.k = r.k and l.v < r.v
+
+select l.id, r.id from l full join r on l.k = r.k and l.v > 0 and r.v > 0
+
+select l.id, r.id from l left join r on l.k = r.k and l.v > 0
+
+select l.id, r.id from l left join r on l.k = r.k where r.id is null
+
+select l.id, r.id from l left join r on l.k = r.k where r.v > 0
+
+select l.id, r.id from l left join r on l.v < r.v and l.s = 'aa'
+
+select l.id, u.id from l join u on l.v < u.v
+
+select l.id, u.id from l left join u on l.v < u.v and u.id < 3
+
+select l.id, u.id from l full join u on l.v + u.v = 3
+
+-- cpu
+select l.id, e.id from l join e on l.k = e.k
+
+select l.id, e.id from l left join e on l.k = e.k
+
+select l.id, e.id from e left join l on l.k = e.k
+
+select l.id, e.id from l full join e on l.k = e.k
+
+select l.id, e.id from l right join e on l.k = e.k
+
+select l.id, e.id from l cross join e
+
+select e.id, e2.id from e full join e as e2 on e.k = e2.k
+
+-- cpu
+select a.id, b.id from same as a join same as b on a.k = b.k
+
+select a.id, b.id from same as a full join same as b on a.k = b.k and a.id < b.id
+
+select l.id, n.id from l join nokey as n on l.k = n.k
+
+select l.id, n.id from l full join nokey as n on l.k = n.k
+
+select a.id, b.id from nokey as a left join nokey as b on a.k = b.k
+
+select l.id, r.id from l join r using (k)
+
+select * from l join u using (k, s)
+
+select k, count(*) from l full join r using (k) group by k
+
+select k, l.v, r.v from l right join r using (k)
+
+-- cpu
+select l.id, r.id, u.id from l join r on l.k = r.k join u on r.v = u.v
+
+select l.id, r.id, u.id from l join r on l.k = r.k left join u on u.k = r.k and u.k = l.k
+
+select l.id, r.id, u.id, same.id from l, r, u, same where l.k = r.k and r.k = u.k and same.v = u.v
+
+-- cpu
+select u.s, count(*), sum(l.v), sum(l.d * r.d) from l join r on l.k = r.k join u on u.k = l.k group by u.s
+
+select count(*), sum(l.v * r.v) from l join r on l.k = r.k
+
+select count(*), sum(r.v), count(r.id) from l left join r on l.k = r.k
+
+select l.k, count(r.id) from l left join r on l.k = r.k and r.s like '%a%' group by l.k
+
+select a.k, count(*) from l as a, l as b where a.k = b.k and a.id <> b.id group by a.k
+
+select x.k, y.c from (select distinct k from l) as x join (select k, count(*) as c from r group by k) as y on x.k = y.k
+
+select l.id, r.id from l join r on l.k = r.k or l.v = r.v
+
+select l.id, r.id from l join r on l.k is not distinct from r.k
+
+select l.id, u.id from l join u on l.k = u.k and u.v in (select v from r)
+
+select l.id, l.k, r.k from l join r on l.k = r.k where l.k = 5
+
+select l.id from l join (select 5 as k) as c on l.k = c.k
+
+select l.id, r.id from l join r on true where l.id < 3 and r.id < 3
+
+select l.id, r.id from l left join r on false
+
+select l.id, r.id from l full join r on 1 = 0
+
+select a.id, b.id, c.id from l as a left join r as b on a.k = b.k left join u as c on b.v = c.v
+
+select a.id, b.id, c.id from l as a full join r as b on a.k = b.k full join u as c on c.k = b.k
+
+select l.id, q.m from l left join (select k, max(v) as m, 1 as one from r group by k) as q on l.k = q.k where q.one is null
+
+select q.id, q.x from (select l.id, coalesce(r.v, -1) as x from l left join r on l.k = r.k) as q where q.x = -1

@@ -1,0 +1,26 @@
+"""The machines that run kernels, by name. A target is one module and its line here."""
+
+from __future__ import annotations
+
+import importlib
+from functools import cache
+
+from gquery.errors import InterfaceError
+from gquery.kernels.targets.base import Compiled, Target
+
+TARGETS = {
+    "python": "gquery.kernels.targets.python",
+    "cpu": "gquery.kernels.targets.cpu",
+    "cuda": "gquery.kernels.targets.cuda",
+}
+
+__all__ = ["TARGETS", "Compiled", "Target", "get_target"]
+
+
+@cache
+def get_target(name: str) -> Target:
+    """The target of that name; its compiler is imported now and not before."""
+    if name not in TARGETS:
+        raise InterfaceError(f"unknown target {name!r}; there are {', '.join(TARGETS)}")
+    target: Target = importlib.import_module(TARGETS[name]).TARGET
+    return target

@@ -1,0 +1,57 @@
+"""What every target offers: a kernel's text for its machine, compiled, launched.
+
+`operators` and `execution` know only this. A target adds the loop, the words of its machine and the launch; the body of
+a kernel and its meaning are the same everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from gquery.kernels.kernel import Kernel, Parameter
+
+NARROW_ROWS = 2**32 - 2**26
+"""Above this many rows a kernel has to be made with ``wide_index``: a 32-bit index plus one stride must not wrap."""
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A kernel that is ready to run.
+
+    ``cached`` says that nothing was compiled for it, ``seconds`` what making it ready took in this process. The last
+    three are known on cuda alone, per thread and block.
+    """
+
+    kernel: Kernel
+    entry: Callable[..., Any]
+    path: Path
+    seconds: float
+    cached: bool
+    registers: int = 0
+    local_bytes: int = 0
+    shared_bytes: int = 0
+
+
+class Target(Protocol):
+    """A machine that runs kernels."""
+
+    name: str
+
+    def source(self, kernel: Kernel) -> str:
+        """The full text of the module that is compiled."""
+        ...
+
+    def compile(self, kernel: Kernel) -> Compiled:
+        """The kernel, ready: from memory, from disk, or compiled now."""
+        ...
+
+    def argument(self, parameter: Parameter, value: Any) -> Any:
+        """What the launch takes for an array (or None, where the kernel never looks) or a number."""
+        ...
+
+    def run(self, compiled: Compiled, lo: int, hi: int, arguments: Sequence[Any], shared_words: int = 0) -> None:
+        """Run rows lo..hi: on this thread (python, cpu), or queued on CuPy's current stream (cuda)."""
+        ...

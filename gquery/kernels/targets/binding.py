@@ -1,0 +1,83 @@
+"""From a primitive's name to a function that a compiled kernel can call, on cpu or cuda.
+
+A name is, first found: one of the target's own intrinsics, an intrinsic that all compiled targets share
+(`targets.intrinsics`), or a body from `kernels.primitives`, rebound so that the names it uses are found the same way.
+Everything is made at first use, so that a kernel pays for the primitives it names and a warm process for none.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from functools import cache
+from types import FunctionType, ModuleType
+from typing import Any
+
+from gquery.kernels.primitives import ALIASES
+from gquery.kernels.targets.intrinsics import DEFINITIONS, Definition, build
+
+BODIES = ("checked", "wide", "floats", "dates", "strings", "tables")
+
+
+@cache
+def _modules() -> tuple[ModuleType, ...]:
+    return tuple(importlib.import_module(f"gquery.kernels.primitives.{name}") for name in BODIES)
+
+
+class Binding:
+    """The primitives of one compiled target.
+
+    ``intrinsic`` and ``device`` are Numba's decorators for that target; ``own`` are intrinsics that it alone has or
+    does differently, ``own_bodies`` a module of bodies likewise, ``given`` finished functions (``cuda.shfl_down_sync``).
+    """
+
+    def __init__(
+        self,
+        intrinsic: Callable[[Any], Any],
+        device: Callable[[Any], Any],
+        own: Mapping[str, Definition],
+        own_bodies: tuple[ModuleType, ...] = (),
+        given: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._intrinsic, self._device = intrinsic, device
+        self._definitions = {**DEFINITIONS, **own}
+        self._bodies = own_bodies
+        self._found: dict[str, Any] = dict(given or {})
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._found:
+            self._found[name] = self._find(name)
+        return self._found[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._found or name in ALIASES or name in self._definitions or self._body(name) is not None
+
+    def _body(self, name: str) -> FunctionType | None:
+        for module in (*self._bodies, *_modules()):
+            f = vars(module).get(name)
+            if isinstance(f, FunctionType) and f.__module__ == module.__name__:
+                return f
+        return None
+
+    def _find(self, name: str) -> Any:
+        if name in ALIASES:
+            return self[ALIASES[name]]
+        body = self._body(name)
+        from_target = body is not None and any(body.__module__ == m.__name__ for m in self._bodies)
+        if name in self._definitions and not from_target:
+            return build(self._definitions[name], self._intrinsic)
+        if body is None:
+            raise AttributeError(f"there is no primitive {name!r}")
+        return self._device(self._rebind(body))
+
+    def _rebind(self, body: FunctionType) -> FunctionType:
+        """The same code with its global names bound to this target's primitives."""
+        namespace: dict[str, Any] = {"__name__": body.__module__, "__builtins__": __builtins__}
+        for used in body.__code__.co_names:
+            if used in self:
+                namespace[used] = self[used]
+            elif used in body.__globals__:
+                namespace[used] = body.__globals__[used]
+        bound = FunctionType(body.__code__, namespace, body.__name__, body.__defaults__)
+        bound.__qualname__ = body.__qualname__
+        return bound

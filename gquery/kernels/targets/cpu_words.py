@@ -1,0 +1,40 @@
+"""What the CPU does its own way: pointers from addresses, and accumulators that belong to one worker."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gquery.kernels.targets.intrinsics import F64, I64, Definition, Emit, constant, element
+
+ELEMENTS = ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64")
+
+
+def _fold(combine: Emit, type_: Any) -> Emit:
+    def emit(b: Any, state: Any, slot: Any, value: Any) -> None:
+        place = element(b, state, slot, type_)
+        b.store(combine(b, b.load(place), value), place)
+
+    return emit
+
+
+def _fadd_atomic(b: Any, pointer: Any, index: Any, value: Any) -> Any:
+    return b.atomic_rmw("fadd", element(b, pointer, index, F64), value, "monotonic")
+
+
+def _reserve(b: Any, counter: Any, n: Any) -> Any:
+    return b.atomic_rmw("add", element(b, counter, constant(0), I64), n, "monotonic")
+
+
+_FOLDS = {
+    "add_i64": ("i64", _fold(lambda b, x, y: b.add(x, y), I64)),
+    "min_i64": ("i64", _fold(lambda b, x, y: b.select(b.icmp_signed("<", y, x), y, x), I64)),
+    "max_i64": ("i64", _fold(lambda b, x, y: b.select(b.icmp_signed(">", y, x), y, x), I64)),
+    "add_f64": ("f64", _fold(lambda b, x, y: b.fadd(x, y), F64)),
+}
+
+CPU_DEFINITIONS = {
+    **{f"{how}_{name}": Definition(f"{how}_{name}", ("*", "i64", type_), "void", emit)
+       for name, (type_, emit) in _FOLDS.items() for how in ("fold", "reduce")},
+    "atomic_add_f64": Definition("atomic_add_f64", ("*", "i64", "f64"), "f64", _fadd_atomic),
+    "reserve": Definition("reserve", ("*", "i64"), "i64", _reserve),
+}  # fmt: skip

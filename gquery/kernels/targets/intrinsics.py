@@ -1,0 +1,360 @@
+"""Primitives that are a handful of machine instructions, emitted as LLVM into the calling function.
+
+One definition serves cpu and cuda: `numba.extending.intrinsic` and `numba.cuda.extending.intrinsic` take the same body.
+They are written as instructions and not as Numba functions because every Numba function that a kernel calls costs 5 to
+10 ms to compile, and because LLVM says width, sign and wrapping exactly, where Numba's operators depend on the types
+of both sides. Primitives with control flow stand in `gquery.kernels.primitives` and call these.
+
+Integers wrap. Types are named as in `Register`: ``i64``, ``i128``, ``f64``, ``bool``, ``str``; ``u64`` is an index or
+a bit pattern; ``*`` is a pointer to whatever the caller has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from llvmlite import ir
+
+I1, I8, I32, I64, I128 = (ir.IntType(n) for n in (1, 8, 32, 64, 128))
+F32, F64 = ir.FloatType(), ir.DoubleType()
+
+Emit = Callable[..., Any]
+"""``emit(builder, *values) -> value``; values of ``i128`` come and go as LLVM's i128, ``str`` as a pair of i64."""
+
+
+@dataclass(frozen=True)
+class Definition:
+    """An intrinsic: its name, the types of its arguments and result, and the code that emits it."""
+
+    name: str
+    arguments: tuple[str, ...]
+    result: str
+    emit: Emit
+
+
+DEFINITIONS: dict[str, Definition] = {}
+
+
+def define(name: str, arguments: str, result: str, emit: Emit) -> None:
+    """Register an intrinsic; ``arguments`` are type names with blanks between them."""
+    DEFINITIONS[name] = Definition(name, tuple(arguments.split()), result, emit)
+
+
+def constant(value: int, type_: Any = I64) -> Any:
+    return ir.Constant(type_, value)
+
+
+def element(b: Any, pointer: Any, index: Any, type_: Any) -> Any:
+    """The address of element ``index`` of a pointer taken as a pointer to ``type_``."""
+    return b.gep(b.bitcast(pointer, type_.as_pointer()), [index])
+
+
+def _aligned_to(instruction: Any, alignment: int) -> Any:
+    instruction.align = alignment
+    return instruction
+
+
+# ---- casts -------------------------------------------------------------------------------------------------------
+define("i64", "i64", "i64", lambda b, x: x)
+define("u64", "u64", "u64", lambda b, x: x)
+define("f64", "f64", "f64", lambda b, x: x)
+define("row_index", "i64", "u64", lambda b, x: x)
+define("truth", "i64", "bool", lambda b, x: b.icmp_signed("!=", x, constant(0)))
+define("from_bool", "bool", "i64", lambda b, x: b.zext(x, I64))
+define("bits_f64", "f64", "i64", lambda b, x: b.bitcast(x, I64))
+define("f64_from_bits", "i64", "f64", lambda b, x: b.bitcast(x, F64))
+define("truncate_f64", "f64", "i64", lambda b, x: b.fptosi(x, I64))
+define("f64_from_u64", "i64", "f64", lambda b, x: b.uitofp(x, F64))
+define("round_f32", "f64", "f64", lambda b, x: b.fpext(b.fptrunc(x, F32), F64))
+
+# ---- 64 and 128 bits ---------------------------------------------------------------------------------------------
+_COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+
+
+def _comparison(operator: str) -> Emit:
+    return lambda b, x, y: b.icmp_signed(operator, x, y)
+
+
+def _choice(operator: str) -> Emit:
+    return lambda b, x, y: b.select(b.icmp_signed(operator, x, y), x, y)
+
+
+for _suffix, _type in (("i64", I64), ("i128", I128)):
+    _two = f"{_suffix} {_suffix}"
+    for _name, _operator in _COMPARE.items():
+        define(f"{_name}_{_suffix}", _two, "bool", _comparison(_operator))
+    define(f"add_{_suffix}", _two, _suffix, lambda b, x, y: b.add(x, y))
+    define(f"sub_{_suffix}", _two, _suffix, lambda b, x, y: b.sub(x, y))
+    define(f"mul_{_suffix}", _two, _suffix, lambda b, x, y: b.mul(x, y))
+    define(f"neg_{_suffix}", _suffix, _suffix, lambda b, x: b.sub(ir.Constant(x.type, 0), x))
+    define(
+        f"abs_{_suffix}",
+        _suffix,
+        _suffix,
+        lambda b, x: b.select(
+            b.icmp_signed("<", x, ir.Constant(x.type, 0)), b.sub(ir.Constant(x.type, 0), x), x
+        ),
+    )
+    define(f"min_{_suffix}", _two, _suffix, _choice("<"))
+    define(f"max_{_suffix}", _two, _suffix, _choice(">"))
+define("and_i64", "i64 i64", "i64", lambda b, x, y: b.and_(x, y))
+define("or_i64", "i64 i64", "i64", lambda b, x, y: b.or_(x, y))
+define("xor_i64", "i64 i64", "i64", lambda b, x, y: b.xor(x, y))
+define("shl_i64", "i64 i64", "i64", lambda b, x, n: b.shl(x, b.and_(n, constant(63))))
+define("shr_i64", "i64 i64", "i64", lambda b, x, n: b.ashr(x, b.and_(n, constant(63))))
+define("shr_u64", "i64 i64", "i64", lambda b, x, n: b.lshr(x, b.and_(n, constant(63))))
+define("lt_u64", "i64 i64", "bool", lambda b, x, y: b.icmp_unsigned("<", x, y))
+define("div_u64", "i64 i64", "i64", lambda b, x, y: b.udiv(x, y))
+define("mod_u64", "i64 i64", "i64", lambda b, x, y: b.urem(x, y))
+define("quotient_i64", "i64 i64", "i64", lambda b, x, y: b.sdiv(x, y))
+define("remainder_i64", "i64 i64", "i64", lambda b, x, y: b.srem(x, y))
+
+
+def _limb_i64(b: Any, x: Any, k: Any) -> Any:
+    """Limb 0 or 1 of 32 bits: the lower is unsigned, the upper carries the sign."""
+    return b.select(b.icmp_signed("==", k, constant(0)), b.and_(x, constant(2**32 - 1)), b.ashr(x, constant(32)))
+
+
+def _limb_i128(b: Any, x: Any, k: Any) -> Any:
+    """Limb 0 to 3 of 32 bits: all but the last are unsigned."""
+    shifted = b.trunc(b.ashr(x, b.zext(b.shl(k, constant(5)), I128)), I64)
+    low = b.and_(shifted, constant(2**32 - 1))
+    return b.select(b.icmp_signed("==", k, constant(3)), shifted, low)
+
+
+define("i128_from_i64", "i64", "i128", lambda b, x: b.sext(x, I128))
+define("i64_from_i128", "i128", "i64", lambda b, x: b.trunc(x, I64))
+define("low_i128", "i128", "i64", lambda b, x: b.trunc(x, I64))
+define("high_i128", "i128", "i64", lambda b, x: b.trunc(b.ashr(x, constant(64, I128)), I64))
+define("fits_i64_i128", "i128", "bool", lambda b, x: b.icmp_signed("==", b.sext(b.trunc(x, I64), I128), x))
+define(
+    "make_i128",
+    "i64 i64",
+    "i128",
+    lambda b, high, low: b.or_(b.shl(b.sext(high, I128), constant(64, I128)), b.zext(low, I128)),
+)
+define("mul_i64_i128", "i64 i64", "i128", lambda b, x, y: b.mul(b.sext(x, I128), b.sext(y, I128)))
+define("mul_u64_i128", "i64 i64", "i128", lambda b, x, y: b.mul(b.zext(x, I128), b.zext(y, I128)))
+define("lt_u128", "i128 i128", "bool", lambda b, x, y: b.icmp_unsigned("<", x, y))
+define("limb_i64", "i64 i64", "i64", _limb_i64)
+define("limb_i128", "i128 i64", "i64", _limb_i128)
+define("shl_i128", "i128 i64", "i128", lambda b, x, n: b.shl(x, b.zext(n, I128)))
+define("shr_u128", "i128 i64", "i128", lambda b, x, n: b.lshr(x, b.zext(n, I128)))
+
+
+def _load_i128(b: Any, pointer: Any, index: Any) -> Any:
+    first = b.shl(index, constant(1))
+    low = b.load(element(b, pointer, first, I64))
+    high = b.load(element(b, pointer, b.or_(first, constant(1)), I64))
+    return b.or_(b.shl(b.zext(high, I128), constant(64, I128)), b.zext(low, I128))
+
+
+def _store_i128(b: Any, pointer: Any, index: Any, value: Any) -> None:
+    first = b.shl(index, constant(1))
+    b.store(b.trunc(value, I64), element(b, pointer, first, I64))
+    high = b.trunc(b.lshr(value, constant(64, I128)), I64)
+    b.store(high, element(b, pointer, b.or_(first, constant(1)), I64))
+
+
+define("load_i128", "* i64", "i128", _load_i128)
+define("store_i128", "* i64 i128", "void", _store_i128)
+
+
+# ---- doubles: NaN equals NaN and is greater than everything else ----------------------------------------------------
+def _eq(b: Any, x: Any, y: Any) -> Any:
+    both_nan = b.and_(b.fcmp_unordered("uno", x, x), b.fcmp_unordered("uno", y, y))
+    return b.or_(b.fcmp_ordered("==", x, y), both_nan)
+
+
+def _lt(b: Any, x: Any, y: Any) -> Any:
+    only_y_nan = b.and_(b.fcmp_ordered("ord", x, x), b.fcmp_unordered("uno", y, y))
+    return b.or_(b.fcmp_ordered("<", x, y), only_y_nan)
+
+
+define("eq_f64", "f64 f64", "bool", _eq)
+define("ne_f64", "f64 f64", "bool", lambda b, x, y: b.not_(_eq(b, x, y)))
+define("lt_f64", "f64 f64", "bool", _lt)
+define("gt_f64", "f64 f64", "bool", lambda b, x, y: _lt(b, y, x))
+define("le_f64", "f64 f64", "bool", lambda b, x, y: b.not_(_lt(b, y, x)))
+define("ge_f64", "f64 f64", "bool", lambda b, x, y: b.not_(_lt(b, x, y)))
+define("min_f64", "f64 f64", "f64", lambda b, x, y: b.select(_lt(b, y, x), y, x))
+define("max_f64", "f64 f64", "f64", lambda b, x, y: b.select(_lt(b, x, y), y, x))
+define("f64_is_nan", "f64", "bool", lambda b, x: b.fcmp_unordered("uno", x, x))
+define("add_f64", "f64 f64", "f64", lambda b, x, y: b.fadd(x, y))
+define("sub_f64", "f64 f64", "f64", lambda b, x, y: b.fsub(x, y))
+define("mul_f64", "f64 f64", "f64", lambda b, x, y: b.fmul(x, y))
+define("div_f64", "f64 f64", "f64", lambda b, x, y: b.fdiv(x, y))
+_SIGN = 1 << 63
+define("neg_f64", "f64", "f64", lambda b, x: b.bitcast(b.xor(b.bitcast(x, I64), constant(_SIGN)), F64))
+define("abs_f64", "f64", "f64", lambda b, x: b.bitcast(b.and_(b.bitcast(x, I64), constant(_SIGN - 1)), F64))
+
+# ---- the mixer of hashes: Murmur3's finaliser with the constants of splitmix64 ----------------------------------------
+_MIX_1, _MIX_2, _GOLDEN = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB, 0x9E3779B97F4A7C15
+
+
+def _mix(b: Any, x: Any) -> Any:
+    x = b.mul(b.xor(x, b.lshr(x, constant(30))), constant(_MIX_1))
+    x = b.mul(b.xor(x, b.lshr(x, constant(27))), constant(_MIX_2))
+    return b.xor(x, b.lshr(x, constant(31)))
+
+
+define("hash_i64", "i64", "i64", lambda b, x: _mix(b, b.add(x, constant(_GOLDEN))))
+define("hash_combine", "i64 i64", "i64", lambda b, h, x: _mix(b, b.add(b.mul(h, constant(_MIX_1)), x)))
+
+
+# ---- memory ----------------------------------------------------------------------------------------------------------
+def _store(type_: Any) -> Emit:
+    return lambda b, pointer, index, value: b.store(b.trunc(value, type_), element(b, pointer, index, type_))
+
+
+for _bits in (8, 16, 32):
+    define(f"store_i{_bits}", "* i64 i64", "void", _store(ir.IntType(_bits)))
+    define(f"store_u{_bits}", "* i64 i64", "void", _store(ir.IntType(_bits)))
+define("store_i64", "* i64 i64", "void", lambda b, p, i, v: b.store(v, element(b, p, i, I64)))
+define("store_u64", "* i64 i64", "void", lambda b, p, i, v: b.store(v, element(b, p, i, I64)))
+define("store_f32", "* i64 f64", "void", lambda b, p, i, v: b.store(b.fptrunc(v, F32), element(b, p, i, F32)))
+define("store_f64", "* i64 f64", "void", lambda b, p, i, v: b.store(v, element(b, p, i, F64)))
+define("store_bool", "* i64 bool", "void", lambda b, p, i, v: b.store(b.zext(v, I8), element(b, p, i, I8)))
+define("load_u8", "i64", "i64", lambda b, a: b.zext(b.load(b.inttoptr(a, I8.as_pointer())), I64))
+define("load_word", "i64", "i64", lambda b, a: b.load(b.inttoptr(a, I64.as_pointer())))
+define(
+    "load_word_unaligned", "i64", "i64", lambda b, a: _aligned_to(b.load(b.inttoptr(a, I64.as_pointer())), 1)
+)
+define("load_u32", "* i64", "i64", lambda b, p, i: b.zext(b.load(element(b, p, i, I32)), I64))
+define("load_i64", "* i64", "i64", lambda b, p, i: b.load(element(b, p, i, I64)))
+
+
+def _zero_bytes(b: Any, word: Any) -> Any:
+    """The top bit of each byte of ``word`` that is 0; above the lowest of them others may be set, too."""
+    below = b.and_(b.sub(word, constant(0x0101010101010101)), b.not_(word))
+    return b.and_(below, constant(0x8080808080808080))
+
+
+define("zero_bytes", "i64", "i64", _zero_bytes)
+define("lowest_byte", "i64", "i64", lambda b, x: b.lshr(b.cttz(x, constant(1, I1)), constant(3)))
+
+# ---- strings -----------------------------------------------------------------------------------------------------------
+define("make_str", "i64 i64", "str", lambda b, address, length: (address, length))
+define("str_address", "str", "i64", lambda b, s: s[0])
+define("str_bytes", "str", "i64", lambda b, s: s[1])
+
+
+def _view(b: Any, pointer: Any, index: Any) -> Any:
+    first = b.shl(index, constant(1))
+    length = b.load(element(b, pointer, b.or_(first, constant(1)), I64))
+    return b.load(element(b, pointer, first, I64)), length
+
+
+def _store_view(b: Any, pointer: Any, index: Any, s: Any) -> None:
+    first = b.shl(index, constant(1))
+    b.store(s[0], element(b, pointer, first, I64))
+    b.store(s[1], element(b, pointer, b.or_(first, constant(1)), I64))
+
+
+def _string(type_: Any) -> Emit:
+    def emit(b: Any, offsets: Any, characters: Any, index: Any) -> Any:
+        start = b.load(element(b, offsets, index, type_))
+        end = b.load(element(b, offsets, b.add(index, constant(1)), type_))
+        if type_ is not I64:
+            start, end = b.zext(start, I64), b.zext(end, I64)
+        return b.add(characters, start), b.sub(end, start)
+
+    return emit
+
+
+define("string32", "* i64 i64", "str", _string(I32))
+define("string64", "* i64 i64", "str", _string(I64))
+define("view", "* i64", "str", _view)
+define("store_view", "* i64 str", "void", _store_view)
+
+
+# ---- atomics; all relaxed: the end of a kernel orders them -------------------------------------------------------------
+def _atomic(operation: str, type_: Any) -> Emit:
+    def emit(b: Any, pointer: Any, index: Any, value: Any) -> Any:
+        value = value if value.type == type_ else b.trunc(value, type_)
+        old = b.atomic_rmw(operation, element(b, pointer, index, type_), value, "monotonic")
+        return old if type_ == I64 else b.zext(old, I64)
+
+    return emit
+
+
+def _compare_and_swap(type_: Any) -> Emit:
+    def emit(b: Any, pointer: Any, index: Any, old: Any, new: Any) -> Any:
+        if type_ != I64:
+            old, new = b.trunc(old, type_), b.trunc(new, type_)
+        pair = b.cmpxchg(element(b, pointer, index, type_), old, new, "monotonic", "monotonic")
+        found = b.extract_value(pair, 0)
+        return found if type_ == I64 else b.zext(found, I64)
+
+    return emit
+
+
+define("atomic_add_i64", "* i64 i64", "i64", _atomic("add", I64))
+define("atomic_min_i64", "* i64 i64", "i64", _atomic("min", I64))
+define("atomic_max_i64", "* i64 i64", "i64", _atomic("max", I64))
+define("atomic_or_u32", "* i64 i64", "i64", _atomic("or", I32))
+define("atomic_add_u32", "* i64 i64", "i64", _atomic("add", I32))
+define("atomic_min_u32", "* i64 i64", "i64", _atomic("umin", I32))
+define("atomic_max_u32", "* i64 i64", "i64", _atomic("umax", I32))
+define("cas_u32", "* i64 i64 i64", "i64", _compare_and_swap(I32))
+define("cas_i64", "* i64 i64 i64", "i64", _compare_and_swap(I64))
+
+
+# ---- from definitions to Numba -----------------------------------------------------------------------------------------
+def numba_types() -> dict[str, Any]:
+    """The Numba type of each type name."""
+    from numba import types
+
+    return {
+        "i64": types.int64, "u64": types.uint64, "f64": types.float64, "bool": types.boolean, "void": types.void,
+        "i128": types.Tuple((types.int64, types.uint64)), "str": types.UniTuple(types.int64, 2),
+    }  # fmt: skip
+
+
+def build(definition: Definition, intrinsic: Callable[[Any], Any]) -> Any:
+    """The Numba intrinsic of a definition, by the ``intrinsic`` decorator of the target."""
+    types = numba_types()
+
+    def typing(context: Any, *given: Any) -> Any:
+        taken = [g if t == "*" else types[t] for g, t in zip(given, definition.arguments, strict=True)]
+        return types[definition.result](*taken), generate
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        result = definition.emit(
+            builder, *(_unpack(builder, t, v) for t, v in zip(definition.arguments, values, strict=True))
+        )
+        match definition.result:
+            case "void":
+                return context.get_dummy_value()
+            case "i128":
+                low, high = builder.trunc(result, I64), builder.trunc(builder.lshr(result, constant(64, I128)), I64)
+                return context.make_tuple(builder, signature.return_type, (high, low))
+            case "str":
+                return context.make_tuple(builder, signature.return_type, result)
+            case _:
+                return result
+
+    exact = _ARITY[len(definition.arguments)](typing)
+    exact.__name__ = exact.__qualname__ = definition.name
+    return intrinsic(exact)
+
+
+# Numba reads the number of arguments off the function itself
+_ARITY: dict[int, Callable[[Any], Any]] = {
+    0: lambda f: lambda context: f(context),
+    1: lambda f: lambda context, a: f(context, a),
+    2: lambda f: lambda context, a, b: f(context, a, b),
+    3: lambda f: lambda context, a, b, c: f(context, a, b, c),
+    4: lambda f: lambda context, a, b, c, d: f(context, a, b, c, d),
+}
+
+
+def _unpack(b: Any, type_: str, value: Any) -> Any:
+    if type_ == "i128":
+        high, low = b.extract_value(value, 0), b.extract_value(value, 1)
+        return b.or_(b.shl(b.zext(high, I128), constant(64, I128)), b.zext(low, I128))
+    if type_ == "str":
+        return b.extract_value(value, 0), b.extract_value(value, 1)
+    return value

@@ -1,0 +1,100 @@
+"""The python target: the generated text, run as it is.
+
+For small inputs, where compiling would take longer than the work: about 1 us a row and operator chain. Pointers are
+memoryviews, because an element of one is a Python int at once, where a NumPy element is an object of its own that
+overflows differently.
+"""
+
+from __future__ import annotations
+
+import linecache
+import time
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+from gquery.errors import InternalError
+from gquery.kernels.kernel import Kernel, Parameter
+from gquery.kernels.targets.base import Compiled
+from gquery.kernels.targets.text import indented
+
+_FORMATS = {
+    "i8": "b", "i16": "h", "i32": "i", "i64": "q", "u8": "B", "u16": "H", "u32": "I", "u64": "Q", "f32": "f", "f64": "d",
+}  # fmt: skip
+
+
+@cache
+def primitives() -> dict[str, Any]:
+    """Every primitive by its name: plain words first, then bodies shared with the compiled targets."""
+    from gquery.kernels.primitives import ALIASES, checked, dates, floats, strings, tables
+    from gquery.kernels.targets import python_strings, python_words
+
+    found: dict[str, Any] = {}
+    for module in (checked, dates, floats, tables, strings, python_words, python_strings):
+        found |= {k: v for k, v in vars(module).items() if not k.startswith("_") and callable(v)}
+    return found | {short: found[name] for short, name in ALIASES.items()}
+
+
+def _bound(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A scalar function's body with primitives for the names it calls; a host function as it is."""
+    if not isinstance(function, FunctionType) or function.__closure__:
+        return function
+    known = function.__globals__
+    used = {name: primitives()[name] for name in function.__code__.co_names if name in primitives()}
+    missing = {name: f for name, f in used.items() if name not in known}
+    return FunctionType(function.__code__, known | missing, function.__name__, function.__defaults__) if missing else function
+
+
+class PythonTarget:
+    """Runs kernels in the interpreter. See `Target`."""
+
+    name = "python"
+
+    def __init__(self) -> None:
+        self._compiled: dict[str, Compiled] = {}
+
+    def source(self, kernel: Kernel) -> str:
+        head = f"def kernel({', '.join(['lo', 'hi', *(p.name for p in kernel.parameters)])}):"
+        lines = [head, *indented(kernel.prologue, 1)]
+        lines += ["    for i in range(lo, hi):", *indented(kernel.body or ("pass",), 2), *indented(kernel.epilogue, 1)]
+        return "\n".join(lines) + "\n"
+
+    def compile(self, kernel: Kernel) -> Compiled:
+        if any(f.__closure__ for _, f in kernel.functions):
+            return self._make(kernel)  # two closures of one text may hold different values
+        compiled = self._compiled.get(kernel.digest)
+        if compiled is None:
+            compiled = self._compiled[kernel.digest] = self._make(kernel)
+        return compiled
+
+    def _make(self, kernel: Kernel) -> Compiled:
+        start = time.perf_counter()
+        text = self.source(kernel)
+        file = f"<gquery {kernel.digest}>"
+        linecache.cache[file] = (len(text), None, text.splitlines(True), file)  # for tracebacks
+        namespace = primitives() | {name: _bound(f) for name, f in kernel.functions}
+        try:
+            exec(compile(text, file, "exec"), namespace)  # our own text: no user text enters it
+        except SyntaxError as e:
+            raise InternalError(f"a kernel is not Python: {e} (text: {text!r})") from e
+        return Compiled(kernel, namespace["kernel"], Path(file), time.perf_counter() - start, cached=False)
+
+    def argument(self, parameter: Parameter, value: Any) -> Any:
+        if not parameter.is_pointer:
+            return float(value) if parameter.type == "f64" else int(value)
+        if value is None:
+            return memoryview(bytearray(8)).cast(_FORMATS[parameter.type])
+        elements = memoryview(value)
+        code = _FORMATS[parameter.type]
+        if elements.format != code or elements.ndim != 1:  # a view as other elements, or rows of several words
+            elements = elements.cast("B") if elements.nbytes else memoryview(bytearray(8))
+            elements = elements.cast(code)  # type: ignore[call-overload]
+        return elements
+
+    def run(self, compiled: Compiled, lo: int, hi: int, arguments: Sequence[Any], shared_words: int = 0) -> None:
+        compiled.entry(lo, hi, *arguments)
+
+
+TARGET = PythonTarget()

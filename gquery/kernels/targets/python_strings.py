@@ -1,0 +1,110 @@
+"""Strings on the python target: the bytes are copied out once and Python's own methods do the work.
+
+The bodies in `kernels.primitives.strings`, which read a byte at a time, run here too but take a microsecond a byte.
+What is a view there is a view here: results are addresses within the argument.
+"""
+
+from __future__ import annotations
+
+import re
+from ctypes import string_at
+from functools import lru_cache
+
+from gquery.kernels.primitives.strings import hash_str, str_substring, str_substring_from
+from gquery.kernels.targets.python_words import Str
+
+__all__ = ["hash_str", "str_substring", "str_substring_from"]
+_SPACES = "\u0020\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
+
+
+def _bytes(s: Str) -> bytes:
+    return string_at(s[0], s[1]) if s[1] else b""
+
+
+def _text(s: Str) -> str:
+    return _bytes(s).decode("utf-8", "replace")
+
+
+def eq_str(s: Str, t: Str) -> bool:
+    return s[1] == t[1] and _bytes(s) == _bytes(t)
+
+
+def ne_str(s: Str, t: Str) -> bool:
+    return s[1] != t[1] or _bytes(s) != _bytes(t)
+
+
+def lt_str(s: Str, t: Str) -> bool:
+    return _bytes(s) < _bytes(t)
+
+
+def le_str(s: Str, t: Str) -> bool:
+    return _bytes(s) <= _bytes(t)
+
+
+def gt_str(s: Str, t: Str) -> bool:
+    return _bytes(s) > _bytes(t)
+
+
+def ge_str(s: Str, t: Str) -> bool:
+    return _bytes(s) >= _bytes(t)
+
+
+def compare_str(s: Str, t: Str) -> int:
+    a, b = _bytes(s), _bytes(t)
+    return (a > b) - (a < b)
+
+
+def str_length(s: Str) -> int:
+    return len(_text(s))
+
+
+def str_contains(s: Str, needle: Str) -> bool:
+    return _bytes(needle) in _bytes(s)
+
+
+def str_starts_with(s: Str, prefix: Str) -> bool:
+    return _bytes(s).startswith(_bytes(prefix))
+
+
+def str_ends_with(s: Str, suffix: Str) -> bool:
+    return _bytes(s).endswith(_bytes(suffix))
+
+
+def str_position(s: Str, needle: Str) -> int:
+    data = _bytes(s)
+    offset = data.find(_bytes(needle))
+    return len(data[:offset].decode("utf-8", "replace")) + 1 if offset >= 0 else 0
+
+
+@lru_cache(256)
+def _expression(pattern: bytes, fold: bool) -> re.Pattern[bytes]:
+    parts = []
+    for byte in pattern:
+        if byte == 0xFF:
+            parts.append(b".*")
+        elif byte == 0xFE:
+            parts.append(rb"[\x00-\x7f\xc0-\xff][\x80-\xbf]*")
+        else:
+            parts.append(re.escape(bytes([byte])))
+    return re.compile(b"".join(parts), re.DOTALL | (re.IGNORECASE if fold else 0))
+
+
+def str_like(s: Str, pattern: Str) -> bool:
+    return _expression(_bytes(pattern), False).fullmatch(_bytes(s)) is not None
+
+
+def str_ilike(s: Str, pattern: Str) -> bool:
+    return _expression(_bytes(pattern), True).fullmatch(_bytes(s)) is not None
+
+
+def str_ltrim(s: Str) -> Str:
+    kept = len(_text(s).lstrip(_SPACES).encode())
+    return s[0] + s[1] - kept, kept
+
+
+def str_rtrim(s: Str) -> Str:
+    return s[0], len(_text(s).rstrip(_SPACES).encode())
+
+
+def str_trim(s: Str) -> Str:
+    return str_rtrim(str_ltrim(s))

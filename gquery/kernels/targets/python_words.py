@@ -1,0 +1,448 @@
+"""Every basic primitive in plain Python: the words of the python target and of the shared bodies in `kernels.primitives`.
+
+Values are Python ints and floats (a pointer is a memoryview), so most primitives are one operator. Proved arithmetic
+does not wrap here, because its result is proved to fit; hashes and bit patterns are cut to 64 bits, signed.
+Strings are (address, length) as on every target; memory is read with `ctypes.string_at`.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import struct
+from collections.abc import Callable
+from ctypes import string_at
+from typing import Any
+
+Pointer = Any
+Str = tuple[int, int]
+_MASK = (1 << 64) - 1
+_TOP = 1 << 63
+_INT128 = 1 << 127
+_MASK_128 = (1 << 128) - 1
+
+
+def _signed(x: int) -> int:
+    """The 64 low bits of an integer as a signed number."""
+    return ((x + _TOP) & _MASK) - _TOP
+
+
+# ---- casts -------------------------------------------------------------------------------------------------------
+i64 = u64 = row_index = from_bool = int
+f64 = float
+truth = bool
+truncate_f64 = int
+
+
+def bits_f64(x: float) -> int:
+    return int(struct.unpack("<q", struct.pack("<d", x))[0])
+
+
+def f64_from_bits(x: int) -> float:
+    return float(struct.unpack("<d", struct.pack("<q", x))[0])
+
+
+def round_f32(x: float) -> float:
+    try:
+        return float(struct.unpack("<f", struct.pack("<f", x))[0])
+    except OverflowError:
+        return math.copysign(math.inf, x)
+
+
+# ---- 64 and 128 bits ---------------------------------------------------------------------------------------------
+add_i64 = add_i128 = operator.add
+sub_i64 = sub_i128 = operator.sub
+mul_i64 = mul_i128 = mul_i64_i128 = operator.mul
+neg_i64 = neg_i128 = operator.neg
+abs_i64 = abs_i128 = abs
+min_i64 = min_i128 = min
+max_i64 = max_i128 = max
+eq_i64 = eq_i128 = operator.eq
+ne_i64 = ne_i128 = operator.ne
+lt_i64 = lt_i128 = operator.lt
+le_i64 = le_i128 = operator.le
+gt_i64 = gt_i128 = operator.gt
+ge_i64 = ge_i128 = operator.ge
+and_i64 = operator.and_
+or_i64 = operator.or_
+xor_i64 = operator.xor
+
+
+def shl_i64(x: int, n: int) -> int:
+    return _signed(x << (n & 63))
+
+
+def shr_i64(x: int, n: int) -> int:
+    return x >> (n & 63)
+
+
+def shr_u64(x: int, n: int) -> int:
+    return _signed((x & _MASK) >> (n & 63))
+
+
+def lt_u64(x: int, y: int) -> bool:
+    return (x & _MASK) < (y & _MASK)
+
+
+def fail(status: Pointer, site: int) -> None:
+    status[site >> 5] |= 1 << (site & 31)
+
+
+def _checked(operation: Callable[..., int], limit: int) -> Callable[..., int]:
+    def binary(a: int, b: int, status: Pointer, site: int) -> int:
+        result = operation(a, b)
+        if -limit <= result < limit:
+            return result
+        fail(status, site)
+        return 0
+
+    return binary
+
+
+def _checked_unary(operation: Callable[[int], int], limit: int) -> Callable[..., int]:
+    def unary(a: int, status: Pointer, site: int) -> int:
+        result = operation(a)
+        if result < limit:
+            return result
+        fail(status, site)
+        return 0
+
+    return unary
+
+
+add_i64_checked, add_i128_checked = _checked(operator.add, _TOP), _checked(operator.add, _INT128)
+sub_i64_checked, sub_i128_checked = _checked(operator.sub, _TOP), _checked(operator.sub, _INT128)
+mul_i64_checked, mul_i128_checked = _checked(operator.mul, _TOP), _checked(operator.mul, _INT128)
+neg_i64_checked, neg_i128_checked = _checked_unary(operator.neg, _TOP), _checked_unary(operator.neg, _INT128)
+abs_i64_checked, abs_i128_checked = _checked_unary(abs, _TOP), _checked_unary(abs, _INT128)
+
+
+def range_i64(v: int, low: int, high: int, status: Pointer, site: int) -> int:
+    if not low <= v <= high:
+        fail(status, site)
+    return v
+
+
+def range_i128(v: int, low_high: int, low_low: int, high_high: int, high_low: int, status: Pointer, site: int) -> int:
+    if not make_i128(low_high, low_low) <= v <= make_i128(high_high, high_low):
+        fail(status, site)
+    return v
+
+
+def div_i64(a: int, b: int) -> int:
+    return a // b if (a < 0) == (b < 0) else -(-a // b)
+
+
+def mod_i64(a: int, b: int) -> int:
+    return a % abs(b) if a >= 0 else -(-a % abs(b))
+
+
+def div_round_i64(a: int, b: int) -> int:
+    return (2 * a + b) // (2 * b) if a >= 0 else -((b - 2 * a) // (2 * b))
+
+
+div_i128, mod_i128, div_round_i128 = div_i64, mod_i64, div_round_i64
+
+
+def quotient_i64(a: int, b: int) -> int:
+    return _signed(div_i64(a, b))
+
+
+remainder_i64 = mod_i64
+i128_from_i64 = i64_from_i128 = int
+
+
+def low_i128(v: int) -> int:
+    return _signed(v)
+
+
+def limb_i64(v: int, k: int) -> int:
+    return v >> 32 if k else v & 0xFFFFFFFF
+
+
+def limb_i128(v: int, k: int) -> int:
+    return v >> 96 if k == 3 else (v >> (32 * k)) & 0xFFFFFFFF
+
+
+def high_i128(v: int) -> int:
+    return v >> 64
+
+
+def make_i128(high: int, low: int) -> int:
+    return (high << 64) | (low & _MASK)
+
+
+def fits_i64_i128(v: int) -> bool:
+    return -_TOP <= v < _TOP
+
+
+def f64_from_i128(v: int) -> float:
+    return float(v)
+
+
+def mul_u64_i128(x: int, y: int) -> int:
+    return (x & _MASK) * (y & _MASK)
+
+
+def lt_u128(x: int, y: int) -> bool:
+    return (x & _MASK_128) < (y & _MASK_128)
+
+
+def shl_i128(x: int, n: int) -> int:
+    return ((x << n) + _INT128 & _MASK_128) - _INT128
+
+
+def shr_u128(x: int, n: int) -> int:
+    return (x & _MASK_128) >> n if n else x
+
+
+def div_u64(x: int, y: int) -> int:
+    return _signed((x & _MASK) // (y & _MASK))
+
+
+def mod_u64(x: int, y: int) -> int:
+    return _signed((x & _MASK) % (y & _MASK))
+
+
+def f64_from_u64(x: int) -> float:
+    return float(x & _MASK)
+
+
+def i128_from_f64(x: float) -> int:
+    return round(x)
+
+
+def load_i128(pointer: Pointer, i: int) -> int:
+    return int(pointer[2 * i + 1] << 64) | (pointer[2 * i] & _MASK)
+
+
+def store_i128(pointer: Pointer, i: int, v: int) -> None:
+    pointer[2 * i], pointer[2 * i + 1] = _signed(v), v >> 64
+
+
+# ---- doubles -----------------------------------------------------------------------------------------------------
+add_f64, sub_f64, mul_f64 = operator.add, operator.sub, operator.mul
+neg_f64, abs_f64 = operator.neg, math.fabs
+f64_is_nan = math.isnan
+
+
+def div_f64(x: float, y: float) -> float:
+    if y:
+        return x / y
+    return math.nan if x == 0 or x != x else math.copysign(math.inf, x) * math.copysign(1.0, y)
+
+
+def eq_f64(x: float, y: float) -> bool:
+    return x == y or (x != x and y != y)
+
+
+def lt_f64(x: float, y: float) -> bool:
+    return x < y or (y != y and x == x)
+
+
+def ne_f64(x: float, y: float) -> bool:
+    return not eq_f64(x, y)
+
+
+def gt_f64(x: float, y: float) -> bool:
+    return lt_f64(y, x)
+
+
+def le_f64(x: float, y: float) -> bool:
+    return not lt_f64(y, x)
+
+
+def ge_f64(x: float, y: float) -> bool:
+    return not lt_f64(x, y)
+
+
+def min_f64(x: float, y: float) -> float:
+    return y if lt_f64(y, x) else x
+
+
+def max_f64(x: float, y: float) -> float:
+    return y if lt_f64(x, y) else x
+
+
+# ---- hashes: the same numbers as `targets.intrinsics` -----------------------------------------------------------------
+def _mix(x: int) -> int:
+    x &= _MASK
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & _MASK
+    return _signed(x ^ (x >> 31))
+
+
+def hash_i64(x: int) -> int:
+    return _mix(x + 0x9E3779B97F4A7C15)
+
+
+def hash_combine(h: int, x: int) -> int:
+    return _mix(h * 0xBF58476D1CE4E5B9 + x)
+
+
+# ---- memory ------------------------------------------------------------------------------------------------------
+def _store_signed(bits: int) -> Callable[[Pointer, int, int], None]:
+    half, mask = 1 << (bits - 1), (1 << bits) - 1
+
+    def store(pointer: Pointer, i: int, v: int) -> None:
+        pointer[i] = ((v + half) & mask) - half
+
+    return store
+
+
+def _store_unsigned(bits: int) -> Callable[[Pointer, int, int], None]:
+    mask = (1 << bits) - 1
+
+    def store(pointer: Pointer, i: int, v: int) -> None:
+        pointer[i] = v & mask
+
+    return store
+
+
+store_i8, store_i16, store_i32, store_i64 = (_store_signed(n) for n in (8, 16, 32, 64))
+store_u8, store_u16, store_u32, store_u64 = (_store_unsigned(n) for n in (8, 16, 32, 64))
+
+
+def store_f64(pointer: Pointer, i: int, v: float) -> None:
+    pointer[i] = v
+
+
+def store_f32(pointer: Pointer, i: int, v: float) -> None:
+    pointer[i] = round_f32(v)
+
+
+def store_bool(pointer: Pointer, i: int, v: bool) -> None:
+    pointer[i] = 1 if v else 0
+
+
+load_u32 = load_i64 = operator.getitem
+
+
+def load_u8(address: int) -> int:
+    return string_at(address, 1)[0]
+
+
+def load_word(address: int) -> int:
+    return int.from_bytes(string_at(address, 8), "little", signed=True)
+
+
+load_word_unaligned = load_word
+
+
+def zero_bytes(word: int) -> int:
+    return _signed((word - 0x0101010101010101) & ~word & 0x8080808080808080)
+
+
+def lowest_byte(word: int) -> int:
+    return ((word & -word).bit_length() - 1) >> 3
+
+
+# ---- strings: making, reading ------------------------------------------------------------------------------------------
+def make_str(address: int, length: int) -> Str:
+    return address, length
+
+
+def str_address(s: Str) -> int:
+    return s[0]
+
+
+def str_bytes(s: Str) -> int:
+    return s[1]
+
+
+def string32(offsets: Pointer, characters: int, i: int) -> Str:
+    start = offsets[i]
+    return characters + start, offsets[i + 1] - start
+
+
+string64 = string32
+
+
+def view(pointer: Pointer, i: int) -> Str:
+    return pointer[2 * i], pointer[2 * i + 1]
+
+
+def store_view(pointer: Pointer, i: int, s: Str) -> None:
+    pointer[2 * i], pointer[2 * i + 1] = s
+
+
+# ---- what is atomic elsewhere: one thread runs here ---------------------------------------------------------------------
+def atomic_add_i64(pointer: Pointer, i: int, v: int) -> int:
+    old = int(pointer[i])
+    pointer[i] = _signed(old + v)
+    return old
+
+
+def atomic_min_i64(pointer: Pointer, i: int, v: int) -> int:
+    old = int(pointer[i])
+    if v < old:
+        pointer[i] = v
+    return old
+
+
+def atomic_max_i64(pointer: Pointer, i: int, v: int) -> int:
+    old = int(pointer[i])
+    if v > old:
+        pointer[i] = v
+    return old
+
+
+def atomic_add_f64(pointer: Pointer, i: int, v: float) -> float:
+    old = float(pointer[i])
+    pointer[i] = old + v
+    return old
+
+
+def atomic_or_u32(pointer: Pointer, i: int, v: int) -> int:
+    old = int(pointer[i])
+    pointer[i] = old | v
+    return old
+
+
+def atomic_add_u32(pointer: Pointer, i: int, v: int) -> int:
+    old = int(pointer[i])
+    pointer[i] = (old + v) & 0xFFFFFFFF
+    return old
+
+
+atomic_min_u32, atomic_max_u32 = atomic_min_i64, atomic_max_i64
+
+
+def cas_i64(pointer: Pointer, i: int, old: int, new: int) -> int:
+    found = int(pointer[i])
+    if found == old:
+        pointer[i] = new
+    return found
+
+
+def cas_u32(pointer: Pointer, i: int, old: int, new: int) -> int:
+    found = int(pointer[i])
+    if found == old & 0xFFFFFFFF:
+        pointer[i] = new & 0xFFFFFFFF
+    return found
+
+
+# ---- accumulators: the worker's own, so plain ----------------------------------------------------------------------------
+def fold_add_i64(state: Pointer, slot: int, v: int) -> None:
+    state[slot] = _signed(state[slot] + v)
+
+
+def fold_min_i64(state: Pointer, slot: int, v: int) -> None:
+    if v < state[slot]:
+        state[slot] = v
+
+
+def fold_max_i64(state: Pointer, slot: int, v: int) -> None:
+    if v > state[slot]:
+        state[slot] = v
+
+
+def fold_add_f64(state: Pointer, slot: int, v: float) -> None:
+    state[slot] += v
+
+
+reduce_add_i64, reduce_min_i64, reduce_max_i64, reduce_add_f64 = fold_add_i64, fold_min_i64, fold_max_i64, fold_add_f64
+
+
+def reserve(counter: Pointer, n: int) -> int:
+    return atomic_add_i64(counter, 0, n)

@@ -1,0 +1,40 @@
+"""Texts of modules that targets compile: scalar functions as source, indentation, the names that a text needs."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Any
+
+from gquery.kernels.kernel import Kernel
+
+
+@cache
+def function_text(name: str, function: Callable[..., Any]) -> str:
+    """The source of a scalar function's body without decorators, annotations and docstring, named ``name``."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    node = tree.body[0]
+    assert isinstance(node, ast.FunctionDef), f"{name} is not a plain function"
+    node.name, node.decorator_list, node.returns = name, [], None
+    for argument in node.args.args:
+        argument.annotation = None
+    if ast.get_docstring(node) is not None:
+        node.body = node.body[1:]
+    return ast.unparse(ast.fix_missing_locations(tree)) + "\n"
+
+
+def names_used(text: str) -> set[str]:
+    """Every name that a module's text loads."""
+    return {n.id for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+
+
+def indented(lines: Iterable[str], levels: int) -> list[str]:
+    return ["    " * levels + line for line in lines]
+
+
+def functions_text(kernel: Kernel, decorator: str) -> str:
+    """The scalar functions that a kernel calls, as text of its module."""
+    return "".join(f"{decorator}{function_text(name, f)}\n\n" for name, f in kernel.functions)

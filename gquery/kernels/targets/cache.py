@@ -83,10 +83,10 @@ def write_whole(path: Path, content: bytes) -> None:
         raise OperationalError(f"cannot write {path}: {e}") from e
 
 
-def load_module(path: Path) -> ModuleType:
-    """Import a file that we wrote. A failure to compile is one line and the place of the text."""
+def load_module(path: Path, again: bool = False) -> ModuleType:
+    """Import a file that we wrote, ``again`` if need be. A failure to compile is one line and the place of the text."""
     name = f"gquery_kernels.{path.stem}"
-    if name in sys.modules:
+    if name in sys.modules and not again:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None

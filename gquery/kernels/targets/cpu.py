@@ -19,7 +19,7 @@ from gquery.kernels.kernel import Kernel, Parameter
 from gquery.kernels.targets.base import Compiled
 from gquery.kernels.targets.cache import load_module, module_path
 from gquery.kernels.targets.morsels import run_morsels
-from gquery.kernels.targets.text import functions_text, indented, names_used
+from gquery.kernels.targets.text import free_names, functions_text, indented
 
 _DUMMY = np.zeros(2, np.int64)
 
@@ -50,7 +50,8 @@ class CpuTarget:
         lines += indented(kernel.prologue, 1)
         lines += ["    for i in range(lo, hi):", *indented(kernel.body or ("pass",), 2), *indented(kernel.epilogue, 1)]
         text = functions_text(kernel, "@device\n") + "\n".join(lines) + "\n"
-        return _imports(text) + "\n\n" + text
+        imported = "".join(f"    {name},\n" for name in sorted(free_names(text)))
+        return f"from gquery.kernels.targets.cpu_primitives import (\n{imported})\n\n\n{text}"
 
     def compile(self, kernel: Kernel) -> Compiled:
         compiled = self._compiled.get(kernel.digest)
@@ -90,14 +91,6 @@ class CpuTarget:
             compiled.entry(start, end, *arguments_per_worker[worker])
 
         run_morsels(work, lo, hi, len(arguments_per_worker), morsel_rows, cancelled)
-
-
-def _imports(text: str) -> str:
-    from gquery.kernels.targets.cpu_primitives import binding
-
-    known = sorted(name for name in names_used(text) if name in binding())
-    imported = "".join(f"    {name},\n" for name in ["device", "entry", "uint64", *known])
-    return f"from gquery.kernels.targets.cpu_primitives import (\n{imported})\n"
 
 
 TARGET = CpuTarget()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import inspect
 import textwrap
 from collections.abc import Callable, Iterable
@@ -26,9 +27,16 @@ def function_text(name: str, function: Callable[..., Any]) -> str:
     return ast.unparse(ast.fix_missing_locations(tree)) + "\n"
 
 
-def names_used(text: str) -> set[str]:
-    """Every name that a module's text loads."""
-    return {n.id for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+def free_names(text: str) -> set[str]:
+    """The names that a module's text loads and nowhere binds: what it has to import."""
+    loaded, bound = set(), set(dir(builtins))
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Name(id=name, ctx=ast.Load()):
+                loaded.add(name)
+            case ast.Name(id=name) | ast.FunctionDef(name=name) | ast.arg(arg=name):
+                bound.add(name)
+    return loaded - bound
 
 
 def indented(lines: Iterable[str], levels: int) -> list[str]:

@@ -1,0 +1,133 @@
+"""Accumulators on a GPU: what a warp agrees on before one lane touches global memory.
+
+All lanes of a warp call these, in the epilogue. A ``private`` accumulator is a 64-bit word of shared memory that belongs
+to one thread; word ``w`` of neighbouring threads lies side by side, so no two lanes meet in a bank.
+
+The words are those of the simulator, so that this file's logic is tested without a GPU (`tests/test_cudasim.py`).
+"""
+
+from __future__ import annotations
+
+from gquery.kernels.targets.python_words import (
+    Pointer,
+    add_f64,
+    add_i64,
+    bits_f64,
+    f64_from_bits,
+    gt_i64,
+    load_i64,
+    lt_i64,
+    max_i64,
+    min_i64,
+    ne_f64,
+    ne_i64,
+    eq_i64,
+    shr_i64,
+    i64,
+)
+from gquery.kernels.targets.simulated_words import (
+    atomic_add_f64,
+    atomic_add_i64,
+    atomic_max_i64,
+    atomic_min_i64,
+    lane,
+    private_load,
+    private_store,
+    shuffle_down_f64,
+    shuffle_down_i64,
+)
+
+
+def reduce_add_i64(state: Pointer, k: int, v: int) -> None:
+    offset = i64(16)
+    while ne_i64(offset, 0):
+        v = add_i64(v, shuffle_down_i64(v, offset))
+        offset = shr_i64(offset, 1)
+    if eq_i64(lane(), 0) and ne_i64(v, 0):
+        atomic_add_i64(state, k, v)
+
+
+def reduce_min_i64(state: Pointer, k: int, v: int) -> None:
+    offset = i64(16)
+    while ne_i64(offset, 0):
+        v = min_i64(v, shuffle_down_i64(v, offset))
+        offset = shr_i64(offset, 1)
+    if eq_i64(lane(), 0):
+        fold_min_i64(state, k, v)
+
+
+def reduce_max_i64(state: Pointer, k: int, v: int) -> None:
+    offset = i64(16)
+    while ne_i64(offset, 0):
+        v = max_i64(v, shuffle_down_i64(v, offset))
+        offset = shr_i64(offset, 1)
+    if eq_i64(lane(), 0):
+        fold_max_i64(state, k, v)
+
+
+def reduce_add_f64(state: Pointer, k: int, v: float) -> None:
+    offset = i64(16)
+    while ne_i64(offset, 0):
+        v = add_f64(v, shuffle_down_f64(v, offset))
+        offset = shr_i64(offset, 1)
+    if eq_i64(lane(), 0) and ne_f64(v, 0.0):
+        atomic_add_f64(state, k, v)
+
+
+def fold_add_i64(state: Pointer, slot: int, v: int) -> None:
+    atomic_add_i64(state, slot, v)
+
+
+def fold_min_i64(state: Pointer, slot: int, v: int) -> None:
+    if lt_i64(v, load_i64(state, slot)):  # an old value is too large at most
+        atomic_min_i64(state, slot, v)
+
+
+def fold_max_i64(state: Pointer, slot: int, v: int) -> None:
+    if gt_i64(v, load_i64(state, slot)):
+        atomic_max_i64(state, slot, v)
+
+
+def fold_add_f64(state: Pointer, slot: int, v: float) -> None:
+    atomic_add_f64(state, slot, v)
+
+
+def reserve(counter: Pointer, n: int) -> int:
+    """The counter before ``n`` was added to it."""
+    return atomic_add_i64(counter, 0, n)
+
+
+def private_init(word: int, identity: int) -> None:
+    private_store(word, identity)
+
+
+def private_add_i64(word: int, v: int) -> None:
+    private_store(word, add_i64(private_load(word), v))
+
+
+def private_min_i64(word: int, v: int) -> None:
+    private_store(word, min_i64(private_load(word), v))
+
+
+def private_max_i64(word: int, v: int) -> None:
+    private_store(word, max_i64(private_load(word), v))
+
+
+def private_add_f64(word: int, v: float) -> None:
+    private_store(word, bits_f64(add_f64(f64_from_bits(private_load(word)), v)))
+
+
+def private_flush_add_i64(word: int, state: Pointer, k: int) -> None:
+    reduce_add_i64(state, k, private_load(word))
+
+
+def private_flush_min_i64(word: int, state: Pointer, k: int) -> None:
+    reduce_min_i64(state, k, private_load(word))
+
+
+def private_flush_max_i64(word: int, state: Pointer, k: int) -> None:
+    reduce_max_i64(state, k, private_load(word))
+
+
+def private_flush_add_f64(word: int, state: Pointer, k: int) -> None:
+    reduce_add_f64(state, k, f64_from_bits(private_load(word)))

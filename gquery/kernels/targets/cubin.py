@@ -1,0 +1,111 @@
+"""From a kernel's module to a cubin, with no GPU: PTX by Numba, assembled by `cuda.core`. CI compiles this way.
+
+A cubin rather than PTX, because a driver assembles PTX anew in each process (0.4 s) and only if it knows the version
+that the compiler wrote. What a kernel uses is read off the cubin, an ELF file.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from gquery.errors import InternalError
+from gquery.kernels.targets.cache import compile_error, load_module, write_whole
+
+_FRAME_SIZE, _REGISTERS = 0x11, 0x2F  # attributes of the section .nv.info
+_NUMBER_PAIR = 4  # format of an attribute: its value follows, (symbol, number) for these
+
+
+@dataclass(frozen=True)
+class Cubin:
+    """Machine code of one kernel: the name of its entry, and what it uses, per thread and (shared) block.
+
+    ``local_bytes`` is the stack frame: arrays that are indexed, and registers that were spilled.
+    """
+
+    code: bytes
+    entry: str
+    registers: int
+    local_bytes: int
+    shared_bytes: int
+
+
+def read_cubin(path: Path, cc: tuple[int, int]) -> Cubin | None:
+    """The cubin of a kernel's module from the cache folder."""
+    file = _file(path, cc)
+    try:
+        facts, code = file.with_suffix(".json").read_text(), file.read_bytes()
+    except FileNotFoundError:
+        return None
+    return Cubin(code, **json.loads(facts))
+
+
+def make_cubin(path: Path, cc: tuple[int, int]) -> Cubin:
+    """Compile a kernel's module and keep the result beside it."""
+    from gquery.kernels.targets.cuda_primitives import compiling_for, ptx
+
+    try:
+        with compiling_for(cc):
+            module = load_module(path, again=True)
+            text, entry = ptx(module.kernel, module.SIGNATURE, cc)
+        code = _assemble(text, cc)
+    except InternalError:
+        raise
+    except Exception as e:
+        raise compile_error(path, e) from e
+    cubin = Cubin(code, entry, *_resources(code, entry))
+    file = _file(path, cc)
+    write_whole(file, code)
+    facts = asdict(cubin)
+    del facts["code"]
+    write_whole(file.with_suffix(".json"), json.dumps(facts).encode())
+    return cubin
+
+
+def _file(path: Path, cc: tuple[int, int]) -> Path:
+    return path.with_name(f"{path.stem}-sm{cc[0]}{cc[1]}.cubin")
+
+
+def _assemble(text: str, cc: tuple[int, int]) -> bytes:
+    from cuda.core import Program, ProgramOptions
+
+    return bytes(Program(text, "ptx", ProgramOptions(arch=f"sm_{cc[0]}{cc[1]}")).compile("cubin").code)
+
+
+def _resources(code: bytes, entry: str) -> tuple[int, int, int]:
+    """(registers, local bytes, static shared bytes) of the kernel in a cubin."""
+    sections = _sections(code)
+    registers = local = 0
+    info = sections.get(".nv.info", b"")
+    place = 0
+    while place + 4 <= len(info):
+        form, attribute, size = struct.unpack_from("<BBH", info, place)
+        place += 4
+        if form != _NUMBER_PAIR:
+            continue
+        if size == 8 and attribute == _REGISTERS:
+            registers = max(registers, struct.unpack_from("<II", info, place)[1])
+        if size == 8 and attribute == _FRAME_SIZE:
+            local = max(local, struct.unpack_from("<II", info, place)[1])
+        place += size
+    return registers, local, _section_sizes(code).get(f".nv.shared.{entry}", 0)
+
+
+def _headers(code: bytes) -> list[tuple[str, int, int, int]]:
+    """(name, type, offset, size) of each section of a 64-bit ELF file."""
+    (start,) = struct.unpack_from("<Q", code, 40)
+    entry_size, count, names_at = struct.unpack_from("<HHH", code, 58)
+    rows = [struct.unpack_from("<IIQQQQ", code, start + k * entry_size) for k in range(count)]
+    names = rows[names_at][4]
+    return [(code[names + r[0] : code.index(b"\0", names + r[0])].decode(), r[1], r[4], r[5]) for r in rows]
+
+
+def _sections(code: bytes) -> dict[str, bytes]:
+    no_bits = 8
+    return {name: code[at : at + size] for name, type_, at, size in _headers(code) if type_ != no_bits}
+
+
+def _section_sizes(code: bytes) -> dict[str, int]:
+    return {name: size for name, _, _, size in _headers(code)}

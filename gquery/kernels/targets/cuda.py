@@ -1,0 +1,138 @@
+"""The cuda target: Numba compiles, CuPy launches.
+
+A thread takes the rows lo + its number, and from there on every thread-count-th: neighbouring lanes read neighbouring
+elements. The index has 32 bits unless the kernel says otherwise. A cubin from the cache needs no compiler: a warm
+process imports CuPy alone.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from gquery.errors import DeviceError
+from gquery.kernels.kernel import Kernel, Parameter
+from gquery.kernels.targets.base import NARROW_ROWS, Compiled
+from gquery.kernels.targets.cache import module_path
+from gquery.kernels.targets.cubin import Cubin, make_cubin, read_cubin
+from gquery.kernels.targets.text import free_names, functions_text, indented
+
+THREADS = 256
+PRIVATE_THREADS = 128
+_BLOCKS_PER_PROCESSOR = 16
+_FREE_SHARED_BYTES = 48 * 1024  # more a block has to be asked for
+
+
+class CudaTarget:
+    """Compiles kernels for NVIDIA GPUs. See `Target`."""
+
+    name = "cuda"
+
+    def __init__(self) -> None:
+        self._compiled: dict[tuple[str, tuple[int, int]], Compiled] = {}
+        self._lock = threading.Lock()
+
+    def source(self, kernel: Kernel) -> str:
+        index = "uint64" if kernel.wide_index else "uint32"
+        signature = [index.replace("uint", "u")] * 2 + [f"{'*' * p.is_pointer}{p.type}" for p in kernel.parameters]
+        lines = [f"SIGNATURE = {tuple(signature)!r}", "", ""]
+        lines.append(f"def kernel({', '.join(['lo', 'hi', *(p.name for p in kernel.parameters)])}):")
+        lines += [f"    step = {index}(thread_count())", f"    i = {index}(lo + thread_index())"]
+        lines += indented(kernel.prologue, 1)
+        if kernel.batch:
+            lines.append(f"    while i + {kernel.batch_rows - 1} * step < hi:")
+            lines += [f"        i{k} = {index}(i + {k} * step)" for k in range(kernel.batch_rows)]
+            lines += [*indented(kernel.batch, 2), f"        i = {index}(i + {kernel.batch_rows} * step)"]
+        lines += ["    while i < hi:", *indented(kernel.body or ("pass",), 2), f"        i = {index}(i + step)"]
+        lines += indented(kernel.epilogue, 1)
+        text = functions_text(kernel, "@device\n") + "\n".join(lines) + "\n"
+        imported = "".join(f"    {name},\n" for name in sorted(free_names(text)))
+        return f"from gquery.kernels.targets.cuda_primitives import (\n{imported})\n\n\n{text}"
+
+    def compile(self, kernel: Kernel) -> Compiled:
+        cc = _capability(_device())
+        compiled = self._compiled.get((kernel.digest, cc))
+        if compiled is None:
+            with self._lock:
+                compiled = self._compiled.get((kernel.digest, cc)) or self._make(kernel, cc)
+                self._compiled[kernel.digest, cc] = compiled
+        return compiled
+
+    def compile_cubin(self, kernel: Kernel, cc: tuple[int, int]) -> Cubin:
+        """The kernel's machine code for a compute capability, from the cache or made now. Needs no GPU."""
+        path = module_path(self.source(kernel), self.name)
+        return read_cubin(path, cc) or make_cubin(path, cc)
+
+    def _make(self, kernel: Kernel, cc: tuple[int, int]) -> Compiled:
+        import cupy
+
+        start = time.perf_counter()
+        path = module_path(self.source(kernel), self.name)
+        cubin = read_cubin(path, cc)
+        cached = cubin is not None
+        cubin = cubin or make_cubin(path, cc)
+        function = cupy.RawModule(path=str(path.with_name(f"{path.stem}-sm{cc[0]}{cc[1]}.cubin"))).get_function(cubin.entry)
+        seconds = time.perf_counter() - start
+        return Compiled(kernel, function, path, seconds, cached, cubin.registers, cubin.local_bytes, cubin.shared_bytes)
+
+    def argument(self, parameter: Parameter, value: Any) -> Any:
+        if not parameter.is_pointer:
+            return np.float64(value) if parameter.type == "f64" else np.int64(value)
+        return np.uint64(0 if value is None or value.size == 0 else value.data.ptr)
+
+    def run(self, compiled: Compiled, lo: int, hi: int, arguments: Sequence[Any], shared_words: int = 0) -> None:
+        if hi <= lo:
+            return
+        kernel = compiled.kernel
+        if hi > NARROW_ROWS and not kernel.wide_index:
+            raise DeviceError(f"a kernel with a 32-bit row index cannot run rows up to {hi}")
+        threads = PRIVATE_THREADS if kernel.uses_private else THREADS
+        shared = shared_words * PRIVATE_THREADS * 8 if kernel.uses_private else 0
+        processors, shared_a_processor = _properties(_device())
+        resident = _BLOCKS_PER_PROCESSOR
+        if shared:
+            resident = max(1, min(resident, shared_a_processor // (shared + 1024)))
+        if shared > _FREE_SHARED_BYTES and compiled.entry.max_dynamic_shared_size_bytes < shared:  # type: ignore[attr-defined]
+            compiled.entry.max_dynamic_shared_size_bytes = shared  # type: ignore[attr-defined]
+        index = np.uint64 if kernel.wide_index else np.uint32
+        blocks = min(-(-(hi - lo) // threads), processors * resident)
+        compiled.entry((blocks,), (threads,), (index(lo), index(hi), *arguments), shared_mem=shared)
+
+
+def private_words(device: int | None = None) -> int:
+    """How many words of private accumulators a thread can have."""
+    import cupy
+
+    limit = cupy.cuda.Device(_device() if device is None else device).attributes["MaxSharedMemoryPerBlockOptin"]
+    return int(limit) // (PRIVATE_THREADS * 8)
+
+
+def _device() -> int:
+    import cupy
+
+    return int(cupy.cuda.runtime.getDevice())
+
+
+@cache
+def _capability(device: int) -> tuple[int, int]:
+    import cupy
+
+    digits = cupy.cuda.Device(device).compute_capability
+    return int(digits[:-1]), int(digits[-1])
+
+
+@cache
+def _properties(device: int) -> tuple[int, int]:
+    """(multiprocessors, bytes of shared memory of each)."""
+    import cupy
+
+    attributes = cupy.cuda.Device(device).attributes
+    return int(attributes["MultiProcessorCount"]), int(attributes["MaxSharedMemoryPerMultiprocessor"])
+
+
+TARGET = CudaTarget()

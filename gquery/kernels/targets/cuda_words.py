@@ -1,0 +1,88 @@
+"""What a GPU does its own way: thread numbers, shuffles, shared memory, atomics on doubles, arithmetic without FMA."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from gquery.kernels.targets.intrinsics import F64, I32, I64, Definition, Emit, constant, element
+
+PRIVATE_THREADS = 128
+"""Threads of a block of a kernel with private accumulators: fixed, so that their addresses are cheap."""
+_SHARED = 3  # LLVM's address space of shared memory
+
+
+def _call(b: Any, name: str, result: Any, *values: Any) -> Any:
+    """Call an instruction that LLVM knows as a function."""
+    module = b.module
+    type_ = ir.FunctionType(result, [v.type for v in values])
+    function = module.globals.get(name) or ir.Function(module, type_, name)
+    return b.call(function, values)
+
+
+def _register(b: Any, name: str) -> Any:
+    return b.zext(_call(b, f"llvm.nvvm.read.ptx.sreg.{name}", I32), I64)
+
+
+def _thread(b: Any) -> Any:
+    return b.add(b.mul(_register(b, "ctaid.x"), _register(b, "ntid.x")), _register(b, "tid.x"))
+
+
+def _threads(b: Any) -> Any:
+    return b.mul(_register(b, "nctaid.x"), _register(b, "ntid.x"))
+
+
+def _shuffle_word(b: Any, x: Any, offset: Any) -> Any:
+    mask, clamp = constant(0xFFFFFFFF, I32), constant(31, I32)
+    return _call(b, "llvm.nvvm.shfl.sync.down.i32", I32, mask, x, offset, clamp)
+
+
+def _shuffle(b: Any, x: Any, offset: Any) -> Any:
+    offset = b.trunc(offset, I32)
+    low = _shuffle_word(b, b.trunc(x, I32), offset)
+    high = _shuffle_word(b, b.trunc(b.lshr(x, constant(32)), I32), offset)
+    return b.or_(b.shl(b.zext(high, I64), constant(32)), b.zext(low, I64))
+
+
+def _private(b: Any, word: Any) -> Any:
+    """The address of this thread's word in dynamic shared memory."""
+    memory = b.module.globals.get("gquery_private")
+    if memory is None:
+        memory = ir.GlobalVariable(b.module, ir.ArrayType(I64, 0), "gquery_private", _SHARED)
+        memory.linkage = "external"
+        memory.align = 8
+    index = b.add(b.mul(word, constant(PRIVATE_THREADS)), _register(b, "tid.x"))
+    return b.gep(memory, [constant(0), index])
+
+
+def _add_f64(b: Any, pointer: Any, index: Any, value: Any) -> Any:
+    return _call(b, "llvm.nvvm.atomic.load.add.f64.p0f64", F64, element(b, pointer, index, F64), value)
+
+
+def _rounded(name: str) -> Emit:
+    """An operation that NVVM may not contract into an FMA, which would round otherwise than the CPU does."""
+    return lambda b, x, y: _call(b, f"llvm.nvvm.{name}.rn.d", F64, x, y)
+
+
+def _sub(b: Any, x: Any, y: Any) -> Any:
+    minus = b.bitcast(b.xor(b.bitcast(y, I64), constant(1 << 63)), F64)
+    return _call(b, "llvm.nvvm.add.rn.d", F64, x, minus)
+
+
+_WORDS: tuple[tuple[str, str, str, Emit], ...] = (
+    ("thread_index", "", "u64", _thread),
+    ("thread_count", "", "u64", _threads),
+    ("lane", "", "i64", lambda b: b.and_(_register(b, "tid.x"), constant(31))),
+    ("shuffle_down_i64", "i64 i64", "i64", _shuffle),
+    ("shuffle_down_f64", "f64 i64", "f64", lambda b, x, n: b.bitcast(_shuffle(b, b.bitcast(x, I64), n), F64)),
+    ("private_load", "i64", "i64", lambda b, w: b.load(_private(b, w))),
+    ("private_store", "i64 i64", "void", lambda b, w, v: b.store(v, _private(b, w))),
+    ("atomic_add_f64", "* i64 f64", "f64", _add_f64),
+    ("add_f64", "f64 f64", "f64", _rounded("add")),
+    ("mul_f64", "f64 f64", "f64", _rounded("mul")),
+    ("sub_f64", "f64 f64", "f64", _sub),
+)
+CUDA_DEFINITIONS = {
+    name: Definition(name, tuple(arguments.split()), result, emit) for name, arguments, result, emit in _WORDS
+}

@@ -1,0 +1,77 @@
+"""A twin of the GPU's words over NumPy arrays, for Numba's CUDA simulator, which has neither shuffles nor intrinsics.
+
+A warp of the simulator is a block of up to 32 threads that run one after another between barriers; `Block` holds what
+they share. Only tests use it; the names make `kernels.primitives.warp` importable anywhere.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from gquery.kernels.targets.python_words import Pointer, fold_add_f64, fold_add_i64, fold_max_i64, fold_min_i64
+
+
+class Block:
+    """Threads of one block: their exchange places, private words and barrier."""
+
+    def __init__(self, threads: int, words: int = 0) -> None:
+        self.threads = threads
+        self.places: list[Any] = [0] * threads
+        self.private = [[0] * threads for _ in range(words)]
+        self.barrier = threading.Barrier(threads)
+        self.lock = threading.Lock()
+
+
+_own = threading.local()
+
+
+def enter(block: Block, thread: int) -> None:
+    """Say which thread of which block the calling thread plays."""
+    _own.block, _own.thread = block, thread
+
+
+def lane() -> int:
+    return int(_own.thread) % 32
+
+
+def _shuffle_down(value: Any, offset: int) -> Any:
+    block, thread = _own.block, _own.thread
+    block.barrier.wait()
+    block.places[thread] = value
+    block.barrier.wait()
+    source = thread + offset
+    return block.places[source if source % 32 > thread % 32 and source < block.threads else thread]
+
+
+def shuffle_down_i64(value: int, offset: int) -> int:
+    return int(_shuffle_down(value, offset))
+
+
+def shuffle_down_f64(value: float, offset: int) -> float:
+    return float(_shuffle_down(value, offset))
+
+
+def private_load(word: int) -> int:
+    return int(_own.block.private[word][_own.thread])
+
+
+def private_store(word: int, value: int) -> None:
+    _own.block.private[word][_own.thread] = value
+
+
+def _locked(operation: Callable[[Pointer, int, Any], None]) -> Callable[[Pointer, int, Any], Any]:
+    def atomic(pointer: Pointer, index: int, value: Any) -> Any:
+        with _own.block.lock:
+            old = pointer[index].item() if hasattr(pointer[index], "item") else pointer[index]
+            operation(pointer, index, value)
+            return old
+
+    return atomic
+
+
+atomic_add_i64 = _locked(fold_add_i64)
+atomic_min_i64 = _locked(fold_min_i64)
+atomic_max_i64 = _locked(fold_max_i64)
+atomic_add_f64 = _locked(fold_add_f64)

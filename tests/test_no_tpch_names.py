@@ -1,0 +1,34 @@
+"""The engine knows no benchmark: no table, column or query of TPC-H is named anywhere under ``gquery``."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tpch import queries
+
+ROOT = Path(__file__).resolve().parent.parent
+PREFIXES = ("l_", "o_", "c_", "p_", "ps_", "s_", "n_", "r_")
+COLUMNS = sorted(
+    {
+        word
+        for number in queries.NUMBERS
+        for word in re.findall(r"\b[a-z]+_[a-z]+\b", queries.sql(number))
+        if word.startswith(PREFIXES)
+    }
+)
+# the other tables' names are words that a docstring may use
+TABLES = ("lineitem", "partsupp", "tpch", "tpc-h", "tpc_h")
+
+
+def test_the_list_is_not_empty() -> None:
+    assert {"l_shipdate", "o_orderkey", "ps_supplycost"} <= set(COLUMNS)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "gquery").rglob("*.py")), ids=lambda p: str(p.relative_to(ROOT)))
+def test_no_name(path: Path) -> None:
+    text = path.read_text().lower()
+    found = [name for name in (*TABLES, *COLUMNS) if re.search(rf"\b{re.escape(name)}\b", text)]
+    assert found == []

@@ -7,6 +7,7 @@ a GPU is asked for. GPU memory comes from CuPy's pool over plain cudaMalloc: man
 
 from __future__ import annotations
 
+import ctypes
 import math
 import threading
 import weakref
@@ -229,7 +230,7 @@ def cuda_device(ordinal: int = 0) -> Device:
 def available_devices() -> list[Device]:
     """Every device that can be used here, the CPU first."""
     try:
-        count = _gpu_count()
+        count = _gpu_count() if _has_driver() else 0
     except DeviceError:
         count = 0
     return [cpu_device(), *(Device("cuda", i) for i in range(count))]
@@ -237,7 +238,19 @@ def available_devices() -> list[Device]:
 
 def best_device() -> Device:
     """The first GPU, or the CPU where there is none."""
-    return available_devices()[min(1, len(available_devices()) - 1)]
+    devices = available_devices()
+    return devices[min(1, len(devices) - 1)]
+
+
+def _has_driver() -> bool:
+    """Whether NVIDIA's driver library is there: asking costs nothing, importing CuPy half a second."""
+    for name in ("libcuda.so.1", "nvcuda.dll"):
+        try:
+            ctypes.CDLL(name)
+        except OSError:
+            continue
+        return True
+    return False
 
 
 def _gpu_count() -> int:

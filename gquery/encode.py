@@ -299,26 +299,25 @@ def _import_dictionary(array: pa.ChunkedArray, limit: int = _LARGEST_DICTIONARY)
     rows = len(array)
     if array.num_chunks == 0:
         return null_column(0, VARCHAR)
-    array = array.unify_dictionaries()
-    values = array.chunk(0).dictionary
-    if len(values) > limit:
+    values, starts = _all_dictionaries(array)
+    once = values.dictionary_encode()
+    if len(once.dictionary) > limit:
         return None
-    once = (values if values.type != pa.string_view() else values.cast(pa.string())).dictionary_encode()
     if len(once.dictionary) == 0:
         return null_column(rows, VARCHAR)
     order = np.asarray(pc.sort_indices(once.dictionary))  # Arrow compares strings bytewise
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
-    entry_ok = None if once.null_count == 0 else np.asarray(once.is_valid())
+    entry_ok = None if once.null_count == 0 else np.append(np.asarray(once.is_valid()), False)
     entry = np.asarray(once.indices.fill_null(0)).astype(np.int64)
     carrier = carrier_for(Bounds(0, len(order) - 1))
-    recode = rank[entry].astype(carrier.numpy)
+    recode = np.append(rank[entry], 0).astype(carrier.numpy)  # one more, for a chunk whose dictionary is empty
     codes = np.empty(rows, carrier.numpy)
     validity = None
     if array.null_count or entry_ok is not None:
         validity = np.ones(rows, np.uint8)
     at = 0
-    for chunk in array.chunks:
+    for chunk, start in zip(array.chunks, starts, strict=True):
         indices = chunk.indices
         view = codes[at : at + len(chunk)]
         if indices.null_count:
@@ -327,10 +326,10 @@ def _import_dictionary(array: pa.ChunkedArray, limit: int = _LARGEST_DICTIONARY)
         raw = _values(indices, indices.type.to_pandas_dtype())
         if indices.null_count and len(raw):
             raw = np.where(validity[at : at + len(chunk)].view(np.bool_), raw, raw.dtype.type(0))  # type: ignore[index]
-        np.take(recode, raw, out=view, mode="clip")
+        np.take(recode[start:], raw, out=view, mode="clip")
         if entry_ok is not None:
             assert validity is not None
-            validity[at : at + len(chunk)] &= entry_ok[raw].view(np.uint8)
+            validity[at : at + len(chunk)] &= np.take(entry_ok[start:], raw, mode="clip").view(np.uint8)
         at += len(chunk)
     nulls = 0
     if validity is not None:
@@ -344,6 +343,19 @@ def _import_dictionary(array: pa.ChunkedArray, limit: int = _LARGEST_DICTIONARY)
     return Column(
         VARCHAR, carrier, rows, Buffer(codes), _buffer(validity), dictionary=dictionary, statistics=stats
     )  # fmt: skip
+
+
+def _all_dictionaries(array: pa.ChunkedArray) -> tuple[pa.Array, list[int]]:
+    """The entries of all chunks' dictionaries, one after another, and where those of each chunk begin; a dictionary
+    that repeats the one before is left out. (Arrow's own unification refuses NULLs.)"""
+    found: list[pa.Array] = []
+    starts: list[int] = []
+    for chunk in array.chunks:
+        if not found or not found[-1].equals(chunk.dictionary):
+            found.append(chunk.dictionary)
+        starts.append(sum(len(d) for d in found[:-1]))
+    values = pa.concat_arrays(found)
+    return (values.cast(pa.string()) if values.type == pa.string_view() else values), starts
 
 
 def _import_characters(array: pa.ChunkedArray) -> Column:

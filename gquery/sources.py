@@ -183,7 +183,7 @@ class TableStore:
 
 
 def source_of(name: str, data: Any, narrow: bool = True) -> TableSource:
-    """A source for anything that can be registered: Arrow streams (PyArrow, pandas, Polars, DuckDB relations), a dict of
+    """A source for what can be registered: Arrow streams (PyArrow, pandas, Polars, DuckDB relations), a dict of
     one-dimensional NumPy or CuPy arrays or lists, a Table. InterfaceError for anything else."""
     import pyarrow as pa
 

@@ -1,0 +1,127 @@
+"""The optimizer: a fixed sequence of rules from the bound plan to the one that is run.
+
+Each rule runs once (it reaches its own fixpoint in one walk): a new query is optimized in a few milliseconds, on the
+way to a first answer in tens. Every rule is named, timed, and can be switched off by name; rules that later stages rely
+on (subqueries gone, no DISTINCT aggregates) cannot.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from time import perf_counter
+
+from gquery.errors import InternalError
+from gquery.planner.logical import Plan, Query
+from gquery.planner.rules.decorrelate import decorrelate
+from gquery.planner.rules.eliminate_distinct_aggregates import eliminate_distinct_aggregates
+from gquery.planner.rules.fold_constants import Evaluate
+from gquery.planner.rules.join_order import join_order
+from gquery.planner.rules.limit_into_sort import limit_into_sort
+from gquery.planner.rules.merge_projections import inline_renames, merge_projections
+from gquery.planner.rules.prune_columns import prune_columns
+from gquery.planner.rules.push_down_filter import push_down_filter
+from gquery.planner.rules.reduce_aggregate_input import reduce_aggregate_input
+from gquery.planner.rules.reduce_group_keys import reduce_group_keys
+from gquery.planner.rules.reduce_outer_joins import reduce_outer_joins
+from gquery.planner.rules.simplify import simplify
+from gquery.planner.rules.unnest_subqueries import unnest_subqueries
+from gquery.planner.verify import verify
+
+Rewrite = Callable[[Query, Evaluate | None], Query | None]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A named rewrite of a query; None says that it found nothing to do."""
+
+    name: str
+    rewrite: Rewrite
+    required: bool = False  # what comes later does not work without it
+
+
+def _on_plan(rule: Callable[[Plan], Plan | None]) -> Rewrite:
+    def rewrite(query: Query, _: Evaluate | None) -> Query | None:
+        plan = rule(query.plan)
+        return None if plan is None else replace(query, plan=plan)
+
+    return rewrite
+
+
+def _simplify(query: Query, evaluate: Evaluate | None) -> Query | None:
+    plan = simplify(query.plan, evaluate)
+    return None if plan is None else replace(query, plan=plan)
+
+
+def _prune(query: Query, _: Evaluate | None) -> Query | None:
+    plan = prune_columns(query.plan, frozenset(c.id for c in query.outputs))
+    return None if plan is None else replace(query, plan=plan)
+
+
+RULES: tuple[Rule, ...] = (
+    # subqueries become joins, and names that hide plans from each other go
+    Rule("unnest_subqueries", _on_plan(unnest_subqueries), required=True),
+    Rule("decorrelate", _on_plan(decorrelate), required=True),
+    Rule("inline_renames", lambda query, _: inline_renames(query)),
+    Rule("simplify", _simplify),
+    # predicates go down, taking outer joins with them: less outer means further down
+    Rule("reduce_outer_joins", _on_plan(reduce_outer_joins)),
+    Rule("push_down_filter", _on_plan(push_down_filter)),
+    # before the join order, so that joins nothing depends on are not ordered; the pushed predicates are known by now
+    Rule("prune_columns", _prune),
+    Rule("eliminate_distinct_aggregates", _on_plan(eliminate_distinct_aggregates), required=True),
+    Rule("reduce_group_keys", _on_plan(reduce_group_keys)),
+    Rule("reduce_aggregate_input", _on_plan(reduce_aggregate_input)),
+    Rule("join_order", _on_plan(join_order)),
+    Rule("limit_into_sort", _on_plan(limit_into_sort)),
+    Rule("merge_projections", _on_plan(merge_projections)),
+    # again: conditions that moved into joins and filters leave columns that nothing above them needs
+    Rule("prune_columns_last", _prune),
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one rule did: for EXPLAIN, profiles and golden tests."""
+
+    rule: str
+    seconds: float
+    query: Query
+    changed: bool
+
+
+def steps(
+    query: Query, evaluate: Evaluate | None = None, disabled: frozenset[str] = frozenset(), check: bool | None = None
+) -> list[Step]:
+    """The query after each rule, in order."""
+    check = os.environ.get("GQUERY_VERIFY", "0") not in ("", "0") if check is None else check
+    if check:
+        verify(query)
+    out: list[Step] = []
+    for rule in RULES:
+        if rule.name in disabled and not rule.required:
+            continue
+        start = perf_counter()
+        new = rule.rewrite(query, evaluate)
+        out.append(Step(rule.name, perf_counter() - start, new or query, new is not None))
+        if new is not None:
+            query = new
+            if check:
+                _verify_after(rule, query)
+    if check:
+        verify(query, finished=True)
+    return out
+
+
+def optimize(query: Query, evaluate: Evaluate | None = None, disabled: frozenset[str] = frozenset()) -> Query:
+    """The query rewritten by all rules but the disabled ones. ``evaluate`` computes constant expressions."""
+    done = steps(query, evaluate, disabled)
+    return done[-1].query if done else query
+
+
+def _verify_after(rule: Rule, query: Query) -> None:
+    try:
+        verify(query)
+    except InternalError as e:
+        raise InternalError(f"after rule {rule.name}: {e}") from e

@@ -1,0 +1,349 @@
+"""The order of joins, from estimates.
+
+A group of inner joins is taken apart into its relations and conditions and put together anew. The engine streams the
+left side of a join through in one fused pipeline and builds a table over the right side, so the relation that is
+largest (the *driver*) comes to stand leftmost, and every other relation is a build side of the chain over it, or joined
+into one first:
+
+    Join                                  lineitem is read once, probing two tables, in one kernel;
+      Join                                orders is joined with customer before its table is built
+        Filter lineitem
+        Join orders, customer
+      supplier
+
+Dynamic programming over the connected subsets (Moerkotte and Neumann, "Dynamic programming strikes back", 2008) finds
+the cheapest tree for up to ten relations; above that the pair that is cheapest to join is joined first. SEMI and ANTI
+joins in the group filter the relation they speak of; the other kinds keep their place above the inner joins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from gquery.dtypes import BOOLEAN
+from gquery.expr import Call, Column, Expr, conjunction, conjuncts
+from gquery.planner.logical import Filter, Join, JoinKind, Plan, Scan, Sort, sources
+from gquery.planner.rules.infer_predicates import equal_columns
+from gquery.planner.statistics import Estimator, equality, is_unique, weight
+from gquery.planner.tree import column_ids, used_columns, with_sources
+
+_MOST_BY_DP = 10
+_UNIQUE_BUILD, _DUPLICATE_BUILD, _PROBE = 2.0, 5.0, 1.0
+_EARLY = 0.3  # a SEMI join on the driver that keeps less than this share of rows goes before the other joins
+
+
+def join_order(plan: Plan) -> Plan | None:
+    """Every group of inner joins in the order that is estimated to be cheapest."""
+    new = _reorder(plan, Estimator())
+    return None if new is plan else new
+
+
+def _reorder(plan: Plan, estimator: Estimator) -> Plan:
+    cluster = plan.source if isinstance(plan, Filter) else plan
+    if not isinstance(cluster, Join) or cluster.kind is JoinKind.FULL:
+        return with_sources(plan, tuple(_reorder(s, estimator) for s in sources(plan)))
+    group = _Group(estimator)
+    group.take(plan)
+    if group.entangled:
+        group = _Group(estimator, barrier=True)
+        group.take(plan)
+    return group.build()
+
+
+@dataclass(frozen=True)
+class _Dependent:
+    """A join in the group that is not an inner one: its left side is the group, its right side stands apart."""
+
+    join: Join
+    right: Plan
+    needs: frozenset[int]  # columns of the group (or of dependents before it) that its condition reads
+
+
+@dataclass
+class _Group:
+    """Relations, conditions and dependents of a group of joins."""
+
+    estimator: Estimator
+    barrier: bool = False  # joins that make columns are relations of their own
+    relations: list[Plan] = field(default_factory=list)
+    terms: list[Expr] = field(default_factory=list)  # conditions of inner joins
+    filters: list[Expr] = field(default_factory=list)  # predicates of filters inside the group
+    dependents: list[_Dependent] = field(default_factory=list)
+
+    # -- taking apart
+
+    def take(self, plan: Plan) -> None:
+        match plan:
+            case Filter(source=Join(kind=kind)) if kind is not JoinKind.FULL and not self._is_barrier(kind):
+                self.take(plan.source)
+                self.filters.extend(conjuncts(plan.predicate))
+            case Join(kind=JoinKind.INNER):
+                self.take(plan.left)
+                self.take(plan.right)
+                self.terms.extend(conjuncts(plan.condition))
+            case Join(kind=kind) if kind is not JoinKind.FULL and not self._is_barrier(kind):
+                self.take(plan.left)
+                needs = used_columns(plan.condition) - column_ids(plan.right)
+                self.dependents.append(_Dependent(plan, _reorder(plan.right, self.estimator), needs))
+            case Join():
+                left, right = _reorder(plan.left, self.estimator), _reorder(plan.right, self.estimator)
+                self.relations.append(with_sources(plan, (left, right)))
+            case _:
+                new = tuple(_reorder(s, self.estimator) for s in sources(plan))
+                self.relations.append(with_sources(plan, new))
+
+    def _is_barrier(self, kind: JoinKind) -> bool:
+        return self.barrier and kind not in (JoinKind.INNER, JoinKind.SEMI, JoinKind.ANTI)
+
+    @property
+    def entangled(self) -> bool:
+        """Whether an inner join's condition reads columns that a dependent makes: then it cannot stand above."""
+        base = frozenset[int]().union(*(column_ids(r) for r in self.relations))
+        return not self.barrier and any(not used_columns(t) <= base for t in self.terms)
+
+    # -- putting together
+
+    def build(self) -> Plan:
+        rows = [self.estimator.rows(r) for r in self.relations]
+        driver = max(range(len(rows)), key=lambda i: weight(_raw_rows(self.relations[i], rows[i]), rows[i]))
+        late = self._place_early(driver, rows)
+        plan = self._inner_joins(driver, rows)
+        have = column_ids(plan)
+        waiting = list(dict.fromkeys(self.filters))
+        for dependent in [None, *late]:
+            if dependent is not None:
+                plan = Join(plan, dependent.right, dependent.join.kind, dependent.join.condition, dependent.join.mark)
+                have = column_ids(plan)
+            ready = tuple(t for t in waiting if used_columns(t) <= have)
+            if ready:
+                waiting = [t for t in waiting if t not in ready]
+                plan = Filter(plan, conjunction(ready))
+        return plan if not waiting else Filter(plan, conjunction(tuple(waiting)))
+
+    def _place_early(self, driver: int, rows: list[float]) -> list[_Dependent]:
+        """SEMI and ANTI joins on one relation go right above it; what is left stands above the inner joins."""
+        late: list[_Dependent] = []
+        for d in self.dependents:
+            home = next((i for i, r in enumerate(self.relations) if d.needs <= column_ids(r)), None)
+            if d.join.kind not in (JoinKind.SEMI, JoinKind.ANTI) or home is None or len(self.relations) == 1:
+                late.append(d)
+                continue
+            joined = Join(self.relations[home], d.right, d.join.kind, d.join.condition)
+            kept = self.estimator.rows(joined)
+            if home == driver and kept > _EARLY * rows[home]:
+                late.append(d)
+            else:
+                self.relations[home], rows[home] = joined, kept
+        return late
+
+    def _inner_joins(self, driver: int, rows: list[float]) -> Plan:
+        if len(self.relations) == 1:
+            here = tuple(dict.fromkeys(self.terms))
+            return Filter(self.relations[0], conjunction(here)) if here else self.relations[0]
+        return _Graph(self.relations, rows, tuple(dict.fromkeys(self.terms)), driver, self.estimator).best()
+
+
+def _raw_rows(plan: Plan, rows: float) -> float:
+    """Rows of the table below filters: what reading it costs."""
+    while True:
+        match plan:
+            case Filter(source=s) | Sort(source=s):
+                plan = s
+            case Join(left=s, kind=JoinKind.SEMI | JoinKind.ANTI):
+                plan = s
+            case Scan():
+                return float(plan.source.rows)
+            case _:
+                return rows
+
+
+@dataclass(frozen=True)
+class _Tree:
+    """A joined subset of the relations: how, and what it is estimated to give and cost."""
+
+    mask: int
+    rows: float
+    cost: float
+    left: _Tree | None = None
+    right: _Tree | None = None
+
+
+class _Graph:
+    """Relations as bits of a mask, conditions as edges between them."""
+
+    def __init__(
+        self, relations: list[Plan], rows: list[float], terms: tuple[Expr, ...], driver: int, estimator: Estimator
+    ) -> None:
+        self.estimator = estimator
+        self.count = len(relations)
+        self.home = {c.id: i for i, r in enumerate(relations) for c in r.columns}
+        self.driver = 1 << driver
+        classes = equal_columns(terms)
+        self.classes = list({min(c.id for c in columns): columns for columns in classes.values()}.values())
+        self.others: list[tuple[int, Expr]] = []  # (relations, condition) of all that is not column = column
+        self.neighbours = [0] * self.count
+        self.relations = list(relations)
+        for columns in self.classes:
+            homes = [self.home[c.id] for c in columns]
+            for a in homes:
+                for b in homes:
+                    if a != b:
+                        self.neighbours[a] |= 1 << b
+            self._equal_inside(columns)
+        for t in terms:
+            pair = equality(t)
+            if pair is not None and pair[0].id in classes:
+                continue
+            mask = 0
+            for i in used_columns(t):
+                mask |= 1 << self.home[i] if i in self.home else 0
+            self.others.append((mask, t))
+            members = [i for i in range(self.count) if mask >> i & 1]
+            if len(members) == 2:
+                self.neighbours[members[0]] |= 1 << members[1]
+                self.neighbours[members[1]] |= 1 << members[0]
+        self.base = [_Tree(1 << i, max(self.estimator.rows(r), 0.1), 0.0) for i, r in enumerate(self.relations)]
+
+    def _equal_inside(self, columns: tuple[Column, ...]) -> None:
+        """Two columns of one relation that must be equal because both equal a third: a filter on the relation."""
+        first: dict[int, Column] = {}
+        for c in columns:
+            i = self.home[c.id]
+            if i in first:
+                equal = Call("eq", (first[i], c), BOOLEAN, first[i].nullable or c.nullable)
+                self.relations[i] = Filter(self.relations[i], equal)
+            first.setdefault(i, c)
+
+    # -- searching
+
+    def best(self) -> Plan:
+        parts = [self._search(part) for part in self._components()]
+        parts.sort(key=lambda t: (not t.mask & self.driver, t.rows))
+        tree = parts[0]
+        for part in parts[1:]:  # no condition between them: a cross join, the small ones first
+            tree = self._join(tree, part)
+        return self._plan(tree)
+
+    def _components(self) -> list[int]:
+        left, out = (1 << self.count) - 1, []
+        while left:
+            part = left & -left
+            while (more := part | self._around(part)) != part:
+                part = more
+            out.append(part)
+            left &= ~part
+        return out
+
+    def _around(self, mask: int) -> int:
+        out = 0
+        for i in _bits(mask):
+            out |= self.neighbours[i]
+        return out & ~mask
+
+    def _search(self, part: int) -> _Tree:
+        members = list(_bits(part))
+        if len(members) == 1:
+            return self.base[members[0]]
+        if len(members) > _MOST_BY_DP:
+            return self._greedy(members)
+        found: dict[int, _Tree] = {1 << i: self.base[i] for i in members}
+        for a, b in self._pairs(members):
+            tree = self._join(found[a], found[b])
+            known = found.get(a | b)
+            if known is None or tree.cost < known.cost:
+                found[a | b] = tree
+        return found[part]
+
+    def _pairs(self, members: list[int]) -> Iterator[tuple[int, int]]:
+        """All (connected subset, connected subset beside it), each once, smaller results before larger (DPccp)."""
+        for i in reversed(members):
+            low = (1 << (i + 1)) - 1
+            for a in self._grown(1 << i, low):
+                banned = a | ((a & -a) - 1) | (a & -a)
+                near = self._around(a) & ~banned
+                for j in sorted(_bits(near), reverse=True):
+                    for b in self._grown(1 << j, banned | (near & ((1 << (j + 1)) - 1))):
+                        yield a, b
+
+    def _grown(self, mask: int, banned: int) -> Iterator[int]:
+        yield mask
+        near = self._around(mask) & ~banned
+        subset = near & -near
+        grown: list[int] = []
+        while subset:
+            grown.append(subset)
+            subset = (subset - near) & near
+        for s in grown:
+            yield from self._grown(mask | s, banned | near)
+
+    def _greedy(self, members: list[int]) -> _Tree:
+        trees = [self.base[i] for i in members]
+        while len(trees) > 1:
+            options = [
+                (self._join(a, b), a, b)
+                for i, a in enumerate(trees)
+                for b in trees[i + 1 :]
+                if self._around(a.mask) & b.mask
+            ]
+            best, a, b = min(options, key=lambda o: o[0].rows + o[0].cost - o[1].cost - o[2].cost)
+            trees = [t for t in trees if t is not a and t is not b] + [best]
+        return trees[0]
+
+    def _join(self, a: _Tree, b: _Tree) -> _Tree:
+        """The cheaper side as build side; the driver is always streamed."""
+        if b.mask & self.driver or (not a.mask & self.driver and b.rows > a.rows):
+            a, b = b, a
+        pairs = self._equalities(a.mask, b.mask)
+        rows = a.rows * b.rows * self.estimator.pairs_selectivity(list(pairs), a.rows, b.rows)
+        for mask, term in self.others:
+            if mask & ~(a.mask | b.mask) == 0 and mask & a.mask and mask & b.mask:
+                rows *= self.estimator.selectivity(term)
+        rows = max(rows, 0.1)
+        unique = rows <= a.rows * 1.01
+        build = b.rows * (_UNIQUE_BUILD if unique else _DUPLICATE_BUILD)
+        # without an equality every left row meets every right row
+        probe = a.rows * (_PROBE if pairs else max(b.rows, 1.0))
+        return _Tree(a.mask | b.mask, rows, a.cost + b.cost + build + probe, a, b)
+
+    def _equalities(self, a: int, b: int) -> list[tuple[Column, Column]]:
+        """One (left column, right column) for each class of equal columns that both sides hold."""
+        out: list[tuple[Column, Column]] = []
+        for columns in self.classes:
+            left = [c for c in columns if 1 << self.home[c.id] & a]
+            right = [c for c in columns if 1 << self.home[c.id] & b]
+            if left and right:
+                # a column of the driver is at hand without a lookup
+                out.append((next((c for c in left if 1 << self.home[c.id] & self.driver), left[0]), right[0]))
+        return out
+
+    # -- the plan
+
+    def _plan(self, tree: _Tree) -> Plan:
+        if tree.left is None or tree.right is None:
+            return self.relations[tree.mask.bit_length() - 1]
+        a, b = tree.left, tree.right
+        left, right = self._plan(a), self._plan(b)
+        terms: list[Expr] = []
+        for x, _ in self._equalities(a.mask, b.mask):
+            y = self._build_key(x, b.mask, right)
+            terms.append(Call("eq", (x, y), BOOLEAN, x.nullable or y.nullable))
+        terms.extend(
+            t
+            for mask, t in self.others
+            if mask & ~tree.mask == 0 and not (mask and (mask & ~a.mask == 0 or mask & ~b.mask == 0))
+        )
+        return Join(left, right, JoinKind.INNER, conjunction(tuple(terms)))
+
+    def _build_key(self, x: Column, mask: int, right: Plan) -> Column:
+        """Of the equal columns on the build side, the one that is known to be unique: its table needs no chains."""
+        columns = next(c for c in self.classes if x in c)
+        choices = [c for c in columns if 1 << self.home[c.id] & mask]
+        return next((c for c in choices if is_unique(right, frozenset((c.id,)))), choices[0])
+
+
+def _bits(mask: int) -> Iterator[int]:
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low

@@ -1,0 +1,54 @@
+"""LIMIT over a sort becomes a top-k; other limits move down to where rows come from.
+
+    Limit 10                    Project a                    Limit 5           UnionAll
+      Project a           =>      Sort top 10 by b             UnionAll   =>     Limit 5 ...
+        Sort by b                   Scan t                       ...             Limit 5 ...
+          Scan t
+"""
+
+from __future__ import annotations
+
+from gquery.planner.logical import Join, JoinKind, Limit, Plan, Project, Sort, UnionAll, Values, sources
+from gquery.planner.statistics import one_row_at_most
+from gquery.planner.tree import with_sources
+
+
+def limit_into_sort(plan: Plan) -> Plan | None:
+    """Limits as part of the sort below them, or as low as they may stand."""
+    new = _down(plan)
+    return None if new is plan else new
+
+
+def _down(plan: Plan) -> Plan:
+    if isinstance(plan, Limit):
+        return _limit(plan.limit, plan.offset, plan.source, plan)
+    return with_sources(plan, tuple(_down(s) for s in sources(plan)))
+
+
+def _limit(limit: int | None, offset: int, source: Plan, plan: Limit | None) -> Plan:
+    """The first ``limit`` rows after ``offset`` of ``source``."""
+    if limit is None and offset == 0:
+        return _down(source)
+    match source:
+        case Limit(source=s, limit=inner, offset=skipped):
+            room = None if inner is None else max(0, inner - offset)
+            both = room if limit is None else limit if room is None else min(limit, room)
+            return _limit(both, skipped + offset, s, None)
+        case Project(source=s):
+            return with_sources(source, (_limit(limit, offset, s, None),))
+        case Sort(source=s, keys=keys, limit=inner, offset=skipped):
+            room = None if inner is None else max(0, inner - offset)
+            both = room if limit is None else limit if room is None else min(limit, room)
+            return Sort(_down(s), keys, both, skipped + offset)
+        case _ if limit == 0:
+            return Values(source.columns, ())
+        case Join(kind=JoinKind.MARK):  # one row for a left row, in the left side's order
+            return with_sources(source, (_limit(limit, offset, source.left, None), _down(source.right)))
+        case UnionAll() if limit is not None:
+            new = tuple(_limit(limit + offset, 0, s, None) for s in source.sources)
+            return Limit(with_sources(source, new), limit, offset)
+        case _ if offset == 0 and limit is not None and one_row_at_most(source):
+            return _down(source)
+        case _:
+            below = _down(source)
+            return plan if plan is not None and below is source else Limit(below, limit, offset)

@@ -1,0 +1,144 @@
+"""Predicates move as close to the scans as they can, and conditions of inner joins to the join that first can tell.
+
+    Filter a.x = 1 AND a.k = b.k          Join inner on a.k = b.k
+      Join inner on TRUE             =>     Filter a.x = 1
+        Scan a                                Scan a
+        Scan b                              Scan b
+
+One walk from the root with the predicates that are still to be placed; filters that meet are merged by it.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from gquery.expr import FALSE, TRUE, Column, Expr, Literal, conjunction, conjuncts, substitute
+from gquery.planner.logical import (
+    Aggregate,
+    Apply,
+    Filter,
+    Join,
+    JoinKind,
+    Limit,
+    Plan,
+    Project,
+    Range,
+    Scan,
+    Sort,
+    UnionAll,
+    Values,
+)
+from gquery.planner.rules.infer_predicates import implied
+from gquery.planner.tree import column_ids, used_columns, with_sources
+
+Terms = tuple[Expr, ...]
+
+
+def push_down_filter(plan: Plan) -> Plan | None:
+    """Every predicate at the lowest node where its columns are known and its meaning is the same."""
+    new = _push(plan, ())
+    return None if new is plan else new
+
+
+def _push(plan: Plan, terms: Terms) -> Plan:
+    match plan:
+        case Filter(source=s, predicate=p):
+            below = _push(s, _merged(terms, conjuncts(p)))
+            # the same object back where the filter has to stay as it is
+            if isinstance(below, Filter) and below.source is s and below.predicate == p:
+                return plan
+            return below
+        case Project(source=s, exprs=exprs):
+            inner = {c.id: e for c, e in exprs if not (isinstance(e, Column) and e.id == c.id)}
+            return with_sources(plan, (_push(s, tuple(substitute(t, inner) for t in terms) if inner else terms),))
+        case Sort(source=s, limit=None, offset=0):
+            return with_sources(plan, (_push(s, terms),))
+        case Aggregate():
+            return _aggregate(plan, terms)
+        case Join():
+            return _join(plan, terms)
+        case UnionAll():
+            return _union(plan, terms)
+        case Scan() | Values() | Range():
+            return _filter(plan, terms)
+        case Sort() | Limit():
+            return _filter(with_sources(plan, (_push(plan.source, ()),)), terms)
+        case Apply():
+            return _filter(with_sources(plan, (_push(plan.left, ()), _push(plan.right, ()))), terms)
+        case _:
+            assert_never(plan)
+
+
+def _merged(a: Terms, b: Terms) -> Terms:
+    """All terms once, the inner ones first: they guard what the outer ones compute."""
+    return tuple(dict.fromkeys((*b, *a)))
+
+
+def _filter(plan: Plan, terms: Terms) -> Plan:
+    terms = tuple(t for t in terms if t != TRUE)
+    if not terms:
+        return plan
+    if any(isinstance(t, Literal) for t in terms):  # FALSE or NULL: no row
+        return Values(plan.columns, ())
+    return Filter(plan, conjunction(terms))
+
+
+def _aggregate(plan: Aggregate, terms: Terms) -> Plan:
+    keys = {c.id: e for c, e in plan.keys}
+    down = tuple(t for t in terms if keys and used_columns(t) <= keys.keys())
+    stay = tuple(t for t in terms if t not in down)
+    return _filter(with_sources(plan, (_push(plan.source, tuple(substitute(t, keys) for t in down)),)), stay)
+
+
+def _union(plan: UnionAll, terms: Terms) -> Plan:
+    new: list[Plan] = []
+    for source, row in zip(plan.sources, plan.inputs, strict=True):
+        names: dict[int, Expr] = {c.id: x for c, x in zip(plan.columns, row, strict=True)}
+        new.append(_push(source, tuple(substitute(t, names) for t in terms)))
+    return with_sources(plan, tuple(new))
+
+
+def _join(plan: Join, terms: Terms) -> Plan:
+    if any(isinstance(t, Literal) and not t.value for t in terms):
+        return Values(plan.columns, ())
+    left_ids, right_ids = column_ids(plan.left), column_ids(plan.right)
+    to_left: list[Expr] = []
+    to_right: list[Expr] = []
+    on: list[Expr] = []
+    above: list[Expr] = []
+    kind = plan.kind
+    if kind is JoinKind.INNER:
+        everything = _merged(terms, conjuncts(plan.condition))
+        for t in (*everything, *implied(everything, left_ids, right_ids)):
+            used = used_columns(t)
+            (to_left if not used & right_ids else to_right if not used & left_ids else on).append(t)
+        if FALSE in to_left or FALSE in to_right:
+            return Values(plan.columns, ())
+    else:
+        for t in terms:
+            down = kind is not JoinKind.FULL and used_columns(t) <= left_ids
+            (to_left if down else above).append(t)
+        known = conjuncts(plan.condition)
+        if kind is not JoinKind.FULL:  # what holds of every left row, said of the right side's matches
+            known = (*known, *(t for t in to_left if used_columns(t)))
+        conditions = conjuncts(plan.condition)
+        extra = implied(known, left_ids, right_ids) if kind in _RIGHT_IS_FREE else ()
+        for t in (*conditions, *(t for t in extra if used_columns(t) <= right_ids)):
+            used = used_columns(t)
+            if used and used <= right_ids and (kind in _RIGHT_IS_FREE or (kind is JoinKind.MARK and not t.nullable)):
+                to_right.append(t)
+            elif kind is JoinKind.SEMI and used <= left_ids:
+                to_left.append(t)
+            else:
+                on.append(t)
+    left = _push(plan.left, tuple(dict.fromkeys(to_left)))
+    right = _push(plan.right, tuple(dict.fromkeys(to_right)))
+    condition = conjunction(tuple(on))
+    if left is plan.left and right is plan.right and condition == plan.condition:
+        return _filter(plan, tuple(above))
+    return _filter(Join(left, right, kind, condition, plan.mark), tuple(above))
+
+
+# a row of the right side that fails a condition on it alone is as if it were not there. (Not so for FULL, which shows
+# it, nor for MARK, where a NULL condition makes the mark NULL.)
+_RIGHT_IS_FREE = (JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI, JoinKind.SINGLE)

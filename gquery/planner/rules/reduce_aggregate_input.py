@@ -1,0 +1,110 @@
+"""Groups that no one will join with are not computed: a SEMI join below the aggregate keeps the ones that are wanted.
+
+    Join inner on p = k                     Join inner on p = k
+      Filter part                             Filter part
+      Aggregate by k = l_partkey      =>      Aggregate by k = l_partkey
+        Scan lineitem                           Join semi on l_partkey = p
+                                                  Scan lineitem
+                                                  Filter part
+
+Correlated aggregates come to this shape after decorrelation, and there it matters most: the outer query asks for a few
+groups out of all. Done where the estimate says that most input rows go.
+"""
+
+from __future__ import annotations
+
+from gquery.dtypes import BOOLEAN
+from gquery.expr import Call, Column, Expr, conjuncts
+from gquery.planner.logical import Aggregate, Filter, Join, JoinKind, Plan, Project, Scan, sources
+from gquery.planner.rules.infer_predicates import equal_columns
+from gquery.planner.statistics import Estimator
+from gquery.planner.tree import column_ids, fresh_copy, with_sources
+
+_WORTH = 0.25  # the share of rows kept below which the SEMI join pays for itself
+_LEAST_ROWS = 10_000
+
+
+def reduce_aggregate_input(plan: Plan) -> Plan | None:
+    """Aggregates that are joined with a selective relation read only that relation's groups."""
+    new = _walk(plan, Estimator())
+    return None if new is plan else new
+
+
+def _walk(plan: Plan, estimator: Estimator) -> Plan:
+    if isinstance(plan, Join) and plan.kind is JoinKind.INNER:
+        terms: list[Expr] = []
+        relations: list[Plan] = []
+        _flatten(plan, terms, relations)
+        if any(_aggregate(r) is not None for r in relations):
+            classes = equal_columns(tuple(terms))
+            new = {id(r): _reduced(r, relations, classes, estimator) for r in relations}
+            return _replace(plan, new)
+    return with_sources(plan, tuple(_walk(s, estimator) for s in sources(plan)))
+
+
+def _flatten(plan: Plan, terms: list[Expr], relations: list[Plan]) -> None:
+    if isinstance(plan, Join) and plan.kind is JoinKind.INNER:
+        _flatten(plan.left, terms, relations)
+        _flatten(plan.right, terms, relations)
+        terms.extend(conjuncts(plan.condition))
+    else:
+        relations.append(plan)
+
+
+def _replace(plan: Plan, new: dict[int, Plan]) -> Plan:
+    if isinstance(plan, Join) and plan.kind is JoinKind.INNER:
+        return with_sources(plan, (_replace(plan.left, new), _replace(plan.right, new)))
+    return new[id(plan)]
+
+
+def _aggregate(plan: Plan) -> Aggregate | None:
+    """The aggregate with keys under filters and projections."""
+    while isinstance(plan, Filter | Project):
+        plan = plan.source
+    return plan if isinstance(plan, Aggregate) and plan.keys else None
+
+
+def _reduced(
+    plan: Plan, relations: list[Plan], classes: dict[int, tuple[Column, ...]], estimator: Estimator
+) -> Plan:
+    aggregate = _aggregate(plan)
+    if aggregate is None:
+        return _walk(plan, estimator)
+    source = _walk(aggregate.source, estimator)
+    rows = estimator.rows(source)
+    best: tuple[float, Plan, Column, Column] | None = None
+    for key, e in aggregate.keys:
+        if not isinstance(e, Column) or rows < _LEAST_ROWS:
+            continue
+        for other in classes.get(key.id, ()):
+            home = next((r for r in relations if r is not plan and other.id in column_ids(r)), None)
+            if home is None or not _simple(home):
+                continue
+            share = estimator.match_share([(e, other)], rows, estimator.rows(home))
+            if share < _WORTH and (best is None or share < best[0]):
+                best = share, home, e, other
+    if best is not None:
+        copy, names = fresh_copy(best[1])
+        mine, theirs = best[2], names[best[3].id]
+        on = Call("eq", (mine, theirs), BOOLEAN, mine.nullable or theirs.nullable)
+        source = Join(source, copy, JoinKind.SEMI, on)
+    return _rebuilt(plan, aggregate, source)
+
+
+def _rebuilt(plan: Plan, aggregate: Aggregate, source: Plan) -> Plan:
+    if plan is aggregate:
+        return with_sources(plan, (source,))
+    return with_sources(plan, tuple(_rebuilt(s, aggregate, source) for s in sources(plan)))
+
+
+def _simple(plan: Plan) -> bool:
+    """Cheap to compute twice: a filtered scan, perhaps under SEMI joins with others."""
+    match plan:
+        case Scan():
+            return True
+        case Filter(source=s):
+            return _simple(s)
+        case Join(left=a, right=b, kind=JoinKind.SEMI):
+            return _simple(a) and _simple(b)
+        case _:
+            return False

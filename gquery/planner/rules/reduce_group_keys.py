@@ -1,0 +1,44 @@
+"""Group keys that other keys determine are no keys: their value is that of any row of the group.
+
+    Aggregate by k, name              Aggregate by k, any_value(name)
+      Scan t (k unique)         =>      Scan t (k unique)
+
+Constant keys go the same way. At least one key stays: an aggregate without keys would have a row for no input. DISTINCT
+of rows that have a unique key is no aggregate at all.
+"""
+
+from __future__ import annotations
+
+from gquery.expr import AggregateCall, Column, Expr
+from gquery.planner.logical import Aggregate, Plan, Project
+from gquery.planner.statistics import determined, is_unique
+from gquery.planner.tree import transform_up, used_columns
+
+
+def reduce_group_keys(plan: Plan) -> Plan | None:
+    """Every aggregate with as few keys as functional dependencies allow."""
+    new = transform_up(plan, lambda n: _reduce(n) if isinstance(n, Aggregate) and n.keys else n)
+    return None if new is plan else new
+
+
+def _reduce(plan: Aggregate) -> Plan:
+    kept = list(plan.keys)
+    dropped: list[tuple[Column, Expr]] = []
+    # text keys first: they cost most
+    for key in sorted(plan.keys, key=lambda k: not k[1].dtype.is_string):
+        rest = [k for k in kept if k is not key]
+        known = frozenset(e.id for _, e in rest if isinstance(e, Column))
+        used = used_columns(key[1])
+        if rest and (used <= known or (known and used <= determined(plan.source, known))):
+            kept = rest
+            dropped.append(key)
+    if not dropped:
+        return _distinct(plan)
+    calls = tuple((c, AggregateCall("any_value", (e,), e.dtype)) for c, e in plan.keys if (c, e) in dropped)
+    return Aggregate(plan.source, tuple(kept), plan.aggregates + calls)
+
+
+def _distinct(plan: Aggregate) -> Plan:
+    """DISTINCT of rows that differ anyway."""
+    known = frozenset(e.id for _, e in plan.keys if isinstance(e, Column))
+    return Project(plan.source, plan.keys) if not plan.aggregates and is_unique(plan.source, known) else plan

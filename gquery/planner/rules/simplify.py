@@ -1,0 +1,198 @@
+"""Expressions in a simpler form that has the same value, NULL included.
+
+    NOT (a < 5 OR b)                     =>  a >= 5 AND NOT b
+    (k AND a) OR (k AND b)               =>  k AND (a OR b)        a join condition inside an OR comes to light
+    x = 1 OR x = 2                       =>  x IN (1, 2)
+    5 > x                                =>  x < 5                 a constant stands on the right
+    upper('a'), CAST('1' AS INTEGER)     =>  their value           by the injected `evaluate`
+
+Distribution and De Morgan's laws hold in three-valued logic; ``x = x`` is TRUE only where x is not NULL. What raises
+when it is evaluated is left as it is: it may stand in a branch that is never taken.
+"""
+
+from __future__ import annotations
+
+from gquery.dtypes import BOOLEAN
+from gquery.expr import (
+    FALSE,
+    TRUE,
+    And,
+    Call,
+    Case,
+    Cast,
+    Expr,
+    In,
+    IsNull,
+    Literal,
+    Not,
+    Or,
+    ScalarSubquery,
+    conjunction,
+    conjuncts,
+    disjunction,
+    transform,
+)
+from gquery.functions import MIRRORED, NEGATED
+from gquery.planner.logical import Filter, Plan
+from gquery.planner.rules.fold_constants import Evaluate, folded
+from gquery.planner.tree import expressions, map_expressions, transform_up
+
+_UNKNOWN = Literal(None, BOOLEAN)
+_NEGATED = NEGATED | {"is_distinct_from": "is_not_distinct_from", "is_not_distinct_from": "is_distinct_from"}
+_FLIPPED = MIRRORED | {"is_distinct_from": "is_distinct_from", "is_not_distinct_from": "is_not_distinct_from"}
+
+
+def simplify(plan: Plan, evaluate: Evaluate | None = None) -> Plan | None:
+    """Every expression of the plan simplified; filters that keep all rows are dropped."""
+
+    def node(p: Plan) -> Plan:
+        if not expressions(p):
+            return p
+        p = map_expressions(p, lambda e: simplify_expr(e, evaluate))
+        return p.source if isinstance(p, Filter) and p.predicate == TRUE else p
+
+    new = transform_up(plan, node)
+    return None if new is plan else new
+
+
+def simplify_expr(e: Expr, evaluate: Evaluate | None = None) -> Expr:
+    """
+    >>> from gquery.dtypes import INTEGER
+    >>> from gquery.expr import new_column
+    >>> x = new_column("x", INTEGER)
+    >>> simplify_expr(Not(Call("lt", (Literal(5, INTEGER), x), BOOLEAN, True))).function
+    'le'
+    """
+
+    def one(x: Expr) -> Expr:
+        match x:
+            case Not(arg):
+                return _not(x, arg)
+            case IsNull(arg):
+                if isinstance(arg, Literal):
+                    return TRUE if arg.value is None else FALSE
+                return x if arg.nullable else FALSE
+            case And(args):
+                return _and(x, args)
+            case Or(args):
+                return _or(x, args)
+            case Case():
+                return _case(x)
+            case In(arg=arg, values=values) if len(values) == 1:
+                return one(Call("eq", (arg, Literal(values[0], arg.dtype)), BOOLEAN, arg.nullable))
+            case Cast(arg=arg, dtype=dtype) if arg.dtype == dtype:
+                return arg
+            case Call() if x.function in _FLIPPED and len(x.args) == 2:
+                x = _comparison(x)
+                return folded(x, evaluate) if isinstance(x, Call) else x
+            case Call() | Cast():
+                return folded(x, evaluate)
+            case _:
+                return x
+
+    return transform(e, one)
+
+
+def _not(e: Expr, arg: Expr) -> Expr:
+    match arg:
+        case Literal(value=v):
+            return _UNKNOWN if v is None else FALSE if v else TRUE
+        case Not(inner):
+            return inner
+        case Call() if arg.function in _NEGATED:
+            return Call(_NEGATED[arg.function], arg.args, BOOLEAN, arg.nullable)
+        case And(args):
+            return _or(None, tuple(_not(Not(a), a) for a in args))
+        case Or(args):
+            return _and(None, tuple(_not(Not(a), a) for a in args))
+        case _:
+            return e
+
+
+def _and(e: Expr | None, args: tuple[Expr, ...]) -> Expr:
+    terms = tuple(dict.fromkeys(t for a in args for t in conjuncts(a)))
+    if FALSE in terms:
+        return FALSE
+    return e if e is not None and terms == args else conjunction(terms)
+
+
+def _or(e: Expr | None, args: tuple[Expr, ...]) -> Expr:
+    flat = tuple(dict.fromkeys(t for a in args for t in (a.args if isinstance(a, Or) else (a,)) if t != FALSE))
+    if TRUE in flat:
+        return TRUE
+    if len(flat) < 2:
+        return disjunction(flat)
+    branches = [conjuncts(b) for b in flat]
+    first, *others = (set(b) for b in branches)
+    common = first.intersection(*others)
+    if common:
+        shared = tuple(t for t in branches[0] if t in common)
+        rest = tuple(conjunction(tuple(t for t in b if t not in common)) for b in branches)
+        return conjunction(shared) if TRUE in rest else conjunction((*shared, _or(None, rest)))
+    merged = _equalities_as_in(flat)
+    return e if e is not None and merged == args else disjunction(merged)
+
+
+def _equalities_as_in(args: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """``x = 1 OR x IN (2, 3)`` as ``x IN (1, 2, 3)``, in the place of the first."""
+    values: dict[Expr, dict[object, None]] = {}
+    count: dict[Expr, int] = {}
+    for a in args:
+        if (pair := _alternatives(a)) is not None:
+            values.setdefault(pair[0], {}).update(dict.fromkeys(pair[1]))
+            count[pair[0]] = count.get(pair[0], 0) + 1
+    if not any(n > 1 for n in count.values()):
+        return args
+    out: list[Expr] = []
+    for a in args:
+        pair = _alternatives(a)
+        if pair is None or count[pair[0]] == 1:
+            out.append(a)
+        elif pair[0] in values:
+            out.append(In(pair[0], tuple(values.pop(pair[0]))))
+    return tuple(out)
+
+
+def _alternatives(e: Expr) -> tuple[Expr, tuple[object, ...]] | None:
+    match e:
+        case In(arg=arg, values=values):
+            return arg, values
+        case Call(function="eq", args=(a, Literal(value=v))) if v is not None and not isinstance(a, ScalarSubquery):
+            return a, (v,)
+        case _:
+            return None
+
+
+def _case(e: Case) -> Expr:
+    branches: list[tuple[Expr, Expr]] = []
+    otherwise = e.otherwise
+    for condition, value in e.branches:
+        if isinstance(condition, Literal):
+            if not condition.value:
+                continue
+            otherwise = value
+            break
+        branches.append((condition, value))
+    if not branches:
+        return otherwise
+    return e if len(branches) == len(e.branches) else Case(tuple(branches), otherwise)
+
+
+def _comparison(e: Call) -> Expr:
+    a, b = e.args
+    if isinstance(a, Literal) and not isinstance(b, Literal):
+        return _comparison(Call(_FLIPPED[e.function], (b, a), BOOLEAN, e.nullable))
+    strict = not e.function.startswith("is_")
+    if strict and (a == _null(a) or b == _null(b)):
+        return _UNKNOWN
+    if not strict and not a.nullable and not b.nullable:
+        return _comparison(Call("eq" if e.function == "is_not_distinct_from" else "ne", e.args, BOOLEAN, False))
+    if not isinstance(a, Literal) and a == b and (not strict or not a.nullable):
+        return TRUE if e.function in ("eq", "le", "ge", "is_not_distinct_from") else FALSE
+    if e.function == "eq" and b == TRUE:
+        return a
+    return e
+
+
+def _null(e: Expr) -> Literal:
+    return Literal(None, e.dtype)

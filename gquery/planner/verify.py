@@ -1,0 +1,110 @@
+"""Checks that a plan is sound: run after every rule in tests and under GQUERY_VERIFY=1.
+
+A rule that loses a column, makes an id twice or compares two types fails here, with its name, and not in a kernel.
+"""
+
+from __future__ import annotations
+
+from gquery.errors import InternalError
+from gquery.expr import Call, Case, Column, Expr, InSubquery
+from gquery.expr import walk as walk_expr
+from gquery.planner.logical import Aggregate, Apply, Filter, Join, JoinKind, Plan, Query, UnionAll, Values
+from gquery.planner.tree import expressions, free_columns, made_columns, subqueries, walk
+
+_COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "is_distinct_from", "is_not_distinct_from"})
+
+
+def verify(query: Query, finished: bool = False) -> None:
+    """Raises InternalError for a broken plan. ``finished``: subqueries and Applies must be gone."""
+    problems = list(_problems(query.plan, finished))
+    missing = free_columns(query.plan)
+    if missing:
+        problems.append(f"columns {sorted(missing)} are used and made nowhere")
+    have = {c.id: c for c in query.plan.columns}
+    problems.extend(f"result column {c.name}#{c.id} is not in the plan" for c in query.outputs if c.id not in have)
+    if len(query.outputs) != len(query.names):
+        problems.append("the result has more or fewer names than columns")
+    if problems:
+        raise InternalError("unsound plan: " + "; ".join(dict.fromkeys(problems)))
+
+
+def _problems(plan: Plan, finished: bool) -> list[str]:
+    out: list[str] = []
+    seen: set[int] = set()
+    nodes = list(walk(plan))
+    for node in nodes:
+        for e in expressions(node):
+            nodes.extend(n for s in subqueries(e) for n in walk(s.plan))
+    for node in nodes:
+        what = type(node).__name__
+        for c in made_columns(node):
+            if c.id in seen:
+                out.append(f"{what} makes {c.name}#{c.id}, which another node makes too")
+            seen.add(c.id)
+        if len({c.id for c in node.columns}) < len(node.columns):
+            out.append(f"{what} gives a column twice")
+        if finished and isinstance(node, Apply):
+            out.append("an Apply is left")
+        out.extend(_node(node))
+        below = {c.id: c for c in _inputs(node)}
+        for e in expressions(node):
+            out.extend(_expression(e, below, finished, what))
+    return out
+
+
+def _inputs(plan: Plan) -> tuple[Column, ...]:
+    match plan:
+        case Join(left=a, right=b) | Apply(left=a, right=b):
+            return a.columns + b.columns
+        case UnionAll() | Values():
+            return ()
+        case _:
+            source = getattr(plan, "source", None)
+            return tuple(getattr(source, "columns", ()))
+
+
+def _node(plan: Plan) -> list[str]:
+    match plan:
+        case Filter(predicate=p) | Join(condition=p) | Apply(condition=p) if p.dtype.kind.value != "BOOLEAN":
+            return [f"{type(plan).__name__} on a {p.dtype}"]
+        case Join(kind=kind, mark=mark) | Apply(kind=kind, mark=mark) if (kind is JoinKind.MARK) != (mark is not None):
+            return ["a MARK join without a mark, or a mark on another join"]
+        case Aggregate(aggregates=calls):
+            return [f"{a.function} with a filter of {a.filter.dtype}" for _, a in calls
+                    if a.filter is not None and a.filter.dtype.kind.value != "BOOLEAN"]  # fmt: skip
+        case UnionAll():
+            return [
+                f"UNION ALL takes {x.name} {x.dtype} as {c.dtype}"
+                for s, row in zip(plan.sources, plan.inputs, strict=True)
+                for c, x in zip(plan.columns, row, strict=True)
+                if x.dtype != c.dtype or x.id not in {y.id for y in s.columns}
+            ]
+        case Values(rows=rows):
+            return ["a row of VALUES of another width" for row in rows if len(row) != len(plan.columns)]
+        case _:
+            return []
+
+
+def _expression(e: Expr, below: dict[int, Column], finished: bool, what: str) -> list[str]:
+    out: list[str] = []
+    for x in walk_expr(e):
+        match x:
+            case Column(id=i, name=name):
+                made = below.get(i)
+                if made is not None and made.dtype != x.dtype:
+                    out.append(f"{what} reads {name}#{i} as {x.dtype}, it is {made.dtype}")
+                if made is not None and made.nullable and not x.nullable:
+                    out.append(f"{what} reads {name}#{i} as NOT NULL, it is nullable")
+            case Call(function=f, args=(a, b)) if f in _COMPARISONS and a.dtype != b.dtype:
+                out.append(f"{f} of {a.dtype} and {b.dtype}")
+            case Case(branches, otherwise):
+                kinds = {str(v.dtype) for _, v in branches} | {str(otherwise.dtype)}
+                if len(kinds) > 1:
+                    out.append(f"CASE of {' and '.join(sorted(kinds))}")
+            case InSubquery(args, plan) if tuple(a.dtype for a in args) != tuple(c.dtype for c in plan.columns):
+                out.append("IN (subquery) of other types")
+            case _:
+                pass
+    if finished and next(subqueries(e), None) is not None:
+        out.append(f"a subquery is left in a {what}")
+    return out

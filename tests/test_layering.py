@@ -29,7 +29,7 @@ LAYERS: dict[str, int] = {
             ("table", "device", "arrow", "encode", "sources", "io", "display", *PLANS),
             ("kernels", "sql", "planner.rules"),
             ("operators", "planner.optimizer", "planner.physical"),
-            ("planner.lower", "planner.pipeline", "planner.explain"),
+            ("planner.lower", "planner.lower_aggregate", "planner.lower_join", "planner.pipeline", "planner.explain"),
             ("distributed",),
             ("execution",),
             ("frame", "session", "shell", "profile", ""),

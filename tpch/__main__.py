@@ -60,6 +60,23 @@ def validate_command(sf: float, data: Path | None, device: str, partitions: int,
     sys.exit(_run(sf, data, Options(device, partitions, None, 0), which, 0, ["gquery"], None))
 
 
+@main.command("cubins")
+@click.option("--sf", type=float, default=0.01, show_default=True, help="Scale factor; it decides carriers and tables.")
+@click.option("--queries", "which", default="1-22", show_default=True, help="As in 1,3-5.")
+def cubins_command(sf: float, which: str) -> None:
+    """Compile the queries' kernels for sm_75, sm_80 and sm_90, without a GPU; print registers and spills."""
+    from tpch import cubins
+    from tpch.run import GQueryEngine
+
+    engine = GQueryEngine(generate(sf), Options(device="cpu"))
+    found = []
+    for usage in cubins.usages(engine.connection, queries.parse_numbers(which), cubins.ARCHITECTURES):
+        _progress(f"Q{usage.query}, kernel {usage.kernel}, {usage.architecture}")
+        found.append(usage)
+    _progress("")
+    click.echo("\n".join(cubins.table(found)))
+
+
 def _run(
     sf: float, data: Path | None, options: Options, which: str, runs: int, engines: list[str], json_path: Path | None
 ) -> int:

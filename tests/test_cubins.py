@@ -1,0 +1,31 @@
+"""Where there is no GPU: every kernel of the 22 queries compiles to machine code for sm_75, sm_80 and sm_90.
+
+``make cubins`` prints what each uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import pytest
+
+from tpch import cubins, queries
+from tpch.generate import generate
+from tpch.run import GQueryEngine, Options
+
+REGISTERS = 255  # what a thread can have
+
+
+@cache
+def engine() -> GQueryEngine:
+    return GQueryEngine(generate(0.01), Options(device="cpu"))
+
+
+@pytest.mark.parametrize("number", queries.NUMBERS)
+def test_every_kernel_compiles(number: int, record_property: Callable[[str, object], None]) -> None:
+    found = list(cubins.usages(engine().connection, [number], cubins.ARCHITECTURES))
+    assert found, "a query has kernels"
+    for usage in found:
+        record_property(f"kernel {usage.kernel} {usage.architecture}", f"{usage.registers}/{usage.local_bytes}")
+        assert 0 < usage.registers <= REGISTERS

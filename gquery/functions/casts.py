@@ -10,8 +10,20 @@ from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation, localcontext
 from typing import Any
 
-from gquery.dtypes import BIGINT, BOOLEAN, DATE, DOUBLE, TIMESTAMP, VARCHAR, DType, Interval, Kind, common_type
-from gquery.dtypes import decimal, type_bounds
+from gquery.dtypes import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    TIMESTAMP,
+    VARCHAR,
+    DType,
+    Interval,
+    Kind,
+    common_type,
+    decimal,
+    type_bounds,
+)
 from gquery.errors import BindError, ConversionError
 from gquery.expr import Cast, Expr, Literal
 from gquery.functions.calendar import parse_date, parse_interval, parse_timestamp

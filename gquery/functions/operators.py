@@ -8,8 +8,21 @@ raises, where DuckDB wraps.
 
 from __future__ import annotations
 
-from gquery.dtypes import BIGINT, BOOLEAN, DATE, DOUBLE, INTERVAL, REAL, TIMESTAMP, VARCHAR, Bounds, DType
-from gquery.dtypes import common_type, decimal, integer_as_decimal
+from gquery.dtypes import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INTERVAL,
+    REAL,
+    TIMESTAMP,
+    VARCHAR,
+    Bounds,
+    DType,
+    common_type,
+    decimal,
+    integer_as_decimal,
+)
 from gquery.errors import BindError, NotSupportedError
 from gquery.expr import Expr, Literal
 from gquery.functions.calendar import add_interval

@@ -1,0 +1,173 @@
+"""Binding: a parsed statement and the catalog give a `Statement` of logical plans.
+
+`bind` is the way from SQL to plans. It resolves names through `scope`, types expressions through `bind_expr` and
+`gquery.functions`, and refuses what is not supported with every reason at once. Each use of a table, view or CTE is bound
+anew, so that no two nodes of a plan make the same column id.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.tokens import TokenType
+
+from gquery.dtypes import INTEGER, Kind
+from gquery.errors import BindError, NotSupportedError, ParseError
+from gquery.expr import Literal, new_column
+from gquery.planner.logical import Project, Query
+from gquery.sql.bind_query import Ctes, QueryScopes
+from gquery.sql.catalog import Catalog
+from gquery.sql.parse import Parsed, located, parse_one, tokenize
+from gquery.sql.statement import (
+    CreateTable,
+    CreateView,
+    Describe,
+    DropTable,
+    DropView,
+    Explain,
+    Select,
+    SetOption,
+    ShowTables,
+    Statement,
+)
+from gquery.sql.supported import check_supported
+from gquery.sql.types import Parameters
+
+
+def bind(sql: str | Parsed, catalog: Catalog, parameters: Parameters = None) -> Statement:
+    """The statement that a text stands for.
+
+    Raises ParseError, BindError, CatalogError, NotSupportedError, or ConversionError for a literal that does not convert;
+    all but those of a damaged catalog name the place.
+    """
+    parsed = parse_one(sql) if isinstance(sql, str) else sql
+    check_supported(parsed.tree, parsed.sql)
+    try:
+        statement = _statement(parsed, catalog, parameters)
+    except RecursionError:
+        raise ParseError("the statement is nested too deeply") from None
+    return statement if parsed.explain is None else Explain(parsed.explain, statement)
+
+
+def bind_query(sql: str, catalog: Catalog, parameters: Parameters = None) -> Query:
+    """The query of a SELECT; BindError for any other statement."""
+    statement = bind(sql, catalog, parameters)
+    if not isinstance(statement, Select):
+        raise BindError("a query is expected here")
+    return statement.query
+
+
+def _statement(parsed: Parsed, catalog: Catalog, parameters: Parameters) -> Statement:
+    tree = parsed.tree
+    binder = QueryScopes(parsed.sql, catalog, parameters)
+    match tree:
+        case exp.Query() | exp.Values():
+            return Select(_result(binder, tree))
+        case exp.Create():
+            return _create(binder, parsed, tree)
+        case exp.Drop():
+            return _drop(tree)
+        case exp.Set():
+            return _set(tree)
+        case exp.Show() if tree.name.upper().endswith("TABLES"):
+            return ShowTables()
+        case exp.Describe():
+            inner = tree.this
+            query = inner if isinstance(inner, exp.Query) else exp.select("*").from_(inner)
+            return Describe(_result(binder, query))
+        case _:
+            raise located(NotSupportedError(f"not supported: statement {tree.key.upper()}"), parsed.sql, tree)
+
+
+def _result(binder: QueryScopes, tree: exp.Expression) -> Query:
+    """A query whose columns all have a type that a table can hold: a NULL of no type is an INTEGER."""
+    query = binder.query(tree, None, Ctes())
+    if all(c.dtype.kind is not Kind.NULL for c in query.outputs):
+        return query
+    exprs = [
+        (new_column(c.name, INTEGER), Literal(None, INTEGER)) if c.dtype.kind is Kind.NULL else (c, c) for c in query.outputs
+    ]
+    return Query(Project(query.plan, tuple(exprs)), tuple(c for c, _ in exprs), query.names)
+
+
+def _create(binder: QueryScopes, parsed: Parsed, tree: exp.Create) -> Statement:
+    target, columns = tree.this, ()
+    if isinstance(target, exp.Schema):
+        if any(not isinstance(c, exp.Identifier) for c in target.expressions):
+            raise located(NotSupportedError("not supported: column definitions with AS"), parsed.sql, target)
+        columns, target = tuple(c.name for c in target.expressions), target.this
+    name, replace, exists = _table_name(target), bool(tree.args.get("replace")), bool(tree.args.get("exists"))
+    query = _result(binder, tree.expression)
+    if len(columns) > len(query.names):
+        raise located(BindError(f"{len(columns)} column names for a query of {len(query.names)} columns"), parsed.sql, tree)
+    names = columns + query.names[len(columns) :]
+    if tree.kind == "VIEW":
+        return CreateView(name, _query_text(parsed.sql), columns, replace, exists)
+    return CreateTable(name, Query(query.plan, query.outputs, _unique(names)), replace, exists)
+
+
+def _unique(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of a table's columns: they have to differ, so a later equal one gets ``_1``, ``_2``, ..."""
+    seen: set[str] = set()
+    result: list[str] = []
+    for name in names:
+        candidate, n = name, 0
+        while candidate.lower() in seen:
+            n += 1
+            candidate = f"{name}_{n}"
+        seen.add(candidate.lower())
+        result.append(candidate)
+    return tuple(result)
+
+
+def _query_text(sql: str) -> str:
+    """What stands after the AS of a CREATE VIEW, without a final semicolon."""
+    depth = 0
+    for token in tokenize(sql):
+        if token.token_type == TokenType.L_PAREN:
+            depth += 1
+        elif token.token_type == TokenType.R_PAREN:
+            depth -= 1
+        elif token.token_type == TokenType.ALIAS and depth == 0:
+            return sql[token.end + 1 :].strip().rstrip(";").strip()
+    raise ParseError("CREATE VIEW without AS")
+
+
+def _table_name(node: exp.Expression) -> str:
+    if not isinstance(node, exp.Table):
+        raise BindError("a table name is expected here")
+    return node.name
+
+
+def _drop(tree: exp.Drop) -> Statement:
+    tables = tree.args.get("tables") or [tree.this]
+    if len(tables) != 1:
+        raise NotSupportedError("not supported: DROP of several tables at once")
+    name, exists = _table_name(tables[0]), bool(tree.args.get("exists"))
+    return DropView(name, exists) if tree.kind == "VIEW" else DropTable(name, exists)
+
+
+def _set(tree: exp.Set) -> Statement:
+    items = tree.expressions
+    if len(items) != 1 or not isinstance(items[0].this, exp.EQ):
+        raise NotSupportedError("not supported: SET of anything but one name = value")
+    pair = items[0].this
+    return SetOption(pair.this.name.lower(), _option_value(pair.expression))
+
+
+def _option_value(node: exp.Expression) -> Any:
+    match node:
+        case exp.Literal() if node.is_string:
+            return node.name
+        case exp.Literal():
+            return float(node.name) if set(node.name) & set(".eE") else int(node.name)
+        case exp.Boolean():
+            return bool(node.this)
+        case exp.Null():
+            return None
+        case exp.Neg():
+            return -_option_value(node.this)
+        case _:
+            name = node.name
+            return None if name.lower() == "default" else name

@@ -1,0 +1,407 @@
+"""Binding of expressions: sqlglot's nodes to typed `Expr`.
+
+An `ExprBinder` stands for one place of a query: its scope, whether aggregates are allowed there, and the aliases of the
+SELECT list that may be used. Errors get the line and a caret of the innermost node that has a place in the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from sqlglot import exp
+
+from gquery.dtypes import BOOLEAN, NULL, VARCHAR
+from gquery.errors import BindError, ConversionError, Error, NotSupportedError, OutOfRangeError
+from gquery.expr import (
+    FALSE,
+    TRUE,
+    AggregateCall,
+    Case,
+    Cast,
+    Column,
+    Exists,
+    Expr,
+    In,
+    InSubquery,
+    IsNull,
+    Literal,
+    Not,
+    ScalarSubquery,
+    conjunction,
+    disjunction,
+    new_column,
+)
+from gquery.functions import aggregate, call, case, cast, is_aggregate, unified
+from gquery.functions.casts import unify
+from gquery.planner.logical import Aggregate, Plan, Project, Query
+from gquery.sql.calls import function_call
+from gquery.sql.parse import located, position
+from gquery.sql.scope import Scope
+from gquery.sql.types import Parameters, integer_literal, interval, number, parameter, sql_type
+
+BINARY: dict[type[exp.Expression], str] = {
+    exp.Add: "add", exp.Sub: "subtract", exp.Mul: "multiply", exp.Div: "divide", exp.IntDiv: "int_divide",
+    exp.Mod: "modulo", exp.EQ: "eq", exp.NEQ: "ne", exp.LT: "lt", exp.LTE: "le", exp.GT: "gt", exp.GTE: "ge",
+    exp.NullSafeEQ: "is_not_distinct_from", exp.NullSafeNEQ: "is_distinct_from", exp.DPipe: "_concat_operator",
+    exp.Pow: "pow", exp.BitwiseAnd: "bit_and", exp.BitwiseOr: "bit_or", exp.Like: "like", exp.ILike: "ilike",
+}  # fmt: skip
+_QUANTIFIED: dict[type[exp.Expression], str] = {
+    exp.EQ: "eq", exp.NEQ: "ne", exp.LT: "lt", exp.LTE: "le", exp.GT: "gt", exp.GTE: "ge",
+}  # fmt: skip
+_NEGATED = {"eq": "ne", "ne": "eq", "lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
+
+
+class QueryBinder(Protocol):
+    """What an expression needs of the query around it: to bind a subquery, the text, the parameters."""
+
+    sql: str
+    parameters: Parameters
+
+    def subquery(self, node: exp.Expression, scope: Scope) -> Query: ...
+
+
+class AggregateCollector(Protocol):
+    """Where a grouped query keeps its aggregates; the same call gives the same column."""
+
+    def add(self, call: AggregateCall, name: str) -> Column: ...
+
+
+class ExprBinder:
+    """Binds expressions at one place of a query (``clause`` names it in errors)."""
+
+    def __init__(
+        self,
+        query: QueryBinder,
+        scope: Scope,
+        clause: str,
+        aggregates: AggregateCollector | None = None,
+        aliases: Mapping[str, exp.Expression] | None = None,
+    ) -> None:
+        self.query, self.scope, self.clause, self.aggregates = query, scope, clause, aggregates
+        self.aliases = dict(aliases or {})
+
+    def bind(self, node: exp.Expression) -> Expr:
+        """The typed expression of a node. Raises BindError or NotSupportedError with a caret."""
+        try:
+            return self._bind(node)
+        except (BindError, ConversionError, NotSupportedError, OutOfRangeError) as e:
+            raise located(e, self.query.sql, node) from None
+
+    def condition(self, node: exp.Expression) -> Expr:
+        """A predicate, cast to BOOLEAN as DuckDB does."""
+        return self._truth(node)
+
+    def _truth(self, node: exp.Expression) -> Expr:
+        e = self.bind(node)
+        if e.dtype == BOOLEAN:
+            return e
+        try:
+            return cast(e, BOOLEAN)
+        except Error as error:
+            raise located(error, self.query.sql, node) from None
+
+    def _bind(self, node: exp.Expression) -> Expr:
+        match node:
+            case exp.Column():
+                return self._column(node)
+            case exp.Paren() | exp.IgnoreNulls():
+                return self.bind(node.this)
+            case exp.Literal():
+                return Literal(node.name, VARCHAR) if node.is_string else self._number(node)
+            case exp.Boolean():
+                return TRUE if node.this else FALSE
+            case exp.Null():
+                return Literal(None, NULL)
+            case exp.Placeholder() | exp.Parameter():
+                return parameter(node, self.query.parameters)
+            case exp.Interval():
+                return interval(node, self.bind)
+            case exp.And() | exp.Or():
+                return self._connective(node)
+            case exp.Not():
+                return self._not(node)
+            case exp.Neg():
+                return self._negative(node.this)
+            case exp.Is():
+                return self._is(node)
+            case exp.Between():
+                return self._between(node)
+            case exp.In():
+                return self._in(node)
+            case exp.Escape():
+                return self._escaped(node)
+            case exp.TryCast():
+                return cast(self.bind(node.this), sql_type(node.to), try_=True)
+            case exp.Cast():
+                return self._cast(node)
+            case exp.Case():
+                return self._case(node)
+            case exp.Exists():
+                return Exists(self.query.subquery(node.this, self.scope).plan)
+            case exp.Subquery() | exp.Query():
+                return self._scalar(node)
+            case exp.Filter() | exp.AggFunc():
+                return self._aggregate(node)
+            case exp.Bracket():
+                return self._bracket(node)
+            case exp.RegexpLike() if self._is_tilde(node):
+                return call("regexp_full_match", self.bind(node.this), self.bind(node.expression))
+            case exp.Tuple() | exp.Star():
+                raise BindError("a row of values cannot stand here" if isinstance(node, exp.Tuple) else "* cannot stand here")
+        if type(node) in _QUANTIFIED and isinstance(node.args.get("expression"), exp.Any | exp.All):
+            return self._quantified(node)
+        if type(node) in _QUANTIFIED and isinstance(node.this, exp.Tuple) and isinstance(node.expression, exp.Tuple):
+            return self._rows_compared(node)
+        if type(node) in BINARY:
+            return call(BINARY[type(node)], self.bind(node.this), self.bind(node.expression))
+        if isinstance(node, exp.Func):
+            name, args = function_call(node)
+            if is_aggregate(name):
+                return self._aggregate(node)
+            return call(name, *(self.bind(a) for a in args))
+        raise NotSupportedError(f"not supported: {node.sql('duckdb')}")
+
+    # ---- names and constants -----------------------------------------------------------------------------------------
+
+    def _column(self, node: exp.Column) -> Expr:
+        if isinstance(node.this, exp.Star):
+            raise BindError("* cannot stand here")
+        name, table = node.name, node.table or None
+        if table is None:
+            found = self.scope.find(name, None)
+            if found is not None:
+                return found
+            alias = self.aliases.pop(name.lower(), None)  # popped meanwhile: an alias does not see itself
+            if alias is not None:
+                try:
+                    return self.bind(alias)
+                finally:
+                    self.aliases[name.lower()] = alias
+        return self.scope.resolve(name, table)
+
+    def _number(self, node: exp.Literal) -> Literal:
+        # the text as written: sqlglot puts a 0 before ".5", which would count as a digit
+        start, end = node.meta.get("start"), node.meta.get("end")
+        written = self.query.sql[start : end + 1] if start is not None and end is not None else node.name
+        text = written if written.replace("_", "") and written[:1] in "0123456789." else node.name
+        if node.name.startswith("0.") and "." not in text:
+            text = node.name[1:]
+        return number(text)
+
+    def _negative(self, node: exp.Expression) -> Expr:
+        e = self.bind(node)
+        if isinstance(e, Literal) and isinstance(node, exp.Literal) and isinstance(e.value, int) and not e.dtype.scale:
+            return integer_literal(-e.value) if e.dtype.is_integer or e.value == 2**63 else call("negate", e)
+        return call("negate", e)
+
+    def _cast(self, node: exp.Cast) -> Expr:
+        e, dtype = self.bind(node.this), sql_type(node.to)
+        # a cast that was asked for keeps its type: a literal would take on the type of what it meets
+        if isinstance(e, Literal) and e.dtype.is_integer and dtype.is_integer and e.value is not None:
+            return Cast(e, dtype)
+        return cast(e, dtype)
+
+    # ---- truth -------------------------------------------------------------------------------------------------------
+
+    def _connective(self, node: exp.Expression) -> Expr:
+        kind, terms, stack = type(node), [], [node]
+        while stack:  # long chains lean to the left: no recursion over them
+            e = stack.pop()
+            if type(e) is kind:
+                stack += [e.expression, e.this]
+            elif isinstance(e, exp.Paren) and type(e.this) is kind:
+                stack.append(e.this)
+            else:
+                terms.append(self._truth(e))
+        return conjunction(tuple(terms)) if kind is exp.And else disjunction(tuple(terms))
+
+    def _not(self, node: exp.Not) -> Expr:
+        e = self._truth(node.this)
+        return e.arg if isinstance(e, Not) else Not(e)
+
+    def _is(self, node: exp.Is) -> Expr:
+        if isinstance(node.expression, exp.Null):
+            return IsNull(self.bind(node.this))
+        if isinstance(node.expression, exp.Boolean):
+            truth = TRUE if node.expression.this else FALSE
+            return call("is_not_distinct_from", self._truth(node.this), truth)
+        raise NotSupportedError(f"not supported: {node.sql('duckdb')}")
+
+    def _between(self, node: exp.Between) -> Expr:
+        e, low, high = (self.bind(n) for n in (node.this, node.args["low"], node.args["high"]))
+        if node.args.get("symmetric"):
+            raise NotSupportedError("not supported: BETWEEN SYMMETRIC")
+        return conjunction((call("ge", e, low), call("le", e, high)))
+
+    def _escaped(self, node: exp.Escape) -> Expr:
+        like, negated = node.this, False
+        if isinstance(like, exp.Not):
+            like, negated = like.this, True
+        e = call(BINARY[type(like)], self.bind(like.this), self.bind(like.expression), self.bind(node.expression))
+        return Not(e) if negated else e
+
+    def _is_tilde(self, node: exp.Expression) -> bool:
+        """``a ~ b`` and ``regexp_matches(a, b)`` are one class of sqlglot's, and two functions."""
+        place = position(node.expression)
+        return place is not None and self.query.sql[:place].rstrip().endswith("~")
+
+    def _case(self, node: exp.Case) -> Expr:
+        branches: list[tuple[Expr, Expr]] = []
+        subject = self.bind(node.this) if node.this is not None else None
+        for branch in node.args["ifs"]:
+            if subject is not None:
+                test = call("eq", subject, self.bind(branch.this))
+            else:
+                test = self._truth(branch.this)
+            branches.append((test, self.bind(branch.args["true"])))
+        default = node.args.get("default")
+        return case(branches, self.bind(default) if default is not None else None)
+
+    def _bracket(self, node: exp.Bracket) -> Expr:
+        """``s[2:3]`` and ``s[2]`` of a string: a substring."""
+        text = self.bind(node.this)
+        if text.dtype != VARCHAR or len(node.expressions) != 1:
+            raise NotSupportedError("not supported: [] of a value that is no string")
+        index = node.expressions[0]
+        if not isinstance(index, exp.Slice):
+            offset = self.bind(index)  # sqlglot counts from 0 here
+            return call("substring", text, call("add", offset, integer_literal(1)), integer_literal(1))
+        start = self.bind(index.this) if index.this is not None else integer_literal(1)
+        if index.expression is None:
+            return call("substring", text, start)
+        stop = self.bind(index.expression)
+        if isinstance(start, Literal) and isinstance(stop, Literal) and start.value > 0 and stop.value > 0:
+            length = max(0, stop.value - start.value + 1)
+            return call("substring", text, start, integer_literal(length))
+        raise NotSupportedError("not supported: a string slice whose ends are not positive constants")
+
+    # ---- IN and subqueries -------------------------------------------------------------------------------------------
+
+    def _in(self, node: exp.In) -> Expr:
+        query = node.args.get("query")
+        left = node.this
+        while isinstance(left, exp.Paren):
+            left = left.this
+        if query is not None:
+            nodes = left.expressions if isinstance(left, exp.Tuple) else [left]
+            return self._in_query([self.bind(n) for n in nodes], query)
+        if node.args.get("unnest") is not None or node.args.get("field") is not None:
+            raise NotSupportedError("not supported: IN of a list value")
+        if isinstance(left, exp.Tuple):
+            equal = [exp.EQ(this=left, expression=row) for row in node.expressions]
+            return disjunction(tuple(self.bind(e) for e in equal))
+        values = unified([self.bind(left), *(self.bind(n) for n in node.expressions)], "IN", comparing=True)
+        arg, items = values[0], values[1:]
+        if arg.dtype == NULL:
+            return Literal(None, BOOLEAN)
+        constants = [v.value for v in items if isinstance(v, Literal)]
+        if len(constants) == len(items) and None not in constants:
+            distinct = tuple(dict.fromkeys(constants))
+            return In(arg, distinct) if len(distinct) > 1 else call("eq", arg, items[0])
+        return disjunction(tuple(call("eq", arg, v) for v in items))
+
+    def _in_query(self, args: list[Expr], node: exp.Expression) -> Expr:
+        query = self.query.subquery(node, self.scope)
+        if len(query.outputs) != len(args):
+            raise BindError(f"the subquery of IN has {len(query.outputs)} columns where {len(args)} are compared")
+        targets: list[tuple[Column, Expr]] = []
+        casted: list[Expr] = []
+        for a, c in zip(args, query.outputs, strict=True):
+            dtype = unify((a, c), comparing=True)
+            if dtype is None:
+                raise BindError(f"cannot compare {a.dtype} with {c.dtype} in IN; an explicit CAST is required")
+            casted.append(cast(a, dtype))
+            value = cast(c, dtype)
+            targets.append((c, c) if value is c else (new_column(c.name, dtype, value.nullable), value))
+        return InSubquery(tuple(casted), _projected(query.plan, targets))
+
+    def _scalar(self, node: exp.Expression) -> Expr:
+        query = self.query.subquery(node, self.scope)
+        if len(query.outputs) != 1:
+            raise BindError(f"a subquery in an expression gives one column, this one gives {len(query.outputs)}")
+        return ScalarSubquery(_projected(query.plan, [(c, c) for c in query.outputs]))
+
+    def _quantified(self, node: exp.Expression) -> Expr:
+        """``x op ANY (query)`` and ``x op ALL (query)``, from IN, min, max and counts."""
+        quantifier = node.expression
+        op, query = _QUANTIFIED[type(node)], quantifier.this
+        x = self.bind(node.this)
+        if isinstance(quantifier, exp.All):
+            return self._all(op, x, query)
+        if op == "eq":
+            return self._in_query([x], query)
+        return Not(self._all(_NEGATED[op], x, query))
+
+    def _all(self, op: str, x: Expr, query: exp.Expression) -> Expr:
+        """``x op ALL (query)``: TRUE over no row; FALSE where the least or greatest value already fails; else NULL where a
+        NULL is among the values."""
+        match op:
+            case "ne":
+                return Not(self._in_query([x], query))
+            case "eq":
+                return conjunction((self._all("ge", x, query), self._all("le", x, query)))
+        extreme = self._over(query, "max" if op in ("gt", "ge") else "min", with_argument=True)
+        holds = call(op, x, extreme)
+        rows, values = self._over(query, "count", with_argument=False), self._over(query, "count", with_argument=True)
+        branches = (
+            (call("eq", rows, integer_literal(0)), TRUE),
+            (Not(holds), FALSE),
+            (call("gt", rows, values), Literal(None, BOOLEAN)),
+        )
+        return Case(branches, holds)
+
+    def _over(self, node: exp.Expression, function: str, with_argument: bool) -> Expr:
+        """An aggregate of a subquery's only column, as a scalar subquery (bound anew, so that no id comes twice)."""
+        query = self.query.subquery(node, self.scope)
+        if len(query.outputs) != 1:
+            raise BindError(f"a subquery that is compared gives one column, this one gives {len(query.outputs)}")
+        made = aggregate(function, query.outputs if with_argument else ())
+        column = new_column(function, made.dtype, made.nullable)
+        return ScalarSubquery(Aggregate(query.plan, (), ((column, made),)))
+
+    def _rows_compared(self, node: exp.Expression) -> Expr:
+        left, right = node.this.expressions, node.expression.expressions
+        if len(left) != len(right) or not isinstance(node, exp.EQ | exp.NEQ):
+            raise NotSupportedError("not supported: rows compared with anything but = and <> of equal length")
+        equal = conjunction(tuple(call("eq", self.bind(a), self.bind(b)) for a, b in zip(left, right, strict=True)))
+        return equal if isinstance(node, exp.EQ) else Not(equal)
+
+    # ---- aggregates --------------------------------------------------------------------------------------------------
+
+    def _aggregate(self, node: exp.Expression) -> Expr:
+        condition: exp.Expression | None = None
+        inner = node
+        while isinstance(inner, exp.Filter | exp.IgnoreNulls):
+            if isinstance(inner, exp.Filter):
+                condition = inner.expression.this
+            inner = inner.this
+        name, args = function_call(inner)
+        distinct = False
+        if args and isinstance(args[0], exp.Distinct):
+            distinct, args = True, list(args[0].expressions)
+        if not is_aggregate(name):
+            raise NotSupportedError(f"not supported: the aggregate {name}")
+        if any(isinstance(a, exp.Order) for a in args):
+            raise NotSupportedError(f"not supported: ORDER BY inside {name}")
+        if self.aggregates is None:
+            raise BindError(f"{self.clause} cannot contain aggregates ({name})")
+        if name == "count" and args and isinstance(args[0], exp.Star):
+            args = []
+        binder = ExprBinder(self.query, self.scope, f"the argument of {name}", None, self.aliases)
+        grouped, self.scope.grouped = self.scope.grouped, None  # arguments are of the rows, not of the groups
+        try:
+            bound = [binder.bind(a) for a in args]
+            kept = binder.condition(condition) if condition is not None else None
+        finally:
+            self.scope.grouped = grouped
+        if name == "count" and not distinct and bound and not bound[0].nullable:
+            bound = []  # count of a value that is never NULL is count(*)
+        return self.aggregates.add(aggregate(name, bound, distinct, kept), name)
+
+
+def _projected(plan: Plan, targets: list[tuple[Column, Expr]]) -> Plan:
+    """The plan with exactly these columns."""
+    if tuple(c.id for c, e in targets if c is e) == tuple(c.id for c in plan.columns) and len(targets) == len(plan.columns):
+        return plan
+    return Project(plan, tuple(targets))

@@ -1,0 +1,292 @@
+"""Binding of FROM: tables, views, CTEs, subqueries, table functions, files, and the joins between them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from gquery.dtypes import BIGINT
+from gquery.errors import BindError, CatalogError, FileError, NotSupportedError, did_you_mean
+from gquery.expr import TRUE, Column, Expr, Literal, conjunction, new_column
+from gquery.expr import transform as transform_expr
+from gquery.functions import call
+from gquery.planner.logical import Join, JoinKind, Plan, Query, Range, Scan, Values
+from gquery.sql.bind_expr import ExprBinder
+from gquery.sql.catalog import View
+from gquery.sql.parse import located, parse_one
+from gquery.sql.scope import Merged, Relation, Scope
+from gquery.sql.supported import check_supported
+from gquery.table import TableSource
+
+if TYPE_CHECKING:
+    from gquery.sql.bind_query import Ctes, QueryScopes
+
+_FILES = (".parquet", ".csv", ".arrow", ".feather", ".ipc", ".json", ".pq")
+_READERS = ("read_parquet", "parquet_scan", "read_csv", "read_csv_auto")
+
+
+class FromBinder:
+    """Binds one FROM clause: its plan, and the scope of its columns."""
+
+    def __init__(self, query: QueryScopes, parent: Scope | None, ctes: Ctes) -> None:
+        self.query, self.parent, self.ctes = query, parent, ctes
+
+    def bind(self, node: exp.Select) -> tuple[Plan, Scope]:
+        """The FROM clause of a SELECT; one row without columns where it has none."""
+        source = node.args.get("from_")
+        if source is None:
+            return Values((), ((),)), Scope(self.parent)
+        groups: list[tuple[Plan, Scope]] = [self._item(source.this)]
+        for join in node.args.get("joins") or ():
+            if _is_comma(join):  # a comma binds less than JOIN: what follows joins to its right side alone
+                groups.append(self._item(join.this))
+            else:
+                groups[-1] = self._join(groups[-1], join)
+        result = groups[0]
+        for right in groups[1:]:
+            result = self._combine(result, right, JoinKind.INNER, TRUE)
+        self._check_aliases(result[1], node)
+        return result
+
+    def _check_aliases(self, scope: Scope, node: exp.Expression) -> None:
+        seen: set[str] = set()
+        for r in scope.relations:
+            if r.alias and r.alias.lower() in seen:
+                raise located(BindError(f"table {r.alias!r} is in the FROM clause twice; give one an alias"), self.query.sql, node)
+            seen.add(r.alias.lower())
+
+    # ---- relations ---------------------------------------------------------------------------------------------------
+
+    def _item(self, node: exp.Expression) -> tuple[Plan, Scope]:
+        try:
+            plan, scope = self._relation(node)
+        except (BindError, CatalogError, FileError, NotSupportedError) as e:
+            raise located(e, self.query.sql, node) from None
+        for join in node.args.get("joins") or ():
+            plan, scope = self._join((plan, scope), join)
+        return plan, scope
+
+    def _relation(self, node: exp.Expression) -> tuple[Plan, Scope]:
+        alias, columns = _alias(node)
+        match node:
+            case exp.Subquery() if isinstance(node.this, exp.Table) and not alias:
+                return self._item(node.this)  # (a JOIN b)
+            case exp.Subquery() | exp.Query():
+                return self._named(self.query.query(node, self.parent, self.ctes), alias, columns)
+            case exp.Values():
+                return self._named(self.query.values(node, self.parent), alias, columns)
+            case exp.Table() if isinstance(node.this, exp.Func):
+                return self._table_function(node.this, alias, columns)
+            case exp.Func():
+                return self._table_function(node, alias, columns)
+            case exp.Table():
+                return self._table(node, alias, columns)
+            case _:
+                raise NotSupportedError(f"not supported: {node.key.upper()} in FROM")
+
+    def _named(self, query: Query, alias: str, columns: tuple[str, ...]) -> tuple[Plan, Scope]:
+        names = _renamed(query.names, columns, alias)
+        return query.plan, Scope(self.parent, [Relation(alias, names, query.outputs)])
+
+    def _table(self, node: exp.Table, alias: str, columns: tuple[str, ...]) -> tuple[Plan, Scope]:
+        name = node.name
+        cte = self.ctes.entries.get(name.lower()) if not node.db else None
+        if cte is not None:
+            bound = self.query.query(cte.node, cte.parent, cte.visible)
+            names = _renamed(bound.names, cte.columns, name)
+            return self._named(Query(bound.plan, bound.outputs, names), alias or name, columns)
+        catalog = self.query.catalog
+        if node.db and node.db.lower() != "main":
+            full = ".".join(p.name for p in node.parts)
+            if full.lower().endswith(_FILES):
+                return self._scan(self._file(full), alias or node.db, columns)
+            raise CatalogError(f"schema {node.db!r} does not exist; all tables are in schema main")
+        found = catalog.lookup(name)
+        if isinstance(found, View):
+            return self._view(found, alias or name, columns)
+        if found is not None:
+            return self._scan(found, alias or name, columns)
+        if name.lower().endswith(_FILES) or "/" in name or "*" in name:
+            stem = name.replace("\\", "/").rsplit("/", 1)[-1].split(".")[0]
+            return self._scan(self._file(name), alias or stem, columns)
+        known = [*catalog.names(), *self.ctes.entries]
+        raise CatalogError(f"table {name!r} does not exist.{did_you_mean(name, known)}")
+
+    def _file(self, path: str) -> TableSource:
+        if self.query.catalog.open_file is None:
+            raise CatalogError(f"file {path!r} cannot be read here")
+        return self.query.catalog.open_file(path)
+
+    def _scan(self, source: TableSource, alias: str, columns: tuple[str, ...]) -> tuple[Plan, Scope]:
+        made = tuple(new_column(f.name, f.dtype, f.nullable) for f in source.schema)
+        names = _renamed(source.schema.names, columns, alias)
+        return Scan(source, made, tuple(range(len(made)))), Scope(self.parent, [Relation(alias, names, made)])
+
+    def _view(self, view: View, alias: str, columns: tuple[str, ...]) -> tuple[Plan, Scope]:
+        """A view's text is bound for itself: it sees neither CTEs nor names of the query that uses it."""
+        from gquery.sql.bind_query import Ctes, QueryScopes
+
+        parsed = parse_one(view.sql)
+        check_supported(parsed.tree, parsed.sql)
+        inner = QueryScopes(view.sql, self.query.catalog, None)
+        query = inner.query(parsed.tree, None, Ctes())
+        names = _renamed(query.names, view.columns, view.name)
+        return self._named(Query(query.plan, query.outputs, names), alias, columns)
+
+    # ---- table functions ---------------------------------------------------------------------------------------------
+
+    def _table_function(self, node: exp.Expression, alias: str, columns: tuple[str, ...]) -> tuple[Plan, Scope]:
+        match node:
+            case exp.GenerateSeries():
+                exclusive = bool(node.args.get("is_end_exclusive"))
+                args = [self._integer(node.args[k]) for k in ("start", "end", "step") if node.args.get(k) is not None]
+                return self._range("range" if exclusive else "generate_series", args, exclusive, alias, columns)
+            case exp.ReadParquet() | exp.ReadCSV():
+                arguments = [a for a in (node.this, *node.expressions) if isinstance(a, exp.Expression)]
+                return self._read(arguments, alias, columns)
+            case exp.Anonymous() if node.name.lower() in _READERS:
+                return self._read(list(node.expressions), alias, columns)
+            case exp.Anonymous() if node.name.lower() in ("range", "generate_series"):
+                args = [self._integer(a) for a in node.expressions]
+                args = [0, *args] if len(args) == 1 else args
+                return self._range(node.name.lower(), args, node.name.lower() == "range", alias, columns)
+            case _:
+                name = node.name if isinstance(node, exp.Anonymous) else node.key
+                raise NotSupportedError(f"not supported: table function {name}")
+
+    def _range(
+        self, name: str, args: list[int], exclusive: bool, alias: str, columns: tuple[str, ...]
+    ) -> tuple[Plan, Scope]:
+        if not 2 <= len(args) <= 3 or (len(args) == 3 and args[2] == 0):
+            raise BindError(f"{name} takes (stop), (start, stop) or (start, stop, step), and no step of 0")
+        start, stop, step = (*args, 1)[:3]
+        column = new_column(name, BIGINT, nullable=False)
+        stop = stop if exclusive else stop + (1 if step > 0 else -1)
+        names = _renamed((name,), columns, alias or name)
+        # DuckDB: FROM range(3) t names the column as the table where no column names are given
+        return Range(column, start, stop, step), Scope(self.parent, [Relation(alias or name, names, (column,))])
+
+    def _integer(self, node: exp.Expression) -> int:
+        e = ExprBinder(self.query, Scope(), "a table function").bind(node)
+        if not (isinstance(e, Literal) and e.dtype.is_integer and e.value is not None):
+            raise NotSupportedError("not supported: range of bounds that are no integer constants")
+        return int(e.value)
+
+    def _read(self, args: list[exp.Expression], alias: str, columns: tuple[str, ...]) -> tuple[Plan, Scope]:
+        paths: list[str] = []
+        for a in args:
+            for e in a.expressions if isinstance(a, exp.Array) else [a]:
+                value = ExprBinder(self.query, Scope(), "a table function").bind(e)
+                if not (isinstance(value, Literal) and isinstance(value.value, str)):
+                    raise NotSupportedError("not supported: reading of files with options, or of names that are not constant")
+                paths.append(value.value)
+        if not paths:
+            raise BindError("reading a file takes its name")
+        open_file = self.query.catalog.open_file
+        if open_file is None:
+            raise CatalogError("files cannot be read here")
+        source = open_file(paths[0] if len(paths) == 1 else paths)
+        return self._scan(source, alias or "read_parquet", columns)
+
+    # ---- joins -------------------------------------------------------------------------------------------------------
+
+    def _join(self, left: tuple[Plan, Scope], node: exp.Join) -> tuple[Plan, Scope]:
+        right = self._item(node.this)
+        side, kind, method = ((node.args.get(k) or "").upper() for k in ("side", "kind", "method"))
+        join_kind = {"LEFT": JoinKind.LEFT, "RIGHT": JoinKind.LEFT, "FULL": JoinKind.FULL}.get(side, JoinKind.INNER)
+        if kind in ("SEMI", "ANTI"):
+            join_kind = JoinKind.SEMI if kind == "SEMI" else JoinKind.ANTI
+        both = Scope(self.parent, left[1].relations + right[1].relations, left[1].merged + right[1].merged)
+        names = [n.name for n in node.args.get("using") or ()]
+        if method == "NATURAL":
+            right_names = {n.lower() for n, _ in right[1].star()}
+            names = [n for n, _ in left[1].star() if n.lower() in right_names]
+            if not names:
+                raise located(BindError("NATURAL JOIN of tables without a common column name"), self.query.sql, node)
+        try:
+            pairs = [(n, self._using(n, left[1], "left"), self._using(n, right[1], "right")) for n in names]
+            terms = tuple(call("eq", a, b) for _, a, b in pairs)
+        except BindError as e:
+            raise located(e, self.query.sql, node) from None
+        on = node.args.get("on")
+        condition = ExprBinder(self.query, both, "ON").condition(on) if on is not None else conjunction(terms)
+        if side == "RIGHT" and join_kind is JoinKind.LEFT:
+            plan, scope = self._combine(left, right, JoinKind.LEFT, condition, swapped=True)
+        else:
+            plan, scope = self._combine(left, right, join_kind, condition)
+        if join_kind not in (JoinKind.SEMI, JoinKind.ANTI):
+            for name, a, b in pairs:
+                _merge(scope, name, a, b, join_kind, right_wins=side == "RIGHT")
+        return plan, scope
+
+    def _using(self, name: str, scope: Scope, which: str) -> Expr:
+        found = scope.find(name, None)
+        if found is None:
+            names = [n for r in scope.relations for n in r.names]
+            raise BindError(f"USING: the {which} side of the join has no column {name!r}.{did_you_mean(name, names)}")
+        return found
+
+    def _combine(
+        self, left: tuple[Plan, Scope], right: tuple[Plan, Scope], kind: JoinKind, condition: Expr, swapped: bool = False
+    ) -> tuple[Plan, Scope]:
+        """A join and its scope, with columns nullable where the kind fills in NULLs. ``swapped``: RIGHT as LEFT."""
+        (plan_a, a), (plan_b, b) = left, right
+        if kind in (JoinKind.SEMI, JoinKind.ANTI):
+            return Join(plan_a, plan_b, kind, condition), a
+        if swapped or kind is JoinKind.FULL:
+            a = _filled(a)
+        if kind is JoinKind.FULL or (kind is JoinKind.LEFT and not swapped):
+            b = _filled(b)
+        plan = Join(plan_b, plan_a, kind, condition) if swapped else Join(plan_a, plan_b, kind, condition)
+        return plan, Scope(self.parent, a.relations + b.relations, a.merged + b.merged)
+
+
+def _filled(scope: Scope) -> Scope:
+    """The scope of a side that an outer join may fill with NULLs."""
+    relations = [r.nullable() for r in scope.relations]
+    merged = [Merged(m.name, transform_expr(m.expr, _nullable), m.hides) for m in scope.merged]
+    return Scope(scope.parent, relations, merged)
+
+
+def _nullable(e: Expr) -> Expr:
+    return Column(e.id, e.name, e.dtype, True) if isinstance(e, Column) else e
+
+
+def _merge(scope: Scope, name: str, a: Expr, b: Expr, kind: JoinKind, right_wins: bool) -> None:
+    """One column for both sides of USING: the side that is always there, or whichever there is."""
+    hides = frozenset(c.id for e in (a, b) for c in _columns(e))
+    for m in list(scope.merged):
+        if m.name.lower() == name.lower():
+            hides |= m.hides
+            scope.merged.remove(m)
+    if kind is JoinKind.FULL:
+        merged = call("coalesce", transform_expr(a, _nullable), transform_expr(b, _nullable))
+    else:
+        merged = b if right_wins else a
+    scope.merged.append(Merged(name, merged, hides))
+
+
+def _columns(e: Expr) -> list[Column]:
+    from gquery.expr import walk
+
+    return [x for x in walk(e) if isinstance(x, Column)]
+
+
+def _is_comma(join: exp.Join) -> bool:
+    return not any(join.args.get(k) for k in ("side", "kind", "method", "on", "using"))
+
+
+def _alias(node: exp.Expression) -> tuple[str, tuple[str, ...]]:
+    alias = node.args.get("alias")
+    if alias is None:
+        return "", ()
+    return alias.name, tuple(c.name for c in alias.args.get("columns") or ())
+
+
+def _renamed(names: tuple[str, ...], given: tuple[str, ...], table: str) -> tuple[str, ...]:
+    if len(given) > len(names):
+        raise BindError(f"table {table!r} has {len(names)} columns, and {len(given)} names are given")
+    return given + names[len(given) :]
+
+

@@ -1,0 +1,212 @@
+"""Binding of queries: which binder takes SELECT, UNION, VALUES; CTEs; ORDER BY and LIMIT of what is no SELECT."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from gquery.dtypes import INTEGER, NULL, VARCHAR, DType, Kind, common_type
+from gquery.errors import BindError, NotSupportedError
+from gquery.expr import Column, Expr, Literal, SortKey, new_column
+from gquery.functions import cast, unified
+from gquery.planner.logical import Aggregate, Limit, Plan, Project, Query, Sort, UnionAll, Values
+from gquery.sql.bind_expr import ExprBinder
+from gquery.sql.bind_select import SelectBinder
+from gquery.sql.catalog import Catalog
+from gquery.sql.parse import located
+from gquery.sql.scope import Scope
+from gquery.sql.types import Parameters
+
+
+@dataclass(frozen=True)
+class Cte:
+    """A query of a WITH: bound at each use, in the scope and among the CTEs where it was written."""
+
+    node: exp.Expression
+    columns: tuple[str, ...]
+    visible: Ctes
+    parent: Scope | None
+
+
+@dataclass(frozen=True)
+class Ctes:
+    """The CTEs that are visible, by name in lower case."""
+
+    entries: dict[str, Cte] = field(default_factory=dict)
+
+    def with_clause(self, node: exp.Expression | None, parent: Scope | None, sql: str) -> Ctes:
+        """These and those of a WITH clause, each of which sees the ones before it."""
+        if node is None:
+            return self
+        visible = self
+        for cte in node.expressions:
+            alias = cte.args["alias"]
+            name = alias.name.lower()
+            if node.args.get("recursive") and any(t.name.lower() == name for t in cte.this.find_all(exp.Table)):
+                raise located(NotSupportedError("not supported: WITH RECURSIVE"), sql, cte)
+            columns = tuple(c.name for c in alias.columns)
+            visible = Ctes({**visible.entries, name: Cte(cte.this, columns, visible, parent)})
+        return visible
+
+
+class QueryScopes:
+    """Binds the queries of one statement: its text (errors point into it), the catalog and the parameters."""
+
+    def __init__(self, sql: str, catalog: Catalog, parameters: Parameters) -> None:
+        self.sql, self.catalog, self.parameters = sql, catalog, parameters
+        self._visible: list[Ctes] = [Ctes()]
+
+    def subquery(self, node: exp.Expression, scope: Scope) -> Query:
+        """A subquery inside an expression: it sees the scope around it, and the CTEs of the query that is being bound."""
+        return self.query(node, scope, self._visible[-1])
+
+    def query(self, node: exp.Expression, parent: Scope | None, ctes: Ctes) -> Query:
+        """Any query, its plan and its result columns."""
+        ctes = ctes.with_clause(node.args.get("with_"), parent, self.sql)
+        self._visible.append(ctes)
+        try:
+            match node:
+                case exp.Select():
+                    return SelectBinder(self, node, parent, ctes).bind()
+                case exp.Union():
+                    return self._modified(self._union(node, parent, ctes), node, parent)
+                case exp.Subquery() if isinstance(node.this, exp.Table):
+                    inner = exp.select("*").from_(node.this)
+                    return self._modified(self.query(inner, parent, ctes), node, parent)
+                case exp.Subquery():
+                    return self._modified(self.query(node.this, parent, ctes), node, parent)
+                case exp.Values():
+                    return self._modified(self.values(node, parent), node, parent)
+                case exp.Table():
+                    return self.query(exp.select("*").from_(node), parent, ctes)
+                case exp.Paren():
+                    return self.query(node.this, parent, ctes)
+                case _:
+                    raise located(NotSupportedError(f"not supported: {node.key.upper()}"), self.sql, node)
+        finally:
+            self._visible.pop()
+
+    # ---- VALUES and UNION --------------------------------------------------------------------------------------------
+
+    def values(self, node: exp.Expression, parent: Scope | None) -> Query:
+        """VALUES lists: each column has the common type of its values."""
+        binder = ExprBinder(self, Scope(parent), "VALUES")
+        rows = [[binder.bind(e) for e in (r.expressions if isinstance(r, exp.Tuple) else [r])] for r in node.expressions]
+        if any(len(r) != len(rows[0]) for r in rows):
+            raise located(BindError("the rows of VALUES differ in length"), self.sql, node)
+        by_column = [unified(values, "VALUES") for values in zip(*rows, strict=True)]
+        names = tuple(f"col{i}" for i in range(len(by_column)))
+        columns = tuple(
+            new_column(n, values[0].dtype, any(v.nullable for v in values)) for n, values in zip(names, by_column, strict=True)
+        )
+        return Query(Values(columns, tuple(zip(*by_column, strict=True))), columns, names)
+
+    def _union(self, node: exp.Union, parent: Scope | None, ctes: Ctes) -> Query:
+        """UNION ALL of all sides of one chain; UNION groups the rows afterwards."""
+        sides: list[exp.Expression] = []
+        walk: exp.Expression = node
+        distinct = bool(node.args.get("distinct"))
+        while isinstance(walk, exp.Union) and bool(walk.args.get("distinct")) == distinct and (
+            walk is node or not _has_modifiers(walk)
+        ):  # fmt: skip
+            sides.append(walk.expression)
+            walk = walk.this
+        queries = [self.query(q, parent, ctes) for q in (walk, *reversed(sides))]
+        first = queries[0]
+        for q in queries[1:]:
+            if len(q.outputs) != len(first.outputs):
+                raise located(
+                    BindError(f"the sides of UNION have {len(first.outputs)} and {len(q.outputs)} columns"), self.sql, node
+                )
+        types = [self._union_type([q.outputs[i] for q in queries], node) for i in range(len(first.outputs))]
+        typed = [_retyped(q, types) for q in queries]
+        columns = tuple(
+            new_column(n, t, any(q.outputs[i].nullable for q in typed))
+            for i, (n, t) in enumerate(zip(first.names, types, strict=True))
+        )
+        plan: Plan = UnionAll(tuple(q.plan for q in typed), tuple(q.outputs for q in typed), columns)
+        if distinct:
+            keys = tuple((new_column(c.name, c.dtype, c.nullable), c) for c in columns)
+            plan, columns = Aggregate(plan, keys, ()), tuple(c for c, _ in keys)
+        return Query(plan, columns, first.names)
+
+    def _union_type(self, columns: list[Column], node: exp.Expression) -> DType:
+        dtype = NULL
+        for c in columns:
+            both = common_type(dtype, c.dtype)
+            if both is None and VARCHAR in (dtype, c.dtype):
+                both = VARCHAR
+            if both is None:
+                raise located(BindError(f"UNION cannot mix values of type {dtype} and {c.dtype}"), self.sql, node)
+            dtype = both
+        return INTEGER if dtype.kind is Kind.NULL else dtype
+
+    # ---- ORDER BY and LIMIT of a query that is no SELECT -------------------------------------------------------------
+
+    def _modified(self, query: Query, node: exp.Expression, parent: Scope | None) -> Query:
+        plan = query.plan
+        order = node.args.get("order")
+        if order is not None:
+            from gquery.sql.scope import Relation
+
+            scope = Scope(parent, [Relation("", query.names, query.outputs)])
+            keys: list[SortKey] = []
+            for o in order.expressions:
+                keys += [sort_key(e, o) for e in self._order_exprs(o.this, query, scope)]
+            plan = Sort(plan, tuple(keys)) if keys else plan
+        plan = self.limited(plan, node)
+        return query if plan is query.plan else Query(plan, query.outputs, query.names)
+
+    def _order_exprs(self, node: exp.Expression, query: Query, scope: Scope) -> list[Expr]:
+        if isinstance(node, exp.Var) and node.name.upper() == "ALL":
+            return list(query.outputs)
+        index = ordinal(node, len(query.outputs), "ORDER BY", self.sql)
+        return [query.outputs[index] if index is not None else ExprBinder(self, scope, "ORDER BY").bind(node)]
+
+    def limited(self, plan: Plan, node: exp.Expression) -> Plan:
+        """The plan under the LIMIT and OFFSET (or FETCH) of a node, where it has them."""
+        limit, offset = node.args.get("limit"), node.args.get("offset")
+        count = limit.args.get("count") if isinstance(limit, exp.Fetch) else limit.expression if limit is not None else None
+        most = self._constant(count, "LIMIT") if count is not None else None
+        skip = (self._constant(offset.expression, "OFFSET") if offset is not None else None) or 0
+        return plan if most is None and not skip else Limit(plan, most, skip)
+
+    def _constant(self, node: exp.Expression, clause: str) -> int | None:
+        e = ExprBinder(self, Scope(), clause).bind(node)
+        if isinstance(e, Literal) and e.value is None:
+            return None
+        if not (isinstance(e, Literal) and e.dtype.is_integer):
+            raise located(NotSupportedError(f"not supported: {clause} that is no integer constant"), self.sql, node)
+        if e.value < 0:
+            raise located(BindError(f"{clause} cannot be negative"), self.sql, node)
+        return int(e.value)
+
+
+def _has_modifiers(node: exp.Expression) -> bool:
+    return any(node.args.get(k) is not None for k in ("order", "limit", "offset", "with_"))
+
+
+def _retyped(query: Query, types: list[DType]) -> Query:
+    if all(c.dtype == t for c, t in zip(query.outputs, types, strict=True)):
+        return query
+    exprs: list[tuple[Column, Expr]] = []
+    for c, t in zip(query.outputs, types, strict=True):
+        value: Expr = cast(c, t) if c.dtype.kind is not Kind.NULL else Literal(None, t)
+        exprs.append((c, c) if value is c else (new_column(c.name, t, value.nullable), value))
+    return Query(Project(query.plan, tuple(exprs)), tuple(c for c, _ in exprs), query.names)
+
+
+def ordinal(node: exp.Expression, count: int, clause: str, sql: str) -> int | None:
+    """The position (from 0) of the result column that an integer stands for in GROUP BY or ORDER BY; None for others."""
+    if not isinstance(node, exp.Literal) or node.is_string or not node.name.isdigit():
+        return None
+    index = int(node.name)
+    if not 1 <= index <= count:
+        raise located(BindError(f"{clause} {index}: there are {count} result columns"), sql, node)
+    return index - 1
+
+
+def sort_key(expr: Expr, node: exp.Ordered) -> SortKey:
+    """A key with its direction; NULLs come last unless NULLS FIRST is written, in both directions."""
+    return SortKey(expr, bool(node.args.get("desc")), bool(node.args.get("nulls_first")))

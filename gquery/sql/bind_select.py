@@ -1,0 +1,340 @@
+"""Binding of one SELECT.
+
+The plan of a SELECT is, from the bottom: FROM, Filter (WHERE), Aggregate, Filter (HAVING), Project (the SELECT list),
+Aggregate (DISTINCT), Sort, Limit; Sort stands below Project where a key is not in the SELECT list. In a grouped query
+expressions are bound over the rows first; then whatever equals a key becomes the key's column, and a column that is left
+over is an error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from gquery.errors import BindError, Error, did_you_mean
+from gquery.expr import (
+    AggregateCall,
+    Column,
+    Expr,
+    Literal,
+    SortKey,
+    children,
+    new_column,
+    with_children,
+)
+from gquery.functions import is_aggregate
+from gquery.planner.logical import Aggregate, Filter, Plan, Project, Query, Sort
+from gquery.sql.bind_expr import ExprBinder
+from gquery.sql.bind_from import FromBinder
+from gquery.sql.calls import function_call
+from gquery.sql.names import column_name
+from gquery.sql.parse import located
+from gquery.sql.scope import Scope
+
+if TYPE_CHECKING:
+    from gquery.sql.bind_query import Ctes, QueryScopes
+
+
+@dataclass
+class Item:
+    """One entry of the SELECT list: its name, and either the node to bind or an expression that ``*`` gave."""
+
+    name: str
+    node: exp.Expression | None
+    expr: Expr | None = None
+
+    @property
+    def bound(self) -> Expr:
+        assert self.expr is not None
+        return self.expr
+
+
+class Groups:
+    """The keys and aggregates of a grouped query, and the way of an expression over rows to one over groups."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.keys: dict[Expr, Column] = {}
+        self.aggregates: dict[AggregateCall, Column] = {}
+        self._own = scope.own_ids()
+        self._made: set[int] = set()
+
+    def add(self, call: AggregateCall, name: str) -> Column:
+        """The column of an aggregate; equal calls share one."""
+        if call not in self.aggregates:
+            column = new_column(name, call.dtype, call.nullable and not (self.keys and not _may_be_null(call)))
+            self.aggregates[call] = column
+            self._made.add(column.id)
+        return self.aggregates[call]
+
+    def add_key(self, expr: Expr, name: str) -> Column:
+        """The column of a key; equal keys share one."""
+        if expr not in self.keys:
+            self.keys[expr] = column = new_column(name, expr.dtype, expr.nullable)
+            self._made.add(column.id)
+        return self.keys[expr]
+
+    def lift(self, e: Expr) -> Expr:
+        """``e`` over the groups' columns; BindError for a column that is neither a key nor inside an aggregate."""
+        key = self.keys.get(e)
+        if key is not None:
+            return key
+        if isinstance(e, Column) and e.id in self._own and e.id not in self._made:
+            raise BindError(f"column {e.name!r} must be in GROUP BY or inside an aggregate function")
+        kids = children(e)
+        return with_children(e, tuple(self.lift(k) for k in kids)) if kids else e
+
+
+def _may_be_null(call: AggregateCall) -> bool:
+    """Whether an aggregate of a group that has a row may be NULL."""
+    return call.filter is not None or any(a.nullable for a in call.args)
+
+
+class SelectBinder:
+    """Binds one SELECT in the scope of the queries around it."""
+
+    def __init__(self, query: QueryScopes, node: exp.Select, parent: Scope | None, ctes: Ctes) -> None:
+        self.query, self.node, self.parent, self.ctes = query, node, parent, ctes
+
+    def bind(self) -> Query:
+        """The plan and the result columns."""
+        plan, self.scope = FromBinder(self.query, self.parent, self.ctes).bind(self.node)
+        self.items = self._select_list()
+        self.aliases = {
+            i.name.lower(): i.node.this for i in reversed(self.items) if i.node is not None and isinstance(i.node, exp.Alias)
+        }
+        where = self.node.args.get("where")
+        if where is not None:
+            plan = Filter(plan, self._binder("WHERE").condition(where.this))
+        self.groups = Groups(self.scope) if self._is_grouped() else None
+        if self.groups is not None:
+            plan = self._grouped(plan, self.groups)
+        else:
+            for item in self.items:
+                self._bind_item(item, None)
+        return self._finish(plan)
+
+    def _binder(self, clause: str, groups: Groups | None = None) -> ExprBinder:
+        return ExprBinder(self.query, self.scope, clause, groups, self.aliases)
+
+    # ---- the SELECT list ---------------------------------------------------------------------------------------------
+
+    def _select_list(self) -> list[Item]:
+        items: list[Item] = []
+        for node in self.node.expressions:
+            star = node.this if isinstance(node, exp.Column) else node
+            if isinstance(star, exp.Star):
+                items += self._star(star, node.table if isinstance(node, exp.Column) else None)
+            else:
+                items.append(Item(column_name(node), node))
+        if not items:
+            raise located(BindError("SELECT * without a FROM clause"), self.query.sql, self.node)
+        return items
+
+    def _star(self, star: exp.Star, table: str | None) -> list[Item]:
+        try:
+            columns = self.scope.star(table)
+        except Error as e:
+            raise located(e, self.query.sql, self.node) from None
+        dropped = {c.name.lower(): c for c in star.args.get("except_") or star.args.get("except") or ()}
+        replaced = {a.alias.lower(): a for a in star.args.get("replace") or ()}
+        renamed = {a.this.name.lower(): a.alias for a in star.args.get("rename") or ()}
+        names = [n for n, _ in columns]
+        for name, node in (*dropped.items(), *replaced.items()):
+            if name not in (n.lower() for n in names):
+                error = BindError(f"* has no column {name!r}.{did_you_mean(name, names)}")
+                raise located(error, self.query.sql, node)
+        return [
+            Item(n, replaced[n.lower()]) if n.lower() in replaced else Item(renamed.get(n.lower(), n), None, e)
+            for n, e in columns
+            if n.lower() not in dropped
+        ]
+
+    def _bind_item(self, item: Item, groups: Groups | None) -> None:
+        """Sets the item's expression, over the groups where there are some."""
+        if item.node is None:
+            if groups is not None:
+                item.expr = self._lifted(groups, item.bound, self.node)
+            return
+        node = item.node.this if isinstance(item.node, exp.Alias) else item.node
+        item.expr = self._over_groups(node, "SELECT", groups)
+
+    def _over_groups(self, node: exp.Expression, clause: str, groups: Groups | None) -> Expr:
+        if groups is None:
+            return self._binder(clause).bind(node)
+        key = self._key_of_node(node)
+        return key if key is not None else self._lifted(groups, self._binder(clause, groups).bind(node), node)
+
+    def _lifted(self, groups: Groups, e: Expr, node: exp.Expression) -> Expr:
+        try:
+            return groups.lift(e)
+        except BindError as error:
+            raise located(error, self.query.sql, node) from None
+
+    # ---- grouping ----------------------------------------------------------------------------------------------------
+
+    def _is_grouped(self) -> bool:
+        if self.node.args.get("group") is not None or self.node.args.get("having") is not None:
+            return True
+        order = self.node.args.get("order")
+        nodes = [i.node for i in self.items if i.node is not None] + ([order] if order is not None else [])
+        return any(_has_aggregate(n) for n in nodes)
+
+    def _grouped(self, plan: Plan, groups: Groups) -> Plan:
+        self.key_nodes: list[tuple[exp.Expression, Column]] = []
+        group = self.node.args.get("group")
+        if group is not None:
+            for node in self._key_expressions(group):
+                self._add_key(groups, node)
+        self.scope.grouped = groups.lift
+        for item in self.items:
+            self._bind_item(item, groups)
+        having = self.node.args.get("having")
+        predicate: Expr | None = None
+        if having is not None:
+            binder = self._binder("HAVING", groups)
+            predicate = self._lifted(groups, binder.condition(having.this), having)
+        self.sort_keys = self._order_by(groups)
+        self.scope.grouped = None
+        keys = tuple((c, e) for e, c in groups.keys.items())
+        plan = Aggregate(plan, keys, tuple((c, a) for a, c in groups.aggregates.items()))
+        return plan if predicate is None else Filter(plan, predicate)
+
+    def _key_expressions(self, group: exp.Group) -> list[exp.Expression | Item]:
+        if group.args.get("all"):
+            return [i for i in self.items if i.node is None or not _has_aggregate(i.node)]
+        nodes: list[exp.Expression | Item] = []
+        for node in group.expressions:
+            nodes += node.expressions if isinstance(node, exp.Tuple) else [node]
+        return nodes
+
+    def _add_key(self, groups: Groups, key: exp.Expression | Item) -> None:
+        """A key: a column, an ordinal or alias of the SELECT list, or any expression."""
+        from gquery.sql.bind_query import ordinal
+
+        if isinstance(key, exp.Expression):
+            index = ordinal(key, len(self.items), "GROUP BY", self.query.sql)
+            if index is not None:
+                key = self.items[index]
+        if isinstance(key, Item):
+            if key.node is None:
+                groups.add_key(key.bound, key.name)
+                return
+            key = key.node.this if isinstance(key.node, exp.Alias) else key.node
+        e = self._binder("GROUP BY").bind(key)
+        name = key.name if isinstance(key, exp.Column) else column_name(key)
+        column = groups.add_key(e, name)
+        self.key_nodes.append((key, column))
+        alias = self.aliases.get(name.lower()) if isinstance(key, exp.Column) and not key.table else None
+        if alias is not None and self.scope.find(name, None) is None:
+            self.key_nodes.append((alias, column))
+
+    def _key_of_node(self, node: exp.Expression) -> Expr | None:
+        """The key that is written the same way: needed for keys with subqueries, which are never equal when bound."""
+        for key, column in self.key_nodes:
+            if key is node or (key == node and not isinstance(node, exp.Column)):
+                return column
+        return None
+
+    # ---- order, distinct, limit --------------------------------------------------------------------------------------
+
+    def _order_by(self, groups: Groups | None) -> list[tuple[Item | Expr, exp.Ordered]]:
+        """The sort keys: entries of the SELECT list, or other expressions over the same columns."""
+        from gquery.sql.bind_query import ordinal
+
+        order = self.node.args.get("order")
+        keys: list[tuple[Item | Expr, exp.Ordered]] = []
+        for ordered in order.expressions if order is not None else ():
+            node = ordered.this
+            if isinstance(node, exp.Var) and node.name.upper() == "ALL":
+                keys += [(i, ordered) for i in self.items]
+                continue
+            index = ordinal(node, len(self.items), "ORDER BY", self.query.sql)
+            item = self.items[index] if index is not None else self._item_named(node)
+            keys.append((item if item is not None else self._over_groups(node, "ORDER BY", groups), ordered))
+        return keys
+
+    def _item_named(self, node: exp.Expression) -> Item | None:
+        """The entry of the SELECT list that a sort key names or repeats."""
+        if isinstance(node, exp.Column) and not node.table:
+            named = [i for i in self.items if i.name.lower() == node.name.lower()]
+            if named:
+                return named[0]
+        for i in self.items:
+            if i.node is not None and (i.node.this if isinstance(i.node, exp.Alias) else i.node) == node:
+                return i
+        return None
+
+    def _finish(self, plan: Plan) -> Query:
+        from gquery.sql.bind_query import sort_key
+
+        if self.groups is None:
+            self.sort_keys = self._order_by(None)
+        names = tuple(i.name for i in self.items)
+        targets = self._targets(plan)
+        projected = _project(plan, targets)
+        outputs = tuple(c for c, _ in targets)
+        if self.node.args.get("distinct") is not None:
+            distinct = tuple((new_column(c.name, c.dtype, c.nullable), c) for c in outputs)
+            by_item = {id(i): c for i, (c, _) in zip(self.items, distinct, strict=True)}
+            by_expr = {e: c for (_, e), (c, _) in zip(targets, distinct, strict=True)}
+            projected, outputs = Aggregate(projected, distinct, ()), tuple(c for c, _ in distinct)
+            keys = [sort_key(self._distinct_key(k, by_item, by_expr, o), o) for k, o in self.sort_keys]
+            return self._limited(_sorted(projected, keys), outputs, names)
+        by_item = {id(i): c for i, (c, _) in zip(self.items, targets, strict=True)}
+        by_expr = {e: c for c, e in targets}
+        if all(isinstance(k, Item) or k in by_expr for k, _ in self.sort_keys):
+            keys = [sort_key(by_item[id(k)] if isinstance(k, Item) else by_expr[k], o) for k, o in self.sort_keys]
+            return self._limited(_sorted(projected, keys), outputs, names)
+        keys = [sort_key(k.bound if isinstance(k, Item) else k, o) for k, o in self.sort_keys]
+        plan = self.query.limited(_sorted(plan, keys), self.node)
+        return Query(_project(plan, targets), outputs, names)
+
+    def _limited(self, plan: Plan, outputs: tuple[Column, ...], names: tuple[str, ...]) -> Query:
+        return Query(self.query.limited(plan, self.node), outputs, names)
+
+    def _distinct_key(self, key: Item | Expr, by_item: dict[int, Column], by_expr: dict[Expr, Column], o: exp.Ordered) -> Expr:
+        found = by_item[id(key)] if isinstance(key, Item) else by_expr.get(key)
+        if found is None:
+            error = BindError("ORDER BY of SELECT DISTINCT can only use what is in the SELECT list")
+            raise located(error, self.query.sql, o)
+        return found
+
+    def _targets(self, plan: Plan) -> list[tuple[Column, Expr]]:
+        """The result columns: a column of the plan is passed on once; the rest are new."""
+        known = {c.id for c in plan.columns}
+        targets: list[tuple[Column, Expr]] = []
+        for i in self.items:
+            e = i.bound
+            if isinstance(e, Column) and e.id in known:
+                known.discard(e.id)
+                targets.append((e, e))
+            else:
+                targets.append((new_column(i.name, e.dtype, e.nullable), e))
+        return targets
+
+
+def _project(plan: Plan, targets: list[tuple[Column, Expr]]) -> Plan:
+    """The plan with these columns: itself where it has them already."""
+    if all(c is e for c, e in targets) and tuple(c.id for c, _ in targets) == tuple(c.id for c in plan.columns):
+        return plan
+    return Project(plan, tuple(targets))
+
+
+def _sorted(plan: Plan, keys: list[SortKey]) -> Plan:
+    """The plan in order; constants do not order anything."""
+    kept = tuple(k for k in keys if not isinstance(k.expr, Literal))
+    return Sort(plan, kept) if kept else plan
+
+
+def _has_aggregate(node: exp.Expression) -> bool:
+    """Whether an aggregate stands in an expression, outside its subqueries."""
+    if isinstance(node, exp.Query | exp.Subquery):
+        return False
+    if isinstance(node, exp.AggFunc):
+        return True
+    if isinstance(node, exp.Anonymous) and is_aggregate(function_call(node)[0]):
+        return True
+    return any(_has_aggregate(n) for n in node.iter_expressions())

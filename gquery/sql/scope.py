@@ -1,0 +1,124 @@
+"""Scopes: which columns a name can mean at some place of a query.
+
+A scope holds the relations of one FROM clause; ``parent`` is that of the query around it, where names that are not found
+here are looked for (correlation). In a grouped query expressions are bound over the rows before grouping and then mapped
+to the groups' columns; a subquery inside one must see the groups at once, so its names pass through ``grouped``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+from gquery.errors import BindError, did_you_mean
+from gquery.expr import Column, Expr
+
+
+@dataclass(frozen=True)
+class Relation:
+    """One entry of a FROM clause: its alias, and its columns under the names that it gives them."""
+
+    alias: str
+    names: tuple[str, ...]
+    columns: tuple[Column, ...]
+
+    def nullable(self) -> Relation:
+        """The relation on the side of an outer join that NULLs may fill."""
+        return replace(self, columns=tuple(Column(c.id, c.name, c.dtype, True) for c in self.columns))
+
+
+@dataclass(frozen=True)
+class Merged:
+    """A column that USING or NATURAL made of several: its name, its value, and the columns that it hides."""
+
+    name: str
+    expr: Expr
+    hides: frozenset[int]
+
+
+@dataclass
+class Scope:
+    """The relations that are visible, those of the query around it, and columns merged by USING."""
+
+    parent: Scope | None = None
+    relations: list[Relation] = field(default_factory=list)
+    merged: list[Merged] = field(default_factory=list)
+    grouped: Callable[[Expr], Expr] | None = None  # set while subqueries of a grouped query are bound
+
+    def resolve(self, name: str, table: str | None) -> Expr:
+        """The expression that a name means here or in a query around; BindError for none or several."""
+        scope: Scope | None = self
+        while scope is not None:
+            found = scope.find(name, table)
+            if found is not None:
+                return found if scope is self or scope.grouped is None else scope.grouped(found)
+            scope = scope.parent
+        raise self._not_found(name, table)
+
+    def find(self, name: str, table: str | None) -> Expr | None:
+        """The expression that a name means in this scope alone; None for none, BindError for several."""
+        low = name.lower()
+        if table is None:
+            merged = next((m for m in self.merged if m.name.lower() == low), None)
+            if merged is not None:
+                others = [c for c in self._named(low, None) if c.id not in merged.hides]
+                if others:
+                    raise self._ambiguous(name)
+                return merged.expr
+        found = self._named(low, table)
+        if len(found) > 1:
+            raise self._ambiguous(name)
+        return found[0] if found else None
+
+    def _named(self, low: str, table: str | None) -> list[Column]:
+        return [
+            c
+            for r in self.relations
+            if table is None or r.alias.lower() == table.lower()
+            for n, c in zip(r.names, r.columns, strict=True)
+            if n.lower() == low
+        ]
+
+    def _ambiguous(self, name: str) -> BindError:
+        where = [f"{r.alias}.{name}" for r in self.relations if name.lower() in (n.lower() for n in r.names)]
+        return BindError(f"column {name!r} is ambiguous: it may be {' or '.join(where)}")
+
+    def _not_found(self, name: str, table: str | None) -> BindError:
+        if table is not None:
+            aliases = [r.alias for s in self.chain() for r in s.relations if r.alias]
+            relation = next((r for s in self.chain() for r in s.relations if r.alias.lower() == table.lower()), None)
+            if relation is None:
+                return BindError(f"table {table!r} is not in the FROM clause.{did_you_mean(table, aliases)}")
+            return BindError(f"table {table!r} has no column {name!r}.{did_you_mean(name, relation.names)}")
+        names = [n for s in self.chain() for r in s.relations for n in r.names]
+        return BindError(f"column {name!r} is not in the FROM clause.{did_you_mean(name, names)}")
+
+    def chain(self) -> Iterator[Scope]:
+        """This scope and those around it."""
+        scope: Scope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.parent
+
+    def star(self, table: str | None = None) -> list[tuple[str, Expr]]:
+        """What ``*`` or ``table.*`` stands for: names and expressions; merged columns come once, for ``*``."""
+        if table is not None:
+            found = [r for r in self.relations if r.alias.lower() == table.lower()]
+            if not found:
+                raise self._not_found("*", table)
+            return [(n, c) for r in found for n, c in zip(r.names, r.columns, strict=True)]
+        result: list[tuple[str, Expr]] = []
+        done: set[int] = set()
+        for r in self.relations:
+            for name, column in zip(r.names, r.columns, strict=True):
+                merged = next((m for m in self.merged if column.id in m.hides), None)
+                if merged is None:
+                    result.append((name, column))
+                elif not done & merged.hides:
+                    done |= merged.hides
+                    result.append((merged.name, merged.expr))
+        return result
+
+    def own_ids(self) -> set[int]:
+        """The ids of the columns of this scope's relations."""
+        return {c.id for r in self.relations for c in r.columns}

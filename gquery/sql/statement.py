@@ -1,0 +1,83 @@
+"""Statements: what `bind` makes of one, a closed union. The session runs them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from gquery.planner.logical import Query
+
+
+@dataclass(frozen=True)
+class Select:
+    """A query whose rows are asked for."""
+
+    query: Query
+
+
+@dataclass(frozen=True)
+class CreateTable:
+    """``CREATE [OR REPLACE] TABLE [IF NOT EXISTS] name AS query``."""
+
+    name: str
+    query: Query
+    or_replace: bool = False
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
+class CreateView:
+    """``CREATE [OR REPLACE] VIEW [IF NOT EXISTS] name [(columns)] AS sql``; the text has been bound once, so it is right."""
+
+    name: str
+    sql: str
+    columns: tuple[str, ...] = ()
+    or_replace: bool = False
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
+class DropTable:
+    """``DROP TABLE [IF EXISTS] name``."""
+
+    name: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True)
+class DropView:
+    """``DROP VIEW [IF EXISTS] name``."""
+
+    name: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True)
+class Explain:
+    """``EXPLAIN``: options such as "analyze", "bound", "optimized", "physical", "pipelines", "code"."""
+
+    options: tuple[str, ...]
+    statement: Statement
+
+
+@dataclass(frozen=True)
+class SetOption:
+    """``SET name = value``; None resets it."""
+
+    name: str
+    value: Any
+
+
+@dataclass(frozen=True)
+class ShowTables:
+    """``SHOW TABLES``."""
+
+
+@dataclass(frozen=True)
+class Describe:
+    """``DESCRIBE table`` or ``DESCRIBE SELECT ...``: the names and types of a query's columns."""
+
+    query: Query
+
+
+Statement = Select | CreateTable | CreateView | DropTable | DropView | Explain | SetOption | ShowTables | Describe

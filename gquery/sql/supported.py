@@ -1,0 +1,95 @@
+"""What gquery does not run: one walk over the parsed statement that collects every reason before binding begins."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from gquery.errors import NotSupportedError, point_at
+from gquery.sql.parse import position
+
+_NODES: dict[type[exp.Expression], str] = {
+    exp.Window: "window functions (OVER)",
+    exp.Qualify: "QUALIFY",
+    exp.GroupingSets: "GROUPING SETS",
+    exp.Rollup: "ROLLUP",
+    exp.Cube: "CUBE",
+    exp.Pivot: "PIVOT and UNPIVOT",
+    exp.TableSample: "TABLESAMPLE",
+    exp.Lateral: "LATERAL",
+    exp.Except: "EXCEPT",
+    exp.Intersect: "INTERSECT",
+    exp.Array: "lists",
+    exp.Struct: "structs",
+    exp.Map: "maps",
+    exp.Columns: "COLUMNS(...)",
+    exp.Unnest: "UNNEST",
+    exp.Lambda: "lambda functions",
+    exp.WithinGroup: "WITHIN GROUP",
+    exp.Collate: "COLLATE",
+    exp.AtTimeZone: "AT TIME ZONE",
+    exp.Insert: "INSERT",
+    exp.Update: "UPDATE",
+    exp.Delete: "DELETE",
+    exp.Merge: "MERGE",
+    exp.Alter: "ALTER",
+    exp.Copy: "COPY",
+    exp.Pragma: "PRAGMA",
+    exp.Transaction: "transactions",
+    exp.Commit: "transactions",
+    exp.Rollback: "transactions",
+    exp.Attach: "ATTACH",
+    exp.Use: "USE",
+}
+_LIST_ARGUMENTS = (exp.ReadParquet, exp.ReadCSV)
+
+
+def check_supported(tree: exp.Expression, sql: str) -> None:
+    """Raises NotSupportedError with every construct of the statement that gquery does not run, and a caret at the first."""
+    reasons: dict[str, int | None] = {}
+    for node in tree.walk():
+        reason = _reason(node)
+        if reason is not None:
+            where = position(node) if position(node) is not None else position(node.parent)
+            known = reasons.get(reason)
+            if reason not in reasons or (where is not None and (known is None or where < known)):
+                reasons[reason] = where
+    if reasons:
+        raise not_supported(reasons, sql)
+
+
+def not_supported(reasons: dict[str, int | None], sql: str) -> NotSupportedError:
+    """One error for all reasons, each at a position or nowhere."""
+    places = [p for p in reasons.values() if p is not None]
+    caret = f"\n{point_at(sql, min(places))}" if places else ""
+    if len(reasons) == 1:
+        message = f"not supported: {next(iter(reasons))}{caret}"
+    else:
+        message = "not supported:" + "".join(f"\n  - {r}" for r in reasons) + caret
+    error = NotSupportedError(message)
+    error.position = min(places, default=None)  # type: ignore[attr-defined]
+    return error
+
+
+def _reason(node: exp.Expression) -> str | None:
+    match node:
+        case exp.Array() if isinstance(node.parent, (*_LIST_ARGUMENTS, exp.Anonymous)):
+            return None
+        case exp.Unnest() if isinstance(node.parent, exp.In):
+            return None
+        case exp.Distinct() if node.args.get("on") is not None:
+            return "DISTINCT ON"
+        case exp.Limit() if (options := node.args.get("limit_options")) is not None and options.args.get("percent"):
+            return "LIMIT with a percentage"
+        case exp.Join() if (node.args.get("method") or "").upper() == "ASOF":
+            return "ASOF joins"
+        case exp.Join() if (node.kind or "").upper() == "POSITIONAL":
+            return "POSITIONAL joins"
+        case exp.Union() if node.args.get("by_name"):
+            return "UNION BY NAME"
+        case exp.Create() if not (node.kind in ("TABLE", "VIEW") and node.expression is not None):
+            return f"CREATE {node.kind}" if node.kind not in ("TABLE", "VIEW") else f"CREATE {node.kind} without AS"
+        case exp.Drop() if node.kind not in ("TABLE", "VIEW"):
+            return f"DROP {node.kind}"
+    if type(node) in _NODES:
+        return _NODES[type(node)]
+    return None

@@ -1,0 +1,178 @@
+"""Types and constants as SQL writes them: type names to `DType`, literals, parameters and intervals to `Literal`."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from sqlglot import exp
+
+from gquery.dtypes import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    INTERVAL,
+    NULL,
+    REAL,
+    SMALLINT,
+    TIMESTAMP,
+    TINYINT,
+    UBIGINT,
+    UINTEGER,
+    USMALLINT,
+    UTINYINT,
+    VARCHAR,
+    DType,
+    Interval,
+    decimal,
+)
+from gquery.errors import BindError, InterfaceError, NotSupportedError
+from gquery.expr import Literal
+from gquery.functions.calendar import days_from_civil, parse_interval
+
+Parameters = Sequence[Any] | Mapping[str, Any] | None
+
+_TYPES = {
+    "BOOLEAN": BOOLEAN, "TINYINT": TINYINT, "SMALLINT": SMALLINT, "INT": INTEGER, "BIGINT": BIGINT, "UTINYINT": UTINYINT,
+    "USMALLINT": USMALLINT, "UINT": UINTEGER, "UBIGINT": UBIGINT, "FLOAT": REAL, "DOUBLE": DOUBLE, "DATE": DATE,
+    "TIMESTAMP": TIMESTAMP, "TIMESTAMPNTZ": TIMESTAMP, "DATETIME": TIMESTAMP, "TEXT": VARCHAR, "VARCHAR": VARCHAR,
+    "CHAR": VARCHAR, "BPCHAR": VARCHAR, "NCHAR": VARCHAR, "NVARCHAR": VARCHAR, "NAME": VARCHAR, "INTERVAL": INTERVAL,
+    # names that sqlglot leaves to us
+    "BOOL": BOOLEAN, "INT1": TINYINT, "INT2": SMALLINT, "INT4": INTEGER, "INT8": BIGINT, "SIGNED": INTEGER, "LONG": BIGINT,
+    "SHORT": SMALLINT, "UINT8": UTINYINT, "UINT16": USMALLINT, "UINT32": UINTEGER, "UINT64": UBIGINT, "REAL": REAL,
+    "FLOAT4": REAL, "FLOAT8": DOUBLE, "STRING": VARCHAR,
+}  # fmt: skip
+
+
+def sql_type(node: exp.DataType) -> DType:
+    """The type that a SQL type name stands for; NotSupportedError for types that gquery does not have."""
+    kind = node.this
+    name = kind.name if isinstance(kind, exp.DataType.Type) else str(kind).upper()
+    if name == "USERDEFINED":
+        name = str(node.args.get("kind") or "").upper()
+    if name == "DECIMAL":
+        digits = [int(p.name) for p in node.expressions]
+        precision, scale = (18, 3) if not digits else (digits[0], digits[1] if len(digits) > 1 else 0)
+        if not (1 <= precision <= 38 and 0 <= scale <= precision):
+            raise BindError(f"DECIMAL({precision},{scale}): precision is 1 to 38 and scale 0 to precision")
+        return decimal(precision, scale)
+    if name not in _TYPES:
+        raise NotSupportedError(f"type {node.sql('duckdb')}")
+    return _TYPES[name]
+
+
+def number(text: str) -> Literal:
+    """A numeric literal, typed as DuckDB does: integers by their size, decimals by their digits, exponents DOUBLE.
+
+    >>> [str(number(t).dtype) for t in ("1", "3000000000", "0.050", "1e3")]
+    ['INTEGER', 'BIGINT', 'DECIMAL(4,3)', 'DOUBLE']
+    """
+    text = text.replace("_", "")
+    if "e" in text.lower():
+        return Literal(float(text), DOUBLE)
+    if "." not in text:
+        return integer_literal(int(text))
+    whole, fraction = text.split(".")
+    width = len(whole) + len(fraction)
+    if width > 38:
+        return Literal(float(text), DOUBLE)
+    return Literal(int(whole + fraction or "0"), decimal(max(width, 1), len(fraction)))
+
+
+def integer_literal(value: int) -> Literal:
+    """An integer of the least of INTEGER, BIGINT and DECIMAL(n,0) that holds it."""
+    if -(2**31) < value < 2**31:
+        return Literal(value, INTEGER)
+    if -(2**63) <= value < 2**63:
+        return Literal(value, BIGINT)
+    digits = len(str(abs(value)))
+    return Literal(value, decimal(digits, 0)) if digits <= 38 else Literal(float(value), DOUBLE)
+
+
+def interval(node: exp.Interval, bound: Callable[[exp.Expression], Any]) -> Literal:
+    """INTERVAL as a literal; ``bound`` binds the amount where it is no plain text."""
+    unit = node.args.get("unit")
+    amount = node.this
+    while isinstance(amount, exp.Paren):
+        amount = amount.this
+    if unit is not None and not isinstance(unit, exp.Var):
+        raise NotSupportedError(f"interval unit {unit.sql('duckdb')}")
+    if isinstance(amount, exp.Literal):
+        text = amount.name
+    else:
+        value = bound(amount) if amount is not None else None
+        if not isinstance(value, Literal) or value.value is None or not value.dtype.is_integer:
+            raise NotSupportedError("INTERVAL of an amount that is not constant")
+        text = str(value.value)
+    parsed = parse_interval(text, unit.name if unit is not None else None)
+    if parsed is None:
+        raise BindError(f"{text!r} is no interval")
+    return Literal(parsed, INTERVAL)
+
+
+def parameter(node: exp.Expression, values: Parameters) -> Literal:
+    """The literal for ``$1`` (``?`` is numbered while parsing) or ``$name``. InterfaceError where its value is missing."""
+    name = node.name
+    if name and not name.isdigit():
+        if not isinstance(values, Mapping) or name not in values:
+            raise InterfaceError(f"no value was given for parameter ${name}")
+        return python_literal(values[name])
+    index = int(name or 1) - 1
+    if isinstance(values, Mapping):
+        if str(index + 1) in values:
+            return python_literal(values[str(index + 1)])
+        raise InterfaceError("parameters ? and $1 take their values from a sequence")
+    if values is None or not 0 <= index < len(values):
+        given = 0 if values is None else len(values)
+        raise InterfaceError(f"parameter {index + 1} has no value: {given} were given")
+    return python_literal(values[index])
+
+
+def python_literal(value: Any) -> Literal:
+    """A Python value as a literal.
+
+    >>> python_literal(Decimal("1.50"))
+    Literal(value=150, dtype=DType(kind=<Kind.DECIMAL: 'DECIMAL'>, precision=3, scale=2))
+    """
+    match value:
+        case None:
+            return Literal(None, NULL)
+        case bool():
+            return Literal(int(value), BOOLEAN)
+        case int():
+            return integer_literal(value)
+        case float():
+            return Literal(value, DOUBLE)
+        case str():
+            return Literal(value, VARCHAR)
+        case Decimal():
+            return _decimal_literal(value)
+        case datetime.datetime():
+            if value.tzinfo is not None:
+                value = value.astimezone(datetime.timezone.utc).replace(tzinfo=None)
+            return Literal((value - datetime.datetime(1970, 1, 1)) // datetime.timedelta(microseconds=1), TIMESTAMP)
+        case datetime.date():
+            return Literal(days_from_civil(value.year, value.month, value.day), DATE)
+        case datetime.timedelta():
+            micros = value.seconds * 1_000_000 + value.microseconds
+            return Literal(Interval(0, value.days, micros), INTERVAL)
+        case _ if hasattr(value, "item"):  # a NumPy or CuPy scalar
+            return python_literal(value.item())
+        case _:
+            raise InterfaceError(f"a parameter of type {type(value).__name__} has no SQL type")
+
+
+def _decimal_literal(value: Decimal) -> Literal:
+    sign, digits, exponent = value.as_tuple()
+    if not isinstance(exponent, int):
+        return Literal(float(value), DOUBLE)
+    scale = max(0, -exponent)
+    unscaled = int("".join(map(str, digits))) * int(10 ** max(0, exponent))
+    width = max(len(str(unscaled)), scale, 1)
+    if width > 38:
+        raise InterfaceError(f"a Decimal of {width} digits: DECIMAL has 38 at most")
+    return Literal(-unscaled if sign else unscaled, decimal(width, scale))

@@ -6,30 +6,25 @@ raises once, with the result.
 
 from __future__ import annotations
 
-import math
-
 from gquery.kernels.targets.python_words import (
     Pointer,
     add_i64,
+    and_i64,
     atomic_or_u32,
     eq_i64,
+    fits_i64_i128,
     ge_i64,
-    high_i128,
-    i128_from_i64,
     i64,
     i64_from_i128,
-    fits_i64_i128,
     lt_i64,
     mul_i64_i128,
     neg_i64,
     quotient_i64,
     remainder_i64,
     shl_i64,
-    sub_i64,
-    truncate_f64,
-    xor_i64,
-    and_i64,
     shr_i64,
+    sub_i64,
+    xor_i64,
 )
 
 

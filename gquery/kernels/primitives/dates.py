@@ -9,10 +9,7 @@ from __future__ import annotations
 from gquery.kernels.primitives.checked import floor_div_i64, floor_mod_i64
 from gquery.kernels.targets.python_words import (
     add_i64,
-    eq_i64,
     ge_i64,
-    gt_i64,
-    i64,
     le_i64,
     lt_i64,
     min_i64,

@@ -29,6 +29,8 @@ from gquery.kernels.targets.python_words import (
     ne_i64,
     or_i64,
     shl_i64,
+    store_byte,
+    store_word_unaligned,
     str_address,
     str_bytes,
     sub_i64,
@@ -111,6 +113,17 @@ def hash_str(s: Str) -> int:
         shift = add_i64(shift, 8)
         k = add_i64(k, 1)
     return hash_combine(h, rest)
+
+
+def copy_bytes(source: int, target: int, length: int) -> None:
+    """Copy bytes between two places that do not overlap."""
+    k = i64(0)
+    while le_i64(add_i64(k, 8), length):
+        store_word_unaligned(add_i64(target, k), load_word_unaligned(add_i64(source, k)))
+        k = add_i64(k, 8)
+    while lt_i64(k, length):
+        store_byte(add_i64(target, k), load_u8(add_i64(source, k)))
+        k = add_i64(k, 1)
 
 
 # ---- code points -------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Accumulators on a GPU: what a warp agrees on before one lane touches global memory.
 
-All lanes of a warp call these, in the epilogue. A ``private`` accumulator is a 64-bit word of shared memory that belongs
-to one thread; word ``w`` of neighbouring threads lies side by side, so no two lanes meet in a bank.
+All lanes of a warp call these, in the epilogue. A ``private`` accumulator is a 64-bit word of shared memory that
+belongs to one thread; word ``w`` of neighbouring threads lies side by side, so no two lanes meet in a bank.
 
 The words are those of the simulator, so that this file's logic is tested without a GPU (`tests/test_cudasim.py`).
 """
@@ -13,21 +13,22 @@ from gquery.kernels.targets.python_words import (
     add_f64,
     add_i64,
     bits_f64,
+    eq_i64,
     f64_from_bits,
     gt_i64,
+    i64,
     load_i64,
     lt_i64,
     max_i64,
     min_i64,
     ne_f64,
     ne_i64,
-    eq_i64,
     shr_i64,
-    i64,
 )
 from gquery.kernels.targets.simulated_words import (
     atomic_add_f64,
     atomic_add_i64,
+    atomic_add_u32,
     atomic_max_i64,
     atomic_min_i64,
     lane,
@@ -90,6 +91,10 @@ def fold_max_i64(state: Pointer, slot: int, v: int) -> None:
 
 def fold_add_f64(state: Pointer, slot: int, v: float) -> None:
     atomic_add_f64(state, slot, v)
+
+
+def fold_add_u32(state: Pointer, slot: int, v: int) -> None:
+    atomic_add_u32(state, slot, v)
 
 
 def reserve(counter: Pointer, n: int) -> int:

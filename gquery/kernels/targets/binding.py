@@ -28,7 +28,7 @@ class Binding:
     """The primitives of one compiled target.
 
     ``intrinsic`` and ``device`` are Numba's decorators for that target; ``own`` are intrinsics that it alone has or
-    does differently, ``own_bodies`` a module of bodies likewise, ``given`` finished functions (``cuda.shfl_down_sync``).
+    does differently, ``own_bodies`` modules of bodies likewise, ``given`` finished functions.
     """
 
     def __init__(

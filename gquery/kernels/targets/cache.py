@@ -89,7 +89,8 @@ def load_module(path: Path, again: bool = False) -> ModuleType:
     if name in sys.modules and not again:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # Numba's cache finds the module of a function by its name
     try:

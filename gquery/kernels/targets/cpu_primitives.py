@@ -20,7 +20,7 @@ _PLAIN = {"i": types.int64, "f": types.float64}
 
 
 def entry(scalars: str) -> Callable[[Any], Any]:
-    """Decorator of a kernel; a letter of ``scalars`` a parameter: ``i`` for addresses and integers, ``f`` for doubles."""
+    """Decorator of a kernel; ``scalars`` has a letter a parameter: ``i`` an address or an integer, ``f`` a double."""
     signature = types.void(types.int64, types.int64, *(_PLAIN[s] for s in scalars))
     make: Callable[[Any], Any] = njit(signature, nogil=True, cache=True, error_model="numpy", no_cfunc_wrapper=True)
     return make

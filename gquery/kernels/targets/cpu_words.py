@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gquery.kernels.targets.intrinsics import F64, I64, Definition, Emit, constant, element
+from gquery.kernels.targets.intrinsics import F64, I32, I64, Definition, Emit, constant, element
 
 ELEMENTS = ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64")
 
@@ -25,6 +25,11 @@ def _reserve(b: Any, counter: Any, n: Any) -> Any:
     return b.atomic_rmw("add", element(b, counter, constant(0), I64), n, "monotonic")
 
 
+def _fold_u32(b: Any, state: Any, slot: Any, value: Any) -> None:
+    place = element(b, state, slot, I32)
+    b.store(b.add(b.load(place), b.trunc(value, I32)), place)
+
+
 _FOLDS = {
     "add_i64": ("i64", _fold(lambda b, x, y: b.add(x, y), I64)),
     "min_i64": ("i64", _fold(lambda b, x, y: b.select(b.icmp_signed("<", y, x), y, x), I64)),
@@ -36,5 +41,6 @@ CPU_DEFINITIONS = {
     **{f"{how}_{name}": Definition(f"{how}_{name}", ("*", "i64", type_), "void", emit)
        for name, (type_, emit) in _FOLDS.items() for how in ("fold", "reduce")},
     "atomic_add_f64": Definition("atomic_add_f64", ("*", "i64", "f64"), "f64", _fadd_atomic),
+    "fold_add_u32": Definition("fold_add_u32", ("*", "i64", "i64"), "void", _fold_u32),
     "reserve": Definition("reserve", ("*", "i64"), "i64", _reserve),
 }  # fmt: skip

@@ -34,7 +34,7 @@ class Cubin:
 
 def read_cubin(path: Path, cc: tuple[int, int]) -> Cubin | None:
     """The cubin of a kernel's module from the cache folder."""
-    file = _file(path, cc)
+    file = cubin_file(path, cc)
     try:
         facts, code = file.with_suffix(".json").read_text(), file.read_bytes()
     except FileNotFoundError:
@@ -56,7 +56,7 @@ def make_cubin(path: Path, cc: tuple[int, int]) -> Cubin:
     except Exception as e:
         raise compile_error(path, e) from e
     cubin = Cubin(code, entry, *_resources(code, entry))
-    file = _file(path, cc)
+    file = cubin_file(path, cc)
     write_whole(file, code)
     facts = asdict(cubin)
     del facts["code"]
@@ -64,7 +64,7 @@ def make_cubin(path: Path, cc: tuple[int, int]) -> Cubin:
     return cubin
 
 
-def _file(path: Path, cc: tuple[int, int]) -> Path:
+def cubin_file(path: Path, cc: tuple[int, int]) -> Path:
     return path.with_name(f"{path.stem}-sm{cc[0]}{cc[1]}.cubin")
 
 

@@ -19,7 +19,7 @@ from gquery.errors import DeviceError
 from gquery.kernels.kernel import Kernel, Parameter
 from gquery.kernels.targets.base import NARROW_ROWS, Compiled
 from gquery.kernels.targets.cache import module_path
-from gquery.kernels.targets.cubin import Cubin, make_cubin, read_cubin
+from gquery.kernels.targets.cubin import Cubin, cubin_file, make_cubin, read_cubin
 from gquery.kernels.targets.text import free_names, functions_text, indented
 
 THREADS = 256
@@ -76,7 +76,7 @@ class CudaTarget:
         cubin = read_cubin(path, cc)
         cached = cubin is not None
         cubin = cubin or make_cubin(path, cc)
-        function = cupy.RawModule(path=str(path.with_name(f"{path.stem}-sm{cc[0]}{cc[1]}.cubin"))).get_function(cubin.entry)
+        function = cupy.RawModule(path=str(cubin_file(path, cc))).get_function(cubin.entry)
         seconds = time.perf_counter() - start
         return Compiled(kernel, function, path, seconds, cached, cubin.registers, cubin.local_bytes, cubin.shared_bytes)
 

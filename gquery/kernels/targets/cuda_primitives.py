@@ -68,7 +68,7 @@ def _type(name: str) -> Any:
 
 
 def ptx(function: Any, signature: tuple[str, ...], cc: tuple[int, int]) -> tuple[str, str]:
-    """PTX of a kernel, within `compiling_for` the same capability, and the name of its entry. ``*i32`` is a pointer to int32."""
+    """PTX of a kernel and the name of its entry, called within `compiling_for`; ``*i32`` is a pointer to int32."""
     text, _ = cuda.compile_ptx(function, types.void(*(_type(s) for s in signature)), cc=cc)
     entry = re.search(r"\.visible \.entry (\w+)\(", text)
     assert entry is not None, "PTX without an entry"

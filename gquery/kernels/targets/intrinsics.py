@@ -162,7 +162,7 @@ define("load_i128", "* i64", "i128", _load_i128)
 define("store_i128", "* i64 i128", "void", _store_i128)
 
 
-# ---- doubles: NaN equals NaN and is greater than everything else ----------------------------------------------------
+# ---- doubles: NaN equals NaN and is greater than everything else -------------------------------------------------
 def _eq(b: Any, x: Any, y: Any) -> Any:
     both_nan = b.and_(b.fcmp_unordered("uno", x, x), b.fcmp_unordered("uno", y, y))
     return b.or_(b.fcmp_ordered("==", x, y), both_nan)
@@ -190,7 +190,7 @@ _SIGN = 1 << 63
 define("neg_f64", "f64", "f64", lambda b, x: b.bitcast(b.xor(b.bitcast(x, I64), constant(_SIGN)), F64))
 define("abs_f64", "f64", "f64", lambda b, x: b.bitcast(b.and_(b.bitcast(x, I64), constant(_SIGN - 1)), F64))
 
-# ---- the mixer of hashes: Murmur3's finaliser with the constants of splitmix64 ----------------------------------------
+# ---- the mixer of hashes: Murmur3's finaliser with the constants of splitmix64 -----------------------------------
 _MIX_1, _MIX_2, _GOLDEN = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB, 0x9E3779B97F4A7C15
 
 
@@ -204,7 +204,7 @@ define("hash_i64", "i64", "i64", lambda b, x: _mix(b, b.add(x, constant(_GOLDEN)
 define("hash_combine", "i64 i64", "i64", lambda b, h, x: _mix(b, b.add(b.mul(h, constant(_MIX_1)), x)))
 
 
-# ---- memory ----------------------------------------------------------------------------------------------------------
+# ---- memory ------------------------------------------------------------------------------------------------------
 def _store(type_: Any) -> Emit:
     return lambda b, pointer, index, value: b.store(b.trunc(value, type_), element(b, pointer, index, type_))
 
@@ -222,6 +222,13 @@ define("load_word", "i64", "i64", lambda b, a: b.load(b.inttoptr(a, I64.as_point
 define(
     "load_word_unaligned", "i64", "i64", lambda b, a: _aligned_to(b.load(b.inttoptr(a, I64.as_pointer())), 1)
 )
+define("store_byte", "i64 i64", "void", lambda b, a, v: b.store(b.trunc(v, I8), b.inttoptr(a, I8.as_pointer())))
+define(
+    "store_word_unaligned",
+    "i64 i64",
+    "void",
+    lambda b, a, v: _aligned_to(b.store(v, b.inttoptr(a, I64.as_pointer())), 1),
+)
 define("load_u32", "* i64", "i64", lambda b, p, i: b.zext(b.load(element(b, p, i, I32)), I64))
 define("load_i64", "* i64", "i64", lambda b, p, i: b.load(element(b, p, i, I64)))
 
@@ -235,7 +242,7 @@ def _zero_bytes(b: Any, word: Any) -> Any:
 define("zero_bytes", "i64", "i64", _zero_bytes)
 define("lowest_byte", "i64", "i64", lambda b, x: b.lshr(b.cttz(x, constant(1, I1)), constant(3)))
 
-# ---- strings -----------------------------------------------------------------------------------------------------------
+# ---- strings -----------------------------------------------------------------------------------------------------
 define("make_str", "i64 i64", "str", lambda b, address, length: (address, length))
 define("str_address", "str", "i64", lambda b, s: s[0])
 define("str_bytes", "str", "i64", lambda b, s: s[1])
@@ -270,7 +277,7 @@ define("view", "* i64", "str", _view)
 define("store_view", "* i64 str", "void", _store_view)
 
 
-# ---- atomics; all relaxed: the end of a kernel orders them -------------------------------------------------------------
+# ---- atomics; all relaxed: the end of a kernel orders them -------------------------------------------------------
 def _atomic(operation: str, type_: Any) -> Emit:
     def emit(b: Any, pointer: Any, index: Any, value: Any) -> Any:
         value = value if value.type == type_ else b.trunc(value, type_)
@@ -302,7 +309,7 @@ define("cas_u32", "* i64 i64 i64", "i64", _compare_and_swap(I32))
 define("cas_i64", "* i64 i64 i64", "i64", _compare_and_swap(I64))
 
 
-# ---- from definitions to Numba -----------------------------------------------------------------------------------------
+# ---- from definitions to Numba -----------------------------------------------------------------------------------
 def numba_types() -> dict[str, Any]:
     """The Numba type of each type name."""
     from numba import types

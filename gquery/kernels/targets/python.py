@@ -21,7 +21,8 @@ from gquery.kernels.targets.base import Compiled
 from gquery.kernels.targets.text import indented
 
 _FORMATS = {
-    "i8": "b", "i16": "h", "i32": "i", "i64": "q", "u8": "B", "u16": "H", "u32": "I", "u64": "Q", "f32": "f", "f64": "d",
+    "i8": "b", "i16": "h", "i32": "i", "i64": "q", "u8": "B", "u16": "H", "u32": "I", "u64": "Q",
+    "f32": "f", "f64": "d",
 }  # fmt: skip
 
 
@@ -44,7 +45,9 @@ def _bound(function: Callable[..., Any]) -> Callable[..., Any]:
     known = function.__globals__
     used = {name: primitives()[name] for name in function.__code__.co_names if name in primitives()}
     missing = {name: f for name, f in used.items() if name not in known}
-    return FunctionType(function.__code__, known | missing, function.__name__, function.__defaults__) if missing else function
+    if not missing:
+        return function
+    return FunctionType(function.__code__, known | missing, function.__name__, function.__defaults__)
 
 
 class PythonTarget:

@@ -1,4 +1,4 @@
-"""Every basic primitive in plain Python: the words of the python target and of the shared bodies in `kernels.primitives`.
+"""Every basic primitive in plain Python: words of the python target and of the bodies in `kernels.primitives`.
 
 Values are Python ints and floats (a pointer is a memoryview), so most primitives are one operator. Proved arithmetic
 does not wrap here, because its result is proved to fit; hashes and bit patterns are cut to 64 bits, signed.
@@ -11,11 +11,14 @@ import math
 import operator
 import struct
 from collections.abc import Callable
-from ctypes import string_at
+from ctypes import memmove, string_at
 from typing import Any
 
 Pointer = Any
 Str = tuple[int, int]
+_Binary = Callable[[int, int], int]
+_Comparison = Callable[[int, int], bool]
+_Float = Callable[[float, float], float]
 _MASK = (1 << 64) - 1
 _TOP = 1 << 63
 _INT128 = 1 << 127
@@ -50,22 +53,25 @@ def round_f32(x: float) -> float:
 
 
 # ---- 64 and 128 bits ---------------------------------------------------------------------------------------------
-add_i64 = add_i128 = operator.add
-sub_i64 = sub_i128 = operator.sub
-mul_i64 = mul_i128 = mul_i64_i128 = operator.mul
-neg_i64 = neg_i128 = operator.neg
-abs_i64 = abs_i128 = abs
-min_i64 = min_i128 = min
-max_i64 = max_i128 = max
-eq_i64 = eq_i128 = operator.eq
-ne_i64 = ne_i128 = operator.ne
-lt_i64 = lt_i128 = operator.lt
-le_i64 = le_i128 = operator.le
-gt_i64 = gt_i128 = operator.gt
-ge_i64 = ge_i128 = operator.ge
-and_i64 = operator.and_
-or_i64 = operator.or_
-xor_i64 = operator.xor
+add_i64: _Binary = operator.add
+sub_i64: _Binary = operator.sub
+mul_i64: _Binary = operator.mul
+neg_i64: Callable[[int], int] = operator.neg
+abs_i64: Callable[[int], int] = abs
+min_i64: _Binary = min
+max_i64: _Binary = max
+eq_i64: _Comparison = operator.eq
+ne_i64: _Comparison = operator.ne
+lt_i64: _Comparison = operator.lt
+le_i64: _Comparison = operator.le
+gt_i64: _Comparison = operator.gt
+ge_i64: _Comparison = operator.ge
+and_i64: _Binary = operator.and_
+or_i64: _Binary = operator.or_
+xor_i64: _Binary = operator.xor
+add_i128, sub_i128, mul_i128, mul_i64_i128 = add_i64, sub_i64, mul_i64, mul_i64
+neg_i128, abs_i128, min_i128, max_i128 = neg_i64, abs_i64, min_i64, max_i64
+eq_i128, ne_i128, lt_i128, le_i128, gt_i128, ge_i128 = eq_i64, ne_i64, lt_i64, le_i64, gt_i64, ge_i64
 
 
 def shl_i64(x: int, n: int) -> int:
@@ -221,8 +227,11 @@ def store_i128(pointer: Pointer, i: int, v: int) -> None:
 
 
 # ---- doubles -----------------------------------------------------------------------------------------------------
-add_f64, sub_f64, mul_f64 = operator.add, operator.sub, operator.mul
-neg_f64, abs_f64 = operator.neg, math.fabs
+add_f64: _Float = operator.add
+sub_f64: _Float = operator.sub
+mul_f64: _Float = operator.mul
+neg_f64: Callable[[float], float] = operator.neg
+abs_f64: Callable[[float], float] = math.fabs
 f64_is_nan = math.isnan
 
 
@@ -264,7 +273,7 @@ def max_f64(x: float, y: float) -> float:
     return y if lt_f64(x, y) else x
 
 
-# ---- hashes: the same numbers as `targets.intrinsics` -----------------------------------------------------------------
+# ---- hashes: the same numbers as `targets.intrinsics` ------------------------------------------------------------
 def _mix(x: int) -> int:
     x &= _MASK
     x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
@@ -315,7 +324,8 @@ def store_bool(pointer: Pointer, i: int, v: bool) -> None:
     pointer[i] = 1 if v else 0
 
 
-load_u32 = load_i64 = operator.getitem
+load_u32: Callable[[Pointer, int], int] = operator.getitem
+load_i64 = load_u32
 
 
 def load_u8(address: int) -> int:
@@ -329,6 +339,18 @@ def load_word(address: int) -> int:
 load_word_unaligned = load_word
 
 
+def copy_bytes(source: int, target: int, length: int) -> None:
+    memmove(target, source, length)
+
+
+def store_byte(address: int, v: int) -> None:
+    memmove(address, bytes([v & 255]), 1)
+
+
+def store_word_unaligned(address: int, v: int) -> None:
+    memmove(address, (v & _MASK).to_bytes(8, "little"), 8)
+
+
 def zero_bytes(word: int) -> int:
     return _signed((word - 0x0101010101010101) & ~word & 0x8080808080808080)
 
@@ -337,7 +359,7 @@ def lowest_byte(word: int) -> int:
     return ((word & -word).bit_length() - 1) >> 3
 
 
-# ---- strings: making, reading ------------------------------------------------------------------------------------------
+# ---- strings: making, reading ------------------------------------------------------------------------------------
 def make_str(address: int, length: int) -> Str:
     return address, length
 
@@ -366,7 +388,7 @@ def store_view(pointer: Pointer, i: int, s: Str) -> None:
     pointer[2 * i], pointer[2 * i + 1] = s
 
 
-# ---- what is atomic elsewhere: one thread runs here ---------------------------------------------------------------------
+# ---- what is atomic elsewhere: one thread runs here --------------------------------------------------------------
 def atomic_add_i64(pointer: Pointer, i: int, v: int) -> int:
     old = int(pointer[i])
     pointer[i] = _signed(old + v)
@@ -422,9 +444,13 @@ def cas_u32(pointer: Pointer, i: int, old: int, new: int) -> int:
     return found
 
 
-# ---- accumulators: the worker's own, so plain ----------------------------------------------------------------------------
+# ---- accumulators: the worker's own, so plain --------------------------------------------------------------------
 def fold_add_i64(state: Pointer, slot: int, v: int) -> None:
     state[slot] = _signed(state[slot] + v)
+
+
+def fold_add_u32(state: Pointer, slot: int, v: int) -> None:
+    state[slot] = (state[slot] + v) & 0xFFFFFFFF
 
 
 def fold_min_i64(state: Pointer, slot: int, v: int) -> None:

@@ -10,7 +10,14 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from gquery.kernels.targets.python_words import Pointer, fold_add_f64, fold_add_i64, fold_max_i64, fold_min_i64
+from gquery.kernels.targets.python_words import (
+    Pointer,
+    fold_add_f64,
+    fold_add_i64,
+    fold_add_u32,
+    fold_max_i64,
+    fold_min_i64,
+)
 
 
 class Block:
@@ -72,6 +79,7 @@ def _locked(operation: Callable[[Pointer, int, Any], None]) -> Callable[[Pointer
 
 
 atomic_add_i64 = _locked(fold_add_i64)
+atomic_add_u32 = _locked(fold_add_u32)
 atomic_min_i64 = _locked(fold_min_i64)
 atomic_max_i64 = _locked(fold_max_i64)
 atomic_add_f64 = _locked(fold_add_f64)

@@ -1,0 +1,300 @@
+"""Whole-array operations: grouping, sorting, scans, gathers, and 128-bit integers as pairs of words.
+
+What operators do between two kernels. Every function takes NumPy or CuPy arrays and gives arrays of the same kind;
+loops that neither library has are handwritten `Kernel`s, compiled and cached like generated ones. Row numbers are
+uint32.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from gquery.device import Device
+from gquery.dtypes import Bounds, Carrier
+from gquery.kernels.kernel import ElementType, Kernel, Parameter
+from gquery.kernels.targets import get_target
+from gquery.table import Buffer, Column
+
+NOT_IN = 0xFFFFFFFF
+"""The slot of a row that belongs to no group."""
+_INTERPRETED_ROWS = 2_000
+_MASK_32 = 0xFFFFFFFF
+
+
+def namespace(array: Any) -> Any:
+    """The module that an array is from: numpy or cupy."""
+    return np if isinstance(array, np.ndarray) else sys.modules[type(array).__module__.partition(".")[0]]
+
+
+def _launch(kernel: Kernel, rows: int, like: Any, *values: Any) -> None:
+    """Run a kernel over all rows where the arrays lie."""
+    name = "cuda" if namespace(like) is not np else "python" if rows < _INTERPRETED_ROWS else "cpu"
+    target = get_target(name)
+    arguments = [target.argument(p, v) for p, v in zip(kernel.parameters, values, strict=True)]
+    target.run(target.compile(kernel), 0, rows, arguments)
+
+
+def _kernel(parameters: str, *body: str) -> Kernel:
+    """A handwritten kernel; ``parameters`` as in ``slots:*u32 base:i64``."""
+    parsed = []
+    for word in parameters.split():
+        name, _, type_ = word.partition(":")
+        element: ElementType = type_.removeprefix("*")  # type: ignore[assignment]
+        parsed.append(Parameter(name, element, type_.startswith("*")))
+    return Kernel(tuple(parsed), (), body, (), frozenset())
+
+
+# ---- scans and groups --------------------------------------------------------------------------------------------
+
+
+def exclusive_scan(counts: Any) -> tuple[Any, int]:
+    """Where each run starts when runs of these lengths lie one after another (int64), and the length of all."""
+    xp = namespace(counts)
+    ends = xp.cumsum(counts, dtype=np.int64)
+    total = int(ends[-1]) if ends.size else 0
+    return ends - counts, total
+
+
+def compact(flags: Any) -> Any:
+    """The row numbers whose flag is not 0, ascending."""
+    return namespace(flags).flatnonzero(flags).astype(np.uint32)
+
+
+def gather(array: Any, rows: Any, words: int = 1) -> Any:
+    """``array[rows]``, of ``words`` consecutive elements a row."""
+    return array[rows] if words == 1 else array.reshape(-1, words)[rows].reshape(-1)
+
+
+_COUNT = _kernel("slots:*u32 counts:*u32", f"if ne_i64(i64(slots[i]), {NOT_IN}):",
+                 "    fold_add_u32(counts, add_i64(i64(slots[i]), 1), 1)")  # fmt: skip
+_SCATTER = _kernel(
+    "slots:*u32 places:*u32 rows:*u32",
+    f"if ne_i64(i64(slots[i]), {NOT_IN}):",
+    "    place = row_index(places[row_index(slots[i])])",
+    "    store_u32(rows, place, i64(i))",
+    "    fold_add_u32(places, i64(slots[i]), 1)",
+)
+
+
+def group_rows(slots: Any, size: int) -> tuple[Any, Any]:
+    """Rows by slot: ``rows[starts[s]:starts[s + 1]]`` are those of slot s, ascending. `NOT_IN` rows are left out."""
+    xp = namespace(slots)
+    counts = xp.zeros(size + 1, np.uint32)
+    _launch(_COUNT, slots.size, slots, slots, counts)
+    starts = xp.cumsum(counts, dtype=np.uint32)
+    if xp is np:  # a counting sort: one thread, so that rows stay in order
+        rows = np.empty(int(starts[-1]), np.uint32)
+        _launch(_SCATTER, slots.size, slots, slots, starts[:-1].copy(), rows)
+        return starts, rows
+    # sorting (slot, row) pairs is faster than sorting slots with a permutation beside them
+    pairs = (slots.astype(np.uint64) << np.uint64(32)) | xp.arange(slots.size, dtype=np.uint64)
+    pairs.sort()
+    return starts, pairs[: int(starts[-1])].astype(np.uint32)
+
+
+# ---- order -------------------------------------------------------------------------------------------------------
+
+
+def pack_keys(keys: Sequence[Any], bounds: Sequence[Bounds | None] | None = None) -> tuple[Any, int] | None:
+    """Integer keys, most significant first, as one int64 of the same order, not negative, and its number of bits.
+
+    None where they need more than 63 bits. Bounds that are not given are looked up.
+    """
+    packed, bits = None, 0
+    for k, key in enumerate(keys):
+        known = bounds[k] if bounds is not None else None
+        if known is None:
+            known = Bounds(int(key.min()), int(key.max())) if key.size else Bounds(0, 0)
+        width = (known.width - 1).bit_length()
+        if bits + width > 63:
+            return None
+        part = key.astype(np.int64) - known.low
+        packed = part if packed is None else (packed << width) | part
+        bits += width
+    return None if packed is None else (packed, bits)
+
+
+def sort_order(keys: Sequence[Any], bounds: Sequence[Bounds | None] | None = None) -> Any:
+    """The rows in the order of integer keys, most significant first, ascending and stable (uint32).
+
+    Keys are int64 or narrower; doubles come as `f64_order`, a descending key as ``~key``.
+    """
+    xp = namespace(keys[0])
+    n = int(keys[0].size)
+    packed = pack_keys(keys, bounds)
+    row_bits = max(1, (n - 1).bit_length()) if n else 1
+    if packed is not None and packed[1] + row_bits <= 63:  # sort (key, row): no permutation to carry along
+        pairs = (packed[0] << row_bits) | xp.arange(n, dtype=np.int64)
+        pairs.sort()
+        return (pairs & ((1 << row_bits) - 1)).astype(np.uint32)
+    if packed is not None:
+        return xp.argsort(packed[0], kind="stable").astype(np.uint32)
+    order = xp.arange(n, dtype=np.uint32)
+    for key in reversed(keys):
+        order = order[xp.argsort(key[order], kind="stable")]
+    return order
+
+
+def top_k(keys: Sequence[Any], k: int, bounds: Sequence[Bounds | None] | None = None) -> Any:
+    """The first ``k`` rows of `sort_order`, without sorting the rest where the keys pack into 64 bits."""
+    xp = namespace(keys[0])
+    n = int(keys[0].size)
+    if 0 < k < n // 4:
+        packed = pack_keys(keys, bounds)
+        first = packed[0] if packed is not None else keys[0]
+        limit = xp.partition(first, k - 1)[k - 1]
+        rows = xp.flatnonzero(first <= limit).astype(np.uint32)
+        chosen = [first[rows]] if packed is not None else [key[rows] for key in keys]
+        return rows[sort_order(chosen)[:k]]
+    return sort_order(keys, bounds)[: max(k, 0)]
+
+
+def f64_order(values: Any) -> Any:
+    """Doubles as int64 of the same order: -0.0 with 0.0, NaN last."""
+    xp = namespace(values)
+    bits = (values + 0.0).view(np.int64)
+    ordered = bits ^ ((bits >> 63) & 0x7FFFFFFFFFFFFFFF)
+    return xp.where(xp.isnan(values), np.int64(0x7FF8000000000000), ordered)
+
+
+def f64_unorder(order: Any) -> Any:
+    """The doubles of an `f64_order`."""
+    return (order ^ ((order >> 63) & 0x7FFFFFFFFFFFFFFF)).view(np.float64)
+
+
+# ---- 128-bit integers: (n, 2) arrays of int64, low word first ----------------------------------------------------
+
+
+def i128_from_i64(values: Any) -> Any:
+    values = values.astype(np.int64)
+    return namespace(values).stack((values, values >> 63), axis=1)
+
+
+def limbs_to_i128(limbs: Sequence[Any]) -> Any:
+    """Sums of 32-bit limbs (int64, low first, carries not yet passed on) as 128-bit integers.
+
+    A sum beyond 128 bits becomes the largest or the least one, which no DECIMAL holds.
+    """
+    xp = namespace(limbs[0])
+    carry = xp.zeros_like(limbs[0])
+    words = []
+    for k in range(4):
+        total = carry + limbs[k] if k < len(limbs) else carry
+        words.append(total & _MASK_32)
+        carry = total >> 32
+    high = (total << 32) | words[2]
+    low = (words[1] << 32) | words[0]
+    over = total != (words[3] ^ 0x80000000) - 0x80000000  # the top limb has more than 32 bits
+    high = xp.where(over, (total >> 63) ^ 0x7FFFFFFFFFFFFFFF, high)
+    low = xp.where(over, ~(total >> 63), low)
+    return xp.stack((low, high), axis=1)
+
+
+def limbs_to_i64(limbs: Sequence[Any]) -> tuple[Any, bool]:
+    """Sums of limbs as 64-bit integers, and whether all of them fit."""
+    wide = limbs_to_i128(limbs)
+    return namespace(wide).ascontiguousarray(wide[:, 0]), i128_within(wide, -(2**63), 2**63 - 1)
+
+
+def f64_from_i128(wide: Any) -> Any:
+    """The doubles nearest to 128-bit integers, up to one unit in the last place."""
+    xp = namespace(wide)
+    low, high = wide[:, 0], wide[:, 1]
+    negative = high < 0
+    high = xp.where(negative, ~high + (low == 0), high)
+    low = xp.where(negative, -low, low)
+    magnitude = high.view(np.uint64).astype(np.float64) * 2.0**64 + low.view(np.uint64).astype(np.float64)
+    return xp.where(negative, -magnitude, magnitude)
+
+
+def i128_within(wide: Any, low: int, high: int) -> bool:
+    """Whether every 128-bit integer lies in low..high."""
+    return not bool((_less(wide, low) | _greater(wide, high)).any())
+
+
+def _words(value: int) -> tuple[np.int64, np.uint64]:
+    return np.int64(value >> 64), np.uint64(value & (2**64 - 1))
+
+
+def _less(wide: Any, value: int) -> Any:
+    high, low = _words(value)
+    unsigned = namespace(wide).ascontiguousarray(wide[:, 0]).view(np.uint64)
+    return (wide[:, 1] < high) | ((wide[:, 1] == high) & (unsigned < low))
+
+
+def _greater(wide: Any, value: int) -> Any:
+    high, low = _words(value)
+    unsigned = namespace(wide).ascontiguousarray(wide[:, 0]).view(np.uint64)
+    return (wide[:, 1] > high) | ((wide[:, 1] == high) & (unsigned > low))
+
+
+# ---- columns -----------------------------------------------------------------------------------------------------
+
+_COPY = _kernel("views:*i64 offsets:*i64 characters:i64",
+                "s = view(views, i64(i))",
+                "copy_bytes(str_address(s), add_i64(characters, i64(offsets[i])), str_bytes(s))")  # fmt: skip
+
+
+def gather_strings(views: Any) -> tuple[Any, Any]:
+    """The strings of (address, length) pairs one after another: int64 offsets and their bytes."""
+    xp = namespace(views)
+    rows = views.size // 2
+    offsets = xp.zeros(rows + 1, np.int64)
+    xp.cumsum(views[1::2], out=offsets[1:])
+    characters = xp.empty(int(offsets[-1]), np.uint8)
+    if characters.size:
+        _launch(_COPY, rows, views, views, offsets, address(characters))
+    return offsets, characters
+
+
+def address(array: Any) -> int:
+    """Where an array's first element lies in its device's memory."""
+    return int(array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr)
+
+
+def gather_views(column: Column, device: Device) -> Column:
+    """A column of views as offsets and characters of its own."""
+    return _from_views(column, column.data.on(device), column.validity, column.length, device)
+
+
+def _from_views(column: Column, views: Any, validity: Buffer | None, length: int, device: Device) -> Column:
+    offsets, characters = gather_strings(views)
+    narrow = characters.size < 2**31
+    data = offsets.astype(np.int32) if narrow else offsets
+    return replace(
+        column, carrier=Carrier.STRING32 if narrow else Carrier.STRING64, length=length, data=Buffer(data, device),
+        characters=Buffer(characters, device), validity=validity, owners=(),
+    )  # fmt: skip
+
+
+def string_views(column: Column, device: Device, rows: Any = None) -> Any:
+    """(address, length) pairs of a string column's rows, all of them or those given, as one int64 array."""
+    data = column.data.on(device)
+    if column.carrier is Carrier.VIEW:
+        return data if rows is None else gather(data, rows, 2)
+    assert column.characters is not None
+    starts, ends = data[:-1], data[1:]
+    if rows is not None:
+        starts, ends = starts[rows], ends[rows]
+    starts, ends = starts.astype(np.int64), ends.astype(np.int64)
+    xp = namespace(data)
+    return xp.stack((starts + address(column.characters.on(device)), ends - starts), axis=1).reshape(-1)
+
+
+def take(column: Column, rows: Any, device: Device) -> Column:
+    """The column's rows of these numbers, in their order; strings are copied out."""
+    validity = None if column.validity is None else Buffer(column.validity.on(device)[rows], device)
+    statistics = replace(column.statistics, distinct=None, is_sorted=False, is_unique=False,
+                         null_count=0 if column.validity is None else None)  # fmt: skip
+    column = replace(column, statistics=statistics)
+    if column.carrier.is_string:
+        return _from_views(column, string_views(column, device, rows), validity, int(rows.size), device)
+    words = 2 if column.carrier is Carrier.I128 else 1
+    data = gather(column.data.on(device), rows, words)
+    return replace(column, length=int(rows.size), data=Buffer(data, device), validity=validity)
+

@@ -1,0 +1,133 @@
+"""gquery: SQL over columns, fused into kernels for a GPU, and for machines that have none.
+
+    import gquery
+    gquery.sql("SELECT kind, sum(price) FROM 'sales.parquet' GROUP BY kind").show()
+
+The life of a query in ten steps:
+
+ 1. `session`: `Connection.sql` takes the text; a text that was planned before skips to step 7.
+ 2. `sql.parse`: sqlglot makes a tree of it, or a ParseError points at the place.
+ 3. `sql.bind`: names become columns with ids, every expression gets its type; the result is a logical plan.
+ 4. `planner.optimizer`: rules rewrite that: subqueries become joins, filters sink, joins are ordered.
+ 5. `io`, `sources`, `encode`: the columns that it reads are loaded, each in the narrowest carrier that holds it.
+ 6. `planner.lower`: the plan becomes a program, stages that are fused pipelines or whole-table operations.
+ 7. `planner.pipeline`, `kernels`: the operators of a pipeline write one loop over rows, the kernel's text.
+ 8. `kernels.targets`: Numba compiles that for the CPU or the GPU, once (a cache on disk keeps it), or, for little work,
+    Python runs it as it stands.
+ 9. `execution`: stages run over partitions and morsels, their sinks' states are combined and finished.
+10. `frame`: the `Relation` hands the rows out: Arrow, pandas, Polars, Python tuples, a box of text.
+
+Importing the package loads no part of the engine; the first connection does.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from gquery.errors import (
+    DatabaseError,
+    DataError,
+    Error,
+    GQueryError,
+    IntegrityError,
+    InterfaceError,
+    InternalError,
+    NotSupportedError,
+    OperationalError,
+    ProgrammingError,
+    Warning,  # noqa: A004  (PEP 249 asks for this name)
+)
+from gquery.session import Connection, connect
+
+if TYPE_CHECKING:
+    from gquery.frame import Relation
+
+__version__ = "0.1.0"
+apilevel = "2.0"
+threadsafety = 1
+paramstyle = "qmark"
+
+__all__ = [
+    "Connection",
+    "DataError",
+    "DatabaseError",
+    "Error",
+    "GQueryError",
+    "IntegrityError",
+    "InterfaceError",
+    "InternalError",
+    "NotSupportedError",
+    "OperationalError",
+    "ProgrammingError",
+    "Warning",
+    "__version__",
+    "apilevel",
+    "connect",
+    "default_connection",
+    "execute",
+    "explain",
+    "paramstyle",
+    "read_parquet",
+    "register",
+    "sql",
+    "table",
+    "threadsafety",
+    "unregister",
+]
+
+_default: Connection | None = None
+
+
+def default_connection() -> Connection:
+    """The connection that the functions of this module use, on the best device; made at the first call."""
+    global _default
+    if _default is None:
+        _default = connect()
+    return _default
+
+
+def sql(query: str, params: Any = None) -> Relation:
+    """`Connection.sql` on the default connection."""
+    return default_connection().sql(query, params)
+
+
+execute = sql
+
+
+def register(name: str, data: Any) -> Connection:
+    """`Connection.register` on the default connection."""
+    return default_connection().register(name, data)
+
+
+def unregister(name: str) -> Connection:
+    """`Connection.unregister` on the default connection."""
+    return default_connection().unregister(name)
+
+
+def table(name: str) -> Relation:
+    """`Connection.table` on the default connection."""
+    return default_connection().table(name)
+
+
+def read_parquet(paths: Any) -> Relation:
+    """`Connection.read_parquet` on the default connection."""
+    return default_connection().read_parquet(paths)
+
+
+def explain(query: str, level: str = "optimized") -> str:
+    """`Connection.explain` on the default connection."""
+    return default_connection().explain(query, level)
+
+
+class _Package(ModuleType):
+    """Keeps ``gquery.sql`` and ``gquery.table`` the functions above: Python would bind the names to the package `sql`
+    and the module `table` when they are imported. ``from gquery.sql.bind import bind`` finds those all the same."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (name in ("sql", "table") and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

@@ -26,8 +26,8 @@ def render(
     width: int = 120,
     null: str = "NULL",
 ) -> str:
-    """A box with the rows (tuples of Python values). ``total`` is how many the whole result has where that is more than
-    ``rows``, -1 for "more, nobody counted". The box is at most ``width`` wide where two columns fit.
+    """A box with the rows (tuples of Python values). ``total`` is how many the whole result has where ``rows`` are its
+    first and last alone, -1 for "more, nobody counted". The box is at most ``width`` wide where two columns fit.
 
     >>> from gquery.dtypes import INTEGER, VARCHAR
     >>> print(render(["a", "name"], [INTEGER, VARCHAR], [(1, "x"), (20, None)]))
@@ -104,7 +104,7 @@ def _shown(have: int, count: int, max_rows: int) -> tuple[int, int]:
     if have <= max_rows and count == have:
         return have, 0
     limit = max(1, min(max_rows, have))
-    if count != have:  # the end is not known
+    if count < 0:  # the end is not known
         return limit, 0
     return limit - limit // 2, limit // 2
 

@@ -1,0 +1,449 @@
+"""Connection: a catalog, settings and a device; SQL goes in here and Relations come out.
+
+Everything that a query passes through is called from `Connection._plan` (bind, optimize) and `Connection._program`
+(load, lower), both once a query text, and `Connection.run_plan` (execute). Plans are kept by SQL text, parameters and
+settings, and used again while the catalog and the tables that they read are of the same version.
+
+All of the engine is imported inside functions: ``import gquery`` loads none of it.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, assert_never
+
+from gquery.config import Settings, from_environment
+from gquery.errors import CatalogError, DataError, InterfaceError, NotSupportedError, ProgrammingError
+
+if TYPE_CHECKING:
+    from gquery.device import Device
+    from gquery.expr import Expr
+    from gquery.expr import Literal as Constant
+    from gquery.frame import Cursor, Relation
+    from gquery.planner.logical import Plan, Query
+    from gquery.planner.physical import Program
+    from gquery.sql.statement import Statement
+    from gquery.table import Table, TableSource
+
+Target = Literal["python", "cpu", "cuda"]
+Level = Literal["bound", "optimized", "physical", "pipelines", "code"]
+Parameters = Sequence[Any] | Mapping[str, Any] | None
+LEVELS: tuple[Level, ...] = ("bound", "optimized", "physical", "pipelines", "code")
+_PLANS_KEPT = 256
+
+
+@dataclass
+class Planned:
+    """A query on its way: the optimized plan and, once it was lowered, the program; both belong to these versions."""
+
+    bound: Query
+    query: Query
+    settings: Settings
+    sources: tuple[TableSource, ...]
+    versions: tuple[int, ...]
+    catalog_version: int
+    program: Program | None = None
+
+    def is_current(self, catalog_version: int) -> bool:
+        return catalog_version == self.catalog_version and self.versions == tuple(s.version for s in self.sources)
+
+
+class Connection:
+    """A session on one device. Use one a thread; `cursor` gives another over the same tables.
+
+    ``device`` is "auto" (the first GPU, else the CPU), "cpu", "cuda", "cuda:1" or "python" (the interpreter alone).
+    ``partitions`` splits every source by row ranges. ``threads`` and ``memory_limit`` (bytes, or text as "8GB") bound
+    what it takes. DeviceError where the device is not there.
+    """
+
+    def __init__(
+        self,
+        device: str = "auto",
+        partitions: int | None = None,
+        threads: int | None = None,
+        memory_limit: int | str | None = None,
+    ) -> None:
+        settings = from_environment()
+        given = {"partitions": partitions, "threads": threads, "memory_limit": memory_limit}
+        try:
+            for name, value in given.items():
+                if value is not None:
+                    settings = settings.with_option(name, value)
+        except ProgrammingError as error:
+            raise InterfaceError(str(error)) from None
+        self.settings = settings
+        self.target: Target
+        self.device: Device
+        self.target, self.device = _choose(device, settings.memory_limit)
+
+        from gquery.sources import ColumnCache
+        from gquery.sql.catalog import Catalog
+
+        self._cache = ColumnCache(settings.memory_limit)
+        self._files: dict[Any, TableSource] = {}
+        self._catalog = Catalog(self._open_file)
+        self._plans: OrderedDict[Any, Planned] = OrderedDict()
+        self._lock = threading.RLock()
+        self._closed = False
+
+    @property
+    def device_name(self) -> str:
+        """``python``, ``cpu`` or ``cuda:0``."""
+        return "python" if self.target == "python" else self.device.name
+
+    # ---- SQL -------------------------------------------------------------------------------------------------------
+
+    def sql(self, query: str, params: Parameters = None) -> Relation:
+        """One or more statements; the last one's result. A SELECT is planned now, so that errors in the text are raised
+        here, and runs when its rows are first asked for; other statements run now."""
+        self._check_open()
+        from gquery.frame import Relation
+        from gquery.sql.bind import bind
+        from gquery.sql.parse import parse
+
+        kept = self._kept_plan(query, params)
+        if kept is not None:
+            return Relation(self, kept, query, params)
+        statements = parse(query)
+        if not statements:
+            raise ProgrammingError("There is no statement in the text")
+        alone = len(statements) == 1
+        for parsed in statements:
+            result = self._statement(bind(parsed, self._catalog, params), query if alone else None, params)
+        return result
+
+    execute = sql
+
+    def explain(self, query: str, level: Level | str = "optimized", params: Parameters = None) -> str:
+        """How a query runs: its plan as the binder makes it ("bound"), as the optimizer leaves it ("optimized"), the
+        stages ("physical"), their fused pipelines ("pipelines") or the kernels' text ("code")."""
+        self._check_open()
+        from gquery.sql.bind import bind
+
+        return self._explain(bind(query, self._catalog, params), level)
+
+    def _statement(self, statement: Statement, text: str | None, params: Parameters) -> Relation:
+        """Runs a statement; a SELECT is planned only. ``text`` is the SQL of a statement that stands alone."""
+        from gquery.frame import Relation, message
+        from gquery.sql import statement as st
+        from gquery.sql.catalog import View
+
+        match statement:
+            case st.Select(query):
+                planned = self._plan(query)
+                if text is not None:
+                    self._keep_plan(text, params, planned)
+                return Relation(self, planned, text, params)
+            case st.CreateTable(name, query, or_replace, if_not_exists):
+                if if_not_exists and self._catalog.lookup(name) is not None:
+                    return message(self, {"Count": [0]})
+                if not or_replace and self._catalog.lookup(name) is not None:
+                    raise CatalogError(f"table {name!r} already exists; CREATE OR REPLACE TABLE replaces it")
+                from gquery.sources import TableStore
+
+                table = self._stored(self.run_plan(self._plan(query)))
+                self._catalog.register(name, TableStore(name, table))
+                return message(self, {"Count": [table.rows]})
+            case st.CreateView(name, sql, columns, or_replace, if_not_exists):
+                if not (if_not_exists and self._catalog.lookup(name) is not None):
+                    self._catalog.register(name, View(name, sql, columns), replace=or_replace)
+            case st.DropTable(name, if_exists) | st.DropView(name, if_exists):
+                found = self._catalog.lookup(name)
+                kind = "view" if isinstance(statement, st.DropView) else "table"
+                if found is not None and isinstance(found, View) != (kind == "view"):
+                    raise CatalogError(f"{name!r} is no {kind}; DROP {'TABLE' if kind == 'view' else 'VIEW'} drops it")
+                self._catalog.drop(name, if_exists)
+            case st.Explain(options, inner):
+                wrong = [o for o in options if o not in LEVELS]
+                if wrong:
+                    raise NotSupportedError(f"EXPLAIN {', '.join(wrong).upper()}; there are {', '.join(LEVELS)}")
+                texts = [self._explain(inner, level) for level in options or ("optimized",)]
+                return message(self, {"explain": texts}, show_text=True)
+            case st.SetOption(name, value):
+                self.set(name, value)
+            case st.ShowTables():
+                return message(self, {"name": list(self._catalog.names())})
+            case st.Describe(query):
+                columns_ = query.outputs
+                kinds = [str(c.dtype) for c in columns_]
+                nulls = ["YES" if c.nullable else "NO" for c in columns_]
+                return message(self, {"column_name": list(query.names), "column_type": kinds, "null": nulls})
+            case _:
+                assert_never(statement)
+        return message(self, {"Success": []})
+
+    # ---- tables ----------------------------------------------------------------------------------------------------
+
+    def register(self, name: str, data: Any) -> Connection:
+        """Make data a table of that name, in place of one that has it: anything with ``__arrow_c_stream__`` (PyArrow,
+        pandas, Polars, a Relation), or a dict of one-dimensional NumPy or CuPy arrays."""
+        self._check_open()
+        from gquery.frame import Relation
+        from gquery.sources import source_of
+
+        table = data.table() if isinstance(data, Relation) else data
+        self._catalog.register(name, source_of(name, table, self.settings.narrow))
+        return self
+
+    def unregister(self, name: str) -> Connection:
+        """Forget a table or view; CatalogError where there is none."""
+        self._check_open()
+        self._catalog.drop(name)
+        return self
+
+    def table(self, name: str) -> Relation:
+        """All rows of a table or view."""
+        quoted = name.replace('"', '""')
+        return self.sql(f'SELECT * FROM "{quoted}"')
+
+    def read_parquet(self, paths: Any) -> Relation:
+        """Parquet files as a relation: a path, a glob pattern, a directory, or a list of paths. FileError where one is
+        missing or damaged."""
+        self._check_open()
+        from gquery.expr import new_column
+        from gquery.frame import Relation
+        from gquery.planner.logical import Query, Scan
+
+        source = self._open_file(paths)
+        columns = tuple(new_column(f.name, f.dtype, f.nullable) for f in source.schema)
+        scan = Scan(source, columns, tuple(range(len(columns))))
+        return Relation(self, self._plan(Query(scan, columns, source.schema.names)))
+
+    def _open_file(self, paths: Any) -> TableSource:
+        """One source a path and connection, so that its columns are loaded once."""
+        from gquery.io import ParquetSource
+
+        is_one = isinstance(paths, (str, os.PathLike))
+        key = os.fspath(paths) if is_one else tuple(os.fspath(p) for p in paths)
+        source = self._files.get(key)
+        if source is None:
+            source = self._files[key] = ParquetSource(paths, cache=self._cache, narrow=self.settings.narrow)
+        else:
+            _ = source.version  # looks whether the files have changed, and opens them again if so
+        return source
+
+    # ---- settings and life -----------------------------------------------------------------------------------------
+
+    def set(self, name: str, value: Any) -> None:
+        """Change a setting of `gquery.config.Settings`, as SET does."""
+        self.settings = self.settings.with_option(name, value)
+        if name.lower() == "memory_limit":
+            self.device = self.device.with_limit(self.settings.memory_limit)
+            self._cache.limit = self.settings.memory_limit
+
+    def cursor(self) -> Cursor:
+        """A PEP 249 cursor over the tables of this connection."""
+        self._check_open()
+        from gquery.frame import Cursor
+
+        return Cursor(self)
+
+    def commit(self) -> None:
+        """Nothing: every statement takes effect at once (PEP 249 asks for the method)."""
+        self._check_open()
+
+    def close(self) -> None:
+        """Give up tables and loaded columns. Relations that have run keep their rows; twice does no harm."""
+        if not self._closed:
+            self._closed = True
+            self._plans.clear()
+            self._files.clear()
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<gquery.Connection on {self.device_name}{', closed' if self._closed else ''}>"
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise InterfaceError("The connection is closed")
+
+    # ---- the pipeline ----------------------------------------------------------------------------------------------
+
+    def _plan(self, query: Query) -> Planned:
+        """A bound query, optimized."""
+        sources = _sources(query.plan)
+        versions = tuple(s.version for s in sources)
+        return Planned(query, self._optimize(query), self.settings, sources, versions, self._catalog.version)
+
+    def _optimize(self, query: Query) -> Query:
+        from gquery.planner.optimizer import optimize
+
+        return optimize(query, _evaluate, self.settings.disabled_rules)
+
+    def _program(self, planned: Planned) -> Program:
+        """The program of a plan. Columns are loaded first; where that taught more than footers tell (order, uniqueness,
+        distinct values), the plan is optimized again."""
+        if planned.program is None:
+            from gquery.planner.lower import lower
+
+            if _load(planned.query.plan):
+                planned.query = self._optimize(planned.bound)
+                _load(planned.query.plan)
+            planned.program = lower(planned.query, self.target)
+        return planned.program
+
+    def run_plan(self, planned: Planned) -> Table:
+        """The rows of a plan."""
+        from gquery.execution import run
+
+        self._check_open()
+        return run(self._program(planned), self._context())
+
+    def _context(self) -> Any:
+        from gquery.execution import ExecutionContext
+
+        return ExecutionContext(target=self.target, device=self.device, settings=self.settings)
+
+    def _explain(self, statement: Statement, level: str) -> str:
+        from gquery.sql.statement import CreateTable, Explain, Select
+
+        if isinstance(statement, Explain):
+            statement = statement.statement
+        if not isinstance(statement, (Select, CreateTable)):
+            raise ProgrammingError("EXPLAIN needs a query")
+        return self.explain_plan(self._plan(statement.query), level)
+
+    def explain_plan(self, planned: Planned, level: str) -> str:
+        """A plan as text; see `explain`."""
+        from gquery.planner.explain import explain, explain_program
+
+        if level not in LEVELS:
+            raise ProgrammingError(f'There is no level "{level}" of EXPLAIN; there are {", ".join(LEVELS)}')
+        match level:
+            case "bound":
+                return explain(planned.bound)
+            case "optimized":
+                return explain(planned.query)
+            case _:
+                return explain_program(self._program(planned), self._context(), level)
+
+    def _stored(self, table: Table) -> Table:
+        """A result as a table to scan: encoded anew, which narrows its columns and makes their statistics exact."""
+        from gquery.encode import import_table
+
+        return import_table(table.to_arrow(), self.settings.narrow)
+
+    # ---- plans that are kept ---------------------------------------------------------------------------------------
+
+    def _key(self, text: str, params: Parameters) -> Any:
+        values = tuple(params.items()) if isinstance(params, Mapping) else tuple(params or ())
+        return text, tuple((type(v), v) for v in values), self.settings
+
+    def _kept_plan(self, text: str, params: Parameters) -> Planned | None:
+        try:
+            key = self._key(text, params)
+            with self._lock:
+                planned = self._plans.get(key)
+                if planned is None:
+                    return None
+                self._plans.move_to_end(key)
+        except TypeError:  # a parameter that cannot be hashed
+            return None
+        return planned if planned.is_current(self._catalog.version) else None
+
+    def _keep_plan(self, text: str, params: Parameters, planned: Planned) -> None:
+        try:
+            key = self._key(text, params)
+            with self._lock:
+                self._plans[key] = planned
+                while len(self._plans) > _PLANS_KEPT:
+                    self._plans.popitem(last=False)
+        except TypeError:
+            return
+
+    def current_plan(self, planned: Planned, text: str | None, params: Parameters) -> Planned:
+        """The plan, or a new one of the same text where a table has changed since."""
+        if planned.is_current(self._catalog.version) or text is None:
+            return planned
+        from gquery.sql.bind import bind
+        from gquery.sql.statement import Select
+
+        statement = bind(text, self._catalog, params)
+        assert isinstance(statement, Select)
+        return self._plan(statement.query)
+
+    def limited_plan(self, planned: Planned, rows: int) -> Planned:
+        """A plan for the first rows of a query."""
+        from gquery.planner.logical import Limit
+
+        bound = replace(planned.bound, plan=Limit(planned.bound.plan, rows))
+        return self._plan(bound)
+
+
+def connect(
+    device: str = "auto",
+    partitions: int | None = None,
+    threads: int | None = None,
+    memory_limit: int | str | None = None,
+) -> Connection:
+    """A new connection, with tables of its own; see `Connection`."""
+    return Connection(device, partitions, threads, memory_limit)
+
+
+def _choose(name: str, memory_limit: int | None) -> tuple[Target, Device]:
+    from gquery.device import best_device, cpu_device, cuda_device
+
+    kind, _, ordinal = name.lower().partition(":")
+    match kind:
+        case "auto" if not ordinal:
+            device = best_device()
+        case "cpu" | "python" if not ordinal:
+            return ("cpu" if kind == "cpu" else "python"), cpu_device().with_limit(memory_limit)
+        case "cuda" if not ordinal or ordinal.isdecimal():
+            device = cuda_device(int(ordinal or 0))
+        case _:
+            raise InterfaceError(
+                f'There is no device "{name}"; there are auto, cpu, cuda, cuda:1 and so on, and python'
+            )
+    return ("cuda" if device.is_cuda else "cpu"), device.with_limit(memory_limit)
+
+
+def _evaluate(e: Expr) -> Constant:
+    """The value of a constant expression; DataError where computing it fails, which is left to the query."""
+    from gquery.kernels.host import evaluate
+
+    value = evaluate(e)
+    if value is None:
+        raise DataError("A constant expression fails")
+    return value
+
+
+def _sources(plan: Plan) -> tuple[TableSource, ...]:
+    """The tables that a plan scans, subqueries included, each once."""
+    from gquery.planner.logical import Scan
+    from gquery.planner.tree import expressions, subqueries, walk
+
+    found: dict[int, TableSource] = {}
+    stack = [plan]
+    while stack:
+        for node in walk(stack.pop()):
+            if isinstance(node, Scan):
+                found[id(node.source)] = node.source
+            stack += [s.plan for e in expressions(node) for s in subqueries(e)]
+    return tuple(found.values())
+
+
+def _load(plan: Plan) -> bool:
+    """Load what a plan scans; True where that told anything new."""
+    from gquery.planner.logical import Scan
+    from gquery.planner.tree import walk
+
+    wanted: dict[int, tuple[TableSource, set[int]]] = {}
+    for node in walk(plan):
+        if isinstance(node, Scan):
+            wanted.setdefault(id(node.source), (node.source, set()))[1].update(node.fields)
+    new = False
+    for source, fields in wanted.values():
+        before = [source.statistics(f) for f in sorted(fields)]
+        source.load(sorted(fields))
+        new = new or before != [source.statistics(f) for f in sorted(fields)]
+    return new

@@ -11,6 +11,7 @@ import ctypes
 import math
 import threading
 import weakref
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -33,6 +34,7 @@ class Device:
         self.kind = kind
         self.ordinal = ordinal
         self.memory_limit = memory_limit
+        self.relief: Callable[[Device, int], None] | None = None  # lets go of cached copies when memory runs out
         self._live = 0
         self._lock = threading.Lock()
 
@@ -144,6 +146,8 @@ class Device:
 
     def reserve(self, wanted: int, context: str) -> None:
         """Check that ``wanted`` bytes more would fit, without taking them."""
+        if self.memory_limit is not None and self.used_bytes + wanted > self.memory_limit and self.relief is not None:
+            self.relief(self, self.used_bytes + wanted - self.memory_limit)
         if self.memory_limit is not None and self.used_bytes + wanted > self.memory_limit:
             raise self._out_of_memory(wanted, context)
         if self.is_cpu and wanted > _CHECKED_BYTES and wanted > self.free_bytes:
@@ -166,6 +170,8 @@ class Device:
             try:
                 return make(cupy)
             except cupy.cuda.memory.OutOfMemoryError:
+                if self.relief is not None:
+                    self.relief(self, wanted)
                 cupy.get_default_memory_pool().free_all_blocks()  # blocks of other sizes may be all that is in the way
             try:
                 return make(cupy)
@@ -284,12 +290,30 @@ def _bytes(shape: int | tuple[int, ...], dtype: Any) -> int:
 
 
 def _machine_memory(key: str) -> int | None:
-    """``MemTotal`` or ``MemAvailable`` of Linux in bytes; None elsewhere."""
+    """``MemTotal`` or ``MemAvailable`` of Linux in bytes, no more than the container may have; None elsewhere."""
+    amount = _read_number("/proc/meminfo", key + ":")
+    if amount is None:
+        return None
+    amount *= 1024
+    limit = _read_number("/sys/fs/cgroup/memory.max", "")
+    if limit is not None and key == "MemAvailable":
+        used = (_read_number("/sys/fs/cgroup/memory.current", "") or 0) - (
+            _read_number("/sys/fs/cgroup/memory.stat", "file") or 0  # the page cache, which gives way
+        )
+        limit -= max(0, used)
+    return amount if limit is None else max(0, min(amount, limit))
+
+
+def _read_number(path: str, key: str) -> int | None:
+    """The number after ``key`` in a file of the kernel's; None where there is none."""
     try:
-        with open("/proc/meminfo", encoding="ascii") as lines:
+        with open(path, encoding="ascii") as lines:
             for line in lines:
-                if line.startswith(key + ":"):
-                    return int(line.split()[1]) * 1024
+                words = line.split()
+                if not key and words and words[0].isdecimal():
+                    return int(words[0])
+                if key and words and words[0] == key:
+                    return int(words[1])
     except OSError:
         return None
     return None

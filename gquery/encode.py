@@ -150,6 +150,7 @@ def integer_column(values: Any, dtype: DType, carrier: Carrier, bounds: Bounds, 
         distinct = _count_runs(values)
     else:
         distinct = min(_estimate(values, len(values) - nulls), bounds.width)
+        unique = distinct == len(values) and nulls == 0 and _all_differ(values, bounds)
     stats = ColumnStatistics(bounds, nulls, distinct, sorted_, unique)
     return Column(dtype, carrier, len(values), Buffer(values), _buffer(validity), statistics=stats)
 
@@ -213,6 +214,16 @@ def _order(values: Any, nulls: int) -> tuple[bool, bool]:
         at += step
         step = _STEP
     return True, rising
+
+
+def _all_differ(values: Any, bounds: Bounds) -> bool:
+    """Proves integers unique that are dense but in no order; False where they repeat, or are too sparse to look."""
+    if bounds.width > 8 * len(values):
+        return False
+    seen = np.zeros(bounds.width, np.bool_)
+    for at in range(0, len(values), _STEP):
+        seen[values[at : at + _STEP].astype(np.int64) - bounds.low] = True
+    return int(np.count_nonzero(seen)) == len(values)
 
 
 def _count_runs(values: Any) -> int:

@@ -84,6 +84,7 @@ class Connection:
         from gquery.sql.catalog import Catalog
 
         self._cache = ColumnCache(settings.memory_limit)
+        self.device.relief = self._cache.relieve
         self._files: dict[Any, TableSource] = {}
         self._catalog = Catalog(self._open_file)
         self._plans: OrderedDict[Any, Planned] = OrderedDict()
@@ -233,6 +234,7 @@ class Connection:
         self.settings = self.settings.with_option(name, value)
         if name.lower() == "memory_limit":
             self.device = self.device.with_limit(self.settings.memory_limit)
+            self.device.relief = self._cache.relieve
             self._cache.limit = self.settings.memory_limit
 
     def cursor(self) -> Cursor:
@@ -314,7 +316,7 @@ class Connection:
 
     def explain_plan(self, planned: Planned, level: str) -> str:
         """A plan as text; see `explain`."""
-        from gquery.planner.explain import explain, explain_program
+        from gquery.planner.explain import explain
 
         if level not in LEVELS:
             raise ProgrammingError(f'There is no level "{level}" of EXPLAIN; there are {", ".join(LEVELS)}')
@@ -324,6 +326,8 @@ class Connection:
             case "optimized":
                 return explain(planned.query)
             case _:
+                from gquery.planner.explain import explain_program
+
                 return explain_program(self._program(planned), self._context(), level)
 
     def _stored(self, table: Table) -> Table:

@@ -38,6 +38,8 @@ from gquery.table import Buffer, Column, ColumnStatistics, Table, TableSource
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from gquery.device import Device
+
 _versions = itertools.count(1)
 
 
@@ -78,6 +80,17 @@ class ColumnCache:
                 self._columns.move_to_end((source, field))
             while self.limit is not None and self.nbytes > self.limit:
                 self._columns.popitem(last=False)
+
+    def relieve(self, device: Device, wanted: int) -> None:
+        """Let go of copies on a device of about ``wanted`` bytes, least recently used first; the host keeps its own.
+        What a running query holds is freed when it ends."""
+        freed = 0
+        with self._lock:
+            for column in list(self._columns.values()):
+                for buffer in column.buffers:
+                    if freed < wanted and len(buffer.devices) > 1 and buffer.is_on(device):
+                        buffer.drop(device)
+                        freed += buffer.nbytes
 
     def forget(self, source: int) -> None:
         """Drop the columns of a source that is gone or has changed."""

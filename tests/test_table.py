@@ -177,6 +177,10 @@ def test_statistics() -> None:
     border = np.arange(10_000)
     border[4096] = 4095  # where the first step of the test for order ends
     assert stats(border).is_sorted and not stats(border).is_unique
+    shuffled = np.random.default_rng(0).permutation(200_000)
+    assert stats(shuffled).is_unique and not stats(shuffled).is_sorted
+    shuffled[7] = shuffled[100_000]
+    assert not stats(shuffled).is_unique
     nulls = stats([1, None, 3])
     assert nulls.null_count == 1 and not nulls.is_sorted and not nulls.is_unique
     spread = stats(np.random.default_rng(0).integers(0, 100_000, 1_000_000))

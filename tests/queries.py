@@ -211,7 +211,7 @@ class Generator:
         if size == 0 or self.chance(0.4):
             return self.column(kind, scope, outer) if self.chance(0.85) else self.literal(kind)
         if self.chance(0.06):
-            return "NULL" if kind == STR and self.chance(0.1) else f"coalesce({sub()}, {self.literal(kind)})"
+            return f"coalesce({sub()}, {self.literal(kind)})"
         if self.chance(0.15):
             predicate = self.predicate(scope, outer, size - 1, 9)
             return f"CASE WHEN {predicate} THEN {sub()}{f' ELSE {sub()}' if self.chance(0.7) else ''} END"

@@ -36,7 +36,7 @@ def expect_error(
         ("SELECT sum(sum(i64)) FROM t", errors.BindError, "sum"),
         ("SELECT id FROM t WHERE sum(i64) > 1", errors.BindError, "where"),
         ("SELECT s + 1 FROM t", errors.BindError, "varchar"),
-        ("SELECT id FROM t WHERE i64", errors.BindError, "boolean"),
+        ("SELECT id FROM t WHERE day", errors.BindError, "boolean"),
         ("SELECT day + flag FROM t", errors.BindError, "date"),
         ("SELECT frobnicate(i64) FROM t", errors.BindError, "frobnicate"),
         ("SELECT substrin(s, 1) FROM t", errors.BindError, "substring"),
@@ -89,7 +89,7 @@ OVERFLOWS = [
     ("SELECT d18 * d18 FROM decs", "decimal"),
     ("SELECT sum(d38) FROM (SELECT d38 FROM decs WHERE d38 > 0 UNION ALL SELECT d38 FROM decs WHERE d38 > 0) AS q", ""),
     ("SELECT abs(i64) FROM ints", ""),
-    ("SELECT day + 2000000000 FROM dates", "date"),
+    ("SELECT day + 2147483647 FROM dates", "date"),
 ]
 
 

@@ -62,7 +62,7 @@ select id, nullif(i64, 0), nullif(s, 'red'), nullif(d9, d9), nullif(f64, 0.0), n
 -- cpu
 select id, w like 'a%', w like '%e%', w like '_', w like '%green%', w like '%r%st%', w not like '%a%', s like 'r_d' from t
 
-select id, w like 'b!%%' escape '!', w like '%\_%' escape '\', w like '', w like '%', s like s, w like 'ab' from t
+select id, w like 'b!%%' escape '!', w like '%\_%' escape '\', w like '', w like '%', w like 'ab' from t
 
 select id, w ilike 'A%', s ilike '%EE%', w not ilike '%B%' from t
 
@@ -81,7 +81,7 @@ select id, date '1998-12-01' - interval '90' day, date '2000-01-31' + interval '
 -- cpu
 select id, substring(w from 1 for 2), substring(w from 2), substring(s, 2, 2), substring(w, -2), substring(w, 0, 2) from t
 
-select id, s || '-' || w, w || null, 'x' || s, concat(s, w, null) from t
+select id, s || '-' || w, w || null::varchar, 'x' || s, concat(s, w, null) from t
 
 select id, length(w), upper(s), lower(w), trim('  ' || s || ' ') from t
 

@@ -141,6 +141,6 @@ select l.id, r.id from l join r on l.k = r.k and r.v = (select max(v) from r as 
 
 select l.id, r.id from l left join r on l.k = r.k where exists (select 1 from u where u.k = r.k)
 
-select id, (select r.v from r where r.k = l.k order by r.v nulls last, r.id limit 1) from l
+select id, (select r.v from r where r.k = l.k order by r.v limit 1) from l
 
 select q.id, q.n from (select id, (select count(*) from u where u.v > l.v) as n from l) as q where q.n > 5

@@ -81,7 +81,7 @@ def is_aggregate(name: str) -> bool:
     return name in AGGREGATES or name in ALIASES
 
 
-def aggregate(name: str, args: Sequence[Expr], distinct: bool = False, filter: Expr | None = None) -> AggregateCall:
+def aggregate(name: str, args: Sequence[Expr], distinct: bool = False, where: Expr | None = None) -> AggregateCall:
     """A typed call of an aggregate; BindError with the candidates where its arguments do not fit."""
     function = AGGREGATES.get(ALIASES.get(name, name))
     if function is None:
@@ -95,4 +95,4 @@ def aggregate(name: str, args: Sequence[Expr], distinct: bool = False, filter: E
     casted = tuple(cast(a, t) for a, t in zip(args, types, strict=True))
     # DISTINCT does not change a least, greatest or arbitrary value
     distinct = distinct and function.name in ("count", "sum", "avg")
-    return AggregateCall(function.name, casted, dtype, distinct, None if filter is None else cast(filter, BOOLEAN))
+    return AggregateCall(function.name, casted, dtype, distinct, None if where is None else cast(where, BOOLEAN))

@@ -26,7 +26,9 @@ def _between(low: int, high: int) -> BoundsRule:
 
 
 def _year_bounds(days: Bounds | None) -> Bounds | None:
-    return Bounds(civil_from_days(days.low)[0], civil_from_days(days.high)[0]) if days else Bounds(-5_900_000, 5_900_000)
+    return (
+        Bounds(civil_from_days(days.low)[0], civil_from_days(days.high)[0]) if days else Bounds(-5_900_000, 5_900_000)
+    )
 
 
 @scalar("_year", *_DAYS, bounds=_year_bounds)
@@ -204,7 +206,9 @@ def _constant_text(e: Expr, what: str) -> str:
     raise NotSupportedError(f"{what} that is not a constant string")
 
 
-@resolver("date_part datepart", "$('part', DATE or TIMESTAMP)", example=("date_part('year', DATE '1995-03-17')", "1995"))
+@resolver(
+    "date_part datepart", "$('part', DATE or TIMESTAMP)", example=("date_part('year', DATE '1995-03-17')", "1995")
+)
 def _date_part(part: Expr, x: Expr) -> Expr | None:
     """A named part of a date; also ``EXTRACT(part FROM x)``."""
     return _part(part_name(_constant_text(part, "a date part")), x)
@@ -282,7 +286,9 @@ def _make_date(y: int, m: int, d: int) -> date:
     return date(y, m, d)
 
 
-scalar("make_date", ((BIGINT, BIGINT, BIGINT), DATE), host=True, example=("make_date(1996, 2, 29)", "1996-02-29"))(_make_date)
+scalar("make_date", ((BIGINT, BIGINT, BIGINT), DATE), host=True, example=("make_date(1996, 2, 29)", "1996-02-29"))(
+    _make_date
+)
 
 
 # ---- differences -----------------------------------------------------------------------------------------------------
@@ -348,8 +354,9 @@ def _date_add(x: Expr, interval: Expr) -> Expr:
 # ---- names -----------------------------------------------------------------------------------------------------------
 
 
-
-@scalar("dayname", ((DATE,), VARCHAR), ((TIMESTAMP,), VARCHAR), host=True, example=("dayname(DATE '1995-01-01')", "Sunday"))
+@scalar(
+    "dayname", ((DATE,), VARCHAR), ((TIMESTAMP,), VARCHAR), host=True, example=("dayname(DATE '1995-01-01')", "Sunday")
+)
 def dayname(x: date) -> str:
     """The English name of the day."""
     names = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -360,12 +367,24 @@ def dayname(x: date) -> str:
         example=("monthname(DATE '1995-01-01')", "January"))  # fmt: skip
 def monthname(x: date) -> str:
     """The English name of the month."""
-    names = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November")
+    names = (
+        "January",
+        "February",
+        "March",
+        "April",
+        "May",
+        "June",
+        "July",
+        "August",
+        "September",
+        "October",
+        "November",
+    )
     return (*names, "December")[x.month - 1]
 
 
 @scalar("strftime", ((DATE, VARCHAR), VARCHAR), ((TIMESTAMP, VARCHAR), VARCHAR), host=True,
         example=("strftime(DATE '1995-03-17', '%d.%m.%Y')", "17.03.1995"))  # fmt: skip
-def strftime(x: date, format: str) -> str:
+def strftime(x: date, pattern: str) -> str:
     """A date as text in a format of strftime."""
-    return x.strftime(format)
+    return x.strftime(pattern)

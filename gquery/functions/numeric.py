@@ -284,7 +284,9 @@ def _trunc(x: Expr, digits: Expr | None = None) -> Expr | None:
         return cast(cut, decimal(x.dtype.precision, max(n, 0)))
     if n == 0:
         return by_signature("_trunc", (x,), _KEEPING)
-    return by_signature("_trunc_to", (x, Literal(10.0**n, DOUBLE)), (((REAL, DOUBLE), REAL), ((DOUBLE, DOUBLE), DOUBLE)))
+    return by_signature(
+        "_trunc_to", (x, Literal(10.0**n, DOUBLE)), (((REAL, DOUBLE), REAL), ((DOUBLE, DOUBLE), DOUBLE))
+    )
 
 
 @resolver("round", "$(numeric)", "$(numeric, digits)", example=("round(2.567, 2)", "2.57"))
@@ -318,7 +320,9 @@ def _round(x: Expr, digits: Expr | None = None) -> Expr | None:
         return make("subtract", (shifted, call("modulo", shifted, power)), whole.dtype)
     if n == 0:
         return by_signature("_round", (x,), _KEEPING)
-    return by_signature("_round_to", (x, Literal(10.0**n, DOUBLE)), (((REAL, DOUBLE), REAL), ((DOUBLE, DOUBLE), DOUBLE)))
+    return by_signature(
+        "_round_to", (x, Literal(10.0**n, DOUBLE)), (((REAL, DOUBLE), REAL), ((DOUBLE, DOUBLE), DOUBLE))
+    )
 
 
 def _constant_digits(digits: Expr | None) -> int | None:

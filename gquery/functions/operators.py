@@ -30,7 +30,9 @@ from gquery.functions.casts import cast, fits, is_integer_literal, is_text_liter
 from gquery.functions.registry import BoundsRule, ScalarFunction, declare, is_null_literal, make, resolver
 
 
-def _operator(name: str, doc: str, example: tuple[str, str], bounds: BoundsRule | None = None, nullable: bool = False) -> None:
+def _operator(
+    name: str, doc: str, example: tuple[str, str], bounds: BoundsRule | None = None, nullable: bool = False
+) -> None:
     declare(ScalarFunction(name, bounds=bounds, doc=doc, example=example, nullable=nullable))
 
 
@@ -90,7 +92,9 @@ _operator("modulo", "Remainder with the sign of the dividend; NULL for an exact 
           ("-7 % 3", "-1"), _modulo_bounds, nullable=True)  # fmt: skip
 _operator("negate", "The negative.", ("-(5)", "-5"), _negate_bounds)
 _operator("abs", "The absolute value.", ("abs(-5)", "5"), _abs_bounds)
-_operator("add_days", "A date some days later: add_days(DATE, BIGINT).", ("DATE '1995-02-27' + 2", "1995-03-01"), _add_bounds)
+_operator(
+    "add_days", "A date some days later: add_days(DATE, BIGINT).", ("DATE '1995-02-27' + 2", "1995-03-01"), _add_bounds
+)
 _operator("days_between", "Days from the second date to the first.", ("DATE '1995-03-01' - DATE '1995-02-27'", "2"),
           _subtract_bounds)  # fmt: skip
 _operator("add_interval", "A timestamp plus an interval literal: months (the day cut to the month's length), then days, then "
@@ -107,7 +111,7 @@ def _integer_result(a: Expr, b: Expr) -> DType | None:
         if other.dtype.is_integer and fits(literal, other.dtype):
             return other.dtype
     common = common_type(a.dtype, b.dtype)
-    if common is None or common.is_decimal or a.dtype == b.dtype:
+    if common is None or common.is_decimal or a.dtype == b.dtype or is_integer_literal(a) or is_integer_literal(b):
         return common
     unsigned = [d.kind.value.startswith("U") for d in (a.dtype, b.dtype)]
     return BIGINT if unsigned[0] != unsigned[1] else common
@@ -239,10 +243,17 @@ def _int_divide(a: Expr, b: Expr) -> Expr | None:
     return _divide(a, b)  # DuckDB: // of anything else is /
 
 
-@resolver("modulo mod fmod", "$(numeric, numeric)")
+@resolver("modulo mod", "$(numeric, numeric)")
 def _modulo(a: Expr, b: Expr) -> Expr | None:
     e = _arithmetic("modulo", a, b)
     return None if e is None else _nonzero("modulo", e)
+
+
+@resolver("fmod", "$(numeric, numeric) -> DOUBLE", example=("fmod(5.5, 2)", "1.5"))
+def _fmod(a: Expr, b: Expr) -> Expr | None:
+    """The remainder of floats."""
+    both = all(e.dtype.is_numeric or is_null_literal(e) for e in (a, b))
+    return _modulo(cast(a, DOUBLE), cast(b, DOUBLE)) if both else None
 
 
 def _nonzero(name: str, e: Expr) -> Expr:

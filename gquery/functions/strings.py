@@ -24,7 +24,9 @@ _LENGTH = Bounds(0, 2**40)
 _S, _SS, _SI, _SII = (VARCHAR,), (VARCHAR, VARCHAR), (VARCHAR, BIGINT), (VARCHAR, BIGINT, BIGINT)
 
 
-@scalar("length len char_length character_length", (_S, BIGINT), bounds=lambda s: _LENGTH, example=("length('añb')", "3"))
+@scalar(
+    "length len char_length character_length", (_S, BIGINT), bounds=lambda s: _LENGTH, example=("length('añb')", "3")
+)
 def length(s: Str) -> int:
     """How many characters a string has."""
     return str_length(s)
@@ -78,7 +80,9 @@ def substring_from(s: Str, start: int) -> Str:
     return str_substring_from(s, start)
 
 
-@resolver("substring substr", "$(VARCHAR, start)", "$(VARCHAR, start, length)", example=("substring('gquery', 2, 3)", "que"))
+@resolver(
+    "substring substr", "$(VARCHAR, start)", "$(VARCHAR, start, length)", example=("substring('gquery', 2, 3)", "que")
+)
 def _substring(s: Expr, start: Expr, count: Expr | None = None) -> Expr | None:
     """Some characters from a place, counted from 1, or from the end where it is negative."""
     args = (s, start) if count is None else (s, start, count)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from sqlglot import exp
-from sqlglot.tokens import TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from gquery.dtypes import INTEGER, Kind
 from gquery.errors import BindError, NotSupportedError, ParseError
@@ -80,13 +80,14 @@ def _statement(parsed: Parsed, catalog: Catalog, parameters: Parameters) -> Stat
             raise located(NotSupportedError(f"not supported: statement {tree.key.upper()}"), parsed.sql, tree)
 
 
-def _result(binder: QueryScopes, tree: exp.Expression) -> Query:
+def _result(binder: QueryScopes, tree: exp.Expr) -> Query:
     """A query whose columns all have a type that a table can hold: a NULL of no type is an INTEGER."""
     query = binder.query(tree, None, Ctes())
     if all(c.dtype.kind is not Kind.NULL for c in query.outputs):
         return query
     exprs = [
-        (new_column(c.name, INTEGER), Literal(None, INTEGER)) if c.dtype.kind is Kind.NULL else (c, c) for c in query.outputs
+        (new_column(c.name, INTEGER), Literal(None, INTEGER)) if c.dtype.kind is Kind.NULL else (c, c)
+        for c in query.outputs
     ]
     return Query(Project(query.plan, tuple(exprs)), tuple(c for c, _ in exprs), query.names)
 
@@ -100,7 +101,9 @@ def _create(binder: QueryScopes, parsed: Parsed, tree: exp.Create) -> Statement:
     name, replace, exists = _table_name(target), bool(tree.args.get("replace")), bool(tree.args.get("exists"))
     query = _result(binder, tree.expression)
     if len(columns) > len(query.names):
-        raise located(BindError(f"{len(columns)} column names for a query of {len(query.names)} columns"), parsed.sql, tree)
+        raise located(
+            BindError(f"{len(columns)} column names for a query of {len(query.names)} columns"), parsed.sql, tree
+        )
     names = columns + query.names[len(columns) :]
     if tree.kind == "VIEW":
         return CreateView(name, _query_text(parsed.sql), columns, replace, exists)
@@ -134,7 +137,7 @@ def _query_text(sql: str) -> str:
     raise ParseError("CREATE VIEW without AS")
 
 
-def _table_name(node: exp.Expression) -> str:
+def _table_name(node: exp.Expr) -> str:
     if not isinstance(node, exp.Table):
         raise BindError("a table name is expected here")
     return node.name
@@ -156,7 +159,7 @@ def _set(tree: exp.Set) -> Statement:
     return SetOption(pair.this.name.lower(), _option_value(pair.expression))
 
 
-def _option_value(node: exp.Expression) -> Any:
+def _option_value(node: exp.Expr) -> Any:
     match node:
         case exp.Literal() if node.is_string:
             return node.name

@@ -6,6 +6,7 @@ SELECT list that may be used. Errors get the line and a caret of the innermost n
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Protocol
 
@@ -40,15 +41,17 @@ from gquery.sql.parse import located, position
 from gquery.sql.scope import Scope
 from gquery.sql.types import Parameters, integer_literal, interval, number, parameter, sql_type
 
-BINARY: dict[type[exp.Expression], str] = {
+BINARY: dict[type[exp.Expr], str] = {
     exp.Add: "add", exp.Sub: "subtract", exp.Mul: "multiply", exp.Div: "divide", exp.IntDiv: "int_divide",
     exp.Mod: "modulo", exp.EQ: "eq", exp.NEQ: "ne", exp.LT: "lt", exp.LTE: "le", exp.GT: "gt", exp.GTE: "ge",
     exp.NullSafeEQ: "is_not_distinct_from", exp.NullSafeNEQ: "is_distinct_from", exp.DPipe: "_concat_operator",
-    exp.Pow: "pow", exp.BitwiseAnd: "bit_and", exp.BitwiseOr: "bit_or", exp.Like: "like", exp.ILike: "ilike",
+    exp.Pow: "pow", exp.BitwiseAnd: "bit_and", exp.BitwiseOr: "bit_or",
+    exp.BitwiseXor: "xor",
 }  # fmt: skip
-_QUANTIFIED: dict[type[exp.Expression], str] = {
+_QUANTIFIED: dict[type[exp.Expr], str] = {
     exp.EQ: "eq", exp.NEQ: "ne", exp.LT: "lt", exp.LTE: "le", exp.GT: "gt", exp.GTE: "ge",
 }  # fmt: skip
+_DECIMAL = re.compile(r"\.\d+(?:[eE][+-]?\d+)?")
 _NEGATED = {"eq": "ne", "ne": "eq", "lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
 
 
@@ -58,7 +61,7 @@ class QueryBinder(Protocol):
     sql: str
     parameters: Parameters
 
-    def subquery(self, node: exp.Expression, scope: Scope) -> Query: ...
+    def subquery(self, node: exp.Expr, scope: Scope) -> Query: ...
 
 
 class AggregateCollector(Protocol):
@@ -76,23 +79,23 @@ class ExprBinder:
         scope: Scope,
         clause: str,
         aggregates: AggregateCollector | None = None,
-        aliases: Mapping[str, exp.Expression] | None = None,
+        aliases: Mapping[str, exp.Expr] | None = None,
     ) -> None:
         self.query, self.scope, self.clause, self.aggregates = query, scope, clause, aggregates
         self.aliases = dict(aliases or {})
 
-    def bind(self, node: exp.Expression) -> Expr:
+    def bind(self, node: exp.Expr) -> Expr:
         """The typed expression of a node. Raises BindError or NotSupportedError with a caret."""
         try:
             return self._bind(node)
         except (BindError, ConversionError, NotSupportedError, OutOfRangeError) as e:
             raise located(e, self.query.sql, node) from None
 
-    def condition(self, node: exp.Expression) -> Expr:
+    def condition(self, node: exp.Expr) -> Expr:
         """A predicate, cast to BOOLEAN as DuckDB does."""
         return self._truth(node)
 
-    def _truth(self, node: exp.Expression) -> Expr:
+    def _truth(self, node: exp.Expr) -> Expr:
         e = self.bind(node)
         if e.dtype == BOOLEAN:
             return e
@@ -101,7 +104,7 @@ class ExprBinder:
         except Error as error:
             raise located(error, self.query.sql, node) from None
 
-    def _bind(self, node: exp.Expression) -> Expr:
+    def _bind(self, node: exp.Expr) -> Expr:
         match node:
             case exp.Column():
                 return self._column(node)
@@ -129,8 +132,10 @@ class ExprBinder:
                 return self._between(node)
             case exp.In():
                 return self._in(node)
+            case exp.Like() | exp.ILike():
+                return self._like(node, None)
             case exp.Escape():
-                return self._escaped(node)
+                return self._like(node.this, node.expression)
             case exp.TryCast():
                 return cast(self.bind(node.this), sql_type(node.to), try_=True)
             case exp.Cast():
@@ -148,7 +153,9 @@ class ExprBinder:
             case exp.RegexpLike() if self._is_tilde(node):
                 return call("regexp_full_match", self.bind(node.this), self.bind(node.expression))
             case exp.Tuple() | exp.Star():
-                raise BindError("a row of values cannot stand here" if isinstance(node, exp.Tuple) else "* cannot stand here")
+                raise BindError(
+                    "a row of values cannot stand here" if isinstance(node, exp.Tuple) else "* cannot stand here"
+                )
         if type(node) in _QUANTIFIED and isinstance(node.args.get("expression"), exp.Any | exp.All):
             return self._quantified(node)
         if type(node) in _QUANTIFIED and isinstance(node.this, exp.Tuple) and isinstance(node.expression, exp.Tuple):
@@ -181,15 +188,12 @@ class ExprBinder:
         return self.scope.resolve(name, table)
 
     def _number(self, node: exp.Literal) -> Literal:
-        # the text as written: sqlglot puts a 0 before ".5", which would count as a digit
-        start, end = node.meta.get("start"), node.meta.get("end")
-        written = self.query.sql[start : end + 1] if start is not None and end is not None else node.name
-        text = written if written.replace("_", "") and written[:1] in "0123456789." else node.name
-        if node.name.startswith("0.") and "." not in text:
-            text = node.name[1:]
-        return number(text)
+        # sqlglot writes ".5" as "0.5", and the 0 would count as a digit: look at the text
+        start = node.meta.get("start")
+        written = _DECIMAL.match(self.query.sql, start) if start is not None else None
+        return number(written[0] if written is not None and written[0].startswith(".") else node.name)
 
-    def _negative(self, node: exp.Expression) -> Expr:
+    def _negative(self, node: exp.Expr) -> Expr:
         e = self.bind(node)
         if isinstance(e, Literal) and isinstance(node, exp.Literal) and isinstance(e.value, int) and not e.dtype.scale:
             return integer_literal(-e.value) if e.dtype.is_integer or e.value == 2**63 else call("negate", e)
@@ -204,7 +208,7 @@ class ExprBinder:
 
     # ---- truth -------------------------------------------------------------------------------------------------------
 
-    def _connective(self, node: exp.Expression) -> Expr:
+    def _connective(self, node: exp.Expr) -> Expr:
         kind, terms, stack = type(node), [], [node]
         while stack:  # long chains lean to the left: no recursion over them
             e = stack.pop()
@@ -234,14 +238,18 @@ class ExprBinder:
             raise NotSupportedError("not supported: BETWEEN SYMMETRIC")
         return conjunction((call("ge", e, low), call("le", e, high)))
 
-    def _escaped(self, node: exp.Escape) -> Expr:
-        like, negated = node.this, False
-        if isinstance(like, exp.Not):
-            like, negated = like.this, True
-        e = call(BINARY[type(like)], self.bind(like.this), self.bind(like.expression), self.bind(node.expression))
-        return Not(e) if negated else e
+    def _like(self, node: exp.Expr, escape: exp.Expr | None) -> Expr:
+        """LIKE and ILIKE; NOT LIKE is a Not in the tree, or a flag of the node."""
+        if isinstance(node, exp.Not):
+            return Not(self._like(node.this, escape))
+        if isinstance(node.expression, exp.Any | exp.All):
+            raise NotSupportedError("not supported: LIKE ANY and LIKE ALL")
+        name = "like" if isinstance(node, exp.Like) else "ilike"
+        args = [self.bind(n) for n in (node.this, node.expression, escape) if n is not None]
+        e = call(name, *args)
+        return Not(e) if node.args.get("negate") else e
 
-    def _is_tilde(self, node: exp.Expression) -> bool:
+    def _is_tilde(self, node: exp.Expr) -> bool:
         """``a ~ b`` and ``regexp_matches(a, b)`` are one class of sqlglot's, and two functions."""
         place = position(node.expression)
         return place is not None and self.query.sql[:place].rstrip().endswith("~")
@@ -291,6 +299,8 @@ class ExprBinder:
         if isinstance(left, exp.Tuple):
             equal = [exp.EQ(this=left, expression=row) for row in node.expressions]
             return disjunction(tuple(self.bind(e) for e in equal))
+        if not node.expressions:
+            raise BindError("IN of an empty list")
         values = unified([self.bind(left), *(self.bind(n) for n in node.expressions)], "IN", comparing=True)
         arg, items = values[0], values[1:]
         if arg.dtype == NULL:
@@ -301,7 +311,7 @@ class ExprBinder:
             return In(arg, distinct) if len(distinct) > 1 else call("eq", arg, items[0])
         return disjunction(tuple(call("eq", arg, v) for v in items))
 
-    def _in_query(self, args: list[Expr], node: exp.Expression) -> Expr:
+    def _in_query(self, args: list[Expr], node: exp.Expr) -> Expr:
         query = self.query.subquery(node, self.scope)
         if len(query.outputs) != len(args):
             raise BindError(f"the subquery of IN has {len(query.outputs)} columns where {len(args)} are compared")
@@ -316,13 +326,13 @@ class ExprBinder:
             targets.append((c, c) if value is c else (new_column(c.name, dtype, value.nullable), value))
         return InSubquery(tuple(casted), _projected(query.plan, targets))
 
-    def _scalar(self, node: exp.Expression) -> Expr:
+    def _scalar(self, node: exp.Expr) -> Expr:
         query = self.query.subquery(node, self.scope)
         if len(query.outputs) != 1:
             raise BindError(f"a subquery in an expression gives one column, this one gives {len(query.outputs)}")
         return ScalarSubquery(_projected(query.plan, [(c, c) for c in query.outputs]))
 
-    def _quantified(self, node: exp.Expression) -> Expr:
+    def _quantified(self, node: exp.Expr) -> Expr:
         """``x op ANY (query)`` and ``x op ALL (query)``, from IN, min, max and counts."""
         quantifier = node.expression
         op, query = _QUANTIFIED[type(node)], quantifier.this
@@ -333,7 +343,7 @@ class ExprBinder:
             return self._in_query([x], query)
         return Not(self._all(_NEGATED[op], x, query))
 
-    def _all(self, op: str, x: Expr, query: exp.Expression) -> Expr:
+    def _all(self, op: str, x: Expr, query: exp.Expr) -> Expr:
         """``x op ALL (query)``: TRUE over no row; FALSE where the least or greatest value already fails; else NULL where a
         NULL is among the values."""
         match op:
@@ -351,7 +361,7 @@ class ExprBinder:
         )
         return Case(branches, holds)
 
-    def _over(self, node: exp.Expression, function: str, with_argument: bool) -> Expr:
+    def _over(self, node: exp.Expr, function: str, with_argument: bool) -> Expr:
         """An aggregate of a subquery's only column, as a scalar subquery (bound anew, so that no id comes twice)."""
         query = self.query.subquery(node, self.scope)
         if len(query.outputs) != 1:
@@ -360,7 +370,7 @@ class ExprBinder:
         column = new_column(function, made.dtype, made.nullable)
         return ScalarSubquery(Aggregate(query.plan, (), ((column, made),)))
 
-    def _rows_compared(self, node: exp.Expression) -> Expr:
+    def _rows_compared(self, node: exp.Expr) -> Expr:
         left, right = node.this.expressions, node.expression.expressions
         if len(left) != len(right) or not isinstance(node, exp.EQ | exp.NEQ):
             raise NotSupportedError("not supported: rows compared with anything but = and <> of equal length")
@@ -369,8 +379,8 @@ class ExprBinder:
 
     # ---- aggregates --------------------------------------------------------------------------------------------------
 
-    def _aggregate(self, node: exp.Expression) -> Expr:
-        condition: exp.Expression | None = None
+    def _aggregate(self, node: exp.Expr) -> Expr:
+        condition: exp.Expr | None = None
         inner = node
         while isinstance(inner, exp.Filter | exp.IgnoreNulls):
             if isinstance(inner, exp.Filter):
@@ -402,6 +412,8 @@ class ExprBinder:
 
 def _projected(plan: Plan, targets: list[tuple[Column, Expr]]) -> Plan:
     """The plan with exactly these columns."""
-    if tuple(c.id for c, e in targets if c is e) == tuple(c.id for c in plan.columns) and len(targets) == len(plan.columns):
+    if tuple(c.id for c, e in targets if c is e) == tuple(c.id for c in plan.columns) and len(targets) == len(
+        plan.columns
+    ):
         return plan
     return Project(plan, tuple(targets))

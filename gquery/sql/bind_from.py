@@ -49,16 +49,18 @@ class FromBinder:
         self._check_aliases(result[1], node)
         return result
 
-    def _check_aliases(self, scope: Scope, node: exp.Expression) -> None:
+    def _check_aliases(self, scope: Scope, node: exp.Expr) -> None:
         seen: set[str] = set()
         for r in scope.relations:
             if r.alias and r.alias.lower() in seen:
-                raise located(BindError(f"table {r.alias!r} is in the FROM clause twice; give one an alias"), self.query.sql, node)
+                raise located(
+                    BindError(f"table {r.alias!r} is in the FROM clause twice; give one an alias"), self.query.sql, node
+                )
             seen.add(r.alias.lower())
 
     # ---- relations ---------------------------------------------------------------------------------------------------
 
-    def _item(self, node: exp.Expression) -> tuple[Plan, Scope]:
+    def _item(self, node: exp.Expr) -> tuple[Plan, Scope]:
         try:
             plan, scope = self._relation(node)
         except (BindError, CatalogError, FileError, NotSupportedError) as e:
@@ -67,7 +69,7 @@ class FromBinder:
             plan, scope = self._join((plan, scope), join)
         return plan, scope
 
-    def _relation(self, node: exp.Expression) -> tuple[Plan, Scope]:
+    def _relation(self, node: exp.Expr) -> tuple[Plan, Scope]:
         alias, columns = _alias(node)
         match node:
             case exp.Subquery() if isinstance(node.this, exp.Table) and not alias:
@@ -136,14 +138,14 @@ class FromBinder:
 
     # ---- table functions ---------------------------------------------------------------------------------------------
 
-    def _table_function(self, node: exp.Expression, alias: str, columns: tuple[str, ...]) -> tuple[Plan, Scope]:
+    def _table_function(self, node: exp.Expr, alias: str, columns: tuple[str, ...]) -> tuple[Plan, Scope]:
         match node:
             case exp.GenerateSeries():
                 exclusive = bool(node.args.get("is_end_exclusive"))
                 args = [self._integer(node.args[k]) for k in ("start", "end", "step") if node.args.get(k) is not None]
                 return self._range("range" if exclusive else "generate_series", args, exclusive, alias, columns)
             case exp.ReadParquet() | exp.ReadCSV():
-                arguments = [a for a in (node.this, *node.expressions) if isinstance(a, exp.Expression)]
+                arguments = [a for a in (node.this, *node.expressions) if isinstance(a, exp.Expr)]
                 return self._read(arguments, alias, columns)
             case exp.Anonymous() if node.name.lower() in _READERS:
                 return self._read(list(node.expressions), alias, columns)
@@ -167,19 +169,21 @@ class FromBinder:
         # DuckDB: FROM range(3) t names the column as the table where no column names are given
         return Range(column, start, stop, step), Scope(self.parent, [Relation(alias or name, names, (column,))])
 
-    def _integer(self, node: exp.Expression) -> int:
+    def _integer(self, node: exp.Expr) -> int:
         e = ExprBinder(self.query, Scope(), "a table function").bind(node)
         if not (isinstance(e, Literal) and e.dtype.is_integer and e.value is not None):
             raise NotSupportedError("not supported: range of bounds that are no integer constants")
         return int(e.value)
 
-    def _read(self, args: list[exp.Expression], alias: str, columns: tuple[str, ...]) -> tuple[Plan, Scope]:
+    def _read(self, args: list[exp.Expr], alias: str, columns: tuple[str, ...]) -> tuple[Plan, Scope]:
         paths: list[str] = []
         for a in args:
             for e in a.expressions if isinstance(a, exp.Array) else [a]:
                 value = ExprBinder(self.query, Scope(), "a table function").bind(e)
                 if not (isinstance(value, Literal) and isinstance(value.value, str)):
-                    raise NotSupportedError("not supported: reading of files with options, or of names that are not constant")
+                    raise NotSupportedError(
+                        "not supported: reading of files with options, or of names that are not constant"
+                    )
                 paths.append(value.value)
         if not paths:
             raise BindError("reading a file takes its name")
@@ -228,7 +232,12 @@ class FromBinder:
         return found
 
     def _combine(
-        self, left: tuple[Plan, Scope], right: tuple[Plan, Scope], kind: JoinKind, condition: Expr, swapped: bool = False
+        self,
+        left: tuple[Plan, Scope],
+        right: tuple[Plan, Scope],
+        kind: JoinKind,
+        condition: Expr,
+        swapped: bool = False,
     ) -> tuple[Plan, Scope]:
         """A join and its scope, with columns nullable where the kind fills in NULLs. ``swapped``: RIGHT as LEFT."""
         (plan_a, a), (plan_b, b) = left, right
@@ -277,7 +286,7 @@ def _is_comma(join: exp.Join) -> bool:
     return not any(join.args.get(k) for k in ("side", "kind", "method", "on", "using"))
 
 
-def _alias(node: exp.Expression) -> tuple[str, tuple[str, ...]]:
+def _alias(node: exp.Expr) -> tuple[str, tuple[str, ...]]:
     alias = node.args.get("alias")
     if alias is None:
         return "", ()
@@ -288,5 +297,3 @@ def _renamed(names: tuple[str, ...], given: tuple[str, ...], table: str) -> tupl
     if len(given) > len(names):
         raise BindError(f"table {table!r} has {len(names)} columns, and {len(given)} names are given")
     return given + names[len(given) :]
-
-

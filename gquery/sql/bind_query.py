@@ -23,7 +23,7 @@ from gquery.sql.types import Parameters
 class Cte:
     """A query of a WITH: bound at each use, in the scope and among the CTEs where it was written."""
 
-    node: exp.Expression
+    node: exp.Expr
     columns: tuple[str, ...]
     visible: Ctes
     parent: Scope | None
@@ -35,7 +35,7 @@ class Ctes:
 
     entries: dict[str, Cte] = field(default_factory=dict)
 
-    def with_clause(self, node: exp.Expression | None, parent: Scope | None, sql: str) -> Ctes:
+    def with_clause(self, node: exp.Expr | None, parent: Scope | None, sql: str) -> Ctes:
         """These and those of a WITH clause, each of which sees the ones before it."""
         if node is None:
             return self
@@ -57,11 +57,11 @@ class QueryScopes:
         self.sql, self.catalog, self.parameters = sql, catalog, parameters
         self._visible: list[Ctes] = [Ctes()]
 
-    def subquery(self, node: exp.Expression, scope: Scope) -> Query:
+    def subquery(self, node: exp.Expr, scope: Scope) -> Query:
         """A subquery inside an expression: it sees the scope around it, and the CTEs of the query that is being bound."""
         return self.query(node, scope, self._visible[-1])
 
-    def query(self, node: exp.Expression, parent: Scope | None, ctes: Ctes) -> Query:
+    def query(self, node: exp.Expr, parent: Scope | None, ctes: Ctes) -> Query:
         """Any query, its plan and its result columns."""
         ctes = ctes.with_clause(node.args.get("with_"), parent, self.sql)
         self._visible.append(ctes)
@@ -89,23 +89,26 @@ class QueryScopes:
 
     # ---- VALUES and UNION --------------------------------------------------------------------------------------------
 
-    def values(self, node: exp.Expression, parent: Scope | None) -> Query:
+    def values(self, node: exp.Expr, parent: Scope | None) -> Query:
         """VALUES lists: each column has the common type of its values."""
         binder = ExprBinder(self, Scope(parent), "VALUES")
-        rows = [[binder.bind(e) for e in (r.expressions if isinstance(r, exp.Tuple) else [r])] for r in node.expressions]
+        rows = [
+            [binder.bind(e) for e in (r.expressions if isinstance(r, exp.Tuple) else [r])] for r in node.expressions
+        ]
         if any(len(r) != len(rows[0]) for r in rows):
             raise located(BindError("the rows of VALUES differ in length"), self.sql, node)
         by_column = [unified(values, "VALUES") for values in zip(*rows, strict=True)]
         names = tuple(f"col{i}" for i in range(len(by_column)))
         columns = tuple(
-            new_column(n, values[0].dtype, any(v.nullable for v in values)) for n, values in zip(names, by_column, strict=True)
+            new_column(n, values[0].dtype, any(v.nullable for v in values))
+            for n, values in zip(names, by_column, strict=True)
         )
         return Query(Values(columns, tuple(zip(*by_column, strict=True))), columns, names)
 
     def _union(self, node: exp.Union, parent: Scope | None, ctes: Ctes) -> Query:
         """UNION ALL of all sides of one chain; UNION groups the rows afterwards."""
-        sides: list[exp.Expression] = []
-        walk: exp.Expression = node
+        sides: list[exp.Expr] = []
+        walk: exp.Expr = node
         distinct = bool(node.args.get("distinct"))
         while isinstance(walk, exp.Union) and bool(walk.args.get("distinct")) == distinct and (
             walk is node or not _has_modifiers(walk)
@@ -117,7 +120,9 @@ class QueryScopes:
         for q in queries[1:]:
             if len(q.outputs) != len(first.outputs):
                 raise located(
-                    BindError(f"the sides of UNION have {len(first.outputs)} and {len(q.outputs)} columns"), self.sql, node
+                    BindError(f"the sides of UNION have {len(first.outputs)} and {len(q.outputs)} columns"),
+                    self.sql,
+                    node,
                 )
         types = [self._union_type([q.outputs[i] for q in queries], node) for i in range(len(first.outputs))]
         typed = [_retyped(q, types) for q in queries]
@@ -131,7 +136,7 @@ class QueryScopes:
             plan, columns = Aggregate(plan, keys, ()), tuple(c for c, _ in keys)
         return Query(plan, columns, first.names)
 
-    def _union_type(self, columns: list[Column], node: exp.Expression) -> DType:
+    def _union_type(self, columns: list[Column], node: exp.Expr) -> DType:
         dtype = NULL
         for c in columns:
             both = common_type(dtype, c.dtype)
@@ -144,7 +149,7 @@ class QueryScopes:
 
     # ---- ORDER BY and LIMIT of a query that is no SELECT -------------------------------------------------------------
 
-    def _modified(self, query: Query, node: exp.Expression, parent: Scope | None) -> Query:
+    def _modified(self, query: Query, node: exp.Expr, parent: Scope | None) -> Query:
         plan = query.plan
         order = node.args.get("order")
         if order is not None:
@@ -158,21 +163,23 @@ class QueryScopes:
         plan = self.limited(plan, node)
         return query if plan is query.plan else Query(plan, query.outputs, query.names)
 
-    def _order_exprs(self, node: exp.Expression, query: Query, scope: Scope) -> list[Expr]:
+    def _order_exprs(self, node: exp.Expr, query: Query, scope: Scope) -> list[Expr]:
         if isinstance(node, exp.Var) and node.name.upper() == "ALL":
             return list(query.outputs)
         index = ordinal(node, len(query.outputs), "ORDER BY", self.sql)
         return [query.outputs[index] if index is not None else ExprBinder(self, scope, "ORDER BY").bind(node)]
 
-    def limited(self, plan: Plan, node: exp.Expression) -> Plan:
+    def limited(self, plan: Plan, node: exp.Expr) -> Plan:
         """The plan under the LIMIT and OFFSET (or FETCH) of a node, where it has them."""
         limit, offset = node.args.get("limit"), node.args.get("offset")
-        count = limit.args.get("count") if isinstance(limit, exp.Fetch) else limit.expression if limit is not None else None
+        count = (
+            limit.args.get("count") if isinstance(limit, exp.Fetch) else limit.expression if limit is not None else None
+        )
         most = self._constant(count, "LIMIT") if count is not None else None
         skip = (self._constant(offset.expression, "OFFSET") if offset is not None else None) or 0
         return plan if most is None and not skip else Limit(plan, most, skip)
 
-    def _constant(self, node: exp.Expression, clause: str) -> int | None:
+    def _constant(self, node: exp.Expr, clause: str) -> int | None:
         e = ExprBinder(self, Scope(), clause).bind(node)
         if isinstance(e, Literal) and e.value is None:
             return None
@@ -183,7 +190,7 @@ class QueryScopes:
         return int(e.value)
 
 
-def _has_modifiers(node: exp.Expression) -> bool:
+def _has_modifiers(node: exp.Expr) -> bool:
     return any(node.args.get(k) is not None for k in ("order", "limit", "offset", "with_"))
 
 
@@ -197,7 +204,7 @@ def _retyped(query: Query, types: list[DType]) -> Query:
     return Query(Project(query.plan, tuple(exprs)), tuple(c for c, _ in exprs), query.names)
 
 
-def ordinal(node: exp.Expression, count: int, clause: str, sql: str) -> int | None:
+def ordinal(node: exp.Expr, count: int, clause: str, sql: str) -> int | None:
     """The position (from 0) of the result column that an integer stands for in GROUP BY or ORDER BY; None for others."""
     if not isinstance(node, exp.Literal) or node.is_string or not node.name.isdigit():
         return None

@@ -42,7 +42,7 @@ class Item:
     """One entry of the SELECT list: its name, and either the node to bind or an expression that ``*`` gave."""
 
     name: str
-    node: exp.Expression | None
+    node: exp.Expr | None
     expr: Expr | None = None
 
     @property
@@ -103,7 +103,9 @@ class SelectBinder:
         plan, self.scope = FromBinder(self.query, self.parent, self.ctes).bind(self.node)
         self.items = self._select_list()
         self.aliases = {
-            i.name.lower(): i.node.this for i in reversed(self.items) if i.node is not None and isinstance(i.node, exp.Alias)
+            i.name.lower(): i.node.this
+            for i in reversed(self.items)
+            if i.node is not None and isinstance(i.node, exp.Alias)
         }
         where = self.node.args.get("where")
         if where is not None:
@@ -127,6 +129,8 @@ class SelectBinder:
             star = node.this if isinstance(node, exp.Column) else node
             if isinstance(star, exp.Star):
                 items += self._star(star, node.table if isinstance(node, exp.Column) else None)
+            elif isinstance(node, exp.Column):
+                items.append(Item(self.scope.spelling(node.name), node))
             else:
                 items.append(Item(column_name(node), node))
         if not items:
@@ -161,13 +165,13 @@ class SelectBinder:
         node = item.node.this if isinstance(item.node, exp.Alias) else item.node
         item.expr = self._over_groups(node, "SELECT", groups)
 
-    def _over_groups(self, node: exp.Expression, clause: str, groups: Groups | None) -> Expr:
+    def _over_groups(self, node: exp.Expr, clause: str, groups: Groups | None) -> Expr:
         if groups is None:
             return self._binder(clause).bind(node)
         key = self._key_of_node(node)
         return key if key is not None else self._lifted(groups, self._binder(clause, groups).bind(node), node)
 
-    def _lifted(self, groups: Groups, e: Expr, node: exp.Expression) -> Expr:
+    def _lifted(self, groups: Groups, e: Expr, node: exp.Expr) -> Expr:
         try:
             return groups.lift(e)
         except BindError as error:
@@ -183,7 +187,7 @@ class SelectBinder:
         return any(_has_aggregate(n) for n in nodes)
 
     def _grouped(self, plan: Plan, groups: Groups) -> Plan:
-        self.key_nodes: list[tuple[exp.Expression, Column]] = []
+        self.key_nodes: list[tuple[exp.Expr, Column]] = []
         group = self.node.args.get("group")
         if group is not None:
             for node in self._key_expressions(group):
@@ -202,19 +206,19 @@ class SelectBinder:
         plan = Aggregate(plan, keys, tuple((c, a) for a, c in groups.aggregates.items()))
         return plan if predicate is None else Filter(plan, predicate)
 
-    def _key_expressions(self, group: exp.Group) -> list[exp.Expression | Item]:
+    def _key_expressions(self, group: exp.Group) -> list[exp.Expr | Item]:
         if group.args.get("all"):
             return [i for i in self.items if i.node is None or not _has_aggregate(i.node)]
-        nodes: list[exp.Expression | Item] = []
+        nodes: list[exp.Expr | Item] = []
         for node in group.expressions:
             nodes += node.expressions if isinstance(node, exp.Tuple) else [node]
         return nodes
 
-    def _add_key(self, groups: Groups, key: exp.Expression | Item) -> None:
+    def _add_key(self, groups: Groups, key: exp.Expr | Item) -> None:
         """A key: a column, an ordinal or alias of the SELECT list, or any expression."""
         from gquery.sql.bind_query import ordinal
 
-        if isinstance(key, exp.Expression):
+        if isinstance(key, exp.Expr):
             index = ordinal(key, len(self.items), "GROUP BY", self.query.sql)
             if index is not None:
                 key = self.items[index]
@@ -231,7 +235,7 @@ class SelectBinder:
         if alias is not None and self.scope.find(name, None) is None:
             self.key_nodes.append((alias, column))
 
-    def _key_of_node(self, node: exp.Expression) -> Expr | None:
+    def _key_of_node(self, node: exp.Expr) -> Expr | None:
         """The key that is written the same way: needed for keys with subqueries, which are never equal when bound."""
         for key, column in self.key_nodes:
             if key is node or (key == node and not isinstance(node, exp.Column)):
@@ -256,7 +260,7 @@ class SelectBinder:
             keys.append((item if item is not None else self._over_groups(node, "ORDER BY", groups), ordered))
         return keys
 
-    def _item_named(self, node: exp.Expression) -> Item | None:
+    def _item_named(self, node: exp.Expr) -> Item | None:
         """The entry of the SELECT list that a sort key names or repeats."""
         if isinstance(node, exp.Column) and not node.table:
             named = [i for i in self.items if i.name.lower() == node.name.lower()]
@@ -295,7 +299,9 @@ class SelectBinder:
     def _limited(self, plan: Plan, outputs: tuple[Column, ...], names: tuple[str, ...]) -> Query:
         return Query(self.query.limited(plan, self.node), outputs, names)
 
-    def _distinct_key(self, key: Item | Expr, by_item: dict[int, Column], by_expr: dict[Expr, Column], o: exp.Ordered) -> Expr:
+    def _distinct_key(
+        self, key: Item | Expr, by_item: dict[int, Column], by_expr: dict[Expr, Column], o: exp.Ordered
+    ) -> Expr:
         found = by_item[id(key)] if isinstance(key, Item) else by_expr.get(key)
         if found is None:
             error = BindError("ORDER BY of SELECT DISTINCT can only use what is in the SELECT list")
@@ -329,7 +335,7 @@ def _sorted(plan: Plan, keys: list[SortKey]) -> Plan:
     return Sort(plan, kept) if kept else plan
 
 
-def _has_aggregate(node: exp.Expression) -> bool:
+def _has_aggregate(node: exp.Expr) -> bool:
     """Whether an aggregate stands in an expression, outside its subqueries."""
     if isinstance(node, exp.Query | exp.Subquery):
         return False

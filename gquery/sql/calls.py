@@ -12,36 +12,36 @@ from sqlglot import exp
 
 from gquery.functions import RESOLVERS, is_aggregate
 
-Call = tuple[str, list[exp.Expression]]
+Call = tuple[str, list[exp.Expr]]
 
 
-def _text(node: exp.Expression | None, default: str = "day") -> exp.Expression:
+def _text(node: exp.Expr | None, default: str = "day") -> exp.Expr:
     return exp.Literal.string((node.name if node is not None else default).lower())
 
 
-def _some(*nodes: exp.Expression | None) -> list[exp.Expression]:
+def _some(*nodes: exp.Expr | None) -> list[exp.Expr]:
     return [n for n in nodes if n is not None]
 
 
-def _trim(node: exp.Expression) -> Call:
+def _trim(node: exp.Expr) -> Call:
     name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position") or "").upper(), "trim")
     return name, _some(node.this, node.args.get("expression"))
 
 
-def _pad(node: exp.Expression) -> Call:
+def _pad(node: exp.Expr) -> Call:
     name = "lpad" if node.args.get("is_left") else "rpad"
     return name, _some(node.this, node.expression, node.args.get("fill_pattern"))
 
 
-def _truncate(node: exp.Expression) -> Call:
+def _truncate(node: exp.Expr) -> Call:
     return "date_trunc", [_text(node.args.get("unit")), node.this]
 
 
-def _difference(node: exp.Expression) -> Call:
+def _difference(node: exp.Expr) -> Call:
     return "date_diff", [_text(node.args.get("unit")), node.expression, node.this]
 
 
-_SPECIAL: dict[type[exp.Expression], Callable[[exp.Expression], Call]] = {
+_SPECIAL: dict[type[exp.Expr], Callable[[exp.Expr], Call]] = {
     exp.Trim: _trim,
     exp.Pad: _pad,
     exp.TimestampTrunc: _truncate,
@@ -49,6 +49,7 @@ _SPECIAL: dict[type[exp.Expression], Callable[[exp.Expression], Call]] = {
     exp.DateDiff: _difference,
     exp.Extract: lambda n: ("date_part", [_text(n.this), n.expression]),
     exp.StrPosition: lambda n: ("strpos", _some(n.this, n.args.get("substr"))),
+    exp.UnixToTime: lambda n: ("epoch_ms", [n.this]),
     exp.TimeToUnix: lambda n: ("epoch", [n.this]),
     exp.DateFromParts: lambda n: ("make_date", _some(n.args.get("year"), n.args.get("month"), n.args.get("day"))),
     exp.TimeToStr: lambda n: ("strftime", _some(n.this, n.args.get("format"))),
@@ -60,7 +61,7 @@ _SPECIAL: dict[type[exp.Expression], Callable[[exp.Expression], Call]] = {
 }
 
 
-def function_call(node: exp.Expression) -> Call:
+def function_call(node: exp.Expr) -> Call:
     """The name of a function in lower case, and its arguments."""
     if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc):
         return node.name.lower(), list(node.expressions)
@@ -73,14 +74,14 @@ def function_call(node: exp.Expression) -> Call:
     return name, _arguments(node)
 
 
-def _arguments(node: exp.Expression) -> list[exp.Expression]:
-    args: list[exp.Expression] = []
+def _arguments(node: exp.Expr) -> list[exp.Expr]:
+    args: list[exp.Expr] = []
     for key in node.arg_types:
         value = node.args.get(key)
         if isinstance(value, exp.Var):
             args.append(exp.Literal.string(value.name))
-        elif isinstance(value, exp.Expression):
+        elif isinstance(value, exp.Expr):
             args.append(value)
         elif isinstance(value, list):
-            args.extend(v for v in value if isinstance(v, exp.Expression))
+            args.extend(v for v in value if isinstance(v, exp.Expr))
     return args

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-_BINARY: dict[type[exp.Expression], str] = {
+_BINARY: dict[type[exp.Expr], str] = {
     exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.IntDiv: "//", exp.Mod: "%", exp.EQ: "=", exp.NEQ: "!=",
     exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.And: "AND", exp.Or: "OR", exp.DPipe: "||", exp.Pow: "**",
     exp.Like: "~~", exp.ILike: "~~*", exp.BitwiseAnd: "&", exp.BitwiseOr: "|",
@@ -12,7 +12,7 @@ _BINARY: dict[type[exp.Expression], str] = {
 }  # fmt: skip
 
 
-def column_name(node: exp.Expression) -> str:
+def column_name(node: exp.Expr) -> str:
     """``sum(x)``, ``(a + 1)``, ``count_star()``: how DuckDB names the column of an expression."""
     match node:
         case exp.Alias():
@@ -62,11 +62,12 @@ def column_name(node: exp.Expression) -> str:
         case exp.Coalesce():
             return f"COALESCE({', '.join(map(column_name, [node.this, *node.expressions]))})"
         case exp.Subquery() | exp.Query() | exp.Exists() | exp.Interval():
-            return node.sql("duckdb")
+            return node.sql("duckdb", normalize_functions="lower")
         case exp.Anonymous():
             return f"{node.name.lower()}({', '.join(map(column_name, node.expressions))})"
     if type(node) in _BINARY and isinstance(node, exp.Binary | exp.Pow):
-        return f"({column_name(node.this)} {_BINARY[type(node)]} {column_name(node.expression)})"
+        symbol = ("!" if node.args.get("negate") else "") + _BINARY[type(node)]
+        return f"({column_name(node.this)} {symbol} {column_name(node.expression)})"
     if isinstance(node, exp.Func):
         from gquery.sql.calls import function_call
 
@@ -75,15 +76,13 @@ def column_name(node: exp.Expression) -> str:
     return node.sql("duckdb")
 
 
-def _negation(node: exp.Expression) -> str:
+def _negation(node: exp.Expr) -> str:
     inner = column_name(node)
     match node:
         case exp.Is(expression=exp.Null()):
             return f"({column_name(node.this)} IS NOT NULL)"
         case exp.In() if node.expressions:
             return inner.replace(" IN (", " NOT IN (", 1)
-        case exp.Like():
-            return inner.replace(" ~~ ", " !~~ ", 1)
         case _:
             return f"(NOT {inner})"
 

@@ -14,7 +14,7 @@ from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError as SqlglotParseError
 from sqlglot.errors import SqlglotError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from gquery.errors import Error, NotSupportedError, ParseError, point_at
 
@@ -27,7 +27,7 @@ _COMMENT = re.compile(r"\s*(?:--[^\n]*(?:\n|$)|/\*.*?\*/)", re.S)
 class Parsed:
     """One statement: sqlglot's tree, the text that its positions point into, and EXPLAIN's options where it was there."""
 
-    tree: exp.Expression
+    tree: exp.Expr
     sql: str
     explain: tuple[str, ...] | None = None
 
@@ -48,7 +48,7 @@ def parse(sql: str) -> list[Parsed]:
         raise ParseError(f"{message}\n{point_at(sql, len(sql.rstrip()))}") from None
     except RecursionError:
         raise ParseError("the statement is nested too deeply") from None
-    statements = [Parsed(t, sql, explain) for t in trees if isinstance(t, exp.Expression)]
+    statements = [Parsed(t, sql, explain) for t in trees if isinstance(t, exp.Expr)]
     for s in statements:
         if isinstance(s.tree, exp.Command):
             raise NotSupportedError(f"statement {s.tree.name.upper()}\n{point_at(sql, len(sql) - len(sql.lstrip()))}")
@@ -59,7 +59,9 @@ def parse_one(sql: str) -> Parsed:
     """The only statement of a text; ParseError for none or several."""
     statements = parse(sql)
     if len(statements) != 1:
-        raise ParseError("there is no statement" if not statements else "there are several statements where one is expected")
+        raise ParseError(
+            "there is no statement" if not statements else "there are several statements where one is expected"
+        )
     return statements[0]
 
 
@@ -108,7 +110,7 @@ def _parse_error(e: SqlglotParseError, sql: str) -> ParseError:
     return ParseError(f"{message}{near}\n{point_at(sql, position)}")
 
 
-def position(node: exp.Expression | None) -> int | None:
+def position(node: exp.Expr | None) -> int | None:
     """Where a node begins in the SQL text: the least offset of the tokens below it that kept theirs."""
     if node is None:
         return None
@@ -116,7 +118,7 @@ def position(node: exp.Expression | None) -> int | None:
     return min(starts) if starts else None
 
 
-def located(error: Error, sql: str, node: exp.Expression | None) -> Error:
+def located(error: Error, sql: str, node: exp.Expr | None) -> Error:
     """The same error with the line and a caret at ``node``; as it is where it has them already."""
     place = position(node)
     if place is None or getattr(error, "position", None) is not None:

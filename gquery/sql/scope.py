@@ -119,6 +119,11 @@ class Scope:
                     result.append((merged.name, merged.expr))
         return result
 
+    def spelling(self, name: str) -> str:
+        """A column's name as its table has it; queries may write it in another letter case."""
+        names = (n for s in self.chain() for r in s.relations for n in r.names)
+        return next((n for n in names if n.lower() == name.lower()), name)
+
     def own_ids(self) -> set[int]:
         """The ids of the columns of this scope's relations."""
         return {c.id for r in self.relations for c in r.columns}

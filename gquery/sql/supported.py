@@ -7,7 +7,7 @@ from sqlglot import exp
 from gquery.errors import NotSupportedError, point_at
 from gquery.sql.parse import position
 
-_NODES: dict[type[exp.Expression], str] = {
+_NODES: dict[type[exp.Expr], str] = {
     exp.Window: "window functions (OVER)",
     exp.Qualify: "QUALIFY",
     exp.GroupingSets: "GROUPING SETS",
@@ -43,7 +43,7 @@ _NODES: dict[type[exp.Expression], str] = {
 _LIST_ARGUMENTS = (exp.ReadParquet, exp.ReadCSV)
 
 
-def check_supported(tree: exp.Expression, sql: str) -> None:
+def check_supported(tree: exp.Expr, sql: str) -> None:
     """Raises NotSupportedError with every construct of the statement that gquery does not run, and a caret at the first."""
     reasons: dict[str, int | None] = {}
     for node in tree.walk():
@@ -70,7 +70,7 @@ def not_supported(reasons: dict[str, int | None], sql: str) -> NotSupportedError
     return error
 
 
-def _reason(node: exp.Expression) -> str | None:
+def _reason(node: exp.Expr) -> str | None:
     match node:
         case exp.Array() if isinstance(node.parent, (*_LIST_ARGUMENTS, exp.Anonymous)):
             return None

@@ -61,7 +61,7 @@ def sql_type(node: exp.DataType) -> DType:
             raise BindError(f"DECIMAL({precision},{scale}): precision is 1 to 38 and scale 0 to precision")
         return decimal(precision, scale)
     if name not in _TYPES:
-        raise NotSupportedError(f"type {node.sql('duckdb')}")
+        raise NotSupportedError(f"not supported: type {'HUGEINT' if name == 'INT128' else node.sql('duckdb')}")
     return _TYPES[name]
 
 
@@ -93,7 +93,7 @@ def integer_literal(value: int) -> Literal:
     return Literal(value, decimal(digits, 0)) if digits <= 38 else Literal(float(value), DOUBLE)
 
 
-def interval(node: exp.Interval, bound: Callable[[exp.Expression], Any]) -> Literal:
+def interval(node: exp.Interval, bound: Callable[[exp.Expr], Any]) -> Literal:
     """INTERVAL as a literal; ``bound`` binds the amount where it is no plain text."""
     unit = node.args.get("unit")
     amount = node.this
@@ -114,7 +114,7 @@ def interval(node: exp.Interval, bound: Callable[[exp.Expression], Any]) -> Lite
     return Literal(parsed, INTERVAL)
 
 
-def parameter(node: exp.Expression, values: Parameters) -> Literal:
+def parameter(node: exp.Expr, values: Parameters) -> Literal:
     """The literal for ``$1`` (``?`` is numbered while parsing) or ``$name``. InterfaceError where its value is missing."""
     name = node.name
     if name and not name.isdigit():
@@ -153,7 +153,7 @@ def python_literal(value: Any) -> Literal:
             return _decimal_literal(value)
         case datetime.datetime():
             if value.tzinfo is not None:
-                value = value.astimezone(datetime.timezone.utc).replace(tzinfo=None)
+                value = value.astimezone(datetime.UTC).replace(tzinfo=None)
             return Literal((value - datetime.datetime(1970, 1, 1)) // datetime.timedelta(microseconds=1), TIMESTAMP)
         case datetime.date():
             return Literal(days_from_civil(value.year, value.month, value.day), DATE)

@@ -1,0 +1,26 @@
+"""Placement: which device runs each partition of a pipeline.
+
+One device runs them all for now; build sides are frames of that device, so every partition shares them. Exchanges between
+devices come here as stages of their own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gquery.device import Device
+from gquery.distributed.partitioning import row_ranges
+
+
+@dataclass(frozen=True)
+class Placed:
+    """One partition: rows ``lo`` to ``hi`` of the source, on a device."""
+
+    lo: int
+    hi: int
+    device: Device
+
+
+def place(rows: int, partitions: int, unit: int, device: Device) -> tuple[Placed, ...]:
+    """The partitions of a source of so many rows."""
+    return tuple(Placed(lo, hi, device) for lo, hi in row_ranges(rows, partitions, unit))

@@ -1,0 +1,337 @@
+"""Execution: runs a program stage by stage.
+
+For each pipeline it picks the target by the work at hand (small work is interpreted: a kernel takes longer to compile than
+the interpreter takes for some 100,000 row-steps), resolves what the kernel's parameters stand for, runs it over partitions
+and workers, and reads the status block once. A stage whose table was full is run again with a larger one; stages never
+mutate their inputs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, assert_never
+
+import numpy as np
+
+from gquery.config import Settings
+from gquery.device import Device, cpu_device
+from gquery.distributed.place import Placed, place
+from gquery.distributed.schedule import run_partitions
+from gquery.dtypes import Field, Schema
+from gquery.errors import InternalError
+from gquery.kernels import host
+from gquery.kernels.code import BuildPart, ColumnPart, Constant, Content, StatePart
+from gquery.kernels.kernel import Parameter
+from gquery.kernels.targets import get_target
+from gquery.operators import collect
+from gquery.operators.base import Frame, JoinIndex, Launch, SinkRun, State
+from gquery.operators.collect import CollectRun
+from gquery.operators.group import GroupRun
+from gquery.operators.join_table import BuildRun
+from gquery.operators.reduce import ReduceRun
+from gquery.operators.rows import bulk_inputs, run_bulk
+from gquery.planner.physical import (
+    Build,
+    Bulk,
+    Collect,
+    Group,
+    Pipeline,
+    Probe,
+    Program,
+    ReadOne,
+    ReadRange,
+    ReadStage,
+    ReadTable,
+    Reduce,
+    Source,
+    Stage,
+)
+from gquery.planner.pipeline import Unit, units
+from gquery.table import Buffer, Table
+
+UNIT = 1024  # rows that one count of a Collect covers
+MORSEL = 131_072
+SHARED_STATE = 2**22  # bytes of state a worker above which fewer workers share the work
+TRIAL_SECONDS = 0.05  # the interpreter may outlive its estimate by this much before the compiled kernel takes over
+
+
+@dataclass(frozen=True)
+class ExecutionContext:
+    """Where and how a program runs: the name of the target that compiled pipelines run on, its device, the settings."""
+
+    target: str
+    device: Device
+    settings: Settings
+
+
+@dataclass
+class StageReport:
+    """What a stage did: for EXPLAIN ANALYZE and for tests."""
+
+    number: int
+    label: str
+    target: str
+    rows: int
+    seconds: float
+    compile_seconds: float = 0.0
+    attempts: int = 1
+
+
+@dataclass
+class Run:
+    """The state of one run of a program."""
+
+    program: Program
+    context: ExecutionContext
+    frames: dict[int, Frame] = field(default_factory=dict)
+    joins: dict[int, JoinIndex] = field(default_factory=dict)
+    matched: dict[int, Any] = field(default_factory=dict)  # FULL joins: which build rows matched, by build stage
+    reports: list[StageReport] = field(default_factory=list)
+
+
+def run(program: Program, context: ExecutionContext) -> Table:
+    """The result of a program."""
+    return run_with_report(program, context)[0]
+
+
+def run_with_report(program: Program, context: ExecutionContext) -> tuple[Table, list[StageReport]]:
+    """The result of a program, and what each stage did."""
+    state = Run(program, context)
+    last_use = _last_uses(program)
+    with context.device.activate():
+        for stage in program.stages:
+            start = time.perf_counter()
+            report = StageReport(stage.number, stage.label, "", 0, 0.0)
+            match stage.work:
+                case Pipeline():
+                    _pipeline(state, stage, stage.work, report)
+                case _:
+                    device = _bulk_device(state, stage.work)
+                    report.target = device.name
+                    state.frames[stage.number] = run_bulk(stage.work, state.frames, state.joins, state.matched, device)
+            report.seconds = time.perf_counter() - start
+            state.reports.append(report)
+            for number in [n for n, last in last_use.items() if last == stage.number]:
+                state.frames.pop(number, None)
+                state.joins.pop(number, None)
+    frame = state.frames[program.stages[-1].number]
+    columns = tuple(frame.columns[s.column.id] for s in program.outputs)
+    fields = tuple(Field(n, s.column.dtype, s.phys.nullable) for n, s in zip(program.names, program.outputs, strict=True))
+    return Table(Schema(fields), columns, frame.rows), state.reports
+
+
+def _last_uses(program: Program) -> dict[int, int]:
+    """For each stage but the last, the last stage that reads what it made."""
+    last: dict[int, int] = {}
+    for stage in program.stages:
+        for number in _inputs(stage.work):
+            last[number] = stage.number
+    last.pop(program.stages[-1].number, None)
+    return last
+
+
+def _inputs(work: Pipeline | Bulk) -> list[int]:
+    if not isinstance(work, Pipeline):
+        return bulk_inputs(work)
+    found = [work.source.stage] if isinstance(work.source, ReadStage) else []
+    return found + [s.table.stage for s in work.steps if isinstance(s, Probe)]
+
+
+# ---- pipelines ------------------------------------------------------------------------------------------------------
+
+
+def _pipeline(state: Run, stage: Stage, pipeline: Pipeline, report: StageReport) -> None:
+    frame = _read(state, pipeline.source)
+    report.rows = frame.rows
+    name = _target_of(state, pipeline, frame.rows)
+    runner = _Runner(state, pipeline, frame, name, stage.label, report)
+    result = runner.run()
+    report.target = runner.name
+    if isinstance(result, JoinIndex):
+        state.joins[stage.number] = result
+    else:
+        state.frames[stage.number] = result
+
+
+def _read(state: Run, source: Source) -> Frame:
+    match source:
+        case ReadTable(table, fields, columns):
+            wanted = sorted(set(fields))
+            loaded = dict(zip(wanted, table.load(wanted).columns, strict=True)) if wanted else {}
+            rows = next(iter(loaded.values())).length if loaded else table.rows
+            return Frame({s.column.id: loaded[f] for s, f in zip(columns, fields, strict=True)}, rows)
+        case ReadStage(number, columns, origins):
+            frame = state.frames[number]
+            return Frame({s.column.id: frame.columns[o] for s, o in zip(columns, origins, strict=True)}, frame.rows)
+        case ReadRange(rows=rows):
+            return Frame({}, rows)
+        case ReadOne():
+            return Frame({}, 1)
+        case _:
+            assert_never(source)
+
+
+def _target_of(state: Run, pipeline: Pipeline, rows: int) -> str:
+    """The target that runs a pipeline: the interpreter for host functions and small work."""
+    context = state.context
+    if pipeline.host is not None or context.target == "python":
+        return "python"
+    work = rows * max(1.0, pipeline.work / max(pipeline.rows, 1))
+    for step in pipeline.steps:
+        if isinstance(step, Probe) and step.table.layout == "loop":
+            work *= max(1, state.joins[step.table.stage].frame.rows)
+    return "python" if work < context.settings.interpret_limit else context.target
+
+
+class _Runner:
+    """One pipeline, run until its sink is large enough."""
+
+    def __init__(self, state: Run, pipeline: Pipeline, frame: Frame, name: str, label: str, report: StageReport) -> None:
+        self.state, self.pipeline, self.frame, self.name, self.label = state, pipeline, frame, name, label
+        self.report = report
+
+    def run(self) -> Frame | JoinIndex:
+        while True:
+            context = self.state.context
+            self.device = context.device if self.name == "cuda" else cpu_device() if context.device.is_cuda else context.device
+            sink = self._sink()
+            self.units = {u.role: u for u in units(self.pipeline, self.name)}
+            self.status = {
+                role: self.device.zeros(max(1, -(-len(u.sites) // 32)), "uint32") for role, u in self.units.items()
+            }
+            for step in self.pipeline.steps:
+                if isinstance(step, Probe) and step.records_matches:
+                    rows = self.state.joins[step.table.stage].frame.rows
+                    self.state.matched[step.table.stage] = self.device.zeros(max(rows, 1), "uint8", self.label)
+            partitions = place(self.frame.rows, self._partitions(), UNIT, self.device)
+            states = run_partitions(sink, partitions, sink.launch.workers, self._run_range)
+            if not self._full(sink):
+                result = sink.finish(states)
+                if self.name == "python":
+                    host.reset_arena()
+                return result
+            self.report.attempts += 1
+
+    def _partitions(self) -> int:
+        sink = self.pipeline.sink
+        alone = isinstance(sink, Group) and sink.layout == "rows"
+        return 1 if alone else self.state.context.settings.partitions
+
+    def _sink(self) -> SinkRun:
+        """The sink at run time."""
+        sink, rows = self.pipeline.sink, self.frame.rows
+        workers = self._workers(rows)
+        launch = Launch(self.device, rows, workers, UNIT, self.name == "cuda")
+        match sink:
+            case Collect():
+                mode = collect.collect_mode(self.pipeline.steps, self.name == "cuda")
+                return CollectRun(sink, mode, launch, self.label)
+            case Reduce():
+                return ReduceRun(sink, launch, self.label)
+            case Group():
+                made = GroupRun(sink, launch, self.label, self.frame)
+                made.capacity = max(made.capacity, getattr(self, "_capacity", 0))
+                return made
+            case Build(table):
+                return BuildRun(table, launch, self.label, self.frame, self._wants_nulls(table.stage))
+            case _:
+                assert_never(sink)
+
+    def _wants_nulls(self, number: int) -> bool:
+        works = [s.work for s in self.state.program.stages]
+        steps = [step for w in works if isinstance(w, Pipeline) for step in w.steps]
+        return any(isinstance(s, Probe) and s.table.stage == number and s.null_key for s in steps)
+
+    def _workers(self, rows: int) -> int:
+        if self.name != "cpu":
+            return 1
+        sink = self.pipeline.sink
+        if isinstance(sink, Group) and sink.layout == "rows":
+            return 1
+        return max(1, min(self.state.context.settings.worker_count, -(-rows // MORSEL)))
+
+    def _full(self, sink: SinkRun) -> bool:
+        """Whether a table was full and the pipeline is to run again; raises what else the status block says."""
+        retry = False
+        for role, unit in self.units.items():
+            words = self.device.to_host(self.status[role])
+            for n, site in enumerate(unit.sites):
+                if not int(words[n >> 5]) >> (n & 31) & 1:
+                    continue
+                if not site.retry:
+                    raise site.error(site.message)
+                retry = True
+        if not retry:
+            return False
+        if not sink.grow():
+            raise InternalError(f"{self.label}: a hash table of its largest size is full")
+        assert isinstance(sink, GroupRun)
+        self._capacity = sink.capacity
+        return True
+
+    # ---- one kernel over one partition ----
+
+    def _run_range(self, role: str, partition: Placed, states: Sequence[State]) -> None:
+        unit = self.units[role]
+        target: Any = get_target(self.name)
+        start = time.perf_counter()
+        compiled = target.compile(unit.kernel)
+        self.report.compile_seconds += time.perf_counter() - start
+        distinct = [states[0]] if states[0] is states[-1] else list(states)
+        arguments = [tuple(self._argument(target, unit, p, s) for p in unit.kernel.parameters) for s in distinct]
+        if self.name == "cpu":
+            if len(arguments) < len(states):
+                arguments *= len(states)
+            target.run_morsels(compiled, partition.lo, partition.hi, arguments, MORSEL)
+        elif self.name == "python":
+            for lo in range(partition.lo, partition.hi, UNIT):
+                target.run(compiled, lo, min(lo + UNIT, partition.hi), arguments[0])
+        else:
+            words = 0
+            if unit.kernel.uses_private:
+                sink = self.pipeline.sink
+                assert isinstance(sink, Group) and sink.packing is not None
+                words = sink.packing.size * len(sink.folds)
+            target.run(compiled, partition.lo, partition.hi, arguments[0], words)
+
+    def _argument(self, target: Any, unit: Unit, parameter: Parameter, state: State) -> Any:
+        binding = unit.bindings[parameter.name]
+        match binding:
+            case Constant(value):
+                return target.argument(parameter, value)
+            case Content(buffer):
+                value = buffer.on(self.device)
+            case ColumnPart(owner, column, part):
+                frame = self.frame if owner is None else self.state.joins[owner].frame
+                stored = frame.columns[column]
+                buffer_ = {"data": stored.data, "validity": stored.validity, "characters": stored.characters}[part]
+                value = None if buffer_ is None else buffer_.on(self.device, self.label)
+            case BuildPart(number, "matched"):
+                value = self.state.matched[number]
+            case BuildPart(number, part):
+                value = self.state.joins[number].parts[part]
+                value = value.on(self.device, self.label) if isinstance(value, Buffer) else value
+            case StatePart("status"):
+                value = self.status[unit.role]
+            case StatePart(part):
+                value = state[part]
+            case _:
+                assert_never(binding)
+        if not parameter.is_pointer and not isinstance(value, int | float):
+            value = 0 if value is None or value.size == 0 else _address(value)
+        return target.argument(parameter, value)
+
+
+def _address(array: Any) -> int:
+    return int(array.ctypes.data) if isinstance(array, np.ndarray) else int(array.data.ptr)
+
+
+def _bulk_device(state: Run, work: Bulk) -> Device:
+    """Where a bulk operation runs: small frames on the host, large ones where their columns lie."""
+    context = state.context
+    if not context.device.is_cuda:
+        return context.device
+    rows = sum(state.frames[n].rows for n in _inputs(work) if n in state.frames)
+    return cpu_device() if rows < context.settings.interpret_limit else context.device

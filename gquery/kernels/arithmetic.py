@@ -1,0 +1,265 @@
+"""Arithmetic on exact numbers, floats and dates, with bounds deciding width and checks.
+
+A check is left out only where interval arithmetic proves that the result fits its logical type; what is not proved is
+checked, and overflow raises. Exact values are computed in 64 bits where bounds prove that they fit, else in 128.
+"""
+
+from __future__ import annotations
+
+from gquery.dtypes import INT64, INT128, TIMESTAMP, Bounds, DType, Interval, Kind, Register, type_bounds
+from gquery.errors import OutOfRangeError
+from gquery.expr import Call, Literal
+from gquery.kernels.code import Code, NeedsHost, Phys, Value, fits_int64, phys
+
+_SYMBOL = {"add": "+", "subtract": "-", "multiply": "*", "negate": "-", "abs": "abs", "int_divide": "//", "modulo": "%"}
+_SHORT = {"add": "add", "subtract": "sub", "multiply": "mul", "negate": "neg", "abs": "abs", "divide": "div", "modulo": "mod"}
+MICROS_PER_DAY = 86_400_000_000
+
+
+def arithmetic(e: Call, values: list[Value], code: Code) -> Value:
+    """A call of an arithmetic operator; the binder has made the argument types fit."""
+    if e.dtype.is_float:
+        return _float(e, values, code)
+    if e.function in ("negate", "abs"):
+        return _unary(e.function, values[0], e.dtype, code)
+    if e.function in ("int_divide", "modulo"):
+        return _divide(e.function, values[0], values[1], e.dtype, code)
+    return exact(e.function, values[0], values[1], e.dtype, code)
+
+
+def _float(e: Call, values: list[Value], code: Code) -> Value:
+    short = "floor_div" if e.function == "int_divide" else _SHORT[e.function]
+    ok = code.both(*(v.ok for v in values))
+    operands = [as_f64(v, code) for v in values]
+    if e.function == "int_divide":
+        text = code.call("trunc_f64", code.call("div_f64", *operands))
+    else:
+        text = code.call(f"{short}_f64", *operands)
+    if e.dtype.kind is Kind.REAL:
+        text = code.call("round_f32", text)
+    var = code.let(text)
+    if e.function in ("int_divide", "modulo"):  # by zero is NULL
+        nonzero = code.let(code.call("ne_f64", operands[1], code.call("f64", "0.0")))
+        ok = code.both(ok, nonzero)
+    return Value(var, ok, phys(e.dtype, nullable=ok is not None))
+
+
+def as_f64(value: Value, code: Code) -> str:
+    """A number as a double: decimals divided by their scale."""
+    match value.phys.register:
+        case Register.F64:
+            return value.var
+        case Register.I64:
+            text = code.call("f64", value.var)
+        case Register.I128:
+            text = code.call("f64_from_i128", value.var)
+        case Register.BOOL:
+            text = code.call("f64", code.call("from_bool", value.var))
+        case Register.STR:
+            raise AssertionError("a string in arithmetic")
+    if value.phys.dtype.scale:
+        text = code.call("div_f64", text, code.constant(float(10**value.phys.dtype.scale)))
+    return code.let(text)
+
+
+def interval_arithmetic(function: str, a: Bounds, b: Bounds) -> Bounds:
+    """The range of a sum, difference or product of two ranges.
+
+    >>> interval_arithmetic("multiply", Bounds(-2, 3), Bounds(5, 7))
+    Bounds(low=-14, high=21)
+    """
+    match function:
+        case "add":
+            return Bounds(a.low + b.low, a.high + b.high)
+        case "subtract":
+            return Bounds(a.low - b.high, a.high - b.low)
+        case _:
+            corners = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
+            return Bounds(min(corners), max(corners))
+
+
+def exact(function: str, a: Value, b: Value, dtype: DType, code: Code) -> Value:
+    """a + b, a - b or a * b of integers, decimals or days."""
+    assert a.phys.bounds is not None and b.phys.bounds is not None
+    raw = interval_arithmetic(function, a.phys.bounds, b.phys.bounds)
+    limit = type_bounds(dtype) or INT64
+    short = _SHORT[function]
+    ok = code.both(a.ok, b.ok)
+    narrow = a.phys.register is Register.I64 and b.phys.register is Register.I64
+    if narrow and raw.within(INT64):
+        return checked_range(code.let(code.call(f"{short}_i64", a.var, b.var)), ok, raw, dtype, _SYMBOL[function], code)
+    if narrow and limit.within(INT64):
+        site = _overflow(code, _SYMBOL[function], dtype)
+        var = guarded(code, ok, Register.I64, code.call(f"{short}_i64_checked", a.var, b.var, code.status(), site))
+        return checked_range(var, ok, INT64, dtype, _SYMBOL[function], code)
+    if narrow and function == "multiply":
+        text = code.call("mul_i64_i128", a.var, b.var)
+        return checked_range(code.let(text), ok, raw, dtype, _SYMBOL[function], code, wide=True)
+    operands = as_i128(a, code), as_i128(b, code)
+    if raw.within(INT128):
+        var = code.let(code.call(f"{short}_i128", *operands))
+    else:
+        site = _overflow(code, _SYMBOL[function], dtype)
+        var = guarded(code, ok, Register.I128, code.call(f"{short}_i128_checked", *operands, code.status(), site))
+        raw = INT128
+    return checked_range(var, ok, raw, dtype, _SYMBOL[function], code, wide=True)
+
+
+def _overflow(code: Code, what: str, dtype: DType) -> str:
+    return code.site(OutOfRangeError, f"Overflow in {what}: the result does not fit {dtype}. Cast an operand to a wider type.")
+
+
+def guarded(code: Code, ok: str | None, register: Register, text: str) -> str:
+    """A variable that holds ``text`` where ``ok``: what lies under a NULL must not raise."""
+    if ok is None:
+        return code.let(text)
+    var = code.let(code.zero(register))
+    with code.block(f"if {ok}:"):
+        code.line(f"{var} = {text}")
+    return var
+
+
+def checked_range(
+    var: str, ok: str | None, raw: Bounds, dtype: DType, what: str, code: Code, wide: bool = False
+) -> Value:
+    """``var`` (128 bits if ``wide``), proved within ``raw``, as a value of ``dtype``: checked where the type is narrower,
+    in 64 bits where the result fits."""
+    limit = type_bounds(dtype) or INT64
+    bounds = raw
+    register = Register.I128 if wide else Register.I64
+    if not raw.within(limit):
+        bounds = Bounds(max(raw.low, limit.low), min(raw.high, limit.high))
+        if bounds.low > bounds.high:  # every row overflows; any bounds do
+            bounds = limit
+        site = _overflow(code, what, dtype)
+        if wide:
+            words = [code.constant(w) for bound in (limit.low, limit.high) for w in words_of(bound)]
+            text = code.call("range_i128", var, *words, code.status(), site)
+        else:
+            text = code.call("range_i64", var, code.constant(limit.low), code.constant(limit.high), code.status(), site)
+        var = guarded(code, ok, register, text)
+    if wide and bounds.within(INT64):
+        var = code.let(code.call("i64_from_i128", var))
+    return Value(var, ok, Phys(dtype, bounds, ok is not None))
+
+
+def words_of(value: int) -> tuple[int, int]:
+    """The two 64-bit words of a 128-bit integer, high word first, both as signed.
+
+    >>> words_of(-1)
+    (-1, -1)
+    """
+    low = value & (2**64 - 1)
+    return value >> 64, low - 2**64 if low >= 2**63 else low
+
+
+def wide_constant(value: int, code: Code) -> str:
+    high, low = words_of(value)
+    return code.let(code.call("make_i128", code.constant(high), code.constant(low)))
+
+
+def as_i128(value: Value, code: Code) -> str:
+    return value.var if value.phys.register is Register.I128 else code.let(code.call("i128_from_i64", value.var))
+
+
+def _unary(function: str, a: Value, dtype: DType, code: Code) -> Value:
+    assert a.phys.bounds is not None
+    b = a.phys.bounds
+    if function == "negate":
+        raw = Bounds(-b.high, -b.low)
+    else:
+        raw = b if b.low >= 0 else Bounds(0 if b.high >= 0 else -b.high, max(-b.low, b.high))
+    wide = a.phys.register is Register.I128
+    suffix = "i128" if wide else "i64"
+    if raw.within(INT128 if wide else INT64):
+        return checked_range(code.let(code.call(f"{_SHORT[function]}_{suffix}", a.var)), a.ok, raw, dtype, function, code, wide)
+    site = _overflow(code, function, dtype)  # only the least integer can overflow
+    zero = code.call("i128_from_i64", code.call("i64", "0")) if wide else code.call("i64", "0")
+    text = code.call(f"sub_{suffix}_checked", zero, a.var, code.status(), site)
+    if function == "abs":
+        less = code.call(f"lt_{suffix}", a.var, zero)
+        var = code.let(a.var)
+        with code.block(f"if {less}:" if a.ok is None else f"if {a.ok} and {less}:"):
+            code.line(f"{var} = {text}")
+    else:
+        var = guarded(code, a.ok, Register.I128 if wide else Register.I64, text)
+    return checked_range(var, a.ok, INT128 if wide else INT64, dtype, function, code, wide)
+
+
+def _divide(function: str, a: Value, b: Value, dtype: DType, code: Code) -> Value:
+    """``//`` and ``%`` of exact numbers, truncating; by zero they are NULL."""
+    assert a.phys.bounds is not None and b.phys.bounds is not None
+    never_zero = b.phys.bounds.low > 0 or b.phys.bounds.high < 0
+    wide = Register.I128 in (a.phys.register, b.phys.register)
+    x, y = (as_i128(a, code), as_i128(b, code)) if wide else (a.var, b.var)
+    suffix = "i128" if wide else "i64"
+    ok = code.both(a.ok, b.ok)
+    if not never_zero:
+        zero = code.call("i128_from_i64", code.call("i64", "0")) if wide else code.call("i64", "0")
+        ok = code.both(ok, code.let(code.call(f"ne_{suffix}", y, zero)))
+    m = a.phys.bounds.magnitude
+    if function == "modulo":
+        n = min(m, b.phys.bounds.magnitude - 1) if b.phys.bounds.magnitude else 0
+        raw = Bounds(0 if a.phys.bounds.low >= 0 else -n, max(n, 0))
+    else:
+        raw = Bounds(-m, m) if a.phys.bounds.low < 0 or b.phys.bounds.low < 0 else Bounds(0, m)
+    if not raw.within(INT64) and not wide:  # the least integer divided by -1
+        x, y, wide, suffix = as_i128(a, code), as_i128(b, code), True, "i128"
+    short = "div" if function == "int_divide" else "mod"
+    var = guarded(code, ok, Register.I128 if wide else Register.I64, code.call(f"{short}_{suffix}", x, y))
+    return checked_range(var, ok, raw, dtype, _SYMBOL[function], code, wide)
+
+
+def add_days(e: Call, values: list[Value], code: Code) -> Value:
+    return exact("add", values[0], values[1], e.dtype, code)
+
+
+def add_interval(value: Value, interval: Literal, code: Code) -> Value:
+    """TIMESTAMP + INTERVAL: months first (the day is clamped to the month's length), then days and microseconds."""
+    if interval.value is None:
+        return Value(code.zero(Register.I64), "False", Phys(TIMESTAMP, Bounds(0, 0), True))
+    by = interval.value
+    assert isinstance(by, Interval) and value.phys.bounds is not None
+    var, bounds = value.var, value.phys.bounds
+    if by.months:
+        day = code.let(code.call("floor_div_i64", var, code.call("i64", str(MICROS_PER_DAY))))
+        rest = code.let(code.call("floor_mod_i64", var, code.call("i64", str(MICROS_PER_DAY))))
+        moved = code.let(code.call("date_add_months", day, code.constant(by.months)))
+        var = code.let(code.call("add_i64", code.call("mul_i64", moved, code.call("i64", str(MICROS_PER_DAY))), rest))
+        slack = 31 * abs(by.months) * MICROS_PER_DAY
+        bounds = Bounds(bounds.low - slack, bounds.high + slack)
+        if not bounds.within(INT64):
+            bounds = INT64
+    shift = by.days * MICROS_PER_DAY + by.micros
+    if not shift:
+        return Value(var, value.ok, Phys(TIMESTAMP, bounds, value.phys.nullable))
+    constant = Value(code.constant(shift), None, Phys(TIMESTAMP, Bounds(shift, shift), False))
+    return exact("add", Value(var, value.ok, Phys(TIMESTAMP, bounds, value.phys.nullable)), constant, TIMESTAMP, code)
+
+
+def rescale(value: Value, places: int, dtype: DType, code: Code) -> Value:
+    """Multiply by 10**places, or divide and round half away from zero where that is negative; checked against ``dtype``."""
+    assert value.phys.bounds is not None
+    if places >= 0:
+        factor = 10**places
+        what = Phys(dtype, Bounds(factor, factor), False)
+        if places == 0:
+            return checked_range(value.var, value.ok, value.phys.bounds, dtype, "a cast", code, value.phys.register is Register.I128)
+        var = wide_constant(factor, code) if what.register is Register.I128 else code.constant(factor)
+        return exact("multiply", value, Value(var, None, what), dtype, code)
+    factor = 10**-places
+    half = factor // 2
+
+    def rounded(v: int) -> int:
+        return (abs(v) + half) // factor * (1 if v >= 0 else -1)
+
+    raw = Bounds(rounded(value.phys.bounds.low), rounded(value.phys.bounds.high))
+    wide = value.phys.register is Register.I128 or not fits_int64(Bounds(factor, factor))
+    if wide:
+        text = code.call("div_round_i128", as_i128(value, code), wide_constant(factor, code))
+    else:
+        text = code.call("div_round_i64", value.var, code.constant(factor))
+    return checked_range(code.let(text), value.ok, raw, dtype, "a cast", code, wide)
+
+
+__all__ = ["NeedsHost", "add_days", "add_interval", "arithmetic", "as_f64", "as_i128", "checked_range", "exact", "rescale"]

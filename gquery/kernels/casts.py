@@ -1,0 +1,157 @@
+"""CAST between types: in the kernel for numbers, dates and booleans, on the host for text.
+
+A cast that cannot hold its value raises; TRY_CAST gives NULL in its place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gquery.dtypes import BIGINT, INT64, Bounds, DType, Kind, Register, type_bounds
+from gquery.errors import ConversionError
+from gquery.kernels.arithmetic import MICROS_PER_DAY, as_f64, as_i128, checked_range, exact, rescale, words_of
+from gquery.kernels.code import Code, NeedsHost, Phys, Value, phys
+
+
+def cast(value: Value, dtype: DType, try_: bool, code: Code) -> Value:
+    """``value`` as ``dtype``."""
+    source = value.phys.dtype
+    if source == dtype:
+        return value
+    if source.kind is Kind.NULL or value.ok == "False":
+        what = Phys(dtype, Bounds(0, 0) if dtype.is_exact else None, True)
+        return Value(code.zero(what.register), "False", what)
+    if source.is_string or dtype.is_string:
+        return _through_text(value, dtype, try_, code)
+    if try_ and not _always_fits(value.phys, dtype):
+        value = _null_unless_fits(value, dtype, code)
+    if source.is_float:
+        return _from_float(value, dtype, code)
+    if dtype.is_float:
+        text = as_f64(value, code)
+        if dtype.kind is Kind.REAL:
+            text = code.let(code.call("round_f32", text))
+        return Value(text, value.ok, phys(dtype, nullable=value.phys.nullable))
+    return _between_exact(value, dtype, code)
+
+
+def _between_exact(value: Value, dtype: DType, code: Code) -> Value:
+    source, what = value.phys.dtype, value.phys
+    if source.kind is Kind.BOOLEAN:
+        value = Value(code.let(code.call("from_bool", value.var)), value.ok, replace(what, dtype=BIGINT))
+        return rescale(value, dtype.scale, dtype, code)
+    if dtype.kind is Kind.BOOLEAN:
+        zero = code.call("i64", "0")
+        wide = what.register is Register.I128
+        test = code.call("ne_i128", value.var, code.call("i128_from_i64", zero)) if wide else code.call("ne_i64", value.var, zero)
+        return Value(code.let(test), value.ok, phys(dtype, nullable=what.nullable))
+    if source.kind is Kind.DATE and dtype.kind is Kind.TIMESTAMP:
+        by = Value(code.call("i64", str(MICROS_PER_DAY)), None, Phys(BIGINT, Bounds(MICROS_PER_DAY, MICROS_PER_DAY), False))
+        return exact("multiply", value, by, dtype, code)
+    if source.kind is Kind.TIMESTAMP and dtype.kind is Kind.DATE:
+        assert what.bounds is not None
+        bounds = Bounds(what.bounds.low // MICROS_PER_DAY, what.bounds.high // MICROS_PER_DAY)
+        text = code.call("floor_div_i64", value.var, code.call("i64", str(MICROS_PER_DAY)))
+        return checked_range(code.let(text), value.ok, bounds, dtype, "a cast", code)
+    return rescale(value, dtype.scale - source.scale, dtype, code)
+
+
+def _from_float(value: Value, dtype: DType, code: Code) -> Value:
+    what = value.phys
+    if dtype.kind is Kind.DOUBLE:
+        return Value(value.var, value.ok, replace(what, dtype=dtype))
+    if dtype.kind is Kind.REAL:
+        return Value(code.let(code.call("round_f32", value.var)), value.ok, replace(what, dtype=dtype))
+    if dtype.kind is Kind.BOOLEAN:
+        text = code.call("ne_f64", value.var, code.call("f64", "0.0"))
+        return Value(code.let(text), value.ok, phys(dtype, nullable=what.nullable))
+    limit = type_bounds(dtype) or INT64
+    site = code.site(ConversionError, f"a {what.dtype} value does not fit {dtype}")
+    var = value.var
+    if dtype.scale:
+        var = code.let(code.call("mul_f64", var, code.constant(float(10**dtype.scale))))
+        var = code.let(code.call("round_f64", var))
+    register = Register.I64 if limit.within(INT64) else Register.I128
+    result = code.let(code.zero(register))
+    head = f"if {value.ok}:" if value.ok else "if True:"
+    with code.block(head):
+        if register is Register.I64:
+            low, high = code.constant(limit.low), code.constant(limit.high)
+            code.line(f"{result} = {code.call('i64_from_f64_checked', var, low, high, code.status(), site)}")
+        else:
+            inside = code.call("le_f64", code.call("abs_f64", var), code.constant(float(10**dtype.precision)))
+            with code.block(f"if {inside}:"):
+                code.line(f"{result} = {code.call('i128_from_f64', var)}")
+            with code.block("else:"):
+                code.line(code.call("fail", code.status(), site))
+    return Value(result, value.ok, Phys(dtype, limit, what.nullable))
+
+
+def _always_fits(what: Phys, dtype: DType) -> bool:
+    if dtype.is_float or dtype.kind is Kind.BOOLEAN:
+        return True
+    limit = type_bounds(dtype)
+    if what.bounds is None or limit is None:
+        return False
+    if what.dtype.is_temporal:
+        return what.dtype.kind is Kind.TIMESTAMP
+    return Bounds(*(_scaled(b, dtype.scale - what.dtype.scale) for b in (what.bounds.low, what.bounds.high))).within(limit)
+
+
+def _scaled(value: int, places: int) -> int:
+    if places >= 0:
+        return int(value * 10**places)
+    factor = 10**-places
+    return (abs(value) + factor // 2) // factor * (1 if value >= 0 else -1)
+
+
+def _null_unless_fits(value: Value, dtype: DType, code: Code) -> Value:
+    """NULL where the cast to ``dtype`` would raise: the source's own range of values that fit, tested first."""
+    limit = type_bounds(dtype) or INT64
+    what = value.phys
+    if what.dtype.is_float:
+        places = 10.0**dtype.scale
+        low, high = code.constant((limit.low - 0.5) / places), code.constant((limit.high + 0.5) / places)
+        test = f"{code.call('gt_f64', value.var, low)} and {code.call('lt_f64', value.var, high)}"
+        bounds = None
+    else:
+        assert what.bounds is not None
+        places_ = dtype.scale - what.dtype.scale
+        if what.dtype.kind is Kind.DATE:
+            low_, high_ = -(-limit.low // MICROS_PER_DAY), limit.high // MICROS_PER_DAY
+        elif places_ >= 0:
+            low_, high_ = -(-limit.low // 10**places_), limit.high // 10**places_
+        else:  # the largest values that still round into the range
+            factor = 10**-places_
+            low_, high_ = limit.low * factor - (factor - 1) // 2, limit.high * factor + (factor - 1) // 2
+        bounds = Bounds(max(low_, what.bounds.low), min(high_, what.bounds.high))
+        if bounds.low > bounds.high:
+            bounds = Bounds(0, 0)
+        if what.register is Register.I64:
+            test = (
+                f"{code.call('ge_i64', value.var, code.constant(bounds.low))} and "
+                f"{code.call('le_i64', value.var, code.constant(bounds.high))}"
+            )
+        else:
+            low128 = code.let(code.call("make_i128", *(code.constant(w) for w in words_of(bounds.low))))
+            high128 = code.let(code.call("make_i128", *(code.constant(w) for w in words_of(bounds.high))))
+            wide = as_i128(value, code)
+            test = f"{code.call('ge_i128', wide, low128)} and {code.call('le_i128', wide, high128)}"
+    inside = code.both(value.ok, code.let(test))
+    narrowed = Phys(what.dtype, bounds, True)
+    var = value.var
+    if what.register is Register.I128 and narrowed.register is Register.I64:
+        register = code.let(code.zero(Register.I64))
+        with code.block(f"if {inside}:"):
+            code.line(f"{register} = {code.call('i64_from_i128', var)}")
+        var = register
+    return Value(var, inside, narrowed)
+
+
+def _through_text(value: Value, dtype: DType, try_: bool, code: Code) -> Value:
+    """Casts from and to VARCHAR have no kernel body: the python target calls the host's."""
+    if code.target != "python":
+        raise NeedsHost(f"CAST({value.phys.dtype} AS {dtype})")
+    from gquery.kernels import host
+
+    return host.cast(value, dtype, try_, code)

@@ -1,0 +1,360 @@
+"""Code: the text of a kernel while operators write it, one line after another.
+
+Operators and `render` share one `Code` a pipeline. It names variables and parameters in the order of their first use (so
+that kernels of one structure have one text), remembers which value an expression or column already has, and forgets it
+when the block that bound it closes: a load made inside an ``if`` does not exist behind it.
+
+What a parameter stands for is a `Binding`, resolved when the kernel is launched; the text never holds values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from gquery.dtypes import INT64, Bounds, Carrier, DType, Kind, Register, carrier_for, register_for, type_bounds
+from gquery.errors import ConversionError, DatabaseError
+from gquery.expr import Column, Expr
+from gquery.kernels.kernel import ElementType, Kernel, Parameter
+from gquery.table import Buffer, Dictionary
+
+
+@dataclass(frozen=True, slots=True)
+class Phys:
+    """What the planner knows of a value before any row is read.
+
+    ``bounds`` is proved for every non-NULL value of an exact type (codes where there is a dictionary), so an exact value
+    is held in 64 bits where its bounds fit and in 128 where they do not.
+    """
+
+    dtype: DType
+    bounds: Bounds | None = None
+    nullable: bool = True
+    dictionary: Dictionary | None = None
+
+    @property
+    def register(self) -> Register:
+        return Register.I64 if self.dictionary is not None else register_for(self.dtype, self.bounds)
+
+    @property
+    def carrier(self) -> Carrier:
+        """How a column of such values is stored by a sink; strings as views, which `operators.collect` makes contiguous."""
+        match self.register:
+            case Register.BOOL:
+                return Carrier.BOOL
+            case Register.F64:
+                return Carrier.F32 if self.dtype.kind is Kind.REAL else Carrier.F64
+            case Register.STR:
+                return Carrier.VIEW
+            case Register.I64 | Register.I128:
+                assert self.bounds is not None
+                return carrier_for(self.bounds)
+
+
+def phys(dtype: DType, bounds: Bounds | None = None, nullable: bool = True, dictionary: Dictionary | None = None) -> Phys:
+    """A `Phys` whose bounds are those of the type where nothing narrower is known."""
+    return Phys(dtype, bounds if bounds is not None else type_bounds(dtype), nullable, dictionary)
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A row value in the text: the variable (or scalar parameter) that holds it and, if it can be NULL, the boolean
+    variable that says it is not."""
+
+    var: str
+    ok: str | None
+    phys: Phys
+
+
+# ---- bindings: what a parameter stands for at launch ---------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnPart:
+    """One buffer of a column of the pipeline's input (``owner`` None) or of a build side (its build's number)."""
+
+    owner: int | None
+    column: int
+    part: Literal["data", "validity", "characters"]
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A scalar known while planning."""
+
+    value: int | float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Content:
+    """A small array known while planning: a lookup table, a pattern, a dictionary's characters."""
+
+    buffer: Buffer
+
+
+@dataclass(frozen=True, slots=True)
+class BuildPart:
+    """An array or size of a join table: ``rows``, ``starts``, ``base``, ``size``, ..."""
+
+    build: int
+    part: str
+
+
+@dataclass(frozen=True, slots=True)
+class StatePart:
+    """An array or number of the sink's own state; ``part`` is the name that the sink gave it."""
+
+    part: str
+
+
+Binding = ColumnPart | Constant | Content | BuildPart | StatePart
+
+STATUS = StatePart("status")
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorSite:
+    """What a set bit of the status block means."""
+
+    error: type[DatabaseError]
+    message: str
+    retry: bool = False  # a table was full: grow it and run the stage again
+
+
+class NeedsHost(Exception):
+    """The expression calls a function that has no kernel body; the planner moves it to the host."""
+
+    def __init__(self, function: str) -> None:
+        super().__init__(function)
+        self.function = function
+
+
+class Code:
+    """The growing text of one kernel for ``target``."""
+
+    def __init__(self, target: str) -> None:
+        self.target = target
+        self.prologue: list[str] = []
+        self.body: list[str] = []
+        self.epilogue: list[str] = []
+        self.primitives: set[str] = set()
+        self.functions: dict[str, Callable[..., Any]] = {}
+        self.sites: list[ErrorSite] = []
+        self.bindings: dict[str, Binding] = {}
+        self.uses_private = False
+        self.wide_index = False
+        self._parameters: dict[tuple[Any, ...], Parameter] = {}
+        self.known: dict[int, Phys] = {}  # what is known of each column that `provide` named
+        self._providers: dict[int, Callable[[], Value]] = {}
+        self._memo: list[dict[Expr, Value]] = [{}]
+        self._depth = 0
+        self._names: dict[str, int] = {}
+
+    # ---- text ----
+
+    def line(self, text: str) -> None:
+        self.body.append("    " * self._depth + text)
+
+    @contextmanager
+    def block(self, head: str) -> Iterator[None]:
+        """An indented block; values bound inside are forgotten when it closes."""
+        start = len(self.body)
+        self.line(head)
+        self._depth += 1
+        self._memo.append({})
+        yield
+        if len(self.body) == start + 1:
+            self.line("pass")
+        self._memo.pop()
+        self._depth -= 1
+
+    def open(self, head: str) -> None:
+        """As `block`, for blocks that close in another function: pair with `close`."""
+        self.line(head)
+        self._depth += 1
+        self._memo.append({})
+
+    def close(self, levels: int = 1) -> None:
+        for _ in range(levels):
+            self._memo.pop()
+            self._depth -= 1
+
+    @property
+    def depth(self) -> int:
+        return self._depth
+
+    def name(self, stem: str) -> str:
+        n = self._names.get(stem, 0)
+        self._names[stem] = n + 1
+        return f"{stem}{n}"
+
+    def let(self, text: str) -> str:
+        """A new variable that holds ``text``."""
+        var = self.name("v")
+        self.line(f"{var} = {text}")
+        return var
+
+    def call(self, primitive: str, *args: str) -> str:
+        """The text of a call of a primitive."""
+        self.primitives.add(primitive)
+        return f"{primitive}({', '.join(args)})"
+
+    def zero(self, register: Register) -> str:
+        """The text of a placeholder of the register class, for variables that an ``if`` may leave unset."""
+        match register:
+            case Register.BOOL:
+                return "False"
+            case Register.I64:
+                return self.call("i64", "0")
+            case Register.F64:
+                return self.call("f64", "0.0")
+            case Register.I128:
+                return self.call("i128_from_i64", self.call("i64", "0"))
+            case Register.STR:
+                return self.call("make_str", self.call("i64", "0"), self.call("i64", "0"))
+
+    def both(self, *oks: str | None) -> str | None:
+        """The conjunction of validity variables, as a variable; None where none can be NULL."""
+        present = list(dict.fromkeys(o for o in oks if o is not None))
+        if not present:
+            return None
+        if "False" in present:
+            return "False"
+        return present[0] if len(present) == 1 else self.let(" and ".join(present))
+
+    # ---- parameters ----
+
+    def _parameter(self, stem: str, type_: ElementType, is_pointer: bool, binding: Binding) -> str:
+        key = (id(binding.buffer) if isinstance(binding, Content) else binding, type_, is_pointer)
+        found = self._parameters.get(key)
+        if found is None:
+            found = self._parameters[key] = Parameter(self.name(stem), type_, is_pointer)
+            self.bindings[found.name] = binding
+        return found.name
+
+    def pointer(self, type_: ElementType, binding: Binding, stem: str = "p") -> str:
+        return self._parameter(stem, type_, True, binding)
+
+    def scalar(self, binding: Binding, type_: ElementType = "i64", stem: str = "k") -> str:
+        return self._parameter(stem, type_, False, binding)
+
+    def constant(self, value: int | float) -> str:
+        """A scalar parameter for a number known now. Each use has its own, so that equal numbers do not change the text."""
+        stem: ElementType = "f64" if isinstance(value, float) else "i64"
+        parameter = Parameter(self.name("k"), stem, False)
+        self._parameters[(len(self._parameters), "constant")] = parameter
+        self.bindings[parameter.name] = Constant(value)
+        return parameter.name
+
+    def status(self) -> str:
+        return self.pointer("u32", STATUS, "status")
+
+    def site(self, error: type[DatabaseError], message: str, retry: bool = False) -> str:
+        """The number of a status bit that stands for this error."""
+        site = ErrorSite(error, message, retry)
+        if site not in self.sites:
+            self.sites.append(site)
+        return str(self.sites.index(site))
+
+    # ---- values ----
+
+    def provide(self, column: int, what: Phys, load: Callable[[], Value]) -> None:
+        """Say how the column of that id is loaded when it is first used."""
+        self.known[column] = what
+        self._providers[column] = load
+
+    def remember(self, e: Expr, value: Value) -> Value:
+        self._memo[-1][e] = value
+        return value
+
+    def recall(self, e: Expr) -> Value | None:
+        for scope in reversed(self._memo):
+            if (found := scope.get(e)) is not None:
+                return found
+        return None
+
+    def column(self, column: Column) -> Value:
+        """The value of a column in the current row, loaded now if it is not at hand."""
+        if (found := self.recall(column)) is not None:
+            return found
+        return self.remember(column, self._providers[column.id]())
+
+    # ---- the result ----
+
+    def kernel(self) -> Kernel:
+        return Kernel(
+            parameters=tuple(self._parameters.values()),
+            prologue=tuple(self.prologue),
+            body=tuple(self.body) or ("pass",),
+            epilogue=tuple(self.epilogue),
+            primitives=frozenset(self.primitives),
+            functions=tuple(sorted(self.functions.items())),
+            wide_index=self.wide_index,
+            uses_private=self.uses_private,
+        )
+
+
+_ELEMENT: dict[Carrier, ElementType] = {
+    Carrier.BOOL: "u8", Carrier.I8: "i8", Carrier.I16: "i16", Carrier.I32: "i32", Carrier.I64: "i64", Carrier.U8: "u8",
+    Carrier.U16: "u16", Carrier.U32: "u32", Carrier.I128: "i64", Carrier.F32: "f32", Carrier.F64: "f64",
+    Carrier.STRING32: "i32", Carrier.STRING64: "i64", Carrier.VIEW: "i64",
+}  # fmt: skip
+
+
+def element_type(carrier: Carrier) -> ElementType:
+    """The element type of the pointer to a carrier's buffer."""
+    return _ELEMENT[carrier]
+
+
+def load(code: Code, owner: int | None, column: int, carrier: Carrier, what: Phys, row: str, guard: str | None = None) -> Value:
+    """Load a stored column at ``row``; under ``guard`` (a boolean variable: there is such a row) it is NULL where that is
+    False."""
+    pointer = code.pointer(element_type(carrier), ColumnPart(owner, column, "data"), "c")
+    ok = None
+    if what.nullable:
+        valid = code.pointer("u8", ColumnPart(owner, column, "validity"), "m")
+        if guard is None:
+            ok = code.let(code.call("truth", f"{valid}[{row}]"))
+        else:
+            ok = code.let("False")
+            with code.block(f"if {guard}:"):
+                code.line(f"{ok} = {code.call('truth', f'{valid}[{row}]')}")
+    text = load_text(code, owner, column, carrier, pointer, row)
+    if guard is None:
+        return Value(code.let(text), ok, what)
+    var = code.let(code.zero(what.register))
+    with code.block(f"if {guard}:"):
+        code.line(f"{var} = {text}")
+    return Value(var, ok or guard, what)
+
+
+def load_text(code: Code, owner: int | None, column: int, carrier: Carrier, pointer: str, row: str) -> str:
+    match carrier:
+        case Carrier.BOOL:
+            return code.call("truth", f"{pointer}[{row}]")
+        case Carrier.F32 | Carrier.F64:
+            return code.call("f64", f"{pointer}[{row}]")
+        case Carrier.I128:
+            return code.call("load_i128", pointer, row)
+        case Carrier.STRING32 | Carrier.STRING64:
+            characters = code.scalar(ColumnPart(owner, column, "characters"), "i64", "a")
+            return code.call(carrier.value, pointer, characters, row)
+        case Carrier.VIEW:
+            return code.call("view", pointer, row)
+        case _:
+            return code.call("i64", f"{pointer}[{row}]")
+
+
+def store(code: Code, carrier: Carrier, pointer: str, row: str, var: str) -> None:
+    """Store a register at ``row`` in a carrier's layout."""
+    name = {Carrier.I128: "store_i128", Carrier.VIEW: "store_view"}.get(carrier, f"store_{carrier.value}")
+    code.line(code.call(name, pointer, row, var))
+
+
+def fits_int64(bounds: Bounds | None) -> bool:
+    return bounds is not None and bounds.within(INT64)
+
+
+CAST_FAILED = (ConversionError, "a value could not be converted")

@@ -1,0 +1,138 @@
+"""Comparisons, IN and the preparation of LIKE patterns.
+
+Strings of one sorted dictionary are compared by their codes, and against a constant by the code that the constant has or
+would have; the kernel then tests an integer.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gquery.dtypes import BOOLEAN, Register
+from gquery.kernels import dictionaries
+from gquery.kernels.arithmetic import as_f64, as_i128, wide_constant
+from gquery.kernels.code import Code, Content, Value, phys
+from gquery.table import Buffer
+
+COMPARISONS = {"eq", "ne", "lt", "le", "gt", "ge", "is_distinct_from", "is_not_distinct_from"}
+_CHAIN = 8  # an IN list up to this long is a chain of tests, a longer one a binary search
+
+
+def comparison(function: str, a: Value, b: Value, code: Code) -> Value:
+    """Compare two values of one logical type; IS [NOT] DISTINCT FROM takes NULLs as equal."""
+    if function in ("is_distinct_from", "is_not_distinct_from"):
+        return _distinct(a, b, function == "is_distinct_from", code)
+    return Value(code.let(test(function, a, b, code)), code.both(a.ok, b.ok), phys(BOOLEAN, nullable=bool(a.ok or b.ok)))
+
+
+def test(function: str, a: Value, b: Value, code: Code) -> str:
+    """The text of a comparison, NULLs left aside."""
+    a, b = comparable(a, b, code)
+    match a.phys.register:
+        case Register.BOOL:
+            return code.call(f"{function}_i64", code.call("from_bool", a.var), code.call("from_bool", b.var))
+        case register:
+            return code.call(f"{function}_{register.value}", a.var, b.var)
+
+
+def comparable(a: Value, b: Value, code: Code) -> tuple[Value, Value]:
+    """Two values in one register class, so that comparing registers compares values."""
+    if a.phys.dtype.is_string:
+        if a.phys.dictionary is not None and a.phys.dictionary is b.phys.dictionary:
+            return a, b
+        return dictionaries.as_string(a, code), dictionaries.as_string(b, code)
+    kinds = {a.phys.register, b.phys.register}
+    if kinds == {Register.I64, Register.I128}:
+        return (
+            Value(as_i128(a, code), a.ok, a.phys if a.phys.register is Register.I128 else b.phys),
+            Value(as_i128(b, code), b.ok, b.phys if b.phys.register is Register.I128 else a.phys),
+        )
+    if Register.F64 in kinds and len(kinds) > 1:
+        return Value(as_f64(a, code), a.ok, phys(a.phys.dtype)), Value(as_f64(b, code), b.ok, phys(b.phys.dtype))
+    return a, b
+
+
+def _distinct(a: Value, b: Value, negated: bool, code: Code) -> Value:
+    """Whether two values differ, where NULL is a value like others; never NULL."""
+    what = phys(BOOLEAN, nullable=False)
+    if a.ok is None and b.ok is None:
+        return Value(code.let(test("ne" if negated else "eq", a, b, code)), None, what)
+    left, right = a.ok or "True", b.ok or "True"
+    var = code.let("False")
+    with code.block(f"if {left} and {right}:"):
+        code.line(f"{var} = {test('eq', a, b, code)}")
+    with code.block("else:"):
+        code.line(f"{var} = not {left} and not {right}")
+    return Value(code.let(f"not {var}") if negated else var, None, what)
+
+
+def is_in(value: Value, values: tuple[Any, ...], code: Code) -> Value:
+    """``value IN (constants)``."""
+    what = phys(BOOLEAN, nullable=value.phys.nullable)
+    register = value.phys.register
+    if register is Register.I64 and len(values) > _CHAIN:
+        return Value(_search(value.var, sorted({int(v) for v in values}), code), value.ok, what)
+    tests = []
+    for v in values:
+        match register:
+            case Register.STR:
+                tests.append(code.call("eq_str", value.var, string_constant(str(v).encode(), code)))
+            case Register.I128:
+                tests.append(code.call("eq_i128", value.var, wide_constant(int(v), code)))
+            case Register.F64:
+                tests.append(code.call("eq_f64", value.var, code.constant(float(v))))
+            case Register.BOOL:
+                tests.append(code.call("eq_i64", code.call("from_bool", value.var), code.constant(int(v))))
+            case Register.I64:
+                tests.append(code.call("eq_i64", value.var, code.constant(int(v))))
+    return Value(code.let(" or ".join(tests)), value.ok, what)
+
+
+def _search(var: str, values: list[int], code: Code) -> str:
+    """A binary search in a sorted parameter array."""
+    table = code.pointer("i64", Content(Buffer(np.array(values, dtype=np.int64))), "t")
+    low, high = code.let(code.call("i64", "0")), code.let(code.constant(len(values)))
+    with code.block(f"while {code.call('lt_i64', low, high)}:"):
+        middle = code.let(code.call("shr_i64", code.call("add_i64", low, high), code.call("i64", "1")))
+        with code.block(f"if {code.call('lt_i64', f'{table}[{middle}]', var)}:"):
+            code.line(f"{low} = {code.call('add_i64', middle, code.call('i64', '1'))}")
+        with code.block("else:"):
+            code.line(f"{high} = {middle}")
+    found = code.let("False")
+    with code.block(f"if {code.call('lt_i64', low, code.constant(len(values)))}:"):
+        code.line(f"{found} = {code.call('eq_i64', f'{table}[{low}]', var)}")
+    return found
+
+
+def string_constant(text: bytes, code: Code) -> str:
+    """A STR of constant bytes, which live in a parameter's buffer."""
+    data = np.frombuffer(text, dtype=np.uint8) if text else np.zeros(1, dtype=np.uint8)
+    address = code.scalar(Content(Buffer(data.copy())), "i64", "a")
+    return code.let(code.call("make_str", address, code.constant(len(text))))
+
+
+def like_pattern(pattern: str, escape: str) -> bytes:
+    """A LIKE pattern as kernels read it: 0xFF for %, 0xFE for _, other bytes literal (UTF-8 uses neither).
+
+    >>> like_pattern("50!%%", "!")
+    b'50%\\xff'
+    """
+    out, i = bytearray(), 0
+    while i < len(pattern):
+        c = pattern[i]
+        if escape and c == escape and i + 1 < len(pattern):
+            i += 1
+            out += pattern[i].encode()
+        elif c == "%":
+            if not out or out[-1] != 0xFF:
+                out.append(0xFF)
+        elif c == "_":
+            out.append(0xFE)
+        else:
+            out += c.encode()
+        i += 1
+    return bytes(out)
+
+

@@ -1,0 +1,179 @@
+"""Dictionary strings in kernels: what depends on one dictionary column alone is computed once an entry, not once a row.
+
+An expression over one dictionary column (``substring(phone, 1, 2) IN ('13', '31')``, ``name LIKE '%green%'``) is evaluated
+over the dictionary's entries by the python target; the kernel looks the result up by code. Comparisons with a constant
+need no table: the dictionary is sorted, so they are comparisons of codes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from gquery.dtypes import BOOLEAN, VARCHAR, Bounds, Carrier, carrier_for
+from gquery.errors import DatabaseError
+from gquery.expr import Call, Column, Expr, In, IsNull, Literal, walk
+from gquery.kernels.code import Code, Content, Phys, Value, element_type, phys
+from gquery.table import Buffer, Dictionary
+
+if TYPE_CHECKING:
+    from gquery.kernels.host import Evaluated
+
+_ORDERED = {"eq": "eq", "ne": "eq", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge"}
+_MIRRORED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+LIMIT = 2**16  # entries up to which an expression is evaluated over the whole dictionary
+
+
+def lookup(e: Expr, code: Code) -> Value | None:
+    """The value of an expression over one dictionary column, by its code; None where it is not one."""
+    if isinstance(e, Column | Literal | IsNull):
+        return None
+    column = _only_column(e, code)
+    if column is None:
+        return None
+    dictionary = code.known[column.id].dictionary
+    assert dictionary is not None
+    compared = _compare_codes(e, dictionary, code)
+    if compared is not None or len(dictionary) > LIMIT:
+        return compared
+    return _table(e, column, dictionary, code)
+
+
+def _only_column(e: Expr, code: Code) -> Column | None:
+    """The one column that ``e`` uses, if it is dictionary-encoded."""
+    found: Column | None = None
+    for x in walk(e):
+        if isinstance(x, Column):
+            if found is not None and x != found:
+                return None
+            found = x
+    if found is None or code.known[found.id].dictionary is None:
+        return None
+    return found
+
+
+def _compare_codes(e: Expr, dictionary: Dictionary, code: Code) -> Value | None:
+    """``column < 'text'`` and the like, as a comparison of codes."""
+    if isinstance(e, In) and isinstance(e.arg, Column):
+        codes = [c for c in (dictionary.code_of(v) for v in e.values) if c is not None]
+        if len(codes) > 4:
+            return None
+        value = code.column(e.arg)
+        tests = [code.call("eq_i64", value.var, code.constant(c)) for c in codes] or ["False"]
+        return Value(code.let(" or ".join(tests)), value.ok, phys(BOOLEAN, nullable=value.phys.nullable))
+    if not (isinstance(e, Call) and e.function in _ORDERED and len(e.args) == 2):
+        return None
+    function, left, right = e.function, e.args[0], e.args[1]
+    if isinstance(left, Literal):
+        function, left, right = _MIRRORED[function], right, left
+    if not (isinstance(left, Column) and isinstance(right, Literal)) or right.value is None:
+        return None
+    value = code.column(left)
+    what = phys(BOOLEAN, nullable=value.phys.nullable)
+    at, exact = dictionary.lower_bound(right.value), dictionary.code_of(right.value)
+    if function in ("eq", "ne"):
+        text = code.call(f"{function}_i64", value.var, code.constant(-1 if exact is None else exact))
+    elif function in ("lt", "ge"):  # below the first entry that is not below the constant
+        text = code.call(f"{function}_i64", value.var, code.constant(at))
+    else:  # le, gt: up to the constant, if it is an entry
+        text = code.call("lt_i64" if function == "le" else "ge_i64", value.var, code.constant(at + (exact is not None)))
+    return Value(code.let(text), value.ok, what)
+
+
+def _table(e: Expr, column: Column, dictionary: Dictionary, code: Code) -> Value:
+    """Look the result of ``e`` up by code in a table that is computed now."""
+    from gquery.kernels.host import evaluate_over_dictionary
+
+    value = code.column(column)
+    result = evaluate_over_dictionary(e, column, dictionary)
+    var, ok = value.var, value.ok
+    if value.phys.nullable and not _strict(e):  # CASE and COALESCE give NULL a value: it has the entry behind the last
+        assert ok is not None
+        var, ok = code.let(var), None
+        with code.block(f"if not {value.ok}:"):
+            code.line(f"{var} = {code.constant(len(dictionary))}")
+    elif value.phys.nullable and len(dictionary) == 0:
+        pass  # every row is NULL; the table's one placeholder is read
+    return _read_table(result, var, ok, code, covers_null=ok is None and value.ok is not None)
+
+
+def _strict(e: Expr) -> bool:
+    """Whether NULL in gives NULL out (LIKE, comparisons, casts, functions, but not CASE, IS NULL, AND, OR)."""
+    return all(isinstance(x, Column | Literal | In) or (isinstance(x, Call) and "distinct" not in x.function) for x in walk(e))
+
+
+def _read_table(result: Evaluated, index: str, ok: str | None, code: Code, covers_null: bool) -> Value:
+    what = result.phys
+    if result.errors is not None:
+        flags = code.pointer("u8", Content(result.errors), "t")
+        site = code.site(result.error or DatabaseError, result.message)
+        test = f"{code.call('truth', f'{flags}[{index}]')}"
+        with code.block(f"if {test}:" if ok is None else f"if {ok} and {test}:"):
+            code.line(code.call("fail", code.status(), site))
+    if (what.nullable or covers_null) and result.validity is not None:
+        valid = code.pointer("u8", Content(result.validity), "t")
+        found = code.let(code.call("truth", f"{valid}[{index}]"))
+        ok = found if ok is None else code.both(ok, found)
+    table = code.pointer(element_type(result.carrier), Content(result.values), "t")
+    match result.carrier:
+        case Carrier.BOOL:
+            text = code.call("truth", f"{table}[{index}]")
+        case Carrier.F64:
+            text = code.call("f64", f"{table}[{index}]")
+        case Carrier.I128:
+            text = code.call("load_i128", table, index)
+        case _:
+            text = code.call("i64", f"{table}[{index}]")
+    return Value(code.let(text), ok, replace(what, nullable=ok is not None))
+
+
+def as_string(value: Value, code: Code) -> Value:
+    """A string as STR: a code is read from its dictionary's characters."""
+    dictionary = value.phys.dictionary
+    if dictionary is None:
+        return value
+    offsets, characters = _buffers(dictionary)
+    pointer = code.pointer("i64", Content(offsets), "t")
+    address = code.scalar(Content(characters), "i64", "a")
+    var = code.let(code.call("string64", pointer, address, value.var))
+    return Value(var, value.ok, Phys(value.phys.dtype, None, value.phys.nullable))
+
+
+_encoded: WeakKeyDictionary[Dictionary, tuple[Buffer, Buffer]] = WeakKeyDictionary()
+
+
+def _buffers(dictionary: Dictionary) -> tuple[Buffer, Buffer]:
+    """Offsets (int64) and characters of a dictionary's strings, made once a dictionary."""
+    found = _encoded.get(dictionary)
+    if found is None:
+        texts = [s.encode() for s in dictionary.strings]
+        offsets = np.zeros(len(texts) + 1, dtype=np.int64)
+        np.cumsum([len(t) for t in texts], out=offsets[1:])
+        characters = np.frombuffer(b"".join(texts) or b"\0", dtype=np.uint8)
+        found = _encoded[dictionary] = Buffer(offsets), Buffer(characters)
+    return found
+
+
+def recode(value: Value, target: Dictionary, code: Code) -> Value:
+    """A code of one dictionary as the code of another; -1 for entries that the other does not have. A constant string
+    must be an entry."""
+    source = value.phys.dictionary
+    assert source is not None, "only dictionary strings can be recoded"
+    found = [target.code_of(s) for s in source.strings] or [0]
+    codes = np.array([-1 if c is None else c for c in found], dtype=np.int64)
+    bounds = Bounds(int(codes.min()), max(int(codes.max()), 0))
+    carrier = carrier_for(bounds)
+    table = code.pointer(element_type(carrier), Content(Buffer(codes.astype(carrier.numpy))), "t")
+    var = code.let(code.call("i64", f"{table}[{value.var}]"))
+    return Value(var, value.ok, Phys(value.phys.dtype, bounds, value.phys.nullable, target))
+
+
+def code_phys(dictionary: Dictionary, nullable: bool) -> Phys:
+    """What is known of codes of a dictionary."""
+    return Phys(VARCHAR, Bounds(0, max(len(dictionary) - 1, 0)), nullable, dictionary)
+
+
+__all__ = ["as_string", "code_phys", "lookup", "recode"]

@@ -1,0 +1,339 @@
+"""What the host computes: functions that make new text, casts from and to text, constants and dictionary entries.
+
+Only the python target can call them. An expression over a dictionary column is evaluated here once an entry; over other
+columns the planner ends the pipeline and runs a pipeline of its own on the python target (EXPLAIN says so).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import datetime
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal, InvalidOperation, localcontext
+from typing import Any
+
+import numpy as np
+
+from gquery.dtypes import Bounds, Carrier, DType, Kind, Register, carrier_for, python_value, type_bounds
+from gquery.errors import ConversionError, DatabaseError
+from gquery.expr import Column, Expr, Literal
+from gquery.functions import ScalarFunction
+from gquery.kernels.code import Code, ErrorSite, Phys, StatePart, Value, phys
+from gquery.table import Buffer, Dictionary
+
+
+
+class Arena:
+    """Memory for the bytes of strings that host functions make; it lives as long as something refers to it."""
+
+    def __init__(self) -> None:
+        self._kept: list[Any] = []
+
+    def put(self, text: str) -> tuple[int, int]:
+        data = text.encode()
+        if not data:
+            return (0, 0)
+        buffer = ctypes.create_string_buffer(data, len(data))
+        self._kept.append(buffer)
+        return (ctypes.addressof(buffer), len(data))
+
+
+# Strings made by host functions are copied out of the arena by the sink of the same pipeline, which is run by one thread;
+# `reset` is called by the executor when that pipeline has ended.
+_arena = Arena()
+
+
+def reset_arena() -> None:
+    global _arena
+    _arena = Arena()
+
+
+def text_of(pair: tuple[int, int]) -> str:
+    """The Python string of a STR."""
+    return ctypes.string_at(pair[0], pair[1]).decode() if pair[1] else ""
+
+
+def to_python(register: Any, what: Phys) -> Any:
+    """The Python value (`python_value`) of a register; strings arrive as STR."""
+    if register is None:
+        return None
+    return text_of(register) if what.dtype.is_string else python_value(what.dtype, register)
+
+
+def to_register(value: Any, dtype: DType) -> Any:
+    """A Python value as the register of its type."""
+    match dtype.kind:
+        case Kind.VARCHAR:
+            return _arena.put(str(value))
+        case Kind.DECIMAL:
+            return int(Decimal(value).scaleb(dtype.scale).to_integral_value(ROUND_HALF_UP))
+        case Kind.DATE:
+            return (value - datetime.date(1970, 1, 1)).days if isinstance(value, datetime.date) else int(value)
+        case Kind.TIMESTAMP:
+            if isinstance(value, datetime.datetime):
+                return (value - datetime.datetime(1970, 1, 1)) // datetime.timedelta(microseconds=1)
+            return int(value)
+        case Kind.BOOLEAN:
+            return bool(value)
+        case Kind.REAL | Kind.DOUBLE:
+            return float(value)
+        case _:
+            return int(value)
+
+
+def wrap(function: ScalarFunction, args: list[Phys], dtype: DType) -> Callable[..., Any]:
+    """A host function over registers (None for NULL), whose result is a register or None."""
+    host = function.host
+    assert host is not None
+
+    def call(*registers: Any) -> Any:
+        if function.strict and any(r is None for r in registers):
+            return None
+        result = host(*(to_python(r, what) for r, what in zip(registers, args, strict=True)))
+        return None if result is None else to_register(result, dtype)
+
+    return call
+
+
+def cast(value: Value, dtype: DType, try_: bool, code: Code) -> Value:
+    """A cast from or to VARCHAR, in a kernel of the python target."""
+    from gquery.kernels import dictionaries
+
+    source = value.phys
+    if source.dtype.is_string:
+        value = dictionaries.as_string(value, code)
+    status, site = code.status(), code.site(ConversionError, f"Could not convert a string to {dtype}")
+
+    def convert(register: Any) -> Any:
+        try:
+            if dtype.is_string:
+                return _arena.put(format_value(python_value(source.dtype, register), source.dtype))
+            return to_register(parse_text(text_of(register), dtype), dtype)
+        except (ValueError, InvalidOperation, OverflowError):
+            return None
+
+    name = f"cast_{source.dtype.kind.name.lower()}_to_{dtype.kind.name.lower()}_{dtype.precision}_{dtype.scale}"
+    code.functions[name] = convert
+    what = phys(dtype, nullable=True)
+    result = code.let("None")
+    with code.block(f"if {value.ok}:" if value.ok else "if True:"):
+        code.line(f"{result} = {name}({value.var})")
+        if not try_ and not dtype.is_string:
+            with code.block(f"if {result} is None:"):
+                code.line(code.call("fail", status, site))
+    ok = code.let(f"{result} is not None")
+    return Value(code.let(f"{result} if {ok} else {code.zero(what.register)}"), ok, what)
+
+
+def parse_text(text: str, dtype: DType) -> Any:
+    """The Python value of a text under a type; ValueError (InvalidOperation, OverflowError) where it is none."""
+    text = text.strip()
+    match dtype.kind:
+        case Kind.BOOLEAN:
+            lower = text.lower()
+            if lower in ("true", "t", "1", "yes", "y"):
+                return True
+            if lower in ("false", "f", "0", "no", "n"):
+                return False
+            raise ValueError(text)
+        case Kind.REAL | Kind.DOUBLE:
+            return float(text)
+        case Kind.DATE:
+            return datetime.date.fromisoformat(text.split(" ")[0].split("T")[0])
+        case Kind.TIMESTAMP:
+            return datetime.datetime.fromisoformat(text).replace(tzinfo=None)
+        case Kind.DECIMAL:
+            with localcontext() as context:
+                context.prec = 60
+                number = Decimal(text).quantize(Decimal(1).scaleb(-dtype.scale), ROUND_HALF_UP)
+            _check(int(number.scaleb(dtype.scale)), dtype)
+            return number
+        case _:
+            number_ = int(text) if text.lstrip("+-").isdigit() else int(Decimal(text).to_integral_value(ROUND_HALF_UP))
+            _check(number_, dtype)
+            return number_
+
+
+def _check(value: int, dtype: DType) -> None:
+    limit = type_bounds(dtype)
+    if limit is not None and not limit.low <= value <= limit.high:
+        raise ValueError(value)
+
+
+def format_value(value: Any, dtype: DType) -> str:
+    """A Python value as CAST(... AS VARCHAR) prints it."""
+    match dtype.kind:
+        case Kind.BOOLEAN:
+            return "true" if value else "false"
+        case Kind.DECIMAL:
+            return f"{value:.{dtype.scale}f}"
+        case Kind.REAL:
+            return _format_float(float(np.float32(value)), str(np.float32(value)))
+        case Kind.DOUBLE:
+            return _format_float(value, repr(value))
+        case Kind.TIMESTAMP:
+            text = value.isoformat(sep=" ")
+            return text.rstrip("0") if "." in text else str(text)
+        case _:
+            return str(value)
+
+
+def _format_float(value: float, text: str) -> str:
+    if value != value:
+        return "nan"
+    if value in (float("inf"), float("-inf")):
+        return "inf" if value > 0 else "-inf"
+    return text
+
+
+# ---- evaluation of expressions outside queries ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """An expression's values over the entries of a dictionary, as a table to look up by code; the last entry is its value
+    for NULL. ``errors`` flags entries on which it raises."""
+
+    phys: Phys
+    carrier: Carrier
+    values: Buffer
+    validity: Buffer | None
+    errors: Buffer | None = None
+    error: type[DatabaseError] | None = None
+    message: str = ""
+
+
+def _run(e: Expr, rows: int, columns: dict[int, tuple[Phys, Callable[[Code], Value]]], data: dict[str, Any]) -> Any:
+    """Evaluate ``e`` for rows 0 to ``rows`` on the python target: registers (None for NULL), what is known, error sites."""
+    from gquery.kernels.render import render
+    from gquery.kernels.targets import get_target
+
+    target = get_target("python")
+    code = Code("python")
+    for n, (what, make) in columns.items():
+        code.provide(n, what, lambda make=make: make(code))  # type: ignore[misc]
+    value = render(e, code)
+    if value.phys.dtype.is_string:
+        from gquery.kernels.dictionaries import as_string
+
+        value = as_string(value, code)
+    results: list[Any] = []
+
+    def emit(register: Any, ok: bool) -> None:
+        results.append((text_of(register) if isinstance(register, tuple) else register) if ok else None)
+
+    code.functions["emit"] = emit
+    code.line(f"emit({value.var}, {value.ok or 'True'})")
+    kernel = code.kernel()
+    compiled = target.compile(kernel)
+    status = np.zeros(4, dtype=np.uint32)
+    arguments = []
+    for parameter in kernel.parameters:
+        binding = code.bindings[parameter.name]
+        arguments.append(target.argument(parameter, _resolve(binding, data, status)))
+    target.run(compiled, 0, rows, tuple(arguments))
+    raised = [site for n, site in enumerate(code.sites) if status[n >> 5] >> (n & 31) & 1]
+    return results, value.phys, raised
+
+
+def _resolve(binding: Any, data: dict[str, Any], status: Any) -> Any:
+    from gquery.kernels.code import ColumnPart, Constant, Content
+
+    match binding:
+        case Constant(value):
+            return value
+        case Content(buffer):
+            return buffer.host
+        case ColumnPart(part=part):
+            return data[part]
+        case StatePart():
+            return status
+        case _:
+            raise AssertionError(binding)
+
+
+def evaluate(e: Expr) -> Literal | None:
+    """The constant that an expression without columns is worth; None where it raises (the query will, if it gets there)."""
+    try:
+        results, _, raised = _run(e, 1, {}, {})
+    except (ArithmeticError, ValueError):
+        return None
+    finally:
+        reset_arena()
+    if raised:
+        return None
+    value = results[0]
+    if isinstance(value, bool):
+        value = int(value)
+    return Literal(value, e.dtype)
+
+
+def evaluate_over_dictionary(e: Expr, column: Column, dictionary: Dictionary) -> Evaluated:
+    """``e`` for each entry of the dictionary in place of ``column``, and for NULL."""
+    from gquery.kernels.code import load
+    from gquery.kernels.dictionaries import _buffers
+
+    offsets, characters = _buffers(dictionary)
+    rows = len(dictionary)
+    what = Phys(column.dtype, None, True)
+    extended = np.append(offsets.host, offsets.host[-1])
+    validity = np.ones(rows + 1, dtype=np.uint8)
+    validity[rows] = 0
+    data = {"data": extended, "characters": characters.host, "validity": validity}
+    columns = {column.id: (what, lambda code: load(code, None, column.id, Carrier.STRING64, what, "i"))}
+    results, known, raised = _run(e, rows + 1, columns, data)
+    errors: list[bool] = []
+    site: ErrorSite | None = raised[0] if raised else None
+    if raised:  # find the entries that raise; rows that hold none of them are not to suffer
+        for row in range(rows + 1):
+            window = {"data": extended[row : row + 2], "characters": characters.host, "validity": validity[row : row + 1]}
+            errors.append(bool(_run(e, 1, columns, window)[2]))
+    reset_arena()
+    return _as_table(results, known, errors, site)
+
+
+def _as_table(results: list[Any], known: Phys, errors: list[bool], site: ErrorSite | None) -> Evaluated:
+    valid = np.array([r is not None for r in results], dtype=np.uint8)
+    nullable = not valid[:-1].all() if len(valid) > 1 else True
+    flags = Buffer(np.array(errors, dtype=np.uint8)) if site is not None else None
+    error, message = (site.error, site.message) if site is not None else (None, "")
+    dtype = known.dtype
+    dictionary = None
+    if dtype.is_string:
+        import pyarrow as pa
+
+        entries = sorted({r for r in results if r is not None}, key=lambda s: s.encode()) or [""]
+        dictionary = Dictionary(pa.array(entries, pa.large_string()))
+        codes = {s: n for n, s in enumerate(entries)}
+        results = [None if r is None else codes[r] for r in results]
+    match Phys(dtype, known.bounds, True, dictionary).register:
+        case Register.BOOL:
+            carrier = Carrier.BOOL
+            values = np.array([bool(r) for r in results], dtype=np.uint8)
+            bounds: Bounds | None = Bounds(0, 1)
+        case Register.F64:
+            carrier = Carrier.F64
+            values = np.array([0.0 if r is None else r for r in results], dtype=np.float64)
+            bounds = None
+        case _:
+            numbers = [0 if r is None else int(r) for r in results]
+            real = [n for n, r in zip(numbers, results, strict=True) if r is not None] or [0]
+            bounds = Bounds(min(real), max(real))
+            carrier = carrier_for(bounds | Bounds(0, 0))
+            if carrier is Carrier.I128:
+                words = [w for n in numbers for w in (_signed(n & (2**64 - 1)), n >> 64)]
+                values = np.array(words, dtype=np.int64)
+            else:
+                values = np.array(numbers, dtype=carrier.numpy)
+    what = Phys(dtype, bounds, True, dictionary)
+    if what.register is Register.I64 and carrier is Carrier.I128:
+        carrier, values = Carrier.I64, np.array([0 if r is None else int(r) for r in results], dtype=np.int64)
+    validity = Buffer(valid) if nullable or not valid[-1] else None
+    return Evaluated(Phys(dtype, bounds, nullable, dictionary), carrier, Buffer(values), validity, flags, error, message)
+
+
+def _signed(word: int) -> int:
+    return word - 2**64 if word >= 2**63 else word
+
+

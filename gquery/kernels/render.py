@@ -1,0 +1,303 @@
+"""Render: an expression becomes lines of a kernel, and a `Value`.
+
+Three-valued logic lives here alone. A NULL costs nothing where a column has none: the value's ``ok`` is None then. AND, OR
+and CASE become real branches, so what a row does not need is neither loaded nor computed. Arithmetic, comparisons, casts
+and dictionary lookups stand in the modules beside this one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import assert_never
+
+from gquery.dtypes import BOOLEAN, VARCHAR, Bounds, Interval, Kind, Register
+from gquery.expr import (
+    And,
+    Call,
+    Case,
+    Cast,
+    Column,
+    Exists,
+    Expr,
+    In,
+    InSubquery,
+    IsNull,
+    Literal,
+    Not,
+    Or,
+    ScalarSubquery,
+)
+from gquery.functions import FUNCTIONS
+from gquery.kernels import arithmetic, casts, compare, dictionaries
+from gquery.kernels.code import Code, Content, NeedsHost, Phys, Value, phys
+from gquery.table import Buffer
+
+ARITHMETIC = {"add", "subtract", "multiply", "divide", "int_divide", "modulo", "negate", "abs"}
+
+
+def render(e: Expr, code: Code) -> Value:
+    """Write the lines that compute ``e`` for the current row; its value. A value at hand is not computed again."""
+    if isinstance(e, Column):
+        return code.column(e)
+    if (found := code.recall(e)) is not None:
+        return found
+    return code.remember(e, _render(e, code))
+
+
+def _render(e: Expr, code: Code) -> Value:
+    looked_up = dictionaries.lookup(e, code)
+    if looked_up is not None:
+        return looked_up
+    match e:
+        case Column():
+            return code.column(e)
+        case Literal():
+            return literal(e, code)
+        case Call():
+            return _call(e, code)
+        case Cast(arg, dtype, try_):
+            return casts.cast(render(arg, code), dtype, try_, code)
+        case Case():
+            return _case(e, code)
+        case And(args):
+            return _connective(args, code, stops_at=False)
+        case Or(args):
+            return _connective(args, code, stops_at=True)
+        case Not(arg):
+            value = render(arg, code)
+            return Value(code.let(f"not {value.var}"), value.ok, replace(value.phys, bounds=Bounds(0, 1)))
+        case IsNull(arg):
+            value = render(arg, code)
+            return Value("False" if value.ok is None else code.let(f"not {value.ok}"), None, phys(BOOLEAN, nullable=False))
+        case In(arg, values):
+            return compare.is_in(render(arg, code), values, code)
+        case ScalarSubquery() | Exists() | InSubquery():
+            raise AssertionError("a subquery outlived decorrelation")
+        case _:
+            assert_never(e)
+
+
+def describe(e: Expr, columns: dict[int, Phys], target: str = "cpu") -> Phys:
+    """What is known of an expression's value over columns of which ``columns`` is known: a rendering thrown away.
+
+    Raises `NeedsHost` where the expression has no kernel body on that target.
+    """
+    if isinstance(e, Column):
+        return columns[e.id]
+    return render(e, scratch(columns, target)).phys
+
+
+def scratch(columns: dict[int, Phys], target: str) -> Code:
+    """A Code whose columns are there already, for looking at what an expression becomes."""
+    code = Code(target)
+    for n, what in columns.items():
+        value = Value(f"x{n}", f"n{n}" if what.nullable else None, what)
+        code.provide(n, what, lambda value=value: value)  # type: ignore[misc]
+    return code
+
+
+def condition(e: Expr, code: Code) -> str:
+    """The text of a test that is true where ``e`` is TRUE (a NULL is not)."""
+    value = render(e, code)
+    if value.ok is None:
+        return value.var
+    return "False" if value.ok == "False" else f"{value.ok} and {value.var}"
+
+
+def literal(e: Literal, code: Code) -> Value:
+    """A constant as a parameter, so that its value is not part of the text."""
+    if e.value is None:
+        what = Phys(e.dtype, Bounds(0, 0) if e.dtype.is_exact else None, nullable=True)
+        return Value(code.zero(what.register), "False", what)
+    if isinstance(e.value, Interval):
+        raise AssertionError("an INTERVAL outside date arithmetic")
+    if e.dtype.kind is Kind.BOOLEAN:
+        return Value("True" if e.value else "False", None, phys(e.dtype, Bounds(int(e.value), int(e.value)), nullable=False))
+    if e.dtype.is_float:
+        return Value(code.constant(float(e.value)), None, phys(e.dtype, nullable=False))
+    if e.dtype.kind is Kind.VARCHAR:
+        return Value(string_constant(e.value.encode(), code), None, phys(VARCHAR, nullable=False))
+    value = int(e.value)
+    what = Phys(e.dtype, Bounds(value, value), nullable=False)
+    return Value(exact_constant(value, what.register, code), None, what)
+
+
+def exact_constant(value: int, register: Register, code: Code) -> str:
+    if register is Register.I128:
+        return arithmetic.wide_constant(value, code)
+    return code.constant(value)
+
+
+def string_constant(text: bytes, code: Code) -> str:
+    """A STR of constant bytes, which live in a parameter's buffer."""
+    return compare.string_constant(text, code)
+
+
+def _call(e: Call, code: Code) -> Value:
+    if e.function in ARITHMETIC:
+        return arithmetic.arithmetic(e, [render(a, code) for a in e.args], code)
+    if e.function in compare.COMPARISONS:
+        return compare.comparison(e.function, render(e.args[0], code), render(e.args[1], code), code)
+    if e.function in ("like", "ilike"):
+        return _like(e, code)
+    if e.function == "add_interval":
+        interval = e.args[1]
+        assert isinstance(interval, Literal)
+        return arithmetic.add_interval(render(e.args[0], code), interval, code)
+    if e.function == "add_days":
+        return arithmetic.add_days(e, [render(a, code) for a in e.args], code)
+    if e.function == "days_between":
+        days = [render(a, code) for a in e.args]
+        return arithmetic.exact("subtract", days[0], days[1], e.dtype, code)
+    return _function(e, code)
+
+
+def _like(e: Call, code: Code) -> Value:
+    subject, pattern, escape = e.args[0], e.args[1], e.args[2] if len(e.args) > 2 else Literal("", VARCHAR)
+    if not (isinstance(pattern, Literal) and isinstance(escape, Literal)):
+        raise NeedsHost(e.function)
+    if pattern.value is None or escape.value is None:
+        return literal(Literal(None, BOOLEAN), code)
+    value = dictionaries.as_string(render(subject, code), code)
+    text = compare.like_pattern(pattern.value.lower() if e.function == "ilike" else pattern.value, escape.value)
+    call = code.call(f"str_{e.function}", value.var, string_constant(text, code))
+    return Value(code.let(call), value.ok, phys(BOOLEAN, nullable=value.phys.nullable))
+
+
+def _function(e: Call, code: Code) -> Value:
+    """A function with a body of its own: a call under a guard where an argument can be NULL."""
+    declared = FUNCTIONS[e.function]
+    values = [render(a, code) for a in e.args]
+    bounds = declared.bounds(*(v.phys.bounds for v in values)) if declared.bounds is not None else None
+    nullable = declared.body is None or any(v.phys.nullable for v in values)
+    what = phys(e.dtype, bounds, nullable)
+    name = f"fn_{declared.name}"
+    if declared.body is None:
+        if code.target != "python" or declared.host is None:
+            raise NeedsHost(e.function)
+        return _host_call(e, values, what, code)
+    arguments = [_argument(v, code) for v in values]
+    code.functions[name] = declared.body
+    text = f"{name}({', '.join(arguments)})"
+    if what.dtype.kind is Kind.REAL:
+        text = code.call("round_f32", text)
+    ok = code.both(*(v.ok for v in values))
+    if ok is None:
+        return Value(code.let(text), None, replace(what, nullable=False))
+    var = code.let(code.zero(what.register))
+    with code.block(f"if {ok}:"):
+        code.line(f"{var} = {text}")
+    return Value(var, ok, what)
+
+
+def _argument(value: Value, code: Code) -> str:
+    """A value as the body of a function takes it: strings as STR, exact numbers as I64."""
+    if value.phys.dtype.is_string:
+        return dictionaries.as_string(value, code).var
+    if value.phys.register is Register.I128:
+        raise NeedsHost("a 128-bit argument")
+    return value.var
+
+
+def _host_call(e: Call, values: list[Value], what: Phys, code: Code) -> Value:
+    """A Python function over Python values; only the python target runs it. Its result may be None."""
+    from gquery.kernels import host
+
+    name = f"host_{e.function}_{abs(hash(tuple(v.phys.dtype for v in values))) % 10**6}"
+    code.functions[name] = host.wrap(FUNCTIONS[e.function], [v.phys for v in values], e.dtype)
+    values = [dictionaries.as_string(v, code) if v.phys.dtype.is_string else v for v in values]
+    pair = code.name("h")
+    arguments = ", ".join(f"({v.var} if {v.ok} else None)" if v.ok else v.var for v in values)
+    code.line(f"{pair} = {name}({arguments})")
+    ok = code.let(f"{pair} is not None")
+    return Value(code.let(f"{pair} if {ok} else {code.zero(what.register)}"), ok, replace(what, nullable=True))
+
+
+def _connective(args: tuple[Expr, ...], code: Code, stops_at: bool) -> Value:
+    """AND (stops at FALSE) and OR (stops at TRUE): each further argument is looked at only where the earlier ones leave
+    the result open. Written for the value that stops, so that NULL needs no case of its own."""
+    var, ok = code.let(str(stops_at)), code.let("True")
+    oks: list[str] = []
+    depth = 0
+    for arg in args:
+        value = render(arg, code)
+        stop = value.var if stops_at else f"not {value.var}"
+        if value.ok is not None:
+            oks.append(value.ok)
+            stop = f"{value.ok} and {value.var}" if stops_at else f"{value.ok} and not {value.var}"
+            code.open(f"if not ({stop}):")
+        else:
+            code.open(f"if {value.var}:" if not stops_at else f"if not {value.var}:")
+        depth += 1
+    code.line(f"{var} = {not stops_at}")
+    if oks:
+        code.line(f"{ok} = {' and '.join(oks)}")
+    code.close(depth)
+    if not oks:
+        return Value(var, None, phys(BOOLEAN, nullable=False))
+    return Value(var, ok, phys(BOOLEAN, nullable=True))
+
+
+def _case(e: Case, code: Code) -> Value:
+    """CASE as nested ifs. What is known of the result is the union of what is known of its branches."""
+    results = [value for _, value in e.branches] + [e.otherwise]
+    known = [describe(r, code.known, code.target) for r in results]
+    what = merge(known)
+    var, ok = code.let(code.zero(what.register)), code.let("False") if what.nullable else None
+    depth = 0
+
+    def assign(result: Expr) -> None:
+        if isinstance(result, Literal) and result.value is None:
+            return
+        value = convert(render(result, code), what, code)
+        code.line(f"{var} = {value.var}")
+        if ok is not None:
+            code.line(f"{ok} = {value.ok or 'True'}")
+
+    for test, result in e.branches:
+        test_text = condition(test, code)
+        with code.block(f"if {test_text}:"):
+            assign(result)
+        code.open("else:")
+        depth += 1
+    start = len(code.body)
+    assign(e.otherwise)
+    if len(code.body) == start:
+        code.line("pass")
+    code.close(depth)
+    return Value(var, ok, what)
+
+
+def merge(known: list[Phys]) -> Phys:
+    """What is known of a value that is one of several: bounds joined, dictionaries merged, nullable if any is."""
+    dtype = known[0].dtype
+    nullable = any(k.nullable for k in known)
+    if dtype.is_string:
+        only = {id(k.dictionary) for k in known}
+        shared = known[0].dictionary if len(only) == 1 else None
+        return Phys(dtype, known[0].bounds if shared is not None else None, nullable, shared)
+    bounds = None
+    if dtype.is_exact:
+        real = [k.bounds for k in known if k.bounds is not None]
+        bounds = real[0]
+        for b in real[1:]:
+            bounds = bounds | b
+    return Phys(dtype, bounds, nullable)
+
+
+def convert(value: Value, what: Phys, code: Code) -> Value:
+    """A value in the register class and form that ``what`` asks for; the logical types are equal."""
+    if what.dtype.is_string:
+        if what.dictionary is not None:
+            if value.phys.dictionary is what.dictionary:
+                return value
+            return dictionaries.recode(value, what.dictionary, code)
+        return dictionaries.as_string(value, code)
+    if what.register is Register.I128 and value.phys.register is Register.I64:
+        return Value(code.let(code.call("i128_from_i64", value.var)), value.ok, what)
+    return value
+
+
+def table_constant(buffer: Buffer, element: str, code: Code) -> str:
+    """A pointer parameter to an array known while planning."""
+    return code.pointer(element, Content(buffer), "t")  # type: ignore[arg-type]

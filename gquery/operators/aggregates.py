@@ -1,0 +1,253 @@
+"""Aggregates: each is a tuple of folds (monoids over 64-bit words) and a finish.
+
+A fold adds, or takes the minimum or maximum of, one word a row. Folds are shared: ``sum(x)``, ``avg(x)`` and ``count(x)``
+need two between them. Sums are exact: a sum that bounds prove to fit 64 bits is one word, any other is split into words
+of 32 bits each that cannot overflow together, and finish normalises their carries. An identity never stands for NULL:
+whether a group had a value is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from gquery.dtypes import BIGINT, DOUBLE, INT64, Bounds, DType, Kind, Register, type_bounds
+from gquery.errors import NotSupportedError, OutOfRangeError
+from gquery.expr import AggregateCall, Expr
+from gquery.kernels import bulk
+from gquery.kernels.code import Code, Phys, Value
+from gquery.kernels.render import condition, render
+
+What = Literal["one", "value", "ordered", "low32", "high32", "limb0", "limb1", "limb2", "limb3", "address", "length"]
+Op = Literal["add", "min", "max"]
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One word of state: ``op`` over ``what`` of ``arg``, for rows where ``arg`` is not NULL and ``filter`` is TRUE."""
+
+    op: Op
+    word: Literal["i64", "f64"]
+    what: What
+    arg: Expr | None = None
+    filter: Expr | None = None
+
+    @property
+    def identity(self) -> int | float:
+        match self.op:
+            case "add":
+                return 0 if self.word == "i64" else 0.0
+            case "min":
+                return INT64.high
+            case "max":
+                return INT64.low
+
+
+Finish = Literal["count", "sum_i64", "sum_limbs", "sum_f64", "avg_i64", "avg_limbs", "avg_f64", "extreme", "text"]
+
+
+@dataclass(frozen=True)
+class AggregatePlan:
+    """An aggregate as indices of folds and the way to its result. ``count`` is the fold that counts its values; None where
+    every group has one."""
+
+    call: AggregateCall
+    finish: Finish
+    folds: tuple[int, ...]
+    count: int | None
+    arg: Phys | None
+    result: Phys
+
+
+def plan_aggregates(
+    calls: Sequence[AggregateCall], known: Sequence[Phys | None], rows: int | None, grouped: bool
+) -> tuple[tuple[Fold, ...], tuple[AggregatePlan, ...]]:
+    """The folds that a list of aggregates needs together, and each one's plan.
+
+    ``known[i]`` tells of the argument of call i, ``rows`` is a proved limit of the rows that reach one group (None: none).
+    """
+    folds: dict[Fold, int] = {}
+
+    def use(fold: Fold) -> int:
+        return folds.setdefault(fold, len(folds))
+
+    plans = [_plan(call, arg, rows, grouped, use) for call, arg in zip(calls, known, strict=True)]
+    return tuple(folds), tuple(plans)
+
+
+def _plan(call: AggregateCall, arg: Phys | None, rows: int | None, grouped: bool, use: Any) -> AggregatePlan:
+    e = call.args[0] if call.args else None
+    counting = Fold("add", "i64", "one", e if arg is not None and arg.nullable else None, call.filter)
+    if call.function == "count":
+        most = Bounds(0, rows if rows is not None else INT64.high)
+        return AggregatePlan(call, "count", (use(counting),), None, arg, Phys(BIGINT, most, False))
+    assert e is not None and arg is not None
+    can_be_empty = arg.nullable or call.filter is not None or not grouped
+    register = arg.register
+    if call.function in ("sum", "avg"):
+        if register is Register.F64:
+            finish: Finish = "sum_f64"
+            words: tuple[tuple[Literal["i64", "f64"], What], ...] = (("f64", "value"),)
+        elif register is Register.I128:
+            finish, words = "sum_limbs", (("i64", "limb0"), ("i64", "limb1"), ("i64", "limb2"), ("i64", "limb3"))
+        elif arg.bounds is not None and rows is not None and rows * arg.bounds.magnitude < 2**63:
+            finish, words = "sum_i64", (("i64", "value"),)
+        else:
+            finish, words = "sum_limbs", (("i64", "low32"), ("i64", "high32"))
+        used = tuple(use(Fold("add", word, what, e, call.filter)) for word, what in words)
+        if call.function == "avg":
+            count = use(counting)
+            kinds: dict[Finish, Finish] = {"sum_i64": "avg_i64", "sum_limbs": "avg_limbs", "sum_f64": "avg_f64"}
+            return AggregatePlan(call, kinds[finish], used, count, arg, Phys(DOUBLE, None, can_be_empty))
+        count_ = use(counting) if can_be_empty else None
+        return AggregatePlan(call, finish, used, count_, arg, _sum_phys(call.dtype, arg, rows, can_be_empty))
+    if call.function in ("min", "max", "any_value", "same_value"):
+        count_ = use(counting) if can_be_empty else None
+        result = Phys(call.dtype, arg.bounds, can_be_empty, arg.dictionary)
+        if register is Register.STR and call.function == "same_value":  # all rows have one text: any address of it will do
+            used = (use(Fold("max", "i64", "address", e, call.filter)), use(Fold("max", "i64", "length", e, call.filter)))
+            return AggregatePlan(call, "text", used, count_, arg, result)
+        if register in (Register.I128, Register.STR):
+            raise AssertionError(f"{call.function} of {arg.dtype} is ranked before it is folded")
+        what: What = "ordered" if register is Register.F64 else "value"
+        op: Op = "min" if call.function == "min" else "max"
+        return AggregatePlan(call, "extreme", (use(Fold(op, "i64", what, e, call.filter)),), count_, arg, result)
+    raise NotSupportedError(f"aggregate {call.function}")
+
+
+def needs_ranks(call: AggregateCall, arg: Phys | None) -> bool:
+    """Whether an aggregate's argument must be replaced by ranks first: minima that no atomic can hold."""
+    if arg is None or call.function not in ("min", "max", "any_value", "same_value"):
+        return False
+    return arg.register is Register.I128 or (arg.register is Register.STR and call.function != "same_value")
+
+
+def _sum_phys(dtype: DType, arg: Phys, rows: int | None, nullable: bool) -> Phys:
+    limit = type_bounds(dtype)
+    if limit is None or arg.bounds is None:
+        return Phys(dtype, limit, nullable)
+    if rows is None:
+        return Phys(dtype, limit, nullable)
+    low, high = min(0, arg.bounds.low * rows), max(0, arg.bounds.high * rows)
+    return Phys(dtype, Bounds(max(low, limit.low), min(high, limit.high)), nullable)
+
+
+# ---- what a row contributes -----------------------------------------------------------------------------------------
+
+
+def emit_folds(folds: Sequence[Fold], code: Code, fold_into: Any) -> None:
+    """Write the lines that fold the current row: ``fold_into(index, fold, text)`` writes one."""
+    by_guard: dict[tuple[Expr | None, Expr | None], list[int]] = {}
+    for n, fold in enumerate(folds):
+        by_guard.setdefault((fold.filter, fold.arg), []).append(n)
+    for (only, arg), indices in by_guard.items():
+        depth = 0
+        if only is not None:
+            code.open(f"if {condition(only, code)}:")
+            depth += 1
+        value = render(arg, code) if arg is not None else None
+        if value is not None and value.ok is not None:
+            code.open(f"if {value.ok}:")
+            depth += 1
+        for n in indices:
+            fold_into(n, folds[n], _word(folds[n], value, code))
+        code.close(depth)
+
+
+def _word(fold: Fold, value: Value | None, code: Code) -> str:
+    if fold.what == "one":
+        return code.call("i64", "1")
+    assert value is not None
+    var, register = value.var, value.phys.register
+    match fold.what:
+        case "value":
+            return code.call("from_bool", var) if register is Register.BOOL else var
+        case "ordered":
+            return code.call("f64_order", var)
+        case "low32":
+            return code.call("and_i64", var, code.call("i64", "0xFFFFFFFF"))
+        case "high32":
+            return code.call("shr_i64", var, code.call("i64", "32"))
+        case "address":
+            return code.call("str_address", var)
+        case "length":
+            return code.call("str_bytes", var)
+        case _:
+            part = code.let(code.call("low_i128" if fold.what in ("limb0", "limb1") else "high_i128", var))
+            if fold.what in ("limb0", "limb2"):
+                return code.call("and_i64", part, code.call("i64", "0xFFFFFFFF"))
+            if fold.what == "limb1":  # the low word is a bit pattern: its upper half counts from 0
+                shifted = code.call("shr_i64", part, code.call("i64", "32"))
+                return code.call("and_i64", shifted, code.call("i64", "0xFFFFFFFF"))
+            return code.call("shr_i64", part, code.call("i64", "32"))
+
+
+# ---- from folded words to results -----------------------------------------------------------------------------------
+
+
+def finish_aggregate(plan: AggregatePlan, words: Sequence[Any], xp: Any) -> tuple[Any, Any | None]:
+    """The values of an aggregate (an array in its register's layout; two int64 words a row for 128 bits and strings) and
+    their validity (uint8), from arrays of folded words; OutOfRangeError where a sum does not fit its type."""
+    used = [words[n] for n in plan.folds]
+    valid = None if plan.count is None else words[plan.count] > 0
+    validity = None if valid is None or not plan.result.nullable else valid.astype("uint8")
+    match plan.finish:
+        case "count" | "sum_f64":
+            return used[0], validity
+        case "sum_i64":
+            return _fit_i64(used[0], plan, xp), validity
+        case "sum_limbs":
+            return _fit_wide(_normalise(used), plan, xp), validity
+        case "avg_i64" | "avg_f64":
+            return _average(used[0].astype("float64"), plan, words, xp), validity
+        case "avg_limbs":
+            return _average(bulk.f64_from_i128(_normalise(used)), plan, words, xp), validity
+        case "text":
+            return xp.stack((used[0], used[1]), axis=1).reshape(-1), validity
+        case "extreme":
+            value = used[0]
+            if valid is not None:
+                value = xp.where(valid, value, 0)
+            assert plan.arg is not None
+            if plan.arg.register is Register.F64:
+                return bulk.f64_unorder(value), validity
+            return value, validity
+
+
+def _normalise(limbs: Sequence[Any]) -> Any:
+    """Sums of 32-bit limbs, low first, as 128-bit integers: (n, 2) words, low first."""
+    return bulk.limbs_to_i128(list(limbs))
+
+
+def _overflow(plan: AggregatePlan) -> OutOfRangeError:
+    return OutOfRangeError(
+        f"Overflow in {plan.call.function}: the result does not fit {plan.result.dtype}. Cast its argument to a wider type."
+    )
+
+
+def _fit_i64(values: Any, plan: AggregatePlan, xp: Any) -> Any:
+    limit = type_bounds(plan.result.dtype)
+    if limit is not None and plan.result.bounds is not None and not INT64.within(limit) and values.size:
+        if int(values.min()) < limit.low or int(values.max()) > limit.high:
+            raise _overflow(plan)
+    if plan.result.register is Register.I128:
+        return bulk.i128_from_i64(values).reshape(-1)
+    return values
+
+
+def _fit_wide(wide: Any, plan: AggregatePlan, xp: Any) -> Any:
+    limit = type_bounds(plan.result.dtype)
+    assert limit is not None
+    if not bulk.i128_within(wide, limit.low, limit.high):
+        raise _overflow(plan)
+    if plan.result.register is Register.I64:
+        return xp.ascontiguousarray(wide[:, 0])
+    return wide.reshape(-1)
+
+
+def _average(total: Any, plan: AggregatePlan, words: Sequence[Any], xp: Any) -> Any:
+    assert plan.count is not None and plan.arg is not None
+    count = xp.maximum(words[plan.count], 1).astype("float64")
+    scale = plan.arg.dtype.scale if plan.arg.dtype.kind is Kind.DECIMAL else 0
+    return total / count / float(10**scale) if scale else total / count

@@ -1,0 +1,101 @@
+"""What sinks share at run time: frames, states, and the four parts of a sink.
+
+A sink's life: `allocate` makes its state (one for each worker, or one that all share), kernels write into it, `finish`
+combines the states and makes a frame or a join table. Stages never mutate their inputs, so a stage whose table was full is
+run again with a larger one (`grow`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gquery.device import Device
+from gquery.dtypes import Carrier
+from gquery.kernels.code import Phys
+from gquery.table import Buffer, Column, ColumnStatistics
+
+State = dict[str, Any]  # arrays and numbers by the names that `StatePart` bindings give them
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The columns that a stage made, by column id."""
+
+    columns: dict[int, Column]
+    rows: int
+    encodings: dict[int, Column] = field(default_factory=dict)  # EncodeRows: for each code column the values it ranks
+
+
+@dataclass(frozen=True)
+class JoinIndex:
+    """A join table: arrays and numbers by the names that `BuildPart` bindings give them, and the rows they number."""
+
+    parts: dict[str, Any]
+    frame: Frame
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How a stage is to be run: where, over how many rows, by how many workers."""
+
+    device: Device
+    rows: int
+    workers: int
+    unit: int  # rows that one count of a Collect covers
+    by_row: bool  # counts are kept for each row (cuda), not for each unit
+
+
+class SinkRun(ABC):
+    """A sink at run time."""
+
+    roles: tuple[str, ...] = ("main",)  # the kernels to run, one after another
+    shared = False  # one state for all workers and partitions
+
+    def __init__(self, launch: Launch, label: str) -> None:
+        self.launch = launch
+        self.label = label
+
+    @property
+    def device(self) -> Device:
+        return self.launch.device
+
+    @abstractmethod
+    def allocate(self) -> State:
+        """A fresh state."""
+
+    def after(self, role: str, state: State) -> None:  # noqa: B027  (most sinks have one kernel)
+        """What happens between two kernels of a shared state."""
+
+    def grow(self) -> bool:
+        """Make the next states larger after a table was full; False where that cannot help."""
+        return False
+
+    @abstractmethod
+    def finish(self, states: Sequence[State]) -> Frame | JoinIndex:
+        """The result of all states."""
+
+
+def make_column(what: Phys, carrier: Carrier, data: Any, validity: Any | None, rows: int, device: Device) -> Column:
+    """A column from an array in its carrier's layout."""
+    return Column(
+        dtype=what.dtype,
+        carrier=carrier,
+        length=rows,
+        data=Buffer(data, device),
+        validity=None if validity is None else Buffer(validity, device),
+        dictionary=what.dictionary,
+        statistics=ColumnStatistics(bounds=what.bounds),
+    )
+
+
+def words_a_row(carrier: Carrier) -> int:
+    """Elements of the buffer that make one row."""
+    return 2 if carrier in (Carrier.I128, Carrier.VIEW) else 1
+
+
+def narrow(values: Any, carrier: Carrier) -> Any:
+    """An array of register words (int64, float64, or two words a row) in a carrier's element type."""
+    return values if values.dtype == carrier.numpy else values.astype(carrier.numpy)

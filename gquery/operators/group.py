@@ -1,0 +1,248 @@
+"""Group: aggregates by key.
+
+*direct*: the packed key addresses arrays of state; on a GPU, few groups have a private column of accumulators a thread in
+shared memory, without atomics. *hash*: an open-addressing table of packed keys gives the address. *rows*: a table of row
+numbers of the source frame, for keys that do not pack (plain strings, floats, 128 bits): keys are compared where they stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gquery.dtypes import Carrier
+from gquery.errors import OperationalError
+from gquery.expr import Column as PlanColumn
+from gquery.kernels import bulk
+from gquery.kernels.code import Code, StatePart
+from gquery.kernels.render import render
+from gquery.operators.aggregates import Fold, emit_folds, finish_aggregate
+from gquery.operators.base import Frame, Launch, SinkRun, State, make_column, narrow
+from gquery.operators.collect import contiguous
+from gquery.operators.join import find_or_insert
+from gquery.operators.keys import pack, unpack
+from gquery.operators.reduce import identity_text
+from gquery.planner.physical import Group, ReadStage, Source
+from gquery.table import Column
+
+EMPTY = -(2**63)
+PRIVATE_WORDS = 48  # 64-bit words of private state a thread: 128 threads of them fill 48 KB of shared memory
+
+
+def has_plain_count(folds: Sequence[Fold]) -> int | None:
+    """The fold that counts every row of a group, if there is one: it tells which groups exist."""
+    return next((n for n, f in enumerate(folds) if f.what == "one" and f.arg is None and f.filter is None), None)
+
+
+def is_private(sink: Group, target: str) -> bool:
+    """Whether each thread keeps a column of accumulators for all groups in shared memory."""
+    if target != "cuda" or sink.layout != "direct" or has_plain_count(sink.folds) is None:
+        return False
+    assert sink.packing is not None
+    return sink.packing.size * len(sink.folds) <= PRIVATE_WORDS
+
+
+# ---- text -----------------------------------------------------------------------------------------------------------
+
+
+def begin(sink: Group, code: Code) -> None:
+    if is_private(sink, code.target):
+        assert sink.packing is not None
+        code.uses_private = True
+        groups = code.constant(sink.packing.size)
+        code.prologue.append(f"for g in range({groups}):")
+        for n, fold in enumerate(sink.folds):
+            identity = identity_text(fold, code)
+            if fold.word == "f64":
+                identity = code.call("i64", "0")  # the bits of 0.0
+            code.prologue.append(f"    {code.call('private_init', _private_word(sink, 'g', n, code), identity)}")
+
+
+def _private_word(sink: Group, slot: str, fold: int, code: Code) -> str:
+    place = code.call("mul_i64", code.call("i64", slot), code.call("i64", str(len(sink.folds))))
+    return code.call("add_i64", place, code.call("i64", str(fold)))
+
+
+def emit(sink: Group, source: Source, code: Code) -> None:
+    """The lines that fold one row into its group."""
+    values = [render(e, code) for _, e, _ in sink.keys]
+    if sink.layout == "rows":
+        assert isinstance(source, ReadStage)
+        stored = {s.column.id: s for s in source.columns}
+        places = tuple(stored[e.id] for _, e, _ in sink.keys if isinstance(e, PlanColumn))
+        slot = find_or_insert(code, values, places, (True,) * len(values), None)
+    else:
+        assert sink.packing is not None
+        slot, _ = pack(values, sink.packing, code, checked=False)
+    if sink.layout == "hash":
+        keys, mask = code.pointer("i64", StatePart("keys"), "s"), code.scalar(StatePart("mask"))
+        site = code.site(OperationalError, "a hash table is full", retry=True)
+        slot = code.let(code.call("table_insert_i64", keys, mask, slot, code.status(), site))
+    guarded = sink.layout != "direct"
+    if guarded:
+        code.open(f"if {code.call('ge_i64', slot, code.call('i64', '0'))}:")
+    _emit_state(sink, slot, code)
+    if guarded:
+        code.close()
+
+
+def _emit_state(sink: Group, slot: str, code: Code) -> None:
+    private = is_private(sink, code.target)
+    if sink.layout == "direct" and has_plain_count(sink.folds) is None:
+        touched = code.pointer("u8", StatePart("touched"), "s")
+        code.line(code.call("store_u8", touched, slot, code.call("i64", "1")))
+
+    def into(n: int, fold: Fold, text: str) -> None:
+        if private:
+            code.line(code.call(f"private_{fold.op}_{fold.word}", _private_word(sink, slot, n, code), text))
+        else:
+            state = code.pointer(fold.word, StatePart(f"fold{n}"), "s")
+            code.line(code.call(f"fold_{fold.op}_{fold.word}", state, slot, text))
+
+    emit_folds(sink.folds, code, into)
+
+
+def end(sink: Group, code: Code) -> None:
+    if is_private(sink, code.target):
+        assert sink.packing is not None
+        groups = code.constant(sink.packing.size)
+        code.epilogue.append(f"for g in range({groups}):")
+        for n, fold in enumerate(sink.folds):
+            state = code.pointer(fold.word, StatePart(f"fold{n}"), "s")
+            word = _private_word(sink, "g", n, code)
+            flush = code.call(f"private_flush_{fold.op}_{fold.word}", word, state, code.call("i64", "g"))
+            code.epilogue.append(f"    {flush}")
+
+
+# ---- run time -------------------------------------------------------------------------------------------------------
+
+
+class GroupRun(SinkRun):
+    """Arrays of state, one place a group; for hash and rows layouts a table beside them that gives the place."""
+
+    def __init__(self, sink: Group, launch: Launch, label: str, frame: Frame | None) -> None:
+        super().__init__(launch, label)
+        self.sink = sink
+        self.frame = frame
+        self.shared = sink.layout == "rows"
+        wanted = max(min(2 * sink.groups, 2 * launch.rows), 512)
+        self.capacity = 1 << (wanted - 1).bit_length()
+        if sink.layout == "direct":
+            assert sink.packing is not None
+            self.capacity = sink.packing.size
+
+    @property
+    def shared_words(self) -> int:
+        """Private words a thread, for the launch of a kernel that uses them."""
+        return self.capacity * len(self.sink.folds)
+
+    def allocate(self) -> State:
+        make, n = self.device, self.capacity
+        state: State = {"mask": n - 1}
+        for k, fold in enumerate(self.sink.folds):
+            state[f"fold{k}"] = make.full(n, fold.identity, "int64" if fold.word == "i64" else "float64", self.label)
+        match self.sink.layout:
+            case "direct":
+                if has_plain_count(self.sink.folds) is None:
+                    state["touched"] = make.zeros(n, "uint8", self.label)
+            case "hash":
+                state["keys"] = make.full(n, EMPTY, "int64", self.label)
+            case "rows":
+                state["slots"] = make.zeros(n, "uint32", self.label)
+        return state
+
+    def grow(self) -> bool:
+        most = 1 << (4 * max(self.launch.rows, 1) - 1).bit_length()
+        if self.sink.layout == "direct" or self.capacity >= most:
+            return False
+        self.capacity *= 4
+        return True
+
+    def finish(self, states: Sequence[State]) -> Frame:
+        xp = self.device.xp
+        folds = self.sink.folds
+        match self.sink.layout:
+            case "direct":
+                total = _combine_elementwise(states, folds)
+                plain = has_plain_count(folds)
+                present = total["touched"] if plain is None else total[f"fold{plain}"] > 0
+                at = xp.flatnonzero(present)
+                packed, rows = at, None
+                words = [total[f"fold{k}"][at] for k in range(len(folds))]
+            case "hash":
+                packed, words = _combine_by_key(states, folds, xp)
+                rows = None
+            case "rows":
+                at = xp.flatnonzero(states[0]["slots"])
+                rows = states[0]["slots"][at].astype("int64") - 1
+                order = xp.argsort(rows)  # the order of first appearance would do as well: any, but always the same
+                rows, at = rows[order], at[order]
+                words = [states[0][f"fold{k}"][at] for k in range(len(folds))]
+                packed = None
+        count = int(packed.size if packed is not None else rows.size)  # type: ignore[union-attr]
+        columns = self._keys(packed, rows, count, xp)
+        for column, plan in self.sink.aggregates:
+            values, validity = finish_aggregate(plan, words, xp)
+            carrier = plan.result.carrier
+            made = make_column(plan.result, carrier, narrow(values, carrier), validity, count, self.device)
+            columns[column.id] = contiguous(made, self.device)
+        return Frame(columns, count)
+
+    def _keys(self, packed: Any, rows: Any, count: int, xp: Any) -> dict[int, Column]:
+        columns: dict[int, Column] = {}
+        if rows is not None:
+            assert self.frame is not None
+            for column, e, _ in self.sink.keys:
+                assert isinstance(e, PlanColumn)
+                columns[column.id] = bulk.take(self.frame.columns[e.id], rows, self.device)
+            return columns
+        assert self.sink.packing is not None
+        for (column, _, what), (values, validity) in zip(self.sink.keys, unpack(packed, self.sink.packing), strict=True):
+            data = narrow(values, what.carrier)
+            validity = validity if what.nullable else None
+            columns[column.id] = make_column(what, what.carrier, data, validity, count, self.device)
+        return columns
+
+
+def _combine_elementwise(states: Sequence[State], folds: Sequence[Fold]) -> State:
+    """States whose places mean the same, merged into the first."""
+    total = states[0]
+    for other in states[1:]:
+        for k, fold in enumerate(folds):
+            _merge_into(total[f"fold{k}"], other[f"fold{k}"], fold.op)
+        if "touched" in total:
+            total["touched"] |= other["touched"]
+    return total
+
+
+def _merge_into(total: Any, other: Any, op: str) -> None:
+    match op:
+        case "add":
+            total += other
+        case "min":
+            total[...] = np.minimum(total, other)  # dispatches to CuPy for its arrays
+        case _:
+            total[...] = np.maximum(total, other)
+
+
+def _combine_by_key(states: Sequence[State], folds: Sequence[Fold], xp: Any) -> tuple[Any, list[Any]]:
+    """The groups of several hash tables: taken out, and merged by key where there is more than one table."""
+    keys, words = [], []
+    for state in states:
+        at = xp.flatnonzero(state["keys"] != EMPTY)
+        keys.append(state["keys"][at])
+        words.append([state[f"fold{k}"][at] for k in range(len(folds))])
+    if len(states) == 1:
+        return keys[0], words[0]
+    unique, inverse = xp.unique(xp.concatenate(keys), return_inverse=True)
+    merged = []
+    for k, fold in enumerate(folds):
+        parts = xp.concatenate([w[k] for w in words])
+        total = xp.full(unique.size, fold.identity, parts.dtype)
+        at = {"add": xp.add, "min": xp.minimum, "max": xp.maximum}[fold.op]
+        at.at(total, inverse, parts)
+        merged.append(total)
+    return unique, merged
+

@@ -1,0 +1,134 @@
+"""Keys of joins and groups: several bounded columns packed into one integer.
+
+Where every key is exact and bounded, a tuple of keys is a number in mixed radix: ``(k0 - base0) + width0 * (k1 - base1)
++ ...``. NULL, where a key takes part with it, is one more digit value, the last. A small range of such numbers addresses
+an array directly; any that fits 62 bits is the key of a hash table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gquery.dtypes import Register
+from gquery.kernels.code import Code, Phys, Value
+
+MAX_PACKED = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class Digit:
+    """One key in a packing: values from ``base``, ``width`` of them, the last of which stands for NULL if ``nullable``."""
+
+    base: int
+    width: int
+    nullable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """How keys become one integer, the first key in the lowest place."""
+
+    digits: tuple[Digit, ...]
+
+    @property
+    def size(self) -> int:
+        """How many different packed keys there are."""
+        size = 1
+        for d in self.digits:
+            size *= d.width
+        return size
+
+
+def packing_of(keys: Sequence[Phys], with_nulls: Sequence[bool]) -> Packing | None:
+    """The packing of keys of which this is known, None where one is a float, a plain string or too wide."""
+    digits = []
+    for what, nulls in zip(keys, with_nulls, strict=True):
+        if what.register is Register.BOOL:
+            base, width = 0, 2
+        elif what.register is Register.I64 and what.bounds is not None:
+            base, width = what.bounds.low, what.bounds.width
+        else:
+            return None
+        digits.append(Digit(base, width + nulls, nulls))
+    packing = Packing(tuple(digits))
+    return packing if packing.size < MAX_PACKED else None
+
+
+def pack(values: Sequence[Value], packing: Packing, code: Code, checked: bool) -> tuple[str, str | None]:
+    """The packed key of a row, and a boolean variable that says whether it lies in the packing's ranges and no key is
+    NULL that may not be (None where that is proved). With ``checked`` values may lie outside (the probing side)."""
+    inside: list[str] = []
+    total: str | None = None
+    stride = 1
+    zero = code.call("i64", "0")
+    for value, digit in zip(values, packing.digits, strict=True):
+        var = code.call("from_bool", value.var) if value.phys.register is Register.BOOL else value.var
+        if digit.base:
+            var = code.call("sub_i64", var, code.constant(digit.base))
+        span = digit.width - digit.nullable
+        bounds = value.phys.bounds
+        proved = bounds is not None and digit.base <= bounds.low and bounds.high < digit.base + span
+        needs_var = (value.ok is not None and digit.nullable) or (checked and not proved)
+        if needs_var:
+            var = code.let(var)
+        if checked and not proved:
+            test = f"{code.call('ge_i64', var, zero)} and {code.call('lt_i64', var, code.constant(span))}"
+            if value.ok is not None and digit.nullable:
+                test = f"(not {value.ok}) or ({test})"
+            inside.append(f"({test})")
+        if value.ok is not None:
+            if digit.nullable:
+                with code.block(f"if not {value.ok}:"):
+                    code.line(f"{var} = {code.constant(span)}")
+            else:
+                inside.append(value.ok)
+        if stride != 1:
+            var = code.call("mul_i64", var, code.constant(stride))
+        total = var if total is None else code.call("add_i64", total, var)
+        stride *= digit.width
+    packed = code.let(total or zero)
+    return packed, code.let(" and ".join(inside)) if inside else None
+
+
+def unpack(packed: Any, packing: Packing) -> list[tuple[Any, Any | None]]:
+    """The keys (and, for nullable digits, their validity) of an array of packed keys (NumPy or CuPy)."""
+    result: list[tuple[Any, Any | None]] = []
+    rest = packed
+    for n, digit in enumerate(packing.digits):
+        last = n == len(packing.digits) - 1
+        place = rest if last else rest % digit.width
+        if not last:
+            rest = rest // digit.width
+        if digit.nullable:
+            valid = place != digit.width - 1
+            result.append((place * valid + digit.base * valid, valid.astype("uint8")))
+        else:
+            result.append((place + digit.base, None))
+    return result
+
+
+def equal_values(a: Value, b: Value, null_safe: bool, code: Code) -> str:
+    """The text of a test that two keys are equal; NULLs are equal to each other if ``null_safe``, else to nothing."""
+    from gquery.kernels.compare import comparison
+
+    result = comparison("is_not_distinct_from" if null_safe else "eq", a, b, code)
+    return result.var if result.ok is None else f"{result.ok} and {result.var}"
+
+
+def hash_values(values: Sequence[Value], code: Code) -> str:
+    """A variable with the hash of a tuple of keys; NULL hashes as a constant."""
+    total: str | None = None
+    for value in values:
+        register = value.phys.register
+        text = code.call("hash_i64", code.call("from_bool", value.var)) if register is Register.BOOL else code.call(
+            f"hash_{register.value}", value.var
+        )
+        if value.ok is not None:
+            var = code.let(code.call("i64", "0"))
+            with code.block(f"if {value.ok}:"):
+                code.line(f"{var} = {text}")
+            text = var
+        total = text if total is None else code.call("hash_combine", total, text)
+    return code.let(total or code.call("i64", "0"))

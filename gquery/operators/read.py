@@ -1,0 +1,56 @@
+"""Read: where a pipeline's rows come from. Columns are loaded where the row first uses them."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from gquery.dtypes import Bounds
+from gquery.kernels.code import Code, Constant, Phys, Value, load
+from gquery.planner.physical import ReadOne, ReadRange, ReadStage, ReadTable, Source, Stored
+
+
+def read(source: Source, code: Code) -> None:
+    """Say how each column of the source is loaded for the row ``i``."""
+    match source:
+        case ReadTable(columns=columns) | ReadStage(columns=columns):
+            for stored in columns:
+                provide_stored(code, None, stored, "i")
+        case ReadRange():
+            code.provide(source.column.id, source.phys, lambda: _range_value(source, code))
+        case ReadOne():
+            pass
+        case _:
+            assert_never(source)
+
+
+def provide_stored(code: Code, owner: int | None, stored: Stored, row: str, guard: str | None = None) -> None:
+    """Provide a stored column at a row of the pipeline's input, or of the build side ``owner``."""
+    what = stored.phys if guard is None else nullable(stored.phys)
+    column, carrier, known = stored.column.id, stored.carrier, stored.phys
+
+    def make() -> Value:
+        value = load(code, owner, column, carrier, known, row, guard)
+        return Value(value.var, value.ok, what)
+
+    code.provide(column, what, make)
+
+
+def nullable(what: Phys) -> Phys:
+    return Phys(what.dtype, what.bounds, True, what.dictionary)
+
+
+def _range_value(source: ReadRange, code: Code) -> Value:
+    var = code.call("i64", "i")
+    if source.step != 1:
+        var = code.call("mul_i64", var, code.scalar(Constant(source.step)))
+    if source.start:
+        var = code.call("add_i64", var, code.scalar(Constant(source.start)))
+    return Value(code.let(var), None, source.phys)
+
+
+def range_phys(start: int, step: int, rows: int) -> Phys:
+    """What is known of the values of a range."""
+    from gquery.dtypes import BIGINT
+
+    last = start + step * max(rows - 1, 0)
+    return Phys(BIGINT, Bounds(min(start, last), max(start, last)), False)

@@ -1,0 +1,83 @@
+"""Reduce: aggregates without keys. Each thread folds into variables; one row comes out, also for no input."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gquery.device import cpu_device
+from gquery.kernels.code import Code, StatePart
+from gquery.operators.aggregates import Fold, emit_folds, finish_aggregate
+from gquery.operators.base import Frame, Launch, SinkRun, State, make_column, narrow
+from gquery.operators.collect import contiguous
+from gquery.planner.physical import Reduce
+
+# ---- text -----------------------------------------------------------------------------------------------------------
+
+
+def begin(folds: Sequence[Fold], code: Code) -> None:
+    for n, fold in enumerate(folds):
+        code.prologue.append(f"a{n} = {identity_text(fold, code)}")
+
+
+def identity_text(fold: Fold, code: Code) -> str:
+    if fold.op == "add":
+        return code.call(fold.word, "0" if fold.word == "i64" else "0.0")
+    return code.constant(fold.identity)
+
+
+def emit(folds: Sequence[Fold], code: Code) -> None:
+    def into(n: int, fold: Fold, text: str) -> None:
+        code.line(f"a{n} = {code.call(f'{fold.op}_{fold.word}', f'a{n}', text)}")
+
+    emit_folds(folds, code, into)
+
+
+def end(folds: Sequence[Fold], code: Code) -> None:
+    for n, fold in enumerate(folds):
+        state = code.pointer(fold.word, StatePart(fold.word), "s")
+        code.epilogue.append(code.call(f"reduce_{fold.op}_{fold.word}", state, str(n), f"a{n}"))
+
+
+# ---- run time -------------------------------------------------------------------------------------------------------
+
+
+class ReduceRun(SinkRun):
+    """One word a fold for each worker."""
+
+    def __init__(self, sink: Reduce, launch: Launch, label: str) -> None:
+        super().__init__(launch, label)
+        self.sink = sink
+
+    def allocate(self) -> State:
+        identities = [f.identity for f in self.sink.folds]
+        words = np.array([v if f.word == "i64" else 0 for f, v in zip(self.sink.folds, identities, strict=True)], np.int64)
+        floats = np.zeros(max(len(identities), 1), np.float64)
+        return {"i64": self.device.from_host(words if words.size else np.zeros(1, np.int64)), "f64": self.device.from_host(floats)}
+
+    def finish(self, states: Sequence[State]) -> Frame:
+        host = [{k: self.device.to_host(s[k]) for k in ("i64", "f64")} for s in states]
+        words = []
+        for n, fold in enumerate(self.sink.folds):
+            parts = np.array([s[fold.word][n] for s in host])
+            words.append(np.array([combine(fold.op, parts)], dtype=parts.dtype))
+        device = cpu_device()
+        columns = {}
+        for column, plan in self.sink.aggregates:
+            values, validity = finish_aggregate(plan, words, np)
+            carrier = plan.result.carrier
+            made = make_column(plan.result, carrier, narrow(values, carrier), validity, 1, device)
+            columns[column.id] = contiguous(made, device if not self.device.is_cuda else self.device)
+        return Frame(columns, 1)
+
+
+def combine(op: str, parts: np.ndarray) -> object:  # type: ignore[type-arg]
+    """The fold of the words of several states (along the first axis)."""
+    match op:
+        case "add":
+            return parts.sum(axis=0, dtype=parts.dtype)
+        case "min":
+            return parts.min(axis=0)
+        case _:
+            return parts.max(axis=0)

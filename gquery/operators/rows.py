@@ -1,0 +1,272 @@
+"""Bulk operations on whole frames: sort, slice, concatenate, rank, and the unmatched rows of a FULL join."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, assert_never
+
+import numpy as np
+
+from gquery.device import Device
+from gquery.dtypes import Bounds, Carrier
+from gquery.expr import Column as PlanColumn
+from gquery.expr import SortKey
+from gquery.kernels import bulk
+from gquery.operators.base import Frame, JoinIndex, make_column
+from gquery.planner.physical import (
+    Bulk,
+    ConcatRows,
+    DecodeRows,
+    EncodeRows,
+    SliceRows,
+    SortRows,
+    Stored,
+    UnmatchedRows,
+)
+from gquery.table import Buffer, Column, ColumnStatistics
+
+
+def bulk_inputs(work: Bulk) -> list[int]:
+    """The stages whose frames or tables an operation reads."""
+    match work:
+        case SortRows(stage=stage) | SliceRows(stage=stage) | EncodeRows(stage=stage):
+            return [stage]
+        case ConcatRows(stages=stages):
+            return list(stages)
+        case DecodeRows(stage=stage, encoded=encoded):
+            return [stage, encoded]
+        case UnmatchedRows(table=table, probe_stage=probe_stage):
+            return [table.stage, probe_stage]
+        case _:
+            assert_never(work)
+
+
+def run_bulk(
+    work: Bulk, frames: Mapping[int, Frame], joins: Mapping[int, JoinIndex], matched: Mapping[int, Any], device: Device
+) -> Frame:
+    """The frame that a bulk operation makes, on ``device``."""
+    match work:
+        case SortRows():
+            return _sort(work, frames[work.stage], device)
+        case SliceRows(stage, columns, limit, offset):
+            frame = frames[stage]
+            lo = min(offset, frame.rows)
+            hi = frame.rows if limit is None else min(lo + limit, frame.rows)
+            found = _named(frame, columns)
+            if (lo, hi) == (0, frame.rows):
+                return Frame(found, frame.rows)
+            return Frame({i: c.slice(lo, hi) for i, c in found.items()}, hi - lo)
+        case ConcatRows(stages, inputs, columns):
+            return _concat([frames[n] for n in stages], inputs, columns, device)
+        case EncodeRows(stage, pairs, _):
+            return _encode(frames[stage], pairs, device)
+        case DecodeRows(stage, encoded, pairs, _):
+            return _decode(frames[stage], frames[encoded], pairs, device)
+        case UnmatchedRows(table, _, columns):
+            return _unmatched(joins[table.stage].frame, matched[table.stage], columns, device)
+        case _:
+            assert_never(work)
+
+
+def _named(frame: Frame, columns: Sequence[Stored]) -> dict[int, Column]:
+    return {s.column.id: frame.columns[s.column.id] for s in columns}
+
+
+# ---- sort -----------------------------------------------------------------------------------------------------------
+
+
+def _sort(work: SortRows, frame: Frame, device: Device) -> Frame:
+    keys, bounds = sort_keys(work.keys, frame, device)
+    if work.limit is not None:
+        rows = bulk.top_k(keys, min(work.limit + work.offset, frame.rows), bounds)[work.offset :]
+    else:
+        rows = bulk.sort_order(keys, bounds)[work.offset :]
+    return Frame({s.column.id: bulk.take(frame.columns[s.column.id], rows, device) for s in work.columns}, int(rows.size))
+
+
+def sort_keys(keys: Sequence[SortKey], frame: Frame, device: Device) -> tuple[list[Any], list[Bounds | None]]:
+    """Integer arrays, most significant first, whose ascending order is the order of the keys; and their bounds."""
+    arrays: list[Any] = []
+    limits: list[Bounds | None] = []
+    for key in keys:
+        assert isinstance(key.expr, PlanColumn)
+        column = frame.columns[key.expr.id]
+        data = column.data.on(device)
+        if column.validity is not None:
+            null = column.validity.on(device) == 0
+            arrays.append((null != key.nulls_first).astype(np.int8))
+            limits.append(Bounds(0, 1))
+        for part, known in _parts(column, data):
+            if key.descending:
+                part = ~part.astype(np.int64)
+                known = None if known is None else Bounds(~known.high, ~known.low)
+            if column.validity is not None and known is not None:
+                known = known | (Bounds(~0, ~0) if key.descending else Bounds(0, 0))  # what lies under a NULL
+            arrays.append(part)
+            limits.append(known)
+    return arrays, limits
+
+
+def _parts(column: Column, data: Any) -> list[tuple[Any, Bounds | None]]:
+    """A column as integers of the same order, most significant first."""
+    match column.carrier:
+        case Carrier.F32 | Carrier.F64:
+            return [(bulk.f64_order(data.astype(np.float64)), None)]
+        case Carrier.I128:
+            words = data.reshape(-1, 2)
+            return [(words[:, 1].copy(), None), (words[:, 0] ^ np.int64(-(2**63)), None)]
+        case Carrier.BOOL:
+            return [(data, Bounds(0, 1))]
+        case _:
+            return [(data, column.statistics.bounds)]
+
+
+# ---- concatenation --------------------------------------------------------------------------------------------------
+
+
+def _concat(
+    frames: Sequence[Frame], inputs: Sequence[Sequence[Stored]], columns: Sequence[Stored], device: Device
+) -> Frame:
+    rows = sum(f.rows for f in frames)
+    made = {}
+    for n, stored in enumerate(columns):
+        parts = [f.columns[i[n].column.id] for f, i in zip(frames, inputs, strict=True)]
+        made[stored.column.id] = concatenate(parts, stored, rows, device)
+    return Frame(made, rows)
+
+
+def concatenate(parts: Sequence[Column], stored: Stored, rows: int, device: Device) -> Column:
+    """Columns of one type one after another, in the carrier of ``stored``."""
+    xp = device.xp
+    validity = None
+    if stored.phys.nullable:
+        flags = [xp.ones(c.length, np.uint8) if c.validity is None else c.validity.on(device) for c in parts]
+        validity = xp.concatenate(flags)
+    if stored.carrier.is_string:
+        views = xp.concatenate([bulk.string_views(c, device) for c in parts])
+        offsets, characters = bulk.gather_strings(views)
+        return Column(
+            stored.phys.dtype, Carrier.STRING64, rows, Buffer(offsets, device),
+            None if validity is None else Buffer(validity, device), Buffer(characters, device),
+        )  # fmt: skip
+    data = xp.concatenate([c.data.on(device).astype(stored.carrier.numpy) for c in parts])
+    return make_column(stored.phys, stored.carrier, data, validity, rows, device)
+
+
+def _unmatched(frame: Frame, matched: Any, columns: Sequence[Stored], device: Device) -> Frame:
+    """The build rows that no probe matched, with NULL for the columns of the probing side."""
+    xp = device.xp
+    flags = Buffer(matched).on(device)[: frame.rows]
+    rows = xp.flatnonzero(flags == 0)
+    made = {}
+    for stored in columns:
+        if (own := frame.columns.get(stored.column.id)) is not None:
+            made[stored.column.id] = bulk.take(own, rows, device)
+        else:
+            made[stored.column.id] = null_column(stored, int(rows.size), device)
+    return Frame(made, int(rows.size))
+
+
+def null_column(stored: Stored, rows: int, device: Device) -> Column:
+    """A column of NULLs."""
+    validity = Buffer(device.zeros(rows, "uint8"), device)
+    if stored.carrier.is_string:
+        offsets = Buffer(device.zeros(rows + 1, "int64"), device)
+        return Column(stored.phys.dtype, Carrier.STRING64, rows, offsets, validity, Buffer(device.zeros(0, "uint8"), device))
+    words = 2 if stored.carrier is Carrier.I128 else 1
+    data = Buffer(device.zeros(rows * words, stored.carrier.numpy), device)
+    return Column(stored.phys.dtype, stored.carrier, rows, data, validity, dictionary=stored.phys.dictionary)
+
+
+# ---- ranks ----------------------------------------------------------------------------------------------------------
+
+
+def _encode(frame: Frame, pairs: Sequence[tuple[Stored, PlanColumn]], device: Device) -> Frame:
+    """The frame with a column of ranks beside each of some columns; the ranked values are kept for `_decode`."""
+    columns, encodings = dict(frame.columns), dict(frame.encodings)
+    for stored, code in pairs:
+        column = frame.columns[stored.column.id]
+        codes, values = rank(column, device)
+        known = Bounds(0, max(values.length - 1, 0))
+        columns[code.id] = Column(
+            code.dtype, Carrier.I64, frame.rows, Buffer(codes, device), column.validity,
+            statistics=ColumnStatistics(bounds=known),
+        )  # fmt: skip
+        encodings[code.id] = values
+    return Frame(columns, frame.rows, encodings)
+
+
+def rank(column: Column, device: Device) -> tuple[Any, Column]:
+    """For each row the rank of its value among the distinct values (int64), and those values as a column."""
+    xp = device.xp
+    if column.carrier.is_string:
+        codes, values = _rank_text(column)
+        return device.from_host(codes), values
+    parts = [p for p, _ in _parts(column, column.data.on(device))]
+    order = bulk.sort_order(parts)
+    changed = xp.zeros(column.length, np.int64)
+    for part in parts:
+        sorted_part = part[order]
+        changed[1:] |= (sorted_part[1:] != sorted_part[:-1]).astype(np.int64)
+    ranks = xp.cumsum(changed)
+    codes = xp.empty(column.length, np.int64)
+    codes[order] = ranks
+    firsts = order[xp.flatnonzero(changed)] if column.length else order
+    first = xp.concatenate([order[:1], firsts]) if column.length else order
+    return codes, bulk.take(replace(column, validity=None), first, device)
+
+
+def _rank_text(column: Column) -> tuple[Any, Column]:
+    """Ranks of strings, by sorting their distinct values on the host."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from gquery.arrow import export_column
+
+    array = export_column(column)
+    if isinstance(array, pa.DictionaryArray):
+        array = array.dictionary_decode()
+    encoded = pc.dictionary_encode(array.cast(pa.large_string()).fill_null(""))
+    order = pc.sort_indices(encoded.dictionary).to_numpy()  # bytewise, as strings compare
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.arange(len(order))
+    codes = ranks[encoded.indices.to_numpy()] if len(order) else np.zeros(0, np.int64)
+    values = encoded.dictionary.take(pa.array(order))
+    return codes, _text_column(values, column)
+
+
+def _text_column(values: Any, like: Column) -> Column:
+    """A column of plain text from an Arrow array of large strings."""
+    offsets, characters = np.zeros(1, np.int64), np.zeros(0, np.uint8)
+    if len(values):
+        offsets = np.frombuffer(values.buffers()[1], np.int64, len(values) + 1, values.offset * 8)
+        if values.buffers()[2] is not None and values.buffers()[2].size:
+            characters = np.frombuffer(values.buffers()[2], np.uint8)
+    return Column(like.dtype, Carrier.STRING64, len(values), Buffer(offsets), None, Buffer(characters))
+
+
+def _decode(
+    frame: Frame, encoded: Frame, pairs: Sequence[tuple[PlanColumn, PlanColumn, PlanColumn]], device: Device
+) -> Frame:
+    """The frame with codes turned back into the values that they rank."""
+    columns = dict(frame.columns)
+    for code, source, new in pairs:
+        codes = columns.pop(code.id)
+        values = encoded.encodings[source.id]
+        rows = codes.data.on(device).astype(np.int64)
+        if codes.validity is not None:
+            rows = rows * codes.validity.on(device)
+        if values.length == 0:  # every value is NULL: there is nothing to take
+            stored = Stored(new, _plain(values), values.carrier)
+            columns[new.id] = null_column(stored, frame.rows, device)
+            continue
+        taken = bulk.take(values, rows, device)
+        columns[new.id] = replace(taken, validity=codes.validity)
+    return Frame(columns, frame.rows, frame.encodings)
+
+
+def _plain(column: Column) -> Any:
+    from gquery.kernels.code import Phys
+
+    return Phys(column.dtype, column.statistics.bounds, True)

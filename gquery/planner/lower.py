@@ -1,0 +1,456 @@
+"""Lowering: the optimized logical plan becomes a program of pipelines.
+
+Tables are loaded first (a column that a query first touches is read, encoded and kept), so that every decision rests on
+what is known of the data: carriers, bounds, dictionaries, uniqueness. A `Stream` is a pipeline under construction; an
+operator that needs all rows first ends it in a sink and starts another. Joins and groups are lowered in the modules beside
+this one; equal subplans are computed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, assert_never
+
+from gquery.dtypes import BIGINT, Bounds, Register
+from gquery.errors import NotSupportedError, OperationalError
+from gquery.expr import Column, Expr, SortKey, conjuncts, new_column
+from gquery.kernels.code import NeedsHost, Phys, phys
+from gquery.kernels.dictionaries import code_phys
+from gquery.kernels.render import describe, merge
+from gquery.operators.read import range_phys
+from gquery.planner import lower_aggregate, lower_join
+from gquery.planner.logical import (
+    Aggregate,
+    Apply,
+    Filter,
+    Join,
+    Limit,
+    Plan,
+    Project,
+    Query,
+    Range,
+    Scan,
+    Sort,
+    UnionAll,
+    Values,
+)
+from gquery.planner.physical import (
+    Build,
+    Bulk,
+    Collect,
+    Compute,
+    ConcatRows,
+    EncodeRows,
+    Pipeline,
+    Program,
+    ReadOne,
+    ReadRange,
+    ReadStage,
+    ReadTable,
+    Select,
+    Sink,
+    SliceRows,
+    SortRows,
+    Source,
+    Stage,
+    Step,
+    Stored,
+    stage_columns,
+)
+from gquery.planner.statistics import Estimator, one_row_at_most
+from gquery.planner.tree import canonical, used_columns, walk
+from gquery.table import Dictionary, TableSource
+
+MAX_BUILD_ROWS = 2**32 - 2
+
+
+@dataclass
+class Stream:
+    """Rows under way: a source, the steps that are fused behind it, and what is known of each column at hand.
+
+    ``rows`` is an estimate of what arrives here, ``limit`` a proved upper bound of it (None: none is known).
+    """
+
+    source: Source
+    columns: dict[int, Phys]
+    source_rows: int
+    rows: float
+    limit: int | None
+    steps: tuple[Step, ...] = ()
+    work: float = 0.0
+    by_id: dict[int, Column] = field(default_factory=dict)
+
+    def then(self, *steps: Step) -> Stream:
+        return replace(self, steps=self.steps + steps, work=self.work + self.rows * len(steps))
+
+
+class Lowering:
+    """One query on its way to a program for ``target`` (the name of the target that compiled pipelines run on)."""
+
+    def __init__(self, target: str) -> None:
+        self.target = target
+        self.stages: list[Stage] = []
+        self.estimator = Estimator()
+        self._tables: dict[int, tuple[TableSource, dict[int, Any]]] = {}
+        self._shared: dict[Any, tuple[int, tuple[Column, ...]]] = {}
+        self._repeated: set[Any] = set()
+
+    # ---- queries and sources ----
+
+    def query(self, query: Query) -> Program:
+        self._load(query.plan)
+        self._find_repeats(query.plan)
+        wanted = frozenset(c.id for c in query.outputs)
+        stream = self.collected(self.plan(query.plan, wanted), query.outputs, "result")
+        assert isinstance(stream.source, ReadStage)
+        at = {s.column.id: (s, o) for s, o in zip(stream.source.columns, stream.source.origins, strict=True)}
+        outputs = tuple(Stored(Column(at[c.id][1], c.name, c.dtype), at[c.id][0].phys, at[c.id][0].carrier) for c in query.outputs)
+        return Program(tuple(self.stages), outputs, query.names)
+
+    def _load(self, plan: Plan) -> None:
+        """Load the columns that the query touches, one call a table."""
+        wanted: dict[int, tuple[TableSource, set[int]]] = {}
+        for node in walk(plan):
+            if isinstance(node, Scan):
+                wanted.setdefault(id(node.source), (node.source, set()))[1].update(node.fields)
+        for key, (source, fields) in wanted.items():
+            order = sorted(fields)
+            table = source.load(order)
+            self._tables[key] = (source, dict(zip(order, table.columns, strict=True)))
+
+    def _find_repeats(self, plan: Plan) -> None:
+        """Remember the aggregates that the plan holds more than once: they are computed once."""
+        seen: set[Any] = set()
+        for node in walk(plan):
+            if isinstance(node, Aggregate):
+                key = canonical(node)
+                (self._repeated if key in seen else seen).add(key)
+
+    def plan(self, plan: Plan, wanted: frozenset[int]) -> Stream:
+        """The stream of a plan; ``wanted`` are the columns that are used above it."""
+        match plan:
+            case Scan():
+                stream = self._scan(plan)
+            case Values():
+                stream = self._values(plan)
+            case Range():
+                known = range_phys(plan.start, plan.step, plan.rows)
+                source = ReadRange(plan.column, known, plan.start, plan.step, plan.rows)
+                stream = Stream(source, {plan.column.id: known}, plan.rows, plan.rows, plan.rows)
+            case Filter(source, predicate):
+                stream = self.filter(self.plan(source, wanted | used_columns(predicate)), predicate, self._estimate(plan))
+            case Project(source, exprs):
+                kept = tuple((c, e) for c, e in exprs if c.id in wanted)
+                below = frozenset(i for _, e in kept for i in used_columns(e))
+                stream = self.compute(self.plan(source, below), kept)
+            case Join():
+                stream = lower_join.join(self, plan, wanted)
+            case Aggregate():
+                stream = self._once(plan, wanted)
+            case Sort():
+                stream = self._sort(plan, wanted)
+            case Limit(source, limit, offset):
+                stream = self._limit(self.plan(source, wanted), plan, limit, offset, wanted)
+            case UnionAll():
+                stream = self._union(plan, wanted)
+            case Apply():
+                raise NotSupportedError("a correlated subquery of this shape")
+            case _:
+                assert_never(plan)
+        for column in plan.columns:
+            stream.by_id.setdefault(column.id, column)
+        return stream
+
+    def _estimate(self, plan: Plan) -> float:
+        return max(1.0, self.estimator.rows(plan))
+
+    def _scan(self, plan: Scan) -> Stream:
+        source, loaded = self._tables[id(plan.source)]
+        stored = []
+        for column, position in zip(plan.columns, plan.fields, strict=True):
+            data = loaded[position]
+            nullable = data.validity is not None
+            if data.dictionary is not None:
+                known = code_phys(data.dictionary, nullable)
+            else:
+                known = phys(column.dtype, data.statistics.bounds, nullable)
+            stored.append(Stored(column, known, data.carrier))
+        rows = next(iter(loaded.values())).length if loaded else source.rows
+        read = ReadTable(source, plan.fields, tuple(stored))
+        return Stream(read, {s.column.id: s.phys for s in stored}, rows, rows, rows)
+
+    def _values(self, plan: Values) -> Stream:
+        one = Stream(ReadOne(), {}, 1, 1, 1)
+        if len(plan.rows) == 1:
+            return self.compute(one, tuple(zip(plan.columns, plan.rows[0], strict=True)))
+        if not plan.rows:
+            raise NotSupportedError("VALUES without rows")
+        source = _constant_table(plan)
+        scan = Scan(source, plan.columns, tuple(range(len(plan.columns))))
+        self._load(scan)
+        return self._scan(scan)
+
+    # ---- fused steps ----
+
+    def filter(self, stream: Stream, predicate: Expr, rows: float | None = None) -> Stream:
+        for term in conjuncts(predicate):
+            try:
+                describe(term, stream.columns, self.target)
+                stream = stream.then(Select(term))
+            except NeedsHost as missing:
+                column = new_column("condition", term.dtype)
+                stream = self._on_host(stream, ((column, term),), missing.function).then(Select(column))
+        return replace(stream, rows=min(stream.rows, rows if rows is not None else stream.rows))
+
+    def compute(self, stream: Stream, exprs: Sequence[tuple[Column, Expr]]) -> Stream:
+        """New columns. Plain renames of stored columns become further names of the source's columns."""
+        renamed = [(c, e) for c, e in exprs if isinstance(e, Column) and c.id != e.id]
+        stream = self._rename(stream, renamed)
+        rest, host = [], []
+        missing = ""
+        for c, e in exprs:
+            if c.id in stream.columns:
+                continue
+            try:
+                known = describe(e, stream.columns, self.target)
+                stream = replace(stream, columns={**stream.columns, c.id: known})
+                rest.append((c, e))
+            except NeedsHost as need:
+                host.append((c, e))
+                missing = need.function
+        if rest:
+            stream = stream.then(Compute(tuple(rest)))
+        for c, _ in exprs:
+            stream.by_id[c.id] = c
+        return self._on_host(stream, tuple(host), missing) if host else stream
+
+    def _rename(self, stream: Stream, pairs: Iterable[tuple[Column, Expr]]) -> Stream:
+        source = stream.source
+        if not isinstance(source, ReadTable | ReadStage):
+            return stream
+        at = {s.column.id: n for n, s in enumerate(source.columns)}
+        for new, old in pairs:
+            assert isinstance(old, Column)
+            if (n := at.get(old.id)) is None or new.id in stream.columns:
+                continue
+            stored = Stored(new, source.columns[n].phys, source.columns[n].carrier)
+            if isinstance(source, ReadTable):
+                source = replace(source, fields=(*source.fields, source.fields[n]), columns=(*source.columns, stored))
+            else:
+                source = replace(source, origins=(*source.origins, source.origins[n]), columns=(*source.columns, stored))
+            stream = replace(stream, source=source, columns={**stream.columns, new.id: stored.phys})
+        return stream
+
+    def _on_host(self, stream: Stream, exprs: tuple[tuple[Column, Expr], ...], function: str) -> Stream:
+        """Compute expressions that have no kernel body in a pipeline of their own on the python target."""
+        stream = self.collected(stream, tuple(stream.by_id[i] for i in stream.columns if i in stream.by_id), "input of the host")
+        columns = dict(stream.columns)
+        for c, e in exprs:
+            columns[c.id] = describe(e, stream.columns, "python")
+            stream.by_id[c.id] = c
+        stream = replace(stream.then(Compute(exprs)), columns=columns)
+        kept = tuple(stream.by_id[i] for i in columns if i in stream.by_id)
+        return self.collected(stream, kept, f"{function} on the host", host=function)
+
+    # ---- stages ----
+
+    def stage(self, work: Pipeline | Bulk, label: str) -> int:
+        self.stages.append(Stage(len(self.stages), work, label))
+        return len(self.stages) - 1
+
+    def sink(self, stream: Stream, sink: Sink, label: str, host: str | None = None) -> int:
+        """End a stream in a sink."""
+        work = stream.work + stream.source_rows
+        return self.stage(Pipeline(stream.source, stream.steps, sink, stream.source_rows, int(min(work, 2**62)), host), label)
+
+    def read(self, stage: int, columns: Sequence[Column], rows: float, limit: int | None) -> Stream:
+        """A stream that reads a stage's frame."""
+        made = {s.column.id: s for s in stage_columns(self.stages[stage].work)}
+        stored = tuple(made[c.id] for c in columns)
+        source = ReadStage(stage, stored, tuple(c.id for c in columns))
+        known = {s.column.id: s.phys for s in stored}
+        return Stream(source, known, int(min(rows, 2**62)), rows, limit, by_id={c.id: c for c in columns})
+
+    def collected(
+        self, stream: Stream, columns: Sequence[Column], label: str, host: str | None = None, plain: bool = False
+    ) -> Stream:
+        """The stream as a frame of these columns: itself if it reads such a frame and does nothing more. ``plain`` reads
+        dictionary strings as text."""
+        columns = tuple({c.id: c for c in columns}.values())
+        if isinstance(stream.source, ReadStage) and not stream.steps and host is None and not plain:
+            if all(c.id in stream.columns for c in columns):
+                return stream
+        stored = []
+        for c in columns:
+            known = stream.columns[c.id]
+            if plain and known.dictionary is not None:
+                known = Phys(known.dtype, None, known.nullable)
+            stored.append(Stored(c, known, known.carrier))
+        number = self.sink(stream, Collect(tuple(stored), ordered=True), label, host)
+        return self.read(number, columns, stream.rows, stream.limit)
+
+    def _once(self, plan: Aggregate, wanted: frozenset[int]) -> Stream:
+        """An aggregate; one that the query holds twice is computed at its first place and read at the others."""
+        key = canonical(plan)
+        if key not in self._repeated:
+            return lower_aggregate.aggregate(self, plan, wanted)
+        if key not in self._shared:
+            stream = lower_aggregate.aggregate(self, plan, frozenset(c.id for c in plan.columns))
+            stream = self.collected(stream, plan.columns, "shared subplan")
+            assert isinstance(stream.source, ReadStage)
+            self._shared[key] = (stream.source.stage, tuple(self._origins(stream, plan.columns)))
+        number, made = self._shared[key]
+        rows = self._estimate(plan)
+        stream = self.read(number, made, rows, None)
+        renames = tuple((c, m) for c, m in zip(plan.columns, made, strict=True) if c.id != m.id)
+        return self._rename(stream, renames)
+
+    @staticmethod
+    def _origins(stream: Stream, columns: Sequence[Column]) -> Iterable[Column]:
+        """The columns as the frame itself names them."""
+        assert isinstance(stream.source, ReadStage)
+        at = {s.column.id: o for s, o in zip(stream.source.columns, stream.source.origins, strict=True)}
+        for c in columns:
+            yield Column(at[c.id], c.name, c.dtype, c.nullable)
+
+    def _sort(self, plan: Sort, wanted: frozenset[int]) -> Stream:
+        below = wanted | frozenset(i for k in plan.keys for i in used_columns(k.expr))
+        stream = self.plan(plan.source, below)
+        keys, made = [], []
+        for k in plan.keys:
+            column = k.expr if isinstance(k.expr, Column) else new_column("key", k.expr.dtype)
+            if column is not k.expr:
+                made.append((column, k.expr))
+            keys.append(SortKey(column, k.descending, k.nulls_first))
+        stream = self.compute(stream, tuple(made))
+        carried = [stream.by_id[i] for i in below if i in stream.by_id] + [c for c, _ in made]
+        kept = [c for c in carried if c.id in wanted]
+        stream = self.collected(stream, carried, "input of a sort")
+        stage, keys = self._ranked(stream, keys)
+        stored = tuple(s for s in _stored_of(stream) if s.column.id in {c.id for c in kept})
+        number = self.stage(SortRows(stage, tuple(keys), stored, plan.limit, plan.offset), "sort")
+        self._keep_sources(number, stream)
+        rows = stream.rows if plan.limit is None else min(stream.rows, plan.limit)
+        return self.read(number, kept, rows, stream.limit if plan.limit is None else plan.limit)
+
+    def _ranked(self, stream: Stream, keys: list[SortKey]) -> tuple[int, list[SortKey]]:
+        """The frame to sort: plain strings are ranked first, so that a sort compares integers."""
+        assert isinstance(stream.source, ReadStage)
+        texts = {k.expr.id: k.expr for k in keys if isinstance(k.expr, Column) and _is_text(stream.columns[k.expr.id])}
+        number = self.renamed_frame(stream)
+        if not texts:
+            return number, keys
+        number, codes = self.encoded(stream, number, tuple(texts.values()))
+        return number, [replace(k, expr=codes.get(k.expr.id, k.expr)) for k in keys if isinstance(k.expr, Column)]
+
+    def renamed_frame(self, stream: Stream) -> int:
+        """The number of a stage whose frame has the stream's columns under their own ids."""
+        source = stream.source
+        assert isinstance(source, ReadStage)
+        if all(s.column.id == o for s, o in zip(source.columns, source.origins, strict=True)):
+            return source.stage
+        return self.stage(SliceRows(source.stage, source.columns, None, 0), "rename")
+
+    def encoded(self, stream: Stream, number: int, texts: Sequence[Column]) -> tuple[int, dict[int, Column]]:
+        """A frame with a column of ranks beside each of these columns."""
+        stored = {s.column.id: s for s in _stored_of(stream)}
+        pairs = tuple((stored[c.id], new_column(f"rank of {c.name}", BIGINT, c.nullable)) for c in texts)
+        ranks = tuple(Stored(code, rank_phys(s.phys, stream.limit), rank_phys(s.phys, stream.limit).carrier) for s, code in pairs)
+        work = EncodeRows(number, pairs, tuple(stored.values()) + ranks)
+        return self.stage(work, "rank values"), {s.column.id: code for s, code in pairs}
+
+    def _keep_sources(self, number: int, stream: Stream) -> None:
+        """(Frames are released by the executor once no later stage reads them.)"""
+
+    def _limit(self, stream: Stream, plan: Plan, limit: int | None, offset: int, wanted: frozenset[int]) -> Stream:
+        columns = [stream.by_id[i] for i in wanted if i in stream.columns]
+        stream = self.collected(stream, columns, "input of a limit")
+        number = self.renamed_frame(stream)
+        stored = tuple(s for s in _stored_of(stream) if s.column.id in {c.id for c in columns})
+        number = self.stage(SliceRows(number, stored, limit, offset), "limit")
+        rows = stream.rows if limit is None else min(stream.rows, limit)
+        return self.read(number, columns, rows, stream.limit if limit is None else limit)
+
+    def _union(self, plan: UnionAll, wanted: frozenset[int]) -> Stream:
+        streams, places = [], [n for n, c in enumerate(plan.columns) if c.id in wanted]
+        for source, columns in zip(plan.sources, plan.inputs, strict=True):
+            streams.append(self.plan(source, frozenset(columns[n].id for n in places)))
+        merged = [merge_phys([s.columns[i[n].id] for s, i in zip(streams, plan.inputs, strict=True)]) for n in places]
+        stages, inputs = [], []
+        for stream, columns in zip(streams, plan.inputs, strict=True):
+            fresh = tuple(new_column(columns[n].name, columns[n].dtype) for n in places)
+            stream = self.compute(stream, tuple((f, columns[n]) for f, n in zip(fresh, places, strict=True)))
+            stored = tuple(Stored(f, w, w.carrier) for f, w in zip(fresh, merged, strict=True))
+            stages.append(self.sink(stream, Collect(stored, ordered=True), "part of a union"))
+            inputs.append(tuple(s for s in stage_columns(self.stages[-1].work)))
+        made = tuple(Stored(plan.columns[n], i.phys, i.carrier) for n, i in zip(places, inputs[0], strict=True))
+        number = self.stage(ConcatRows(tuple(stages), tuple(inputs), made), "union all")
+        limits = [s.limit for s in streams]
+        limit = None if any(v is None for v in limits) else sum(v for v in limits if v is not None)
+        return self.read(number, tuple(plan.columns[n] for n in places), sum(s.rows for s in streams), limit)
+
+    def build(self, stream: Stream, table: Any, label: str) -> int:
+        """End a stream in a join table."""
+        if stream.source_rows > MAX_BUILD_ROWS:
+            raise OperationalError(f"a join's build side of {stream.source_rows} rows; at most {MAX_BUILD_ROWS} are possible")
+        return self.sink(stream, Build(table), label)
+
+
+def _stored_of(stream: Stream) -> tuple[Stored, ...]:
+    assert isinstance(stream.source, ReadStage | ReadTable)
+    return stream.source.columns
+
+
+def _is_text(what: Phys) -> bool:
+    return what.register is Register.STR
+
+
+def rank_phys(what: Phys, limit: int | None) -> Phys:
+    """What is known of the ranks of values."""
+    return Phys(BIGINT, Bounds(0, max(limit if limit is not None else 2**32, 1)), what.nullable)
+
+
+def merge_phys(known: list[Phys]) -> Phys:
+    """What is known of a column that several inputs feed: dictionaries are merged where all have one."""
+    what = merge(known)
+    if what.dtype.is_string and what.dictionary is None and all(k.dictionary is not None for k in known):
+        return code_phys(union_dictionary([k.dictionary for k in known if k.dictionary is not None]), what.nullable)
+    return what
+
+
+def union_dictionary(dictionaries: Sequence[Dictionary]) -> Dictionary:
+    """The sorted dictionary that holds every entry of several."""
+    import pyarrow as pa
+
+    entries = sorted({s for d in dictionaries for s in d.strings}, key=lambda s: s.encode())
+    return Dictionary(pa.array(entries or [""], pa.large_string()))
+
+
+def _constant_table(plan: Values) -> TableSource:
+    """VALUES of several rows as a table in memory."""
+    import pyarrow as pa
+
+    from gquery.arrow import arrow_type
+    from gquery.dtypes import python_value
+    from gquery.kernels.host import evaluate
+    from gquery.sources import source_of
+
+    arrays = []
+    for n, column in enumerate(plan.columns):
+        values = []
+        for row in plan.rows:
+            constant = evaluate(row[n])
+            if constant is None:
+                raise NotSupportedError("a VALUES list with an expression that fails")
+            values.append(python_value(column.dtype, constant.value))
+        arrays.append(pa.array(values, arrow_type(column.dtype)))
+    return source_of("values", pa.table(arrays, names=[f"column{n}" for n in range(len(arrays))]))
+
+
+def lower(query: Query, target: str) -> Program:
+    """The program of an optimized query, for pipelines that compile for ``target``."""
+    return Lowering(target).query(query)
+
+
+__all__ = ["Lowering", "Stream", "lower", "one_row_at_most"]

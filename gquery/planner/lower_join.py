@@ -1,0 +1,291 @@
+"""Lowering of joins: the left side streams through, the right side becomes a join table.
+
+Which table is decided by proofs from statistics, never by names: a dense key addresses an array directly, a key that is
+proved unique needs no range of rows, a join that only asks for existence needs a bitmap. Where several keys together are
+too wide to address an array but one of them is narrow and selective, that one is addressed and the others are tested on
+each match.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from gquery.dtypes import BOOLEAN, Register
+from gquery.expr import Call, Column, Expr, conjunction, conjuncts, new_column
+from gquery.functions import call
+from gquery.kernels.code import NeedsHost, phys
+from gquery.kernels.render import describe
+from gquery.operators.keys import Packing, packing_of
+from gquery.operators.read import nullable
+from gquery.planner.logical import Join, JoinKind
+from gquery.planner.physical import (
+    ConcatRows,
+    JoinLayout,
+    JoinTable,
+    Probe,
+    ReadStage,
+    ReadTable,
+    Select,
+    UnmatchedRows,
+    stage_columns,
+)
+from gquery.planner.statistics import is_unique, one_row_at_most
+from gquery.planner.tree import column_ids, used_columns
+
+if TYPE_CHECKING:
+    from gquery.planner.lower import Lowering, Stream
+
+ROWS_A_SLOT = 16  # an array of row numbers may have this many slots a build row ...
+BITS_A_ROW = 512  # ... and a bitmap this many bits
+SMALL_ARRAY = 2**20  # slots that are always affordable
+SMALL_BITMAP = 2**23
+LARGEST = 2**31
+RANGE_LIMIT = 64  # rows a slot up to which one key of several is addressed and the rest tested
+
+
+@dataclass(frozen=True)
+class Key:
+    """One equality of a join condition: an expression of the probing side and one of the building side."""
+
+    probe: Expr
+    build: Expr
+    null_safe: bool
+    term: Expr
+
+
+def join(lowering: Lowering, plan: Join, wanted: frozenset[int]) -> Stream:
+    """The stream of a join."""
+    left_ids, right_ids = column_ids(plan.left), column_ids(plan.right)
+    condition_ids = used_columns(plan.condition)
+    keys, residual = split_condition(plan.condition, left_ids, right_ids)
+    below = wanted | condition_ids
+    left = lowering.plan(plan.left, below & left_ids)
+    right = lowering.plan(plan.right, below & right_ids)
+    for c in (*plan.left.columns, *plan.right.columns):
+        left.by_id.setdefault(c.id, c)
+    left, right, keys, residual = _computable(lowering, left, right, keys, residual)
+
+    null_key = False
+    if plan.kind is JoinKind.MARK:
+        keys, residual, null_key = _mark_keys(left, right, keys, residual)
+    payload_wanted = (wanted & right_ids) | frozenset(i for r in residual for i in used_columns(r) & right_ids)
+    return _probe(lowering, plan, left, right, keys, residual, payload_wanted, null_key, wanted)
+
+
+def split_condition(condition: Expr, left: frozenset[int], right: frozenset[int]) -> tuple[list[Key], list[Expr]]:
+    """A join's condition as equalities between the sides, and the rest."""
+    keys, rest = [], []
+    for term in conjuncts(condition):
+        if isinstance(term, Call) and term.function in ("eq", "is_not_distinct_from"):
+            a, b = term.args
+            safe = term.function == "is_not_distinct_from"
+            ids_a, ids_b = used_columns(a), used_columns(b)
+            if ids_a and ids_b and ids_a <= left and ids_b <= right:
+                keys.append(Key(a, b, safe, term))
+                continue
+            if ids_a and ids_b and ids_a <= right and ids_b <= left:
+                keys.append(Key(b, a, safe, term))
+                continue
+        rest.append(term)
+    return keys, rest
+
+
+def _computable(
+    lowering: Lowering, left: Stream, right: Stream, keys: list[Key], residual: list[Expr]
+) -> tuple[Stream, Stream, list[Key], list[Expr]]:
+    """Expressions without a kernel body are computed as columns on their own side first."""
+    new_keys = []
+    for key in keys:
+        probe, build = key.probe, key.build
+        try:
+            describe(probe, left.columns, lowering.target)
+        except NeedsHost:
+            column = new_column("key", probe.dtype)
+            left, probe = lowering.compute(left, ((column, probe),)), column
+        try:
+            describe(build, right.columns, lowering.target)
+        except NeedsHost:
+            column = new_column("key", build.dtype)
+            right, build = lowering.compute(right, ((column, build),)), column
+        new_keys.append(replace(key, probe=probe, build=build))
+    return left, right, new_keys, residual
+
+
+def _mark_keys(
+    left: Stream, right: Stream, keys: list[Key], residual: list[Expr]
+) -> tuple[list[Key], list[Expr], bool]:
+    """Which equalities of a MARK join may be looked up. NULL has to be told from FALSE: an equality over columns without NULL
+    is a key; one nullable equality alone is a key with a flag for NULLs; others are tested on each row."""
+    sure, unsure = [], []
+    for key in keys:
+        null = describe(key.probe, left.columns).nullable or describe(key.build, right.columns).nullable
+        (unsure if null and not key.null_safe else sure).append(key)
+    if not unsure:
+        return sure, residual, False
+    if len(unsure) == 1 and not sure and not residual:
+        return unsure, residual, True
+    return sure, residual + [k.term for k in unsure], False
+
+
+def _probe(
+    lowering: Lowering,
+    plan: Join,
+    left: Stream,
+    right: Stream,
+    keys: list[Key],
+    residual: list[Expr],
+    payload: frozenset[int],
+    null_key: bool,
+    wanted: frozenset[int],
+) -> Stream:
+    kind = plan.kind
+    single = not keys and one_row_at_most(plan.right)
+    unique = single or _proved_unique(plan, keys)
+    only_exists = not residual and (kind in (JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK) or (kind is JoinKind.INNER and unique))
+    exists = only_exists and not payload and bool(keys)
+    provable = {id(k.term): k for k in keys}
+    right, keys = _framed(lowering, left, right, keys, payload, null_key or not keys)
+    layout, packing, keys, tested = _layout(left, right, keys, exists, single, null_key)
+    residual = residual + tested
+    if tested:
+        exists = False
+        unique = _proved_unique(plan, [provable[id(k.term)] for k in keys])
+    table = JoinTable(
+        stage=len(lowering.stages),
+        layout=layout,
+        unique=unique,
+        exists=exists,
+        columns=right.source.columns if isinstance(right.source, ReadTable | ReadStage) else (),
+        keys=tuple(k.build for k in keys if isinstance(k.build, Column)),
+        null_safe=tuple(k.null_safe for k in keys),
+        packing=packing,
+        rows=right.source_rows,
+    )
+    number = lowering.build(right, table, f"build for {kind.value} join")
+    table = replace(table, stage=number)
+    probe = Probe(
+        table=table,
+        kind=kind,
+        keys=tuple(k.probe for k in keys),
+        residual=conjunction(tuple(residual)) if residual else None,
+        payload=tuple(right.by_id[i] for i in payload if i in right.by_id),
+        mark=plan.mark,
+        records_matches=kind is JoinKind.FULL,
+        null_key=null_key,
+    )
+    known = dict(left.columns)
+    filled = kind in (JoinKind.LEFT, JoinKind.SINGLE, JoinKind.FULL)
+    if kind in (JoinKind.INNER, JoinKind.LEFT, JoinKind.SINGLE, JoinKind.FULL):
+        for i, what in right.columns.items():
+            known[i] = nullable(what) if filled else what
+            if i in right.by_id:
+                left.by_id.setdefault(i, right.by_id[i])
+    if kind is JoinKind.MARK:
+        assert plan.mark is not None
+        known[plan.mark.id] = phys(BOOLEAN, nullable=null_key or bool(residual))
+        left.by_id[plan.mark.id] = plan.mark
+    one_match = unique or kind in (JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK, JoinKind.SINGLE)
+    fan_out = 1.0 if one_match else (right.rows if layout == "loop" else max(1.0, right.rows / max(right.source_rows, 1)))
+    looped = layout == "loop" or not one_match
+    work = left.work + left.rows * (2 + (right.rows if layout == "loop" else 3 if looped else 1)) * fan_out
+    limit = left.limit if one_match else None
+    rows = max(1.0, lowering.estimator.rows(plan))
+    stream = replace(left, steps=(*left.steps, probe), columns=known, work=work, rows=rows, limit=limit)
+    return _full(lowering, stream, plan, probe, wanted) if kind is JoinKind.FULL else stream
+
+
+def _proved_unique(plan: Join, keys: list[Key]) -> bool:
+    """Whether at most one right row can match, by what is known of the right side's keys."""
+    columns = frozenset(k.build.id for k in keys if isinstance(k.build, Column) and not k.null_safe)
+    return bool(columns) and is_unique(plan.right, columns & column_ids(plan.right))
+
+
+def _framed(
+    lowering: Lowering, left: Stream, right: Stream, keys: list[Key], payload: frozenset[int], all_rows: bool
+) -> tuple[Stream, list[Key]]:
+    """The build side as rows that lie still, and keys that are columns of it: a table or frame whose rows a Select passes
+    by, or else collected. ``all_rows``: every row of the frame must belong to the side (it is looped over or counted)."""
+    source = right.source
+    at_hand = {s.column.id for s in source.columns} if isinstance(source, ReadTable | ReadStage) else set()
+    needed = payload | frozenset(k.build.id for k in keys if isinstance(k.build, Column))
+    plain = all(isinstance(k.build, Column) for k in keys)
+    texts = any(_meets_text(left, right, k) for k in keys)
+    selects = all(isinstance(s, Select) for s in right.steps) and not (all_rows and right.steps)
+    if selects and plain and not texts and needed <= at_hand and at_hand:
+        return right, keys
+    made = [new_column("key", k.build.dtype) for k in keys]
+    right = lowering.compute(right, tuple((c, k.build) for c, k in zip(made, keys, strict=True)))
+    columns = [right.by_id[i] for i in sorted(payload)] + made
+    frame = lowering.collected(right, columns, "build side", plain=texts)
+    return frame, [replace(k, build=c) for k, c in zip(keys, made, strict=True)]
+
+
+def _meets_text(left: Stream, right: Stream, key: Key) -> bool:
+    """Whether a dictionary string of the build side is compared with plain text."""
+    if not key.build.dtype.is_string:
+        return False
+    build = describe(key.build, right.columns)
+    return build.dictionary is not None and describe(key.probe, left.columns).dictionary is None
+
+
+def _layout(
+    left: Stream, right: Stream, keys: list[Key], exists: bool, single: bool, null_key: bool
+) -> tuple[JoinLayout, Packing | None, list[Key], list[Expr]]:
+    """How the table is addressed; the keys that address it, and equalities that are tested on each match instead."""
+    if not keys:
+        return ("one" if single else "loop"), None, [], []
+    rows = max(right.source_rows, 1)
+    usable = [k for k in keys if _same_registers(left, right, k)]
+    if len(usable) == len(keys):
+        packing = packing_of([right.columns[_id(k)] for k in keys], [k.null_safe for k in keys])
+        most = max(BITS_A_ROW * rows, SMALL_BITMAP) if exists else max(ROWS_A_SLOT * rows, SMALL_ARRAY)
+        if packing is not None and packing.size <= min(most, LARGEST):
+            return "direct", packing, keys, []
+    if len(keys) > 1 and not null_key:
+        for key in sorted(usable, key=lambda k: -_width(right, k)):
+            packing = packing_of([right.columns[_id(key)]], [key.null_safe])
+            if packing is None or packing.size > min(max(ROWS_A_SLOT * rows, SMALL_ARRAY), LARGEST):
+                continue
+            if right.rows / packing.size <= RANGE_LIMIT:
+                tested = [_equality(k) for k in keys if k is not key]
+                return "direct", packing, [key], tested
+    return "hash", None, keys, []
+
+
+def _id(key: Key) -> int:
+    assert isinstance(key.build, Column)
+    return key.build.id
+
+
+def _width(right: Stream, key: Key) -> int:
+    bounds = right.columns[_id(key)].bounds
+    return bounds.width if bounds is not None else 0
+
+
+def _equality(key: Key) -> Expr:
+    return call("is_not_distinct_from" if key.null_safe else "eq", key.probe, key.build)
+
+
+def _same_registers(left: Stream, right: Stream, key: Key) -> bool:
+    """Whether both sides of an equality are held in 64 bits, so that one addresses what the other entered."""
+    a, b = describe(key.probe, left.columns), right.columns[_id(key)]
+    if b.dtype.is_string:
+        return a.dictionary is not None and b.dictionary is not None
+    return a.register is b.register and a.register in (Register.I64, Register.BOOL)
+
+
+def _full(lowering: Lowering, stream: Stream, plan: Join, probe: Probe, wanted: frozenset[int]) -> Stream:
+    """FULL: the pairs and the left rows without a match, and behind them the build rows that no probe matched."""
+    columns = tuple(c for c in plan.columns if c.id in wanted) or plan.columns[:1]
+    stream = replace(stream, columns={i: nullable(w) for i, w in stream.columns.items()})
+    pairs = lowering.collected(stream, columns, "full join")
+    assert isinstance(pairs.source, ReadStage)
+    stored = pairs.source.columns
+    rest = lowering.stage(UnmatchedRows(probe.table, pairs.source.stage, stored), "unmatched build rows")
+    inputs = (stored, stored)
+    number = lowering.stage(ConcatRows((pairs.source.stage, rest), inputs, stored), "full join")
+    result = lowering.read(number, columns, stream.rows, None)
+    assert all(s.column in columns for s in stage_columns(lowering.stages[number].work))
+    return result
+

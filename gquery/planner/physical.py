@@ -1,0 +1,300 @@
+"""The physical plan: what runs. `planner.lower` makes it, `planner.pipeline` turns its pipelines into kernels.
+
+A `Program` is a tuple of stages in the order in which they run. A stage is a `Pipeline` (a source, fused steps, a sink: one
+loop over rows) or a `Bulk` (a whole-table operation). Stages refer to earlier ones by number. Nodes are frozen
+descriptions; what they do stands in `gquery.operators`, one file an operator.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from gquery.dtypes import Carrier
+from gquery.expr import Column, Expr, SortKey
+from gquery.kernels.code import Phys
+from gquery.operators.aggregates import AggregatePlan, Fold
+from gquery.operators.keys import Packing
+from gquery.planner.logical import JoinKind
+from gquery.table import TableSource
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A column of a frame: what the planner knows of its values, and the carrier that holds them."""
+
+    column: Column
+    phys: Phys
+    carrier: Carrier
+
+
+# ---- sources: what a pipeline reads --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ReadTable:
+    """The rows of a table; ``fields`` are positions in its schema. Loaded (and so encoded) when the plan was made."""
+
+    source: TableSource
+    fields: tuple[int, ...]
+    columns: tuple[Stored, ...]
+
+
+@dataclass(frozen=True)
+class ReadRange:
+    """``start + i * step`` for ``rows`` rows; nothing is stored."""
+
+    column: Column
+    phys: Phys
+    start: int
+    step: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class ReadStage:
+    """The frame that an earlier stage made. ``origins[i]`` is the id that ``columns[i]`` has there: a frame may be read
+    several times, and its columns are renamed where they are read."""
+
+    stage: int
+    columns: tuple[Stored, ...]
+    origins: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ReadOne:
+    """One row without columns: what SELECT without FROM reads."""
+
+
+Source = ReadTable | ReadRange | ReadStage | ReadOne
+
+# ---- steps: fused, row to rows --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Select:
+    """Passes rows on for which the predicate is TRUE."""
+
+    predicate: Expr
+
+
+@dataclass(frozen=True)
+class Compute:
+    """Binds new columns to expressions."""
+
+    exprs: tuple[tuple[Column, Expr], ...]
+
+
+JoinLayout = Literal["one", "loop", "direct", "hash"]
+
+
+@dataclass(frozen=True)
+class JoinTable:
+    """How the rows of a build side are found. ``layout``: *one* row at most (a scalar), *loop* over all rows, *direct* address
+    in an array over the packed key, *hash* table of row numbers. ``unique``: proved that no key stands twice. ``exists``: only
+    whether there is a match is asked, so direct is a bitmap. ``packing`` packs the keys of direct tables.
+
+    ``columns`` are the stored columns of the build rows, ``keys`` those of them that are compared; ``null_safe[i]``: key i
+    compares NULLs as equal.
+    """
+
+    stage: int
+    layout: JoinLayout
+    unique: bool
+    exists: bool
+    columns: tuple[Stored, ...]
+    keys: tuple[Column, ...]
+    null_safe: tuple[bool, ...]
+    packing: Packing | None
+    rows: int
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Looks a row up in a join table and passes on what the kind of join says. ``keys`` are the probing side's expressions,
+    ``residual`` the part of the condition that is tested on each pair, ``payload`` the build columns that are passed on.
+    ``null_key``: MARK alone, the mark is NULL without a match where the probe's key or some build key is NULL."""
+
+    table: JoinTable
+    kind: JoinKind
+    keys: tuple[Expr, ...]
+    residual: Expr | None
+    payload: tuple[Column, ...]
+    mark: Column | None = None
+    records_matches: bool = False  # FULL: remember which build rows matched
+    null_key: bool = False
+
+
+Step = Select | Compute | Probe
+
+# ---- sinks: what a pipeline ends in ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Collect:
+    """Writes rows to a new frame; ``ordered`` keeps the order of the source."""
+
+    columns: tuple[Stored, ...]
+    ordered: bool
+
+
+@dataclass(frozen=True)
+class Reduce:
+    """Aggregates without keys: one row."""
+
+    folds: tuple[Fold, ...]
+    aggregates: tuple[tuple[Column, AggregatePlan], ...]
+
+
+GroupLayout = Literal["direct", "hash", "rows"]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Aggregates by key. ``layout``: *direct* address in arrays over the packed key, *hash* table of packed keys, or hash
+    table of *rows* of the source frame, whose key columns are compared as they stand there."""
+
+    layout: GroupLayout
+    keys: tuple[tuple[Column, Expr, Phys], ...]
+    packing: Packing | None
+    folds: tuple[Fold, ...]
+    aggregates: tuple[tuple[Column, AggregatePlan], ...]
+    groups: int  # an estimate
+
+
+@dataclass(frozen=True)
+class Build:
+    """Enters the rows of its source frame into a join table."""
+
+    table: JoinTable
+
+
+Sink = Collect | Reduce | Group | Build
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """One loop over the rows of a source. ``host`` names the function for whose sake it runs on the python target."""
+
+    source: Source
+    steps: tuple[Step, ...]
+    sink: Sink
+    rows: int  # estimated rows that the source gives
+    work: int  # estimated row-steps, fan-out included
+    host: str | None = None
+
+
+# ---- bulk operations: whole tables ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SortRows:
+    """Sorts a frame, stable; ``limit`` keeps the first rows after ``offset``. Keys are columns of the frame."""
+
+    stage: int
+    keys: tuple[SortKey, ...]
+    columns: tuple[Stored, ...]
+    limit: int | None
+    offset: int
+
+
+@dataclass(frozen=True)
+class SliceRows:
+    """``limit`` rows of a frame after ``offset``."""
+
+    stage: int
+    columns: tuple[Stored, ...]
+    limit: int | None
+    offset: int
+
+
+@dataclass(frozen=True)
+class ConcatRows:
+    """The rows of several frames, one after another; ``inputs[k]`` are the columns of frame k in order."""
+
+    stages: tuple[int, ...]
+    inputs: tuple[tuple[Stored, ...], ...]
+    columns: tuple[Stored, ...]
+
+
+@dataclass(frozen=True)
+class EncodeRows:
+    """Adds to a frame, for each (source, code) pair, the rank of the source's values: codes that compare as the values do.
+    For minima of strings and of 128-bit numbers, which no atomic can hold, and for sorting strings."""
+
+    stage: int
+    pairs: tuple[tuple[Stored, Column], ...]
+    columns: tuple[Stored, ...]
+
+
+@dataclass(frozen=True)
+class DecodeRows:
+    """Replaces code columns by the values that an `EncodeRows` stage ranked."""
+
+    stage: int
+    encoded: int
+    pairs: tuple[tuple[Column, Column, Column], ...]  # (code column in the frame, source column there, new column)
+    columns: tuple[Stored, ...]
+
+
+@dataclass(frozen=True)
+class UnmatchedRows:
+    """The rows of a FULL join's build side that no probe of ``probe_stage`` matched."""
+
+    table: JoinTable
+    probe_stage: int
+    columns: tuple[Stored, ...]
+
+
+Bulk = SortRows | SliceRows | ConcatRows | EncodeRows | DecodeRows | UnmatchedRows
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One step of a program; its number is its place. ``label`` says in the user's terms what it does."""
+
+    number: int
+    work: Pipeline | Bulk
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class Program:
+    """What a query runs: stages in order, and the last one's columns under the names that the user sees."""
+
+    stages: tuple[Stage, ...]
+    outputs: tuple[Stored, ...]
+    names: tuple[str, ...]
+
+
+def stage_columns(work: Pipeline | Bulk) -> tuple[Stored, ...]:
+    """The columns of the frame that a stage makes (none for a Build)."""
+    match work:
+        case Pipeline(sink=Collect(columns=columns)):
+            return tuple(settled(s) for s in columns)
+        case Pipeline(sink=Reduce(aggregates=aggregates)):
+            return _results(aggregates)
+        case Pipeline(source=source, sink=Group(layout=layout, keys=keys, aggregates=aggregates)):
+            if layout == "rows":  # keys are taken from the source frame as they lie there
+                assert isinstance(source, ReadStage)
+                at = {s.column.id: s.carrier for s in source.columns}
+                taken = tuple(Stored(c, w, at[e.id]) for c, e, w in keys if isinstance(e, Column))
+                return tuple(settled(s) for s in taken) + _results(aggregates)
+            return tuple(Stored(c, w, w.carrier) for c, _, w in keys) + _results(aggregates)
+        case Pipeline():
+            return ()
+        case SliceRows(columns=columns):
+            return columns
+        case _:
+            return tuple(settled(s) for s in work.columns)
+
+
+def _results(aggregates: tuple[tuple[Column, AggregatePlan], ...]) -> tuple[Stored, ...]:
+    return tuple(settled(Stored(c, a.result, a.result.carrier)) for c, a in aggregates)
+
+
+def settled(stored: Stored) -> Stored:
+    """A stored column as it lies once rows were taken: text has offsets of 64 bits and characters of its own."""
+    if stored.carrier.is_string:
+        return Stored(stored.column, stored.phys, Carrier.STRING64)
+    return stored

@@ -1,0 +1,125 @@
+"""Pipeline to kernels: produce/consume.
+
+Each operator writes its lines and calls the next one where a row goes on; nested calls become nested loops and ifs in one
+function. A Collect that counts before it writes has two kernels with the same steps, every other pipeline has one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import assert_never
+
+from gquery.expr import Column, Expr
+from gquery.kernels.code import Binding, Code, ErrorSite
+from gquery.kernels.kernel import Kernel
+from gquery.kernels.render import condition, describe, render
+from gquery.operators import collect, group, reduce
+from gquery.operators.join import emit_build, emit_probe
+from gquery.operators.read import read
+from gquery.planner.physical import Build, Collect, Compute, Group, Pipeline, Probe, Reduce, Select, Sink, Source, Step
+
+WIDE = 2**31  # rows from which on indices have 64 bits
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One kernel of a pipeline: its role (see `SinkRun.roles`), what its parameters stand for, what its errors mean."""
+
+    role: str
+    kernel: Kernel
+    bindings: dict[str, Binding]
+    sites: tuple[ErrorSite, ...]
+
+
+def units(pipeline: Pipeline, target: str) -> tuple[Unit, ...]:
+    """The kernels of a pipeline on a target, in the order in which they run."""
+    sink = pipeline.sink
+    if isinstance(sink, Build) and sink.table.layout in ("one", "loop"):
+        return ()
+    roles: tuple[str, ...] = ("main",)
+    if isinstance(sink, Collect) and collect.collect_mode(pipeline.steps, target == "cuda") == "two_pass":
+        roles = ("count", "write")
+    return tuple(_unit(pipeline, target, role) for role in roles)
+
+
+def _unit(pipeline: Pipeline, target: str, role: str) -> Unit:
+    code = Code(target)
+    code.wide_index = pipeline.rows >= WIDE
+    mode = collect.collect_mode(pipeline.steps, target == "cuda")
+    _begin(pipeline.sink, mode, role, code)
+    read(pipeline.source, code)
+
+    def go_on(steps: tuple[Step, ...]) -> None:
+        if steps:
+            _step(steps[0], code, lambda: go_on(steps[1:]))
+        else:
+            _consume(pipeline.sink, pipeline.source, mode, role, code)
+
+    go_on(pipeline.steps)
+    _end(pipeline.sink, mode, role, code)
+    return Unit(role, code.kernel(), dict(code.bindings), tuple(code.sites))
+
+
+def _step(step: Step, code: Code, consume: Callable[[], None]) -> None:
+    """Write the lines of a step; it calls ``consume`` where it passes a row on."""
+    match step:
+        case Select(predicate):
+            with code.block(f"if {condition(predicate, code)}:"):
+                consume()
+        case Compute(exprs):
+            _compute(exprs, code)
+            consume()
+        case Probe():
+            emit_probe(step, code, consume)
+        case _:
+            assert_never(step)
+
+
+def _compute(exprs: tuple[tuple[Column, Expr], ...], code: Code) -> None:
+    """Bind columns to expressions, each computed where it is first used."""
+    for column, e in exprs:
+        what = describe(e, code.known, code.target)
+        code.provide(column.id, what, lambda e=e: render(e, code))  # type: ignore[misc]
+
+
+def _begin(sink: Sink, mode: collect.Mode, role: str, code: Code) -> None:
+    match sink:
+        case Collect():
+            collect.begin(mode, role, code.target == "cuda", code)
+        case Reduce(folds=folds):
+            reduce.begin(folds, code)
+        case Group():
+            group.begin(sink, code)
+        case Build():
+            pass
+        case _:
+            assert_never(sink)
+
+
+def _consume(sink: Sink, source: Source, mode: collect.Mode, role: str, code: Code) -> None:
+    match sink:
+        case Collect():
+            collect.emit(sink, mode, role, code)
+        case Reduce(folds=folds):
+            reduce.emit(folds, code)
+        case Group():
+            group.emit(sink, source, code)
+        case Build(table):
+            emit_build(table, code)
+        case _:
+            assert_never(sink)
+
+
+def _end(sink: Sink, mode: collect.Mode, role: str, code: Code) -> None:
+    match sink:
+        case Collect():
+            collect.end(mode, role, code.target == "cuda", code)
+        case Reduce(folds=folds):
+            reduce.end(folds, code)
+        case Group():
+            group.end(sink, code)
+        case Build():
+            pass
+        case _:
+            assert_never(sink)

@@ -18,6 +18,7 @@ from gquery.kernels.targets.python_words import (
     eq_f64,
     f64_from_bits,
     f64_is_nan,
+    fmod_f64,
     ge_f64,
     gt_f64,
     hash_i64,
@@ -116,7 +117,7 @@ def mod_f64(x: float, y: float) -> float:
     """The remainder with the dividend's sign; NaN for a divisor of 0."""
     if eq_f64(y, 0.0) or eq_f64(abs_f64(x), math.inf):
         return math.nan
-    return math.fmod(x, y)
+    return fmod_f64(x, y)
 
 
 def sqrt_f64(x: float) -> float:

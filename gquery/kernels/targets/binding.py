@@ -74,10 +74,8 @@ class Binding:
         """The same code with its global names bound to this target's primitives."""
         namespace: dict[str, Any] = {"__name__": body.__module__, "__builtins__": __builtins__}
         for used in body.__code__.co_names:
-            if used in self:
-                namespace[used] = self[used]
-            elif used in body.__globals__:
-                namespace[used] = body.__globals__[used]
+            if used in body.__globals__:  # not so the names of attributes, as in ``math.sqrt``
+                namespace[used] = self[used] if used in self else body.__globals__[used]
         bound = FunctionType(body.__code__, namespace, body.__name__, body.__defaults__)
         bound.__qualname__ = body.__qualname__
         return bound

@@ -103,5 +103,5 @@ def load_module(path: Path, again: bool = False) -> ModuleType:
 
 def compile_error(path: Path, error: Exception) -> InternalError:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    said = next((line for line in lines if "rror" in line and "Failed in" not in line), lines[0] if lines else "")
+    said = next((line for line in lines if "Failed in" not in line), "")
     return InternalError(f"a kernel does not compile: {type(error).__name__}: {said[:300]} (source: {path})")

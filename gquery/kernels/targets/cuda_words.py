@@ -81,6 +81,7 @@ _WORDS: tuple[tuple[str, str, str, Emit], ...] = (
     ("atomic_add_f64", "* i64 f64", "f64", _add_f64),
     ("add_f64", "f64 f64", "f64", _rounded("add")),
     ("mul_f64", "f64 f64", "f64", _rounded("mul")),
+    ("fmod_f64", "f64 f64", "f64", lambda b, x, y: _call(b, "__nv_fmod", F64, x, y)),
     ("sub_f64", "f64 f64", "f64", _sub),
 )
 CUDA_DEFINITIONS = {

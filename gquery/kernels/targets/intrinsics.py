@@ -186,6 +186,7 @@ define("add_f64", "f64 f64", "f64", lambda b, x, y: b.fadd(x, y))
 define("sub_f64", "f64 f64", "f64", lambda b, x, y: b.fsub(x, y))
 define("mul_f64", "f64 f64", "f64", lambda b, x, y: b.fmul(x, y))
 define("div_f64", "f64 f64", "f64", lambda b, x, y: b.fdiv(x, y))
+define("fmod_f64", "f64 f64", "f64", lambda b, x, y: b.frem(x, y))
 _SIGN = 1 << 63
 define("neg_f64", "f64", "f64", lambda b, x: b.bitcast(b.xor(b.bitcast(x, I64), constant(_SIGN)), F64))
 define("abs_f64", "f64", "f64", lambda b, x: b.bitcast(b.and_(b.bitcast(x, I64), constant(_SIGN - 1)), F64))

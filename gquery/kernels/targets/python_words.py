@@ -232,6 +232,7 @@ sub_f64: _Float = operator.sub
 mul_f64: _Float = operator.mul
 neg_f64: Callable[[float], float] = operator.neg
 abs_f64: Callable[[float], float] = math.fabs
+fmod_f64: _Float = math.fmod
 f64_is_nan = math.isnan
 
 

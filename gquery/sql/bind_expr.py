@@ -225,6 +225,8 @@ class ExprBinder:
         return e.arg if isinstance(e, Not) else Not(e)
 
     def _is(self, node: exp.Is) -> Expr:
+        if node.args.get("negate"):
+            return Not(self._is(exp.Is(this=node.this, expression=node.expression)))
         if isinstance(node.expression, exp.Null):
             return IsNull(self.bind(node.this))
         if isinstance(node.expression, exp.Boolean):

@@ -40,6 +40,24 @@ _NODES: dict[type[exp.Expr], str] = {
     exp.Attach: "ATTACH",
     exp.Use: "USE",
 }
+# what `sql.bind*` reads of these nodes: a clause that is none of it must not be passed over in silence
+_READ: dict[type[exp.Expr], frozenset[str]] = {
+    exp.Select: frozenset("with_ expressions distinct from_ joins where group having order limit offset qualify".split()),
+    exp.Union: frozenset("with_ this expression distinct order limit offset by_name".split()),
+    exp.Subquery: frozenset("with_ this alias joins order limit offset wrapped pivots sample".split()),
+    exp.Table: frozenset("this alias db catalog joins pivots sample".split()),
+    exp.Join: frozenset("this side kind method on using".split()),
+    exp.Group: frozenset("expressions all".split()),
+    exp.Ordered: frozenset("this desc nulls_first".split()),
+    exp.Cast: frozenset("this to safe".split()),
+    exp.TryCast: frozenset("this to safe".split()),
+    exp.Star: frozenset("except_ replace rename".split()),
+    exp.Is: frozenset("this expression negate".split()),
+    exp.In: frozenset("this expressions query unnest field".split()),
+    exp.Between: frozenset("this low high symmetric".split()),
+    exp.Distinct: frozenset("expressions on".split()),
+    exp.CTE: frozenset("this alias materialized".split()),
+}
 _LIST_ARGUMENTS = (exp.ReadParquet, exp.ReadCSV)
 
 
@@ -92,4 +110,6 @@ def _reason(node: exp.Expr) -> str | None:
             return f"DROP {node.kind}"
     if type(node) in _NODES:
         return _NODES[type(node)]
-    return None
+    read = _READ.get(type(node))
+    unread = [k for k, v in node.args.items() if v and k not in read] if read is not None else []
+    return f"{unread[0].strip('_').upper().replace('_', ' ')} of {node.key.upper()}" if unread else None

@@ -20,6 +20,7 @@ from gquery.planner.rules.fold_constants import Evaluate
 from gquery.planner.rules.join_order import join_order
 from gquery.planner.rules.limit_into_sort import limit_into_sort
 from gquery.planner.rules.merge_projections import inline_renames, merge_projections
+from gquery.planner.rules.propagate_empty import propagate_empty
 from gquery.planner.rules.prune_columns import prune_columns
 from gquery.planner.rules.push_down_filter import push_down_filter
 from gquery.planner.rules.reduce_aggregate_input import reduce_aggregate_input
@@ -68,6 +69,7 @@ RULES: tuple[Rule, ...] = (
     # predicates go down, taking outer joins with them: less outer means further down
     Rule("reduce_outer_joins", _on_plan(reduce_outer_joins)),
     Rule("push_down_filter", _on_plan(push_down_filter)),
+    Rule("propagate_empty", _on_plan(propagate_empty)),
     # before the join order, so that joins nothing depends on are not ordered; the pushed predicates are known by now
     Rule("prune_columns", _prune),
     Rule("eliminate_distinct_aggregates", _on_plan(eliminate_distinct_aggregates), required=True),

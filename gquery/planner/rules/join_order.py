@@ -18,14 +18,14 @@ joins in the group filter the relation they speak of; the other kinds keep their
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from gquery.dtypes import BOOLEAN
 from gquery.expr import Call, Column, Expr, conjunction, conjuncts
 from gquery.planner.logical import Filter, Join, JoinKind, Plan, Scan, Sort, sources
 from gquery.planner.rules.infer_predicates import equal_columns
-from gquery.planner.statistics import Estimator, equality, is_unique, weight
+from gquery.planner.statistics import Estimator, Keys, equality, is_unique, unique_keys, weight
 from gquery.planner.tree import column_ids, used_columns, with_sources
 
 _MOST_BY_DP = 10
@@ -131,7 +131,7 @@ class _Group:
                 continue
             joined = Join(self.relations[home], d.right, d.join.kind, d.join.condition)
             kept = self.estimator.rows(joined)
-            if home == driver and kept > _EARLY * rows[home]:
+            if home == driver and (kept > _EARLY * rows[home] or d.join.kind is JoinKind.ANTI):
                 late.append(d)
             else:
                 self.relations[home], rows[home] = joined, kept
@@ -165,6 +165,7 @@ class _Tree:
     mask: int
     rows: float
     cost: float
+    keys: Keys = ()  # unique keys of the result
     left: _Tree | None = None
     right: _Tree | None = None
 
@@ -199,11 +200,15 @@ class _Graph:
             for i in used_columns(t):
                 mask |= 1 << self.home[i] if i in self.home else 0
             self.others.append((mask, t))
-            members = [i for i in range(self.count) if mask >> i & 1]
-            if len(members) == 2:
-                self.neighbours[members[0]] |= 1 << members[1]
-                self.neighbours[members[1]] |= 1 << members[0]
-        self.base = [_Tree(1 << i, max(self.estimator.rows(r), 0.1), 0.0) for i, r in enumerate(self.relations)]
+        self._connect_by_others()
+        # (relations that hold a column of the class, and for each relation its columns)
+        self.edges: list[tuple[int, list[tuple[int, Column]]]] = []
+        for columns in self.classes:
+            at = [(1 << self.home[c.id], c) for c in columns]
+            self.edges.append((_union(bit for bit, _ in at), at))
+        self.base = [
+            _Tree(1 << i, max(self.estimator.rows(r), 0.1), 0.0, unique_keys(r)) for i, r in enumerate(self.relations)
+        ]
 
     def _equal_inside(self, columns: tuple[Column, ...]) -> None:
         """Two columns of one relation that must be equal because both equal a third: a filter on the relation."""
@@ -214,6 +219,14 @@ class _Graph:
                 equal = Call("eq", (first[i], c), BOOLEAN, first[i].nullable or c.nullable)
                 self.relations[i] = Filter(self.relations[i], equal)
             first.setdefault(i, c)
+
+    def _connect_by_others(self) -> None:
+        """Conditions that are no equalities join only what nothing else does: every row would meet every row."""
+        for mask, _ in self.others:
+            members = list(_bits(mask))
+            if len(members) == 2 and not self._reach(1 << members[0]) & mask & ~(1 << members[0]):
+                self.neighbours[members[0]] |= 1 << members[1]
+                self.neighbours[members[1]] |= 1 << members[0]
 
     # -- searching
 
@@ -228,18 +241,18 @@ class _Graph:
     def _components(self) -> list[int]:
         left, out = (1 << self.count) - 1, []
         while left:
-            part = left & -left
-            while (more := part | self._around(part)) != part:
-                part = more
+            part = self._reach(left & -left)
             out.append(part)
             left &= ~part
         return out
 
+    def _reach(self, mask: int) -> int:
+        while (more := mask | self._around(mask)) != mask:
+            mask = more
+        return mask
+
     def _around(self, mask: int) -> int:
-        out = 0
-        for i in _bits(mask):
-            out |= self.neighbours[i]
-        return out & ~mask
+        return _union(self.neighbours[i] for i in _bits(mask)) & ~mask
 
     def _search(self, part: int) -> _Tree:
         members = list(_bits(part))
@@ -300,21 +313,22 @@ class _Graph:
             if mask & ~(a.mask | b.mask) == 0 and mask & a.mask and mask & b.mask:
                 rows *= self.estimator.selectivity(term)
         rows = max(rows, 0.1)
-        unique = rows <= a.rows * 1.01
+        unique = any(key <= {y.id for _, y in pairs} for key in b.keys)
+        keys = (a.keys if unique else ()) + (b.keys if any(key <= {x.id for x, _ in pairs} for key in a.keys) else ())
         build = b.rows * (_UNIQUE_BUILD if unique else _DUPLICATE_BUILD)
         # without an equality every left row meets every right row
         probe = a.rows * (_PROBE if pairs else max(b.rows, 1.0))
-        return _Tree(a.mask | b.mask, rows, a.cost + b.cost + build + probe, a, b)
+        return _Tree(a.mask | b.mask, rows, a.cost + b.cost + build + probe, keys, a, b)
 
     def _equalities(self, a: int, b: int) -> list[tuple[Column, Column]]:
         """One (left column, right column) for each class of equal columns that both sides hold."""
         out: list[tuple[Column, Column]] = []
-        for columns in self.classes:
-            left = [c for c in columns if 1 << self.home[c.id] & a]
-            right = [c for c in columns if 1 << self.home[c.id] & b]
-            if left and right:
+        for mask, columns in self.edges:
+            if mask & a and mask & b:
+                left = [(bit, c) for bit, c in columns if bit & a]
+                right = next(c for bit, c in columns if bit & b)
                 # a column of the driver is at hand without a lookup
-                out.append((next((c for c in left if 1 << self.home[c.id] & self.driver), left[0]), right[0]))
+                out.append((next((c for bit, c in left if bit & self.driver), left[0][1]), right))
         return out
 
     # -- the plan
@@ -347,3 +361,10 @@ def _bits(mask: int) -> Iterator[int]:
         low = mask & -mask
         yield low.bit_length() - 1
         mask ^= low
+
+
+def _union(masks: Iterable[int]) -> int:
+    out = 0
+    for mask in masks:
+        out |= mask
+    return out

@@ -4,6 +4,7 @@
     (k AND a) OR (k AND b)               =>  k AND (a OR b)        a join condition inside an OR comes to light
     x = 1 OR x = 2                       =>  x IN (1, 2)
     5 > x                                =>  x < 5                 a constant stands on the right
+    CAST(d AS TIMESTAMP) < '2000-01-01'  =>  d < DATE ...          see `unwrap_casts`
     upper('a'), CAST('1' AS INTEGER)     =>  their value           by the injected `evaluate`
 
 Distribution and De Morgan's laws hold in three-valued logic; ``x = x`` is TRUE only where x is not NULL. What raises
@@ -35,6 +36,7 @@ from gquery.expr import (
 from gquery.functions import MIRRORED, NEGATED
 from gquery.planner.logical import Filter, Plan
 from gquery.planner.rules.fold_constants import Evaluate, folded
+from gquery.planner.rules.unwrap_casts import uncast
 from gquery.planner.tree import expressions, map_expressions, transform_up
 
 _UNKNOWN = Literal(None, BOOLEAN)
@@ -191,7 +193,7 @@ def _comparison(e: Call) -> Expr:
         return TRUE if e.function in ("eq", "le", "ge", "is_not_distinct_from") else FALSE
     if e.function == "eq" and b == TRUE:
         return a
-    return e
+    return uncast(e)
 
 
 def _null(e: Expr) -> Literal:

@@ -1,0 +1,62 @@
+"""Comparisons of a widened column with a constant are made in the column's own type.
+
+    CAST(d AS TIMESTAMP) < TIMESTAMP '1995-01-01 00:00:00'   =>   d < DATE '1995-01-01'
+    CAST(i AS BIGINT) <= 5                                   =>   i <= 5
+    CAST(x AS DECIMAL(16,3)) > 1.005                         =>   x > 1.00            x is DECIMAL(15,2)
+
+Column statistics then speak of the comparison, and a kernel compares what it loads. Only for casts that lose nothing
+and keep the order; a constant between two values of the column's type is rounded to the side that keeps the meaning.
+"""
+
+from __future__ import annotations
+
+from gquery.dtypes import BOOLEAN, DType, Kind, type_bounds
+from gquery.expr import FALSE, TRUE, Call, Cast, Expr, Literal
+
+_MICROSECONDS = 86_400_000_000
+
+
+def uncast(e: Call) -> Expr:
+    """The comparison without its cast, or ``e`` itself.
+
+    >>> from gquery.dtypes import BIGINT, INTEGER
+    >>> from gquery.expr import new_column
+    >>> i = new_column("i", INTEGER, False)
+    >>> uncast(Call("lt", (Cast(i, BIGINT), Literal(5, BIGINT)), BOOLEAN, False)).args[1].dtype == INTEGER
+    True
+    """
+    a, b = e.args
+    if not (isinstance(a, Cast) and isinstance(b, Literal) and isinstance(b.value, int)):
+        return e
+    factor = _factor(a.arg.dtype, a.dtype)
+    bounds = type_bounds(a.arg.dtype)
+    if factor is None or bounds is None:
+        return e
+    value, rest = divmod(b.value, factor)  # value <= constant < value + 1 in the column's unit
+    inside = bounds.low <= value <= bounds.high
+    match e.function:
+        case "eq" | "ne":
+            if rest or not inside:  # no value is equal; a nullable column's NULL would be lost in a constant
+                never = FALSE if e.function == "eq" else TRUE
+                return e if a.arg.nullable else never
+        case "ge" | "lt":
+            value += 1 if rest else 0
+        case "le" | "gt":
+            pass
+        case _:
+            return e
+    if not bounds.low <= value <= bounds.high:
+        return e
+    return Call(e.function, (a.arg, Literal(value, a.arg.dtype)), BOOLEAN, e.nullable)
+
+
+def _factor(narrow: DType, wide: DType) -> int | None:
+    """What one unit of ``narrow`` is in units of ``wide``, where every value of it has its place there."""
+    if narrow.kind is Kind.DATE and wide.kind is Kind.TIMESTAMP:
+        return _MICROSECONDS
+    inner, outer = type_bounds(narrow), type_bounds(wide)
+    numbers = (narrow.is_integer or narrow.is_decimal) and (wide.is_integer or wide.is_decimal)
+    if not numbers or inner is None or outer is None or wide.scale < narrow.scale:
+        return None
+    factor: int = 10 ** (wide.scale - narrow.scale)
+    return factor if inner.low * factor >= outer.low and inner.high * factor <= outer.high else None

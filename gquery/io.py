@@ -25,6 +25,7 @@ from gquery.sources import ColumnCache, check_names
 from gquery.table import Column, ColumnStatistics, Table
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+_COLUMNS_AT_ONCE = 4  # or one a core; read and encoded together: Arrow's wide columns reuse the same memory
 Stamp = tuple[tuple[str, int, int], ...]  # path, size and time of each file
 
 
@@ -74,12 +75,14 @@ class ParquetSource:
                 if column is not None:
                     found[f] = column
             missing = sorted(set(fields) - set(found))
-            if missing:
-                arrays = self._read(missing)
-                made = import_columns(arrays, [self.schema.fields[f] for f in missing], self._narrow)
-                for f, column in zip(missing, made, strict=True):
+            step = max(_COLUMNS_AT_ONCE, pa.cpu_count())
+            for at in range(0, len(missing), step):
+                part = missing[at : at + step]
+                made = import_columns(self._read(part), [self.schema.fields[f] for f in part], self._narrow)
+                for f, column in zip(part, made, strict=True):
                     found[f] = column
                     self._statistics[f] = column.statistics
+            if missing:
                 self._cache.put(id(self), found, self.name)
         return Table(Schema(tuple(self.schema.fields[f] for f in fields)), tuple(found[f] for f in fields), self._rows)
 

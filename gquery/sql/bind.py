@@ -19,6 +19,7 @@ from gquery.planner.logical import Project, Query
 from gquery.sql.bind_query import Ctes, QueryScopes
 from gquery.sql.catalog import Catalog
 from gquery.sql.parse import Parsed, located, parse_one, tokenize
+from gquery.sql.separate import separate
 from gquery.sql.statement import (
     CreateTable,
     CreateView,
@@ -83,6 +84,7 @@ def _statement(parsed: Parsed, catalog: Catalog, parameters: Parameters) -> Stat
 def _result(binder: QueryScopes, tree: exp.Expr) -> Query:
     """A query whose columns all have a type that a table can hold: a NULL of no type is an INTEGER."""
     query = binder.query(tree, None, Ctes())
+    query = Query(separate(query.plan), query.outputs, query.names)
     if all(c.dtype.kind is not Kind.NULL for c in query.outputs):
         return query
     exprs = [

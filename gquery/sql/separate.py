@@ -1,0 +1,35 @@
+"""Subqueries that an expression holds twice are told apart: no two nodes of a plan may make the same column id.
+
+``(SELECT ...) BETWEEN a AND b`` is bound as two comparisons of one expression, COALESCE tests a value and gives it: the
+plan inside would stand in the query twice. Every occurrence but the first becomes a copy with ids of its own; the rule
+for common subplans finds that they are equal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gquery.expr import Exists, Expr, InSubquery, ScalarSubquery
+from gquery.expr import transform as transform_expr
+from gquery.planner.logical import Plan, sources
+from gquery.planner.tree import fresh_copy, map_expressions, with_sources
+
+
+def separate(plan: Plan, seen: dict[int, Plan] | None = None) -> Plan:
+    """The plan with each subquery's plan in one place only; the same object where that is so already."""
+    known: dict[int, Plan] = {} if seen is None else seen
+
+    def one(e: Expr) -> Expr:
+        if not isinstance(e, ScalarSubquery | Exists | InSubquery):
+            return e
+        first = known.get(id(e.plan))
+        if first is not None:
+            return replace(e, plan=fresh_copy(first)[0])
+        inside = separate(e.plan, known)
+        known[id(e.plan)] = inside
+        return e if inside is e.plan else replace(e, plan=inside)
+
+    below = sources(plan)
+    if below:
+        plan = with_sources(plan, tuple(separate(s, known) for s in below))
+    return map_expressions(plan, lambda e: transform_expr(e, one))

@@ -32,9 +32,13 @@ def _problems(plan: Plan, finished: bool) -> list[str]:
     out: list[str] = []
     seen: set[int] = set()
     nodes = list(walk(plan))
+    met: set[int] = set()
     for node in nodes:
         for e in expressions(node):
-            nodes.extend(n for s in subqueries(e) for n in walk(s.plan))
+            for s in subqueries(e):
+                if id(s.plan) not in met:  # the binder may use one subquery in several places
+                    met.add(id(s.plan))
+                    nodes.extend(walk(s.plan))
     for node in nodes:
         what = type(node).__name__
         for c in made_columns(node):

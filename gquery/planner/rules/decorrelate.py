@@ -51,6 +51,7 @@ from gquery.planner.logical import (
     UnionAll,
     Values,
 )
+from gquery.planner.rules.limit_into_sort import limit_into_sort
 from gquery.planner.tree import (
     column_ids,
     free_columns,
@@ -368,6 +369,8 @@ class _Domain:
 
     def _limit(self, plan: Sort | Limit) -> tuple[Plan, dict[int, Column]]:
         """LIMIT within a correlated subquery: ``ORDER BY key LIMIT 1`` is any of the rows that hold the least key."""
+        if isinstance(plan, Limit) and (sorted_first := limit_into_sort(plan)) is not None:
+            return self.push(sorted_first)
         pushed, outer = self.push(plan.source)
         if plan.limit == 0:
             return Filter(pushed, Literal(0, BOOLEAN)), outer

@@ -1,6 +1,6 @@
 """Group keys that other keys determine are no keys: their value is that of any row of the group.
 
-    Aggregate by k, name              Aggregate by k, any_value(name)
+    Aggregate by k, name              Aggregate by k, same_value(name)
       Scan t (k unique)         =>      Scan t (k unique)
 
 Constant keys go the same way. At least one key stays: an aggregate without keys would have a row for no input. DISTINCT
@@ -22,6 +22,9 @@ def reduce_group_keys(plan: Plan) -> Plan | None:
 
 
 def _reduce(plan: Aggregate) -> Plan:
+    columns = frozenset(e.id for _, e in plan.keys if isinstance(e, Column))
+    if not plan.aggregates and is_unique(plan.source, columns):
+        return Project(plan.source, plan.keys)  # DISTINCT of rows that differ anyway
     kept = list(plan.keys)
     dropped: list[tuple[Column, Expr]] = []
     # text keys first: they cost most
@@ -33,12 +36,6 @@ def _reduce(plan: Aggregate) -> Plan:
             kept = rest
             dropped.append(key)
     if not dropped:
-        return _distinct(plan)
-    calls = tuple((c, AggregateCall("any_value", (e,), e.dtype)) for c, e in plan.keys if (c, e) in dropped)
+        return plan
+    calls = tuple((c, AggregateCall("same_value", (e,), e.dtype)) for c, e in plan.keys if (c, e) in dropped)
     return Aggregate(plan.source, tuple(kept), plan.aggregates + calls)
-
-
-def _distinct(plan: Aggregate) -> Plan:
-    """DISTINCT of rows that differ anyway."""
-    known = frozenset(e.id for _, e in plan.keys if isinstance(e, Column))
-    return Project(plan.source, plan.keys) if not plan.aggregates and is_unique(plan.source, known) else plan

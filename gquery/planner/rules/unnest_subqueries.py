@@ -13,6 +13,8 @@ plain one where the plan cannot have two rows.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gquery.dtypes import BOOLEAN
 from gquery.errors import NotSupportedError
 from gquery.expr import (
@@ -41,13 +43,18 @@ from gquery.planner.logical import (
     Sort,
     UnionAll,
     Values,
+    sources,
 )
 from gquery.planner.rules.simplify import simplify_expr
 from gquery.planner.statistics import one_row_at_most, one_row_exactly
 from gquery.planner.tree import (
+    Subquery,
     column_ids,
     expressions,
+    fresh_copy,
     has_subquery,
+    map_expressions,
+    subqueries,
     transform_up,
     used_columns,
     with_expressions,
@@ -57,8 +64,31 @@ from gquery.planner.tree import (
 
 def unnest_subqueries(plan: Plan) -> Plan | None:
     """Every subquery expression replaced by a column of an Apply, or by the Apply alone."""
-    new = transform_up(plan, _node)
+    new = transform_up(_apart(plan, set()), _node)
     return None if new is plan else new
+
+
+def _apart(plan: Plan, seen: set[int]) -> Plan:
+    """The binder may use one subquery in several places (an alias, ALL): nodes of their own get copies of their own.
+
+    Within a node the same subquery stays the same object, and `_Applied` computes it once.
+    """
+    mine: dict[int, Plan] = {}
+
+    def one(e: Expr) -> Expr:
+        if not isinstance(e, ScalarSubquery | Exists | InSubquery):
+            return e
+        known = mine.get(id(e.plan))
+        if known is None:
+            known = fresh_copy(e.plan)[0] if id(e.plan) in seen else e.plan
+            mine[id(e.plan)] = known = _apart(known, seen)
+        return e if known is e.plan else replace(e, plan=known)
+
+    if any(has_subquery(e) for e in expressions(plan)):
+        old = [s.plan for e in expressions(plan) for s in subqueries(e)]
+        plan = map_expressions(plan, lambda e: transform(e, one))
+        seen.update(map(id, old))
+    return with_sources(plan, tuple(_apart(s, seen) for s in sources(plan)))
 
 
 def _node(plan: Plan) -> Plan:
@@ -81,28 +111,23 @@ def _node(plan: Plan) -> Plan:
 def _filter(plan: Filter) -> Plan:
     terms = conjuncts(simplify_expr(plan.predicate))  # NOT (NOT EXISTS p OR a) shows its EXISTS
     plain = tuple(t for t in terms if not has_subquery(t))
-    source: Plan = Filter(plan.source, conjunction(plain)) if plain else plan.source
+    applied = _Applied(Filter(plan.source, conjunction(plain)) if plain else plan.source)
     left: list[Expr] = []
     for term in terms:
         if not has_subquery(term):
             continue
         match term:
-            case Exists(p):
-                source = Apply(source, _no_order(_unnested(p)), JoinKind.SEMI, TRUE)
-            case Not(Exists(p)):
-                source = Apply(source, _no_order(_unnested(p)), JoinKind.ANTI, TRUE)
-            case InSubquery(args, p):
-                source, args = _replace(source, args)
-                p = _unnested(p)
-                source = Apply(source, p, JoinKind.SEMI, _equal(args, p))
-            case Not(InSubquery(args, p)) if not any(e.nullable for e in (*args, *p.columns)):
-                source, args = _replace(source, args)
-                p = _unnested(p)
-                source = Apply(source, p, JoinKind.ANTI, _equal(args, p))
+            case Exists(p) if applied.is_new(p):
+                applied.add(_no_order(_unnested(p)), JoinKind.SEMI, TRUE)
+            case Not(Exists(p)) if applied.is_new(p):
+                applied.add(_no_order(_unnested(p)), JoinKind.ANTI, TRUE)
+            case InSubquery(args, p) if applied.is_new(p):
+                applied.add_in(args, _unnested(p), JoinKind.SEMI)
+            case Not(InSubquery(args, p)) if applied.is_new(p) and not any(e.nullable for e in (*args, *p.columns)):
+                applied.add_in(args, _unnested(p), JoinKind.ANTI)
             case _:
-                source, (value,) = _replace(source, (term,))
-                left.append(value)
-    return Filter(source, conjunction(tuple(left))) if left else source
+                left.append(applied.value(term))
+    return Filter(applied.plan, conjunction(tuple(left))) if left else applied.plan
 
 
 def _unnested(plan: Plan) -> Plan:
@@ -129,36 +154,65 @@ def _equal(args: tuple[Expr, ...], plan: Plan) -> Expr:
     )
 
 
+class _Applied:
+    """A source with the Applies that make the columns that stand for subqueries."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.known: dict[tuple[type, int, tuple[Expr, ...]], Expr] = {}
+        self.plans: set[int] = set()
+
+    def is_new(self, plan: Plan) -> bool:
+        """Whether no Apply computes this very plan; from now on one does."""
+        new = id(plan) not in self.plans
+        self.plans.add(id(plan))
+        return new
+
+    def add(self, plan: Plan, kind: JoinKind, condition: Expr, mark: Column | None = None) -> None:
+        self.plan = Apply(self.plan, plan, kind, condition, mark)
+
+    def add_in(self, args: tuple[Expr, ...], plan: Plan, kind: JoinKind, mark: Column | None = None) -> None:
+        values = tuple(self.value(a) for a in args)
+        self.add(plan, kind, _equal(values, plan), mark)
+
+    def value(self, e: Expr) -> Expr:
+        """The expression with columns in place of subqueries."""
+        return transform(e, self._one)
+
+    def _one(self, e: Expr) -> Expr:
+        if not isinstance(e, ScalarSubquery | Exists | InSubquery):
+            return e
+        key = (type(e), id(e.plan), e.args if isinstance(e, InSubquery) else ())
+        if key not in self.known:
+            plan = e.plan if self.is_new(e.plan) else fresh_copy(e.plan)[0]
+            self.known[key] = self._column(e, _unnested(plan))
+        return self.known[key]
+
+    def _column(self, e: Subquery, plan: Plan) -> Column:
+        match e:
+            case ScalarSubquery():
+                plan = _one_column(plan)
+                column = plan.columns[0]
+                if one_row_exactly(plan):
+                    self.add(plan, JoinKind.INNER, TRUE)
+                    return column
+                self.add(plan, JoinKind.LEFT if one_row_at_most(plan) else JoinKind.SINGLE, TRUE)
+                return Column(column.id, column.name, column.dtype, True)
+            case Exists():
+                mark = new_column("exists", BOOLEAN, False)
+                self.add(_no_order(plan), JoinKind.MARK, TRUE, mark)
+                return mark
+            case InSubquery(args=args):
+                mark = new_column("in", BOOLEAN, e.nullable)
+                self.add_in(args, plan, JoinKind.MARK, mark)
+                return mark
+
+
 def _replace(source: Plan, exprs: tuple[Expr, ...]) -> tuple[Plan, tuple[Expr, ...]]:
     """The expressions with columns in place of subqueries, over a source that makes those columns."""
-    plan = source
-
-    def one(e: Expr) -> Expr:
-        nonlocal plan
-        match e:
-            case ScalarSubquery(p):
-                p = _one_column(_unnested(p))
-                column = p.columns[0]
-                if one_row_exactly(p):
-                    plan = Apply(plan, p, JoinKind.INNER, TRUE)
-                    return column
-                kind = JoinKind.LEFT if one_row_at_most(p) else JoinKind.SINGLE
-                plan = Apply(plan, p, kind, TRUE)
-                return Column(column.id, column.name, column.dtype, True)
-            case Exists(p):
-                mark = new_column("exists", BOOLEAN, False)
-                plan = Apply(plan, _no_order(_unnested(p)), JoinKind.MARK, TRUE, mark)
-                return mark
-            case InSubquery(args, p):
-                p = _unnested(p)
-                mark = new_column("in", BOOLEAN, e.nullable)
-                plan = Apply(plan, p, JoinKind.MARK, _equal(args, p), mark)
-                return mark
-            case _:
-                return e
-
-    out = tuple(transform(e, one) for e in exprs)
-    return plan, out
+    applied = _Applied(source)
+    out = tuple(applied.value(e) for e in exprs)
+    return applied.plan, out
 
 
 def _one_column(plan: Plan) -> Plan:

@@ -14,14 +14,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gquery.kernels.kernel import Kernel, Parameter
-from gquery.kernels.targets import get_target
+from tests.primitives import TARGETS, check, evaluate, signed
 
-TARGETS = ["python", "cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
 LOW, HIGH = -(2**63), 2**63 - 1
 LOW_128, HIGH_128 = -(2**127), 2**127 - 1
 INTEGERS = [0, 1, -1, 2, -2, 7, -7, 10**9, -(10**9), 2**31, 2**32, 2**62, -(2**62), LOW, LOW + 1, HIGH, HIGH - 1]
-WIDE = [*INTEGERS, 2**63, -(2**63) - 1, 2**64, -(2**64), 2**96 + 12345, 10**38 - 1, 1 - 10**38, 2**126, LOW_128, HIGH_128]
+WIDE = [*INTEGERS, 2**63, -(2**63) - 1, 2**64, -(2**64), 2**96 + 12345, 10**38 - 1, 1 - 10**38, 2**126, LOW_128,
+        HIGH_128]  # fmt: skip
 FLOATS = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 0.1, 1e300, -1e300, 5e-324, 2.0**52, 2.0**53 + 2, -(2.0**63),
           1e18, 123456.789, math.inf, -math.inf, math.nan]  # fmt: skip
 
@@ -41,96 +40,6 @@ def random_i128(r: random.Random) -> int:
 
 def random_f64(r: random.Random) -> float:
     return r.choice((r.uniform(-1e3, 1e3), r.gauss(0, 1) * 10.0 ** r.randint(-30, 30), float(r.randint(-50, 50)) / 2))
-
-
-# ---- one kernel for many primitives -----------------------------------------------------------------------------
-WORDS = {"i64": 1, "f64": 1, "bool": 1, "i128": 2}
-
-
-def encode(kind: str, values: Sequence[Any]) -> Any:
-    if kind == "f64":
-        return np.array(values, np.float64)
-    if kind == "i128":
-        words = [w for v in values for w in (signed(v), v >> 64)]
-        return np.array(words, np.int64)
-    return np.array(values, np.int64)
-
-
-def signed(v: int) -> int:
-    return ((v + 2**63) & (2**64 - 1)) - 2**63
-
-
-def decode(kind: str, array: Any) -> list[Any]:
-    if kind == "i128":
-        return [(int(h) << 64) | (int(low) & (2**64 - 1)) for low, h in array.reshape(-1, 2)]
-    return [bool(x) for x in array] if kind == "bool" else array.tolist()
-
-
-LOAD = {"i64": "i64({0}[i])", "f64": "f64({0}[i])", "i128": "load_i128({0}, i64(i))"}
-STORE = {"i64": "store_i64({0}, i64(i), {1})", "f64": "store_f64({0}, i64(i), {1})",
-         "bool": "store_i64({0}, i64(i), from_bool({1}))", "i128": "store_i128({0}, i64(i), {1})"}  # fmt: skip
-
-
-def evaluate(
-    target: str, kinds: Sequence[str], cases: Sequence[tuple[Any, ...]], results: Sequence[tuple[str, str, bool]]
-) -> list[list[Any]]:
-    """For each (text, kind of result, may fail) over variables ``a``, ``b`` ... the values; None where it failed."""
-    n = len(cases)
-    parameters, body, arrays = [], [], []
-    for k, kind in enumerate(kinds):
-        parameters.append(Parameter(f"c{k}", "f64" if kind == "f64" else "i64", True))
-        arrays.append(encode(kind, [case[k] for case in cases]))
-        body.append(f"{'abcd'[k]} = {LOAD[kind].format(f'c{k}')}")
-    for k, (text, kind, fails) in enumerate(results):
-        parameters.append(Parameter(f"o{k}", "f64" if kind == "f64" else "i64", True))
-        arrays.append(np.zeros(n * WORDS[kind], np.float64 if kind == "f64" else np.int64))
-        if fails:
-            parameters.append(Parameter(f"s{k}", "u32", True))
-            arrays.append(np.zeros(n // 32 + 1, np.uint32))
-            text = text.replace("FAIL", f"s{k}, i64(i)")
-        body.append(STORE[kind].format(f"o{k}", text))
-    outputs = run(target, Kernel(tuple(parameters), (), tuple(body), (), frozenset()), n, arrays)
-    by_name = dict(zip((p.name for p in parameters), outputs, strict=True))
-    found = []
-    for k, (_, kind, fails) in enumerate(results):
-        values = decode(kind, by_name[f"o{k}"])
-        if fails:
-            bits = by_name[f"s{k}"]
-            values = [None if int(bits[i >> 5]) >> (i & 31) & 1 else v for i, v in enumerate(values)]
-        found.append(values)
-    return found
-
-
-def run(name: str, kernel: Kernel, rows: int, arrays: Sequence[Any]) -> list[Any]:
-    """The arrays after the kernel ran over ``rows`` rows."""
-    target = get_target(name)
-    if name == "cuda":
-        import cupy
-
-        arrays = [cupy.asarray(a) for a in arrays]
-    arguments = [target.argument(p, a) for p, a in zip(kernel.parameters, arrays, strict=True)]
-    target.run(target.compile(kernel), 0, rows, arguments)
-    return [a if isinstance(a, np.ndarray) else a.get() for a in arrays]
-
-
-def same(x: Any, y: Any) -> bool:
-    if isinstance(x, float) and isinstance(y, float):
-        return (x != x and y != y) or (x == y and math.copysign(1, x) == math.copysign(1, y))
-    return bool(x == y)
-
-
-def check(
-    target: str,
-    kinds: Sequence[str],
-    cases: Sequence[tuple[Any, ...]],
-    expected: dict[str, tuple[str, Callable[..., Any]]],
-) -> None:
-    """``expected``: text -> (kind of result, reference); a reference gives None where the primitive has to fail."""
-    results = [(text, kind, "FAIL" in text) for text, (kind, _) in expected.items()]
-    for (text, (_, reference)), got in zip(expected.items(), evaluate(target, kinds, cases, results), strict=True):
-        for case, value in zip(cases, got, strict=True):
-            want = reference(*case)
-            assert same(value, want), f"{text} of {case}: {value}, not {want}"
 
 
 # ---- references -------------------------------------------------------------------------------------------------
@@ -154,7 +63,8 @@ def compare_f64(a: float, b: float) -> int:
 
 def integer_cases(suffix: str, low: int, high: int) -> dict[str, tuple[str, Callable[..., Any]]]:
     fit = within(low, high)
-    comparisons = {"eq": int.__eq__, "ne": int.__ne__, "lt": int.__lt__, "le": int.__le__, "gt": int.__gt__, "ge": int.__ge__}
+    comparisons = {"eq": int.__eq__, "ne": int.__ne__, "lt": int.__lt__, "le": int.__le__, "gt": int.__gt__,
+                   "ge": int.__ge__}  # fmt: skip
     return {
         **{f"{name}_{suffix}(a, b)": ("bool", f) for name, f in comparisons.items()},
         f"min_{suffix}(a, b)": (suffix, min),
@@ -279,7 +189,8 @@ def half_even(a: float) -> float:
 @pytest.mark.parametrize("target", TARGETS)
 def test_f64_rounding(target: str) -> None:
     r = random.Random(7)
-    cases = [(x,) for x in [*FLOATS, 0.49999999999999994, -0.49999999999999994, 4503599627370495.5, *map(random_f64, [r] * 300)]]
+    edges = [0.49999999999999994, -0.49999999999999994, 4503599627370495.5]
+    cases = [(x,) for x in [*FLOATS, *edges, *(random_f64(r) for _ in range(300))]]
     with np.errstate(all="ignore"):
         check(target, ["f64"], cases, {
             "neg_f64(a)": ("f64", lambda a: -a),
@@ -302,8 +213,8 @@ def test_f64_rounding(target: str) -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_f64_functions(target: str) -> None:
-    names = {"ln": np.log, "log10": np.log10, "log2": np.log2, "exp": np.exp, "sin": np.sin, "cos": np.cos, "tan": np.tan,
-             "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan}  # fmt: skip
+    names = {"ln": np.log, "log10": np.log10, "log2": np.log2, "exp": np.exp, "sin": np.sin, "cos": np.cos,
+             "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan}  # fmt: skip
     values = [x for x in FLOATS if not 1e10 < abs(x) < math.inf]
     got = evaluate(target, ["f64"], [(x,) for x in values], [(f"{name}(a)", "f64", False) for name in names])
     with np.errstate(all="ignore"):
@@ -334,7 +245,8 @@ def test_dates(target: str) -> None:
     epoch = datetime.date(1970, 1, 1)
     r = random.Random(3)
     days = [0, -1, 59, 60, -719162, 2932896, *(r.randint(-719162, 2932896) for _ in range(500))]
-    days += [(datetime.date(y, m, d) - epoch).days for y in (1900, 1999, 2000, 2024) for m, d in ((1, 1), (2, 28), (3, 1), (12, 31))]
+    edges = ((1, 1), (2, 28), (3, 1), (12, 31))
+    days += [(datetime.date(y, m, d) - epoch).days for y in (1900, 1999, 2000, 2024) for m, d in edges]
 
     def of(f: Callable[[datetime.date], int]) -> Callable[[int, int], int]:
         return lambda a, b: f(epoch + datetime.timedelta(a))

@@ -171,25 +171,16 @@ def _slice(s: Str, start: int, length: int) -> Str:
 
 
 def str_substring(s: Str, start: int, length: int) -> Str:
-    """From position ``start`` (1 is the first, -1 the last); a negative length takes what lies before the start.
+    """``length`` places from ``start`` on (1 is the first, -1 the last); a negative length takes those before it.
 
-    Position 0 counts as a place before the first that uses up one of ``length``.
+    Places before the first (0 is one, and what a negative start reaches beyond the string) count, but hold nothing.
     """
     begin = sub_i64(start, 1)
-    if eq_i64(start, 0):
-        begin = i64(0)
-        if le_i64(length, 1):
-            return _slice(s, 0, 0)
-        length = sub_i64(length, 1)
-    if lt_i64(start, 0) or lt_i64(length, 0):
-        total = str_length(s)
-        if lt_i64(start, 0):
-            begin = max_i64(add_i64(total, start), 0)
-        if lt_i64(length, 0):
-            stop = min_i64(begin, total)
-            begin = max_i64(add_i64(stop, length), 0)
-            length = sub_i64(stop, begin)
-    return _slice(s, begin, length)
+    if lt_i64(start, 0):
+        begin = add_i64(str_length(s), start)
+    stop = add_i64(begin, length)
+    first, last = max_i64(min_i64(begin, stop), 0), max_i64(max_i64(begin, stop), 0)
+    return _slice(s, first, sub_i64(last, first))
 
 
 def str_substring_from(s: Str, start: int) -> Str:

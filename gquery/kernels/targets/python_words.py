@@ -37,6 +37,10 @@ truth = bool
 truncate_f64 = int
 
 
+def next_index(i: int) -> int:
+    return i + 1
+
+
 def bits_f64(x: float) -> int:
     return int(struct.unpack("<q", struct.pack("<d", x))[0])
 

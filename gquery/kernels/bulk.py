@@ -264,10 +264,8 @@ def gather_views(column: Column, device: Device) -> Column:
 
 def _from_views(column: Column, views: Any, validity: Buffer | None, length: int, device: Device) -> Column:
     offsets, characters = gather_strings(views)
-    narrow = characters.size < 2**31
-    data = offsets.astype(np.int32) if narrow else offsets
-    return replace(
-        column, carrier=Carrier.STRING32 if narrow else Carrier.STRING64, length=length, data=Buffer(data, device),
+    return replace(  # always 64-bit offsets, so that the carrier is known before the bytes are counted
+        column, carrier=Carrier.STRING64, length=length, data=Buffer(offsets, device),
         characters=Buffer(characters, device), validity=validity, owners=(),
     )  # fmt: skip
 

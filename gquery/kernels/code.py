@@ -149,6 +149,7 @@ class Code:
         self.known: dict[int, Phys] = {}  # what is known of each column that `provide` named
         self._providers: dict[int, Callable[[], Value]] = {}
         self._memo: list[dict[Expr, Value]] = [{}]
+        self._heads: list[int] = []
         self._depth = 0
         self._names: dict[str, int] = {}
 
@@ -160,24 +161,21 @@ class Code:
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
         """An indented block; values bound inside are forgotten when it closes."""
-        start = len(self.body)
-        self.line(head)
-        self._depth += 1
-        self._memo.append({})
+        self.open(head)
         yield
-        if len(self.body) == start + 1:
-            self.line("pass")
-        self._memo.pop()
-        self._depth -= 1
+        self.close()
 
     def open(self, head: str) -> None:
         """As `block`, for blocks that close in another function: pair with `close`."""
         self.line(head)
+        self._heads.append(len(self.body))
         self._depth += 1
         self._memo.append({})
 
     def close(self, levels: int = 1) -> None:
         for _ in range(levels):
+            if len(self.body) == self._heads.pop():  # nothing was written inside
+                self.line("pass")
             self._memo.pop()
             self._depth -= 1
 

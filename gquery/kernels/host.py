@@ -231,7 +231,10 @@ def _run(e: Expr, rows: int, columns: dict[int, tuple[Phys, Callable[[Code], Val
     arguments = []
     for parameter in kernel.parameters:
         binding = code.bindings[parameter.name]
-        arguments.append(target.argument(parameter, _resolve(binding, data, status)))
+        content = _resolve(binding, data, status)
+        if not parameter.is_pointer and not isinstance(content, int | float):
+            content = int(content.ctypes.data)  # the address of characters
+        arguments.append(target.argument(parameter, content))
     target.run(compiled, 0, rows, tuple(arguments))
     raised = [site for n, site in enumerate(code.sites) if status[n >> 5] >> (n & 31) & 1]
     return results, value.phys, raised

@@ -18,7 +18,7 @@ from gquery.planner.physical import Reduce
 
 def begin(folds: Sequence[Fold], code: Code) -> None:
     for n, fold in enumerate(folds):
-        code.prologue.append(f"a{n} = {identity_text(fold, code)}")
+        code.prologue.append(f"acc{n} = {identity_text(fold, code)}")
 
 
 def identity_text(fold: Fold, code: Code) -> str:
@@ -29,7 +29,8 @@ def identity_text(fold: Fold, code: Code) -> str:
 
 def emit(folds: Sequence[Fold], code: Code) -> None:
     def into(n: int, fold: Fold, text: str) -> None:
-        code.line(f"a{n} = {code.call(f'{fold.op}_{fold.word}', f'a{n}', text)}")
+        total = f"acc{n}"
+        code.line(f"{total} = {code.call(f'{fold.op}_{fold.word}', total, text)}")
 
     emit_folds(folds, code, into)
 
@@ -37,7 +38,7 @@ def emit(folds: Sequence[Fold], code: Code) -> None:
 def end(folds: Sequence[Fold], code: Code) -> None:
     for n, fold in enumerate(folds):
         state = code.pointer(fold.word, StatePart(fold.word), "s")
-        code.epilogue.append(code.call(f"reduce_{fold.op}_{fold.word}", state, str(n), f"a{n}"))
+        code.epilogue.append(code.call(f"reduce_{fold.op}_{fold.word}", state, str(n), f"acc{n}"))
 
 
 # ---- run time -------------------------------------------------------------------------------------------------------

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from functools import cache
 
 from gquery.errors import InterfaceError
+from gquery.kernels.kernel import Kernel
 from gquery.kernels.targets.base import Compiled, Target
 
 TARGETS = {
@@ -14,7 +16,7 @@ TARGETS = {
     "cuda": "gquery.kernels.targets.cuda",
 }
 
-__all__ = ["TARGETS", "Compiled", "Target", "get_target"]
+__all__ = ["TARGETS", "Compiled", "Target", "compile_many", "get_target"]
 
 
 @cache
@@ -24,3 +26,8 @@ def get_target(name: str) -> Target:
         raise InterfaceError(f"unknown target {name!r}; there are {', '.join(TARGETS)}")
     target: Target = importlib.import_module(TARGETS[name]).TARGET
     return target
+
+
+def compile_many(target: Target, kernels: Sequence[Kernel]) -> list[Compiled]:
+    """The kernels of a query, ready for a target; those that no cache has compile at once, in worker processes."""
+    return target.compile_many(kernels)

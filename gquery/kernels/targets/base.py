@@ -48,6 +48,10 @@ class Target(Protocol):
         """The kernel, ready: from memory, from disk, or compiled now."""
         ...
 
+    def compile_many(self, kernels: Sequence[Kernel]) -> list[Compiled]:
+        """The kernels of a query, ready; those that need compiling are compiled at once."""
+        ...
+
     def argument(self, parameter: Parameter, value: Any) -> Any:
         """What the launch takes for an array (or None, where the kernel never looks) or a number."""
         ...

@@ -7,10 +7,12 @@ our cache, and Numba's own cache beside it holds the machine code: a warm proces
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from gquery.kernels.targets.base import Compiled
 from gquery.kernels.targets.cache import load_module, module_path
 from gquery.kernels.targets.morsels import run_morsels
 from gquery.kernels.targets.text import free_names, functions_text, indented
+from gquery.kernels.targets.workers import compile_at_once
 
 _DUMMY = np.zeros(2, np.int64)
 
@@ -29,6 +32,12 @@ def _machine() -> str:
     import llvmlite.binding as llvm
 
     return f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
+
+
+def _is_compiled(path: Path) -> bool:
+    """Whether Numba's cache, beside our file, seems to hold the kernel."""
+    folder = Path(numba_cache) if (numba_cache := os.environ.get("NUMBA_CACHE_DIR")) else path.parent
+    return any(folder.rglob(f"{path.stem}.*.nbi"))
 
 
 class CpuTarget:
@@ -61,9 +70,20 @@ class CpuTarget:
                 self._compiled[kernel.digest] = compiled
         return compiled
 
+    def compile_many(self, kernels: Sequence[Kernel]) -> list[Compiled]:
+        """`compile` for the kernels of a query: those that no cache has compile at once, in worker processes."""
+        paths = {k.digest: self._path(k) for k in kernels if k.digest not in self._compiled}
+        missing = {path for path in paths.values() if not _is_compiled(path)}
+        if len(missing) > 1:
+            compile_at_once([(self.name, path, (0, 0)) for path in sorted(missing)], lambda r: load_module(r[1]))
+        return [self.compile(k) for k in kernels]
+
+    def _path(self, kernel: Kernel) -> Path:
+        return module_path(self.source(kernel), self.name, _machine())
+
     def _make(self, kernel: Kernel) -> Compiled:
         start = time.perf_counter()
-        path = module_path(self.source(kernel), self.name, _machine())
+        path = self._path(kernel)
         function = load_module(path).kernel
         cached = bool(function.stats.cache_hits)
         return Compiled(kernel, function, path, time.perf_counter() - start, cached)

@@ -21,6 +21,7 @@ from gquery.kernels.targets.base import NARROW_ROWS, Compiled
 from gquery.kernels.targets.cache import module_path
 from gquery.kernels.targets.cubin import Cubin, cubin_file, make_cubin, read_cubin
 from gquery.kernels.targets.text import free_names, functions_text, indented
+from gquery.kernels.targets.workers import compile_at_once
 
 THREADS = 256
 PRIVATE_THREADS = 128
@@ -62,6 +63,19 @@ class CudaTarget:
                 compiled = self._compiled.get((kernel.digest, cc)) or self._make(kernel, cc)
                 self._compiled[kernel.digest, cc] = compiled
         return compiled
+
+    def compile_many(self, kernels: Sequence[Kernel]) -> list[Compiled]:
+        """`compile` for the kernels of a query: those that no cache has compile at once, in worker processes."""
+        self.compile_cubins([k for k in kernels if (k.digest, _capability(_device())) not in self._compiled],
+                            _capability(_device()))  # fmt: skip
+        return [self.compile(k) for k in kernels]
+
+    def compile_cubins(self, kernels: Sequence[Kernel], cc: tuple[int, int]) -> None:
+        """Have the kernels' machine code in the cache folder. Needs no GPU."""
+        paths = {module_path(self.source(k), self.name) for k in kernels}
+        missing = [path for path in sorted(paths) if read_cubin(path, cc) is None]
+        if len(missing) > 1:
+            compile_at_once([(self.name, path, cc) for path in missing], lambda r: make_cubin(r[1], r[2]))
 
     def compile_cubin(self, kernel: Kernel, cc: tuple[int, int]) -> Cubin:
         """The kernel's machine code for a compute capability, from the cache or made now. Needs no GPU."""

@@ -72,6 +72,9 @@ class PythonTarget:
             compiled = self._compiled[kernel.digest] = self._make(kernel)
         return compiled
 
+    def compile_many(self, kernels: Sequence[Kernel]) -> list[Compiled]:
+        return [self.compile(k) for k in kernels]
+
     def _make(self, kernel: Kernel) -> Compiled:
         start = time.perf_counter()
         text = self.source(kernel)
@@ -89,11 +92,11 @@ class PythonTarget:
             return float(value) if parameter.type == "f64" else int(value)
         if value is None:
             return memoryview(bytearray(8)).cast(_FORMATS[parameter.type])
-        elements = memoryview(value)
+        elements: Any = memoryview(value)
         code = _FORMATS[parameter.type]
         if elements.format != code or elements.ndim != 1:  # a view as other elements, or rows of several words
             elements = elements.cast("B") if elements.nbytes else memoryview(bytearray(8))
-            elements = elements.cast(code)  # type: ignore[call-overload]
+            elements = elements.cast(code)
         return elements
 
     def run(self, compiled: Compiled, lo: int, hi: int, arguments: Sequence[Any], shared_words: int = 0) -> None:

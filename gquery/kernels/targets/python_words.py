@@ -223,7 +223,8 @@ def i128_from_f64(x: float) -> int:
 
 
 def load_i128(pointer: Pointer, i: int) -> int:
-    return int(pointer[2 * i + 1] << 64) | (pointer[2 * i] & _MASK)
+    high, low = int(pointer[2 * i + 1]), int(pointer[2 * i])
+    return high << 64 | low & _MASK
 
 
 def store_i128(pointer: Pointer, i: int, v: int) -> None:

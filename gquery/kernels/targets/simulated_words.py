@@ -68,10 +68,10 @@ def private_store(word: int, value: int) -> None:
     _own.block.private[word][_own.thread] = value
 
 
-def _locked(operation: Callable[[Pointer, int, Any], None]) -> Callable[[Pointer, int, Any], Any]:
-    def atomic(pointer: Pointer, index: int, value: Any) -> Any:
+def _locked(operation: Callable[[Pointer, int, Any], None]) -> Callable[[Pointer, int, Any], int]:
+    def atomic(pointer: Pointer, index: int, value: Any) -> int:
         with _own.block.lock:
-            old = pointer[index].item() if hasattr(pointer[index], "item") else pointer[index]
+            old = int(pointer[index])
             operation(pointer, index, value)
             return old
 

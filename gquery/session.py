@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from gquery.expr import Expr
     from gquery.expr import Literal as Constant
     from gquery.frame import Cursor, Relation
+    from gquery.kernels.kernel import Kernel
     from gquery.planner.logical import Plan, Query
     from gquery.planner.physical import Program
     from gquery.sql.statement import Statement
@@ -326,9 +327,31 @@ class Connection:
             case "optimized":
                 return explain(planned.query)
             case _:
-                from gquery.planner.explain import explain_program
+                from gquery.planner.explain_program import explain_program
 
-                return explain_program(self._program(planned), self._context(), level)
+                limit = self.settings.interpret_limit
+                return explain_program(self._program(planned), self.target, limit, level)
+
+    def kernels(self, query: str, target: Target | None = None, params: Parameters = None) -> list[Kernel]:
+        """The kernels of a SELECT for a target (that of the connection if None), without running it: what CI compiles for
+        GPUs that it does not have."""
+        from gquery.planner.lower import lower
+        from gquery.planner.physical import Pipeline
+        from gquery.planner.pipeline import units
+        from gquery.sql.bind import bind
+        from gquery.sql.statement import Select
+
+        self._check_open()
+        statement = bind(query, self._catalog, params)
+        if not isinstance(statement, Select):
+            raise ProgrammingError("kernels() needs a query")
+        planned = self._plan(statement.query)
+        program = self._program(planned)
+        target = target or self.target
+        if target != self.target:
+            program = lower(planned.query, target)
+        pipelines = [s.work for s in program.stages if isinstance(s.work, Pipeline) and s.work.host is None]
+        return [unit.kernel for pipeline in pipelines for unit in units(pipeline, target)]
 
     def _stored(self, table: Table) -> Table:
         """A result as a table to scan: encoded anew, which narrows its columns and makes their statistics exact."""

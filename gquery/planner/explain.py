@@ -6,7 +6,7 @@ apart, so the text does not depend on ids.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import assert_never
 
 from gquery.dtypes import DType, Interval, Kind, python_value
@@ -74,15 +74,25 @@ def explain(plan: Plan | Query, rows: Callable[[Plan], float] | None = None) -> 
 class Printer:
     """Names for the columns of one plan, and its text."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan | None) -> None:
         self.names: dict[int, str] = {}
         self.subqueries: list[Plan] = []
+        if plan is not None:
+            self._name(c for node in _all_nodes(plan) for c in made_columns(node))
+
+    @staticmethod
+    def of(columns: Iterable[Column]) -> Printer:
+        """A printer for expressions over these columns."""
+        printer = Printer(None)
+        printer._name(columns)
+        return printer
+
+    def _name(self, columns: Iterable[Column]) -> None:
         used: dict[str, int] = {}
-        for node in _all_nodes(plan):
-            for c in made_columns(node):
-                if c.id not in self.names:
-                    used[c.name] = used.get(c.name, 0) + 1
-                    self.names[c.id] = c.name if used[c.name] == 1 else f"{c.name}#{used[c.name]}"
+        for c in columns:
+            if c.id not in self.names:
+                used[c.name] = used.get(c.name, 0) + 1
+                self.names[c.id] = c.name if used[c.name] == 1 else f"{c.name}#{used[c.name]}"
 
     def column(self, c: Column) -> str:
         return self.names.get(c.id, f"{c.name}#?")

@@ -1,0 +1,198 @@
+"""Programs as text: the stages of a query ("physical"), what each fused pipeline does row by row and where it will run
+("pipelines"), and the text of its kernels ("code")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Literal, assert_never
+
+from gquery.expr import Column
+from gquery.operators.collect import collect_mode
+from gquery.operators.group import is_private
+from gquery.planner.explain import Printer
+from gquery.planner.physical import (
+    Build,
+    Bulk,
+    Collect,
+    Compute,
+    ConcatRows,
+    DecodeRows,
+    EncodeRows,
+    Group,
+    JoinTable,
+    Pipeline,
+    Probe,
+    Program,
+    ReadOne,
+    ReadRange,
+    ReadStage,
+    ReadTable,
+    Reduce,
+    Select,
+    Sink,
+    SliceRows,
+    SortRows,
+    Source,
+    Step,
+    UnmatchedRows,
+    stage_columns,
+)
+from gquery.planner.pipeline import units
+
+ProgramLevel = Literal["physical", "pipelines", "code"]
+
+
+def explain_program(program: Program, target: str, interpret_limit: int, level: ProgramLevel | str) -> str:
+    """The program for ``target``; pipelines of less than ``interpret_limit`` row-steps are said to be interpreted."""
+    printer = Printer.of(_columns(program))
+    lines: list[str] = []
+    for stage in program.stages:
+        work = stage.work
+        if not isinstance(work, Pipeline):
+            lines.append(f"stage {stage.number}: {_bulk(work, printer)}")
+            continue
+        where = _where(work, target, interpret_limit)
+        lines.append(f"stage {stage.number}: {stage.label}" + ("" if level == "physical" else f"  [{where}]"))
+        if level == "physical":
+            continue
+        for text in _pipeline(work, target, printer):
+            lines.append("  " + text)
+        if level == "code":
+            for unit in units(work, "python" if work.host is not None else target):
+                lines += ["", *("    " + line for line in unit.kernel.text.splitlines()), ""]
+    return "\n".join(lines) + "\n"
+
+
+def _columns(program: Program) -> Iterator[Column]:
+    for stage in program.stages:
+        work = stage.work
+        if isinstance(work, Pipeline):
+            match work.source:
+                case ReadTable(columns=columns) | ReadStage(columns=columns):
+                    yield from (s.column for s in columns)
+                case ReadRange(column=column):
+                    yield column
+                case ReadOne():
+                    pass
+            for step in work.steps:
+                match step:
+                    case Compute(exprs):
+                        yield from (c for c, _ in exprs)
+                    case Probe(table=table, mark=mark):
+                        yield from (s.column for s in table.columns)
+                        if mark is not None:
+                            yield mark
+                    case Select():
+                        pass
+        yield from (s.column for s in stage_columns(work))
+
+
+def _where(work: Pipeline, target: str, interpret_limit: int) -> str:
+    if work.host is not None:
+        return f"python: {work.host} has no kernel"
+    if target == "python":
+        return "python"
+    if work.work < interpret_limit:
+        return f"python: about {work.work:,} row-steps, fewer than interpret_limit"
+    return f"{target}: about {work.work:,} row-steps"
+
+
+def _pipeline(work: Pipeline, target: str, printer: Printer) -> Iterator[str]:
+    yield _source(work.source, printer)
+    for step in work.steps:
+        yield _step(step, printer)
+    yield _sink(work, work.sink, target, printer)
+
+
+def _names(columns: Iterable[Column], printer: Printer) -> str:
+    return ", ".join(printer.column(c) for c in columns)
+
+
+def _source(source: Source, printer: Printer) -> str:
+    match source:
+        case ReadTable(table, _, columns):
+            shown = ", ".join(f"{printer.column(s.column)} {_carrier(s)}" for s in columns)
+            return f"read {table.name} ({shown})"
+        case ReadRange(column, _, start, step, rows):
+            return f"range {printer.column(column)} from {start} by {step}, {rows:,} rows"
+        case ReadStage(stage, columns):
+            return f"read stage {stage} ({', '.join(f'{printer.column(s.column)} {_carrier(s)}' for s in columns)})"
+        case ReadOne():
+            return "one row"
+        case _:
+            assert_never(source)
+
+
+def _carrier(stored: object) -> str:
+    from gquery.planner.physical import Stored
+
+    assert isinstance(stored, Stored)
+    codes = " codes" if stored.phys.dictionary is not None else ""
+    return f"{stored.carrier.value}{codes}{'?' if stored.phys.nullable else ''}"
+
+
+def _step(step: Step, printer: Printer) -> str:
+    match step:
+        case Select(predicate):
+            return f"select {printer.expr(predicate)}"
+        case Compute(exprs):
+            return f"compute {', '.join(printer.named(c, e) for c, e in exprs)}"
+        case Probe(table, kind, keys, residual):
+            on = f" by ({', '.join(printer.expr(k) for k in keys)})" if keys else ""
+            tested = f", testing {printer.expr(residual)}" if residual is not None else ""
+            return f"probe stage {table.stage}, {kind.value}{on}{tested}"
+        case _:
+            assert_never(step)
+
+
+def _layout(table: JoinTable) -> str:
+    match table.layout:
+        case "one":
+            return "one row"
+        case "loop":
+            return "all rows, in a loop"
+        case "direct":
+            assert table.packing is not None
+            what = "bitmap" if table.exists else "array of rows" if table.unique else "array of row ranges"
+            return f"direct {what}, {table.packing.size:,} places"
+        case "hash":
+            return "hash table" if table.unique or table.exists else "hash table of row ranges"
+        case _:
+            assert_never(table.layout)
+
+
+def _sink(work: Pipeline, sink: Sink, target: str, printer: Printer) -> str:
+    match sink:
+        case Collect(columns):
+            mode = {"dense": "one row each", "region": "closing gaps", "two_pass": "counted, then written"}
+            return f"collect ({_names((s.column for s in columns), printer)}), {mode[collect_mode(work.steps, target == 'cuda')]}"
+        case Reduce(folds, aggregates):
+            return f"reduce to ({_names((c for c, _ in aggregates), printer)}), {len(folds)} words"
+        case Group(layout, keys, packing, folds, aggregates):
+            by = ", ".join(printer.named(c, e) for c, e, _ in keys)
+            size = f", {packing.size:,} places" if packing is not None and layout == "direct" else ""
+            how = "private columns" if is_private(sink, target) else {"direct": "direct arrays"}.get(layout, f"{layout} table")
+            return f"group by {by} to ({_names((c for c, _ in aggregates), printer)}), {how}{size}, {len(folds)} words"
+        case Build(table):
+            return f"build ({_names(table.keys, printer)}): {_layout(table)}"
+        case _:
+            assert_never(sink)
+
+
+def _bulk(work: Bulk, printer: Printer) -> str:
+    match work:
+        case SortRows(stage, keys, _, limit, offset):
+            by = ", ".join(printer.expr(k.expr) + (" desc" if k.descending else "") for k in keys)
+            return f"sort stage {stage} by {by}" + ("" if limit is None else f", first {limit + offset}")
+        case SliceRows(stage, _, limit, offset):
+            return f"slice stage {stage}: {'all' if limit is None else limit} rows after {offset}"
+        case ConcatRows(stages):
+            return f"concatenate stages {', '.join(map(str, stages))}"
+        case EncodeRows(stage, pairs):
+            return f"rank {_names((s.column for s, _ in pairs), printer)} of stage {stage}"
+        case DecodeRows(stage, encoded):
+            return f"turn the ranks of stage {encoded} in stage {stage} back into values"
+        case UnmatchedRows(table, probe_stage):
+            return f"rows of stage {table.stage} that stage {probe_stage} did not match"
+        case _:
+            assert_never(work)

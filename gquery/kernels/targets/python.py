@@ -90,13 +90,11 @@ class PythonTarget:
     def argument(self, parameter: Parameter, value: Any) -> Any:
         if not parameter.is_pointer:
             return float(value) if parameter.type == "f64" else int(value)
-        if value is None:
-            return memoryview(bytearray(8)).cast(_FORMATS[parameter.type])
-        elements: Any = memoryview(value)
         code = _FORMATS[parameter.type]
+        empty = value is None or value.nbytes == 0
+        elements: Any = memoryview(bytearray(8)).cast("B") if empty else memoryview(value)
         if elements.format != code or elements.ndim != 1:  # a view as other elements, or rows of several words
-            elements = elements.cast("B") if elements.nbytes else memoryview(bytearray(8))
-            elements = elements.cast(code)
+            elements = elements.cast("B").cast(code)
         return elements
 
     def run(self, compiled: Compiled, lo: int, hi: int, arguments: Sequence[Any], shared_words: int = 0) -> None:

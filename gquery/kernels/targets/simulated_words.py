@@ -10,14 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from gquery.kernels.targets.python_words import (
-    Pointer,
-    fold_add_f64,
-    fold_add_i64,
-    fold_add_u32,
-    fold_max_i64,
-    fold_min_i64,
-)
+from gquery.kernels.targets.python_words import Pointer
 
 
 class Block:
@@ -68,18 +61,25 @@ def private_store(word: int, value: int) -> None:
     _own.block.private[word][_own.thread] = value
 
 
-def _locked(operation: Callable[[Pointer, int, Any], None]) -> Callable[[Pointer, int, Any], int]:
+def _locked(combine: Callable[[Any, Any], Any]) -> Callable[[Pointer, int, Any], int]:
     def atomic(pointer: Pointer, index: int, value: Any) -> int:
         with _own.block.lock:
-            old = int(pointer[index])
-            operation(pointer, index, value)
-            return old
+            old = pointer[index].item()
+            pointer[index] = combine(old, value)
+            return int(old)
 
     return atomic
 
 
-atomic_add_i64 = _locked(fold_add_i64)
-atomic_add_u32 = _locked(fold_add_u32)
-atomic_min_i64 = _locked(fold_min_i64)
-atomic_max_i64 = _locked(fold_max_i64)
-atomic_add_f64 = _locked(fold_add_f64)
+atomic_add_i64 = atomic_add_u32 = atomic_add_f64 = _locked(lambda old, v: old + v)
+atomic_min_i64 = _locked(min)
+atomic_max_i64 = _locked(max)
+atomic_or_u32 = _locked(lambda old, v: old | v)
+
+
+def cas_i64(pointer: Pointer, index: int, old: int, new: int) -> int:
+    with _own.block.lock:
+        found = int(pointer[index])
+        if found == old:
+            pointer[index] = new
+        return found

@@ -1,0 +1,112 @@
+"""Run by `test_cudasim` under Numba's CUDA simulator: the logic of the GPU's primitives, thread by thread.
+
+The bodies are those that are compiled for GPUs; only the words below them are a twin (`targets.simulated_words`).
+"""
+
+from __future__ import annotations
+
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+from numba import cuda
+
+from gquery.kernels import bulk
+from gquery.kernels.primitives import checked, tables, warp
+from gquery.kernels.targets import python_words, simulated_words
+
+THREADS, BLOCKS, ROWS = 64, 3, 1000
+LOW = -(2**63)
+blocks = [simulated_words.Block(THREADS, words=2) for _ in range(BLOCKS)]
+
+
+def simulated(body: Any) -> Any:
+    """A body on the atomics of the simulator, which other threads may interrupt, in place of Python's."""
+    namespace = {**body.__globals__, "cas_i64": simulated_words.cas_i64, "atomic_or_u32": simulated_words.atomic_or_u32}
+    namespace["load_i64"] = namespace["load_u32"] = lambda pointer, i: int(pointer[i])
+    if body is not checked.fail:
+        namespace["fail"] = simulated(checked.fail)
+        namespace["_LIMIT"] = 128  # giving up takes long here
+    return FunctionType(body.__code__, namespace, body.__name__)
+
+
+table_insert_i64, table_find_i64, bit_set = map(simulated, (tables.table_insert_i64, tables.table_find_i64, tables.bit_set))
+
+
+@cuda.jit
+def reductions(values: Any, floats: Any, state: Any, sums: Any) -> None:
+    simulated_words.enter(blocks[cuda.blockIdx.x], cuda.threadIdx.x)
+    total, least, most, real = 0, 2**63 - 1, LOW, 0.0
+    warp.private_init(0, 0)
+    warp.private_init(1, 0)
+    for i in range(cuda.grid(1), ROWS, cuda.gridsize(1)):
+        v = int(values[i])
+        total, least, most, real = total + v, min(least, v), max(most, v), real + float(floats[i])
+        warp.private_add_i64(0, v)
+        warp.private_add_f64(1, float(floats[i]))
+    warp.reduce_add_i64(state, 0, total)
+    warp.reduce_min_i64(state, 1, least)
+    warp.reduce_max_i64(state, 2, most)
+    warp.private_flush_add_i64(0, state, 3)
+    warp.reduce_add_f64(sums, 0, real)
+    warp.private_flush_add_f64(1, sums, 1)
+
+
+@cuda.jit
+def wide_sums(words: Any, limbs: Any) -> None:
+    simulated_words.enter(blocks[cuda.blockIdx.x], cuda.threadIdx.x)
+    mine = [0, 0, 0, 0]
+    for i in range(cuda.grid(1), ROWS, cuda.gridsize(1)):
+        v = int(words[2 * i + 1]) << 64 | int(words[2 * i]) & (2**64 - 1)
+        for k in range(4):
+            mine[k] += python_words.limb_i128(v, k)
+    for k in range(4):
+        warp.reduce_add_i64(limbs, k, mine[k])
+
+
+@cuda.jit
+def inserts(keys: Any, table: Any, mask: int, slots: Any, bits: Any, counter: Any, status: Any) -> None:
+    simulated_words.enter(blocks[cuda.blockIdx.x], cuda.threadIdx.x)
+    for i in range(cuda.grid(1), ROWS, cuda.gridsize(1)):
+        slots[i] = table_insert_i64(table, mask, int(keys[i]), status, 33)
+        bit_set(bits, int(keys[i]))
+        warp.reserve(counter, 3)
+
+
+def check_reductions(r: np.random.Generator) -> None:
+    values, floats = r.integers(-(10**12), 10**12, ROWS), r.random(ROWS)
+    state, sums = np.array([0, 2**63 - 1, LOW, 0]), np.zeros(2)
+    reductions[BLOCKS, THREADS](values, floats, state, sums)
+    assert state.tolist() == [values.sum(), values.min(), values.max(), values.sum()], state
+    assert np.allclose(sums, floats.sum(), rtol=1e-12), sums
+
+
+def check_wide_sums(r: np.random.Generator) -> None:
+    words = r.integers(-(2**63), 2**63 - 1, (ROWS, 2))
+    words[:, 1] >>= 20
+    limbs = np.zeros(4, np.int64)
+    wide_sums[BLOCKS, THREADS](words.reshape(-1), limbs)
+    total = sum(int(h) << 64 | int(low) & (2**64 - 1) for low, h in words)
+    (low, high) = bulk.limbs_to_i128([limbs[k : k + 1] for k in range(4)])[0]
+    assert int(high) << 64 | int(low) & (2**64 - 1) == total
+
+
+def check_inserts(r: np.random.Generator) -> None:
+    keys, status = r.integers(0, 500, ROWS), np.zeros(2, np.uint32)
+    table, slots = np.full(1024, LOW), np.zeros(ROWS, np.int64)
+    bits, counter = np.zeros(16, np.uint32), np.zeros(1, np.int64)
+    inserts[BLOCKS, THREADS](keys, table, 1023, slots, bits, counter, status)
+    assert (table[slots] == keys).all()
+    assert sorted(table[table != LOW]) == sorted(set(keys.tolist()))
+    assert [k for k in range(512) if bits[k >> 5] >> (k & 31) & 1] == sorted(set(keys.tolist()))
+    assert counter[0] == 3 * ROWS
+    assert status.tolist() == [0, 0]
+    assert [tables.table_find_i64(table.tolist(), 1023, k) for k in keys.tolist()] == slots.tolist()
+    inserts[BLOCKS, THREADS](keys, np.full(64, LOW), 63, slots, bits, counter, status)
+    assert status.tolist() == [0, 2]
+
+
+if __name__ == "__main__":
+    for check in (check_reductions, check_wide_sums, check_inserts):
+        check(np.random.default_rng(1))
+    print("simulated")

@@ -1,0 +1,20 @@
+"""The GPU's primitives without a GPU: their logic under Numba's CUDA simulator, in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def test_primitives_in_the_simulator() -> None:
+    pytest.importorskip("numba_cuda")
+    root = Path(__file__).parent.parent
+    environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": str(root)}
+    command = [sys.executable, "-m", "tests.simulated"]
+    done = subprocess.run(command, env=environment, cwd=root, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.strip().endswith("simulated")

@@ -1,7 +1,7 @@
 """CAST: which pairs of types it takes, which of them are implicit, and the exact folding of casts of literals.
 
-Folding is done here rather than by a rule because literals take part in typing: ``d = '1995-01-01'`` must be a comparison
-of dates, and a decimal literal must reach its column's scale, before any rule looks at the plan.
+Folding is done here rather than by a rule because literals take part in typing: ``d = '1995-01-01'`` must be a
+comparison of dates, and a decimal literal must reach its column's scale, before any rule looks at the plan.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ def cast(expr: Expr, dtype: DType, try_: bool = False) -> Expr:
 
 
 def fold_cast(literal: Literal, dtype: DType, try_: bool) -> Literal | None:
-    """The literal that a cast of a literal gives; None where it has to be left to the engine (which raises, if it must)."""
+    """The literal that a cast of a literal gives; None where it has to be left to the engine (which raises, if it
+    must)."""
     value, source = literal.value, literal.dtype
     if value is None:
         return Literal(None, dtype)
@@ -92,7 +93,8 @@ def fold_cast(literal: Literal, dtype: DType, try_: bool) -> Literal | None:
 
 
 def _from_unscaled(value: int, scale: int, dtype: DType) -> Any:
-    """An integer (scale 0) or decimal as the physical value of another type; None where it does not fit or is not exact."""
+    """An integer (scale 0) or decimal as the physical value of another type; None where it does not fit or is not
+    exact."""
     if dtype == DOUBLE:
         return value / 10**scale
     if dtype == VARCHAR:

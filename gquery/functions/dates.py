@@ -2,8 +2,8 @@
 # mypy: disable-error-code="name-defined, no-any-return"
 """Functions of dates and timestamps.
 
-Bodies work on days or microseconds since 1970-01-01 (``i64`` registers) and call primitives by name. Parts of a date take
-a DATE; a TIMESTAMP is cast to one first.
+Bodies work on days or microseconds since 1970-01-01 (``i64`` registers) and call primitives by name. Parts of a date
+take a DATE; a TIMESTAMP is cast to one first.
 """
 
 from __future__ import annotations
@@ -150,7 +150,8 @@ _PART_ALIASES = {
     "weekofyear": "week", "dow": "dayofweek", "weekday": "dayofweek", "dayofweekiso": "isodow", "doy": "dayofyear",
     "decades": "decade", "centuries": "century", "hours": "hour", "h": "hour", "hr": "hour", "minutes": "minute",
     "min": "minute", "mins": "minute", "m": "minute", "seconds": "second", "sec": "second", "secs": "second",
-    "s": "second", "milliseconds": "millisecond", "ms": "millisecond", "microseconds": "microsecond", "us": "microsecond",
+    "s": "second", "milliseconds": "millisecond", "ms": "millisecond",
+    "microseconds": "microsecond", "us": "microsecond",
 }  # fmt: skip
 
 
@@ -278,17 +279,14 @@ def _last_day(x: Expr) -> Expr | None:
     return make("_last_day", (cast(x, DATE),), DATE) if x.dtype.is_temporal else None
 
 
-def _make_date(y: int, m: int, d: int) -> date:
+@scalar("make_date", ((BIGINT, BIGINT, BIGINT), DATE), host=True, example=("make_date(1996, 2, 29)", "1996-02-29"))
+def make_date(y: int, m: int, d: int) -> date:
+    """The date of a year, month and day."""
     if not (1 <= m <= 12 and 1 <= d <= month_length(y, m)):
         from gquery.errors import ConversionError
 
         raise ConversionError(f"date out of range: {y}-{m}-{d}")
     return date(y, m, d)
-
-
-scalar("make_date", ((BIGINT, BIGINT, BIGINT), DATE), host=True, example=("make_date(1996, 2, 29)", "1996-02-29"))(
-    _make_date
-)
 
 
 # ---- differences -----------------------------------------------------------------------------------------------------
@@ -316,10 +314,8 @@ def years_between(a: int, b: int) -> int:
 
 @scalar("_weeks_between", ((DATE, DATE), BIGINT))
 def weeks_between(a: int, b: int) -> int:
-    """Mondays from a to b."""
-    x = sub_i64(a, sub_i64(date_isodow(a), 1))
-    y = sub_i64(b, sub_i64(date_isodow(b), 1))
-    return div_i64(sub_i64(y, x), 7)
+    """Whole weeks from a to b (for weeks DuckDB counts distance, not boundaries)."""
+    return div_i64(sub_i64(b, a), 7)
 
 
 @scalar("_units_between", ((TIMESTAMP, TIMESTAMP, BIGINT), BIGINT))

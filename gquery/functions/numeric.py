@@ -2,9 +2,9 @@
 # mypy: disable-error-code="name-defined, no-any-return"
 """Functions of numbers.
 
-Bodies work on doubles (``f64`` registers) and call primitives by name, which each target resolves; that is why their names
-are not defined here. Functions that keep exact types (``round`` of a decimal) are rewritten to casts and operators,
-which the engine computes in 64 or 128 bits as bounds tell.
+Bodies work on doubles (``f64`` registers) and call primitives by name, which each target resolves; that is why their
+names are not defined here. Functions that keep exact types (``round`` of a decimal) are rewritten to casts and
+operators, which the engine computes in 64 or 128 bits as bounds tell.
 
 A function outside its domain gives NaN or an infinity, as IEEE 754 has it (``sqrt(-1)``, ``ln(0)``); DuckDB raises.
 """

@@ -1,9 +1,9 @@
 """The operators: arithmetic, comparisons, LIKE. Their types and bounds are declared here; the engine renders them.
 
-Types follow DuckDB 1.5.5: integers keep their width (``TINYINT + TINYINT`` is TINYINT and may overflow), a decimal sum has
-one digit more, a product the digits of both; results of two decimals of up to 18 digits stay within 18, checked. Where
-DuckDB takes HUGEINT, which does not exist here, the result is a DECIMAL without fraction. Negating an unsigned integer
-raises, where DuckDB wraps.
+Types follow DuckDB 1.5.5: integers keep their width (``TINYINT + TINYINT`` is TINYINT and may overflow), a decimal sum
+has one digit more, a product the digits of both; results of two decimals of up to 18 digits stay within 18, checked.
+Where DuckDB takes HUGEINT, which does not exist here, the result is a DECIMAL without fraction. Negating an unsigned
+integer raises, where DuckDB wraps.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ _operator(
 )
 _operator("days_between", "Days from the second date to the first.", ("DATE '1995-03-01' - DATE '1995-02-27'", "2"),
           _subtract_bounds)  # fmt: skip
-_operator("add_interval", "A timestamp plus an interval literal: months (the day cut to the month's length), then days, then "
+_operator("add_interval", "A timestamp plus an interval literal: months (the day cut to the month's length), days, "
           "microseconds.", ("DATE '1995-01-31' + INTERVAL 1 MONTH", "1995-02-28 00:00:00"))  # fmt: skip
 
 
@@ -315,7 +315,7 @@ for _name, _symbol in zip(COMPARISONS, _SQL, strict=True):
 
 # ---- LIKE ------------------------------------------------------------------------------------------------------------
 
-_operator("like", "Whether a string matches a pattern: % any characters, _ one. The pattern and the escape are literals.",
+_operator("like", "Whether a string matches a pattern: % any characters, _ one. Both are constant.",
           ("'gquery' LIKE 'g%r_'", "True"))  # fmt: skip
 _operator("ilike", "LIKE that ignores letter case.", ("'gQuery' ILIKE 'GQ%'", "True"))
 

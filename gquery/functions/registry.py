@@ -27,11 +27,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 class ScalarFunction:
     """A function that may stand in `Call.function`.
 
-    Exactly one of three: ``body`` is a plain Python function over registers that calls primitives by name; ``host`` is a
-    Python callable over Python values (it makes new strings, or nothing in a kernel can do it); neither means that the
-    engine renders the operator for each type. ``bounds`` gives the physical range of an exact result from those of the
-    arguments. ``strict``: NULL in gives NULL out, and the function is not called. ``nullable``: it may give NULL for
-    arguments that are not (division by zero). ``example`` is (SQL, its value as text).
+    Exactly one of three: ``body`` is a plain Python function over registers that calls primitives by name; ``host`` is
+    a Python callable over Python values (it makes new strings, or nothing in a kernel can do it); neither means that
+    the engine renders the operator for each type. ``bounds`` gives the physical range of an exact result from those of
+    the arguments. ``strict``: NULL in gives NULL out, and the function is not called. ``nullable``: it may give NULL
+    for arguments that are not (division by zero). ``example`` is (SQL, its value as text).
     """
 
     name: str

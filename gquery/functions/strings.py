@@ -272,8 +272,8 @@ def regexp_full_match(s: str, pattern: str) -> bool:
     return _pattern(pattern).fullmatch(s) is not None
 
 
-@scalar("regexp_replace", ((VARCHAR, VARCHAR, VARCHAR), VARCHAR), ((VARCHAR, VARCHAR, VARCHAR, VARCHAR), VARCHAR), host=True,
-        example=("regexp_replace('aab', 'a', 'x')", "xab"))  # fmt: skip
+@scalar("regexp_replace", ((VARCHAR, VARCHAR, VARCHAR), VARCHAR), ((VARCHAR, VARCHAR, VARCHAR, VARCHAR), VARCHAR),
+        host=True, example=("regexp_replace('aab', 'a', 'x')", "xab"))  # fmt: skip
 def regexp_replace(s: str, pattern: str, new: str, options: str = "") -> str:
     """The first match replaced; all of them with the option ``g``. ``\\1`` stands for a group."""
     return _pattern(pattern, options).sub(new, s, count=0 if "g" in options else 1)

@@ -1,8 +1,8 @@
 """Binding: a parsed statement and the catalog give a `Statement` of logical plans.
 
 `bind` is the way from SQL to plans. It resolves names through `scope`, types expressions through `bind_expr` and
-`gquery.functions`, and refuses what is not supported with every reason at once. Each use of a table, view or CTE is bound
-anew, so that no two nodes of a plan make the same column id.
+`gquery.functions`, and refuses what is not supported with every reason at once. Each use of a table, view or CTE is
+bound anew, so that no two nodes of a plan make the same column id.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from gquery.sql.types import Parameters
 def bind(sql: str | Parsed, catalog: Catalog, parameters: Parameters = None) -> Statement:
     """The statement that a text stands for.
 
-    Raises ParseError, BindError, CatalogError, NotSupportedError, or ConversionError for a literal that does not convert;
-    all but those of a damaged catalog name the place.
+    Raises ParseError, BindError, CatalogError, NotSupportedError, or ConversionError for a literal that does not
+    convert; all but those of a damaged catalog name the place.
     """
     parsed = parse_one(sql) if isinstance(sql, str) else sql
     check_supported(parsed.tree, parsed.sql)

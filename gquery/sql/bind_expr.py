@@ -51,6 +51,7 @@ BINARY: dict[type[exp.Expr], str] = {
 _QUANTIFIED: dict[type[exp.Expr], str] = {
     exp.EQ: "eq", exp.NEQ: "ne", exp.LT: "lt", exp.LTE: "le", exp.GT: "gt", exp.GTE: "ge",
 }  # fmt: skip
+_TYPE_BEFORE = re.compile(r"\b(?:date|timestamp|datetime|interval)\s*$", re.IGNORECASE)
 _DECIMAL = re.compile(r"\.\d+(?:[eE][+-]?\d+)?")
 _NEGATED = {"eq": "ne", "ne": "eq", "lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
 
@@ -200,11 +201,31 @@ class ExprBinder:
         return call("negate", e)
 
     def _cast(self, node: exp.Cast) -> Expr:
+        typed = self._typed_literal(node)
+        if typed is not None:
+            return self.bind(typed)
         e, dtype = self.bind(node.this), sql_type(node.to)
         # a cast that was asked for keeps its type: a literal would take on the type of what it meets
         if isinstance(e, Literal) and e.dtype.is_integer and dtype.is_integer and e.value is not None:
             return Cast(e, dtype)
         return cast(e, dtype)
+
+    def _typed_literal(self, node: exp.Cast) -> exp.Expr | None:
+        """``DATE 'x'::TIMESTAMP`` in the right order: sqlglot reads it as ``DATE ('x'::TIMESTAMP)``."""
+        inner = node.this
+        casts: list[exp.Cast] = []
+        while isinstance(inner, exp.Cast):
+            casts.append(inner)
+            inner = inner.this
+        start = inner.meta.get("start") if isinstance(inner, exp.Literal) and inner.is_string else None
+        if not casts or start is None or not _TYPE_BEFORE.search(self.query.sql[:start]):
+            return None
+        if "::" not in self.query.sql[inner.meta["end"] : inner.meta["end"] + 10]:
+            return None
+        result: exp.Expr = exp.Paren(this=exp.Cast(this=inner.copy(), to=node.to))
+        for c in reversed(casts):
+            result = type(c)(this=result, to=c.to)
+        return result
 
     # ---- truth -------------------------------------------------------------------------------------------------------
 
@@ -275,8 +296,10 @@ class ExprBinder:
             raise NotSupportedError("not supported: [] of a value that is no string")
         index = node.expressions[0]
         if not isinstance(index, exp.Slice):
-            offset = self.bind(index)  # sqlglot counts from 0 here
-            return call("substring", text, call("add", offset, integer_literal(1)), integer_literal(1))
+            place = self.bind(index)
+            if node.this.is_type(exp.DataType.Type.UNKNOWN, exp.DataType.Type.ARRAY):  # sqlglot counts from 0 then
+                place = call("add", place, integer_literal(1))
+            return call("substring", text, place, integer_literal(1))
         start = self.bind(index.this) if index.this is not None else integer_literal(1)
         if index.expression is None:
             return call("substring", text, start)
@@ -346,8 +369,8 @@ class ExprBinder:
         return Not(self._all(_NEGATED[op], x, query))
 
     def _all(self, op: str, x: Expr, query: exp.Expr) -> Expr:
-        """``x op ALL (query)``: TRUE over no row; FALSE where the least or greatest value already fails; else NULL where a
-        NULL is among the values."""
+        """``x op ALL (query)``: TRUE over no row; FALSE where the least or greatest value already fails; else NULL
+        where a NULL is among the values."""
         match op:
             case "ne":
                 return Not(self._in_query([x], query))

@@ -58,7 +58,7 @@ class QueryScopes:
         self._visible: list[Ctes] = [Ctes()]
 
     def subquery(self, node: exp.Expr, scope: Scope) -> Query:
-        """A subquery inside an expression: it sees the scope around it, and the CTEs of the query that is being bound."""
+        """A subquery inside an expression: it sees the scope around it, and the CTEs of the query being bound."""
         return self.query(node, scope, self._visible[-1])
 
     def query(self, node: exp.Expr, parent: Scope | None, ctes: Ctes) -> Query:
@@ -205,7 +205,7 @@ def _retyped(query: Query, types: list[DType]) -> Query:
 
 
 def ordinal(node: exp.Expr, count: int, clause: str, sql: str) -> int | None:
-    """The position (from 0) of the result column that an integer stands for in GROUP BY or ORDER BY; None for others."""
+    """The position (from 0) of the result column that an integer in GROUP BY or ORDER BY stands for; else None."""
     if not isinstance(node, exp.Literal) or node.is_string or not node.name.isdigit():
         return None
     index = int(node.name)

@@ -2,8 +2,8 @@
 
 The plan of a SELECT is, from the bottom: FROM, Filter (WHERE), Aggregate, Filter (HAVING), Project (the SELECT list),
 Aggregate (DISTINCT), Sort, Limit; Sort stands below Project where a key is not in the SELECT list. In a grouped query
-expressions are bound over the rows first; then whatever equals a key becomes the key's column, and a column that is left
-over is an error.
+expressions are bound over the rows first; then whatever equals a key becomes the key's column, and a column that is
+left over is an error.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Parsing: SQL text to sqlglot's tree, and errors that point into the text.
 
-sqlglot parses only (``read="duckdb"``); names, scopes and types are ours (`sql.bind`). Its optimizer and its types are not
-used: they are wrong for decimals, literals and NULLs in subqueries.
+sqlglot parses only (``read="duckdb"``); names, scopes and types are ours (`sql.bind`). Its optimizer and its types are
+not used: they are wrong for decimals, literals and NULLs in subqueries.
 """
 
 from __future__ import annotations
@@ -19,13 +19,15 @@ from sqlglot.tokenizer_core import Token, TokenType
 from gquery.errors import Error, NotSupportedError, ParseError, point_at
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
+_GLUED = re.compile(r"([\d.]+[eE][+-]?\d+)([+-])(.+)")
 _EXPLAIN = re.compile(r"\s*explain\b(?:\s*\(([^)]*)\)|\s+(analyze|bound|optimized|physical|pipelines|code)\b)?", re.I)
 _COMMENT = re.compile(r"\s*(?:--[^\n]*(?:\n|$)|/\*.*?\*/)", re.S)
 
 
 @dataclass(frozen=True)
 class Parsed:
-    """One statement: sqlglot's tree, the text that its positions point into, and EXPLAIN's options where it was there."""
+    """One statement: sqlglot's tree, the text that its positions point into, and EXPLAIN's options where it was
+    there."""
 
     tree: exp.Expr
     sql: str
@@ -71,7 +73,7 @@ def tokenize(sql: str) -> list[Token]:
 
 
 def _numbered(tokens: list[Token]) -> list[Token]:
-    """The tokens with every ``?`` written as ``$1``, ``$2``, ...: the tree does not keep their order."""
+    """The tokens with every ``?`` written as ``$1``, ``$2``, ... (the tree does not keep their order)."""
     result: list[Token] = []
     count = 0
     for t in tokens:
@@ -79,6 +81,13 @@ def _numbered(tokens: list[Token]) -> list[Token]:
             count += 1
             result.append(Token(TokenType.PARAMETER, "$", t.line, t.col, t.start, t.end))
             t = Token(TokenType.NUMBER, str(count), t.line, t.col, t.start, t.end)
+        glued = _GLUED.fullmatch(t.text) if t.token_type == TokenType.NUMBER else None
+        if glued is not None:  # sqlglot reads 1e3+1 as one number
+            middle = t.start + len(glued[1])
+            sign = TokenType.PLUS if glued[2] == "+" else TokenType.DASH
+            result.append(Token(TokenType.NUMBER, glued[1], t.line, t.col, t.start, middle - 1))
+            result.append(Token(sign, glued[2], t.line, t.col, middle, middle))
+            t = Token(TokenType.NUMBER, glued[3], t.line, t.col, middle + 1, t.end)
         result.append(t)
     return result
 

@@ -1,8 +1,8 @@
 """Scopes: which columns a name can mean at some place of a query.
 
-A scope holds the relations of one FROM clause; ``parent`` is that of the query around it, where names that are not found
-here are looked for (correlation). In a grouped query expressions are bound over the rows before grouping and then mapped
-to the groups' columns; a subquery inside one must see the groups at once, so its names pass through ``grouped``.
+A scope holds the relations of one FROM clause; ``parent`` is that of the query around it, where names that are not
+found here are looked for (correlation). In a grouped query expressions are bound over the rows before grouping and then
+mapped to the groups' columns; a subquery inside one must see the groups at once, so its names pass through ``grouped``.
 """
 
 from __future__ import annotations

@@ -27,7 +27,8 @@ class CreateTable:
 
 @dataclass(frozen=True)
 class CreateView:
-    """``CREATE [OR REPLACE] VIEW [IF NOT EXISTS] name [(columns)] AS sql``; the text has been bound once, so it is right."""
+    """``CREATE [OR REPLACE] VIEW [IF NOT EXISTS] name [(columns)] AS sql``; the text has been bound once, so it is
+    right."""
 
     name: str
     sql: str

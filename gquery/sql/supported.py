@@ -42,27 +42,44 @@ _NODES: dict[type[exp.Expr], str] = {
 }
 # what `sql.bind*` reads of these nodes: a clause that is none of it must not be passed over in silence
 _READ: dict[type[exp.Expr], frozenset[str]] = {
-    exp.Select: frozenset("with_ expressions distinct from_ joins where group having order limit offset qualify".split()),
-    exp.Union: frozenset("with_ this expression distinct order limit offset by_name".split()),
-    exp.Subquery: frozenset("with_ this alias joins order limit offset wrapped pivots sample".split()),
-    exp.Table: frozenset("this alias db catalog joins pivots sample".split()),
-    exp.Join: frozenset("this side kind method on using".split()),
-    exp.Group: frozenset("expressions all".split()),
-    exp.Ordered: frozenset("this desc nulls_first".split()),
-    exp.Cast: frozenset("this to safe".split()),
-    exp.TryCast: frozenset("this to safe".split()),
-    exp.Star: frozenset("except_ replace rename".split()),
-    exp.Is: frozenset("this expression negate".split()),
-    exp.In: frozenset("this expressions query unnest field".split()),
-    exp.Between: frozenset("this low high symmetric".split()),
-    exp.Distinct: frozenset("expressions on".split()),
-    exp.CTE: frozenset("this alias materialized".split()),
+    exp.Select: frozenset(
+        {
+            "with_",
+            "expressions",
+            "distinct",
+            "from_",
+            "joins",
+            "where",
+            "group",
+            "having",
+            "order",
+            "limit",
+            "offset",
+            "qualify",
+        }
+    ),
+    exp.Union: frozenset({"with_", "this", "expression", "distinct", "order", "limit", "offset", "by_name"}),
+    exp.Subquery: frozenset(
+        {"with_", "this", "alias", "joins", "order", "limit", "offset", "wrapped", "pivots", "sample"}
+    ),
+    exp.Table: frozenset({"this", "alias", "db", "catalog", "joins", "pivots", "sample"}),
+    exp.Join: frozenset({"this", "side", "kind", "method", "on", "using"}),
+    exp.Group: frozenset({"expressions", "all"}),
+    exp.Ordered: frozenset({"this", "desc", "nulls_first"}),
+    exp.Cast: frozenset({"this", "to", "safe"}),
+    exp.TryCast: frozenset({"this", "to", "safe"}),
+    exp.Star: frozenset({"except_", "replace", "rename"}),
+    exp.Is: frozenset({"this", "expression", "negate"}),
+    exp.In: frozenset({"this", "expressions", "query", "unnest", "field"}),
+    exp.Between: frozenset({"this", "low", "high", "symmetric"}),
+    exp.Distinct: frozenset({"expressions", "on"}),
+    exp.CTE: frozenset({"this", "alias", "materialized"}),
 }
 _LIST_ARGUMENTS = (exp.ReadParquet, exp.ReadCSV)
 
 
 def check_supported(tree: exp.Expr, sql: str) -> None:
-    """Raises NotSupportedError with every construct of the statement that gquery does not run, and a caret at the first."""
+    """Raises NotSupportedError with every construct of the statement that gquery does not run; a caret at the first."""
     reasons: dict[str, int | None] = {}
     for node in tree.walk():
         reason = _reason(node)

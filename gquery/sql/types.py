@@ -37,12 +37,14 @@ from gquery.functions.calendar import days_from_civil, parse_interval
 Parameters = Sequence[Any] | Mapping[str, Any] | None
 
 _TYPES = {
-    "BOOLEAN": BOOLEAN, "TINYINT": TINYINT, "SMALLINT": SMALLINT, "INT": INTEGER, "BIGINT": BIGINT, "UTINYINT": UTINYINT,
-    "USMALLINT": USMALLINT, "UINT": UINTEGER, "UBIGINT": UBIGINT, "FLOAT": REAL, "DOUBLE": DOUBLE, "DATE": DATE,
-    "TIMESTAMP": TIMESTAMP, "TIMESTAMPNTZ": TIMESTAMP, "DATETIME": TIMESTAMP, "TEXT": VARCHAR, "VARCHAR": VARCHAR,
+    "BOOLEAN": BOOLEAN, "TINYINT": TINYINT, "SMALLINT": SMALLINT, "INT": INTEGER, "BIGINT": BIGINT,
+    "UTINYINT": UTINYINT, "USMALLINT": USMALLINT, "UINT": UINTEGER, "UBIGINT": UBIGINT, "FLOAT": REAL,
+    "DOUBLE": DOUBLE, "DATE": DATE, "TIMESTAMP": TIMESTAMP, "TIMESTAMPNTZ": TIMESTAMP, "DATETIME": TIMESTAMP,
+    "TEXT": VARCHAR, "VARCHAR": VARCHAR,
     "CHAR": VARCHAR, "BPCHAR": VARCHAR, "NCHAR": VARCHAR, "NVARCHAR": VARCHAR, "NAME": VARCHAR, "INTERVAL": INTERVAL,
     # names that sqlglot leaves to us
-    "BOOL": BOOLEAN, "INT1": TINYINT, "INT2": SMALLINT, "INT4": INTEGER, "INT8": BIGINT, "SIGNED": INTEGER, "LONG": BIGINT,
+    "BOOL": BOOLEAN, "INT1": TINYINT, "INT2": SMALLINT, "INT4": INTEGER, "INT8": BIGINT, "SIGNED": INTEGER,
+    "LONG": BIGINT,
     "SHORT": SMALLINT, "UINT8": UTINYINT, "UINT16": USMALLINT, "UINT32": UINTEGER, "UINT64": UBIGINT, "REAL": REAL,
     "FLOAT4": REAL, "FLOAT8": DOUBLE, "STRING": VARCHAR,
 }  # fmt: skip
@@ -115,7 +117,8 @@ def interval(node: exp.Interval, bound: Callable[[exp.Expr], Any]) -> Literal:
 
 
 def parameter(node: exp.Expr, values: Parameters) -> Literal:
-    """The literal for ``$1`` (``?`` is numbered while parsing) or ``$name``. InterfaceError where its value is missing."""
+    """The literal for ``$1`` (``?`` is numbered while parsing) or ``$name``. InterfaceError where its value is
+    missing."""
     name = node.name
     if name and not name.isdigit():
         if not isinstance(values, Mapping) or name not in values:

@@ -76,7 +76,7 @@ def _select(plan: Plan) -> str:
                 nulls = ", ".join(f"NULL::{c.dtype} AS c{c.id}" for c in columns) or "1 AS none"
                 return f"SELECT {nulls} WHERE FALSE"
             named = [[f"{sql(e)} AS c{c.id}" for c, e in zip(columns, row, strict=True)] for row in rows]
-            return " UNION ALL ".join("SELECT " + (", ".join(row) or "1 AS none") for row in named)
+            return " UNION ALL ".join("SELECT " + (", ".join(shown_row) or "1 AS none") for shown_row in named)
         case Range():
             return f"SELECT range AS c{plan.column.id} FROM range({plan.start}, {plan.stop}, {plan.step})"
         case Filter(source=s, predicate=p):
@@ -84,9 +84,9 @@ def _select(plan: Plan) -> str:
         case Project(source=s, exprs=exprs):
             return f"SELECT {', '.join(f'{sql(e)} AS c{c.id}' for c, e in exprs) or '1 AS none'} FROM {plan_sql(s)}"
         case Aggregate(source=s, keys=keys, aggregates=calls):
-            shown = [f"{sql(e)} AS c{c.id}" for c, e in keys] + [f"{_call(a)} AS c{c.id}" for c, a in calls]
+            made = [f"{sql(e)} AS c{c.id}" for c, e in keys] + [f"{_call(a)} AS c{c.id}" for c, a in calls]
             by = f" GROUP BY {', '.join(sql(e) for _, e in keys)}" if keys else ""
-            return f"SELECT {', '.join(shown) or '1 AS none'} FROM {plan_sql(s)}{by}"
+            return f"SELECT {', '.join(made) or '1 AS none'} FROM {plan_sql(s)}{by}"
         case Sort(source=s, keys=sort_keys, limit=limit, offset=offset):
             order = ", ".join(
                 f"{sql(k.expr)} {'DESC' if k.descending else 'ASC'} NULLS {'FIRST' if k.nulls_first else 'LAST'}"

@@ -25,6 +25,32 @@ RULE_NAMES = {rule.name for rule in optimizer.RULES}
 _SQL, _BEFORE, _AFTER, _END = "-- sql", "-- before", "-- after", "-- end"
 
 
+SUBQUERIES = (
+    "SELECT (SELECT count(*) FROM n WHERE n.k = a.k) FROM a",
+    "SELECT (SELECT count(*) + 1 FROM n WHERE n.k < a.k AND n.v = a.x) FROM a",
+    "SELECT (SELECT sum(v) FROM n WHERE n.k = a.k OR n.v = a.x) FROM a",
+    "SELECT (SELECT a.x + 1) FROM a",
+    "SELECT (SELECT max(v + a.x) FROM n WHERE n.k = a.k) FROM a",
+    "SELECT (SELECT v FROM n WHERE n.k = a.k ORDER BY v DESC LIMIT 1) FROM a",
+    "SELECT (SELECT count(*) FROM n JOIN b ON n.k = b.k AND b.y = a.x) FROM a",
+    "SELECT (SELECT count(*) FROM n LEFT JOIN b ON n.k = b.k AND b.y = a.x) FROM a",
+    "SELECT (SELECT count(*) FROM n FULL JOIN b ON n.k = b.k AND b.y = a.x) FROM a",
+    "SELECT (SELECT count(*) FROM (SELECT k FROM n WHERE v = a.x UNION ALL SELECT k FROM b WHERE y = a.x)) FROM a",
+    "SELECT (SELECT count(DISTINCT v) FROM n WHERE n.k = a.k HAVING count(*) > a.x) FROM a",
+    "SELECT * FROM a WHERE EXISTS (SELECT 1 FROM n WHERE n.k = a.k AND EXISTS "
+    "(SELECT 1 FROM b WHERE b.k = n.k AND b.y = a.x))",
+    "SELECT * FROM a WHERE x IN (SELECT v FROM n WHERE n.k = a.k) OR x = 3",
+    "SELECT * FROM a WHERE x NOT IN (SELECT v FROM n WHERE n.k = a.k)",
+    "SELECT * FROM a WHERE x > (SELECT avg(v) FROM n WHERE n.k = a.k AND v < (SELECT max(y) FROM b WHERE b.k = n.k))",
+    "SELECT * FROM a WHERE x = (SELECT count(*) FROM n WHERE EXISTS (SELECT 1 FROM b WHERE b.k = a.k AND b.y = n.v))",
+    "SELECT * FROM a LEFT JOIN b ON a.k = b.k AND b.y IN (SELECT v FROM n)",
+    "SELECT * FROM a LEFT JOIN b ON a.k = b.k AND a.x > (SELECT max(v) FROM n WHERE n.k = a.k)",
+    "SELECT k, sum((SELECT max(v) FROM n WHERE n.k = a.k)) FROM a GROUP BY k",
+    "SELECT * FROM a ORDER BY (SELECT max(v) FROM n WHERE n.k = a.k)",
+    "SELECT CASE WHEN EXISTS (SELECT 1 FROM n WHERE n.k = a.k) THEN 1 ELSE (SELECT min(y) FROM b) END FROM a",
+)
+
+
 def _cases(path: Path) -> list[tuple[str, str, str]]:
     """(SQL, before, after) of each case of a script."""
     out: list[tuple[str, str, str]] = []
@@ -116,35 +142,7 @@ def test_scalar_subqueries() -> None:
     assert _joins("SELECT (SELECT v FROM n WHERE n.k = a.k) FROM a") == [JoinKind.SINGLE]
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT (SELECT count(*) FROM n WHERE n.k = a.k) FROM a",
-        "SELECT (SELECT count(*) + 1 FROM n WHERE n.k < a.k AND n.v = a.x) FROM a",
-        "SELECT (SELECT sum(v) FROM n WHERE n.k = a.k OR n.v = a.x) FROM a",
-        "SELECT (SELECT a.x + 1) FROM a",
-        "SELECT (SELECT max(v + a.x) FROM n WHERE n.k = a.k) FROM a",
-        "SELECT (SELECT v FROM n WHERE n.k = a.k ORDER BY v DESC LIMIT 1) FROM a",
-        "SELECT (SELECT count(*) FROM n JOIN b ON n.k = b.k AND b.y = a.x) FROM a",
-        "SELECT (SELECT count(*) FROM n LEFT JOIN b ON n.k = b.k AND b.y = a.x) FROM a",
-        "SELECT (SELECT count(*) FROM n FULL JOIN b ON n.k = b.k AND b.y = a.x) FROM a",
-        "SELECT (SELECT count(*) FROM (SELECT k FROM n WHERE v = a.x UNION ALL SELECT k FROM b WHERE y = a.x)) FROM a",
-        "SELECT (SELECT count(DISTINCT v) FROM n WHERE n.k = a.k HAVING count(*) > a.x) FROM a",
-        "SELECT * FROM a WHERE EXISTS (SELECT 1 FROM n WHERE n.k = a.k AND EXISTS "
-        "(SELECT 1 FROM b WHERE b.k = n.k AND b.y = a.x))",
-        "SELECT * FROM a WHERE x IN (SELECT v FROM n WHERE n.k = a.k) OR x = 3",
-        "SELECT * FROM a WHERE x NOT IN (SELECT v FROM n WHERE n.k = a.k)",
-        "SELECT * FROM a WHERE x > (SELECT avg(v) FROM n WHERE n.k = a.k AND v < "
-        "(SELECT max(y) FROM b WHERE b.k = n.k))",
-        "SELECT * FROM a WHERE x = (SELECT count(*) FROM n WHERE EXISTS "
-        "(SELECT 1 FROM b WHERE b.k = a.k AND b.y = n.v))",
-        "SELECT * FROM a LEFT JOIN b ON a.k = b.k AND b.y IN (SELECT v FROM n)",
-        "SELECT * FROM a LEFT JOIN b ON a.k = b.k AND a.x > (SELECT max(v) FROM n WHERE n.k = a.k)",
-        "SELECT k, sum((SELECT max(v) FROM n WHERE n.k = a.k)) FROM a GROUP BY k",
-        "SELECT * FROM a ORDER BY (SELECT max(v) FROM n WHERE n.k = a.k)",
-        "SELECT CASE WHEN EXISTS (SELECT 1 FROM n WHERE n.k = a.k) THEN 1 ELSE (SELECT min(y) FROM b) END FROM a",
-    ],
-)
+@pytest.mark.parametrize("sql", SUBQUERIES)
 def test_every_shape_of_subquery_becomes_joins(sql: str) -> None:
     """Verified after every rule; with every optional rule switched off too."""
     optimized(sql)

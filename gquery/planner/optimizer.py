@@ -26,6 +26,7 @@ from gquery.planner.rules.push_down_filter import push_down_filter
 from gquery.planner.rules.reduce_aggregate_input import reduce_aggregate_input
 from gquery.planner.rules.reduce_group_keys import reduce_group_keys
 from gquery.planner.rules.reduce_outer_joins import reduce_outer_joins
+from gquery.planner.rules.refresh_nullability import refresh_nullability
 from gquery.planner.rules.simplify import simplify
 from gquery.planner.rules.unnest_subqueries import unnest_subqueries
 from gquery.planner.verify import verify
@@ -61,6 +62,8 @@ def _prune(query: Query, _: Evaluate | None) -> Query | None:
 
 
 RULES: tuple[Rule, ...] = (
+    # NOT IN is an ANTI join where there are no NULLs
+    Rule("refresh_nullability", lambda query, _: refresh_nullability(query)),
     # subqueries become joins, and names that hide plans from each other go
     Rule("unnest_subqueries", _on_plan(unnest_subqueries), required=True),
     Rule("decorrelate", _on_plan(decorrelate), required=True),
@@ -78,6 +81,8 @@ RULES: tuple[Rule, ...] = (
     Rule("join_order", _on_plan(join_order)),
     Rule("limit_into_sort", _on_plan(limit_into_sort)),
     Rule("merge_projections", _on_plan(merge_projections)),
+    # again: outer joins became inner ones
+    Rule("refresh_nullability_last", lambda query, _: refresh_nullability(query)),
     # again: conditions that moved into joins and filters leave columns that nothing above them needs
     Rule("prune_columns_last", _prune),
 )
@@ -98,8 +103,6 @@ def steps(
 ) -> list[Step]:
     """The query after each rule, in order."""
     check = os.environ.get("GQUERY_VERIFY", "0") not in ("", "0") if check is None else check
-    if check:
-        verify(query)
     out: list[Step] = []
     for rule in RULES:
         if rule.name in disabled and not rule.required:

@@ -278,27 +278,33 @@ def remap_expr(e: Expr, columns: dict[int, Column]) -> Expr:
 def remap(plan: Plan, columns: dict[int, Column]) -> Plan:
     """The plan reading and making other columns, by id. Ids that the mapping does not name stay."""
 
+    def name(c: Column) -> Column:
+        new = columns.get(c.id)
+        if new is None:
+            return c
+        return new if new.nullable == c.nullable else Column(new.id, new.name, new.dtype, c.nullable)
+
     def one(node: Plan) -> Plan:
         node = map_expressions(node, lambda e: remap_expr(e, columns))
         match node:
             case Scan():
-                return replace(node, columns=tuple(columns.get(c.id, c) for c in node.columns))
+                return replace(node, columns=tuple(name(c) for c in node.columns))
             case Values():
-                return replace(node, columns=tuple(columns.get(c.id, c) for c in node.columns))
+                return replace(node, columns=tuple(name(c) for c in node.columns))
             case Range():
-                return replace(node, column=columns.get(node.column.id, node.column))
+                return replace(node, column=name(node.column))
             case UnionAll():
-                inputs = tuple(tuple(columns.get(c.id, c) for c in row) for row in node.inputs)
-                return UnionAll(node.sources, inputs, tuple(columns.get(c.id, c) for c in node.columns))
+                inputs = tuple(tuple(name(c) for c in row) for row in node.inputs)
+                return UnionAll(node.sources, inputs, tuple(name(c) for c in node.columns))
             case Project():
-                return Project(node.source, tuple((columns.get(c.id, c), e) for c, e in node.exprs))
+                return Project(node.source, tuple((name(c), e) for c, e in node.exprs))
             case Aggregate():
-                keys = tuple((columns.get(c.id, c), e) for c, e in node.keys)
-                return Aggregate(node.source, keys, tuple((columns.get(c.id, c), a) for c, a in node.aggregates))
+                keys = tuple((name(c), e) for c, e in node.keys)
+                return Aggregate(node.source, keys, tuple((name(c), a) for c, a in node.aggregates))
             case Join() | Apply():
                 if node.mark is None:
                     return node
-                return replace(node, mark=columns.get(node.mark.id, node.mark))
+                return replace(node, mark=name(node.mark))
             case Filter() | Sort() | Limit():
                 return node
             case _:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from gquery.errors import InternalError
 from gquery.expr import Call, Case, Column, Expr, InSubquery
 from gquery.expr import walk as walk_expr
-from gquery.planner.logical import Aggregate, Apply, Filter, Join, JoinKind, Plan, Query, UnionAll, Values
+from gquery.planner.logical import Aggregate, Apply, Filter, Join, JoinKind, Plan, Project, Query, UnionAll, Values
 from gquery.planner.tree import expressions, free_columns, made_columns, subqueries, walk
 
 _COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "is_distinct_from", "is_not_distinct_from"})
@@ -73,6 +73,8 @@ def _node(plan: Plan) -> list[str]:
             return [f"{type(plan).__name__} on a {p.dtype}"]
         case Join(kind=kind, mark=mark) | Apply(kind=kind, mark=mark) if (kind is JoinKind.MARK) != (mark is not None):
             return ["a MARK join without a mark, or a mark on another join"]
+        case Project(exprs=exprs) if any(isinstance(e, Column) and e.nullable and not c.nullable for c, e in exprs):
+            return ["Project calls a nullable column NOT NULL"]
         case Aggregate(aggregates=calls):
             return [f"{a.function} with a filter of {a.filter.dtype}" for _, a in calls
                     if a.filter is not None and a.filter.dtype.kind.value != "BOOLEAN"]  # fmt: skip

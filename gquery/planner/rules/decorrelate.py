@@ -269,7 +269,9 @@ class _Domain:
         """A new D, and its column for every outer column."""
         copy, columns = fresh_copy(self.left)
         names = {c.id: new_column(c.name, c.dtype, c.nullable) for c in self.columns}
-        return Aggregate(copy, tuple((names[c.id], columns[c.id]) for c in self.columns), ()), names
+        # as nullable as the left side gives them: a join in the copy may fill them with NULLs
+        keys = tuple((names[c.id], Column(columns[c.id].id, c.name, c.dtype, c.nullable)) for c in self.columns)
+        return Aggregate(copy, keys, ()), names
 
     def push(self, plan: Plan) -> tuple[Plan, dict[int, Column]]:
         """``plan`` for every row of D: its own columns and D's."""

@@ -123,7 +123,7 @@ def _filter(plan: Filter) -> Plan:
                 applied.add(_no_order(_unnested(p)), JoinKind.ANTI, TRUE)
             case InSubquery(args, p) if applied.is_new(p):
                 applied.add_in(args, _unnested(p), JoinKind.SEMI)
-            case Not(InSubquery(args, p)) if applied.is_new(p) and not any(e.nullable for e in (*args, *p.columns)):
+            case Not(InSubquery(args, p)) if not any(e.nullable for e in (*args, *p.columns)) and applied.is_new(p):
                 applied.add_in(args, _unnested(p), JoinKind.ANTI)
             case _:
                 left.append(applied.value(term))

@@ -1,0 +1,136 @@
+"""Every column and call says NULL is possible exactly where what lies below it does.
+
+    Project a.x (NULL?)                     Project a.x
+      Join inner                      =>      Join inner          it was a LEFT join before
+        Scan a                                  Scan a            and the table holds no NULLs
+
+Columns carry the flag, so it goes stale where joins change their kind. NULL costs nothing in kernels where a column
+has none, and NOT IN is a plain ANTI join there: so it is worth being exact. Sources' counts of NULLs are believed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import assert_never
+
+from gquery.expr import AggregateCall, Call, Column, Exists, Expr, InSubquery, ScalarSubquery, transform
+from gquery.functions import FUNCTIONS
+from gquery.planner.logical import (
+    Aggregate,
+    Apply,
+    Filter,
+    Join,
+    Limit,
+    Plan,
+    Project,
+    Query,
+    Range,
+    Scan,
+    Sort,
+    UnionAll,
+    Values,
+    sources,
+)
+from gquery.planner.tree import expressions, map_expressions, with_sources
+
+Columns = dict[int, Column]
+
+
+def refresh_nullability(query: Query) -> Query | None:
+    """The query with the flags of all columns and calls as they follow from its sources."""
+    plan = _refresh(query.plan, {})
+    if plan is query.plan:
+        return None
+    made = {c.id: c for c in plan.columns}
+    return Query(plan, tuple(made[c.id] for c in query.outputs), query.names)
+
+
+def _refresh(plan: Plan, outer: Columns) -> Plan:
+    below: list[Plan] = []
+    for s in sources(plan):
+        if isinstance(plan, Apply) and below:  # the right side sees the left's columns
+            outer = outer | {c.id: c for c in below[0].columns}
+        below.append(_refresh(s, outer))
+    plan = with_sources(plan, tuple(below))
+    if expressions(plan):
+        known = outer | {c.id: c for s in below for c in s.columns} if below else outer
+        plan = map_expressions(plan, lambda e: _expression(e, known))
+    return _columns(plan)
+
+
+def _expression(e: Expr, known: Columns) -> Expr:
+    def one(x: Expr) -> Expr:
+        match x:
+            case Column():
+                made = known.get(x.id)
+                return x if made is None or made.nullable == x.nullable else made
+            case Call():
+                function = FUNCTIONS.get(x.function)
+                if function is None or not function.strict:
+                    return x
+                nullable = function.nullable or any(a.nullable for a in x.args)
+                return x if nullable == x.nullable else replace(x, nullable=nullable)
+            case ScalarSubquery() | Exists() | InSubquery():
+                plan = _refresh(x.plan, known)
+                return x if plan is x.plan else replace(x, plan=plan)
+            case _:
+                return x
+
+    return transform(e, one)
+
+
+def _as(c: Column, nullable: bool) -> Column:
+    return c if c.nullable == nullable else Column(c.id, c.name, c.dtype, nullable)
+
+
+def _columns(plan: Plan) -> Plan:
+    """The node with right flags on the columns that it makes; its sources and expressions have them."""
+    match plan:
+        case Scan(columns=columns, fields=fields):
+            new = tuple(
+                _as(c, c.nullable and plan.source.statistics(f).null_count != 0)
+                for c, f in zip(columns, fields, strict=True)
+            )
+            return plan if _same(new, columns) else replace(plan, columns=new)
+        case Values(columns=columns, rows=rows):
+            new = tuple(_as(c, any(row[i].nullable for row in rows)) for i, c in enumerate(columns))
+            return plan if _same(new, columns) else replace(plan, columns=new)
+        case Project(exprs=exprs):
+            pairs = tuple((_as(c, e.nullable), e) for c, e in exprs)
+            return plan if _same_pairs(pairs, exprs) else replace(plan, exprs=pairs)
+        case Aggregate(keys=keys, aggregates=calls):
+            by = tuple((_as(c, e.nullable), e) for c, e in keys)
+            of = tuple((_as(c, _call_nullable(a, bool(keys))), a) for c, a in calls)
+            return plan if _same_pairs((*by, *of), (*keys, *calls)) else replace(plan, keys=by, aggregates=of)
+        case UnionAll(columns=columns):
+            sets = [{c.id: c.nullable for c in s.columns} for s in plan.sources]
+            new = tuple(
+                _as(c, any(flags[row[i].id] for flags, row in zip(sets, plan.inputs, strict=True)))
+                for i, c in enumerate(columns)
+            )
+            inputs = tuple(
+                tuple(_as(c, flags[c.id]) for c in row) for flags, row in zip(sets, plan.inputs, strict=True)
+            )
+            unchanged = _same(new, columns) and all(_same(a, b) for a, b in zip(inputs, plan.inputs, strict=True))
+            return plan if unchanged else UnionAll(plan.sources, inputs, new)
+        case Join(mark=mark) | Apply(mark=mark):
+            if mark is None or not mark.nullable or plan.condition.nullable:
+                return plan
+            return replace(plan, mark=_as(mark, False))
+        case Filter() | Range() | Sort() | Limit():
+            return plan
+        case _:
+            assert_never(plan)
+
+
+def _call_nullable(a: AggregateCall, grouped: bool) -> bool:
+    """A group has a row, so an aggregate over values that are never NULL is not; without keys there may be no row."""
+    return a.nullable and not (grouped and a.filter is None and not any(x.nullable for x in a.args))
+
+
+def _same(a: tuple[Column, ...], b: tuple[Column, ...]) -> bool:
+    return all(x is y for x, y in zip(a, b, strict=True))
+
+
+def _same_pairs(a: tuple[tuple[Column, object], ...], b: tuple[tuple[Column, object], ...]) -> bool:
+    return all(x is y for (x, _), (y, _) in zip(a, b, strict=True))

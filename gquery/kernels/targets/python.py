@@ -18,6 +18,7 @@ from typing import Any
 from gquery.errors import InternalError
 from gquery.kernels.kernel import Kernel, Parameter
 from gquery.kernels.targets.base import Compiled
+from gquery.kernels.targets.python_inline import inlined
 from gquery.kernels.targets.text import indented
 
 _FORMATS = {
@@ -82,7 +83,7 @@ class PythonTarget:
         linecache.cache[file] = (len(text), None, text.splitlines(True), file)  # for tracebacks
         namespace = primitives() | {name: _bound(f) for name, f in kernel.functions}
         try:
-            exec(compile(text, file, "exec"), namespace)  # our own text: no user text enters it
+            exec(compile(inlined(text), file, "exec"), namespace)  # our own text: no user text enters it
         except SyntaxError as e:
             raise InternalError(f"a kernel is not Python: {e} (text: {text!r})") from e
         return Compiled(kernel, namespace["kernel"], Path(file), time.perf_counter() - start, cached=False)

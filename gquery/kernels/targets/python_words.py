@@ -21,6 +21,7 @@ _Comparison = Callable[[int, int], bool]
 _Float = Callable[[float, float], float]
 _MASK = (1 << 64) - 1
 _TOP = 1 << 63
+_WORD = 1 << 64
 _INT128 = 1 << 127
 _MASK_128 = (1 << 128) - 1
 
@@ -284,7 +285,8 @@ def _mix(x: int) -> int:
     x &= _MASK
     x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
     x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & _MASK
-    return _signed(x ^ (x >> 31))
+    x ^= x >> 31
+    return x if x < _TOP else x - _WORD
 
 
 def hash_i64(x: int) -> int:
@@ -452,7 +454,8 @@ def cas_u32(pointer: Pointer, i: int, old: int, new: int) -> int:
 
 # ---- accumulators: the worker's own, so plain --------------------------------------------------------------------
 def fold_add_i64(state: Pointer, slot: int, v: int) -> None:
-    state[slot] = _signed(state[slot] + v)
+    total = state[slot] + v
+    state[slot] = total if -_TOP <= total < _TOP else _signed(total)
 
 
 def fold_add_u32(state: Pointer, slot: int, v: int) -> None:
@@ -478,3 +481,42 @@ reduce_add_i64, reduce_min_i64, reduce_max_i64, reduce_add_f64 = fold_add_i64, f
 
 def reserve(counter: Pointer, n: int) -> int:
     return atomic_add_i64(counter, 0, n)
+
+
+# ---- bitmaps and hash tables: as `primitives.tables`, with fewer calls ---------------------------------------------
+_EMPTY = -_TOP
+_LIMIT = 4096
+
+
+def bit_set(bits: Pointer, k: int) -> None:
+    bits[k >> 5] |= 1 << (k & 31)
+
+
+def bit_test(bits: Pointer, k: int) -> bool:
+    return bool(bits[k >> 5] >> (k & 31) & 1)
+
+
+def table_find_i64(keys: Pointer, mask: int, key: int) -> int:
+    slot = hash_i64(key) & mask
+    for _ in range(_LIMIT):
+        found = keys[slot]
+        if found == key:
+            return slot
+        if found == _EMPTY:
+            return -1
+        slot = (slot + 1) & mask
+    return -1
+
+
+def table_insert_i64(keys: Pointer, mask: int, key: int, status: Pointer, site: int) -> int:
+    slot = hash_i64(key) & mask
+    for _ in range(_LIMIT):
+        found = keys[slot]
+        if found == _EMPTY:
+            keys[slot] = key
+            return slot
+        if found == key:
+            return slot
+        slot = (slot + 1) & mask
+    fail(status, site)
+    return -1

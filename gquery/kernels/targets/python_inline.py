@@ -23,6 +23,14 @@ _COMPARISONS = {f"{name}_{suffix}": test for name, test in _COMPARE.items() for 
 
 
 class _Inline(ast.NodeTransformer):
+    def visit_Expr(self, node: ast.Expr) -> ast.stmt:
+        self.generic_visit(node)
+        match node.value:
+            case ast.Call(func=ast.Name(id="fold_add_i64" | "fold_add_f64"), args=[state, slot, value]):
+                target = ast.copy_location(ast.Subscript(state, slot, ast.Store()), node)
+                return ast.copy_location(ast.AugAssign(target, ast.Add(), value), node)
+        return node
+
     def visit_Call(self, node: ast.Call) -> ast.expr:
         self.generic_visit(node)
         match node:
@@ -40,6 +48,8 @@ def inlined(text: str) -> ast.Module:
 
     >>> ast.unparse(inlined("x = add_i64(i64(c0[i]), 1)"))
     'x = c0[i] + 1'
+    >>> ast.unparse(inlined("fold_add_i64(s0, 3, x)"))  # sums are proved to fit, or folded as limbs
+    's0[3] += x'
     """
     tree: ast.Module = _Inline().visit(ast.parse(text))
     return tree

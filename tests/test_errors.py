@@ -122,7 +122,7 @@ def test_overflow_raises_on_a_gpu(sql: str, match: str) -> None:
     ],
 )
 def test_a_failed_cast(sql: str) -> None:
-    expect_error(sql, errors.ConversionError, "", edges())
+    expect_error(sql, errors.DataError, "", edges())
 
 
 def test_only_rows_that_are_reached_can_fail() -> None:

@@ -81,7 +81,7 @@ select id, date '1998-12-01' - interval '90' day, date '2000-01-31' + interval '
 -- cpu
 select id, substring(w from 1 for 2), substring(w from 2), substring(s, 2, 2), substring(w, -2), substring(w, 0, 2) from t
 
-select id, s || '-' || w, w || null::varchar, 'x' || s, concat(s, w, null) from t
+select id, s || '-' || w, 'x' || s, concat(s, w, null) from t
 
 select id, length(w), upper(s), lower(w), trim('  ' || s || ' ') from t
 

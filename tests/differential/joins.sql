@@ -147,3 +147,11 @@ select a.id, b.id, c.id from l as a full join r as b on a.k = b.k full join u as
 select l.id, q.m from l left join (select k, max(v) as m, 1 as one from r group by k) as q on l.k = q.k where q.one is null
 
 select q.id, q.x from (select l.id, coalesce(r.v, -1) as x from l left join r on l.k = r.k) as q where q.x = -1
+
+select a.id, b.id from l as a full join (select * from r where v > 0) as b on a.k = b.k
+
+select a.id, b.id from l as a right join (select * from r where v > 0) as b on a.k = b.k
+
+select a.k, b.k, b.m from (select k, min(v) as m from l group by k) as a full join (select k, max(v) as m from r where v > 0 group by k having max(v) < 45) as b on a.k = b.k
+
+select a.id, b.id from (select * from l where v < 0) as a full join (select * from u where v > 0) as b on a.k = b.k and a.v < b.v

@@ -15,7 +15,7 @@ from gquery.sql.types import sql_type
 from gquery.table import ColumnStatistics
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class EmptySource:
     """A table of which the schema is known and nothing else."""
 

@@ -8,6 +8,7 @@ left over is an error.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,7 @@ from gquery.expr import (
 )
 from gquery.functions import is_aggregate
 from gquery.planner.logical import Aggregate, Filter, Plan, Project, Query, Sort
+from gquery.planner.tree import has_subquery
 from gquery.sql.bind_expr import ExprBinder
 from gquery.sql.bind_from import FromBinder
 from gquery.sql.calls import function_call
@@ -51,34 +53,64 @@ class Item:
         return self.expr
 
 
+class ByExpr:
+    """A mapping by expression. Those with subqueries are told apart by identity: their plans are never equal, and a
+    table need not be hashable."""
+
+    def __init__(self) -> None:
+        self._equal: dict[Expr, Column] = {}
+        self._same: list[tuple[Expr, Column]] = []
+
+    def get(self, e: Expr) -> Column | None:
+        """The column of an expression."""
+        if has_subquery(e):
+            return next((c for known, c in self._same if known is e), None)
+        return self._equal.get(e)
+
+    def put(self, e: Expr, column: Column) -> None:
+        """Sets the column of an expression that has none."""
+        if has_subquery(e):
+            self._same.append((e, column))
+        else:
+            self._equal.setdefault(e, column)
+
+
 class Groups:
     """The keys and aggregates of a grouped query, and the way of an expression over rows to one over groups."""
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
-        self.keys: dict[Expr, Column] = {}
-        self.aggregates: dict[AggregateCall, Column] = {}
+        self.keys: list[tuple[Column, Expr]] = []
+        self.aggregates: list[tuple[Column, AggregateCall]] = []
+        self._by_expr = ByExpr()
         self._own = scope.own_ids()
         self._made: set[int] = set()
 
     def add(self, call: AggregateCall, name: str) -> Column:
         """The column of an aggregate; equal calls share one."""
-        if call not in self.aggregates:
-            column = new_column(name, call.dtype, call.nullable and not (self.keys and not _may_be_null(call)))
-            self.aggregates[call] = column
-            self._made.add(column.id)
-        return self.aggregates[call]
+        shareable = not any(has_subquery(e) for e in (*call.args, call.filter) if e is not None)
+        found = next((c for c, known in self.aggregates if known == call), None) if shareable else None
+        if found is not None:
+            return found
+        column = new_column(name, call.dtype, call.nullable and not (self.keys and not _may_be_null(call)))
+        self.aggregates.append((column, call))
+        self._made.add(column.id)
+        return column
 
     def add_key(self, expr: Expr, name: str) -> Column:
         """The column of a key; equal keys share one."""
-        if expr not in self.keys:
-            self.keys[expr] = column = new_column(name, expr.dtype, expr.nullable)
-            self._made.add(column.id)
-        return self.keys[expr]
+        found = self._by_expr.get(expr)
+        if found is not None:
+            return found
+        column = new_column(name, expr.dtype, expr.nullable)
+        self.keys.append((column, expr))
+        self._by_expr.put(expr, column)
+        self._made.add(column.id)
+        return column
 
     def lift(self, e: Expr) -> Expr:
         """``e`` over the groups' columns; BindError for a column that is neither a key nor inside an aggregate."""
-        key = self.keys.get(e)
+        key = self._by_expr.get(e)
         if key is not None:
             return key
         if isinstance(e, Column) and e.id in self._own and e.id not in self._made:
@@ -202,8 +234,7 @@ class SelectBinder:
             predicate = self._lifted(groups, binder.condition(having.this), having)
         self.sort_keys = self._order_by(groups)
         self.scope.grouped = None
-        keys = tuple((c, e) for e, c in groups.keys.items())
-        plan = Aggregate(plan, keys, tuple((c, a) for a, c in groups.aggregates.items()))
+        plan = Aggregate(plan, tuple(groups.keys), tuple(groups.aggregates))
         return plan if predicate is None else Filter(plan, predicate)
 
     def _key_expressions(self, group: exp.Group) -> list[exp.Expr | Item]:
@@ -283,14 +314,15 @@ class SelectBinder:
         if self.node.args.get("distinct") is not None:
             distinct = tuple((new_column(c.name, c.dtype, c.nullable), c) for c in outputs)
             by_item = {id(i): c for i, (c, _) in zip(self.items, distinct, strict=True)}
-            by_expr = {e: c for (_, e), (c, _) in zip(targets, distinct, strict=True)}
+            by_expr = _by_expr((e, c) for (_, e), (c, _) in zip(targets, distinct, strict=True))
             projected, outputs = Aggregate(projected, distinct, ()), tuple(c for c, _ in distinct)
             keys = [sort_key(self._distinct_key(k, by_item, by_expr, o), o) for k, o in self.sort_keys]
             return self._limited(_sorted(projected, keys), outputs, names)
         by_item = {id(i): c for i, (c, _) in zip(self.items, targets, strict=True)}
-        by_expr = {e: c for c, e in targets}
-        if all(isinstance(k, Item) or k in by_expr for k, _ in self.sort_keys):
-            keys = [sort_key(by_item[id(k)] if isinstance(k, Item) else by_expr[k], o) for k, o in self.sort_keys]
+        by_expr = _by_expr((e, c) for c, e in targets)
+        found = [(by_item[id(k)] if isinstance(k, Item) else by_expr.get(k), o) for k, o in self.sort_keys]
+        keys = [sort_key(c, o) for c, o in found if c is not None]
+        if len(keys) == len(found):
             return self._limited(_sorted(projected, keys), outputs, names)
         keys = [sort_key(k.bound if isinstance(k, Item) else k, o) for k, o in self.sort_keys]
         plan = self.query.limited(_sorted(plan, keys), self.node)
@@ -299,9 +331,7 @@ class SelectBinder:
     def _limited(self, plan: Plan, outputs: tuple[Column, ...], names: tuple[str, ...]) -> Query:
         return Query(self.query.limited(plan, self.node), outputs, names)
 
-    def _distinct_key(
-        self, key: Item | Expr, by_item: dict[int, Column], by_expr: dict[Expr, Column], o: exp.Ordered
-    ) -> Expr:
+    def _distinct_key(self, key: Item | Expr, by_item: dict[int, Column], by_expr: ByExpr, o: exp.Ordered) -> Expr:
         found = by_item[id(key)] if isinstance(key, Item) else by_expr.get(key)
         if found is None:
             error = BindError("ORDER BY of SELECT DISTINCT can only use what is in the SELECT list")
@@ -320,6 +350,13 @@ class SelectBinder:
             else:
                 targets.append((new_column(i.name, e.dtype, e.nullable), e))
         return targets
+
+
+def _by_expr(pairs: Iterable[tuple[Expr, Column]]) -> ByExpr:
+    made = ByExpr()
+    for e, c in pairs:
+        made.put(e, c)
+    return made
 
 
 def _project(plan: Plan, targets: list[tuple[Column, Expr]]) -> Plan:

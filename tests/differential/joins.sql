@@ -155,3 +155,20 @@ select a.id, b.id from l as a right join (select * from r where v > 0) as b on a
 select a.k, b.k, b.m from (select k, min(v) as m from l group by k) as a full join (select k, max(v) as m from r where v > 0 group by k having max(v) < 45) as b on a.k = b.k
 
 select a.id, b.id from (select * from l where v < 0) as a full join (select * from u where v > 0) as b on a.k = b.k and a.v < b.v
+
+-- ordered
+select distinct k, min(v) as m from l group by k order by 1, 2
+
+-- ordered
+select distinct s, sum(v) as m from l where v > 0 group by s order by 1, 2 limit 3
+
+select id from l where s not in (select 'aa' from r)
+
+select id from l where s not in (select s || 'a' from r where s is not null)
+
+select min(l.s || r.s) from l join r on l.k = r.k
+
+select l.s || r.s, count(*) from l left join r on l.k = r.k group by 1
+
+-- ordered
+select distinct l.k, sum(r.d) as m from l full join r on l.k = r.k where l.v > 0 group by l.k order by 1, 2

@@ -14,6 +14,7 @@ from time import perf_counter
 
 from gquery.errors import InternalError
 from gquery.planner.logical import Plan, Query
+from gquery.planner.rules.anti_join import anti_join
 from gquery.planner.rules.decorrelate import decorrelate
 from gquery.planner.rules.eliminate_distinct_aggregates import eliminate_distinct_aggregates
 from gquery.planner.rules.fold_constants import Evaluate
@@ -71,6 +72,7 @@ RULES: tuple[Rule, ...] = (
     Rule("simplify", _simplify),
     # predicates go down, taking outer joins with them: less outer means further down
     Rule("reduce_outer_joins", _on_plan(reduce_outer_joins)),
+    Rule("anti_join", _on_plan(anti_join)),
     Rule("push_down_filter", _on_plan(push_down_filter)),
     Rule("propagate_empty", _on_plan(propagate_empty)),
     # before the join order, so that joins nothing depends on are not ordered; the pushed predicates are known by now

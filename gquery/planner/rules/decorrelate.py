@@ -74,6 +74,8 @@ def _apply(plan: Apply) -> Plan:
     left, right = plan.left, plan.right
     outer = free_columns(right) & column_ids(left)
     if not outer:
+        if plan.kind in (JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK) and plan.condition == TRUE:
+            right = Limit(right, 1)  # EXISTS (p): one row tells
         return Join(left, right, plan.kind, plan.condition, plan.mark)
     if plan.kind in (JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK):
         while isinstance(right, Sort) and right.limit is None and not right.offset:
@@ -236,9 +238,7 @@ def _by_domain(plan: Apply, right: Plan, outer: frozenset[int]) -> Plan:
     """Apply(left, right) as a join of left with the right side computed for all distinct outer values."""
     domain = _Domain(plan.left, outer)
     dependent, names = domain.push(right)
-    matches = tuple(
-        _same(c, names[c.id]) for c in domain.columns
-    )
+    matches = tuple(_same(c, names[c.id]) for c in domain.columns)
     return Join(plan.left, dependent, plan.kind, conjunction((*conjuncts(plan.condition), *matches)), plan.mark)
 
 

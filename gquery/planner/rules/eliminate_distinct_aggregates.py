@@ -48,9 +48,7 @@ def _two_groups(plan: Aggregate, calls: Calls) -> Aggregate:
     group, as the group's row is there whatever its filtered values are."""
     args, where = calls[0][1].args, calls[0][1].filter
     keys = tuple((new_column(c.name, c.dtype, c.nullable), e) for c, e in plan.keys)
-    values = tuple(
-        (new_column("value", a.dtype, a.nullable or where is not None), _where(a, where)) for a in args
-    )
+    values = tuple((new_column("value", a.dtype, a.nullable or where is not None), _where(a, where)) for a in args)
     inner = Aggregate(plan.source, keys + values, ())
     outer = tuple((c, k) for (c, _), (k, _) in zip(plan.keys, keys, strict=True))
     return Aggregate(
@@ -97,5 +95,3 @@ def _same(a: Column, b: Column) -> Expr:
     if a.nullable and b.nullable:
         return Call("is_not_distinct_from", (a, b), BOOLEAN, False)
     return Call("eq", (a, b), BOOLEAN, False)
-
-

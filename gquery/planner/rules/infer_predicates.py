@@ -85,8 +85,12 @@ def equal_columns(terms: tuple[Expr, ...]) -> dict[int, tuple[Column, ...]]:
 
 def _cheap(term: Expr) -> bool:
     """Whether a predicate of one column is worth testing on another: comparisons with constants, IN and their like."""
-    return all(
-        isinstance(e, Column | Literal | In | And | Or | Not | Cast)
-        or (isinstance(e, Call) and e.function in ("eq", "ne", "lt", "le", "gt", "ge", "like"))
-        for e in walk(term)
-    ) and not isinstance(term, IsNull | Literal) and term != TRUE
+    return (
+        all(
+            isinstance(e, Column | Literal | In | And | Or | Not | Cast)
+            or (isinstance(e, Call) and e.function in ("eq", "ne", "lt", "le", "gt", "ge", "like"))
+            for e in walk(term)
+        )
+        and not isinstance(term, IsNull | Literal)
+        and term != TRUE
+    )

@@ -29,6 +29,7 @@ from gquery.planner.statistics import Estimator, Keys, equality, is_unique, uniq
 from gquery.planner.tree import column_ids, used_columns, with_sources
 
 _MOST_BY_DP = 10
+_MOST_PAIRS = 1500  # some 15 milliseconds
 _UNIQUE_BUILD, _DUPLICATE_BUILD, _PROBE = 2.0, 5.0, 1.0
 _EARLY = 0.3  # a SEMI join on the driver that keeps less than this share of rows goes before the other joins
 
@@ -261,7 +262,9 @@ class _Graph:
         if len(members) > _MOST_BY_DP:
             return self._greedy(members)
         found: dict[int, _Tree] = {1 << i: self.base[i] for i in members}
-        for a, b in self._pairs(members):
+        for number, (a, b) in enumerate(self._pairs(members)):
+            if number > _MOST_PAIRS:  # nearly everything is joined with everything
+                return self._greedy(members)
             tree = self._join(found[a], found[b])
             known = found.get(a | b)
             if known is None or tree.cost < known.cost:
@@ -292,13 +295,17 @@ class _Graph:
 
     def _greedy(self, members: list[int]) -> _Tree:
         trees = [self.base[i] for i in members]
+        known: dict[tuple[int, int], _Tree] = {}
+
+        def joined(a: _Tree, b: _Tree) -> _Tree:
+            key = (a.mask, b.mask)
+            if key not in known:
+                known[key] = self._join(a, b)
+            return known[key]
+
         while len(trees) > 1:
-            options = [
-                (self._join(a, b), a, b)
-                for i, a in enumerate(trees)
-                for b in trees[i + 1 :]
-                if self._around(a.mask) & b.mask
-            ]
+            near = [self._around(t.mask) for t in trees]
+            options = [(joined(a, b), a, b) for i, a in enumerate(trees) for b in trees[i + 1 :] if near[i] & b.mask]
             best, a, b = min(options, key=lambda o: o[0].rows + o[0].cost - o[1].cost - o[2].cost)
             trees = [t for t in trees if t is not a and t is not b] + [best]
         return trees[0]

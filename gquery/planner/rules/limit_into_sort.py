@@ -1,9 +1,9 @@
 """LIMIT over a sort becomes a top-k; other limits move down to where rows come from.
 
-    Limit 10                    Project a                    Limit 5           UnionAll
-      Project a           =>      Sort top 10 by b             UnionAll   =>     Limit 5 ...
-        Sort by b                   Scan t                       ...             Limit 5 ...
-          Scan t
+Limit 10                    Project a                    Limit 5           UnionAll
+  Project a           =>      Sort top 10 by b             UnionAll   =>     Limit 5 ...
+    Sort by b                   Scan t                       ...             Limit 5 ...
+      Scan t
 """
 
 from __future__ import annotations

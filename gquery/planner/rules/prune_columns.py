@@ -1,9 +1,9 @@
 """Only what is used above is read, computed and carried: columns, aggregates, and joins that add nothing.
 
-    Project a                       Project a
-      Join left on a = k       =>     Scan t(a)                 k is unique in u, so the join neither adds
-        Scan t(a, b)                                            nor drops rows, and nothing of u is used
-        Scan u(k, v)
+Project a                       Project a
+  Join left on a = k       =>     Scan t(a)                 k is unique in u, so the join neither adds
+    Scan t(a, b)                                            nor drops rows, and nothing of u is used
+    Scan u(k, v)
 """
 
 from __future__ import annotations
@@ -54,9 +54,7 @@ def _prune(plan: Plan, needed: Ids) -> Plan:
             keep = [i for i, c in enumerate(plan.columns) if c.id in needed]
             if len(keep) == len(plan.columns):
                 return plan
-            return Values(
-                tuple(plan.columns[i] for i in keep), tuple(tuple(row[i] for i in keep) for row in plan.rows)
-            )
+            return Values(tuple(plan.columns[i] for i in keep), tuple(tuple(row[i] for i in keep) for row in plan.rows))
         case Range():
             return plan
         case Filter(source=s, predicate=p):
@@ -109,9 +107,7 @@ def _join(plan: Join | Apply, needed: Ids) -> Plan:
 def _union(plan: UnionAll, needed: Ids) -> Plan:
     keep = [i for i, c in enumerate(plan.columns) if c.id in needed]
     inputs = tuple(tuple(row[i] for i in keep) for row in plan.inputs)
-    new = tuple(
-        _prune(s, frozenset(c.id for c in row)) for s, row in zip(plan.sources, inputs, strict=True)
-    )
+    new = tuple(_prune(s, frozenset(c.id for c in row)) for s, row in zip(plan.sources, inputs, strict=True))
     if len(keep) == len(plan.columns) and all(a is b for a, b in zip(new, plan.sources, strict=True)):
         return plan
     return UnionAll(new, inputs, tuple(plan.columns[i] for i in keep))

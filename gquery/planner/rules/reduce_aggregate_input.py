@@ -64,9 +64,7 @@ def _aggregate(plan: Plan) -> Aggregate | None:
     return plan if isinstance(plan, Aggregate) and plan.keys else None
 
 
-def _reduced(
-    plan: Plan, relations: list[Plan], classes: dict[int, tuple[Column, ...]], estimator: Estimator
-) -> Plan:
+def _reduced(plan: Plan, relations: list[Plan], classes: dict[int, tuple[Column, ...]], estimator: Estimator) -> Plan:
     aggregate = _aggregate(plan)
     if aggregate is None:
         return _walk(plan, estimator)

@@ -117,5 +117,3 @@ def null_if_null(e: Expr) -> frozenset[int]:
             return first.intersection(*others)
         case Literal() | Case() | IsNull() | ScalarSubquery() | Exists() | InSubquery():
             return _NONE
-
-

@@ -148,9 +148,7 @@ def _no_order(plan: Plan) -> Plan:
 
 def _equal(args: tuple[Expr, ...], plan: Plan) -> Expr:
     return conjunction(
-        tuple(
-            Call("eq", (a, c), BOOLEAN, a.nullable or c.nullable) for a, c in zip(args, plan.columns, strict=True)
-        )
+        tuple(Call("eq", (a, c), BOOLEAN, a.nullable or c.nullable) for a, c in zip(args, plan.columns, strict=True))
     )
 
 
@@ -251,5 +249,3 @@ def _join(plan: Join | Apply) -> Plan:
             raise NotSupportedError("a subquery in the ON of an outer join that uses columns of both sides")
     new = with_expressions(with_sources(plan, (left, right)), (conjunction(tuple(terms)),))
     return _filter(Filter(new, conjunction(tuple(above)))) if above else new
-
-

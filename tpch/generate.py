@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import click
@@ -35,8 +36,9 @@ def files(folder: Path) -> dict[str, Path]:
 def generate(sf: float, folder: Path | None = None, echo: bool = True) -> Path:
     """The folder that holds the tables at this scale factor, generated if it is not complete.
 
-    The files are written aside and moved when all are there, so that an interrupted run leaves nothing half done.
-    The default row groups (7 MiB) make readers nearly twice as slow as those of 128 MB.
+    The files are written aside, in a folder of this process, and moved when all are there: an interrupted run leaves
+    nothing half done, and two that generate at once do not meet. The default row groups (7 MiB) make readers nearly twice as slow as those of
+    128 MB.
     """
     folder = folder or default_folder(sf)
     if all(path.exists() for path in files(folder).values()):
@@ -49,14 +51,13 @@ def generate(sf: float, folder: Path | None = None, echo: bool = True) -> Path:
         )
     if echo:
         click.echo(f"generating TPC-H SF{scale_text(sf)} in {folder}", err=True)
-    partial = folder.with_name(folder.name + ".partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    partial = Path(tempfile.mkdtemp(prefix="partial-", dir=folder))
     arguments = [command, "parquet", "-s", scale_text(sf), "-o", str(partial), "--row-group-bytes=128MB"]
     done = subprocess.run(arguments, capture_output=True, text=True, check=False)
     if done.returncode:
+        shutil.rmtree(partial)
         raise click.ClickException(f"{' '.join(arguments)} failed:\n{done.stderr.strip()}")
-    folder.mkdir(parents=True, exist_ok=True)
     for path in files(partial).values():
         path.replace(folder / path.name)
     shutil.rmtree(partial)

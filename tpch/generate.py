@@ -37,8 +37,8 @@ def generate(sf: float, folder: Path | None = None, echo: bool = True) -> Path:
     """The folder that holds the tables at this scale factor, generated if it is not complete.
 
     The files are written aside, in a folder of this process, and moved when all are there: an interrupted run leaves
-    nothing half done, and two that generate at once do not meet. The default row groups (7 MiB) make readers nearly twice as slow as those of
-    128 MB.
+    nothing half done, and two that generate at once do not meet. The default row groups (7 MiB) make readers nearly
+    twice as slow as those of 128 MB.
     """
     folder = folder or default_folder(sf)
     if all(path.exists() for path in files(folder).values()):
@@ -59,6 +59,7 @@ def generate(sf: float, folder: Path | None = None, echo: bool = True) -> Path:
         shutil.rmtree(partial)
         raise click.ClickException(f"{' '.join(arguments)} failed:\n{done.stderr.strip()}")
     for path in files(partial).values():
-        path.replace(folder / path.name)
+        if not (folder / path.name).exists():  # another process may be reading its own, the same, by now
+            path.replace(folder / path.name)
     shutil.rmtree(partial)
     return folder

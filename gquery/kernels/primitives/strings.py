@@ -1,6 +1,6 @@
 """Strings: (address, length) of UTF-8 bytes, so that a substring is a view. Lengths and positions count code points.
 
-Searching reads eight aligned bytes at a time and looks for the needle's first byte in all of them at once; an aligned
+Searching reads eight aligned bytes at a time and looks for the needle's first two in all of them at once; an aligned
 word that straddles an end of the string lies in the same page (on the GPU: allocation) as the string's own byte.
 """
 
@@ -29,6 +29,7 @@ from gquery.kernels.targets.python_words import (
     ne_i64,
     or_i64,
     shl_i64,
+    shr_u64,
     store_byte,
     store_word_unaligned,
     str_address,
@@ -236,17 +237,58 @@ def _find_byte(p: int, end: int, byte: int) -> int:
     return end
 
 
+def _find_pair(p: int, end: int, first: int, second: int) -> int:
+    """The first address in p..end - 1 with two bytes, one after the other; ``end`` if there is none.
+
+    Two bytes rule out nearly every place that a common first letter alone would have to be compared at.
+    """
+    first_pattern, second_pattern = mul_i64(first, _EVERY_BYTE), mul_i64(second, _EVERY_BYTE)
+    last = sub_i64(end, 1)
+    base = and_i64(p, -8)
+    word = i64(0)
+    if lt_i64(base, last):
+        word = load_word(base)
+    while lt_i64(base, last):
+        following = i64(0)
+        if lt_i64(add_i64(base, 8), end):
+            following = load_word(add_i64(base, 8))
+        moved = or_i64(shr_u64(word, 8), shl_i64(following, 56))
+        hits = and_i64(zero_bytes(xor_i64(word, first_pattern)), zero_bytes(xor_i64(moved, second_pattern)))
+        while ne_i64(hits, 0):
+            q = add_i64(base, lowest_byte(hits))
+            if ge_i64(q, last):
+                return end
+            if ge_i64(q, p) and eq_i64(load_u8(q), first) and eq_i64(load_u8(add_i64(q, 1)), second):
+                return q
+            hits = and_i64(hits, sub_i64(hits, 1))
+        word = following
+        base = add_i64(base, 8)
+    return end
+
+
+def _find_start(p: int, end: int, q: int, stop: int) -> int:
+    """Where, from ``p`` on, the part of a pattern at ``q`` may start to match; ``end`` if nowhere."""
+    first = load_u8(q)
+    if ge_i64(first, _ONE):
+        return p
+    if lt_i64(add_i64(q, 1), stop):
+        second = load_u8(add_i64(q, 1))
+        if lt_i64(second, _ONE):
+            return _find_pair(p, end, first, second)
+    return _find_byte(p, end, first)
+
+
 def _find(s: Str, needle: Str) -> int:
     """Bytes before the first place of ``needle`` in ``s``, or -1."""
     size = str_bytes(needle)
     if eq_i64(size, 0):
         return i64(0)
-    last = add_i64(sub_i64(add_i64(str_address(s), str_bytes(s)), size), 1)
-    first = load_u8(str_address(needle))
+    end = add_i64(str_address(s), str_bytes(s))
+    last = sub_i64(end, size)
     p = str_address(s)
-    while lt_i64(p, last):
-        p = _find_byte(p, last, first)
-        if lt_i64(p, last) and _same(p, str_address(needle), size):
+    while le_i64(p, last):
+        p = _find_start(p, end, str_address(needle), add_i64(str_address(needle), size))
+        if le_i64(p, last) and _same(p, str_address(needle), size):
             return sub_i64(p, str_address(s))
         p = add_i64(p, 1)
     return i64(-1)
@@ -303,8 +345,7 @@ def str_like(s: Str, pattern: Str) -> bool:
             if eq_i64(q, stop):
                 return True
             after_any = q
-            if ne_i64(load_u8(q), _ONE) and ne_i64(load_u8(q), _ANY):
-                p = _find_byte(p, end, load_u8(q))
+            p = _find_start(p, end, q, stop)
             mark = p
         elif lt_i64(p, end) and eq_i64(want, _ONE):
             p = _after(p, end)
@@ -317,9 +358,7 @@ def str_like(s: Str, pattern: Str) -> bool:
         elif eq_i64(after_any, 0) or ge_i64(mark, end):
             return False
         else:
-            mark = _after(mark, end)
-            if ne_i64(load_u8(after_any), _ONE):
-                mark = _find_byte(mark, end, load_u8(after_any))
+            mark = _find_start(_after(mark, end), end, after_any, stop)
             p, q = mark, after_any
 
 

@@ -44,6 +44,10 @@ class Target(Protocol):
         """The full text of the module that is compiled."""
         ...
 
+    def is_ready(self, kernel: Kernel) -> bool:
+        """Whether `compile` would take no time: this process has the kernel in memory."""
+        ...
+
     def compile(self, kernel: Kernel) -> Compiled:
         """The kernel, ready: from memory, from disk, or compiled now."""
         ...

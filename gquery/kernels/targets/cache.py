@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
+import re
 import stat
 import sys
 import tempfile
@@ -102,6 +103,7 @@ def load_module(path: Path, again: bool = False) -> ModuleType:
 
 
 def compile_error(path: Path, error: Exception) -> InternalError:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", str(error))  # Numba colours its messages
+    lines = [line.strip() for line in plain.splitlines() if line.strip()]
     said = next((line for line in lines if "Failed in" not in line), "")
     return InternalError(f"a kernel does not compile: {type(error).__name__}: {said[:300]} (source: {path})")

@@ -62,6 +62,9 @@ class CpuTarget:
         imported = "".join(f"    {name},\n" for name in sorted(free_names(text)))
         return f"from gquery.kernels.targets.cpu_primitives import (\n{imported})\n\n\n{text}"
 
+    def is_ready(self, kernel: Kernel) -> bool:
+        return kernel.digest in self._compiled
+
     def compile(self, kernel: Kernel) -> Compiled:
         compiled = self._compiled.get(kernel.digest)
         if compiled is None:

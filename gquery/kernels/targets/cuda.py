@@ -55,6 +55,9 @@ class CudaTarget:
         imported = "".join(f"    {name},\n" for name in sorted(free_names(text)))
         return f"from gquery.kernels.targets.cuda_primitives import (\n{imported})\n\n\n{text}"
 
+    def is_ready(self, kernel: Kernel) -> bool:
+        return (kernel.digest, _capability(_device())) in self._compiled
+
     def compile(self, kernel: Kernel) -> Compiled:
         cc = _capability(_device())
         compiled = self._compiled.get((kernel.digest, cc))

@@ -65,6 +65,9 @@ class PythonTarget:
         lines += ["    for i in range(lo, hi):", *indented(kernel.body or ("pass",), 2), *indented(kernel.epilogue, 1)]
         return "\n".join(lines) + "\n"
 
+    def is_ready(self, kernel: Kernel) -> bool:
+        return True
+
     def compile(self, kernel: Kernel) -> Compiled:
         if any(f.__closure__ for _, f in kernel.functions):
             return self._make(kernel)  # two closures of one text may hold different values

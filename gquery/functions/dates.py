@@ -117,8 +117,8 @@ def epoch(micros: int) -> float:
 
 @scalar("_epoch_ms", *_MICROS)
 def epoch_ms(micros: int) -> int:
-    """Milliseconds since 1970-01-01."""
-    return floor_div_i64(micros, 1000)
+    """Milliseconds since 1970-01-01, cut towards zero."""
+    return div_i64(micros, 1000)
 
 
 @scalar("_epoch_us", *_MICROS)

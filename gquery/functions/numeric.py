@@ -212,20 +212,10 @@ def div_round(x: int, power: int) -> int:
     return div_round_i64(x, power)
 
 
-def _fraction(x: Expr) -> Expr:
-    """What a decimal has after the point, with its sign."""
-    one = Literal(10**x.dtype.scale, x.dtype)
-    return make("modulo", (x, one), x.dtype) if not x.nullable else call("modulo", x, one)
-
-
 def _without_fraction(x: Expr) -> tuple[Expr, Expr, DType]:
     """A decimal cut towards zero (at its own scale), its fraction, and the type of the whole number."""
     fraction = call("modulo", x, Literal(10**x.dtype.scale, x.dtype))
     return make("subtract", (x, fraction), x.dtype), fraction, decimal(x.dtype.precision, 0)
-
-
-def _is_fractional(x: Expr) -> bool:
-    return x.dtype.is_decimal and 0 < x.dtype.scale < x.dtype.precision
 
 
 def _step_one(x: Expr, op: str, step: str) -> Expr:
@@ -234,15 +224,6 @@ def _step_one(x: Expr, op: str, step: str) -> Expr:
     cut = cast(whole, dtype)
     beyond = make(step, (cut, Literal(1, dtype)), dtype)
     return Case(((make(op, (fraction, Literal(0, fraction.dtype)), BOOLEAN), beyond),), cut)
-
-
-def _exact_input(x: Expr) -> Expr | None:
-    """What floor, ceil, ... do to numbers without fraction: nothing to decimals, DOUBLE for integers."""
-    if x.dtype.is_decimal and x.dtype.scale == 0:
-        return x
-    if x.dtype.is_decimal and x.dtype.scale == x.dtype.precision:  # no digit before the point: make room for a 1
-        return None
-    return None
 
 
 def _roomy(x: Expr) -> Expr:
@@ -306,18 +287,19 @@ def _round(x: Expr, digits: Expr | None = None) -> Expr | None:
     if x.dtype.is_decimal:
         if n >= x.dtype.scale:
             return x
-        precision = x.dtype.precision
-        whole = cast(_roomy(x), decimal(precision, max(n, 0)))
+        precision, scale = x.dtype.precision, x.dtype.scale
+        x = _roomy(x)
         if n >= 0:
-            return whole
-        power = Literal(10**-n, whole.dtype)
+            return cast(x, decimal(precision, n))
         if -n >= precision:
-            return make("multiply", (whole, Literal(0, whole.dtype)), whole.dtype)
-        half = Literal(10**-n // 2, whole.dtype)
-        up = make("add", (whole, half), whole.dtype)
-        down = make("subtract", (whole, half), whole.dtype)
-        shifted = Case(((make("lt", (whole, Literal(0, whole.dtype)), BOOLEAN), down),), up)
-        return make("subtract", (shifted, call("modulo", shifted, power)), whole.dtype)
+            return cast(make("multiply", (x, Literal(0, x.dtype)), x.dtype), decimal(precision, 0))
+        # half a unit away from zero, then cut to units, in one step: rounding to whole numbers first would round twice
+        unit = Literal(10 ** (scale - n), x.dtype)
+        half = Literal(10 ** (scale - n) // 2, x.dtype)
+        up, down = (make(op, (x, half), x.dtype) for op in ("add", "subtract"))
+        shifted = Case(((make("lt", (x, Literal(0, x.dtype)), BOOLEAN), down),), up)
+        cut = make("subtract", (shifted, call("modulo", shifted, unit)), x.dtype)
+        return cast(cut, decimal(precision, 0))
     if n == 0:
         return by_signature("_round", (x,), _KEEPING)
     return by_signature(

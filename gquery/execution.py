@@ -9,9 +9,9 @@ mutate their inputs.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, assert_never
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, assert_never, cast
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from gquery.distributed.schedule import run_partitions
 from gquery.dtypes import Field, Schema
 from gquery.errors import InternalError
 from gquery.kernels import host
-from gquery.kernels.code import BuildPart, ColumnPart, Constant, Content, StatePart
+from gquery.kernels.code import Binding, BuildPart, ColumnPart, Constant, Content, StatePart
 from gquery.kernels.kernel import Parameter
 from gquery.kernels.targets import get_target
 from gquery.operators import collect
@@ -32,11 +32,13 @@ from gquery.operators.group import GroupRun
 from gquery.operators.join_table import BuildRun
 from gquery.operators.reduce import ReduceRun
 from gquery.operators.rows import bulk_inputs, run_bulk
+from gquery.planner.logical import JoinKind
 from gquery.planner.physical import (
     Build,
     Bulk,
     Collect,
     Group,
+    JoinTable,
     Pipeline,
     Probe,
     Program,
@@ -45,6 +47,7 @@ from gquery.planner.physical import (
     ReadStage,
     ReadTable,
     Reduce,
+    Sink,
     Source,
     Stage,
 )
@@ -54,7 +57,10 @@ from gquery.table import Buffer, Table
 UNIT = 1024  # rows that one count of a Collect covers
 MORSEL = 131_072
 SHARED_STATE = 2**22  # bytes of state a worker above which fewer workers share the work
-TRIAL_SECONDS = 0.05  # the interpreter may outlive its estimate by this much before the compiled kernel takes over
+TRIAL_SECONDS = 0.05  # a pipeline that the interpreter has run for longer goes on compiled, at the next unit of rows
+BREAK_EVEN_SECONDS = 0.1  # a pipeline that was interpreted for longer, in all runs of its program, is worth compiling
+SPARSE, DENSE_ENOUGH = 16, 2**16  # groups that use less than one place in so many, of so many places, are hashed
+TINY = 300  # row-steps that the interpreter takes faster than a GPU is launched
 
 
 @dataclass(frozen=True)
@@ -118,7 +124,9 @@ def run_with_report(program: Program, context: ExecutionContext) -> tuple[Table,
                 state.joins.pop(number, None)
     frame = state.frames[program.stages[-1].number]
     columns = tuple(frame.columns[s.column.id] for s in program.outputs)
-    fields = tuple(Field(n, s.column.dtype, s.phys.nullable) for n, s in zip(program.names, program.outputs, strict=True))
+    fields = tuple(
+        Field(n, s.column.dtype, s.phys.nullable) for n, s in zip(program.names, program.outputs, strict=True)
+    )
     return Table(Schema(fields), columns, frame.rows), state.reports
 
 
@@ -145,8 +153,9 @@ def _inputs(work: Pipeline | Bulk) -> list[int]:
 def _pipeline(state: Run, stage: Stage, pipeline: Pipeline, report: StageReport) -> None:
     frame = _read(state, pipeline.source)
     report.rows = frame.rows
-    name = _target_of(state, pipeline, frame.rows)
-    runner = _Runner(state, pipeline, frame, name, stage.label, report)
+    pipeline = _adapted(state, pipeline)
+    name = _target_of(state, stage, pipeline, frame.rows)
+    runner = _Runner(state, stage, pipeline, frame, name, report)
     result = runner.run()
     report.target = runner.name
     if isinstance(result, JoinIndex):
@@ -173,31 +182,86 @@ def _read(state: Run, source: Source) -> Frame:
             assert_never(source)
 
 
-def _target_of(state: Run, pipeline: Pipeline, rows: int) -> str:
-    """The target that runs a pipeline: the interpreter for host functions and small work."""
+def _target_of(state: Run, stage: Stage, pipeline: Pipeline, rows: int) -> str:
+    """The target that runs a pipeline: the interpreter for host functions, and for small work as long as that is cheaper
+    than a compiler: not where the kernel is there already, nor where earlier runs have shown that it is worth one."""
     context = state.context
     if pipeline.host is not None or context.target == "python":
         return "python"
-    work = rows * max(1.0, pipeline.work / max(pipeline.rows, 1))
+    work = rows * max(1.0, pipeline.work / max(pipeline.rows, 1)) + _state_size(pipeline.sink) / 64
     for step in pipeline.steps:
         if isinstance(step, Probe) and step.table.layout == "loop":
             work *= max(1, state.joins[step.table.stage].frame.rows)
-    return "python" if work < context.settings.interpret_limit else context.target
+    if work >= context.settings.interpret_limit:
+        return context.target
+    if context.target == "cuda" and work < TINY:
+        return "python"
+    spent = state.program.memory.get(("interpreted", stage.number), 0.0)
+    if spent > BREAK_EVEN_SECONDS or _is_ready(state.program, stage, pipeline, context.target):
+        return context.target
+    return "python"
+
+
+def _state_size(sink: Sink) -> int:
+    """Places that a sink's arrays have: making them costs time too."""
+    match sink:
+        case Group(layout="direct", packing=packing) | Build(table=JoinTable(layout="direct", packing=packing)):
+            assert packing is not None
+            return packing.size
+        case _:
+            return 0
+
+
+def _units(program: Program, stage: Stage, pipeline: Pipeline, target: str) -> tuple[Unit, ...]:
+    """The kernels of a pipeline, made at its first run."""
+    layout = pipeline.sink.layout if isinstance(pipeline.sink, Group) else ""
+    key = ("units", stage.number, target, layout)
+    found = program.memory.get(key)
+    if found is None:
+        found = program.memory[key] = units(pipeline, target)
+    return cast(tuple[Unit, ...], found)
+
+
+def _is_ready(program: Program, stage: Stage, pipeline: Pipeline, target: str) -> bool:
+    ready = get_target(target).is_ready
+    return all(ready(u.kernel) for u in _units(program, stage, pipeline, target))
+
+
+def _adapted(state: Run, pipeline: Pipeline) -> Pipeline:
+    """The pipeline with what is known now that its join tables are there: groups that each belong to a row of a small build
+    side need no array over the whole range of their keys."""
+    sink = pipeline.sink
+    if not (isinstance(sink, Group) and sink.layout == "direct"):
+        return pipeline
+    assert sink.packing is not None
+    groups = sink.packing.size
+    for step in pipeline.steps:
+        if isinstance(step, Probe) and step.kind is JoinKind.INNER:
+            own = {s.column for s in step.table.columns}
+            if all(e in own for _, e, _ in sink.keys):
+                groups = min(groups, state.joins[step.table.stage].frame.rows)
+    if groups * SPARSE >= sink.packing.size or sink.packing.size <= DENSE_ENOUGH:
+        return pipeline
+    return replace(pipeline, sink=replace(sink, layout="hash", groups=max(groups, 1)))
 
 
 class _Runner:
     """One pipeline, run until its sink is large enough."""
 
-    def __init__(self, state: Run, pipeline: Pipeline, frame: Frame, name: str, label: str, report: StageReport) -> None:
-        self.state, self.pipeline, self.frame, self.name, self.label = state, pipeline, frame, name, label
-        self.report = report
+    def __init__(
+        self, state: Run, stage: Stage, pipeline: Pipeline, frame: Frame, name: str, report: StageReport
+    ) -> None:
+        self.state, self.stage, self.pipeline, self.frame, self.name = state, stage, pipeline, frame, name
+        self.label, self.report = stage.label, report
 
     def run(self) -> Frame | JoinIndex:
         while True:
             context = self.state.context
-            self.device = context.device if self.name == "cuda" else cpu_device() if context.device.is_cuda else context.device
+            self.device = (
+                context.device if self.name == "cuda" else cpu_device() if context.device.is_cuda else context.device
+            )
             sink = self._sink()
-            self.units = {u.role: u for u in units(self.pipeline, self.name)}
+            self.units = {u.role: u for u in _units(self.state.program, self.stage, self.pipeline, self.name)}
             self.status = {
                 role: self.device.zeros(max(1, -(-len(u.sites) // 32)), "uint32") for role, u in self.units.items()
             }
@@ -280,14 +344,13 @@ class _Runner:
         compiled = target.compile(unit.kernel)
         self.report.compile_seconds += time.perf_counter() - start
         distinct = [states[0]] if states[0] is states[-1] else list(states)
-        arguments = [tuple(self._argument(target, unit, p, s) for p in unit.kernel.parameters) for s in distinct]
+        arguments = [tuple(target.argument(p, v) for p, v in self._values(unit, s)) for s in distinct]
         if self.name == "cpu":
             if len(arguments) < len(states):
                 arguments *= len(states)
             target.run_morsels(compiled, partition.lo, partition.hi, arguments, MORSEL)
         elif self.name == "python":
-            for lo in range(partition.lo, partition.hi, UNIT):
-                target.run(compiled, lo, min(lo + UNIT, partition.hi), arguments[0])
+            self._interpret(target, unit, partition, states[0], arguments[0])
         else:
             words = 0
             if unit.kernel.uses_private:
@@ -296,32 +359,53 @@ class _Runner:
                 words = sink.packing.size * len(sink.folds)
             target.run(compiled, partition.lo, partition.hi, arguments[0], words)
 
-    def _argument(self, target: Any, unit: Unit, parameter: Parameter, state: State) -> Any:
-        binding = unit.bindings[parameter.name]
+    def _interpret(self, target: Any, unit: Unit, partition: Placed, state: State, arguments: Sequence[Any]) -> None:
+        """Run one unit of rows after another; if that takes longer than it should, the rest is compiled for the CPU, whose
+        states are laid out alike."""
+        compiled = target.compile(unit.kernel)
+        may_switch = self.pipeline.host is None and self.state.context.target != "python"
+        key = ("interpreted", self.stage.number)
+        start = time.perf_counter()
+        for lo in range(partition.lo, partition.hi, UNIT):
+            target.run(compiled, lo, min(lo + UNIT, partition.hi), arguments)
+            if may_switch and time.perf_counter() - start > TRIAL_SECONDS and lo + UNIT < partition.hi:
+                cpu: Any = get_target("cpu")
+                again = [cpu.argument(p, v) for p, v in self._values(unit, state)]
+                cpu.run(cpu.compile(unit.kernel), lo + UNIT, partition.hi, tuple(again))
+                break
+        memory = self.state.program.memory
+        memory[key] = memory.get(key, 0.0) + time.perf_counter() - start
+
+    def _values(self, unit: Unit, state: State) -> Iterator[tuple[Parameter, Any]]:
+        """What each parameter of a kernel stands for: an array, or a number."""
+        for parameter in unit.kernel.parameters:
+            value = self._value(unit, unit.bindings[parameter.name], state)
+            if not parameter.is_pointer and not isinstance(value, int | float):
+                value = 0 if value is None or value.size == 0 else _address(value)
+            yield parameter, value
+
+    def _value(self, unit: Unit, binding: Binding, state: State) -> Any:
         match binding:
             case Constant(value):
-                return target.argument(parameter, value)
+                return value
             case Content(buffer):
-                value = buffer.on(self.device)
+                return buffer.on(self.device)
             case ColumnPart(owner, column, part):
                 frame = self.frame if owner is None else self.state.joins[owner].frame
                 stored = frame.columns[column]
                 buffer_ = {"data": stored.data, "validity": stored.validity, "characters": stored.characters}[part]
-                value = None if buffer_ is None else buffer_.on(self.device, self.label)
+                return None if buffer_ is None else buffer_.on(self.device, self.label)
             case BuildPart(number, "matched"):
-                value = self.state.matched[number]
+                return self.state.matched[number]
             case BuildPart(number, part):
-                value = self.state.joins[number].parts[part]
-                value = value.on(self.device, self.label) if isinstance(value, Buffer) else value
+                found = self.state.joins[number].parts[part]
+                return found.on(self.device, self.label) if isinstance(found, Buffer) else found
             case StatePart("status"):
-                value = self.status[unit.role]
+                return self.status[unit.role]
             case StatePart(part):
-                value = state[part]
+                return state[part]
             case _:
                 assert_never(binding)
-        if not parameter.is_pointer and not isinstance(value, int | float):
-            value = 0 if value is None or value.size == 0 else _address(value)
-        return target.argument(parameter, value)
 
 
 def _address(array: Any) -> int:

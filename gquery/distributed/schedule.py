@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-
 from gquery.distributed.place import Placed
 from gquery.operators.base import SinkRun, State
 
@@ -32,5 +31,3 @@ def run_partitions(sink: SinkRun, partitions: Sequence[Placed], workers: int, ru
             run(role, partition, own)
         states += own
     return states
-
-

@@ -9,10 +9,18 @@ from __future__ import annotations
 from gquery.dtypes import INT64, INT128, TIMESTAMP, Bounds, DType, Interval, Kind, Register, type_bounds
 from gquery.errors import OutOfRangeError
 from gquery.expr import Call, Literal
-from gquery.kernels.code import Code, NeedsHost, Phys, Value, fits_int64, phys
+from gquery.kernels.code import Code, NeedsHostError, Phys, Value, fits_int64, phys
 
 _SYMBOL = {"add": "+", "subtract": "-", "multiply": "*", "negate": "-", "abs": "abs", "int_divide": "//", "modulo": "%"}
-_SHORT = {"add": "add", "subtract": "sub", "multiply": "mul", "negate": "neg", "abs": "abs", "divide": "div", "modulo": "mod"}
+_SHORT = {
+    "add": "add",
+    "subtract": "sub",
+    "multiply": "mul",
+    "negate": "neg",
+    "abs": "abs",
+    "divide": "div",
+    "modulo": "mod",
+}
 MICROS_PER_DAY = 86_400_000_000
 
 
@@ -106,7 +114,9 @@ def exact(function: str, a: Value, b: Value, dtype: DType, code: Code) -> Value:
 
 
 def _overflow(code: Code, what: str, dtype: DType) -> str:
-    return code.site(OutOfRangeError, f"Overflow in {what}: the result does not fit {dtype}. Cast an operand to a wider type.")
+    return code.site(
+        OutOfRangeError, f"Overflow in {what}: the result does not fit {dtype}. Cast an operand to a wider type."
+    )
 
 
 def guarded(code: Code, ok: str | None, register: Register, text: str) -> str:
@@ -172,7 +182,9 @@ def _unary(function: str, a: Value, dtype: DType, code: Code) -> Value:
     wide = a.phys.register is Register.I128
     suffix = "i128" if wide else "i64"
     if raw.within(INT128 if wide else INT64):
-        return checked_range(code.let(code.call(f"{_SHORT[function]}_{suffix}", a.var)), a.ok, raw, dtype, function, code, wide)
+        return checked_range(
+            code.let(code.call(f"{_SHORT[function]}_{suffix}", a.var)), a.ok, raw, dtype, function, code, wide
+        )
     site = _overflow(code, function, dtype)  # only the least integer can overflow
     zero = code.call("i128_from_i64", code.call("i64", "0")) if wide else code.call("i64", "0")
     text = code.call(f"sub_{suffix}_checked", zero, a.var, code.status(), site)
@@ -241,17 +253,18 @@ def rescale(value: Value, places: int, dtype: DType, code: Code) -> Value:
     """Multiply by 10**places, or divide and round half away from zero where that is negative; checked against ``dtype``."""
     assert value.phys.bounds is not None
     if places >= 0:
-        factor = 10**places
-        what = Phys(dtype, Bounds(factor, factor), False)
+        what = Phys(dtype, Bounds(10**places, 10**places), False)
         if places == 0:
-            return checked_range(value.var, value.ok, value.phys.bounds, dtype, "a cast", code, value.phys.register is Register.I128)
-        var = wide_constant(factor, code) if what.register is Register.I128 else code.constant(factor)
+            wide = value.phys.register is Register.I128
+            return checked_range(value.var, value.ok, value.phys.bounds, dtype, "a cast", code, wide)
+        var = wide_constant(10**places, code) if what.register is Register.I128 else code.constant(10**places)
         return exact("multiply", value, Value(var, None, what), dtype, code)
-    factor = 10**-places
+    factor: int = 10**-places
     half = factor // 2
 
     def rounded(v: int) -> int:
-        return (abs(v) + half) // factor * (1 if v >= 0 else -1)
+        size = (abs(v) + half) // factor
+        return size if v >= 0 else -size
 
     raw = Bounds(rounded(value.phys.bounds.low), rounded(value.phys.bounds.high))
     wide = value.phys.register is Register.I128 or not fits_int64(Bounds(factor, factor))
@@ -262,4 +275,14 @@ def rescale(value: Value, places: int, dtype: DType, code: Code) -> Value:
     return checked_range(code.let(text), value.ok, raw, dtype, "a cast", code, wide)
 
 
-__all__ = ["NeedsHost", "add_days", "add_interval", "arithmetic", "as_f64", "as_i128", "checked_range", "exact", "rescale"]
+__all__ = [
+    "NeedsHostError",
+    "add_days",
+    "add_interval",
+    "arithmetic",
+    "as_f64",
+    "as_i128",
+    "checked_range",
+    "exact",
+    "rescale",
+]

@@ -10,7 +10,7 @@ from dataclasses import replace
 from gquery.dtypes import BIGINT, INT64, Bounds, DType, Kind, Register, type_bounds
 from gquery.errors import ConversionError
 from gquery.kernels.arithmetic import MICROS_PER_DAY, as_f64, as_i128, checked_range, exact, rescale, words_of
-from gquery.kernels.code import Code, NeedsHost, Phys, Value, phys
+from gquery.kernels.code import Code, NeedsHostError, Phys, Value, phys
 
 
 def cast(value: Value, dtype: DType, try_: bool, code: Code) -> Value:
@@ -43,10 +43,16 @@ def _between_exact(value: Value, dtype: DType, code: Code) -> Value:
     if dtype.kind is Kind.BOOLEAN:
         zero = code.call("i64", "0")
         wide = what.register is Register.I128
-        test = code.call("ne_i128", value.var, code.call("i128_from_i64", zero)) if wide else code.call("ne_i64", value.var, zero)
+        test = (
+            code.call("ne_i128", value.var, code.call("i128_from_i64", zero))
+            if wide
+            else code.call("ne_i64", value.var, zero)
+        )
         return Value(code.let(test), value.ok, phys(dtype, nullable=what.nullable))
     if source.kind is Kind.DATE and dtype.kind is Kind.TIMESTAMP:
-        by = Value(code.call("i64", str(MICROS_PER_DAY)), None, Phys(BIGINT, Bounds(MICROS_PER_DAY, MICROS_PER_DAY), False))
+        by = Value(
+            code.call("i64", str(MICROS_PER_DAY)), None, Phys(BIGINT, Bounds(MICROS_PER_DAY, MICROS_PER_DAY), False)
+        )
         return exact("multiply", value, by, dtype, code)
     if source.kind is Kind.TIMESTAMP and dtype.kind is Kind.DATE:
         assert what.bounds is not None
@@ -95,14 +101,17 @@ def _always_fits(what: Phys, dtype: DType) -> bool:
         return False
     if what.dtype.is_temporal:
         return what.dtype.kind is Kind.TIMESTAMP
-    return Bounds(*(_scaled(b, dtype.scale - what.dtype.scale) for b in (what.bounds.low, what.bounds.high))).within(limit)
+    return Bounds(*(_scaled(b, dtype.scale - what.dtype.scale) for b in (what.bounds.low, what.bounds.high))).within(
+        limit
+    )
 
 
 def _scaled(value: int, places: int) -> int:
     if places >= 0:
         return int(value * 10**places)
-    factor = 10**-places
-    return (abs(value) + factor // 2) // factor * (1 if value >= 0 else -1)
+    factor: int = 10**-places
+    size = (abs(value) + factor // 2) // factor
+    return size if value >= 0 else -size
 
 
 def _null_unless_fits(value: Value, dtype: DType, code: Code) -> Value:
@@ -151,7 +160,7 @@ def _null_unless_fits(value: Value, dtype: DType, code: Code) -> Value:
 def _through_text(value: Value, dtype: DType, try_: bool, code: Code) -> Value:
     """Casts from and to VARCHAR have no kernel body: the python target calls the host's."""
     if code.target != "python":
-        raise NeedsHost(f"CAST({value.phys.dtype} AS {dtype})")
+        raise NeedsHostError(f"CAST({value.phys.dtype} AS {dtype})")
     from gquery.kernels import host
 
     return host.cast(value, dtype, try_, code)

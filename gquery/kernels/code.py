@@ -53,7 +53,9 @@ class Phys:
                 return carrier_for(self.bounds)
 
 
-def phys(dtype: DType, bounds: Bounds | None = None, nullable: bool = True, dictionary: Dictionary | None = None) -> Phys:
+def phys(
+    dtype: DType, bounds: Bounds | None = None, nullable: bool = True, dictionary: Dictionary | None = None
+) -> Phys:
     """A `Phys` whose bounds are those of the type where nothing narrower is known."""
     return Phys(dtype, bounds if bounds is not None else type_bounds(dtype), nullable, dictionary)
 
@@ -123,7 +125,7 @@ class ErrorSite:
     retry: bool = False  # a table was full: grow it and run the stage again
 
 
-class NeedsHost(Exception):
+class NeedsHostError(Exception):
     """The expression calls a function that has no kernel body; the planner moves it to the host."""
 
     def __init__(self, function: str) -> None:
@@ -306,7 +308,9 @@ def element_type(carrier: Carrier) -> ElementType:
     return _ELEMENT[carrier]
 
 
-def load(code: Code, owner: int | None, column: int, carrier: Carrier, what: Phys, row: str, guard: str | None = None) -> Value:
+def load(
+    code: Code, owner: int | None, column: int, carrier: Carrier, what: Phys, row: str, guard: str | None = None
+) -> Value:
     """Load a stored column at ``row``; under ``guard`` (a boolean variable: there is such a row) it is NULL where that is
     False."""
     pointer = code.pointer(element_type(carrier), ColumnPart(owner, column, "data"), "c")

@@ -24,7 +24,9 @@ def comparison(function: str, a: Value, b: Value, code: Code) -> Value:
     """Compare two values of one logical type; IS [NOT] DISTINCT FROM takes NULLs as equal."""
     if function in ("is_distinct_from", "is_not_distinct_from"):
         return _distinct(a, b, function == "is_distinct_from", code)
-    return Value(code.let(test(function, a, b, code)), code.both(a.ok, b.ok), phys(BOOLEAN, nullable=bool(a.ok or b.ok)))
+    return Value(
+        code.let(test(function, a, b, code)), code.both(a.ok, b.ok), phys(BOOLEAN, nullable=bool(a.ok or b.ok))
+    )
 
 
 def test(function: str, a: Value, b: Value, code: Code) -> str:
@@ -134,5 +136,3 @@ def like_pattern(pattern: str, escape: str) -> bytes:
             out += c.encode()
         i += 1
     return bytes(out)
-
-

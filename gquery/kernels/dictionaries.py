@@ -102,7 +102,9 @@ def _table(e: Expr, column: Column, dictionary: Dictionary, code: Code) -> Value
 
 def _strict(e: Expr) -> bool:
     """Whether NULL in gives NULL out (LIKE, comparisons, casts, functions, but not CASE, IS NULL, AND, OR)."""
-    return all(isinstance(x, Column | Literal | In) or (isinstance(x, Call) and "distinct" not in x.function) for x in walk(e))
+    return all(
+        isinstance(x, Column | Literal | In) or (isinstance(x, Call) and "distinct" not in x.function) for x in walk(e)
+    )
 
 
 def _read_table(result: Evaluated, index: str, ok: str | None, code: Code, covers_null: bool) -> Value:

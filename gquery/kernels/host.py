@@ -23,7 +23,6 @@ from gquery.kernels.code import Code, ErrorSite, Phys, StatePart, Value, phys
 from gquery.table import Buffer, Dictionary
 
 
-
 class Arena:
     """Memory for the bytes of strings that host functions make; it lives as long as something refers to it."""
 
@@ -290,7 +289,11 @@ def evaluate_over_dictionary(e: Expr, column: Column, dictionary: Dictionary) ->
     site: ErrorSite | None = raised[0] if raised else None
     if raised:  # find the entries that raise; rows that hold none of them are not to suffer
         for row in range(rows + 1):
-            window = {"data": extended[row : row + 2], "characters": characters.host, "validity": validity[row : row + 1]}
+            window = {
+                "data": extended[row : row + 2],
+                "characters": characters.host,
+                "validity": validity[row : row + 1],
+            }
             errors.append(bool(_run(e, 1, columns, window)[2]))
     reset_arena()
     return _as_table(results, known, errors, site)
@@ -333,10 +336,10 @@ def _as_table(results: list[Any], known: Phys, errors: list[bool], site: ErrorSi
     if what.register is Register.I64 and carrier is Carrier.I128:
         carrier, values = Carrier.I64, np.array([0 if r is None else int(r) for r in results], dtype=np.int64)
     validity = Buffer(valid) if nullable or not valid[-1] else None
-    return Evaluated(Phys(dtype, bounds, nullable, dictionary), carrier, Buffer(values), validity, flags, error, message)
+    return Evaluated(
+        Phys(dtype, bounds, nullable, dictionary), carrier, Buffer(values), validity, flags, error, message
+    )
 
 
 def _signed(word: int) -> int:
     return word - 2**64 if word >= 2**63 else word
-
-

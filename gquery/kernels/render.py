@@ -29,7 +29,7 @@ from gquery.expr import (
 )
 from gquery.functions import FUNCTIONS
 from gquery.kernels import arithmetic, casts, compare, dictionaries
-from gquery.kernels.code import Code, Content, NeedsHost, Phys, Value, phys
+from gquery.kernels.code import Code, Content, NeedsHostError, Phys, Value, phys
 from gquery.table import Buffer
 
 ARITHMETIC = {"add", "subtract", "multiply", "divide", "int_divide", "modulo", "negate", "abs"}
@@ -68,7 +68,9 @@ def _render(e: Expr, code: Code) -> Value:
             return Value(code.let(f"not {value.var}"), value.ok, replace(value.phys, bounds=Bounds(0, 1)))
         case IsNull(arg):
             value = render(arg, code)
-            return Value("False" if value.ok is None else code.let(f"not {value.ok}"), None, phys(BOOLEAN, nullable=False))
+            return Value(
+                "False" if value.ok is None else code.let(f"not {value.ok}"), None, phys(BOOLEAN, nullable=False)
+            )
         case In(arg, values):
             return compare.is_in(render(arg, code), values, code)
         case ScalarSubquery() | Exists() | InSubquery():
@@ -80,7 +82,7 @@ def _render(e: Expr, code: Code) -> Value:
 def describe(e: Expr, columns: dict[int, Phys], target: str = "cpu") -> Phys:
     """What is known of an expression's value over columns of which ``columns`` is known: a rendering thrown away.
 
-    Raises `NeedsHost` where the expression has no kernel body on that target.
+    Raises `NeedsHostError` where the expression has no kernel body on that target.
     """
     if isinstance(e, Column):
         return columns[e.id]
@@ -112,7 +114,9 @@ def literal(e: Literal, code: Code) -> Value:
     if isinstance(e.value, Interval):
         raise AssertionError("an INTERVAL outside date arithmetic")
     if e.dtype.kind is Kind.BOOLEAN:
-        return Value("True" if e.value else "False", None, phys(e.dtype, Bounds(int(e.value), int(e.value)), nullable=False))
+        return Value(
+            "True" if e.value else "False", None, phys(e.dtype, Bounds(int(e.value), int(e.value)), nullable=False)
+        )
     if e.dtype.is_float:
         return Value(code.constant(float(e.value)), None, phys(e.dtype, nullable=False))
     if e.dtype.kind is Kind.VARCHAR:
@@ -155,7 +159,7 @@ def _call(e: Call, code: Code) -> Value:
 def _like(e: Call, code: Code) -> Value:
     subject, pattern, escape = e.args[0], e.args[1], e.args[2] if len(e.args) > 2 else Literal("", VARCHAR)
     if not (isinstance(pattern, Literal) and isinstance(escape, Literal)):
-        raise NeedsHost(e.function)
+        raise NeedsHostError(e.function)
     if pattern.value is None or escape.value is None:
         return literal(Literal(None, BOOLEAN), code)
     value = dictionaries.as_string(render(subject, code), code)
@@ -174,7 +178,7 @@ def _function(e: Call, code: Code) -> Value:
     name = f"fn_{declared.name}"
     if declared.body is None:
         if code.target != "python" or declared.host is None:
-            raise NeedsHost(e.function)
+            raise NeedsHostError(e.function)
         return _host_call(e, values, what, code)
     arguments = [_argument(v, code) for v in values]
     code.functions[name] = declared.body
@@ -195,7 +199,7 @@ def _argument(value: Value, code: Code) -> str:
     if value.phys.dtype.is_string:
         return dictionaries.as_string(value, code).var
     if value.phys.register is Register.I128:
-        raise NeedsHost("a 128-bit argument")
+        raise NeedsHostError("a 128-bit argument")
     return value.var
 
 

@@ -105,8 +105,13 @@ def _plan(call: AggregateCall, arg: Phys | None, rows: int | None, grouped: bool
     if call.function in ("min", "max", "any_value", "same_value"):
         count_ = use(counting) if can_be_empty else None
         result = Phys(call.dtype, arg.bounds, can_be_empty, arg.dictionary)
-        if register is Register.STR and call.function == "same_value":  # all rows have one text: any address of it will do
-            used = (use(Fold("max", "i64", "address", e, call.filter)), use(Fold("max", "i64", "length", e, call.filter)))
+        if (
+            register is Register.STR and call.function == "same_value"
+        ):  # all rows have one text: any address of it will do
+            used = (
+                use(Fold("max", "i64", "address", e, call.filter)),
+                use(Fold("max", "i64", "length", e, call.filter)),
+            )
             return AggregatePlan(call, "text", used, count_, arg, result)
         if register in (Register.I128, Register.STR):
             raise AssertionError(f"{call.function} of {arg.dtype} is ranked before it is folded")

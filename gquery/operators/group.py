@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from gquery.dtypes import Carrier
 from gquery.errors import OperationalError
 from gquery.expr import Column as PlanColumn
 from gquery.kernels import bulk
@@ -199,7 +198,9 @@ class GroupRun(SinkRun):
                 columns[column.id] = bulk.take(self.frame.columns[e.id], rows, self.device)
             return columns
         assert self.sink.packing is not None
-        for (column, _, what), (values, validity) in zip(self.sink.keys, unpack(packed, self.sink.packing), strict=True):
+        for (column, _, what), (values, validity) in zip(
+            self.sink.keys, unpack(packed, self.sink.packing), strict=True
+        ):
             data = narrow(values, what.carrier)
             validity = validity if what.nullable else None
             columns[column.id] = make_column(what, what.carrier, data, validity, count, self.device)
@@ -245,4 +246,3 @@ def _combine_by_key(states: Sequence[State], folds: Sequence[Fold], xp: Any) -> 
         at.at(total, inverse, parts)
         merged.append(total)
     return unique, merged
-

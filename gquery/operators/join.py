@@ -197,7 +197,7 @@ def _emit_unique(step: Probe, code: Code, consume: Consumer) -> None:
     if kind is JoinKind.INNER:
         with code.block(f"if {found}:"):
             _provide(step, code, row, None)
-            _with_residual(step, code, lambda: (_record(step, code, row), consume()))
+            _with_residual(step, code, lambda: _pass_on(step, code, row, consume))
         return
     if step.residual is not None:
         matched = code.let("False")
@@ -226,7 +226,7 @@ def _emit_many(step: Probe, code: Code, consume: Consumer) -> None:
         with code.block(f"for {(j := code.name('j'))} in range({begin}, {end}):"):
             row = _range_row(rows, j, code)
             _provide(step, code, row, None)
-            _with_residual(step, code, lambda: (_record(step, code, row), consume()))
+            _with_residual(step, code, lambda: _pass_on(step, code, row, consume))
         return
     if kind in (JoinKind.LEFT, JoinKind.FULL):
         _emit_outer(step, code, consume, begin, end, rows)
@@ -317,7 +317,9 @@ def _emit_single(
 
 
 def more_than_one(code: Code) -> str:
-    return code.site(CardinalityError, "More than one row returned by a subquery used as an expression. Add LIMIT 1 or an aggregate.")
+    return code.site(
+        CardinalityError, "A subquery used as a value returned more than one row. Add LIMIT 1 or an aggregate."
+    )
 
 
 def _provide(step: Probe, code: Code, row: str, guard: str | None) -> None:
@@ -330,6 +332,11 @@ def _record(step: Probe, code: Code, row: str) -> None:
     if step.records_matches:
         matched = code.pointer("u8", BuildPart(step.table.stage, "matched"), "b")
         code.line(code.call("store_u8", matched, row, code.call("i64", "1")))
+
+
+def _pass_on(step: Probe, code: Code, row: str, consume: Consumer) -> None:
+    _record(step, code, row)
+    consume()
 
 
 def _with_residual(step: Probe, code: Code, then: Callable[[], object]) -> None:

@@ -52,7 +52,11 @@ class BuildRun(SinkRun):
         state, rows = states[0], self.launch.rows
         parts = {k: v for k, v in state.items() if k != "slot_of_row"}
         if self.ranges:
-            size = self.table.packing.size if self.table.packing is not None and self.table.layout == "direct" else self.capacity
+            size = (
+                self.table.packing.size
+                if self.table.packing is not None and self.table.layout == "direct"
+                else self.capacity
+            )
             parts["starts"], parts["order"] = bulk.group_rows(state["slot_of_row"], size)
         parts = {k: v if isinstance(v, int) else Buffer(v, self.device) for k, v in parts.items()}
         parts["count"] = rows

@@ -122,8 +122,10 @@ def hash_values(values: Sequence[Value], code: Code) -> str:
     total: str | None = None
     for value in values:
         register = value.phys.register
-        text = code.call("hash_i64", code.call("from_bool", value.var)) if register is Register.BOOL else code.call(
-            f"hash_{register.value}", value.var
+        text = (
+            code.call("hash_i64", code.call("from_bool", value.var))
+            if register is Register.BOOL
+            else code.call(f"hash_{register.value}", value.var)
         )
         if value.ok is not None:
             var = code.let(code.call("i64", "0"))

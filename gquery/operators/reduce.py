@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -53,9 +54,10 @@ class ReduceRun(SinkRun):
 
     def allocate(self) -> State:
         identities = [f.identity for f in self.sink.folds]
-        words = np.array([v if f.word == "i64" else 0 for f, v in zip(self.sink.folds, identities, strict=True)], np.int64)
-        floats = np.zeros(max(len(identities), 1), np.float64)
-        return {"i64": self.device.from_host(words if words.size else np.zeros(1, np.int64)), "f64": self.device.from_host(floats)}
+        words = np.zeros(max(len(identities), 1), np.int64)
+        for n, fold in enumerate(self.sink.folds):
+            words[n] = identities[n] if fold.word == "i64" else 0
+        return {"i64": self.device.from_host(words), "f64": self.device.from_host(np.zeros(words.size))}
 
     def finish(self, states: Sequence[State]) -> Frame:
         host = [{k: self.device.to_host(s[k]) for k in ("i64", "f64")} for s in states]
@@ -73,7 +75,7 @@ class ReduceRun(SinkRun):
         return Frame(columns, 1)
 
 
-def combine(op: str, parts: np.ndarray) -> object:  # type: ignore[type-arg]
+def combine(op: str, parts: Any) -> Any:
     """The fold of the words of several states (along the first axis)."""
     match op:
         case "add":

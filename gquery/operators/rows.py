@@ -82,7 +82,9 @@ def _sort(work: SortRows, frame: Frame, device: Device) -> Frame:
         rows = bulk.top_k(keys, min(work.limit + work.offset, frame.rows), bounds)[work.offset :]
     else:
         rows = bulk.sort_order(keys, bounds)[work.offset :]
-    return Frame({s.column.id: bulk.take(frame.columns[s.column.id], rows, device) for s in work.columns}, int(rows.size))
+    return Frame(
+        {s.column.id: bulk.take(frame.columns[s.column.id], rows, device) for s in work.columns}, int(rows.size)
+    )
 
 
 def sort_keys(keys: Sequence[SortKey], frame: Frame, device: Device) -> tuple[list[Any], list[Bounds | None]]:
@@ -173,7 +175,9 @@ def null_column(stored: Stored, rows: int, device: Device) -> Column:
     validity = Buffer(device.zeros(rows, "uint8"), device)
     if stored.carrier.is_string:
         offsets = Buffer(device.zeros(rows + 1, "int64"), device)
-        return Column(stored.phys.dtype, Carrier.STRING64, rows, offsets, validity, Buffer(device.zeros(0, "uint8"), device))
+        return Column(
+            stored.phys.dtype, Carrier.STRING64, rows, offsets, validity, Buffer(device.zeros(0, "uint8"), device)
+        )
     words = 2 if stored.carrier is Carrier.I128 else 1
     data = Buffer(device.zeros(rows * words, stored.carrier.numpy), device)
     return Column(stored.phys.dtype, stored.carrier, rows, data, validity, dictionary=stored.phys.dictionary)

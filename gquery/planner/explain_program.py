@@ -171,7 +171,11 @@ def _sink(work: Pipeline, sink: Sink, target: str, printer: Printer) -> str:
         case Group(layout, keys, packing, folds, aggregates):
             by = ", ".join(printer.named(c, e) for c, e, _ in keys)
             size = f", {packing.size:,} places" if packing is not None and layout == "direct" else ""
-            how = "private columns" if is_private(sink, target) else {"direct": "direct arrays"}.get(layout, f"{layout} table")
+            how = (
+                "private columns"
+                if is_private(sink, target)
+                else {"direct": "direct arrays"}.get(layout, f"{layout} table")
+            )
             return f"group by {by} to ({_names((c for c, _ in aggregates), printer)}), {how}{size}, {len(folds)} words"
         case Build(table):
             return f"build ({_names(table.keys, printer)}): {_layout(table)}"

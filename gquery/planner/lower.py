@@ -14,8 +14,9 @@ from typing import Any, assert_never
 
 from gquery.dtypes import BIGINT, Bounds, Register
 from gquery.errors import NotSupportedError, OperationalError
-from gquery.expr import Column, Expr, SortKey, conjuncts, new_column
-from gquery.kernels.code import NeedsHost, Phys, phys
+from gquery.expr import Call, Cast, Column, Expr, In, SortKey, conjuncts, new_column
+from gquery.expr import walk as walk_expr
+from gquery.kernels.code import NeedsHostError, Phys, phys
 from gquery.kernels.dictionaries import code_phys
 from gquery.kernels.render import describe, merge
 from gquery.operators.read import range_phys
@@ -42,12 +43,14 @@ from gquery.planner.physical import (
     Compute,
     ConcatRows,
     EncodeRows,
+    Group,
     Pipeline,
     Program,
     ReadOne,
     ReadRange,
     ReadStage,
     ReadTable,
+    Reduce,
     Select,
     Sink,
     SliceRows,
@@ -82,7 +85,8 @@ class Stream:
     by_id: dict[int, Column] = field(default_factory=dict)
 
     def then(self, *steps: Step) -> Stream:
-        return replace(self, steps=self.steps + steps, work=self.work + self.rows * len(steps))
+        weight = sum(step_weight(s, self.columns) for s in steps)
+        return replace(self, steps=self.steps + steps, work=self.work + self.rows * weight)
 
 
 class Lowering:
@@ -105,8 +109,11 @@ class Lowering:
         stream = self.collected(self.plan(query.plan, wanted), query.outputs, "result")
         assert isinstance(stream.source, ReadStage)
         at = {s.column.id: (s, o) for s, o in zip(stream.source.columns, stream.source.origins, strict=True)}
-        outputs = tuple(Stored(Column(at[c.id][1], c.name, c.dtype), at[c.id][0].phys, at[c.id][0].carrier) for c in query.outputs)
-        return Program(tuple(self.stages), outputs, query.names)
+        outputs = []
+        for c in query.outputs:
+            stored, origin = at[c.id]
+            outputs.append(Stored(Column(origin, c.name, c.dtype), stored.phys, stored.carrier))
+        return Program(tuple(self.stages), tuple(outputs), query.names)
 
     def _load(self, plan: Plan) -> None:
         """Load the columns that the query touches, one call a table."""
@@ -139,7 +146,9 @@ class Lowering:
                 source = ReadRange(plan.column, known, plan.start, plan.step, plan.rows)
                 stream = Stream(source, {plan.column.id: known}, plan.rows, plan.rows, plan.rows)
             case Filter(source, predicate):
-                stream = self.filter(self.plan(source, wanted | used_columns(predicate)), predicate, self._estimate(plan))
+                stream = self.filter(
+                    self.plan(source, wanted | used_columns(predicate)), predicate, self._estimate(plan)
+                )
             case Project(source, exprs):
                 kept = tuple((c, e) for c, e in exprs if c.id in wanted)
                 below = frozenset(i for _, e in kept for i in used_columns(e))
@@ -198,7 +207,7 @@ class Lowering:
             try:
                 describe(term, stream.columns, self.target)
                 stream = stream.then(Select(term))
-            except NeedsHost as missing:
+            except NeedsHostError as missing:
                 column = new_column("condition", term.dtype)
                 stream = self._on_host(stream, ((column, term),), missing.function).then(Select(column))
         return replace(stream, rows=min(stream.rows, rows if rows is not None else stream.rows))
@@ -216,7 +225,7 @@ class Lowering:
                 known = describe(e, stream.columns, self.target)
                 stream = replace(stream, columns={**stream.columns, c.id: known})
                 rest.append((c, e))
-            except NeedsHost as need:
+            except NeedsHostError as need:
                 host.append((c, e))
                 missing = need.function
         if rest:
@@ -238,13 +247,17 @@ class Lowering:
             if isinstance(source, ReadTable):
                 source = replace(source, fields=(*source.fields, source.fields[n]), columns=(*source.columns, stored))
             else:
-                source = replace(source, origins=(*source.origins, source.origins[n]), columns=(*source.columns, stored))
+                source = replace(
+                    source, origins=(*source.origins, source.origins[n]), columns=(*source.columns, stored)
+                )
             stream = replace(stream, source=source, columns={**stream.columns, new.id: stored.phys})
         return stream
 
     def _on_host(self, stream: Stream, exprs: tuple[tuple[Column, Expr], ...], function: str) -> Stream:
         """Compute expressions that have no kernel body in a pipeline of their own on the python target."""
-        stream = self.collected(stream, tuple(stream.by_id[i] for i in stream.columns if i in stream.by_id), "input of the host")
+        stream = self.collected(
+            stream, tuple(stream.by_id[i] for i in stream.columns if i in stream.by_id), "input of the host"
+        )
         columns = dict(stream.columns)
         for c, e in exprs:
             columns[c.id] = describe(e, stream.columns, "python")
@@ -261,8 +274,9 @@ class Lowering:
 
     def sink(self, stream: Stream, sink: Sink, label: str, host: str | None = None) -> int:
         """End a stream in a sink."""
-        work = stream.work + stream.source_rows
-        return self.stage(Pipeline(stream.source, stream.steps, sink, stream.source_rows, int(min(work, 2**62)), host), label)
+        work = int(min(stream.work + stream.source_rows + stream.rows * sink_weight(sink), 2**62))
+        kept = min(1.0, stream.rows / max(stream.source_rows, 1))
+        return self.stage(Pipeline(stream.source, stream.steps, sink, stream.source_rows, work, host, kept), label)
 
     def read(self, stage: int, columns: Sequence[Column], rows: float, limit: int | None) -> Stream:
         """A stream that reads a stage's frame."""
@@ -356,7 +370,9 @@ class Lowering:
         """A frame with a column of ranks beside each of these columns."""
         stored = {s.column.id: s for s in _stored_of(stream)}
         pairs = tuple((stored[c.id], new_column(f"rank of {c.name}", BIGINT, c.nullable)) for c in texts)
-        ranks = tuple(Stored(code, rank_phys(s.phys, stream.limit), rank_phys(s.phys, stream.limit).carrier) for s, code in pairs)
+        ranks = tuple(
+            Stored(code, rank_phys(s.phys, stream.limit), rank_phys(s.phys, stream.limit).carrier) for s, code in pairs
+        )
         work = EncodeRows(number, pairs, tuple(stored.values()) + ranks)
         return self.stage(work, "rank values"), {s.column.id: code for s, code in pairs}
 
@@ -393,8 +409,45 @@ class Lowering:
     def build(self, stream: Stream, table: Any, label: str) -> int:
         """End a stream in a join table."""
         if stream.source_rows > MAX_BUILD_ROWS:
-            raise OperationalError(f"a join's build side of {stream.source_rows} rows; at most {MAX_BUILD_ROWS} are possible")
+            raise OperationalError(
+                f"a join's build side of {stream.source_rows} rows; at most {MAX_BUILD_ROWS} are possible"
+            )
         return self.sink(stream, Build(table), label)
+
+
+def step_weight(step: Step, columns: dict[int, Phys]) -> float:
+    """What a step costs the interpreter a row, in steps: one an operation, some more where characters are read."""
+    match step:
+        case Select(predicate):
+            return expr_weight(predicate, columns)
+        case Compute(exprs):
+            return sum(expr_weight(e, columns) for _, e in exprs)
+        case _:
+            return 2.0
+
+
+def expr_weight(e: Expr, columns: dict[int, Phys]) -> float:
+    """What an expression costs the interpreter a row, in steps."""
+    weight = 0.5
+    for x in walk_expr(e):
+        if isinstance(x, Call | In | Cast):
+            weight += 0.5
+        elif isinstance(x, Column) and x.id in columns and columns[x.id].register is Register.STR:
+            weight += 10.0
+    return weight
+
+
+def sink_weight(sink: Sink) -> float:
+    """What a sink costs the interpreter a row, in steps."""
+    match sink:
+        case Group(layout="rows", keys=keys, folds=folds):
+            return 10.0 * len(keys) + len(folds)
+        case Group(folds=folds) | Reduce(folds=folds):
+            return 1.0 + len(folds)
+        case Collect(columns=columns):
+            return 0.5 * len(columns)
+        case _:
+            return 1.0
 
 
 def _stored_of(stream: Stream) -> tuple[Stored, ...]:

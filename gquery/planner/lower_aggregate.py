@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from gquery.dtypes import Kind
 from gquery.expr import AggregateCall, Column, Expr, new_column
-from gquery.kernels.code import NeedsHost, Phys
+from gquery.kernels.code import NeedsHostError, Phys
 from gquery.kernels.render import describe
 from gquery.operators.aggregates import AggregatePlan, needs_ranks, plan_aggregates
 from gquery.operators.keys import packing_of
@@ -31,7 +31,9 @@ LARGEST_STATE = 2**31
 def aggregate(lowering: Lowering, plan: Aggregate, wanted: frozenset[int]) -> Stream:
     """The stream of an aggregate's groups."""
     aggregates = tuple((c, a) for c, a in plan.aggregates if c.id in wanted)
-    exprs = [e for _, e in plan.keys] + [x for _, a in aggregates for x in (*a.args, *((a.filter,) if a.filter else ()))]
+    exprs = [e for _, e in plan.keys] + [
+        x for _, a in aggregates for x in (*a.args, *((a.filter,) if a.filter else ()))
+    ]
     below = frozenset(i for e in exprs for i in used_columns(e))
     stream = lowering.plan(plan.source, below)
     stream, keys, aggregates = _computable(lowering, stream, plan.keys, aggregates)
@@ -59,15 +61,26 @@ def _computable(
     for e in [e for _, e in keys] + [x for _, a in aggregates for x in (*a.args, *((a.filter,) if a.filter else ()))]:
         try:
             describe(e, stream.columns, lowering.target)
-        except NeedsHost:
+        except NeedsHostError:
             made.setdefault(e, new_column("argument", e.dtype))
     if not made:
         return stream, keys, aggregates
     stream = lowering.compute(stream, tuple((c, e) for e, c in made.items()))
     keys = tuple((c, made.get(e, e)) for c, e in keys)
-    return stream, keys, tuple(
-        (c, replace(a, args=tuple(made.get(x, x) for x in a.args), filter=made.get(a.filter, a.filter) if a.filter else None))
-        for c, a in aggregates
+    return (
+        stream,
+        keys,
+        tuple(
+            (
+                c,
+                replace(
+                    a,
+                    args=tuple(made.get(x, x) for x in a.args),
+                    filter=made.get(a.filter, a.filter) if a.filter else None,
+                ),
+            )
+            for c, a in aggregates
+        ),
     )
 
 
@@ -80,13 +93,16 @@ def _grouped(
 ) -> int:
     """The stage that makes the groups."""
     if not keys:
-        folds, plans = plan_aggregates([a for _, a in aggregates], [_known(stream, a) for _, a in aggregates], stream.limit, False)
+        known = [_known(stream, a) for _, a in aggregates]
+        folds, plans = plan_aggregates([a for _, a in aggregates], known, stream.limit, False)
         sink = Reduce(folds, _named(aggregates, plans))
         return lowering.sink(stream, sink, "aggregate")
     described = [describe(e, stream.columns) for _, e in keys]
     packing = packing_of(described, [w.nullable for w in described])
     most = max(SLOTS_A_ROW * stream.rows, SMALL_STATE)
-    layout: GroupLayout = "rows" if packing is None else "direct" if packing.size <= min(most, LARGEST_STATE) else "hash"
+    layout: GroupLayout = (
+        "rows" if packing is None else "direct" if packing.size <= min(most, LARGEST_STATE) else "hash"
+    )
     if layout == "rows":
         stream, keys, aggregates = _materialised(lowering, stream, keys, aggregates)
         described = [stream.columns[e.id] for _, e in keys if isinstance(e, Column)]
@@ -120,9 +136,13 @@ def _materialised(
     stream = lowering.compute(stream, tuple((c, e) for e, c in columns.items() if c is not e))
     stream = lowering.collected(stream, tuple(columns.values()), "input of groups")
     stream = _own_ids(lowering, stream)
-    return stream, tuple((c, columns[e]) for c, e in keys), tuple(
-        (c, replace(a, args=tuple(columns[x] for x in a.args), filter=columns[a.filter] if a.filter else None))
-        for c, a in aggregates
+    return (
+        stream,
+        tuple((c, columns[e]) for c, e in keys),
+        tuple(
+            (c, replace(a, args=tuple(columns[x] for x in a.args), filter=columns[a.filter] if a.filter else None))
+            for c, a in aggregates
+        ),
     )
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from gquery.dtypes import BOOLEAN, Register
 from gquery.expr import Call, Column, Expr, conjunction, conjuncts, new_column
 from gquery.functions import call
-from gquery.kernels.code import NeedsHost, phys
+from gquery.kernels.code import NeedsHostError, phys
 from gquery.kernels.render import describe
 from gquery.operators.keys import Packing, packing_of
 from gquery.operators.read import nullable
@@ -100,12 +100,12 @@ def _computable(
         probe, build = key.probe, key.build
         try:
             describe(probe, left.columns, lowering.target)
-        except NeedsHost:
+        except NeedsHostError:
             column = new_column("key", probe.dtype)
             left, probe = lowering.compute(left, ((column, probe),)), column
         try:
             describe(build, right.columns, lowering.target)
-        except NeedsHost:
+        except NeedsHostError:
             column = new_column("key", build.dtype)
             right, build = lowering.compute(right, ((column, build),)), column
         new_keys.append(replace(key, probe=probe, build=build))
@@ -117,7 +117,8 @@ def _mark_keys(
 ) -> tuple[list[Key], list[Expr], bool]:
     """Which equalities of a MARK join may be looked up. NULL has to be told from FALSE: an equality over columns without NULL
     is a key; one nullable equality alone is a key with a flag for NULLs; others are tested on each row."""
-    sure, unsure = [], []
+    sure: list[Key] = []
+    unsure: list[Key] = []
     for key in keys:
         null = describe(key.probe, left.columns).nullable or describe(key.build, right.columns).nullable
         (unsure if null and not key.null_safe else sure).append(key)
@@ -142,7 +143,9 @@ def _probe(
     kind = plan.kind
     single = not keys and one_row_at_most(plan.right)
     unique = single or _proved_unique(plan, keys)
-    only_exists = not residual and (kind in (JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK) or (kind is JoinKind.INNER and unique))
+    only_exists = not residual and (
+        kind in (JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK) or (kind is JoinKind.INNER and unique)
+    )
     exists = only_exists and not payload and bool(keys)
     provable = {id(k.term): k for k in keys}
     right, keys = _framed(lowering, left, right, keys, payload, null_key or not keys)
@@ -186,7 +189,9 @@ def _probe(
         known[plan.mark.id] = phys(BOOLEAN, nullable=null_key or bool(residual))
         left.by_id[plan.mark.id] = plan.mark
     one_match = unique or kind in (JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK, JoinKind.SINGLE)
-    fan_out = 1.0 if one_match else (right.rows if layout == "loop" else max(1.0, right.rows / max(right.source_rows, 1)))
+    fan_out = (
+        1.0 if one_match else (right.rows if layout == "loop" else max(1.0, right.rows / max(right.source_rows, 1)))
+    )
     looped = layout == "loop" or not one_match
     work = left.work + left.rows * (2 + (right.rows if layout == "loop" else 3 if looped else 1)) * fan_out
     limit = left.limit if one_match else None
@@ -288,4 +293,3 @@ def _full(lowering: Lowering, stream: Stream, plan: Join, probe: Probe, wanted: 
     result = lowering.read(number, columns, stream.rows, None)
     assert all(s.column in columns for s in stage_columns(lowering.stages[number].work))
     return result
-

@@ -7,8 +7,8 @@ descriptions; what they do stands in `gquery.operators`, one file an operator.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from gquery.dtypes import Carrier
 from gquery.expr import Column, Expr, SortKey
@@ -182,6 +182,7 @@ class Pipeline:
     rows: int  # estimated rows that the source gives
     work: int  # estimated row-steps, fan-out included
     host: str | None = None
+    kept: float = 0.0  # estimated share of the source's rows that reach the sink
 
 
 # ---- bulk operations: whole tables ----------------------------------------------------------------------------------
@@ -265,6 +266,9 @@ class Program:
     stages: tuple[Stage, ...]
     outputs: tuple[Stored, ...]
     names: tuple[str, ...]
+    memory: dict[Any, Any] = field(
+        default_factory=dict, compare=False, repr=False
+    )  # what runs of it leave for later ones
 
 
 def stage_columns(work: Pipeline | Bulk) -> tuple[Stored, ...]:

@@ -1,0 +1,50 @@
+"""The batched loop shape: several rows an iteration, with the columns that they need loaded ahead.
+
+Where most rows are kept, a loop that loads a column when it first needs it waits for memory once a column; loading the
+columns of several rows first keeps many loads in flight. The batch is made from the text of the lazy body: its loads move
+to the front, and everything is written once a row with the row's own names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+_LOAD = re.compile(r"^\s*(v\d+) = (?:i64|f64|truth)\((?:c|m)\d+\[i\]\)$")
+_LOCAL = re.compile(r"\b(v\d+|h\d+|j\d+)\b")
+_ROW = re.compile(r"\bi\b")
+
+
+def batched(body: Sequence[str], rows: int) -> tuple[str, ...]:
+    """``body`` for ``rows`` rows at once, whose indices are ``i0``, ``i1``, ...
+
+    >>> print("\\n".join(batched(["v0 = i64(c0[i])", "if lt_i64(v0, k0):", "    n = add_i64(n, v0)"], 2)))
+    v0_0 = i64(c0[i0])
+    v0_1 = i64(c0[i1])
+    if lt_i64(v0_0, k0):
+        n = add_i64(n, v0_0)
+    if lt_i64(v0_1, k0):
+        n = add_i64(n, v0_1)
+    """
+    loads = [line.strip() for line in body if _LOAD.match(line)]
+    rest = [line for line in body if not _LOAD.match(line)]
+    text = [_for_row(line, row) for line in loads for row in range(rows)]
+    for row in range(rows):
+        text += [_for_row(line, row) for line in _without_empty_blocks(rest)]
+    return tuple(text)
+
+
+def _for_row(line: str, row: int) -> str:
+    return _ROW.sub(f"i{row}", _LOCAL.sub(rf"\1_{row}", line))
+
+
+def _without_empty_blocks(lines: Sequence[str]) -> list[str]:
+    """A block whose only lines were loads has none left: it gets a ``pass``."""
+    out: list[str] = []
+    for n, line in enumerate(lines):
+        out.append(line)
+        depth = len(line) - len(line.lstrip())
+        following = lines[n + 1] if n + 1 < len(lines) else ""
+        if line.rstrip().endswith(":") and len(following) - len(following.lstrip()) <= depth:
+            out.append(" " * (depth + 4) + "pass")
+    return out

@@ -236,6 +236,9 @@ def test_hashes_agree(target: str) -> None:
     cases = pairs(INTEGERS, random_i64, 50)
     texts = [("hash_i64(a)", "i64", False), ("hash_combine(a, b)", "i64", False)]
     assert evaluate(target, ["i64", "i64"], cases, texts) == evaluate("python", ["i64", "i64"], cases, texts)
+    wide = [(v,) for v in WIDE]
+    text = [("hash_i128(a)", "i64", False)]
+    assert evaluate(target, ["i128"], wide, text) == evaluate("python", ["i128"], wide, text)
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -23,6 +23,10 @@ from gquery.kernels.targets.python_words import (
     fits_i64_i128,
     ge_i64,
     ge_i128,
+    hash_combine,
+    hash_i64,
+    hash_combine,
+    hash_i64,
     high_i128,
     i64,
     i128_from_i64,
@@ -163,6 +167,10 @@ def div_round_i128(a: int, b: int) -> int:
     return quotient
 
 
+def hash_i128(v: int) -> int:
+    return hash_combine(hash_i64(high_i128(v)), low_i128(v))
+
+
 def f64_from_i128(v: int) -> float:
     """The nearest double: the top 64 bits with a sticky bit, which rounds once."""
     magnitude = abs_i128(v)
@@ -191,3 +199,7 @@ def i128_from_f64(x: float) -> int:
     if lt_i64(bits, 0):
         return neg_i128(magnitude)
     return magnitude
+
+
+def hash_i128(x: int) -> int:
+    return hash_combine(hash_i64(high_i128(x)), low_i128(x))

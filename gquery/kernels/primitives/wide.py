@@ -25,8 +25,6 @@ from gquery.kernels.targets.python_words import (
     ge_i128,
     hash_combine,
     hash_i64,
-    hash_combine,
-    hash_i64,
     high_i128,
     i64,
     i128_from_i64,
@@ -165,10 +163,6 @@ def div_round_i128(a: int, b: int) -> int:
     if lt_i64(high_i128(a), 0):
         return neg_i128(quotient)
     return quotient
-
-
-def hash_i128(v: int) -> int:
-    return hash_combine(hash_i64(high_i128(v)), low_i128(v))
 
 
 def f64_from_i128(v: int) -> float:

@@ -301,10 +301,6 @@ def hash_i128(x: int) -> int:
     return hash_combine(hash_i64(high_i128(x)), low_i128(x))
 
 
-def hash_i128(v: int) -> int:
-    return hash_combine(hash_i64(high_i128(v)), low_i128(v))
-
-
 # ---- memory ------------------------------------------------------------------------------------------------------
 def _store_signed(bits: int) -> Callable[[Pointer, int, int], None]:
     half, mask = 1 << (bits - 1), (1 << bits) - 1

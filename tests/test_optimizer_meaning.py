@@ -112,6 +112,8 @@ def _sorted(rows: list[tuple[object, ...]]) -> list[tuple[object, ...]]:
 @pytest.fixture(scope="module", params=range(4))
 def connection(request: pytest.FixtureRequest) -> Iterator[tuple[duckdb.DuckDBPyConnection, int]]:
     made = duckdb.connect(config={"threads": 1})
+    # DuckDB 1.5.5 takes copies of a subplan with a condition like c = c for different things, and answers wrongly
+    made.execute("SET disabled_optimizers = 'common_subplan'")
     _fill(made, request.param)
     yield made, request.param
     made.close()

@@ -74,7 +74,11 @@ def _apply(plan: Apply) -> Plan:
     left, right = plan.left, plan.right
     outer = free_columns(right) & column_ids(left)
     if not outer:
-        if plan.kind in (JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK) and plan.condition == TRUE:
+        if (
+            plan.kind in (JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK)
+            and plan.condition == TRUE
+            and not free_columns(right)
+        ):
             right = Limit(right, 1)  # EXISTS (p): one row tells
         return Join(left, right, plan.kind, plan.condition, plan.mark)
     if plan.kind in (JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK):

@@ -200,7 +200,11 @@ class _Graph:
             mask = 0
             for i in used_columns(t):
                 mask |= 1 << self.home[i] if i in self.home else 0
-            self.others.append((mask, t))
+            if mask & (mask - 1):
+                self.others.append((mask, t))
+            else:  # of one relation, or constant: pushing down would have left none
+                i = max(mask.bit_length() - 1, 0)
+                self.relations[i] = Filter(self.relations[i], t)
         self._connect_by_others()
         # (relations that hold a column of the class, and for each relation its columns)
         self.edges: list[tuple[int, list[tuple[int, Column]]]] = []
@@ -349,11 +353,7 @@ class _Graph:
         for x, _ in self._equalities(a.mask, b.mask):
             y = self._build_key(x, b.mask, right)
             terms.append(Call("eq", (x, y), BOOLEAN, x.nullable or y.nullable))
-        terms.extend(
-            t
-            for mask, t in self.others
-            if mask & ~tree.mask == 0 and not (mask and (mask & ~a.mask == 0 or mask & ~b.mask == 0))
-        )
+        terms.extend(t for mask, t in self.others if mask & ~tree.mask == 0 and mask & a.mask and mask & b.mask)
         return Join(left, right, JoinKind.INNER, conjunction(tuple(terms)))
 
     def _build_key(self, x: Column, mask: int, right: Plan) -> Column:

@@ -351,7 +351,7 @@ def common_type(a: DType, b: DType) -> DType | None:
         y = b if b.is_decimal else integer_as_decimal(b)
         scale = max(x.scale, y.scale)
         whole = max(x.precision - x.scale, y.precision - y.scale)
-        return decimal(min(38, whole + scale), scale)
+        return decimal(min(38, whole + scale), min(scale, 38 - whole))  # whole digits win over places, as in DuckDB
     if a.is_temporal and b.is_temporal:
         return TIMESTAMP
     return None

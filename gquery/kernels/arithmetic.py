@@ -7,7 +7,7 @@ checked, and overflow raises. Exact values are computed in 64 bits where bounds 
 from __future__ import annotations
 
 from gquery.dtypes import INT64, INT128, TIMESTAMP, Bounds, DType, Interval, Kind, Register, type_bounds
-from gquery.errors import OutOfRangeError
+from gquery.errors import ConversionError, OutOfRangeError
 from gquery.expr import Call, Literal
 from gquery.kernels.code import Code, NeedsHostError, Phys, Value, fits_int64, phys
 
@@ -22,6 +22,7 @@ _SHORT = {
     "modulo": "mod",
 }
 MICROS_PER_DAY = 86_400_000_000
+CAST = "a cast"  # in place of an operator, where a value does not fit the type that it is cast to
 
 
 def arithmetic(e: Call, values: list[Value], code: Code) -> Value:
@@ -86,8 +87,9 @@ def interval_arithmetic(function: str, a: Bounds, b: Bounds) -> Bounds:
             return Bounds(min(corners), max(corners))
 
 
-def exact(function: str, a: Value, b: Value, dtype: DType, code: Code) -> Value:
-    """a + b, a - b or a * b of integers, decimals or days."""
+def exact(function: str, a: Value, b: Value, dtype: DType, code: Code, label: str = "") -> Value:
+    """a + b, a - b or a * b of integers, decimals or days; ``label`` stands for it in errors."""
+    label = label or _SYMBOL[function]
     assert a.phys.bounds is not None and b.phys.bounds is not None
     raw = interval_arithmetic(function, a.phys.bounds, b.phys.bounds)
     limit = type_bounds(dtype) or INT64
@@ -95,25 +97,29 @@ def exact(function: str, a: Value, b: Value, dtype: DType, code: Code) -> Value:
     ok = code.both(a.ok, b.ok)
     narrow = a.phys.register is Register.I64 and b.phys.register is Register.I64
     if narrow and raw.within(INT64):
-        return checked_range(code.let(code.call(f"{short}_i64", a.var, b.var)), ok, raw, dtype, _SYMBOL[function], code)
+        return checked_range(code.let(code.call(f"{short}_i64", a.var, b.var)), ok, raw, dtype, label, code)
     if narrow and limit.within(INT64):
-        site = _overflow(code, _SYMBOL[function], dtype)
+        site = _overflow(code, label, dtype)
         var = guarded(code, ok, Register.I64, code.call(f"{short}_i64_checked", a.var, b.var, code.status(), site))
-        return checked_range(var, ok, INT64, dtype, _SYMBOL[function], code)
+        return checked_range(var, ok, INT64, dtype, label, code)
     if narrow and function == "multiply":
         text = code.call("mul_i64_i128", a.var, b.var)
-        return checked_range(code.let(text), ok, raw, dtype, _SYMBOL[function], code, wide=True)
+        return checked_range(code.let(text), ok, raw, dtype, label, code, wide=True)
     operands = as_i128(a, code), as_i128(b, code)
     if raw.within(INT128):
         var = code.let(code.call(f"{short}_i128", *operands))
     else:
-        site = _overflow(code, _SYMBOL[function], dtype)
+        site = _overflow(code, label, dtype)
         var = guarded(code, ok, Register.I128, code.call(f"{short}_i128_checked", *operands, code.status(), site))
         raw = INT128
-    return checked_range(var, ok, raw, dtype, _SYMBOL[function], code, wide=True)
+    return checked_range(var, ok, raw, dtype, label, code, wide=True)
 
 
 def _overflow(code: Code, what: str, dtype: DType) -> str:
+    if what == CAST:
+        return code.site(
+            ConversionError, f"Could not cast a value to {dtype}: it is out of range. TRY_CAST gives NULL instead."
+        )
     return code.site(
         OutOfRangeError, f"Overflow in {what}: the result does not fit {dtype}. Cast an operand to a wider type."
     )
@@ -256,9 +262,9 @@ def rescale(value: Value, places: int, dtype: DType, code: Code) -> Value:
         what = Phys(dtype, Bounds(10**places, 10**places), False)
         if places == 0:
             wide = value.phys.register is Register.I128
-            return checked_range(value.var, value.ok, value.phys.bounds, dtype, "a cast", code, wide)
+            return checked_range(value.var, value.ok, value.phys.bounds, dtype, CAST, code, wide)
         var = wide_constant(10**places, code) if what.register is Register.I128 else code.constant(10**places)
-        return exact("multiply", value, Value(var, None, what), dtype, code)
+        return exact("multiply", value, Value(var, None, what), dtype, code, CAST)
     factor: int = 10**-places
     half = factor // 2
 
@@ -272,7 +278,7 @@ def rescale(value: Value, places: int, dtype: DType, code: Code) -> Value:
         text = code.call("div_round_i128", as_i128(value, code), wide_constant(factor, code))
     else:
         text = code.call("div_round_i64", value.var, code.constant(factor))
-    return checked_range(code.let(text), value.ok, raw, dtype, "a cast", code, wide)
+    return checked_range(code.let(text), value.ok, raw, dtype, CAST, code, wide)
 
 
 __all__ = [

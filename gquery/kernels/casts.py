@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from gquery.dtypes import BIGINT, INT64, Bounds, DType, Kind, Register, type_bounds
 from gquery.errors import ConversionError
-from gquery.kernels.arithmetic import MICROS_PER_DAY, as_f64, as_i128, checked_range, exact, rescale, words_of
+from gquery.kernels.arithmetic import CAST, MICROS_PER_DAY, as_f64, as_i128, checked_range, exact, rescale, words_of
 from gquery.kernels.code import Code, NeedsHostError, Phys, Value, phys
 
 
@@ -53,12 +53,12 @@ def _between_exact(value: Value, dtype: DType, code: Code) -> Value:
         by = Value(
             code.call("i64", str(MICROS_PER_DAY)), None, Phys(BIGINT, Bounds(MICROS_PER_DAY, MICROS_PER_DAY), False)
         )
-        return exact("multiply", value, by, dtype, code)
+        return exact("multiply", value, by, dtype, code, CAST)
     if source.kind is Kind.TIMESTAMP and dtype.kind is Kind.DATE:
         assert what.bounds is not None
         bounds = Bounds(what.bounds.low // MICROS_PER_DAY, what.bounds.high // MICROS_PER_DAY)
         text = code.call("floor_div_i64", value.var, code.call("i64", str(MICROS_PER_DAY)))
-        return checked_range(code.let(text), value.ok, bounds, dtype, "a cast", code)
+        return checked_range(code.let(text), value.ok, bounds, dtype, CAST, code)
     return rescale(value, dtype.scale - source.scale, dtype, code)
 
 

@@ -99,8 +99,8 @@ def find_or_insert(
 def emit_probe(step: Probe, code: Code, consume: Consumer) -> None:
     """The lines that look the current row up and pass on what the kind of join says."""
     table = step.table
-    if table.exists and table.layout == "direct":
-        _finish_exists(step, code, _bit(step, code), consume)
+    if table.exists and table.layout in ("direct", "hash"):
+        _finish_exists(step, code, _exists(step, code), consume)
     elif table.layout == "one" or (table.unique and table.layout in ("direct", "hash")):
         _emit_unique(step, code, consume)
     else:
@@ -159,7 +159,10 @@ def _find(step: Probe, values: list[Value], slot: str, code: Code) -> None:
             code.line(f"{there} = {code.call('i64', f'{slots}[{at}]')}")
 
 
-def _bit(step: Probe, code: Code) -> str:
+def _exists(step: Probe, code: Code) -> str:
+    """Whether some build row has the probe's key."""
+    if step.table.layout == "hash":
+        return _lookup(step, code)[1] or "True"
     bits = code.pointer("u32", BuildPart(step.table.stage, "bits"), "b")
     packed, inside = _lookup(step, code)
     test = code.call("bit_test", bits, packed)

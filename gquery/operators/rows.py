@@ -49,11 +49,11 @@ def run_bulk(
     match work:
         case SortRows():
             return _sort(work, frames[work.stage], device)
-        case SliceRows(stage, columns, limit, offset):
+        case SliceRows(stage, columns, origins, limit, offset):
             frame = frames[stage]
             lo = min(offset, frame.rows)
             hi = frame.rows if limit is None else min(lo + limit, frame.rows)
-            found = _named(frame, columns)
+            found = {s.column.id: frame.columns[o] for s, o in zip(columns, origins, strict=True)}
             if (lo, hi) == (0, frame.rows):
                 return Frame(found, frame.rows)
             return Frame({i: c.slice(lo, hi) for i, c in found.items()}, hi - lo)
@@ -67,10 +67,6 @@ def run_bulk(
             return _unmatched(joins[table.stage].frame, matched[table.stage], columns, device)
         case _:
             assert_never(work)
-
-
-def _named(frame: Frame, columns: Sequence[Stored]) -> dict[int, Column]:
-    return {s.column.id: frame.columns[s.column.id] for s in columns}
 
 
 # ---- sort -----------------------------------------------------------------------------------------------------------

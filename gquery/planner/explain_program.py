@@ -188,7 +188,7 @@ def _bulk(work: Bulk, printer: Printer) -> str:
         case SortRows(stage, keys, _, limit, offset):
             by = ", ".join(printer.expr(k.expr) + (" desc" if k.descending else "") for k in keys)
             return f"sort stage {stage} by {by}" + ("" if limit is None else f", first {limit + offset}")
-        case SliceRows(stage, _, limit, offset):
+        case SliceRows(stage, _, _, limit, offset):
             return f"slice stage {stage}: {'all' if limit is None else limit} rows after {offset}"
         case ConcatRows(stages):
             return f"concatenate stages {', '.join(map(str, stages))}"

@@ -14,7 +14,7 @@ from typing import Any, assert_never
 
 from gquery.dtypes import BIGINT, Bounds, Register
 from gquery.errors import NotSupportedError, OperationalError
-from gquery.expr import Call, Cast, Column, Expr, In, SortKey, conjuncts, new_column
+from gquery.expr import Call, Cast, Column, Expr, In, Literal, SortKey, conjuncts, new_column
 from gquery.expr import walk as walk_expr
 from gquery.kernels.code import NeedsHostError, Phys, phys
 from gquery.kernels.dictionaries import code_phys
@@ -194,7 +194,9 @@ class Lowering:
         if len(plan.rows) == 1:
             return self.compute(one, tuple(zip(plan.columns, plan.rows[0], strict=True)))
         if not plan.rows:
-            raise NotSupportedError("VALUES without rows")
+            none = ReadRange(new_column("none", BIGINT, False), range_phys(0, 1, 0), 0, 1, 0)
+            stream = Stream(none, {none.column.id: none.phys}, 0, 0, 0)
+            return self.compute(stream, tuple((c, Literal(None, c.dtype)) for c in plan.columns))
         source = _constant_table(plan)
         scan = Scan(source, plan.columns, tuple(range(len(plan.columns))))
         self._load(scan)
@@ -205,7 +207,7 @@ class Lowering:
     def filter(self, stream: Stream, predicate: Expr, rows: float | None = None) -> Stream:
         for term in conjuncts(predicate):
             try:
-                describe(term, stream.columns, self.target)
+                describe(term, stream.columns)
                 stream = stream.then(Select(term))
             except NeedsHostError as missing:
                 column = new_column("condition", term.dtype)
@@ -222,7 +224,7 @@ class Lowering:
             if c.id in stream.columns:
                 continue
             try:
-                known = describe(e, stream.columns, self.target)
+                known = describe(e, stream.columns)
                 stream = replace(stream, columns={**stream.columns, c.id: known})
                 rest.append((c, e))
             except NeedsHostError as need:
@@ -344,7 +346,6 @@ class Lowering:
         stage, keys = self._ranked(stream, keys)
         stored = tuple(s for s in _stored_of(stream) if s.column.id in {c.id for c in kept})
         number = self.stage(SortRows(stage, tuple(keys), stored, plan.limit, plan.offset), "sort")
-        self._keep_sources(number, stream)
         rows = stream.rows if plan.limit is None else min(stream.rows, plan.limit)
         return self.read(number, kept, rows, stream.limit if plan.limit is None else plan.limit)
 
@@ -364,7 +365,7 @@ class Lowering:
         assert isinstance(source, ReadStage)
         if all(s.column.id == o for s, o in zip(source.columns, source.origins, strict=True)):
             return source.stage
-        return self.stage(SliceRows(source.stage, source.columns, None, 0), "rename")
+        return self.stage(SliceRows(source.stage, source.columns, source.origins, None, 0), "rename")
 
     def encoded(self, stream: Stream, number: int, texts: Sequence[Column]) -> tuple[int, dict[int, Column]]:
         """A frame with a column of ranks beside each of these columns."""
@@ -376,15 +377,15 @@ class Lowering:
         work = EncodeRows(number, pairs, tuple(stored.values()) + ranks)
         return self.stage(work, "rank values"), {s.column.id: code for s, code in pairs}
 
-    def _keep_sources(self, number: int, stream: Stream) -> None:
-        """(Frames are released by the executor once no later stage reads them.)"""
-
     def _limit(self, stream: Stream, plan: Plan, limit: int | None, offset: int, wanted: frozenset[int]) -> Stream:
-        columns = [stream.by_id[i] for i in wanted if i in stream.columns]
+        columns = tuple(stream.by_id[i] for i in sorted(wanted) if i in stream.columns)
         stream = self.collected(stream, columns, "input of a limit")
-        number = self.renamed_frame(stream)
-        stored = tuple(s for s in _stored_of(stream) if s.column.id in {c.id for c in columns})
-        number = self.stage(SliceRows(number, stored, limit, offset), "limit")
+        assert isinstance(stream.source, ReadStage)
+        pairs = [
+            (s, o) for s, o in zip(stream.source.columns, stream.source.origins, strict=True) if s.column in columns
+        ]
+        work = SliceRows(stream.source.stage, tuple(s for s, _ in pairs), tuple(o for _, o in pairs), limit, offset)
+        number = self.stage(work, "limit")
         rows = stream.rows if limit is None else min(stream.rows, limit)
         return self.read(number, columns, rows, stream.limit if limit is None else limit)
 

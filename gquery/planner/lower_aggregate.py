@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gquery.dtypes import Kind
 from gquery.expr import AggregateCall, Column, Expr, new_column
 from gquery.kernels.code import NeedsHostError, Phys
 from gquery.kernels.render import describe
@@ -60,7 +59,7 @@ def _computable(
     made: dict[Expr, Column] = {}
     for e in [e for _, e in keys] + [x for _, a in aggregates for x in (*a.args, *((a.filter,) if a.filter else ()))]:
         try:
-            describe(e, stream.columns, lowering.target)
+            describe(e, stream.columns)
         except NeedsHostError:
             made.setdefault(e, new_column("argument", e.dtype))
     if not made:
@@ -181,17 +180,15 @@ def _over_ranks(
         code = new_column(c.name, codes[source.id].dtype)
         function = "max" if a.function in ("any_value", "same_value") else a.function
         inner.append((code, replace(a, function=function, args=(codes[source.id],), dtype=code.dtype)))
-        back.append((code, codes[source.id], c, stream.columns[source.id]))
+        back.append((code, codes[source.id], c, next(x for x in made if x.column == source)))
     grouped = _grouped(lowering, plan, stream, keys, tuple(inner))
     frame_columns = {s.column.id: s for s in stage_columns(lowering.stages[grouped].work)}
-    decoded = {code.id: (c, what) for code, _, c, what in back}
+    decoded = {code.id: (c, source) for code, _, c, source in back}
     stored = []
     for i, s in frame_columns.items():
         if i in decoded:
-            c, what = decoded[i]
-            what = Phys(what.dtype, what.bounds, s.phys.nullable, what.dictionary)
-            carrier = next(x.carrier for x in made if x.column.id == next(b[1] for b in back if b[0].id == i).id)
-            stored.append(Stored(c, what, carrier if what.dtype.kind is not Kind.VARCHAR else what.carrier))
+            c, source_ = decoded[i]
+            stored.append(Stored(c, replace(source_.phys, nullable=s.phys.nullable), source_.carrier))
         else:
             stored.append(s)
     pairs = tuple((code, source, c) for code, source, c, _ in back)

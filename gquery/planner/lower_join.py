@@ -99,12 +99,12 @@ def _computable(
     for key in keys:
         probe, build = key.probe, key.build
         try:
-            describe(probe, left.columns, lowering.target)
+            describe(probe, left.columns)
         except NeedsHostError:
             column = new_column("key", probe.dtype)
             left, probe = lowering.compute(left, ((column, probe),)), column
         try:
-            describe(build, right.columns, lowering.target)
+            describe(build, right.columns)
         except NeedsHostError:
             column = new_column("key", build.dtype)
             right, build = lowering.compute(right, ((column, build),)), column
@@ -148,7 +148,7 @@ def _probe(
     )
     exists = only_exists and not payload and bool(keys)
     provable = {id(k.term): k for k in keys}
-    right, keys = _framed(lowering, left, right, keys, payload, null_key or not keys)
+    right, keys = _framed(lowering, left, right, keys, payload, null_key or not keys or kind is JoinKind.FULL)
     layout, packing, keys, tested = _layout(left, right, keys, exists, single, null_key)
     residual = residual + tested
     if tested:

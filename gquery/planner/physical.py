@@ -201,10 +201,11 @@ class SortRows:
 
 @dataclass(frozen=True)
 class SliceRows:
-    """``limit`` rows of a frame after ``offset``."""
+    """``limit`` rows of a frame after ``offset``. ``origins[i]`` is the id that ``columns[i]`` has there."""
 
     stage: int
     columns: tuple[Stored, ...]
+    origins: tuple[int, ...]
     limit: int | None
     offset: int
 

@@ -193,7 +193,3 @@ def i128_from_f64(x: float) -> int:
     if lt_i64(bits, 0):
         return neg_i128(magnitude)
     return magnitude
-
-
-def hash_i128(x: int) -> int:
-    return hash_combine(hash_i64(high_i128(x)), low_i128(x))

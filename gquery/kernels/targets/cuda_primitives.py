@@ -6,6 +6,7 @@ numba-cuda is in maintenance; its successor is a change of the import here. Noth
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from gquery.kernels.targets.cuda_words import CUDA_DEFINITIONS
 __all__ = ["device", "ptx", "uint32", "uint64"]
 
 device = cuda.jit(device=True)
+_compiling = threading.Lock()
 _capability: tuple[int, int] | None = None  # what is compiled for now; see `ptx`
 
 
@@ -42,7 +44,8 @@ def __getattr__(name: str) -> Any:
 class _Device:
     """Stands for a GPU while device functions are compiled: Numba asks it for its compute capability and no more."""
 
-    compute_capability: tuple[int, int]
+    compute_compiling = threading.Lock()
+_capability: tuple[int, int]
 
 
 @contextmanager
@@ -53,12 +56,13 @@ def compiling_for(cc: tuple[int, int]) -> Iterator[None]:
     kernel calls; so it is given a device to ask.
     """
     global _capability
-    asked, before = dispatcher.get_current_device, _capability
-    dispatcher.get_current_device, _capability = lambda: _Device(cc), cc
-    try:
-        yield
-    finally:
-        dispatcher.get_current_device, _capability = asked, before
+    with _compiling:
+        asked, before = dispatcher.get_current_device, _capability
+        dispatcher.get_current_device, _capability = lambda: _Device(cc), cc
+        try:
+            yield
+        finally:
+            dispatcher.get_current_device, _capability = asked, before
 
 
 def _type(name: str) -> Any:

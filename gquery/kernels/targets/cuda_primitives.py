@@ -44,8 +44,7 @@ def __getattr__(name: str) -> Any:
 class _Device:
     """Stands for a GPU while device functions are compiled: Numba asks it for its compute capability and no more."""
 
-    compute_compiling = threading.Lock()
-_capability: tuple[int, int]
+    compute_capability: tuple[int, int]
 
 
 @contextmanager

@@ -73,7 +73,10 @@ AGGREGATES: dict[str, AggregateFunction] = {
                           ("any_value(7)", "7")),
     )
 }  # fmt: skip
-ALIASES = {"mean": "avg", "count_star": "count", "arbitrary": "any_value"}
+ALIASES = {
+    "mean": "avg", "count_star": "count", "arbitrary": "any_value",
+    "bool_and": "min", "logical_and": "min", "bool_or": "max", "logical_or": "max",
+}  # fmt: skip
 
 
 def is_aggregate(name: str) -> bool:
@@ -88,6 +91,8 @@ def aggregate(name: str, args: Sequence[Expr], distinct: bool = False, where: Ex
         raise BindError(f"there is no aggregate {name!r}.{did_you_mean(name, AGGREGATES)}")
     # NULL of no type: the sum, least, ... of NULLs is a NULL INTEGER (BIGINT for a sum)
     args = [cast(a, DType(Kind.INTEGER)) if a.dtype == NULL else a for a in args]
+    if name.startswith(("bool_", "logical_")):  # whether all, or any, are true
+        args = [cast(a, BOOLEAN) for a in args]
     resolved = function.resolve([a.dtype for a in args])
     if resolved is None or (distinct and not args):
         raise no_match(function.name, args, function.signatures)

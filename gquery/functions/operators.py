@@ -315,7 +315,7 @@ for _name, _symbol in zip(COMPARISONS, _SQL, strict=True):
 
 # ---- LIKE ------------------------------------------------------------------------------------------------------------
 
-_operator("like", "Whether a string matches a pattern: % any characters, _ one. Both are constant.",
+_operator("like", "Whether a string matches a constant pattern: % any characters, _ one.",
           ("'gquery' LIKE 'g%r_'", "True"))  # fmt: skip
 _operator("ilike", "LIKE that ignores letter case.", ("'gQuery' ILIKE 'GQ%'", "True"))
 
@@ -324,7 +324,8 @@ def _like(name: str, text: Expr, pattern: Expr, escape: Expr | None) -> Expr | N
     if not all(e is None or e.dtype == VARCHAR or is_null_literal(e) for e in (text, pattern, escape)):
         return None
     if not isinstance(pattern, Literal) or not (escape is None or isinstance(escape, Literal)):
-        raise NotSupportedError(f"{name.upper()} with a pattern that is not constant")
+        args = [cast(e, VARCHAR) for e in (text, pattern, escape or Literal("", VARCHAR))]
+        return make(f"_{name}_any", args, BOOLEAN)
     if pattern.value is None or is_null_literal(text) or (escape is not None and escape.value is None):
         return Literal(None, BOOLEAN)
     if escape is not None and len(escape.value) > 1:

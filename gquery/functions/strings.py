@@ -259,6 +259,30 @@ def _pattern(pattern: str, options: str = "") -> re.Pattern[str]:
     return re.compile(pattern, sum(flags.get(o, 0) for o in set(options)))
 
 
+@lru_cache(1024)
+def _like_pattern(pattern: str, escape: str, flags: int) -> re.Pattern[str]:
+    parts: list[str] = []
+    characters = iter(pattern)
+    for c in characters:
+        if escape and c == escape:
+            parts.append(re.escape(next(characters, "")))
+        else:
+            parts.append(".*" if c == "%" else "." if c == "_" else re.escape(c))
+    return re.compile("".join(parts), re.DOTALL | flags)
+
+
+@scalar("_like_any", ((VARCHAR, VARCHAR, VARCHAR), BOOLEAN), host=True)
+def like_any(s: str, pattern: str, escape: str) -> bool:
+    """LIKE with a pattern that is not constant."""
+    return _like_pattern(pattern, escape, 0).fullmatch(s) is not None
+
+
+@scalar("_ilike_any", ((VARCHAR, VARCHAR, VARCHAR), BOOLEAN), host=True)
+def ilike_any(s: str, pattern: str, escape: str) -> bool:
+    """ILIKE with a pattern that is not constant."""
+    return _like_pattern(pattern, escape, re.IGNORECASE).fullmatch(s) is not None
+
+
 @scalar("regexp_matches", (_SS, BOOLEAN), ((VARCHAR, VARCHAR, VARCHAR), BOOLEAN), host=True,
         example=("regexp_matches('gquery', 'q.e')", "True"))  # fmt: skip
 def regexp_matches(s: str, pattern: str, options: str = "") -> bool:

@@ -415,12 +415,14 @@ class ExprBinder:
         distinct = False
         if args and isinstance(args[0], exp.Distinct):
             distinct, args = True, list(args[0].expressions)
-        if not is_aggregate(name):
+        if not is_aggregate(name) and name != "count_if":
             raise NotSupportedError(f"not supported: the aggregate {name}")
         if any(isinstance(a, exp.Order) for a in args):
             raise NotSupportedError(f"not supported: ORDER BY inside {name}")
         if self.aggregates is None:
             raise BindError(f"{self.clause} cannot contain aggregates ({name})")
+        if name == "count_if" and len(args) == 1 and condition is None and not distinct:
+            name, args, condition = "count", [], args[0]
         if name == "count" and args and isinstance(args[0], exp.Star):
             args = []
         binder = ExprBinder(self.query, self.scope, f"the argument of {name}", None, self.aliases)

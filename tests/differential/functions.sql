@@ -52,3 +52,11 @@ select id, md5(s), regexp_matches(s, 'e+'), regexp_replace(s, 'e', 'x', 'g'), re
 select id, d38::VARCHAR, day::VARCHAR, moment::VARCHAR, flag::VARCHAR, f64::VARCHAR, f32::VARCHAR, TRY_CAST(s AS INTEGER), strlen(s || w) + length(upper(w)) from t
 
 select id, upper(substring(s, 1, 2)) = 'AB' from t
+
+select id, s like w || '%', s ilike w, s not like coalesce(w, 'x'), s like '%' || i8::varchar || '%' from t
+
+select bool_and(flag), bool_or(flag), count_if(i8 > 3), bool_and(n >= 0) from t
+
+select n, count_if(i8 > 3), bool_or(flag) from t group by n
+
+select any_value(n) from t where n = 3

@@ -165,6 +165,10 @@ def div_round_i128(a: int, b: int) -> int:
     return quotient
 
 
+def hash_i128(x: int) -> int:
+    return hash_combine(hash_i64(high_i128(x)), low_i128(x))
+
+
 def f64_from_i128(v: int) -> float:
     """The nearest double: the top 64 bits with a sticky bit, which rounds once."""
     magnitude = abs_i128(v)

@@ -91,10 +91,10 @@ class IntegrityError(DatabaseError):
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:
-    """``' Did you mean "lineitem"?'`` or ``''``.
+    """``' Did you mean "trips"?'`` or ``''``.
 
-    >>> did_you_mean("linetem", ["lineitem", "orders"])
-    ' Did you mean "lineitem"?'
+    >>> did_you_mean("tripz", ["trips", "zones"])
+    ' Did you mean "trips"?'
     """
     by_lower = {c.lower(): c for c in candidates}
     close = get_close_matches(name.lower(), by_lower, n=3, cutoff=0.5)

@@ -13,7 +13,7 @@ from gquery.dtypes import Bounds, Carrier
 from gquery.expr import Column as PlanColumn
 from gquery.expr import SortKey
 from gquery.kernels import bulk
-from gquery.operators.base import Frame, JoinIndex, make_column
+from gquery.operators.base import Frame, JoinIndex, make_column, narrow
 from gquery.planner.physical import (
     Bulk,
     ConcatRows,
@@ -24,7 +24,7 @@ from gquery.planner.physical import (
     Stored,
     UnmatchedRows,
 )
-from gquery.table import Buffer, Column, ColumnStatistics
+from gquery.table import Buffer, Column
 
 
 def bulk_inputs(work: Bulk) -> list[int]:
@@ -59,8 +59,8 @@ def run_bulk(
             return Frame({i: c.slice(lo, hi) for i, c in found.items()}, hi - lo)
         case ConcatRows(stages, inputs, columns):
             return _concat([frames[n] for n in stages], inputs, columns, device)
-        case EncodeRows(stage, pairs, _):
-            return _encode(frames[stage], pairs, device)
+        case EncodeRows(stage, pairs, columns):
+            return _encode(frames[stage], pairs, {s.column.id: s for s in columns}, device)
         case DecodeRows(stage, encoded, pairs, _):
             return _decode(frames[stage], frames[encoded], pairs, device)
         case UnmatchedRows(table, _, columns):
@@ -182,17 +182,17 @@ def null_column(stored: Stored, rows: int, device: Device) -> Column:
 # ---- ranks ----------------------------------------------------------------------------------------------------------
 
 
-def _encode(frame: Frame, pairs: Sequence[tuple[Stored, PlanColumn]], device: Device) -> Frame:
+def _encode(
+    frame: Frame, pairs: Sequence[tuple[Stored, PlanColumn]], made: Mapping[int, Stored], device: Device
+) -> Frame:
     """The frame with a column of ranks beside each of some columns; the ranked values are kept for `_decode`."""
     columns, encodings = dict(frame.columns), dict(frame.encodings)
     for stored, code in pairs:
         column = frame.columns[stored.column.id]
         codes, values = rank(column, device)
-        known = Bounds(0, max(values.length - 1, 0))
-        columns[code.id] = Column(
-            code.dtype, Carrier.I64, frame.rows, Buffer(codes, device), column.validity,
-            statistics=ColumnStatistics(bounds=known),
-        )  # fmt: skip
+        ranks = made[code.id]
+        validity = None if column.validity is None else column.validity.on(device)
+        columns[code.id] = make_column(ranks.phys, ranks.carrier, narrow(codes, ranks.carrier), validity, frame.rows, device)
         encodings[code.id] = values
     return Frame(columns, frame.rows, encodings)
 

@@ -1,0 +1,136 @@
+"""Whole-array operations on NumPy and CuPy arrays, against NumPy and Python integers."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from gquery.device import Device, cpu_device
+from gquery.dtypes import Bounds, Carrier
+from gquery.kernels import bulk
+from gquery.table import Column, Table
+
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
+SIZES = [0, 1, 10, 5_000, 200_000]
+
+
+def on(device: str, array: Any) -> Any:
+    return place(device).from_host(array)
+
+
+def place(device: str) -> Device:
+    return cpu_device() if device == "cpu" else Device("cuda")
+
+
+def host(array: Any) -> Any:
+    return array if isinstance(array, np.ndarray) else array.get()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("rows", SIZES)
+def test_group_rows(device: str, rows: int) -> None:
+    r = np.random.default_rng(rows)
+    size = rows // 3 + 1
+    slots = r.integers(0, size, rows).astype(np.uint32)
+    slots[r.random(rows) < 0.2] = bulk.NOT_IN
+    starts, found = map(host, bulk.group_rows(on(device, slots), size))
+    kept = slots[slots != bulk.NOT_IN]
+    assert (np.diff(starts) == np.bincount(kept, minlength=size)).all()
+    assert (found == np.argsort(slots, kind="stable")[: kept.size]).all()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("rows", SIZES)
+def test_order(device: str, rows: int) -> None:
+    r = np.random.default_rng(rows)
+    narrow, wide, days = r.integers(-5, 5, rows), r.integers(-(2**62), 2**62, rows), r.integers(0, 10**4, rows, np.int16)
+    edges = np.where(r.random(rows) < 0.5, -(2**63), 2**63 - 1)
+    for keys in ([narrow], [narrow, days], [narrow, wide], [wide, narrow], [edges, days], [days]):
+        want = np.lexsort(keys[::-1])
+        placed = [on(device, k) for k in keys]
+        assert (host(bulk.sort_order(placed)) == want).all()
+        for k in (0, 1, 7, rows // 5, rows + 1):
+            assert (host(bulk.top_k(placed, k)) == want[:k]).all()
+    bounds = [Bounds(-5, 4), Bounds(0, 10**4)]
+    assert (host(bulk.sort_order([on(device, narrow), on(device, days)], bounds)) == np.lexsort((days, narrow))).all()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_scan_and_compact(device: str) -> None:
+    counts = np.array([3, 0, 2, 5], np.uint32)
+    starts, total = bulk.exclusive_scan(on(device, counts))
+    assert (host(starts).tolist(), total) == ([0, 3, 3, 5], 10)
+    assert bulk.exclusive_scan(on(device, counts[:0]))[1] == 0
+    assert host(bulk.compact(on(device, np.array([0, 1, 1, 0, 1], np.uint8)))).tolist() == [1, 2, 4]
+    rows = on(device, np.array([2, 0], np.uint32))
+    assert host(bulk.gather(on(device, np.arange(6)), rows, 2)).tolist() == [4, 5, 0, 1]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_128_bits(device: str) -> None:
+    values = [0, 1, -1, 2**127 - 1, -(2**127), 2**64, -(2**64), 12345678901234567890123, -(2**63), 10**38 - 1, 1 - 10**38]
+    limbs = [np.array([v >> 96 if k == 3 else v >> 32 * k & 0xFFFFFFFF for v in values]) for k in range(4)]
+    wide = bulk.limbs_to_i128([on(device, x) for x in limbs])
+    assert integers(wide) == values
+    sums = bulk.limbs_to_i128([on(device, x * 3) for x in limbs])
+    assert integers(sums) == [max(-(2**127), min(2**127 - 1, 3 * v)) for v in values]
+    np.testing.assert_allclose(host(bulk.f64_from_i128(wide)), [float(v) for v in values], rtol=1e-15)
+    assert bulk.i128_within(wide, -(2**127), 2**127 - 1)
+    assert not bulk.i128_within(wide, -(2**127) + 1, 2**127 - 1)
+    assert not bulk.i128_within(wide, -(2**127), 2**127 - 2)
+    small = np.array([5, -5, 2**62, -(2**63)])
+    assert integers(bulk.i128_from_i64(on(device, small))) == small.tolist()
+    halves = [on(device, small & 0xFFFFFFFF), on(device, small >> 32)]
+    found, fits = bulk.limbs_to_i64(halves)
+    assert (host(found).tolist(), fits) == (small.tolist(), True)
+    assert not bulk.limbs_to_i64([on(device, small & 0xFFFFFFFF), on(device, (small >> 32) * 4)])[1]
+
+
+def integers(wide: Any) -> list[int]:
+    return [int(high) << 64 | int(low) & (2**64 - 1) for low, high in host(wide)]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_order_of_doubles(device: str) -> None:
+    values = np.array([0.0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 1e-300, -5e-324])
+    order = bulk.f64_order(on(device, values))
+    assert np.array_equal(host(bulk.f64_unorder(order)), values, equal_nan=True)
+    assert host(order)[0] == host(order)[1]
+    assert (np.argsort(host(order), kind="stable") == np.argsort(values, kind="stable")).all()
+
+
+def texts(column: Column) -> list[str]:
+    offsets, characters = column.data.host, column.characters.host.tobytes() if column.characters else b""
+    return [characters[a:b].decode() for a, b in itertools.pairwise(offsets)]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("count", [1, 100, 30_000])
+def test_take(device: str, count: int) -> None:
+    values = [*(["hello", "", None, "wörld", "x" * 40] * 5), *(f"{i} of many" for i in range(20_000))]
+    table = Table.from_arrow(pa.table({"s": values, "n": list(range(len(values)))}))
+    rows = np.random.default_rng(3).integers(0, len(values), count).astype(np.uint32)
+    at = place(device)
+    strings, numbers = (bulk.take(column, on(device, rows), at) for column in table.columns)
+    assert texts(strings) == [values[i] or "" for i in rows]
+    assert strings.validity is not None
+    assert strings.validity.host.tolist() == [int(values[i] is not None) for i in rows]
+    assert numbers.data.host.tolist() == rows.tolist()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_views_become_contiguous(device: str) -> None:
+    values = [f"value {i}" for i in range(5_000)]
+    source = Table.from_arrow(pa.table({"s": values})).columns[0]
+    at = place(device)
+    views = bulk.string_views(source, at, on(device, np.arange(0, 5_000, 7, dtype=np.uint32)))
+    from gquery.table import Buffer
+
+    column = Column(source.dtype, Carrier.VIEW, views.size // 2, Buffer(views, at))
+    found = bulk.gather_views(column, at)
+    assert found.carrier in (Carrier.STRING32, Carrier.STRING64)
+    assert texts(found) == values[::7]

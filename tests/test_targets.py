@@ -93,7 +93,7 @@ def test_groups_in_global_state(target: str) -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_hash_table_and_bitmap(target: str) -> None:
-    a, b = columns(4000)
+    _, b = columns(4000)
     keys = np.abs(b) % 1500
     table = Kernel(
         (
@@ -150,11 +150,15 @@ def test_scalar_functions(target: str) -> None:
 def test_private_accumulators_and_batches(wide: bool) -> None:
     a, b = columns(1_000_003)
     step = ("x{0} = i64(c0[i{0}])", "y{0} = i64(c1[i{0}])")
-    update = ("g{0} = mul_i64(and_i64(x{0}, 3), 2)", "private_add_i64(g{0}, y{0})", "private_add_f64(add_i64(g{0}, 1), f64(y{0}))")
+    update = (
+        "g{0} = mul_i64(and_i64(x{0}, 3), 2)",
+        "private_add_i64(g{0}, y{0})",
+        "private_add_f64(add_i64(g{0}, 1), f64(y{0}))",
+    )
     kernel = Kernel(
         (Parameter("c0", "i32", True), Parameter("c1", "i64", True), Parameter("s0", "i64", True), Parameter("s1", "f64", True)),
         tuple(f"private_init({w}, 0)" for w in range(8)),
-        tuple(line.format("") .replace("[i]", "[i]") for line in (*step, *update)),
+        tuple(line.format("") for line in (*step, *update)),
         tuple(f"private_flush_add_i64({2 * g}, s0, {g})" for g in range(4))
         + tuple(f"private_flush_add_f64({2 * g + 1}, s1, {g})" for g in range(4)),
         frozenset(),

@@ -12,7 +12,8 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, assert_never
 
@@ -91,6 +92,7 @@ class Connection:
         self._plans: OrderedDict[Any, Planned] = OrderedDict()
         self._lock = threading.RLock()
         self._closed = False
+        _preload()
 
     @property
     def device_name(self) -> str:
@@ -114,8 +116,9 @@ class Connection:
         if not statements:
             raise ProgrammingError("There is no statement in the text")
         alone = len(statements) == 1
-        for parsed in statements:
-            result = self._statement(bind(parsed, self._catalog, params), query if alone else None, params)
+        with _nesting():
+            for parsed in statements:
+                result = self._statement(bind(parsed, self._catalog, params), query if alone else None, params)
         return result
 
     execute = sql
@@ -126,7 +129,8 @@ class Connection:
         self._check_open()
         from gquery.sql.bind import bind
 
-        return self._explain(bind(query, self._catalog, params), level)
+        with _nesting():
+            return self._explain(bind(query, self._catalog, params), level)
 
     def _statement(self, statement: Statement, text: str | None, params: Parameters) -> Relation:
         """Runs a statement; a SELECT is planned only. ``text`` is the SQL of a statement that stands alone."""
@@ -299,7 +303,9 @@ class Connection:
         from gquery.execution import run
 
         self._check_open()
-        return run(self._program(planned), self._context())
+        with _nesting():
+            program = self._program(planned)
+        return run(program, self._context())
 
     def _context(self) -> Any:
         from gquery.execution import ExecutionContext
@@ -414,6 +420,24 @@ def connect(
 ) -> Connection:
     """A new connection, with tables of its own; see `Connection`."""
     return Connection(device, partitions, threads, memory_limit)
+
+
+@contextmanager
+def _nesting() -> Iterator[None]:
+    """Planning is recursive; what is nested too deeply for it is refused, not crashed on."""
+    try:
+        yield
+    except RecursionError:
+        raise NotSupportedError("The query is nested too deeply: split its expressions or subqueries up") from None
+
+
+def _preload() -> None:
+    """Import the engine when a connection is made, so that the first query does not wait for it."""
+    import gquery.execution
+    import gquery.kernels.targets.python
+    import gquery.planner.lower
+    import gquery.planner.optimizer
+    import gquery.sql.bind  # noqa: F401
 
 
 def _choose(name: str, memory_limit: int | None) -> tuple[Target, Device]:

@@ -37,17 +37,14 @@ def arithmetic(e: Call, values: list[Value], code: Code) -> Value:
 
 
 def _float(e: Call, values: list[Value], code: Code) -> Value:
-    short = "floor_div" if e.function == "int_divide" else _SHORT[e.function]
     ok = code.both(*(v.ok for v in values))
     operands = [as_f64(v, code) for v in values]
-    if e.function == "int_divide":
-        text = code.call("trunc_f64", code.call("div_f64", *operands))
-    else:
-        text = code.call(f"{short}_f64", *operands)
+    short = "div" if e.function == "int_divide" else _SHORT[e.function]  # DuckDB does not round a float `//`
+    text = code.call(f"{short}_f64", *operands)
     if e.dtype.kind is Kind.REAL:
         text = code.call("round_f32", text)
     var = code.let(text)
-    if e.function in ("int_divide", "modulo"):  # by zero is NULL
+    if e.function == "int_divide":  # by zero is NULL
         nonzero = code.let(code.call("ne_f64", operands[1], code.call("f64", "0.0")))
         ok = code.both(ok, nonzero)
     return Value(var, ok, phys(e.dtype, nullable=ok is not None))

@@ -112,7 +112,7 @@ def cast(value: Value, dtype: DType, try_: bool, code: Code) -> Value:
         except (ValueError, InvalidOperation, OverflowError):
             return None
 
-    name = f"cast_{source.dtype.kind.name.lower()}_to_{dtype.kind.name.lower()}_{dtype.precision}_{dtype.scale}"
+    name = f"cast_{_word(source.dtype)}_to_{_word(dtype)}"
     code.functions[name] = convert
     what = phys(dtype, nullable=True)
     result = code.let("None")
@@ -123,6 +123,12 @@ def cast(value: Value, dtype: DType, try_: bool, code: Code) -> Value:
                 code.line(code.call("fail", status, site))
     ok = code.let(f"{result} is not None")
     return Value(code.let(f"{result} if {ok} else {code.zero(what.register)}"), ok, what)
+
+
+def _word(dtype: DType) -> str:
+    """A type as a part of a name."""
+    digits = f"_{dtype.precision}_{dtype.scale}" if dtype.is_decimal else ""
+    return dtype.kind.name.lower() + digits
 
 
 def parse_text(text: str, dtype: DType) -> Any:

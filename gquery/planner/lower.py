@@ -191,6 +191,10 @@ class Lowering:
 
     def _values(self, plan: Values) -> Stream:
         one = Stream(ReadOne(), {}, 1, 1, 1)
+        if not plan.columns:  # every column was pruned: only the number of rows is left
+            only = new_column("row", BIGINT, False)
+            known = range_phys(0, 1, len(plan.rows))
+            return Stream(ReadRange(only, known, 0, 1, len(plan.rows)), {}, len(plan.rows), len(plan.rows), len(plan.rows))
         if len(plan.rows) == 1:
             return self.compute(one, tuple(zip(plan.columns, plan.rows[0], strict=True)))
         if not plan.rows:

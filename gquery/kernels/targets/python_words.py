@@ -524,3 +524,13 @@ def table_insert_i64(keys: Pointer, mask: int, key: int, status: Pointer, site: 
         slot = (slot + 1) & mask
     fail(status, site)
     return -1
+
+
+# ---- functions that Python's math raises from, where IEEE gives a value ---------------------------------------------
+def pow_f64(x: float, y: float) -> float:
+    try:
+        return math.pow(x, y)
+    except OverflowError:
+        return -math.inf if x < 0 and y % 2 == 1 else math.inf
+    except ValueError:
+        return math.inf if x == 0 else math.nan

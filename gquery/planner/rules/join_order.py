@@ -5,11 +5,11 @@ left side of a join through in one fused pipeline and builds a table over the ri
 largest (the *driver*) comes to stand leftmost, and every other relation is a build side of the chain over it, or joined
 into one first:
 
-    Join                                  lineitem is read once, probing two tables, in one kernel;
-      Join                                orders is joined with customer before its table is built
-        Filter lineitem
-        Join orders, customer
-      supplier
+    Join                     the largest table is read once, probing two tables, in one kernel;
+      Join                   orders are joined with customers before their table is built
+        Filter sales
+        Join orders, customers
+      shops
 
 Dynamic programming over the connected subsets (Moerkotte and Neumann, "Dynamic programming strikes back", 2008) finds
 the cheapest tree for up to ten relations; above that the pair that is cheapest to join is joined first. SEMI and ANTI

@@ -1,11 +1,11 @@
 """Groups that no one will join with are not computed: a SEMI join below the aggregate keeps the ones that are wanted.
 
-    Join inner on p = k                     Join inner on p = k
-      Filter part                             Filter part
-      Aggregate by k = l_partkey      =>      Aggregate by k = l_partkey
-        Scan lineitem                           Join semi on l_partkey = p
-                                                  Scan lineitem
-                                                  Filter part
+    Join inner on id = k                    Join inner on id = k
+      Filter items                            Filter items
+      Aggregate by k = item           =>      Aggregate by k = item
+        Scan sales                              Join semi on item = id
+                                                  Scan sales
+                                                  Filter items
 
 Correlated aggregates come to this shape after decorrelation, and there it matters most: the outer query asks for a few
 groups out of all. Done where the estimate says that most input rows go.

@@ -1,24 +1,26 @@
-"""The batched loop shape: several rows an iteration, with the columns that they need loaded ahead.
+"""The batched loop shape: several rows an iteration, with columns loaded ahead.
 
-Where most rows are kept, a loop that loads a column when it first needs it waits for memory once a column; loading the
-columns of several rows first keeps many loads in flight. The batch is made from the text of the lazy body: its loads move
-to the front, and everything is written once a row with the row's own names.
+A loop that loads a column when it first needs it waits for memory once a column; loading the columns of several rows first
+keeps many loads in flight. That pays for columns of which nearly every sector of memory is needed (`Code.ahead`), also
+behind a filter, if they are narrow. The batch is made from the text of the lazy body: these loads move to the front, and
+everything is written once a row with the row's own names.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 _LOAD = re.compile(r"^\s*(v\d+) = (?:i64|f64|truth)\((?:c|m)\d+\[i\]\)$")
 _LOCAL = re.compile(r"\b(v\d+|h\d+|j\d+)\b")
 _ROW = re.compile(r"\bi\b")
 
 
-def batched(body: Sequence[str], rows: int) -> tuple[str, ...]:
-    """``body`` for ``rows`` rows at once, whose indices are ``i0``, ``i1``, ...
+def batched(body: Sequence[str], rows: int, ahead: Collection[str]) -> tuple[str, ...]:
+    """``body`` for ``rows`` rows at once, whose indices are ``i0``, ``i1``, ...; the variables of ``ahead`` come first.
 
-    >>> print("\\n".join(batched(["v0 = i64(c0[i])", "if lt_i64(v0, k0):", "    n = add_i64(n, v0)"], 2)))
+    >>> for line in batched(["v0 = i64(c0[i])", "if lt_i64(v0, k0):", "    n = add_i64(n, v0)"], 2, {"v0"}):
+    ...     print(line)
     v0_0 = i64(c0[i0])
     v0_1 = i64(c0[i1])
     if lt_i64(v0_0, k0):
@@ -26,12 +28,11 @@ def batched(body: Sequence[str], rows: int) -> tuple[str, ...]:
     if lt_i64(v0_1, k0):
         n = add_i64(n, v0_1)
     """
-    loads = [line.strip() for line in body if _LOAD.match(line)]
-    rest = [line for line in body if not _LOAD.match(line)]
+    is_ahead = [(found := _LOAD.match(line)) is not None and found[1] in ahead for line in body]
+    loads = [line.strip() for line, first in zip(body, is_ahead, strict=True) if first]
+    rest = _without_empty_blocks([line for line, first in zip(body, is_ahead, strict=True) if not first])
     text = [_for_row(line, row) for line in loads for row in range(rows)]
-    for row in range(rows):
-        text += [_for_row(line, row) for line in _without_empty_blocks(rest)]
-    return tuple(text)
+    return tuple(text + [_for_row(line, row) for row in range(rows) for line in rest])
 
 
 def _for_row(line: str, row: int) -> str:

@@ -70,6 +70,10 @@ class Value:
     phys: Phys
 
 
+SECTOR_BYTES = 32  # what a GPU reads from memory at once
+SECTORS_SKIPPED = 0.3  # a column is loaded lazily where at least this share of its sectors is not needed at all
+
+
 # ---- bindings: what a parameter stands for at launch ---------------------------------------------------------------
 
 
@@ -147,6 +151,8 @@ class Code:
         self.bindings: dict[str, Binding] = {}
         self.uses_private = False
         self.wide_index = False
+        self.share = 1.0  # estimated share of rows that get to where the text stands
+        self.ahead: set[str] = set()  # variables whose loads a batched loop should not wait for
         self._parameters: dict[tuple[Any, ...], Parameter] = {}
         self.known: dict[int, Phys] = {}  # what is known of each column that `provide` named
         self._providers: dict[int, Callable[[], Value]] = {}
@@ -325,7 +331,10 @@ def load(
                 code.line(f"{ok} = {code.call('truth', f'{valid}[{row}]')}")
     text = load_text(code, owner, column, carrier, pointer, row)
     if guard is None:
-        return Value(code.let(text), ok, what)
+        var = code.let(text)
+        if owner is None and (1.0 - code.share) ** (SECTOR_BYTES / carrier.bytes) < SECTORS_SKIPPED:
+            code.ahead.update((var, ok) if ok is not None else (var,))
+        return Value(var, ok, what)
     var = code.let(code.zero(what.register))
     with code.block(f"if {guard}:"):
         code.line(f"{var} = {text}")

@@ -194,7 +194,9 @@ class Lowering:
         if not plan.columns:  # every column was pruned: only the number of rows is left
             only = new_column("row", BIGINT, False)
             known = range_phys(0, 1, len(plan.rows))
-            return Stream(ReadRange(only, known, 0, 1, len(plan.rows)), {}, len(plan.rows), len(plan.rows), len(plan.rows))
+            return Stream(
+                ReadRange(only, known, 0, 1, len(plan.rows)), {}, len(plan.rows), len(plan.rows), len(plan.rows)
+            )
         if len(plan.rows) == 1:
             return self.compute(one, tuple(zip(plan.columns, plan.rows[0], strict=True)))
         if not plan.rows:
@@ -209,10 +211,12 @@ class Lowering:
     # ---- fused steps ----
 
     def filter(self, stream: Stream, predicate: Expr, rows: float | None = None) -> Stream:
+        share = min(1.0, stream.rows / max(stream.source_rows, 1))
         for term in conjuncts(predicate):
+            share *= self.estimator.selectivity(term)
             try:
                 describe(term, stream.columns)
-                stream = stream.then(Select(term))
+                stream = stream.then(Select(term, share))
             except NeedsHostError as missing:
                 column = new_column("condition", term.dtype)
                 stream = self._on_host(stream, ((column, term),), missing.function).then(Select(column))
@@ -281,8 +285,7 @@ class Lowering:
     def sink(self, stream: Stream, sink: Sink, label: str, host: str | None = None) -> int:
         """End a stream in a sink."""
         work = int(min(stream.work + stream.source_rows + stream.rows * sink_weight(sink), 2**62))
-        kept = min(1.0, stream.rows / max(stream.source_rows, 1))
-        return self.stage(Pipeline(stream.source, stream.steps, sink, stream.source_rows, work, host, kept), label)
+        return self.stage(Pipeline(stream.source, stream.steps, sink, stream.source_rows, work, host), label)
 
     def read(self, stage: int, columns: Sequence[Column], rows: float, limit: int | None) -> Stream:
         """A stream that reads a stage's frame."""
@@ -344,7 +347,7 @@ class Lowering:
                 made.append((column, k.expr))
             keys.append(SortKey(column, k.descending, k.nulls_first))
         stream = self.compute(stream, tuple(made))
-        carried = [stream.by_id[i] for i in below if i in stream.by_id] + [c for c, _ in made]
+        carried = [stream.by_id[i] for i in sorted(below) if i in stream.by_id] + [c for c, _ in made]
         kept = [c for c in carried if c.id in wanted]
         stream = self.collected(stream, carried, "input of a sort")
         stage, keys = self._ranked(stream, keys)

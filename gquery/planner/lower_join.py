@@ -172,7 +172,7 @@ def _probe(
         kind=kind,
         keys=tuple(k.probe for k in keys),
         residual=conjunction(tuple(residual)) if residual else None,
-        payload=tuple(right.by_id[i] for i in payload if i in right.by_id),
+        payload=tuple(right.by_id[i] for i in sorted(payload) if i in right.by_id),
         mark=plan.mark,
         records_matches=kind is JoinKind.FULL,
         null_key=null_key,

@@ -16,6 +16,7 @@ from gquery.errors import InternalError
 from gquery.planner.logical import Plan, Query
 from gquery.planner.rules.anti_join import anti_join
 from gquery.planner.rules.decorrelate import decorrelate
+from gquery.planner.rules.drop_sorts import drop_sorts
 from gquery.planner.rules.eliminate_distinct_aggregates import eliminate_distinct_aggregates
 from gquery.planner.rules.fold_constants import Evaluate
 from gquery.planner.rules.join_order import join_order
@@ -82,6 +83,7 @@ RULES: tuple[Rule, ...] = (
     Rule("reduce_aggregate_input", _on_plan(reduce_aggregate_input)),
     Rule("join_order", _on_plan(join_order)),
     Rule("limit_into_sort", _on_plan(limit_into_sort)),
+    Rule("drop_sorts", _on_plan(drop_sorts)),
     Rule("merge_projections", _on_plan(merge_projections)),
     # again: outer joins became inner ones
     Rule("refresh_nullability_last", lambda query, _: refresh_nullability(query)),

@@ -73,9 +73,11 @@ Source = ReadTable | ReadRange | ReadStage | ReadOne
 
 @dataclass(frozen=True)
 class Select:
-    """Passes rows on for which the predicate is TRUE."""
+    """Passes rows on for which the predicate is TRUE. ``share`` is the estimated share of the source's rows that are left
+    behind it."""
 
     predicate: Expr
+    share: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -182,7 +184,6 @@ class Pipeline:
     rows: int  # estimated rows that the source gives
     work: int  # estimated row-steps, fan-out included
     host: str | None = None
-    kept: float = 0.0  # estimated share of the source's rows that reach the sink
 
 
 # ---- bulk operations: whole tables ----------------------------------------------------------------------------------

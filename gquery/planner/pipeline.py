@@ -35,7 +35,6 @@ from gquery.planner.physical import (
 )
 
 BATCH_ROWS = 4  # rows an iteration of the batched loop: 8 are no faster with narrow columns and compile much longer
-MOST = 0.5  # share of rows that a pipeline keeps from which on columns are loaded ahead
 WIDE = 2**31  # rows from which on indices have 64 bits
 
 
@@ -76,15 +75,14 @@ def _unit(pipeline: Pipeline, target: str, role: str) -> Unit:
     go_on(pipeline.steps)
     _end(pipeline.sink, mode, role, code)
     kernel = code.kernel()
-    if _gains_from_batches(pipeline, target):
-        kernel = replace(kernel, batch=batched(kernel.body, BATCH_ROWS), batch_rows=BATCH_ROWS)
+    if code.ahead and _gains_from_batches(pipeline, target):
+        kernel = replace(kernel, batch=batched(kernel.body, BATCH_ROWS, code.ahead), batch_rows=BATCH_ROWS)
     return Unit(role, kernel, dict(code.bindings), tuple(code.sites))
 
 
 def _gains_from_batches(pipeline: Pipeline, target: str) -> bool:
-    """Whether the loop is bound by waiting for columns that most rows need: no probes, most rows kept, and a sink that
-    folds into registers or private columns."""
-    if target != "cuda" or pipeline.kept < MOST or not isinstance(pipeline.source, ReadTable | ReadStage):
+    """Whether the loop is bound by waiting for columns: no probes, and a sink that folds into registers or private columns."""
+    if target != "cuda" or not isinstance(pipeline.source, ReadTable | ReadStage):
         return False
     if any(isinstance(s, Probe) for s in pipeline.steps):
         return False
@@ -95,9 +93,11 @@ def _gains_from_batches(pipeline: Pipeline, target: str) -> bool:
 def _step(step: Step, code: Code, consume: Callable[[], None]) -> None:
     """Write the lines of a step; it calls ``consume`` where it passes a row on."""
     match step:
-        case Select(predicate):
+        case Select(predicate, share):
             with code.block(f"if {condition(predicate, code)}:"):
+                before, code.share = code.share, min(code.share, share)
                 consume()
+                code.share = before
         case Compute(exprs):
             _compute(exprs, code)
             consume()

@@ -9,7 +9,7 @@ Limit 10                    Project a                    Limit 5           Union
 from __future__ import annotations
 
 from gquery.planner.logical import Join, JoinKind, Limit, Plan, Project, Sort, UnionAll, Values, sources
-from gquery.planner.statistics import one_row_at_most
+from gquery.planner.statistics import many_to_one, one_row_at_most
 from gquery.planner.tree import with_sources
 
 
@@ -42,7 +42,7 @@ def _limit(limit: int | None, offset: int, source: Plan, plan: Limit | None) -> 
             return Sort(_down(s), keys, both, skipped + offset)
         case _ if limit == 0:
             return Values(source.columns, ())
-        case Join(kind=JoinKind.MARK):  # one row for a left row, in the left side's order
+        case Join(kind=JoinKind.MARK | JoinKind.SINGLE | JoinKind.LEFT) if _one_for_one(source):
             return with_sources(source, (_limit(limit, offset, source.left, None), _down(source.right)))
         case UnionAll() if limit is not None:
             new = tuple(_limit(limit + offset, 0, s, None) for s in source.sources)
@@ -52,3 +52,8 @@ def _limit(limit: int | None, offset: int, source: Plan, plan: Limit | None) -> 
         case _:
             below = _down(source)
             return plan if plan is not None and below is source else Limit(below, limit, offset)
+
+
+def _one_for_one(join: Join) -> bool:
+    """Whether the join gives one row for each left row: then they keep the left side's order, too."""
+    return join.kind is not JoinKind.LEFT or many_to_one(join)

@@ -492,6 +492,15 @@ class Estimator:
                 return a.id, at, 1.0
 
     def _equals(self, e: Expr) -> float:
+        match e:
+            case Column(id=i):
+                stats = self.columns.get(i, UNKNOWN)
+                if stats.distinct is None and stats.bounds is None and not stats.is_unique:
+                    return _EQUALS
+            case Call():  # of one argument's many values, a function often makes few
+                return max(1 / max(self._base_distinct(e), 1.0), _EQUALS / 2)
+            case _:
+                pass
         distinct = self._base_distinct(e)
         return _EQUALS if distinct >= 1e12 else 1 / max(distinct, 1.0)
 

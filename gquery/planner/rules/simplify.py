@@ -21,6 +21,7 @@ from gquery.expr import (
     Call,
     Case,
     Cast,
+    Column,
     Expr,
     In,
     IsNull,
@@ -183,6 +184,8 @@ def _case(e: Case) -> Expr:
 def _comparison(e: Call) -> Expr:
     a, b = e.args
     if isinstance(a, Literal) and not isinstance(b, Literal):
+        return _comparison(Call(_FLIPPED[e.function], (b, a), BOOLEAN, e.nullable))
+    if isinstance(a, Column) and isinstance(b, Column) and a.id > b.id:  # a = b AND b = a are one condition
         return _comparison(Call(_FLIPPED[e.function], (b, a), BOOLEAN, e.nullable))
     strict = not e.function.startswith("is_")
     if strict and (a == _null(a) or b == _null(b)):

@@ -11,7 +11,8 @@ import ctypes
 import math
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -35,6 +36,7 @@ class Device:
         self.ordinal = ordinal
         self.memory_limit = memory_limit
         self.relief: Callable[[Device, int], None] | None = None  # lets go of cached copies when memory runs out
+        self.task = ""  # what runs here now, for the errors of allocations that do not say whose they are
         self._live = 0
         self._lock = threading.Lock()
 
@@ -97,8 +99,17 @@ class Device:
     # ---- streams ---------------------------------------------------------------------------------------------------
 
     def activate(self) -> Any:
-        """A context manager that makes this device the current one of the thread."""
-        return _Nothing() if self.is_cpu else _cupy().cuda.Device(self.ordinal)
+        """A context manager that makes this device the current one of the thread. Under a limit, what array functions take
+        for themselves (a sort, a scan) counts too."""
+        if self.is_cpu:
+            return _Nothing()
+        return _cupy().cuda.Device(self.ordinal) if self.memory_limit is None else self._activate_limited()
+
+    @contextmanager
+    def _activate_limited(self) -> Iterator[None]:
+        cuda = _cupy().cuda
+        with cuda.Device(self.ordinal), cuda.using_allocator(self._limited):
+            yield
 
     def stream(self) -> Any:
         """A new stream (a context manager that makes it current); on the CPU one that does nothing."""
@@ -153,6 +164,22 @@ class Device:
         if self.is_cpu and wanted > _CHECKED_BYTES and wanted > self.free_bytes:
             raise self._out_of_memory(wanted, context)
 
+    def make_room(self) -> None:
+        """Let go of everything that is not in use: cached copies of columns, and blocks that the pool keeps."""
+        if self.relief is not None:
+            self.relief(self, 1 << 62)
+        if self.is_cuda:
+            with self.activate():
+                _cupy().get_default_memory_pool().free_all_blocks()
+
+    def exhausted(self, context: str, reason: str) -> OutOfMemoryError:
+        """The error for memory that ran out in an array function, which names its reason and not how much it wanted."""
+        return self._out_of_memory(None, context, reason)
+
+    def _limited(self, size: int) -> Any:
+        self.reserve(size, "")
+        return _cupy().get_default_memory_pool().malloc(size)
+
     def _allocate(self, make: Any, wanted: int, context: str) -> Any:
         self.reserve(wanted, context)
         if self.is_cpu:
@@ -182,11 +209,12 @@ class Device:
         with self._lock:
             self._live -= size
 
-    def _out_of_memory(self, wanted: int, context: str) -> OutOfMemoryError:
+    def _out_of_memory(self, wanted: int | None, context: str, reason: str = "") -> OutOfMemoryError:
         limit = f" of a memory_limit of {format_bytes(self.memory_limit)}" if self.memory_limit is not None else ""
         remedy = "raise memory_limit" if self.memory_limit is not None else "close other programs that use its memory"
         return OutOfMemoryError(
-            f"Out of memory on {self.name} in {context or 'a query'}: {format_bytes(wanted)} wanted, "
+            f"Out of memory on {self.name} in {context or self.task or 'a query'}: "
+            f"{reason if wanted is None else format_bytes(wanted) + ' wanted'}, "
             f"{format_bytes(self.used_bytes)} in use{limit}, {format_bytes(self.free_bytes)} free. "
             f"Remedies: {remedy}, or read less (fewer columns, an earlier filter, smaller groups)."
         )

@@ -20,11 +20,11 @@ from gquery.device import Device, cpu_device
 from gquery.distributed.place import Placed, place
 from gquery.distributed.schedule import run_partitions
 from gquery.dtypes import Field, Schema
-from gquery.errors import InternalError
+from gquery.errors import InternalError, OutOfMemoryError
 from gquery.kernels import host
 from gquery.kernels.code import Binding, BuildPart, ColumnPart, Constant, Content, StatePart
 from gquery.kernels.kernel import Parameter
-from gquery.kernels.targets import get_target
+from gquery.kernels.targets import compile_many, get_target
 from gquery.operators import collect
 from gquery.operators.base import Frame, JoinIndex, Launch, SinkRun, State
 from gquery.operators.collect import CollectRun
@@ -107,16 +107,11 @@ def run_with_report(program: Program, context: ExecutionContext) -> tuple[Table,
     state = Run(program, context)
     last_use = _last_uses(program)
     with context.device.activate():
+        _prepare(state)
         for stage in program.stages:
             start = time.perf_counter()
             report = StageReport(stage.number, stage.label, "", 0, 0.0)
-            match stage.work:
-                case Pipeline():
-                    _pipeline(state, stage, stage.work, report)
-                case _:
-                    device = _bulk_device(state, stage.work)
-                    report.target = device.name
-                    state.frames[stage.number] = run_bulk(stage.work, state.frames, state.joins, state.matched, device)
+            _stage(state, stage, report)
             report.seconds = time.perf_counter() - start
             state.reports.append(report)
             for number in [n for n, last in last_use.items() if last == stage.number]:
@@ -128,6 +123,54 @@ def run_with_report(program: Program, context: ExecutionContext) -> tuple[Table,
         Field(n, s.column.dtype, s.phys.nullable) for n, s in zip(program.names, program.outputs, strict=True)
     )
     return Table(Schema(fields), columns, frame.rows), state.reports
+
+
+def _stage(state: Run, stage: Stage, report: StageReport) -> None:
+    """Run a stage. Where memory runs out in the midst of an array function, it runs once more with all room that can be
+    made; an error that is raised then holds no frames, so that the next query has their memory."""
+    device = state.context.device
+    device.task = stage.label
+    failures: list[str] = []
+    while len(failures) < 2:
+        try:
+            match stage.work:
+                case Pipeline():
+                    _pipeline(state, stage, stage.work, report)
+                case _:
+                    at = _bulk_device(state, stage.work)
+                    report.target = at.name
+                    state.frames[stage.number] = run_bulk(stage.work, state.frames, state.joins, state.matched, at)
+            return
+        except MemoryError as error:  # NumPy's and CuPy's; the traceback, and with it the arrays, is let go of here
+            failures.append(str(error) or "no memory is left")
+        except OutOfMemoryError:
+            _forget(state)
+            raise
+        device.make_room()
+    _forget(state)
+    raise device.exhausted(stage.label, failures[-1])
+
+
+def _forget(state: Run) -> None:
+    for made in (state.frames, state.joins, state.matched):
+        made.clear()
+    state.context.device.make_room()
+
+
+def _prepare(state: Run) -> None:
+    """Compile the kernels of the pipelines that will surely not be interpreted, all at once, at a program's first run."""
+    program, context = state.program, state.context
+    if context.target == "python" or program.memory.setdefault("prepared", False):
+        return
+    program.memory["prepared"] = True
+    kernels = []
+    for stage in program.stages:
+        work = stage.work
+        if isinstance(work, Pipeline) and work.host is None:
+            if work.work + _state_size(work.sink) / 64 >= context.settings.interpret_limit:
+                kernels += [u.kernel for u in _units(program, stage, work, context.target)]
+    if len(kernels) > 1:
+        compile_many(get_target(context.target), kernels)
 
 
 def _last_uses(program: Program) -> dict[int, int]:

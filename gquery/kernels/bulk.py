@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -95,6 +95,18 @@ def group_rows(slots: Any, size: int) -> tuple[Any, Any]:
     pairs = (slots.astype(np.uint64) << np.uint64(32)) | xp.arange(slots.size, dtype=np.uint64)
     pairs.sort()
     return starts, pairs[: int(starts[-1])].astype(np.uint32)
+
+
+def fold_at(total: Any, slots: Any, values: Any, op: Literal["add", "min", "max"]) -> None:
+    """Fold each value into its slot of ``total`` (both int64, or both float64 and added)."""
+    if namespace(total) is np:
+        {"add": np.add, "min": np.minimum, "max": np.maximum}[op].at(total, slots, values)
+        return
+    word = "f64" if total.dtype == np.float64 else "i64"  # CuPy has no such minimum of 64-bit integers
+    kernel = _kernel(
+        f"slots:*i64 values:*{word} total:*{word}", f"fold_{op}_{word}(total, i64(slots[i]), {word}(values[i]))"
+    )
+    _launch(kernel, values.size, total, slots.astype(np.int64, copy=False), values, total)
 
 
 # ---- order -------------------------------------------------------------------------------------------------------
@@ -295,4 +307,3 @@ def take(column: Column, rows: Any, device: Device) -> Column:
     words = 2 if column.carrier is Carrier.I128 else 1
     data = gather(column.data.on(device), rows, words)
     return replace(column, length=int(rows.size), data=Buffer(data, device), validity=validity)
-

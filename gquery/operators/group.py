@@ -242,7 +242,6 @@ def _combine_by_key(states: Sequence[State], folds: Sequence[Fold], xp: Any) -> 
     for k, fold in enumerate(folds):
         parts = xp.concatenate([w[k] for w in words])
         total = xp.full(unique.size, fold.identity, parts.dtype)
-        at = {"add": xp.add, "min": xp.minimum, "max": xp.maximum}[fold.op]
-        at.at(total, inverse, parts)
+        bulk.fold_at(total, inverse, parts, fold.op)
         merged.append(total)
     return unique, merged

@@ -292,10 +292,16 @@ class Connection:
         if planned.program is None:
             from gquery.planner.lower import lower
 
-            if _load(planned.query.plan):
-                planned.query = self._optimize(planned.bound)
-                _load(planned.query.plan)
-            planned.program = lower(planned.query, self.target)
+            try:
+                if _load(planned.query.plan):
+                    planned.query = self._optimize(planned.bound)
+                    _load(planned.query.plan)
+                planned.program = lower(planned.query, self.target)
+            except MemoryError as error:  # of NumPy or CuPy: encoding takes arrays of its own
+                reason = str(error)
+            if planned.program is None:
+                self.device.make_room()
+                raise self.device.exhausted("reading columns", reason or "no memory is left")
         return planned.program
 
     def run_plan(self, planned: Planned) -> Table:
@@ -338,26 +344,31 @@ class Connection:
                 limit = self.settings.interpret_limit
                 return explain_program(self._program(planned), self.target, limit, level)
 
-    def kernels(self, query: str, target: Target | None = None, params: Parameters = None) -> list[Kernel]:
-        """The kernels of a SELECT for a target (that of the connection if None), without running it: what CI compiles for
-        GPUs that it does not have."""
+    def program(self, query: str, target: Target | None = None, params: Parameters = None) -> Program:
+        """The program of a SELECT for a target (that of the connection if None), without running it: for a GPU too, where
+        there is none."""
         from gquery.planner.lower import lower
-        from gquery.planner.physical import Pipeline
-        from gquery.planner.pipeline import units
         from gquery.sql.bind import bind
         from gquery.sql.statement import Select
 
         self._check_open()
         statement = bind(query, self._catalog, params)
         if not isinstance(statement, Select):
-            raise ProgrammingError("kernels() needs a query")
-        planned = self._plan(statement.query)
-        program = self._program(planned)
-        target = target or self.target
-        if target != self.target:
-            program = lower(planned.query, target)
-        pipelines = [s.work for s in program.stages if isinstance(s.work, Pipeline) and s.work.host is None]
-        return [unit.kernel for pipeline in pipelines for unit in units(pipeline, target)]
+            raise ProgrammingError("Only a query has a program")
+        with _nesting():
+            planned = self._plan(statement.query)
+            program = self._program(planned)
+            return program if target in (None, self.target) else lower(planned.query, target or self.target)
+
+    def kernels(self, query: str, target: Target | None = None, params: Parameters = None) -> list[Kernel]:
+        """The kernels of a SELECT for a target (that of the connection if None), without running it: what CI compiles for
+        GPUs that it does not have."""
+        from gquery.planner.physical import Pipeline
+        from gquery.planner.pipeline import units
+
+        stages = self.program(query, target, params).stages
+        pipelines = [s.work for s in stages if isinstance(s.work, Pipeline) and s.work.host is None]
+        return [unit.kernel for pipeline in pipelines for unit in units(pipeline, target or self.target)]
 
     def _stored(self, table: Table) -> Table:
         """A result as a table to scan: encoded anew, which narrows its columns and makes their statistics exact."""
@@ -433,8 +444,12 @@ def _nesting() -> Iterator[None]:
 
 def _preload() -> None:
     """Import the engine when a connection is made, so that the first query does not wait for it."""
+    import sqlglot.dialects.duckdb  # noqa: F401
+
+    import gquery.encode
     import gquery.execution
-    import gquery.kernels.targets.python
+    import gquery.frame
+    import gquery.kernels.targets.python_words
     import gquery.planner.lower
     import gquery.planner.optimizer
     import gquery.sql.bind  # noqa: F401

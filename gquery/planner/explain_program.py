@@ -60,6 +60,8 @@ def explain_program(program: Program, target: str, interpret_limit: int, level: 
         if level == "code":
             for unit in units(work, "python" if work.host is not None else target):
                 lines += ["", *("    " + line for line in unit.kernel.text.splitlines()), ""]
+                if batch := unit.kernel.batch:
+                    lines += [f"    {unit.kernel.batch_rows} rows at once:", *("        " + line for line in batch), ""]
     return "\n".join(lines) + "\n"
 
 

@@ -234,18 +234,25 @@ def _join(plan: Join | Apply) -> Plan:
     left, right = plan.left, plan.right
     terms: list[Expr] = []
     above: list[Expr] = []
+    dependent = False
     for term in conjuncts(plan.condition):
         used = used_columns(term)
         if not has_subquery(term):
             terms.append(term)
         elif plan.kind is JoinKind.INNER:
             above.append(term)
-        elif not used & column_ids(left) and plan.kind in (JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI):
+        elif plan.kind is not JoinKind.FULL and (used & column_ids(right) or not used & column_ids(left)):
             right = _node(Filter(right, term))
+            dependent = dependent or bool(used & column_ids(left))
         elif not used & column_ids(right):
             left, (value,) = _replace(left, (term,))
             terms.append(value)
+        elif not used & column_ids(left):
+            right, (value,) = _replace(right, (term,))
+            terms.append(value)
         else:
-            raise NotSupportedError("a subquery in the ON of an outer join that uses columns of both sides")
+            raise NotSupportedError("a subquery in the ON of a FULL JOIN that uses columns of both sides")
+    if dependent:  # the right side is filtered anew for each left row
+        return Apply(left, right, plan.kind, conjunction(tuple(terms)), plan.mark)
     new = with_expressions(with_sources(plan, (left, right)), (conjunction(tuple(terms)),))
     return _filter(Filter(new, conjunction(tuple(above)))) if above else new

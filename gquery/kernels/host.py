@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import ctypes
 import datetime
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation, localcontext
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from gquery.dtypes import Bounds, Carrier, DType, Kind, Register, carrier_for, python_value, type_bounds
 from gquery.errors import ConversionError, DatabaseError
-from gquery.expr import Column, Expr, Literal
+from gquery.expr import Column, Expr, Literal, transform, walk
 from gquery.functions import ScalarFunction
 from gquery.kernels.code import Code, ErrorSite, Phys, StatePart, Value, phys
 from gquery.table import Buffer, Dictionary
@@ -277,8 +279,25 @@ def evaluate(e: Expr) -> Literal | None:
     return Literal(value, e.dtype)
 
 
+_REMEMBERED = 16  # results a dictionary: an expression is described, then rendered, once a kernel and once a plan
+_evaluated: WeakKeyDictionary[Dictionary, OrderedDict[Any, Evaluated]] = WeakKeyDictionary()
+
+
 def evaluate_over_dictionary(e: Expr, column: Column, dictionary: Dictionary) -> Evaluated:
     """``e`` for each entry of the dictionary in place of ``column``, and for NULL."""
+    known = _evaluated.setdefault(dictionary, OrderedDict())
+    entry = Column(0, "entry", column.dtype, True)
+    texts = tuple(str(x.value) for x in walk(e) if isinstance(x, Literal))  # 0.0 and -0.0 are equal, and not the same
+    key = transform(e, lambda x: entry if x == column else x), texts
+    found = known.get(key)
+    if found is None:
+        found = known[key] = _over_dictionary(e, column, dictionary)
+        while len(known) > _REMEMBERED:
+            known.popitem(last=False)
+    return found
+
+
+def _over_dictionary(e: Expr, column: Column, dictionary: Dictionary) -> Evaluated:
     from gquery.kernels.code import load
     from gquery.kernels.dictionaries import _buffers
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -14,7 +15,7 @@ from gquery.functions import call
 from gquery.planner.logical import Join, JoinKind, Plan, Query, Range, Scan, Values
 from gquery.sql.bind_expr import ExprBinder
 from gquery.sql.catalog import View
-from gquery.sql.parse import located, parse_one
+from gquery.sql.parse import Parsed, located, parse_one
 from gquery.sql.scope import Merged, Relation, Scope
 from gquery.sql.supported import check_supported
 from gquery.table import TableSource
@@ -129,8 +130,7 @@ class FromBinder:
         """A view's text is bound for itself: it sees neither CTEs nor names of the query that uses it."""
         from gquery.sql.bind_query import Ctes, QueryScopes
 
-        parsed = parse_one(view.sql)
-        check_supported(parsed.tree, parsed.sql)
+        parsed = _parsed_view(view.sql)
         inner = QueryScopes(view.sql, self.query.catalog, None)
         query = inner.query(parsed.tree, None, Ctes())
         names = _renamed(query.names, view.columns, view.name)
@@ -291,6 +291,14 @@ def _alias(node: exp.Expr) -> tuple[str, tuple[str, ...]]:
     if alias is None:
         return "", ()
     return alias.name, tuple(c.name for c in alias.args.get("columns") or ())
+
+
+@lru_cache(maxsize=256)
+def _parsed_view(sql: str) -> Parsed:
+    """A view's text, parsed: binding does not change the tree, and a query may use the view many times."""
+    parsed = parse_one(sql)
+    check_supported(parsed.tree, parsed.sql)
+    return parsed
 
 
 def _renamed(names: tuple[str, ...], given: tuple[str, ...], table: str) -> tuple[str, ...]:

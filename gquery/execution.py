@@ -21,7 +21,7 @@ from gquery.distributed.place import Placed, place
 from gquery.distributed.schedule import run_partitions
 from gquery.dtypes import Field, Schema
 from gquery.errors import InternalError, OutOfMemoryError
-from gquery.kernels import host
+from gquery.kernels import bulk, host
 from gquery.kernels.code import Binding, BuildPart, ColumnPart, Constant, Content, StatePart
 from gquery.kernels.kernel import Parameter
 from gquery.kernels.targets import compile_many, get_target
@@ -51,7 +51,7 @@ from gquery.planner.physical import (
     Source,
     Stage,
 )
-from gquery.planner.pipeline import Unit, units
+from gquery.planner.pipeline import WIDE, Unit, units
 from gquery.table import Buffer, Table
 
 UNIT = 1024  # rows that one count of a Collect covers
@@ -198,6 +198,8 @@ def _pipeline(state: Run, stage: Stage, pipeline: Pipeline, report: StageReport)
     report.rows = frame.rows
     pipeline = _adapted(state, pipeline)
     name = _target_of(state, stage, pipeline, frame.rows)
+    if frame.rows >= WIDE > pipeline.rows:  # more than was estimated: the index needs 64 bits
+        pipeline = replace(pipeline, rows=frame.rows)
     runner = _Runner(state, stage, pipeline, frame, name, report)
     result = runner.run()
     report.target = runner.name
@@ -258,7 +260,7 @@ def _state_size(sink: Sink) -> int:
 def _units(program: Program, stage: Stage, pipeline: Pipeline, target: str) -> tuple[Unit, ...]:
     """The kernels of a pipeline, made at its first run."""
     layout = pipeline.sink.layout if isinstance(pipeline.sink, Group) else ""
-    key = ("units", stage.number, target, layout)
+    key = ("units", stage.number, target, layout, pipeline.rows >= WIDE)
     found = program.memory.get(key)
     if found is None:
         found = program.memory[key] = units(pipeline, target)
@@ -338,10 +340,13 @@ class _Runner:
             case Reduce():
                 return ReduceRun(sink, launch, self.label)
             case Group():
+                if sink.layout == "rows":
+                    bulk.check_rows(rows)
                 made = GroupRun(sink, launch, self.label, self.frame)
                 made.capacity = max(made.capacity, getattr(self, "_capacity", 0))
                 return made
             case Build(table):
+                bulk.check_rows(rows)
                 return BuildRun(table, launch, self.label, self.frame, self._wants_nulls(table.stage))
             case _:
                 assert_never(sink)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +11,7 @@ import pytest
 
 from gquery.device import Device, cpu_device
 from gquery.dtypes import Bounds, Carrier
+from gquery.errors import OperationalError
 from gquery.kernels import bulk
 from gquery.table import Column, Table
 
@@ -47,7 +48,11 @@ def test_group_rows(device: str, rows: int) -> None:
 @pytest.mark.parametrize("rows", SIZES)
 def test_order(device: str, rows: int) -> None:
     r = np.random.default_rng(rows)
-    narrow, wide, days = r.integers(-5, 5, rows), r.integers(-(2**62), 2**62, rows), r.integers(0, 10**4, rows, np.int16)
+    narrow, wide, days = (
+        r.integers(-5, 5, rows),
+        r.integers(-(2**62), 2**62, rows),
+        r.integers(0, 10**4, rows, np.int16),
+    )
     edges = np.where(r.random(rows) < 0.5, -(2**63), 2**63 - 1)
     for keys in ([narrow], [narrow, days], [narrow, wide], [wide, narrow], [edges, days], [days]):
         want = np.lexsort(keys[::-1])
@@ -72,7 +77,19 @@ def test_scan_and_compact(device: str) -> None:
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_128_bits(device: str) -> None:
-    values = [0, 1, -1, 2**127 - 1, -(2**127), 2**64, -(2**64), 12345678901234567890123, -(2**63), 10**38 - 1, 1 - 10**38]
+    values = [
+        0,
+        1,
+        -1,
+        2**127 - 1,
+        -(2**127),
+        2**64,
+        -(2**64),
+        12345678901234567890123,
+        -(2**63),
+        10**38 - 1,
+        1 - 10**38,
+    ]
     limbs = [np.array([v >> 96 if k == 3 else v >> 32 * k & 0xFFFFFFFF for v in values]) for k in range(4)]
     wide = bulk.limbs_to_i128([on(device, x) for x in limbs])
     assert integers(wide) == values
@@ -134,3 +151,32 @@ def test_views_become_contiguous(device: str) -> None:
     found = bulk.gather_views(column, at)
     assert found.carrier in (Carrier.STRING32, Carrier.STRING64)
     assert texts(found) == values[::7]
+
+
+def test_more_rows_than_row_numbers_have_bits() -> None:
+    """A clear error; no array of so many rows is touched."""
+    many = np.broadcast_to(np.zeros(1, np.uint8), bulk.MOST_ROWS + 1)
+    for refused in ("compact(a)", "sort_order([a])", "top_k([a], 3)", "group_rows(a, 1)"):
+        with pytest.raises(OperationalError, match="4294967294 rows"):
+            eval(f"bulk.{refused}", {"bulk": bulk, "a": many})
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("op", ["add", "min", "max"])
+def test_fold_at(device: str, op: Literal["add", "min", "max"]) -> None:
+    r = np.random.default_rng(4)
+    slots, values = r.integers(0, 50, 3000), r.integers(-(2**62), 2**62, 3000) >> 8
+    identity = {"add": 0, "min": 2**63 - 1, "max": -(2**63)}[op]
+    total = on(device, np.full(50, identity))
+    bulk.fold_at(total, on(device, slots), on(device, values), op)
+    combine: Any = {"add": np.sum, "min": np.min, "max": np.max}[op]
+    assert host(total).tolist() == [combine(values[slots == k]) for k in range(50)]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_fold_doubles_at(device: str) -> None:
+    r = np.random.default_rng(5)
+    slots, values = r.integers(0, 5, 3000), r.random(3000)
+    total = on(device, np.zeros(5))
+    bulk.fold_at(total, on(device, slots), on(device, values), "add")
+    np.testing.assert_allclose(host(total), np.bincount(slots, values), rtol=1e-12)

@@ -16,12 +16,14 @@ import numpy as np
 
 from gquery.device import Device
 from gquery.dtypes import Bounds, Carrier
+from gquery.errors import OperationalError
 from gquery.kernels.kernel import ElementType, Kernel, Parameter
 from gquery.kernels.targets import get_target
 from gquery.table import Buffer, Column
 
 NOT_IN = 0xFFFFFFFF
 """The slot of a row that belongs to no group."""
+MOST_ROWS = 2**32 - 2
 _INTERPRETED_ROWS = 2_000
 _MASK_32 = 0xFFFFFFFF
 
@@ -52,6 +54,15 @@ def _kernel(parameters: str, *body: str) -> Kernel:
 # ---- scans and groups --------------------------------------------------------------------------------------------
 
 
+def check_rows(rows: int) -> None:
+    """Refuse what would need row numbers of more than 32 bits."""
+    if rows > MOST_ROWS:
+        raise OperationalError(
+            f"Sorts, join tables and groups of text take at most {MOST_ROWS} rows at once, not {rows}: filter or aggregate "
+            "them first"
+        )
+
+
 def exclusive_scan(counts: Any) -> tuple[Any, int]:
     """Where each run starts when runs of these lengths lie one after another (int64), and the length of all."""
     xp = namespace(counts)
@@ -62,6 +73,7 @@ def exclusive_scan(counts: Any) -> tuple[Any, int]:
 
 def compact(flags: Any) -> Any:
     """The row numbers whose flag is not 0, ascending."""
+    check_rows(flags.size)
     return namespace(flags).flatnonzero(flags).astype(np.uint32)
 
 
@@ -84,6 +96,7 @@ _SCATTER = _kernel(
 def group_rows(slots: Any, size: int) -> tuple[Any, Any]:
     """Rows by slot: ``rows[starts[s]:starts[s + 1]]`` are those of slot s, ascending. `NOT_IN` rows are left out."""
     xp = namespace(slots)
+    check_rows(slots.size)
     counts = xp.zeros(size + 1, np.uint32)
     _launch(_COUNT, slots.size, slots, slots, counts)
     starts = xp.cumsum(counts, dtype=np.uint32)
@@ -138,6 +151,7 @@ def sort_order(keys: Sequence[Any], bounds: Sequence[Bounds | None] | None = Non
     """
     xp = namespace(keys[0])
     n = int(keys[0].size)
+    check_rows(n)
     packed = pack_keys(keys, bounds)
     row_bits = max(1, (n - 1).bit_length()) if n else 1
     if packed is not None and packed[1] + row_bits <= 63:  # sort (key, row): no permutation to carry along
@@ -156,6 +170,7 @@ def top_k(keys: Sequence[Any], k: int, bounds: Sequence[Bounds | None] | None = 
     """The first ``k`` rows of `sort_order`, without sorting the rest where the keys pack into 64 bits."""
     xp = namespace(keys[0])
     n = int(keys[0].size)
+    check_rows(n)
     if 0 < k < n // 4:
         packed = pack_keys(keys, bounds)
         first = packed[0] if packed is not None else keys[0]

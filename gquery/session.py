@@ -1,8 +1,8 @@
 """Connection: a catalog, settings and a device; SQL goes in here and Relations come out.
 
-Everything that a query passes through is called from `Connection._plan` (bind, optimize) and `Connection._program`
-(load, lower), both once a query text, and `Connection.run_plan` (execute). Plans are kept by SQL text, parameters and
-settings, and used again while the catalog and the tables that they read are of the same version.
+Everything that a query passes through is called from `Connection.sql` (parse, bind), `Connection._plan` (optimize) and
+`Connection._program` (load, lower), all once a query text, and `Connection.run_plan` (execute). Plans are kept by SQL
+text, parameters and settings, and used again while the catalog and the tables that they read are of the same version.
 
 All of the engine is imported inside functions: ``import gquery`` loads none of it.
 """

@@ -4,8 +4,8 @@ Integers, decimals, dates and strings must be equal, DOUBLE within 1e-9 relative
 allows: the rows' ORDER BY values agree place by place, and rows that tie may stand in any order among themselves.
 
 Expected answers are text files: a line of column names, then a line a row, values separated by ``|``, NULL as ``NULL``.
-Those of SF1 are the published ones (see README.md); at other scale factors DuckDB answers over the same files, once,
-and its answers are kept beside the data.
+Those of SF1 agree with the published ones (README.md says how that was checked); at other scale factors DuckDB answers
+over the same files, once, and its answers are kept beside the data.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""Partitions of a source, the devices that run them, and the order in which they do."""

@@ -8,7 +8,7 @@ the counts scanned, and a second kernel writes: counts are kept for each row on 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, assert_never
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from gquery.kernels.code import Code, StatePart, Value, element_type, store
 from gquery.kernels.render import convert
 from gquery.operators.base import Frame, Launch, SinkRun, State, make_column, words_a_row
 from gquery.planner.logical import JoinKind
-from gquery.planner.physical import Collect, Probe, Select, Step, Stored
+from gquery.planner.physical import Collect, Compute, Probe, Select, Step, Stored
 from gquery.table import Column
 
 Mode = Literal["dense", "region", "two_pass"]
@@ -35,6 +35,10 @@ def collect_mode(steps: Sequence[Step], by_row: bool) -> Mode:
                 one = table.unique or table.layout == "one"
                 fans_out |= kind in (JoinKind.INNER, JoinKind.LEFT, JoinKind.FULL) and not one
                 drops |= kind in (JoinKind.INNER, JoinKind.SEMI, JoinKind.ANTI)
+            case Compute():
+                pass
+            case _:
+                assert_never(step)
     if not drops and not fans_out:
         return "dense"
     return "region" if not fans_out and not by_row else "two_pass"

@@ -1,0 +1,1 @@
+"""From a logical plan to a program of pipelines and their kernels."""

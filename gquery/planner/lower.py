@@ -45,6 +45,7 @@ from gquery.planner.physical import (
     EncodeRows,
     Group,
     Pipeline,
+    Probe,
     Program,
     ReadOne,
     ReadRange,
@@ -430,8 +431,10 @@ def step_weight(step: Step, columns: dict[int, Phys]) -> float:
             return expr_weight(predicate, columns)
         case Compute(exprs):
             return sum(expr_weight(e, columns) for _, e in exprs)
-        case _:
+        case Probe():
             return 2.0
+        case _:
+            assert_never(step)
 
 
 def expr_weight(e: Expr, columns: dict[int, Phys]) -> float:
@@ -454,8 +457,10 @@ def sink_weight(sink: Sink) -> float:
             return 1.0 + len(folds)
         case Collect(columns=columns):
             return 0.5 * len(columns)
-        case _:
+        case Build():
             return 1.0
+        case _:
+            assert_never(sink)
 
 
 def _stored_of(stream: Stream) -> tuple[Stored, ...]:

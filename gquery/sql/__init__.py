@@ -1,0 +1,1 @@
+"""From SQL text to a logical plan: parsing, names, scopes, types."""

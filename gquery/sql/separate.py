@@ -1,8 +1,8 @@
 """Subqueries that an expression holds twice are told apart: no two nodes of a plan may make the same column id.
 
 ``(SELECT ...) BETWEEN a AND b`` is bound as two comparisons of one expression, COALESCE tests a value and gives it: the
-plan inside would stand in the query twice. Every occurrence but the first becomes a copy with ids of its own; the rule
-for common subplans finds that they are equal.
+plan inside would stand in the query twice. Every occurrence but the first becomes a copy with ids of its own; lowering
+finds that aggregates in them are equal and computes them once.
 """
 
 from __future__ import annotations

@@ -25,6 +25,7 @@ from gquery.dtypes import BOOLEAN
 from gquery.expr import Call, Column, Expr, conjunction, conjuncts
 from gquery.planner.logical import Filter, Join, JoinKind, Plan, Scan, Sort, sources
 from gquery.planner.rules.infer_predicates import equal_columns
+from gquery.planner.rules.reduce_build import reduce_build
 from gquery.planner.statistics import Estimator, Keys, equality, is_unique, unique_keys, weight
 from gquery.planner.tree import column_ids, used_columns, with_sources
 
@@ -109,12 +110,15 @@ class _Group:
         rows = [self.estimator.rows(r) for r in self.relations]
         driver = max(range(len(rows)), key=lambda i: weight(_raw_rows(self.relations[i], rows[i]), rows[i]))
         late = self._place_early(driver, rows)
-        plan = self._inner_joins(driver, rows)
+        joined = plan = self._inner_joins(driver, rows)
         have = column_ids(plan)
         waiting = list(dict.fromkeys(self.filters))
         for dependent in [None, *late]:
             if dependent is not None:
-                plan = Join(plan, dependent.right, dependent.join.kind, dependent.join.condition, dependent.join.mark)
+                right = dependent.right
+                if dependent.needs <= column_ids(joined):
+                    right = reduce_build(joined, dependent.join, right, self.estimator)
+                plan = Join(plan, right, dependent.join.kind, dependent.join.condition, dependent.join.mark)
                 have = column_ids(plan)
             ready = tuple(t for t in waiting if used_columns(t) <= have)
             if ready:

@@ -102,7 +102,7 @@ def _node(plan: Plan) -> Plan:
         case Join() | Apply():
             return _join(plan)
         case Project() | Aggregate() | Sort():  # the Applies go below
-            new, out = _replace(plan.source, expressions(plan))
+            new, out = _below_sort(plan.source, expressions(plan))
             return with_expressions(with_sources(plan, (new,)), out)
         case _:
             return plan
@@ -211,6 +211,16 @@ def _replace(source: Plan, exprs: tuple[Expr, ...]) -> tuple[Plan, tuple[Expr, .
     applied = _Applied(source)
     out = tuple(applied.value(e) for e in exprs)
     return applied.plan, out
+
+
+def _below_sort(source: Plan, exprs: tuple[Expr, ...]) -> tuple[Plan, tuple[Expr, ...]]:
+    """As `_replace`, with the Applies below a sort: joins above it would be free to change its order."""
+    match source:
+        case Sort(source=s) | Limit(source=Sort() as s):
+            below, out = _below_sort(s, exprs)
+            return with_sources(source, (below,)), out
+        case _:
+            return _replace(source, exprs)
 
 
 def _one_column(plan: Plan) -> Plan:

@@ -58,7 +58,7 @@ UNIT = 1024  # rows that one count of a Collect covers
 MORSEL = 131_072
 SHARED_STATE = 2**22  # bytes of state a worker above which fewer workers share the work
 TRIAL_SECONDS = 0.05  # a pipeline that the interpreter has run for longer goes on compiled, at the next unit of rows
-BREAK_EVEN_SECONDS = 0.1  # a pipeline that was interpreted for longer, in all runs of its program, is worth compiling
+BREAK_EVEN_SECONDS = 0.03  # a pipeline that was interpreted for longer, in all runs of its program, is worth compiling
 SPARSE, DENSE_ENOUGH = 16, 2**16  # groups that use less than one place in so many, of so many places, are hashed
 TINY = 300  # row-steps that the interpreter takes faster than a GPU is launched
 

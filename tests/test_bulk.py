@@ -45,6 +45,17 @@ def test_group_rows(device: str, rows: int) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
+def test_group_rows_of_clustered_keys(device: str) -> None:
+    rng = np.random.default_rng(3)
+    slots = np.sort(rng.integers(0, 700, 5_000)).astype(np.uint32)
+    slots[rng.random(slots.size) < 0.3] = bulk.NOT_IN
+    for quick, slow in zip(
+        bulk.group_rows(on(device, slots), 700, is_sorted=True), bulk.group_rows(on(device, slots), 700), strict=True
+    ):
+        assert np.array_equal(host(quick), host(slow))
+
+
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("rows", SIZES)
 def test_order(device: str, rows: int) -> None:
     r = np.random.default_rng(rows)

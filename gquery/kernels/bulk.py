@@ -93,21 +93,27 @@ _SCATTER = _kernel(
 )
 
 
-def group_rows(slots: Any, size: int) -> tuple[Any, Any]:
-    """Rows by slot: ``rows[starts[s]:starts[s + 1]]`` are those of slot s, ascending. `NOT_IN` rows are left out."""
+def group_rows(slots: Any, size: int, is_sorted: bool = False) -> tuple[Any, Any]:
+    """Rows by slot: ``rows[starts[s]:starts[s + 1]]`` are those of slot s, ascending. `NOT_IN` rows are left out.
+
+    ``is_sorted``: the slots of the rows that take part never decrease, so that the rows are in their order as they stand.
+    """
     xp = namespace(slots)
     check_rows(slots.size)
     counts = xp.zeros(size + 1, np.uint32)
     _launch(_COUNT, slots.size, slots, slots, counts)
     starts = xp.cumsum(counts, dtype=np.uint32)
+    if is_sorted:
+        return starts, compact(slots != NOT_IN)
     if xp is np:  # a counting sort: one thread, so that rows stay in order
         rows = np.empty(int(starts[-1]), np.uint32)
         _launch(_SCATTER, slots.size, slots, slots, starts[:-1].copy(), rows)
         return starts, rows
     # sorting (slot, row) pairs is faster than sorting slots with a permutation beside them
-    pairs = (slots.astype(np.uint64) << np.uint64(32)) | xp.arange(slots.size, dtype=np.uint64)
+    rows = xp.flatnonzero(slots != NOT_IN).astype(np.uint64)
+    pairs = (slots[rows].astype(np.uint64) << np.uint64(32)) | rows
     pairs.sort()
-    return starts, pairs[: int(starts[-1])].astype(np.uint32)
+    return starts, pairs.astype(np.uint32)
 
 
 def fold_at(total: Any, slots: Any, values: Any, op: Literal["add", "min", "max"]) -> None:

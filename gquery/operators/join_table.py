@@ -57,12 +57,18 @@ class BuildRun(SinkRun):
                 if self.table.packing is not None and self.table.layout == "direct"
                 else self.capacity
             )
-            parts["starts"], parts["order"] = bulk.group_rows(state["slot_of_row"], size)
+            parts["starts"], parts["order"] = bulk.group_rows(state["slot_of_row"], size, self._is_clustered())
         parts = {k: v if isinstance(v, int) else Buffer(v, self.device) for k, v in parts.items()}
         parts["count"] = rows
         if self.wants_nulls:
             parts["null_keys"] = self._null_keys()
         return JoinIndex(parts, self.frame)
+
+    def _is_clustered(self) -> bool:
+        """Whether rows lie in the order of their slots: the one key of a direct table is sorted at load."""
+        if self.table.layout != "direct" or len(self.table.keys) != 1:
+            return False
+        return self.frame.columns[self.table.keys[0].id].statistics.is_sorted
 
     def _null_keys(self) -> int:
         """How many rows have a NULL among their keys (at least: rows with two count twice)."""

@@ -11,6 +11,11 @@ import pytest
 # Read once at import of gquery, so set before. Kernels go to a cache that outlives the run, as users have it.
 os.environ["GQUERY_VERIFY"] = "1"
 
+import gquery.execution
+
+# Partitions begin at multiples of so many rows: few, so that three partitions of a small table are three.
+gquery.execution.UNIT = 16
+
 
 @cache
 def has_gpu() -> bool:

@@ -24,7 +24,7 @@ def test_compiled_for_the_cpu(case: Case) -> None:
 @pytest.mark.cuda
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_on_a_gpu(case: Case) -> None:
-    assert_same(case.sql, case.tables(), case.ordered, targets=("cuda",), partitions=(1,))
+    assert_same(case.sql, case.tables(), case.ordered, targets=("cuda",), partitions=(1, 3))
 
 
 @pytest.mark.slow

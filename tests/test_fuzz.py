@@ -62,7 +62,7 @@ def test_compiled_for_the_cpu(seed: int) -> None:
 @pytest.mark.parametrize("batch", range(6))
 def test_on_a_gpu(batch: int) -> None:
     for seed in range(400_000 + batch * BATCH, 400_000 + (batch + 1) * BATCH):
-        check(seed, "cuda")
+        check(seed, "cuda", partitions=1 + 2 * (seed % 2))
 
 
 def test_the_generator_makes_sense() -> None:

@@ -15,7 +15,7 @@ from gquery.kernels import bulk
 from gquery.kernels.primitives import checked, tables, warp
 from gquery.kernels.targets import python_words, simulated_words
 
-THREADS, BLOCKS, ROWS = 64, 3, 1000
+THREADS, BLOCKS, ROWS, GROUPS = 64, 3, 1000, 5
 LOW = -(2**63)
 blocks = [simulated_words.Block(THREADS, words=2) for _ in range(BLOCKS)]
 
@@ -30,7 +30,9 @@ def simulated(body: Any) -> Any:
     return FunctionType(body.__code__, namespace, body.__name__)
 
 
-table_insert_i64, table_find_i64, bit_set = map(simulated, (tables.table_insert_i64, tables.table_find_i64, tables.bit_set))
+table_insert_i64, table_find_i64 = simulated(tables.table_insert_i64), simulated(tables.table_find_i64)
+bit_set, bit_test = simulated(tables.bit_set), simulated(tables.bit_test)
+fold_min_i64, fold_max_i64 = simulated(warp.fold_min_i64), simulated(warp.fold_max_i64)
 
 
 @cuda.jit
@@ -65,12 +67,47 @@ def wide_sums(words: Any, limbs: Any) -> None:
 
 
 @cuda.jit
-def inserts(keys: Any, table: Any, mask: int, slots: Any, bits: Any, counter: Any, status: Any) -> None:
+def extremes(values: Any, groups: Any, state: Any) -> None:
+    """Least, largest and number of each group, in private words and straight in global memory."""
+    simulated_words.enter(blocks[cuda.blockIdx.x], cuda.threadIdx.x)
+    warp.private_init(0, 2**63 - 1)
+    warp.private_init(1, LOW)
+    for i in range(cuda.grid(1), ROWS, cuda.gridsize(1)):
+        v, g = int(values[i]), int(groups[i])
+        warp.private_min_i64(0, v)
+        warp.private_max_i64(1, v)
+        fold_min_i64(state, 3 * g, v)
+        fold_max_i64(state, 3 * g + 1, v)
+        warp.fold_add_i64(state, 3 * g + 2, 1)
+    warp.private_flush_min_i64(0, state, 3 * GROUPS)
+    warp.private_flush_max_i64(1, state, 3 * GROUPS + 1)
+
+
+@cuda.jit
+def inserts(keys: Any, table: Any, mask: int, slots: Any, bits: Any, status: Any) -> None:
     simulated_words.enter(blocks[cuda.blockIdx.x], cuda.threadIdx.x)
     for i in range(cuda.grid(1), ROWS, cuda.gridsize(1)):
         slots[i] = table_insert_i64(table, mask, int(keys[i]), status, 33)
         bit_set(bits, int(keys[i]))
-        warp.reserve(counter, 3)
+
+
+@cuda.jit
+def finds(keys: Any, table: Any, mask: int, slots: Any, bits: Any, present: Any) -> None:
+    simulated_words.enter(blocks[cuda.blockIdx.x], cuda.threadIdx.x)
+    for i in range(cuda.grid(1), ROWS, cuda.gridsize(1)):
+        slots[i] = table_find_i64(table, mask, int(keys[i]))
+        present[i] = bit_test(bits, int(keys[i]))
+
+
+@cuda.jit
+def compaction(values: Any, kept: Any, counter: Any) -> None:
+    """Rows of even values, two places each, where the counter says."""
+    simulated_words.enter(blocks[cuda.blockIdx.x], cuda.threadIdx.x)
+    for i in range(cuda.grid(1), ROWS, cuda.gridsize(1)):
+        if int(values[i]) % 2 == 0:
+            place = warp.reserve(counter, 2)
+            kept[place] = i
+            kept[place + 1] = values[i]
 
 
 def check_reductions(r: np.random.Generator) -> None:
@@ -91,22 +128,58 @@ def check_wide_sums(r: np.random.Generator) -> None:
     assert int(high) << 64 | int(low) & (2**64 - 1) == total
 
 
-def check_inserts(r: np.random.Generator) -> None:
+def check_extremes(r: np.random.Generator) -> None:
+    values, groups = r.integers(LOW, 2**63 - 1, ROWS), r.integers(0, GROUPS, ROWS)
+    state = np.tile(np.array([2**63 - 1, LOW, 0]), GROUPS + 1)
+    extremes[BLOCKS, THREADS](values, groups, state)
+    for g in range(GROUPS):
+        mine = values[groups == g]
+        assert state[3 * g : 3 * g + 3].tolist() == [mine.min(), mine.max(), mine.size]
+    assert state[3 * GROUPS :].tolist() == [values.min(), values.max(), 0]
+
+
+def check_tables(r: np.random.Generator) -> None:
     keys, status = r.integers(0, 500, ROWS), np.zeros(2, np.uint32)
     table, slots = np.full(1024, LOW), np.zeros(ROWS, np.int64)
-    bits, counter = np.zeros(16, np.uint32), np.zeros(1, np.int64)
-    inserts[BLOCKS, THREADS](keys, table, 1023, slots, bits, counter, status)
+    bits = np.zeros(32, np.uint32)
+    inserts[BLOCKS, THREADS](keys, table, 1023, slots, bits, status)
     assert (table[slots] == keys).all()
     assert sorted(table[table != LOW]) == sorted(set(keys.tolist()))
     assert [k for k in range(512) if bits[k >> 5] >> (k & 31) & 1] == sorted(set(keys.tolist()))
-    assert counter[0] == 3 * ROWS
     assert status.tolist() == [0, 0]
-    assert [tables.table_find_i64(table.tolist(), 1023, k) for k in keys.tolist()] == slots.tolist()
-    inserts[BLOCKS, THREADS](keys, np.full(64, LOW), 63, slots, bits, counter, status)
-    assert status.tolist() == [0, 2]
+    found, present = np.zeros(ROWS, np.int64), np.zeros(ROWS, np.uint8)
+    finds[BLOCKS, THREADS](keys, table, 1023, found, bits, present)
+    assert (found == slots).all()
+    assert present.all()
+    others = r.integers(500, 1000, ROWS)
+    finds[BLOCKS, THREADS](others, table, 1023, found, bits, present)
+    assert (found == -1).all()
+    assert not present.any()
+    inserts[BLOCKS, THREADS](keys, np.full(64, LOW), 63, slots, bits, status)
+    assert status.tolist() == [0, 2], "a table that is too small says so"
+
+
+def check_one_key(r: np.random.Generator) -> None:
+    """All threads want the same place at once."""
+    keys, status = np.full(ROWS, 77), np.zeros(2, np.uint32)
+    table, slots = np.full(64, LOW), np.zeros(ROWS, np.int64)
+    inserts[BLOCKS, THREADS](keys, table, 63, slots, np.zeros(32, np.uint32), status)
+    assert len(set(slots.tolist())) == 1
+    assert table[table != LOW].tolist() == [77]
+
+
+def check_compaction(r: np.random.Generator) -> None:
+    values, counter = r.integers(-(2**40), 2**40, ROWS), np.zeros(1, np.int64)
+    kept = np.full(2 * ROWS, -1)
+    compaction[BLOCKS, THREADS](values, kept, counter)
+    rows = np.flatnonzero(values % 2 == 0)
+    assert counter[0] == 2 * rows.size
+    pairs = kept[: 2 * rows.size].reshape(-1, 2)
+    assert sorted(map(tuple, pairs.tolist())) == [(i, int(values[i])) for i in rows.tolist()]
+    assert (kept[2 * rows.size :] == -1).all()
 
 
 if __name__ == "__main__":
-    for check in (check_reductions, check_wide_sums, check_inserts):
+    for check in (check_reductions, check_wide_sums, check_extremes, check_tables, check_one_key, check_compaction):
         check(np.random.default_rng(1))
     print("simulated")

@@ -285,21 +285,23 @@ def _looks_repetitive(array: pa.ChunkedArray) -> bool:
     rows = len(array)
     if rows <= _SMALL_DICTIONARY:
         return True
-    pieces = [array] if rows <= _SAMPLE else [array.slice(k * (rows // 8), _SAMPLE // 8) for k in range(8)]
+    pieces = [array] if rows <= _SAMPLE else _pieces(array)
     sample = pa.chunked_array([c for p in pieces for c in p.chunks], array.type)
     counts = np.asarray(pc.value_counts(_plain(sample).combine_chunks()).field("counts"))
     estimate = chao(len(counts), int((counts == 1).sum()), int((counts == 2).sum()), len(sample), rows)
     return estimate <= _dictionary_limit(rows)
 
 
+def _pieces(array: Any) -> list[Any]:
+    """A sample of an array: eight slices, evenly spread."""
+    return [array.slice(k * (len(array) // 8), _SAMPLE // 8) for k in range(8)]
+
+
 def _plain(array: pa.ChunkedArray) -> pa.ChunkedArray:
     """string_view as string: views lie in many buffers, offsets in one."""
     if array.type != pa.string_view():
         return array
-    try:
-        return array.cast(pa.string())
-    except pa.ArrowInvalid:  # more than 2 GB in a chunk
-        return array.cast(pa.large_string())
+    return array.cast(pa.string() if array.nbytes < 2**31 else pa.large_string())
 
 
 def _import_dictionary(array: pa.ChunkedArray, limit: int = _LARGEST_DICTIONARY) -> Column | None:
@@ -384,7 +386,7 @@ def _import_characters(array: pa.ChunkedArray) -> Column:
         offsets = _offsets(whole, offset_type)
     data = whole.buffers()[2]
     characters = np.frombuffer(data, np.uint8) if data is not None and data.size else np.empty(0, np.uint8)
-    sample = whole if rows <= _SAMPLE else whole.take(pa.array(np.arange(0, rows, -(-rows // _SAMPLE))))
+    sample = whole if rows <= _SAMPLE else pa.concat_arrays(_pieces(whole))
     counts = np.asarray(pc.value_counts(sample).field("counts"))
     distinct = chao(len(counts), int((counts == 1).sum()), int((counts == 2).sum()), len(sample), rows - nulls)
     return Column(

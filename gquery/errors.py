@@ -82,6 +82,10 @@ class OutOfMemoryError(OperationalError):
     """A query needs more memory than it may take; the message names operator, bytes and remedies."""
 
 
+class InterruptError(OperationalError):
+    """Another thread stopped the query by `Connection.interrupt`; the connection can be used on."""
+
+
 class InternalError(DatabaseError):
     """gquery is at fault: a broken invariant. Please report it."""
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, assert_never
 
 from gquery.config import Settings, from_environment
 from gquery.errors import CatalogError, DataError, InterfaceError, NotSupportedError, ProgrammingError
+from gquery.interrupt import Running
 
 if TYPE_CHECKING:
     from gquery.device import Device
@@ -91,8 +92,9 @@ class Connection:
         self._catalog = Catalog(self._open_file)
         self._plans: OrderedDict[Any, Planned] = OrderedDict()
         self._lock = threading.RLock()
+        self._running = Running()
         self._closed = False
-        _preload()
+        _preload(self.target)
 
     @property
     def device_name(self) -> str:
@@ -249,8 +251,17 @@ class Connection:
 
         return Cursor(self)
 
+    def interrupt(self) -> None:
+        """Stop what runs on this connection and its cursors, called from another thread: those queries raise
+        InterruptError soon, and the connection can be used on. Nothing happens where nothing runs."""
+        self._running.stop()
+
     def commit(self) -> None:
         """Nothing: every statement takes effect at once (PEP 249 asks for the method)."""
+        self._check_open()
+
+    def rollback(self) -> None:
+        """Nothing: there is no transaction to undo (pandas and SQLAlchemy call it when they are done)."""
         self._check_open()
 
     def close(self) -> None:
@@ -309,9 +320,10 @@ class Connection:
         from gquery.execution import run
 
         self._check_open()
-        with _nesting():
-            program = self._program(planned)
-        return run(program, self._context())
+        with self._running.one():
+            with _nesting():
+                program = self._program(planned)
+            return run(program, self._context())
 
     def _context(self) -> Any:
         from gquery.execution import ExecutionContext
@@ -442,17 +454,20 @@ def _nesting() -> Iterator[None]:
         raise NotSupportedError("The query is nested too deeply: split its expressions or subqueries up") from None
 
 
-def _preload() -> None:
+def _preload(target: Target) -> None:
     """Import the engine when a connection is made, so that the first query does not wait for it."""
     import sqlglot.dialects.duckdb  # noqa: F401
 
     import gquery.encode
     import gquery.execution
     import gquery.frame
-    import gquery.kernels.targets.python_words
     import gquery.planner.lower
     import gquery.planner.optimizer
     import gquery.sql.bind  # noqa: F401
+    from gquery.kernels.targets import get_target, python
+
+    get_target(target)
+    python.primitives()
 
 
 def _choose(name: str, memory_limit: int | None) -> tuple[Target, Device]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import datetime
+import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -42,12 +43,18 @@ class Arena:
 
 # Strings made by host functions are copied out of the arena by the sink of the same pipeline, which is run by one thread;
 # `reset` is called by the executor when that pipeline has ended.
-_arena = Arena()
+class _Arenas(threading.local):
+    """One arena a thread: queries of several threads are interpreted at once."""
+
+    def __init__(self) -> None:
+        self.own = Arena()
+
+
+_arenas = _Arenas()
 
 
 def reset_arena() -> None:
-    global _arena
-    _arena = Arena()
+    _arenas.own = Arena()
 
 
 def text_of(pair: tuple[int, int]) -> str:
@@ -66,7 +73,7 @@ def to_register(value: Any, dtype: DType) -> Any:
     """A Python value as the register of its type."""
     match dtype.kind:
         case Kind.VARCHAR:
-            return _arena.put(str(value))
+            return _arenas.own.put(str(value))
         case Kind.DECIMAL:
             return int(Decimal(value).scaleb(dtype.scale).to_integral_value(ROUND_HALF_UP))
         case Kind.DATE:
@@ -109,7 +116,7 @@ def cast(value: Value, dtype: DType, try_: bool, code: Code) -> Value:
     def convert(register: Any) -> Any:
         try:
             if dtype.is_string:
-                return _arena.put(format_value(python_value(source.dtype, register), source.dtype))
+                return _arenas.own.put(format_value(python_value(source.dtype, register), source.dtype))
             return to_register(parse_text(text_of(register), dtype), dtype)
         except (ValueError, InvalidOperation, OverflowError):
             return None

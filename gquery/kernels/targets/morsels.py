@@ -71,7 +71,14 @@ def run_morsels(
     except BaseException as e:  # also KeyboardInterrupt: the others stop at their next morsel
         failure = e
     for other in others:
-        error = other.exception()
-        failure = failure or error
+        while True:  # nobody may leave while a worker still writes: the arrays would be freed under it
+            try:
+                error = other.exception()
+            except KeyboardInterrupt as e:
+                stopped, error = True, e
+                failure = failure or e
+                continue
+            failure = failure or error
+            break
     if failure is not None:
         raise failure

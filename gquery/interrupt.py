@@ -1,0 +1,75 @@
+"""Interrupts: how another thread stops a running query.
+
+Each run has a token. What runs for long calls `check` between its steps, on the thread of the query; worker threads ask the
+token itself. A token is set once and never reset, so an interrupt that comes late stops nothing that starts after it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from gquery.errors import InterruptError
+
+
+class Token:
+    """Whether one run is to stop."""
+
+    __slots__ = ("stopped",)
+
+    def __init__(self) -> None:
+        self.stopped = False
+
+    def is_stopped(self) -> bool:
+        return self.stopped
+
+
+class Running:
+    """The runs of a connection and its cursors that have not ended."""
+
+    def __init__(self) -> None:
+        self._tokens: set[Token] = set()
+        self._lock = threading.Lock()
+
+    def stop(self) -> int:
+        """Stop all of them; how many there were."""
+        with self._lock:
+            for token in self._tokens:
+                token.stopped = True
+            return len(self._tokens)
+
+    @contextmanager
+    def one(self) -> Iterator[None]:
+        """The run of this thread; one within another belongs to it."""
+        if current() is not None:
+            yield
+            return
+        token = _thread.token = Token()
+        with self._lock:
+            self._tokens.add(token)
+        try:
+            yield
+        finally:
+            _thread.token = None
+            with self._lock:
+                self._tokens.discard(token)
+
+
+class _Thread(threading.local):
+    token: Token | None = None
+
+
+_thread = _Thread()
+
+
+def current() -> Token | None:
+    """The token of the run on this thread; None where there is none."""
+    return _thread.token
+
+
+def check() -> None:
+    """InterruptError where this thread's run is to stop."""
+    token = _thread.token
+    if token is not None and token.stopped:
+        raise InterruptError("The query was interrupted")

@@ -14,6 +14,7 @@ import pytest
 from gquery.dtypes import BIGINT
 from gquery.expr import new_column
 from tests import programs
+from tests.harness import assert_same
 
 GOLDEN = Path(__file__).parent / "golden"
 TARGETS: tuple[programs.Target, ...] = ("cpu", "cuda")
@@ -48,3 +49,8 @@ def test_text_does_not_depend_on_ids(name: str) -> None:
     for n in range(37):
         new_column(f"another {n}", BIGINT)
     assert programs.shown(name, "cuda", "code") == first
+
+
+@pytest.mark.parametrize("name", programs.SMALL)
+def test_what_is_shown_is_right(name: str) -> None:
+    assert_same(programs.text(name), programs.tables())

@@ -15,6 +15,7 @@ from typing import Any, assert_never, cast
 
 import numpy as np
 
+from gquery import stopwatch
 from gquery.config import Settings
 from gquery.device import Device, cpu_device
 from gquery.distributed.place import Placed, place
@@ -108,9 +109,14 @@ def run_with_report(program: Program, context: ExecutionContext) -> tuple[Table,
     last_use = _last_uses(program)
     with context.device.activate():
         _prepare(state)
+        watch = stopwatch.current()
+        if watch is not None:
+            watch.begin([_weight(s) for s in program.stages])
         for stage in program.stages:
             start = time.perf_counter()
             report = StageReport(stage.number, stage.label, "", 0, 0.0)
+            if watch is not None:
+                watch.stage(stage.number)
             _stage(state, stage, report)
             report.seconds = time.perf_counter() - start
             state.reports.append(report)
@@ -123,6 +129,11 @@ def run_with_report(program: Program, context: ExecutionContext) -> tuple[Table,
         Field(n, s.column.dtype, s.phys.nullable) for n, s in zip(program.names, program.outputs, strict=True)
     )
     return Table(Schema(fields), columns, frame.rows), state.reports
+
+
+def _weight(stage: Stage) -> float:
+    """The work of a stage, roughly, for progress bars."""
+    return float(max(stage.work.work, stage.work.rows, 1)) if isinstance(stage.work, Pipeline) else 1.0
 
 
 def _stage(state: Run, stage: Stage, report: StageReport) -> None:
@@ -170,7 +181,8 @@ def _prepare(state: Run) -> None:
             if work.work + _state_size(work.sink) / 64 >= context.settings.interpret_limit:
                 kernels += [u.kernel for u in _units(program, stage, work, context.target)]
     if len(kernels) > 1:
-        compile_many(get_target(context.target), kernels)
+        with stopwatch.part("compile"):
+            compile_many(get_target(context.target), kernels)
 
 
 def _last_uses(program: Program) -> dict[int, int]:
@@ -389,7 +401,8 @@ class _Runner:
         unit = self.units[role]
         target: Any = get_target(self.name)
         start = time.perf_counter()
-        compiled = target.compile(unit.kernel)
+        with stopwatch.part("compile"):
+            compiled = target.compile(unit.kernel)
         self.report.compile_seconds += time.perf_counter() - start
         distinct = [states[0]] if states[0] is states[-1] else list(states)
         arguments = [tuple(target.argument(p, v) for p, v in self._values(unit, s)) for s in distinct]

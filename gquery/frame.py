@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from gquery.dtypes import DType
 from gquery.errors import InterfaceError
+from gquery.stopwatch import part
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -95,7 +96,9 @@ class Relation:
     def to_arrow_table(self) -> pa.Table:
         """The result as a PyArrow table."""
         if self._arrow is None:
-            self._arrow = self.table().to_arrow()
+            table = self.table()
+            with part("fetch"):
+                self._arrow = table.to_arrow()
         return self._arrow
 
     arrow = to_arrow_table

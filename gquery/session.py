@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, assert_never
 from gquery.config import Settings, from_environment
 from gquery.errors import CatalogError, DataError, InterfaceError, NotSupportedError, ProgrammingError
 from gquery.interrupt import Running
+from gquery.stopwatch import part
 
 if TYPE_CHECKING:
     from gquery.device import Device
@@ -114,11 +115,12 @@ class Connection:
         kept = self._kept_plan(query, params)
         if kept is not None:
             return Relation(self, kept, query, params)
-        statements = parse(query)
+        with part("parse"):
+            statements = parse(query)
         if not statements:
             raise ProgrammingError("There is no statement in the text")
         alone = len(statements) == 1
-        with _nesting():
+        with _nesting(), part("plan"):
             for parsed in statements:
                 result = self._statement(bind(parsed, self._catalog, params), query if alone else None, params)
         return result
@@ -321,9 +323,10 @@ class Connection:
 
         self._check_open()
         with self._running.one():
-            with _nesting():
+            with _nesting(), part("plan"):
                 program = self._program(planned)
-            return run(program, self._context())
+            with part("run"):
+                return run(program, self._context())
 
     def _context(self) -> Any:
         from gquery.execution import ExecutionContext
@@ -525,6 +528,7 @@ def _load(plan: Plan) -> bool:
     new = False
     for source, fields in wanted.values():
         before = [source.statistics(f) for f in sorted(fields)]
-        source.load(sorted(fields))
+        with part("read"):
+            source.load(sorted(fields))
         new = new or before != [source.statistics(f) for f in sorted(fields)]
     return new

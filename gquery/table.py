@@ -22,6 +22,7 @@ import numpy as np
 
 from gquery.device import Device, cpu_device
 from gquery.dtypes import Bounds, Carrier, DType, Schema
+from gquery.stopwatch import part
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -90,8 +91,9 @@ class Buffer:
                 array = self._copies.get(device)
                 if array is None:
                     at, source = next(iter(self._copies.items()))
-                    host = at.to_host(source)
-                    array = self._copies[device] = device.from_host(host, context)
+                    with part("copy"):
+                        host = at.to_host(source)
+                        array = self._copies[device] = device.from_host(host, context)
         return array
 
     @property

@@ -24,7 +24,7 @@ LAYERS: dict[str, int] = {
     name: layer
     for layer, names in enumerate(
         (
-            ("dtypes", "errors", "config", "interrupt"),
+            ("dtypes", "errors", "config", "stopwatch", "interrupt"),
             ("expr", "functions"),
             ("table", "device", "arrow", "encode", "sources", "io", "display", *PLANS),
             ("kernels", "sql", "planner.rules"),

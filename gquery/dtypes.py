@@ -357,6 +357,17 @@ def common_type(a: DType, b: DType) -> DType | None:
     return None
 
 
+def comparison_type(a: DType, b: DType) -> DType | None:
+    """The type that both sides of a comparison are cast to: as `common_type`, but no decimal place is lost.
+
+    >>> str(common_type(decimal(12, 2), decimal(38, 0))), str(comparison_type(decimal(12, 2), decimal(38, 0)))
+    ('DECIMAL(38,0)', 'DECIMAL(38,2)')
+    """
+    common = common_type(a, b)
+    scale = max(a.scale, b.scale)
+    return decimal(38, scale) if common is not None and common.is_decimal and common.scale < scale else common
+
+
 def _common_integer(a: DType, b: DType) -> DType:
     bounds_a, bounds_b = _INTEGER_BOUNDS[a.kind], _INTEGER_BOUNDS[b.kind]
     low, high = min(bounds_a[0], bounds_b[0]), max(bounds_a[1], bounds_b[1])

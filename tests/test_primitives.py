@@ -206,7 +206,7 @@ def test_f64_rounding(target: str) -> None:
             "f64_unorder(f64_order(a))": ("f64", lambda a: a + 0.0),
             "f64_from_bits(bits_f64(a))": ("f64", lambda a: a),
             "i64_from_f64_checked(a, -128, 127, FAIL)":
-                ("i64", lambda a: round(a) if math.isfinite(a) and -128 <= round(a) <= 127 else None),
+                ("i64", lambda a: round(a) if math.isfinite(a) and a >= -128 and round(a) <= 127 else None),
             "sqrt(a)": ("f64", lambda a: float(np.sqrt(a))),
         })  # fmt: skip
 
@@ -239,6 +239,13 @@ def test_hashes_agree(target: str) -> None:
     wide = [(v,) for v in WIDE]
     text = [("hash_i128(a)", "i64", False)]
     assert evaluate(target, ["i128"], wide, text) == evaluate("python", ["i128"], wide, text)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_hash_of_one_integer_in_both_widths(target: str) -> None:
+    texts = [("hash_i128(i128_from_i64(a))", "i64", False), ("hash_i64(a)", "i64", False)]
+    wide, narrow = evaluate(target, ["i64"], [(v,) for v in INTEGERS], texts)
+    assert wide == narrow
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -21,6 +21,7 @@ from gquery.dtypes import (
     Interval,
     Kind,
     common_type,
+    comparison_type,
     decimal,
     type_bounds,
 )
@@ -240,6 +241,7 @@ def unify(exprs: Sequence[Expr], comparing: bool = False) -> DType | None:
     """
     flexible = [e for e in exprs if is_integer_literal(e)]
     texts = [e for e in exprs if is_text_literal(e)]
+    meet = comparison_type if comparing else common_type
     firm: DType | None = None
     has_varchar = False
     for e in exprs:
@@ -248,12 +250,12 @@ def unify(exprs: Sequence[Expr], comparing: bool = False) -> DType | None:
         if comparing and e.dtype == VARCHAR:
             has_varchar = True
             continue
-        firm = e.dtype if firm is None else common_type(firm, e.dtype)
+        firm = e.dtype if firm is None else meet(firm, e.dtype)
         if firm is None:
             return None
     for e in flexible:
         if firm is None or not (firm.is_integer and fits(e, firm)):
-            firm = e.dtype if firm is None else common_type(firm, e.dtype)
+            firm = e.dtype if firm is None else meet(firm, e.dtype)
             if firm is None:
                 return None
     if firm is None:

@@ -105,7 +105,8 @@ _operator("add_interval", "A timestamp plus an interval literal: months (the day
 
 
 def _integer_result(a: Expr, b: Expr) -> DType | None:
-    """The type of integer arithmetic: literals take on the other side's type; mixed signs meet in BIGINT."""
+    """The type of integer arithmetic: literals take on the other side's type; mixed signs meet in the signed side's type if
+    that holds both, else in BIGINT."""
     if is_integer_literal(a) != is_integer_literal(b):
         literal, other = (a, b) if is_integer_literal(a) else (b, a)
         if other.dtype.is_integer and fits(literal, other.dtype):
@@ -114,7 +115,7 @@ def _integer_result(a: Expr, b: Expr) -> DType | None:
     if common is None or common.is_decimal or a.dtype == b.dtype or is_integer_literal(a) or is_integer_literal(b):
         return common
     unsigned = [d.kind.value.startswith("U") for d in (a.dtype, b.dtype)]
-    return BIGINT if unsigned[0] != unsigned[1] else common
+    return BIGINT if unsigned[0] != unsigned[1] and common not in (a.dtype, b.dtype) else common
 
 
 def _as_decimal(dtype: DType) -> DType:

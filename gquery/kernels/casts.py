@@ -73,11 +73,14 @@ def _from_float(value: Value, dtype: DType, code: Code) -> Value:
         return Value(code.let(text), value.ok, phys(dtype, nullable=what.nullable))
     limit = type_bounds(dtype) or INT64
     site = code.site(ConversionError, f"a {what.dtype} value does not fit {dtype}")
+    register = Register.I64 if limit.within(INT64) else Register.I128
     var = value.var
     if dtype.scale:
         var = code.let(code.call("mul_f64", var, code.constant(float(10**dtype.scale))))
+    if dtype.kind is Kind.DECIMAL:  # integers are rounded to even, decimals away from zero
         var = code.let(code.call("round_f64", var))
-    register = Register.I64 if limit.within(INT64) else Register.I128
+        if register is Register.I128 and what.dtype.kind is Kind.REAL:
+            var = code.let(code.call("round_f32", var))
     result = code.let(code.zero(register))
     head = f"if {value.ok}:" if value.ok else "if True:"
     with code.block(head):
@@ -85,8 +88,9 @@ def _from_float(value: Value, dtype: DType, code: Code) -> Value:
             low, high = code.constant(limit.low), code.constant(limit.high)
             code.line(f"{result} = {code.call('i64_from_f64_checked', var, low, high, code.status(), site)}")
         else:
-            inside = code.call("le_f64", code.call("abs_f64", var), code.constant(float(10**dtype.precision)))
-            with code.block(f"if {inside}:"):
+            low, high = code.constant(float(limit.low)), code.constant(float(limit.high))
+            above = "ge_f64" if limit.low == 0 else "gt_f64"  # the double nearest to the last of 38 digits is beyond it
+            with code.block(f"if {code.call(above, var, low)} and {code.call('lt_f64', var, high)}:"):
                 code.line(f"{result} = {code.call('i128_from_f64', var)}")
             with code.block("else:"):
                 code.line(code.call("fail", code.status(), site))
@@ -119,9 +123,11 @@ def _null_unless_fits(value: Value, dtype: DType, code: Code) -> Value:
     limit = type_bounds(dtype) or INT64
     what = value.phys
     if what.dtype.is_float:
-        places = 10.0**dtype.scale
-        low, high = code.constant((limit.low - 0.5) / places), code.constant((limit.high + 0.5) / places)
-        test = f"{code.call('gt_f64', value.var, low)} and {code.call('lt_f64', value.var, high)}"
+        places, is_decimal = 10.0**dtype.scale, dtype.kind is Kind.DECIMAL
+        low = code.constant((limit.low - 0.5 * is_decimal) / places)
+        high = code.constant((limit.high + 0.5) / places)
+        above = code.call("gt_f64" if is_decimal else "ge_f64", value.var, low)
+        test = f"{above} and {code.call('lt_f64', value.var, high)}"
         bounds = None
     else:
         assert what.bounds is not None

@@ -74,6 +74,9 @@ def is_in(value: Value, values: tuple[Any, ...], code: Code) -> Value:
     """``value IN (constants)``."""
     what = phys(BOOLEAN, nullable=value.phys.nullable)
     register = value.phys.register
+    if value.phys.dictionary is not None:
+        codes = (value.phys.dictionary.code_of(v) for v in values)
+        values = tuple(c for c in codes if c is not None)
     if register is Register.I64 and len(values) > _CHAIN:
         return Value(_search(value.var, sorted({int(v) for v in values}), code), value.ok, what)
     tests = []
@@ -89,7 +92,7 @@ def is_in(value: Value, values: tuple[Any, ...], code: Code) -> Value:
                 tests.append(code.call("eq_i64", code.call("from_bool", value.var), code.constant(int(v))))
             case Register.I64:
                 tests.append(code.call("eq_i64", value.var, code.constant(int(v))))
-    return Value(code.let(" or ".join(tests)), value.ok, what)
+    return Value(code.let(" or ".join(tests) or "False"), value.ok, what)
 
 
 def _search(var: str, values: list[int], code: Code) -> str:

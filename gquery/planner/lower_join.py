@@ -179,7 +179,7 @@ def _probe(
     )
     known = dict(left.columns)
     filled = kind in (JoinKind.LEFT, JoinKind.SINGLE, JoinKind.FULL)
-    if kind in (JoinKind.INNER, JoinKind.LEFT, JoinKind.SINGLE, JoinKind.FULL):
+    if kind in (JoinKind.INNER, JoinKind.LEFT, JoinKind.SINGLE, JoinKind.FULL) and not exists:
         for i, what in right.columns.items():
             known[i] = nullable(what) if filled else what
             if i in right.by_id:

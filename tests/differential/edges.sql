@@ -118,3 +118,20 @@ select sum(y), avg(y) from floats where y < 100
 select case when x > y then x else y end, coalesce(x, y), nullif(x, y) from floats
 
 select x in (0, 1.5), x in ('nan'::double) from floats
+
+-- cpu
+select a.d19, b.i64 from decs a join ints b on a.d19 = b.i64
+
+select a.d19, b.i64 from decs a full join ints b on a.d19 = b.i64
+
+-- cpu
+select b.u64, a.d38 from decs a join ints b on a.d38 = b.u64 + cast(1 as decimal(38,0))
+
+-- cpu
+select x, try_cast(x as ubigint), try_cast(x - 0.5 as utinyint), try_cast(x as decimal(38,0)), try_cast(x - 2 as decimal(18,0)), try_cast(z as decimal(38,10)), try_cast(z as tinyint) from floats
+
+select cast(v.x as utinyint), cast(v.x as ubigint), cast(v.x as decimal(38,0)) from (values (0.5e0), (1.5e0), (2.5e0)) v(x)
+
+select a.s38, b.d19, a.s38 = b.d19, a.s38 < b.d19 from decs a, decs b where b.d19 = 0
+
+select cast(i8 as decimal(12,2)) / 2 from ints

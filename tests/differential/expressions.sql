@@ -133,3 +133,7 @@ select 1, 'a', 1.5, null, true, date '1970-01-02', 1e3, -5, 3000000000
 select 1 + 1, 7 // 2, -7 // 2, -7 % 3, 7 / 2, 1.5 * 2, 'a' || 'b', 10 - 2.25, 2 > 1, 1 = 1.0
 
 select 1 as a, a + 1 as b from one
+
+select u8 + i32, u8 * i16, u16 - i32, i8 + u8, u16 + i16, u32 + i32, u8 // i32, u8 % i32 from t where i32 <> 0 and i8 > 0
+
+select id, cast(d9 as decimal(12,2)) = cast(i32 as decimal(38,0)), cast(-0.5 as decimal(12,2)) = cast(i32 as decimal(38,0)) from t

@@ -172,3 +172,13 @@ select l.s || r.s, count(*) from l left join r on l.k = r.k group by 1
 
 -- ordered
 select distinct l.k, sum(r.d) as m from l full join r on l.k = r.k where l.v > 0 group by l.k order by 1, 2
+
+-- cpu
+select l.id, r.id from l join r on l.k2 = cast(r.k2 as decimal(38,0)) + cast(0 as decimal(38,0)) where l.v > 0 and r.v > 0
+
+select l.id, r.id, x.m from l join r on l.s = upper(r.s), (select max(v) m from u) x where l.s || r.s <> 'z' and l.v < x.m
+
+select l.s || u.s from l join u on l.s = u.s join (select distinct s from r) d on l.s = d.s
+
+-- cpu
+select l.id, r.id from l left join r on l.k = r.k where coalesce(l.s, r.s) in ('a', 'b', 'cc', 'd', 'e', 'ff', 'aa')

@@ -144,3 +144,9 @@ select l.id, r.id from l left join r on l.k = r.k where exists (select 1 from u 
 select id, (select r.v from r where r.k = l.k order by r.v limit 1) from l
 
 select q.id, q.n from (select id, (select count(*) from u where u.v > l.v) as n from l) as q where q.n > 5
+
+-- ordered
+select o.s, (select count(*) from r where r.s = o.s and r.v > o.v) from l o order by o.id
+
+-- ordered
+select o.s, (select count(*) from r where r.s = o.s and r.v > o.v), o.k in (select k from u) from l o order by o.id desc limit 7 offset 2

@@ -16,6 +16,7 @@ from gquery.kernels.targets.python_words import (
     and_i64,
     bits_f64,
     eq_f64,
+    f64,
     f64_from_bits,
     f64_is_nan,
     fmod_f64,
@@ -103,9 +104,9 @@ def i64_from_f64(x: float) -> int:
 
 
 def i64_from_f64_checked(x: float, low: int, high: int, status: Pointer, site: int) -> int:
-    """The nearest integer, halves to even, which has to lie in low..high."""
+    """The nearest integer, halves to even, which has to lie in low..high; the number itself may not be below low."""
     rounded = round_even_f64(x)
-    if ge_f64(rounded, -9223372036854775808.0) and lt_f64(rounded, 9223372036854775808.0):
+    if ge_f64(x, f64(low)) and lt_f64(rounded, 9223372036854775808.0):
         value = truncate_f64(rounded)
         if not (lt_i64(value, low) or lt_i64(high, value)):
             return value

@@ -23,7 +23,6 @@ from gquery.kernels.targets.python_words import (
     fits_i64_i128,
     ge_i64,
     ge_i128,
-    hash_combine,
     hash_i64,
     high_i128,
     i64,
@@ -36,6 +35,7 @@ from gquery.kernels.targets.python_words import (
     make_i128,
     mod_u64,
     mul_f64,
+    mul_i64,
     mul_i128,
     mul_u64_i128,
     ne_i64,
@@ -166,7 +166,10 @@ def div_round_i128(a: int, b: int) -> int:
 
 
 def hash_i128(x: int) -> int:
-    return hash_combine(hash_i64(high_i128(x)), low_i128(x))
+    """The hash of the same integer in 64 bits where it fits: a join's sides may hold a key in different widths."""
+    low = low_i128(x)
+    beyond = xor_i64(high_i128(x), shr_i64(low, 63))
+    return hash_i64(xor_i64(low, mul_i64(beyond, 0x5851F42D4C957F2D)))
 
 
 def f64_from_i128(v: int) -> float:

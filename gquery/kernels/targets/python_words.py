@@ -298,7 +298,9 @@ def hash_combine(h: int, x: int) -> int:
 
 
 def hash_i128(x: int) -> int:
-    return hash_combine(hash_i64(high_i128(x)), low_i128(x))
+    low = low_i128(x)
+    beyond = high_i128(x) ^ (low >> 63)
+    return hash_i64(low ^ _signed(beyond * 0x5851F42D4C957F2D))
 
 
 # ---- memory ------------------------------------------------------------------------------------------------------

@@ -12,9 +12,11 @@ import pytest
 os.environ["GQUERY_VERIFY"] = "1"
 
 import gquery.execution
+import gquery.kernels.targets.python
 
 # Partitions begin at multiples of so many rows: few, so that three partitions of a small table are three.
 gquery.execution.UNIT = 16
+gquery.kernels.targets.python.FEW_ROWS = 8  # most units run with primitives inlined, the last ones without
 
 
 @cache

@@ -25,6 +25,7 @@ _FORMATS = {
     "i8": "b", "i16": "h", "i32": "i", "i64": "q", "u8": "B", "u16": "H", "u32": "I", "u64": "Q",
     "f32": "f", "f64": "d",
 }  # fmt: skip
+FEW_ROWS = 500  # rows up to which a kernel runs as it is: to inline its primitives takes longer than it saves
 
 
 @cache
@@ -84,12 +85,22 @@ class PythonTarget:
         text = self.source(kernel)
         file = f"<gquery {kernel.digest}>"
         linecache.cache[file] = (len(text), None, text.splitlines(True), file)  # for tracebacks
-        namespace = primitives() | {name: _bound(f) for name, f in kernel.functions}
-        try:
-            exec(compile(inlined(text), file, "exec"), namespace)  # our own text: no user text enters it
-        except SyntaxError as e:
-            raise InternalError(f"a kernel is not Python: {e} (text: {text!r})") from e
-        return Compiled(kernel, namespace["kernel"], Path(file), time.perf_counter() - start, cached=False)
+
+        def function(code: Any) -> Any:
+            namespace = primitives() | {name: _bound(f) for name, f in kernel.functions}
+            try:
+                exec(compile(code(text), file, "exec"), namespace)  # our own text: no user text enters it
+            except SyntaxError as e:
+                raise InternalError(f"a kernel is not Python: {e} (text: {text!r})") from e
+            return namespace["kernel"]
+
+        plain = function(str)
+        fast = cache(lambda: function(inlined))
+
+        def entry(lo: int, hi: int, *arguments: Any) -> None:
+            (plain if hi - lo <= FEW_ROWS else fast())(lo, hi, *arguments)
+
+        return Compiled(kernel, entry, Path(file), time.perf_counter() - start, cached=False)
 
     def argument(self, parameter: Parameter, value: Any) -> Any:
         if not parameter.is_pointer:

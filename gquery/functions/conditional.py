@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gquery.dtypes import BOOLEAN
-from gquery.expr import Case, Expr, IsNull, Literal, Not, conjunction, disjunction
+from gquery.expr import TRUE, Case, Expr, IsNull, Literal, Not, conjunction, disjunction
 from gquery.functions.casts import cast, unified
 from gquery.functions.registry import call, make, resolver
 
@@ -30,7 +30,11 @@ def _coalesce(first: Expr, *more: Expr) -> Expr:
             break
     if not kept:
         return values[0]
-    return kept[0] if len(kept) == 1 else Case(tuple((Not(IsNull(v)), v) for v in kept[:-1]), kept[-1])
+    if len(kept) > 1:
+        return Case(tuple((Not(IsNull(v)), v) for v in kept[:-1]), kept[-1])
+    if more and isinstance(kept[0], Literal) and kept[0].dtype.is_numeric:
+        return Case(((TRUE, kept[0]),), kept[0])  # no literal any more: a literal's type would adapt to those around it
+    return kept[0]
 
 
 @resolver("nullif", "$(any, any)", example=("nullif(1, 2)", "1"))

@@ -7,7 +7,7 @@ written out; of many rows the first and the last are shown, of many columns thos
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from gquery.dtypes import DType
@@ -25,9 +25,12 @@ def render(
     max_rows: int = 40,
     width: int = 120,
     null: str = "NULL",
+    style_null: Callable[[str], str] | None = None,
+    headers: bool = True,
 ) -> str:
     """A box with the rows (tuples of Python values). ``total`` is how many the whole result has where ``rows`` are its
     first and last alone, -1 for "more, nobody counted". The box is at most ``width`` wide where two columns fit.
+    ``style_null`` colours a cell that holds NULL.
 
     >>> from gquery.dtypes import INTEGER, VARCHAR
     >>> print(render(["a", "name"], [INTEGER, VARCHAR], [(1, "x"), (20, None)]))
@@ -63,13 +66,18 @@ def render(
         widths[kept[-1]] += display_width(footer) + 2 - inner
         inner = display_width(footer) + 2
     lines = [_rule("┌", "┬", "┐", [widths[k] for k in kept])]
-    for line in range(2):
-        lines.append(_line([_center(cells[k][line], widths[k]) for k in kept]))
-    lines.append(_rule("├", "┼", "┤", [widths[k] for k in kept]))
+    if headers:
+        for line in range(2):
+            lines.append(_line([_center(cells[k][line], widths[k]) for k in kept]))
+        lines.append(_rule("├", "┼", "┤", [widths[k] for k in kept]))
     for number in range(len(texts)):
         if number == top and bottom:
             lines += [_line([_align(_DOT, widths[k], right[k]) for k in kept])] * 3
-        lines.append(_line([_align(cells[k][2 + number], widths[k], right[k]) for k in kept]))
+        aligned = [_align(cells[k][2 + number], widths[k], right[k]) for k in kept]
+        if style_null is not None:
+            values = [shown[number][k] if k < len(names) else "" for k in kept]
+            aligned = [style_null(a) if v is None else a for a, v in zip(aligned, values, strict=True)]
+        lines.append(_line(aligned))
     lines.append(_rule("├", "┴", "┤", [widths[k] for k in kept]))
     lines.append(f"│ {footer}{' ' * (inner - 2 - display_width(footer))} │")
     lines.append("└" + "─" * inner + "┘")
@@ -110,6 +118,15 @@ def _shown(have: int, count: int, max_rows: int) -> tuple[int, int]:
 
 
 def _text(value: Any, null: str) -> str:
+    return null if value is None else _clip(cell_text(value))
+
+
+def cell_text(value: Any, null: str = "NULL") -> str:
+    """A value of any type as text, whole.
+
+    >>> cell_text(None), cell_text(True), cell_text(0.1)
+    ('NULL', 'true', '0.1')
+    """
     match value:
         case None:
             return null
@@ -118,7 +135,7 @@ def _text(value: Any, null: str) -> str:
         case float():
             return _float(value)
         case _:
-            return _clip(str(value))
+            return str(value)
 
 
 def _float(value: float) -> str:

@@ -172,6 +172,13 @@ class Relation:
 
         if self._show_text:
             return "\n".join(str(v) for row in self for v in row)
+        rows, total = self.preview(max_rows)
+        width = shutil.get_terminal_size((120, 24)).columns
+        return render(self.columns, self.types, rows, total, max_rows, width)
+
+    def preview(self, max_rows: int = _SHOWN) -> tuple[list[tuple[Any, ...]], int]:
+        """The rows that a box of so many shows, and how many the result has: -1 where it has more and nobody counted
+        them. What has not run yet is run for the first rows only."""
         table, total = self._peek(max_rows)
         if total > max_rows:  # the renderer leaves out the middle: it need not be made Python
             import pyarrow as pa
@@ -180,8 +187,7 @@ class Relation:
             table = pa.concat_tables([table.slice(0, max_rows - half), table.slice(total - half)])
         elif total < 0:
             table = table.slice(0, max_rows)
-        width = shutil.get_terminal_size((120, 24)).columns
-        return render(self.columns, self.types, list(_python_rows(table)), total, max_rows, width)
+        return list(_python_rows(table)), total
 
     def _peek(self, rows: int) -> tuple[pa.Table, int]:
         """Rows to show and how many there are, -1 for "more". What has run is taken as it is."""

@@ -160,6 +160,9 @@ class Lowering:
                 stream = self._once(plan, wanted)
             case Sort():
                 stream = self._sort(plan, wanted)
+            case Limit(UnionAll() as source, limit, offset):
+                enough = None if limit is None else limit + offset
+                stream = self._limit(self._union(source, wanted, enough), plan, limit, offset, wanted)
             case Limit(source, limit, offset):
                 stream = self._limit(self.plan(source, wanted), plan, limit, offset, wanted)
             case UnionAll():
@@ -297,10 +300,16 @@ class Lowering:
         return Stream(source, known, int(min(rows, 2**62)), rows, limit, by_id={c.id: c for c in columns})
 
     def collected(
-        self, stream: Stream, columns: Sequence[Column], label: str, host: str | None = None, plain: bool = False
+        self,
+        stream: Stream,
+        columns: Sequence[Column],
+        label: str,
+        host: str | None = None,
+        plain: bool = False,
+        enough: int | None = None,
     ) -> Stream:
         """The stream as a frame of these columns: itself if it reads such a frame and does nothing more. ``plain`` reads
-        dictionary strings as text."""
+        dictionary strings as text. With ``enough`` the first so many rows will do."""
         columns = tuple({c.id: c for c in columns}.values())
         if isinstance(stream.source, ReadStage) and not stream.steps and host is None and not plain:
             if all(c.id in stream.columns for c in columns):
@@ -311,7 +320,7 @@ class Lowering:
             if plain and known.dictionary is not None:
                 known = Phys(known.dtype, None, known.nullable)
             stored.append(Stored(c, known, known.carrier))
-        number = self.sink(stream, Collect(tuple(stored), ordered=True), label, host)
+        number = self.sink(stream, Collect(tuple(stored), ordered=True, limit=enough), label, host)
         return self.read(number, columns, stream.rows, stream.limit)
 
     def _once(self, plan: Aggregate, wanted: frozenset[int]) -> Stream:
@@ -387,7 +396,8 @@ class Lowering:
 
     def _limit(self, stream: Stream, plan: Plan, limit: int | None, offset: int, wanted: frozenset[int]) -> Stream:
         columns = tuple(stream.by_id[i] for i in sorted(wanted) if i in stream.columns)
-        stream = self.collected(stream, columns, "input of a limit")
+        enough = None if limit is None else limit + offset
+        stream = self.collected(stream, columns, "input of a limit", enough=enough)
         assert isinstance(stream.source, ReadStage)
         pairs = [
             (s, o) for s, o in zip(stream.source.columns, stream.source.origins, strict=True) if s.column in columns
@@ -397,7 +407,7 @@ class Lowering:
         rows = stream.rows if limit is None else min(stream.rows, limit)
         return self.read(number, columns, rows, stream.limit if limit is None else limit)
 
-    def _union(self, plan: UnionAll, wanted: frozenset[int]) -> Stream:
+    def _union(self, plan: UnionAll, wanted: frozenset[int], enough: int | None = None) -> Stream:
         streams, places = [], [n for n, c in enumerate(plan.columns) if c.id in wanted]
         for source, columns in zip(plan.sources, plan.inputs, strict=True):
             streams.append(self.plan(source, frozenset(columns[n].id for n in places)))
@@ -407,7 +417,7 @@ class Lowering:
             fresh = tuple(new_column(columns[n].name, columns[n].dtype) for n in places)
             stream = self.compute(stream, tuple((f, columns[n]) for f, n in zip(fresh, places, strict=True)))
             stored = tuple(Stored(f, w, w.carrier) for f, w in zip(fresh, merged, strict=True))
-            stages.append(self.sink(stream, Collect(stored, ordered=True), "part of a union"))
+            stages.append(self.sink(stream, Collect(stored, ordered=True, limit=enough), "part of a union"))
             inputs.append(tuple(s for s in stage_columns(self.stages[-1].work)))
         made = tuple(Stored(plan.columns[n], i.phys, i.carrier) for n, i in zip(places, inputs[0], strict=True))
         number = self.stage(ConcatRows(tuple(stages), tuple(inputs), made), "union all")

@@ -134,10 +134,12 @@ Step = Select | Compute | Probe
 
 @dataclass(frozen=True)
 class Collect:
-    """Writes rows to a new frame; ``ordered`` keeps the order of the source."""
+    """Writes rows to a new frame; ``ordered`` keeps the order of the source. With a ``limit`` the first so many rows are
+    enough: the pipeline may stop there."""
 
     columns: tuple[Stored, ...]
     ordered: bool
+    limit: int | None = None
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,91 @@
+"""Shortcuts of a Collect: a frame that need not be made, and a source of which the first rows are enough.
+
+A pipeline under a LIMIT without ORDER BY runs over a prefix of its source, and over a longer one as long as too few rows
+came out. A prefix is a view, so a GPU gets no more of a column than is read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gquery.device import Device
+from gquery.dtypes import Carrier
+from gquery.operators.base import Frame, words_a_row
+from gquery.operators.collect import collect_mode
+from gquery.planner.physical import Collect, Pipeline, Probe, ReadStage, ReadTable
+from gquery.table import Buffer, Column
+
+FIRST_ROWS = 16_384  # of the first prefix where rows may be dropped
+FIRST_ROWS_GPU = 2**20
+_GROWTH, _LARGEST_GROWTH = 8, 64
+
+
+def rows_wanted(pipeline: Pipeline) -> int | None:
+    """How many rows of its result a pipeline is asked for; None for all."""
+    sink = pipeline.sink
+    if not isinstance(sink, Collect) or any(isinstance(s, Probe) and s.records_matches for s in pipeline.steps):
+        return None
+    return sink.limit
+
+
+def first_length(pipeline: Pipeline, wanted: int, on_gpu: bool) -> int:
+    """Rows of the source to begin with."""
+    if collect_mode(pipeline.steps, on_gpu) == "dense":
+        return wanted
+    return max(2 * wanted, FIRST_ROWS_GPU if on_gpu else FIRST_ROWS)
+
+
+def next_length(length: int, found: int, wanted: int) -> int:
+    """Rows of the source to go on with after a prefix gave too few: what its yield promises and some more.
+
+    >>> next_length(1000, 1, 10), next_length(1000, 5, 10), next_length(1000, 0, 10)
+    (12500, 8000, 12500)
+    """
+    promised = length * min(_LARGEST_GROWTH, 5 * wanted / (4 * max(found, 1)))
+    return max(_GROWTH * length, int(promised))
+
+
+def prefix(frame: Frame, rows: int, device: Device) -> Frame:
+    """The first rows of a frame, as views of what lies on the device or on the host."""
+    if rows >= frame.rows:
+        return frame
+    return Frame({i: _first(c, rows, device) for i, c in frame.columns.items()}, rows, frame.encodings)
+
+
+def _first(column: Column, rows: int, device: Device) -> Column:
+    def view(buffer: Buffer, high: int) -> Buffer:
+        at = device if buffer.is_on(device) else buffer.devices[0]
+        return Buffer(buffer.on(at)[:high], at)
+
+    extra = 1 if column.carrier in (Carrier.STRING32, Carrier.STRING64) else 0
+    words = words_a_row(column.carrier)
+    part = replace(
+        column,
+        length=rows,
+        data=view(column.data, words * rows + extra),
+        validity=None if column.validity is None else view(column.validity, rows),
+        statistics=replace(column.statistics, null_count=0 if column.statistics.null_count == 0 else None),
+    )
+    if column.characters is not None and extra:
+        last = int(part.data.on(part.data.devices[0])[rows])
+        part = replace(part, characters=view(column.characters, last))
+    return part
+
+
+def as_it_lies(pipeline: Pipeline, frame: Frame, device: Device, is_result: bool) -> Frame | None:
+    """The frame of a pipeline that would only copy its source's columns: those themselves. On the CPU alone: a result on
+    a GPU can be written to, and a column of a table must not change. Within a program columns have to lie as the stages
+    behind expect it."""
+    sink, source = pipeline.sink, pipeline.source
+    if pipeline.steps or pipeline.host is not None or not device.is_cpu or not isinstance(sink, Collect):
+        return None
+    if not isinstance(source, ReadTable | ReadStage):
+        return None
+    for stored in sink.columns:
+        column = frame.columns.get(stored.column.id)
+        if column is None or column.dictionary is not stored.phys.dictionary:
+            return None
+        same = column.carrier is stored.carrier and (column.validity is not None) == stored.phys.nullable
+        if not is_result and (not same or column.carrier.is_string):
+            return None
+    return Frame({s.column.id: frame.columns[s.column.id] for s in sink.columns}, frame.rows)

@@ -208,21 +208,24 @@ def i128_from_i64(values: Any) -> Any:
     return namespace(values).stack((values, values >> 63), axis=1)
 
 
-def limbs_to_i128(limbs: Sequence[Any]) -> Any:
-    """Sums of 32-bit limbs (int64, low first, carries not yet passed on) as 128-bit integers.
+def limbs_to_i128(limbs: Sequence[Any], bits: int = 32) -> Any:
+    """Sums of limbs of 32 or 16 bits (int64, low first, carries not yet passed on) as 128-bit integers.
 
     A sum beyond 128 bits becomes the largest or the least one, which no DECIMAL holds.
     """
     xp = namespace(limbs[0])
     carry = xp.zeros_like(limbs[0])
-    words = []
-    for k in range(4):
+    low, high = carry.copy(), carry.copy()
+    mask, top = (1 << bits) - 1, 1 << (bits - 1)
+    for k in range(128 // bits):
         total = carry + limbs[k] if k < len(limbs) else carry
-        words.append(total & _MASK_32)
-        carry = total >> 32
-    high = (total << 32) | words[2]
-    low = (words[1] << 32) | words[0]
-    over = total != (words[3] ^ 0x80000000) - 0x80000000  # the top limb has more than 32 bits
+        carry = total >> bits
+        shift = k * bits % 64
+        if k * bits < 64:
+            low |= (total & mask) << shift
+        else:
+            high |= (total & mask) << shift
+    over = total != ((total & mask) ^ top) - top  # the top limb has more bits than its own
     high = xp.where(over, (total >> 63) ^ 0x7FFFFFFFFFFFFFFF, high)
     low = xp.where(over, ~(total >> 63), low)
     return xp.stack((low, high), axis=1)

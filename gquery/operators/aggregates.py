@@ -1,8 +1,8 @@
 """Aggregates: each is a tuple of folds (monoids over 64-bit words) and a finish.
 
 A fold adds, or takes the minimum or maximum of, one word a row. Folds are shared: ``sum(x)``, ``avg(x)`` and ``count(x)``
-need two between them. Sums are exact: a sum that bounds prove to fit 64 bits is one word, any other is split into words
-of 32 bits each that cannot overflow together, and finish normalises their carries. An identity never stands for NULL:
+need two between them. Sums are exact: a sum that bounds prove to fit 64 bits is one word, any other is split into limbs of
+32 bits (of 16, where the rows may be more than 2^31), whose sums cannot overflow; finish passes their carries on. An identity never stands for NULL:
 whether a group had a value is counted.
 """
 
@@ -19,19 +19,23 @@ from gquery.kernels import bulk
 from gquery.kernels.code import Code, Phys, Value
 from gquery.kernels.render import condition, render
 
-What = Literal["one", "value", "ordered", "low32", "high32", "limb0", "limb1", "limb2", "limb3", "address", "length"]
+MOST_ROWS = 2**31  # up to so many limbs of 32 bits add up within 64
+What = Literal["one", "value", "ordered", "limb", "address", "length"]
 Op = Literal["add", "min", "max"]
 
 
 @dataclass(frozen=True)
 class Fold:
-    """One word of state: ``op`` over ``what`` of ``arg``, for rows where ``arg`` is not NULL and ``filter`` is TRUE."""
+    """One word of state: ``op`` over ``what`` of ``arg``, for rows where ``arg`` is not NULL and ``filter`` is TRUE. A limb is
+    the number ``limb`` of ``bits`` bits, low first; the last one carries the sign."""
 
     op: Op
     word: Literal["i64", "f64"]
     what: What
     arg: Expr | None = None
     filter: Expr | None = None
+    limb: int = 0
+    bits: int = 0
 
     @property
     def identity(self) -> int | float:
@@ -58,6 +62,7 @@ class AggregatePlan:
     count: int | None
     arg: Phys | None
     result: Phys
+    limb_bits: int = 0
 
 
 def plan_aggregates(
@@ -86,28 +91,34 @@ def _plan(call: AggregateCall, arg: Phys | None, rows: int | None, grouped: bool
     can_be_empty = arg.nullable or call.filter is not None or not grouped
     register = arg.register
     if call.function in ("sum", "avg"):
+        used: tuple[int, ...]
+        finish: Finish
         if register is Register.F64:
-            finish: Finish = "sum_f64"
-            words: tuple[tuple[Literal["i64", "f64"], What], ...] = (("f64", "value"),)
-        elif register is Register.I128:
-            finish, words = "sum_limbs", (("i64", "limb0"), ("i64", "limb1"), ("i64", "limb2"), ("i64", "limb3"))
-        elif arg.bounds is not None and rows is not None and rows * arg.bounds.magnitude < 2**63:
-            finish, words = "sum_i64", (("i64", "value"),)
+            finish, bits = "sum_f64", 0
+            used = (use(Fold("add", "f64", "value", e, call.filter)),)
+        elif (
+            register is Register.I64
+            and arg.bounds is not None
+            and rows is not None
+            and rows * arg.bounds.magnitude < 2**63
+        ):
+            finish, bits = "sum_i64", 0
+            used = (use(Fold("add", "i64", "value", e, call.filter)),)
         else:
-            finish, words = "sum_limbs", (("i64", "low32"), ("i64", "high32"))
-        used = tuple(use(Fold("add", word, what, e, call.filter)) for word, what in words)
+            finish = "sum_limbs"
+            bits = 32 if rows is not None and rows <= MOST_ROWS else 16
+            count = (128 if register is Register.I128 else 64) // bits
+            used = tuple(use(Fold("add", "i64", "limb", e, call.filter, limb, bits)) for limb in range(count))
         if call.function == "avg":
-            count = use(counting)
+            counted = use(counting)
             kinds: dict[Finish, Finish] = {"sum_i64": "avg_i64", "sum_limbs": "avg_limbs", "sum_f64": "avg_f64"}
-            return AggregatePlan(call, kinds[finish], used, count, arg, Phys(DOUBLE, None, can_be_empty))
+            return AggregatePlan(call, kinds[finish], used, counted, arg, Phys(DOUBLE, None, can_be_empty), bits)
         count_ = use(counting) if can_be_empty else None
-        return AggregatePlan(call, finish, used, count_, arg, _sum_phys(call.dtype, arg, rows, can_be_empty))
+        return AggregatePlan(call, finish, used, count_, arg, _sum_phys(call.dtype, arg, rows, can_be_empty), bits)
     if call.function in ("min", "max", "any_value", "same_value"):
         count_ = use(counting) if can_be_empty else None
         result = Phys(call.dtype, arg.bounds, can_be_empty, arg.dictionary)
-        if (
-            register is Register.STR and call.function == "same_value"
-        ):  # all rows have one text: any address of it will do
+        if register is Register.STR and call.function == "same_value":  # one text: any address of it will do
             used = (
                 use(Fold("max", "i64", "address", e, call.filter)),
                 use(Fold("max", "i64", "length", e, call.filter)),
@@ -170,22 +181,25 @@ def _word(fold: Fold, value: Value | None, code: Code) -> str:
             return code.call("from_bool", var) if register is Register.BOOL else var
         case "ordered":
             return code.call("f64_order", var)
-        case "low32":
-            return code.call("and_i64", var, code.call("i64", "0xFFFFFFFF"))
-        case "high32":
-            return code.call("shr_i64", var, code.call("i64", "32"))
         case "address":
             return code.call("str_address", var)
         case "length":
             return code.call("str_bytes", var)
         case _:
-            part = code.let(code.call("low_i128" if fold.what in ("limb0", "limb1") else "high_i128", var))
-            if fold.what in ("limb0", "limb2"):
-                return code.call("and_i64", part, code.call("i64", "0xFFFFFFFF"))
-            if fold.what == "limb1":  # the low word is a bit pattern: its upper half counts from 0
-                shifted = code.call("shr_i64", part, code.call("i64", "32"))
-                return code.call("and_i64", shifted, code.call("i64", "0xFFFFFFFF"))
-            return code.call("shr_i64", part, code.call("i64", "32"))
+            return _limb(fold, value, code)
+
+
+def _limb(fold: Fold, value: Value, code: Code) -> str:
+    """``bits`` bits of a value from place ``limb * bits`` on; with the sign if they are the last."""
+    place, width, var = fold.limb * fold.bits, 64, value.var
+    if value.phys.register is Register.I128:
+        width = 128
+        var = code.let(code.call("low_i128" if place < 64 else "high_i128", var))
+    shift = place % 64
+    text = code.call("shr_i64", var, code.call("i64", str(shift))) if shift else var
+    if place + fold.bits == width:
+        return text
+    return code.call("and_i64", text, code.call("i64", str((1 << fold.bits) - 1)))
 
 
 # ---- from folded words to results -----------------------------------------------------------------------------------
@@ -203,11 +217,11 @@ def finish_aggregate(plan: AggregatePlan, words: Sequence[Any], xp: Any) -> tupl
         case "sum_i64":
             return _fit_i64(used[0], plan, xp), validity
         case "sum_limbs":
-            return _fit_wide(_normalise(used), plan, xp), validity
+            return _fit_wide(bulk.limbs_to_i128(used, plan.limb_bits), plan, xp), validity
         case "avg_i64" | "avg_f64":
             return _average(used[0].astype("float64"), plan, words, xp), validity
         case "avg_limbs":
-            return _average(bulk.f64_from_i128(_normalise(used)), plan, words, xp), validity
+            return _average(bulk.f64_from_i128(bulk.limbs_to_i128(used, plan.limb_bits)), plan, words, xp), validity
         case "text":
             return xp.stack((used[0], used[1]), axis=1).reshape(-1), validity
         case "extreme":
@@ -218,11 +232,6 @@ def finish_aggregate(plan: AggregatePlan, words: Sequence[Any], xp: Any) -> tupl
             if plan.arg.register is Register.F64:
                 return bulk.f64_unorder(value), validity
             return value, validity
-
-
-def _normalise(limbs: Sequence[Any]) -> Any:
-    """Sums of 32-bit limbs, low first, as 128-bit integers: (n, 2) words, low first."""
-    return bulk.limbs_to_i128(list(limbs))
 
 
 def _overflow(plan: AggregatePlan) -> OutOfRangeError:

@@ -218,8 +218,15 @@ class Evaluated:
     message: str = ""
 
 
-def _run(e: Expr, rows: int, columns: dict[int, tuple[Phys, Callable[[Code], Value]]], data: dict[str, Any]) -> Any:
-    """Evaluate ``e`` for rows 0 to ``rows`` on the python target: registers (None for NULL), what is known, error sites."""
+def _run(
+    e: Expr,
+    rows: int,
+    columns: dict[int, tuple[Phys, Callable[[Code], Value]]],
+    data: dict[str, Any],
+    errors: list[bool] | None = None,
+) -> Any:
+    """Evaluate ``e`` for rows 0 to ``rows`` on the python target: registers (None for NULL), what is known, error sites.
+    Where ``errors`` is given, it gets for each row whether it raises, and there are no sites."""
     from gquery.kernels.render import render
     from gquery.kernels.targets import get_target
 
@@ -233,15 +240,18 @@ def _run(e: Expr, rows: int, columns: dict[int, tuple[Phys, Callable[[Code], Val
 
         value = as_string(value, code)
     results: list[Any] = []
+    status = np.zeros(4, dtype=np.uint32)
 
     def emit(register: Any, ok: bool) -> None:
+        if errors is not None:
+            errors.append(bool(status.any()))
+            status[:] = 0
         results.append((text_of(register) if isinstance(register, tuple) else register) if ok else None)
 
     code.functions["emit"] = emit
     code.line(f"emit({value.var}, {value.ok or 'True'})")
     kernel = code.kernel()
     compiled = target.compile(kernel)
-    status = np.zeros(4, dtype=np.uint32)
     arguments = []
     for parameter in kernel.parameters:
         binding = code.bindings[parameter.name]
@@ -320,13 +330,7 @@ def _over_dictionary(e: Expr, column: Column, dictionary: Dictionary) -> Evaluat
     errors: list[bool] = []
     site: ErrorSite | None = raised[0] if raised else None
     if raised:  # find the entries that raise; rows that hold none of them are not to suffer
-        for row in range(rows + 1):
-            window = {
-                "data": extended[row : row + 2],
-                "characters": characters.host,
-                "validity": validity[row : row + 1],
-            }
-            errors.append(bool(_run(e, 1, columns, window)[2]))
+        _run(e, rows + 1, columns, data, errors)
     reset_arena()
     return _as_table(results, known, errors, site)
 

@@ -116,9 +116,9 @@ def read_parquet(paths: Any) -> Relation:
     return default_connection().read_parquet(paths)
 
 
-def explain(query: str, level: str = "optimized") -> str:
+def explain(query: str, level: str = "optimized", format: str = "text") -> str:  # noqa: A002
     """`Connection.explain` on the default connection."""
-    return default_connection().explain(query, level)
+    return default_connection().explain(query, level, format=format)
 
 
 class _Package(ModuleType):

@@ -96,6 +96,15 @@ def render_html(names: Sequence[str], types: Sequence[DType], rows: Sequence[Seq
     )
 
 
+def text_html(text: str) -> str:
+    """A text for a notebook: as it stands, or in a frame of its own where it is a page."""
+    from html import escape
+
+    if text.lstrip().lower().startswith("<!doctype html"):
+        return f'<iframe srcdoc="{escape(text)}" style="width:100%;height:640px;border:1px solid #ccc"></iframe>'
+    return f"<pre>{escape(text)}</pre>"
+
+
 def display_width(text: str) -> int:
     """Columns that a terminal gives the text.
 

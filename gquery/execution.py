@@ -9,6 +9,7 @@ mutate their inputs.
 from __future__ import annotations
 
 import time
+import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, assert_never, cast
@@ -21,12 +22,14 @@ from gquery.device import Device, cpu_device
 from gquery.distributed.place import Placed, place
 from gquery.distributed.schedule import run_partitions
 from gquery.dtypes import Field, Schema
-from gquery.errors import InternalError, OutOfMemoryError
+from gquery.errors import InternalError, InterruptError, OutOfMemoryError
+from gquery.interrupt import check, current
 from gquery.kernels import bulk, host
 from gquery.kernels.code import Binding, BuildPart, ColumnPart, Constant, Content, StatePart
 from gquery.kernels.kernel import Parameter
 from gquery.kernels.targets import compile_many, get_target
-from gquery.operators import collect
+from gquery.measure import Meter, named_range, traffic_of
+from gquery.operators import collect, prefix
 from gquery.operators.base import Frame, JoinIndex, Launch, SinkRun, State
 from gquery.operators.collect import CollectRun
 from gquery.operators.group import GroupRun
@@ -57,6 +60,11 @@ from gquery.table import Buffer, Table
 
 UNIT = 1024  # rows that one count of a Collect covers
 MORSEL = 131_072
+PYTHON_STEPS, CPU_STEPS, GPU_STEPS = (
+    2**20,
+    2**25,
+    2**38,
+)  # row-steps of a nested loop after which an interrupt is looked for
 SHARED_STATE = 2**22  # bytes of state a worker above which fewer workers share the work
 TRIAL_SECONDS = 0.05  # a pipeline that the interpreter has run for longer goes on compiled, at the next unit of rows
 BREAK_EVEN_SECONDS = 0.03  # a pipeline that was interpreted for longer, in all runs of its program, is worth compiling
@@ -71,6 +79,12 @@ class ExecutionContext:
     target: str
     device: Device
     settings: Settings
+    meter: Meter | None = None  # of a run that is analyzed
+
+    @property
+    def counts(self) -> bool:
+        """Whether kernels count the rows that get past each of their steps."""
+        return self.meter is not None and self.meter.counts
 
 
 @dataclass
@@ -117,7 +131,20 @@ def run_with_report(program: Program, context: ExecutionContext) -> tuple[Table,
             report = StageReport(stage.number, stage.label, "", 0, 0.0)
             if watch is not None:
                 watch.stage(stage.number)
-            _stage(state, stage, report)
+            try:
+                check()
+                with named_range(f"stage {stage.number}: {stage.label}"):
+                    _stage(state, stage, report)
+            except (
+                InterruptError,
+                KeyboardInterrupt,
+            ) as error:  # what was made so far is freed now, not with the error
+                for made in (state.frames, state.joins, state.matched):
+                    made.clear()
+                traceback.clear_frames(error.__traceback__)
+                raise
+            if context.meter is not None:
+                _measure(state, stage, context.meter)
             report.seconds = time.perf_counter() - start
             state.reports.append(report)
             for number in [n for n, last in last_use.items() if last == stage.number]:
@@ -129,6 +156,20 @@ def run_with_report(program: Program, context: ExecutionContext) -> tuple[Table,
         Field(n, s.column.dtype, s.phys.nullable) for n, s in zip(program.names, program.outputs, strict=True)
     )
     return Table(Schema(fields), columns, frame.rows), state.reports
+
+
+def _measure(state: Run, stage: Stage, meter: Meter) -> None:
+    """What a stage made, for its report; waits until it is there."""
+    state.context.device.synchronize()
+    frame = state.frames.get(stage.number)
+    if frame is not None:
+        meter.rows_out[stage.number] = frame.rows
+        if isinstance(stage.work, Pipeline) and isinstance(stage.work.sink, Collect):
+            meter.wrote(stage.number, sum(c.nbytes for c in frame.columns.values()))
+    if not state.context.device.is_cuda:
+        held = {id(b): b.nbytes for f in state.frames.values() for c in f.columns.values() for b in c.buffers}
+        parts = {id(p): p.nbytes for j in state.joins.values() for p in j.parts.values() if isinstance(p, Buffer)}
+        meter.peak_bytes = max(meter.peak_bytes, sum(held.values()) + sum(parts.values()))
 
 
 def _weight(stage: Stage) -> float:
@@ -171,15 +212,17 @@ def _forget(state: Run) -> None:
 def _prepare(state: Run) -> None:
     """Compile the kernels of the pipelines that will surely not be interpreted, all at once, at a program's first run."""
     program, context = state.program, state.context
-    if context.target == "python" or program.memory.setdefault("prepared", False):
+    if context.meter is not None and not context.counts:
+        return  # each kernel compiles when it is first run, so that its own time is known
+    if context.target == "python" or program.memory.setdefault(("prepared", context.counts), False):
         return
-    program.memory["prepared"] = True
+    program.memory["prepared", context.counts] = True
     kernels = []
     for stage in program.stages:
         work = stage.work
         if isinstance(work, Pipeline) and work.host is None:
             if work.work + _state_size(work.sink) / 64 >= context.settings.interpret_limit:
-                kernels += [u.kernel for u in _units(program, stage, work, context.target)]
+                kernels += [u.kernel for u in _units(program, stage, work, context.target, context.counts)]
     if len(kernels) > 1:
         with stopwatch.part("compile"):
             compile_many(get_target(context.target), kernels)
@@ -207,18 +250,50 @@ def _inputs(work: Pipeline | Bulk) -> list[int]:
 
 def _pipeline(state: Run, stage: Stage, pipeline: Pipeline, report: StageReport) -> None:
     frame = _read(state, pipeline.source)
-    report.rows = frame.rows
     pipeline = _adapted(state, pipeline)
+    wanted = prefix.rows_wanted(pipeline)
+    if wanted is None:
+        result = _whole(state, stage, pipeline, frame, report)
+    else:
+        result = _first_rows(state, stage, pipeline, frame, wanted, report)
+    if isinstance(result, JoinIndex):
+        state.joins[stage.number] = result
+    else:
+        state.frames[stage.number] = result
+
+
+def _first_rows(
+    state: Run, stage: Stage, pipeline: Pipeline, frame: Frame, wanted: int, report: StageReport
+) -> Frame | JoinIndex:
+    """A pipeline over the first rows of its source, more of them until enough came out."""
+    device = state.context.device
+    length = prefix.first_length(pipeline, wanted, device.is_cuda)
+    while True:
+        part = prefix.prefix(frame, length, device)
+        result = _whole(state, stage, pipeline, part, report)
+        assert isinstance(result, Frame)
+        if result.rows >= wanted or part.rows == frame.rows:
+            return result
+        length = prefix.next_length(length, result.rows, wanted)
+        report.attempts += 1
+
+
+def _whole(state: Run, stage: Stage, pipeline: Pipeline, frame: Frame, report: StageReport) -> Frame | JoinIndex:
+    """A pipeline over all rows of a frame."""
+    report.rows = frame.rows
+    context = state.context
+    is_result = stage.number == state.program.stages[-1].number
+    lies = prefix.as_it_lies(pipeline, frame, context.device, is_result)
+    if lies is not None and context.meter is None:
+        report.target = "none"
+        return lies
     name = _target_of(state, stage, pipeline, frame.rows)
     if frame.rows >= WIDE > pipeline.rows:  # more than was estimated: the index needs 64 bits
         pipeline = replace(pipeline, rows=frame.rows)
     runner = _Runner(state, stage, pipeline, frame, name, report)
     result = runner.run()
     report.target = runner.name
-    if isinstance(result, JoinIndex):
-        state.joins[stage.number] = result
-    else:
-        state.frames[stage.number] = result
+    return result
 
 
 def _read(state: Run, source: Source) -> Frame:
@@ -269,13 +344,13 @@ def _state_size(sink: Sink) -> int:
             return 0
 
 
-def _units(program: Program, stage: Stage, pipeline: Pipeline, target: str) -> tuple[Unit, ...]:
+def _units(program: Program, stage: Stage, pipeline: Pipeline, target: str, counts: bool = False) -> tuple[Unit, ...]:
     """The kernels of a pipeline, made at its first run."""
     layout = pipeline.sink.layout if isinstance(pipeline.sink, Group) else ""
-    key = ("units", stage.number, target, layout, pipeline.rows >= WIDE)
+    key = ("units", stage.number, target, layout, pipeline.rows >= WIDE, counts)
     found = program.memory.get(key)
     if found is None:
-        found = program.memory[key] = units(pipeline, target)
+        found = program.memory[key] = units(pipeline, target, counts)
     return cast(tuple[Unit, ...], found)
 
 
@@ -318,7 +393,9 @@ class _Runner:
                 context.device if self.name == "cuda" else cpu_device() if context.device.is_cuda else context.device
             )
             sink = self._sink()
-            self.units = {u.role: u for u in _units(self.state.program, self.stage, self.pipeline, self.name)}
+            made = _units(self.state.program, self.stage, self.pipeline, self.name, context.counts)
+            self.units = {u.role: u for u in made}
+            self.counters = self.device.zeros(len(self.pipeline.steps) + 1, "int64") if context.counts else None
             self.status = {
                 role: self.device.zeros(max(1, -(-len(u.sites) // 32)), "uint32") for role, u in self.units.items()
             }
@@ -327,8 +404,11 @@ class _Runner:
                     rows = self.state.joins[step.table.stage].frame.rows
                     self.state.matched[step.table.stage] = self.device.zeros(max(rows, 1), "uint8", self.label)
             partitions = place(self.frame.rows, self._partitions(), UNIT, self.device)
-            states = run_partitions(sink, partitions, sink.launch.workers, self._run_range)
+            run = self._run_range if context.meter is None else self._measured_range
+            states = run_partitions(sink, partitions, sink.launch.workers, run)
             if not self._full(sink):
+                if self.counters is not None and context.meter is not None:
+                    context.meter.steps[self.stage.number] = self.device.to_host(self.counters).tolist()
                 result = sink.finish(states)
                 if self.name == "python":
                     host.reset_arena()
@@ -397,6 +477,22 @@ class _Runner:
 
     # ---- one kernel over one partition ----
 
+    def _measured_range(self, role: str, partition: Placed, states: Sequence[State]) -> None:
+        """The same with a report. What is not the kernel's own time is done before: compiling, copies to the device."""
+        unit, meter, target = self.units[role], self.state.context.meter, get_target(self.name)
+        assert meter is not None
+        ready = target.is_ready(unit.kernel)
+        start = time.perf_counter()
+        compiled = target.compile(unit.kernel)
+        self.report.compile_seconds += time.perf_counter() - start
+        bound = [(p.name, unit.bindings[p.name]) for p in unit.kernel.parameters]
+        arrays = [(name, b, self._value(unit, b, states[0])) for name, b in bound]
+        rows = partition.hi - partition.lo
+        traffic = traffic_of(arrays, unit.shares, rows, self.frame.rows, role, self.name)
+        arrays.clear()
+        report = meter.kernel(self.stage.number, role, target, compiled, ready)
+        meter.launch(report, traffic, lambda: self._run_range(role, partition, states))
+
     def _run_range(self, role: str, partition: Placed, states: Sequence[State]) -> None:
         unit = self.units[role]
         target: Any = get_target(self.name)
@@ -409,7 +505,7 @@ class _Runner:
         if self.name == "cpu":
             if len(arguments) < len(states):
                 arguments *= len(states)
-            target.run_morsels(compiled, partition.lo, partition.hi, arguments, MORSEL)
+            self._run_morsels(compiled, partition.lo, partition.hi, arguments)
         elif self.name == "python":
             self._interpret(target, unit, partition, states[0], arguments[0])
         else:
@@ -418,7 +514,29 @@ class _Runner:
                 sink = self.pipeline.sink
                 assert isinstance(sink, Group) and sink.packing is not None
                 words = sink.packing.size * len(sink.folds)
-            target.run(compiled, partition.lo, partition.hi, arguments[0], words)
+            step = self._rows_at_once(GPU_STEPS, partition.hi - partition.lo)
+            for lo in range(partition.lo, partition.hi, step):
+                check()
+                target.run(compiled, lo, min(lo + step, partition.hi), arguments[0], words)
+                if lo + step < partition.hi:
+                    self.device.synchronize()
+
+    def _run_morsels(self, compiled: Any, lo: int, hi: int, arguments: Sequence[Any]) -> None:
+        """Run rows on threads of the CPU, until the query is interrupted."""
+        token = current()
+        cpu: Any = get_target("cpu")
+        step = self._rows_at_once(CPU_STEPS, MORSEL)
+        cpu.run_morsels(compiled, lo, hi, arguments, step, None if token is None else token.is_stopped)
+        check()
+
+    def _rows_at_once(self, steps: int, most: int) -> int:
+        """Rows between two looks at whether the query is interrupted: fewer where each meets all rows of a build side."""
+        inner = 1
+        for step in self.pipeline.steps:
+            if isinstance(step, Probe) and step.table.layout == "loop":
+                inner *= max(1, self.state.joins[step.table.stage].frame.rows)
+        least = UNIT if isinstance(self.pipeline.sink, Collect) else 1
+        return max(1, min(most, max(least, steps // inner // least * least)))
 
     def _interpret(self, target: Any, unit: Unit, partition: Placed, state: State, arguments: Sequence[Any]) -> None:
         """Run one unit of rows after another; if that takes longer than it should, the rest is compiled for the CPU, whose
@@ -427,12 +545,14 @@ class _Runner:
         may_switch = self.pipeline.host is None and self.state.context.target != "python"
         key = ("interpreted", self.stage.number)
         start = time.perf_counter()
-        for lo in range(partition.lo, partition.hi, UNIT):
-            target.run(compiled, lo, min(lo + UNIT, partition.hi), arguments)
-            if may_switch and time.perf_counter() - start > TRIAL_SECONDS and lo + UNIT < partition.hi:
+        unit_rows = self._rows_at_once(PYTHON_STEPS, UNIT)
+        for lo in range(partition.lo, partition.hi, unit_rows):
+            check()
+            target.run(compiled, lo, min(lo + unit_rows, partition.hi), arguments)
+            if may_switch and time.perf_counter() - start > TRIAL_SECONDS and lo + unit_rows < partition.hi:
                 cpu: Any = get_target("cpu")
                 again = [cpu.argument(p, v) for p, v in self._values(unit, state)]
-                cpu.run(cpu.compile(unit.kernel), lo + UNIT, partition.hi, tuple(again))
+                self._run_morsels(cpu.compile(unit.kernel), lo + unit_rows, partition.hi, [tuple(again)])
                 break
         memory = self.state.program.memory
         memory[key] = memory.get(key, 0.0) + time.perf_counter() - start
@@ -463,6 +583,8 @@ class _Runner:
                 return found.on(self.device, self.label) if isinstance(found, Buffer) else found
             case StatePart("status"):
                 return self.status[unit.role]
+            case StatePart("counters"):
+                return self.counters
             case StatePart(part):
                 return state[part]
             case _:

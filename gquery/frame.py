@@ -75,11 +75,11 @@ class Relation:
     def __len__(self) -> int:
         return self.table().rows
 
-    def explain(self, level: str = "optimized") -> str:
+    def explain(self, level: str = "optimized", format: str = "text") -> str:  # noqa: A002
         """How the query runs; see `Connection.explain`."""
         if self._planned is None:
             raise InterfaceError("This result comes from no query")
-        return self._connection.explain_plan(self._planned, level)
+        return self._connection.explain_plan(self._planned, level, format, self._text or "")
 
     # ---- rows ------------------------------------------------------------------------------------------------------
 
@@ -162,8 +162,10 @@ class Relation:
         return self._draw(_SHOWN)
 
     def _repr_html_(self) -> str:
-        from gquery.display import render_html
+        from gquery.display import render_html, text_html
 
+        if self._show_text:
+            return text_html("\n".join(str(v) for row in self for v in row))
         table, total = self._peek(_SHOWN)
         return render_html(self.columns, self.types, list(_python_rows(table.slice(0, _SHOWN))), total)
 

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from gquery.table import Table, TableSource
 
 Target = Literal["python", "cpu", "cuda"]
-Level = Literal["bound", "optimized", "physical", "pipelines", "code"]
+Level = Literal["bound", "optimized", "physical", "pipelines", "code", "tree", "analyze"]
 Parameters = Sequence[Any] | Mapping[str, Any] | None
-LEVELS: tuple[Level, ...] = ("bound", "optimized", "physical", "pipelines", "code")
+LEVELS: tuple[Level, ...] = ("bound", "optimized", "physical", "pipelines", "code", "tree", "analyze")
 _PLANS_KEPT = 256
 
 
@@ -127,14 +127,22 @@ class Connection:
 
     execute = sql
 
-    def explain(self, query: str, level: Level | str = "optimized", params: Parameters = None) -> str:
+    def explain(
+        self,
+        query: str,
+        level: Level | str = "optimized",
+        params: Parameters = None,
+        format: str = "text",  # noqa: A002
+    ) -> str:
         """How a query runs: its plan as the binder makes it ("bound"), as the optimizer leaves it ("optimized"), the
-        stages ("physical"), their fused pipelines ("pipelines") or the kernels' text ("code")."""
+        stages ("physical"), their fused pipelines ("pipelines") or the kernels' text ("code"). "tree" has the plan and the
+        pipelines with estimated rows, "analyze" runs the query and adds what it took; ``format`` prints these two as
+        "text", "json" or "html", a page that stands alone."""
         self._check_open()
         from gquery.sql.bind import bind
 
         with _nesting():
-            return self._explain(bind(query, self._catalog, params), level)
+            return self._explain(bind(query, self._catalog, params), level, format, query)
 
     def _statement(self, statement: Statement, text: str | None, params: Parameters) -> Relation:
         """Runs a statement; a SELECT is planned only. ``text`` is the SQL of a statement that stands alone."""
@@ -168,10 +176,8 @@ class Connection:
                     raise CatalogError(f"{name!r} is no {kind}; DROP {'TABLE' if kind == 'view' else 'VIEW'} drops it")
                 self._catalog.drop(name, if_exists)
             case st.Explain(options, inner):
-                wrong = [o for o in options if o not in LEVELS]
-                if wrong:
-                    raise NotSupportedError(f"EXPLAIN {', '.join(wrong).upper()}; there are {', '.join(LEVELS)}")
-                texts = [self._explain(inner, level) for level in options or ("optimized",)]
+                levels, kind = _explain_options(options)
+                texts = [self._explain(inner, level, kind, text or "") for level in levels]
                 return message(self, {"explain": texts}, show_text=True)
             case st.SetOption(name, value):
                 self.set(name, value)
@@ -333,26 +339,35 @@ class Connection:
 
         return ExecutionContext(target=self.target, device=self.device, settings=self.settings)
 
-    def _explain(self, statement: Statement, level: str) -> str:
+    def _explain(self, statement: Statement, level: str, kind: str = "text", text: str = "") -> str:
         from gquery.sql.statement import CreateTable, Explain, Select
 
         if isinstance(statement, Explain):
             statement = statement.statement
         if not isinstance(statement, (Select, CreateTable)):
             raise ProgrammingError("EXPLAIN needs a query")
-        return self.explain_plan(self._plan(statement.query), level)
+        return self.explain_plan(self._plan(statement.query), level, kind, text)
 
-    def explain_plan(self, planned: Planned, level: str) -> str:
-        """A plan as text; see `explain`."""
+    def explain_plan(self, planned: Planned, level: str, kind: str = "text", text: str = "") -> str:
+        """A plan as text; see `explain`. ``text`` is the SQL that a page shows."""
         from gquery.planner.explain import explain
 
         if level not in LEVELS:
             raise ProgrammingError(f'There is no level "{level}" of EXPLAIN; there are {", ".join(LEVELS)}')
+        if kind != "text" and level not in ("tree", "analyze"):
+            raise ProgrammingError(f'EXPLAIN of the level "{level}" is text; "tree" and "analyze" have other formats')
         match level:
             case "bound":
                 return explain(planned.bound)
             case "optimized":
                 return explain(planned.query)
+            case "tree" | "analyze":
+                from gquery.profile.analyze import explain_tree, formatted
+
+                with self._running.one():
+                    program = self._program(planned)
+                    tree = explain_tree(text, planned.query, program, self._context(), level == "analyze")
+                return formatted(tree, kind)
             case _:
                 from gquery.planner.explain_program import explain_program
 
@@ -446,6 +461,23 @@ def connect(
 ) -> Connection:
     """A new connection, with tables of its own; see `Connection`."""
     return Connection(device, partitions, threads, memory_limit)
+
+
+def _explain_options(options: Sequence[str]) -> tuple[list[str], str]:
+    """The levels and the format of an EXPLAIN.
+
+    >>> _explain_options(("analyze", "format", "html")), _explain_options(())
+    ((['analyze'], 'html'), (['tree'], 'text'))
+    """
+    levels, format_, words = [], "text", iter(options)
+    for word in words:
+        if word == "format":
+            format_ = next(words, "").strip("'")
+        else:
+            levels.append("code" if word == "codegen" else word)
+    if wrong := [level for level in levels if level not in LEVELS]:
+        raise NotSupportedError(f"EXPLAIN {', '.join(wrong).upper()}; there are {', '.join(LEVELS)}, codegen, format")
+    return levels or ["tree"], format_
 
 
 @contextmanager

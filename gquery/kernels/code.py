@@ -149,6 +149,7 @@ class Code:
         self.functions: dict[str, Callable[..., Any]] = {}
         self.sites: list[ErrorSite] = []
         self.bindings: dict[str, Binding] = {}
+        self.shares: dict[str, float] = {}  # by parameter, the greatest share of rows that it is used for
         self.uses_private = False
         self.wide_index = False
         self.share = 1.0  # estimated share of rows that get to where the text stands
@@ -238,6 +239,7 @@ class Code:
         if found is None:
             found = self._parameters[key] = Parameter(self.name(stem), type_, is_pointer)
             self.bindings[found.name] = binding
+        self.shares[found.name] = max(self.shares.get(found.name, 0.0), self.share)
         return found.name
 
     def pointer(self, type_: ElementType, binding: Binding, stem: str = "p") -> str:

@@ -9,6 +9,7 @@ from typing import Literal, assert_never
 from gquery.expr import Column
 from gquery.operators.collect import collect_mode
 from gquery.operators.group import is_private
+from gquery.operators.rows import bulk_inputs
 from gquery.planner.explain import Printer
 from gquery.planner.physical import (
     Build,
@@ -44,7 +45,7 @@ ProgramLevel = Literal["physical", "pipelines", "code"]
 
 def explain_program(program: Program, target: str, interpret_limit: int, level: ProgramLevel | str) -> str:
     """The program for ``target``; pipelines of less than ``interpret_limit`` row-steps are said to be interpreted."""
-    printer = Printer.of(_columns(program))
+    printer = printer_of(program)
     lines: list[str] = []
     for stage in program.stages:
         work = stage.work
@@ -63,6 +64,29 @@ def explain_program(program: Program, target: str, interpret_limit: int, level: 
                 if batch := unit.kernel.batch:
                     lines += [f"    {unit.kernel.batch_rows} rows at once:", *("        " + line for line in batch), ""]
     return "\n".join(lines) + "\n"
+
+
+def printer_of(program: Program) -> Printer:
+    """Names for the columns of a program."""
+    return Printer.of(_columns(program))
+
+
+def inputs_of(work: Pipeline | Bulk) -> list[int]:
+    """The stages whose frames or join tables a stage reads."""
+    if not isinstance(work, Pipeline):
+        return bulk_inputs(work)
+    read = [work.source.stage] if isinstance(work.source, ReadStage) else []
+    return read + [s.table.stage for s in work.steps if isinstance(s, Probe)]
+
+
+def describe_work(work: Pipeline | Bulk, target: str, printer: Printer) -> Iterator[tuple[str, str]]:
+    """The parts of a stage in order, source first and sink last: the name of the node, and what it does."""
+    if not isinstance(work, Pipeline):
+        yield type(work).__name__, _bulk(work, printer)
+        return
+    parts = (work.source, *work.steps, work.sink)
+    for part, text in zip(parts, _pipeline(work, target, printer), strict=True):
+        yield type(part).__name__, text
 
 
 def _columns(program: Program) -> Iterator[Column]:
@@ -89,14 +113,20 @@ def _columns(program: Program) -> Iterator[Column]:
         yield from (s.column for s in stage_columns(work))
 
 
-def _where(work: Pipeline, target: str, interpret_limit: int) -> str:
+def place_of(work: Pipeline, target: str, interpret_limit: int) -> tuple[str, str]:
+    """The target that will run a pipeline, as far as estimates tell, and why."""
     if work.host is not None:
-        return f"python: {work.host} has no kernel"
+        return "python", f"{work.host} has no kernel"
     if target == "python":
-        return "python"
+        return "python", ""
     if work.work < interpret_limit:
-        return f"python: about {work.work:,} row-steps, fewer than interpret_limit"
-    return f"{target}: about {work.work:,} row-steps"
+        return "python", f"about {work.work:,} row-steps, fewer than interpret_limit"
+    return target, f"about {work.work:,} row-steps"
+
+
+def _where(work: Pipeline, target: str, interpret_limit: int) -> str:
+    where, reason = place_of(work, target, interpret_limit)
+    return f"{where}: {reason}" if reason else where
 
 
 def _pipeline(work: Pipeline, target: str, printer: Printer) -> Iterator[str]:
@@ -165,9 +195,11 @@ def _layout(table: JoinTable) -> str:
 
 def _sink(work: Pipeline, sink: Sink, target: str, printer: Printer) -> str:
     match sink:
-        case Collect(columns):
+        case Collect(columns, limit=limit):
             mode = {"dense": "one row each", "region": "closing gaps", "two_pass": "counted, then written"}
-            return f"collect ({_names((s.column for s in columns), printer)}), {mode[collect_mode(work.steps, target == 'cuda')]}"
+            first = "" if limit is None else f", until {limit:,} are there"
+            how = mode[collect_mode(work.steps, target == "cuda")]
+            return f"collect ({_names((s.column for s in columns), printer)}), {how}{first}"
         case Reduce(folds, aggregates):
             return f"reduce to ({_names((c for c, _ in aggregates), printer)}), {len(folds)} words"
         case Group(layout, keys, packing, folds, aggregates):

@@ -7,12 +7,12 @@ function. A Collect that counts before it writes has two kernels with the same s
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from gquery.expr import Column, Expr
 from gquery.kernels.batch import batched
-from gquery.kernels.code import Binding, Code, ErrorSite
+from gquery.kernels.code import Binding, Code, ErrorSite, StatePart
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.render import condition, describe, render
 from gquery.operators import collect, group, reduce
@@ -40,26 +40,29 @@ WIDE = 2**31  # rows from which on indices have 64 bits
 
 @dataclass(frozen=True)
 class Unit:
-    """One kernel of a pipeline: its role (see `SinkRun.roles`), what its parameters stand for, what its errors mean."""
+    """One kernel of a pipeline: its role (see `SinkRun.roles`), what its parameters stand for, what its errors mean, and
+    the estimated share of rows for which it looks at each parameter."""
 
     role: str
     kernel: Kernel
     bindings: dict[str, Binding]
     sites: tuple[ErrorSite, ...]
+    shares: dict[str, float] = field(default_factory=dict)
 
 
-def units(pipeline: Pipeline, target: str) -> tuple[Unit, ...]:
-    """The kernels of a pipeline on a target, in the order in which they run."""
+def units(pipeline: Pipeline, target: str, counted: bool = False) -> tuple[Unit, ...]:
+    """The kernels of a pipeline on a target, in the order in which they run. With ``counted`` they also count the rows that
+    get past each step, for EXPLAIN ANALYZE."""
     sink = pipeline.sink
     if isinstance(sink, Build) and sink.table.layout in ("one", "loop"):
         return ()
     roles: tuple[str, ...] = ("main",)
     if isinstance(sink, Collect) and collect.collect_mode(pipeline.steps, target == "cuda") == "two_pass":
         roles = ("count", "write")
-    return tuple(_unit(pipeline, target, role) for role in roles)
+    return tuple(_unit(pipeline, target, role, counted and role != "write") for role in roles)
 
 
-def _unit(pipeline: Pipeline, target: str, role: str) -> Unit:
+def _unit(pipeline: Pipeline, target: str, role: str, counted: bool = False) -> Unit:
     code = Code(target)
     code.wide_index = pipeline.rows >= WIDE
     mode = collect.collect_mode(pipeline.steps, target == "cuda")
@@ -67,6 +70,8 @@ def _unit(pipeline: Pipeline, target: str, role: str) -> Unit:
     read(pipeline.source, code)
 
     def go_on(steps: tuple[Step, ...]) -> None:
+        if counted:
+            _count(len(pipeline.steps) - len(steps), code)
         if steps:
             _step(steps[0], code, lambda: go_on(steps[1:]))
         else:
@@ -75,9 +80,22 @@ def _unit(pipeline: Pipeline, target: str, role: str) -> Unit:
     go_on(pipeline.steps)
     _end(pipeline.sink, mode, role, code)
     kernel = code.kernel()
-    if code.ahead and _gains_from_batches(pipeline, target):
+    if code.ahead and not counted and _gains_from_batches(pipeline, target):
         kernel = replace(kernel, batch=batched(kernel.body, BATCH_ROWS, code.ahead), batch_rows=BATCH_ROWS)
-    return Unit(role, kernel, dict(code.bindings), tuple(code.sites))
+    return Unit(role, kernel, dict(code.bindings), tuple(code.sites), dict(code.shares))
+
+
+def _count(step: int, code: Code) -> None:
+    """Count a row behind so many steps, in a variable of the thread that is added to the others' when it ends."""
+    counter = f"rows{step}"
+    start = f"{counter} = {code.call('i64', '0')}"
+    is_new = start not in code.prologue  # a probe may write what follows it more than once
+    if is_new:
+        code.prologue.append(start)
+    code.line(f"{counter} = {code.call('add_i64', counter, code.call('i64', '1'))}")
+    if is_new:
+        add = "reduce_add_i64" if code.target == "cuda" else "atomic_add_i64"
+        code.epilogue.append(code.call(add, code.pointer("i64", StatePart("counters"), "s"), str(step), counter))
 
 
 def _gains_from_batches(pipeline: Pipeline, target: str) -> bool:

@@ -20,7 +20,9 @@ from gquery.errors import Error, NotSupportedError, ParseError, point_at
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _GLUED = re.compile(r"([\d.]+[eE][+-]?\d+)([+-])(.+)")
-_EXPLAIN = re.compile(r"\s*explain\b(?:\s*\(([^)]*)\)|\s+(analyze|bound|optimized|physical|pipelines|code)\b)?", re.I)
+_LEVEL = r"(?:analyze|bound|optimized|physical|pipelines|codegen|code|tree)\b"
+_OPTION = rf"(?:{_LEVEL}|format\s+'?\w+'?)"
+_EXPLAIN = re.compile(rf"\s*explain\b(?:\s+({_LEVEL}))?(?:\s*\((\s*{_OPTION}(?:[\s,]+{_OPTION})*\s*)\))?", re.I)
 _COMMENT = re.compile(r"\s*(?:--[^\n]*(?:\n|$)|/\*.*?\*/)", re.S)
 
 
@@ -102,9 +104,9 @@ def _strip_explain(sql: str) -> tuple[str, tuple[str, ...] | None]:
     match = _EXPLAIN.match(sql, start)
     if match is None:
         return sql, None
-    options = tuple(o for o in re.split(r"[\s,]+", (match[1] or match[2] or "").lower()) if o)
+    options = tuple(re.split(r"[\s,]+", f"{match[1] or ''} {match[2] or ''}".lower().strip()))
     blank = "".join(c if c == "\n" else " " for c in sql[: match.end()])
-    return blank + sql[match.end() :], options
+    return blank + sql[match.end() :], options if options != ("",) else ()
 
 
 def _parse_error(e: SqlglotParseError, sql: str) -> ParseError:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import platform
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -65,6 +66,13 @@ class Device:
     def with_limit(self, memory_limit: int | None) -> Device:
         """The same device under another limit, with an account of its own."""
         return Device(self.kind, self.ordinal, memory_limit)
+
+    @property
+    def model(self) -> str:
+        """What the hardware calls itself."""
+        if self.is_cpu:
+            return _processor()
+        return str(_cupy().cuda.runtime.getDeviceProperties(self.ordinal)["name"].decode())
 
     @property
     def xp(self) -> Any:
@@ -330,6 +338,15 @@ def _machine_memory(key: str) -> int | None:
         )
         limit -= max(0, used)
     return amount if limit is None else max(0, min(amount, limit))
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as lines:
+            models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    except OSError:
+        models = []
+    return models[0] if models else platform.processor() or platform.machine()
 
 
 def _read_number(path: str, key: str) -> int | None:

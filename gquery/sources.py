@@ -92,6 +92,11 @@ class ColumnCache:
                         buffer.drop(device)
                         freed += buffer.nbytes
 
+    def held(self, source: int) -> list[tuple[int, Column]]:
+        """The columns of a source that are kept, with the numbers of their fields."""
+        with self._lock:
+            return [(field, column) for (owner, field), column in self._columns.items() if owner == source]
+
     def forget(self, source: int) -> None:
         """Drop the columns of a source that is gone or has changed."""
         with self._lock:
@@ -162,6 +167,11 @@ class ArrowSource:
                     self._columns[f] = import_device_array(self._arrays[f], self.schema.fields[f].dtype)
             columns = tuple(self._columns[f] for f in fields)
         return Table(Schema(tuple(self.schema.fields[f] for f in fields)), columns, self._rows)
+
+    def held(self) -> list[tuple[int, Column]]:
+        """The columns that are encoded already, with the numbers of their fields."""
+        with self._lock:
+            return sorted(self._columns.items(), key=lambda kept: kept[0])
 
     def _check(self, fields: Sequence[int]) -> None:
         reasons = [self._reasons[f] for f in fields if f in self._reasons]

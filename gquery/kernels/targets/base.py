@@ -44,6 +44,10 @@ class Target(Protocol):
         """The full text of the module that is compiled."""
         ...
 
+    def held(self) -> list[Compiled]:
+        """The kernels that this process has in memory, in the order in which they were made."""
+        ...
+
     def is_ready(self, kernel: Kernel) -> bool:
         """Whether `compile` would take no time: this process has the kernel in memory."""
         ...

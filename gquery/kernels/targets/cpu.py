@@ -62,6 +62,9 @@ class CpuTarget:
         imported = "".join(f"    {name},\n" for name in sorted(free_names(text)))
         return f"from gquery.kernels.targets.cpu_primitives import (\n{imported})\n\n\n{text}"
 
+    def held(self) -> list[Compiled]:
+        return list(self._compiled.values())
+
     def is_ready(self, kernel: Kernel) -> bool:
         return kernel.digest in self._compiled
 

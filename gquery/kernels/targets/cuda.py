@@ -55,6 +55,9 @@ class CudaTarget:
         imported = "".join(f"    {name},\n" for name in sorted(free_names(text)))
         return f"from gquery.kernels.targets.cuda_primitives import (\n{imported})\n\n\n{text}"
 
+    def held(self) -> list[Compiled]:
+        return list(self._compiled.values())
+
     def is_ready(self, kernel: Kernel) -> bool:
         return (kernel.digest, _device()) in self._compiled
 

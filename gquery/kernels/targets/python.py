@@ -66,6 +66,9 @@ class PythonTarget:
         lines += ["    for i in range(lo, hi):", *indented(kernel.body or ("pass",), 2), *indented(kernel.epilogue, 1)]
         return "\n".join(lines) + "\n"
 
+    def held(self) -> list[Compiled]:
+        return list(self._compiled.values())
+
     def is_ready(self, kernel: Kernel) -> bool:
         return True
 

@@ -1,0 +1,121 @@
+"""What .schema, .gpu and .kernels show."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from gquery.device import available_devices, cuda_device, format_bytes
+from gquery.display import render
+from gquery.dtypes import BIGINT, VARCHAR, DType
+from gquery.errors import DeviceError, InterfaceError
+from gquery.kernels.targets import TARGETS, Compiled
+from gquery.session import Connection
+from gquery.shell.progress import seconds_text
+from gquery.sources import ArrowSource, TableStore
+from gquery.sql.catalog import View
+from gquery.table import Column, TableSource
+
+_WIDTH = 120
+
+
+def create_text(connection: Connection, name: str) -> str:
+    """A table or view as the statement that would make it."""
+    entry = connection._catalog.get(name)
+    if isinstance(entry, View):
+        columns = f" ({', '.join(map(quoted, entry.columns))})" if entry.columns else ""
+        return f"CREATE VIEW {quoted(name)}{columns} AS {entry.sql};"
+    fields = [f"  {quoted(f.name)} {f.dtype}{'' if f.nullable else ' NOT NULL'}" for f in entry.schema]
+    return f"CREATE TABLE {quoted(name)} (\n" + ",\n".join(fields) + "\n);"
+
+
+def quoted(name: str) -> str:
+    """A name as SQL needs it.
+
+    >>> quoted("trips"), quoted("Total amount")
+    ('trips', '"Total amount"')
+    """
+    plain = name.isidentifier() and name.isascii() and name == name.lower()
+    return name if plain else '"' + name.replace('"', '""') + '"'
+
+
+def devices_text(connection: Connection) -> str:
+    """The devices, and which columns of the connection lie on each."""
+    rows: list[Sequence[Any]] = []
+    devices = available_devices()
+    for device in devices:
+        used = "yes" if device == connection.device else ""
+        rows.append(
+            (device.name, device.model, format_bytes(device.total_bytes), format_bytes(device.free_bytes), used)
+        )
+    text = _box(["device", "model", "memory", "free", "in use"], rows)
+    if len(devices) == 1:
+        try:
+            cuda_device(0)
+        except DeviceError as error:
+            text += f"{error}\n"
+    kept = [
+        (source, name, device.name, column.carrier.name.lower(), format_bytes(column.nbytes))
+        for source, name, column in _kept_columns(connection)
+        for device in column.data.devices
+    ]
+    return text + (
+        _box(["table", "column", "on", "stored as", "bytes"], kept) if kept else "No columns are kept yet.\n"
+    )
+
+
+def _kept_columns(connection: Connection) -> Iterator[tuple[str, str, Column]]:
+    """Columns in memory: table, name, column."""
+    catalog = connection._catalog
+    sources = {id(s): s for s in connection._files.values()}
+    named = {name: catalog.lookup(name) for name in catalog.names()}
+    names = {id(s): name for name, s in named.items()}
+    sources |= {id(s): s for s in named.values() if s is not None and not isinstance(s, View)}
+    for key, source in sources.items():
+        for field, column in _held(connection, source):
+            yield names.get(key, source.name), source.schema.fields[field].name, column
+
+
+def _held(connection: Connection, source: TableSource) -> list[tuple[int, Column]]:
+    match source:
+        case ArrowSource():
+            return source.held()
+        case TableStore():
+            return list(enumerate(source.table.columns))
+        case _:
+            return connection._cache.held(id(source))
+
+
+def _compiled() -> list[tuple[str, Compiled]]:
+    """What the targets that this process has loaded hold, in the order in which it was made."""
+    modules = [(name, sys.modules.get(path)) for name, path in TARGETS.items()]
+    return [(name, made) for name, module in modules if module is not None for made in module.TARGET.held()]
+
+
+def kernels_text() -> str:
+    """The kernels of this process."""
+    rows = []
+    for number, (target, made) in enumerate(_compiled(), 1):
+        origin = "cache" if made.cached else "interpreted" if target == "python" else "compiled"
+        lines = made.kernel.text.count("\n")
+        rows.append((number, target, origin, seconds_text(made.seconds), lines, made.registers or None, str(made.path)))
+    if not rows:
+        return "No kernel has run yet.\n"
+    types = [BIGINT, VARCHAR, VARCHAR, VARCHAR, BIGINT, BIGINT, VARCHAR]
+    return _box(["number", "target", "from", "time", "lines", "registers", "source"], rows, types)
+
+
+def kernel_source(number: str) -> str:
+    """The source of a kernel, by its number in `kernels_text`."""
+    from gquery.kernels.targets import get_target
+
+    made = _compiled()
+    if not number.isdecimal() or not 1 <= int(number) <= len(made):
+        raise InterfaceError(f"There is no kernel {number}; .kernels lists {len(made)}")
+    target, compiled = made[int(number) - 1]
+    return get_target(target).source(compiled.kernel)
+
+
+def _box(names: Sequence[str], rows: Sequence[Sequence[Any]], types: Sequence[DType] = ()) -> str:
+    return render(names, types or [VARCHAR] * len(names), rows, None, len(rows), _WIDTH, "") + "\n"

@@ -435,7 +435,9 @@ class _Runner:
                 if sink.layout == "rows":
                     bulk.check_rows(rows)
                 made = GroupRun(sink, launch, self.label, self.frame)
-                made.capacity = max(made.capacity, getattr(self, "_capacity", 0))
+                if sink.layout != "direct":
+                    grown = self.state.program.memory.get(("capacity", self.stage.number), 0)
+                    made.capacity = max(made.capacity, grown)
                 return made
             case Build(table):
                 bulk.check_rows(rows)
@@ -472,7 +474,7 @@ class _Runner:
         if not sink.grow():
             raise InternalError(f"{self.label}: a hash table of its largest size is full")
         assert isinstance(sink, GroupRun)
-        self._capacity = sink.capacity
+        self.state.program.memory["capacity", self.stage.number] = sink.capacity  # later runs begin with it
         return True
 
     # ---- one kernel over one partition ----

@@ -463,6 +463,10 @@ def sink_weight(sink: Sink) -> float:
     match sink:
         case Group(layout="rows", keys=keys, folds=folds):
             return 10.0 * len(keys) + len(folds)
+        case Group(layout="hash", folds=folds):
+            return 6.0 + len(folds)
+        case Build(table=table) if table.layout == "hash":
+            return 10.0 * len(table.keys)
         case Group(folds=folds) | Reduce(folds=folds):
             return 1.0 + len(folds)
         case Collect(columns=columns):

@@ -525,10 +525,19 @@ class _Runner:
 
     def _run_morsels(self, compiled: Any, lo: int, hi: int, arguments: Sequence[Any]) -> None:
         """Run rows on threads of the CPU, until the query is interrupted."""
-        token = current()
+        token, watch = current(), stopwatch.current()
         cpu: Any = get_target("cpu")
         step = self._rows_at_once(CPU_STEPS, MORSEL)
-        cpu.run_morsels(compiled, lo, hi, arguments, step, None if token is None else token.is_stopped)
+        taken = lo
+
+        def is_stopped() -> bool:  # asked before each morsel, under the scheduler's lock
+            nonlocal taken
+            if watch is not None:
+                watch.advance(taken / self.frame.rows)
+            taken += step
+            return token is not None and token.is_stopped()
+
+        cpu.run_morsels(compiled, lo, hi, arguments, step, is_stopped)
         check()
 
     def _rows_at_once(self, steps: int, most: int) -> int:
@@ -554,7 +563,9 @@ class _Runner:
             if may_switch and time.perf_counter() - start > TRIAL_SECONDS and lo + unit_rows < partition.hi:
                 cpu: Any = get_target("cpu")
                 again = [cpu.argument(p, v) for p, v in self._values(unit, state)]
-                self._run_morsels(cpu.compile(unit.kernel), lo + unit_rows, partition.hi, [tuple(again)])
+                with stopwatch.part("compile"):
+                    compiled = cpu.compile(unit.kernel)
+                self._run_morsels(compiled, lo + unit_rows, partition.hi, [tuple(again)])
                 break
         memory = self.state.program.memory
         memory[key] = memory.get(key, 0.0) + time.perf_counter() - start

@@ -70,6 +70,7 @@ def _start(wanted: int) -> int:
             worker = subprocess.Popen(
                 [sys.executable, "-m", "gquery.kernels.compile_worker"],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path},
+                process_group=0,  # Ctrl-C in a terminal is meant for us alone
             )  # fmt: skip
         except OSError:
             break

@@ -42,7 +42,9 @@ from gquery.errors import (
 from gquery.session import Connection, connect
 
 if TYPE_CHECKING:
+    from gquery.dataframe.expression import col, fn, lit, when
     from gquery.frame import Relation
+    from gquery.functions.user import udf
 
 __version__ = "0.1.0"
 apilevel = "2.0"
@@ -64,20 +66,38 @@ __all__ = [
     "Warning",
     "__version__",
     "apilevel",
+    "col",
     "connect",
     "default_connection",
     "execute",
     "explain",
+    "fn",
+    "lit",
     "paramstyle",
     "read_parquet",
     "register",
     "sql",
     "table",
     "threadsafety",
+    "udf",
     "unregister",
+    "when",
 ]
 
 _default: Connection | None = None
+_LAZY = {
+    "col": "gquery.dataframe.expression", "fn": "gquery.dataframe.expression", "lit": "gquery.dataframe.expression",
+    "when": "gquery.dataframe.expression", "udf": "gquery.functions.user",
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """Names of the DataFrame API, whose modules load the engine."""
+    if name not in _LAZY:
+        raise AttributeError(f"module 'gquery' has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(_LAZY[name]), name)
 
 
 def default_connection() -> Connection:
@@ -119,6 +139,13 @@ def read_parquet(paths: Any) -> Relation:
 def explain(query: str, level: str = "optimized", format: str = "text") -> str:  # noqa: A002
     """`Connection.explain` on the default connection."""
     return default_connection().explain(query, level, format=format)
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """``%load_ext gquery`` in a notebook: see `gquery.notebook`."""
+    from gquery.notebook import load
+
+    load(shell)
 
 
 class _Package(ModuleType):

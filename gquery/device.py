@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import math
-import platform
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -19,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from gquery.errors import DeviceError, OutOfMemoryError
+from gquery.errors import DeviceError, InterfaceError, OutOfMemoryError
 
 # CPU allocations above this size are checked against free memory first: Linux promises more than it has
 _CHECKED_BYTES = 64 << 20
@@ -320,6 +319,19 @@ def _cupy() -> Any:
     return cupy
 
 
+def adopt(array: Any) -> Any:
+    """An array of another library (``__cuda_array_interface__`` or DLPack) as CuPy's, or NumPy's where it lies on the
+    host, without a copy."""
+    if hasattr(array, "__cuda_array_interface__"):
+        return _cupy().asarray(array)
+    kind = int(array.__dlpack_device__()[0])
+    if kind in (1, 3):  # the host's memory, pinned or not
+        return np.from_dlpack(array)
+    if kind in (2, 13):  # a GPU's, managed or not
+        return _cupy().from_dlpack(array)
+    raise InterfaceError(f"A {type(array).__name__} lies on a device (DLPack number {kind}) that gquery cannot read")
+
+
 def _bytes(shape: int | tuple[int, ...], dtype: Any) -> int:
     rows = shape if isinstance(shape, int) else math.prod(shape)
     return int(rows) * int(np.dtype(dtype).itemsize)
@@ -346,7 +358,11 @@ def _processor() -> str:
             models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     except OSError:
         models = []
-    return models[0] if models else platform.processor() or platform.machine()
+    if not models:
+        import platform
+
+        return platform.processor() or platform.machine()
+    return models[0]
 
 
 def _read_number(path: str, key: str) -> int | None:

@@ -7,11 +7,9 @@ the strings. The files' sizes and times are looked at before each query, so a fi
 
 from __future__ import annotations
 
-import glob
 import os
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -21,25 +19,38 @@ from gquery.arrow import dtype_of, import_schema, unsupported
 from gquery.dtypes import Bounds, DType, Kind, Schema
 from gquery.encode import import_columns
 from gquery.errors import FileError, NotSupportedError
+from gquery.files import File, PathColumn, Paths, path_columns, reading, resolve, stamp
+from gquery.interrupt import check
 from gquery.sources import ColumnCache, check_names
 from gquery.table import Column, ColumnStatistics, Table
 
-Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 _COLUMNS_AT_ONCE = 4  # or one a core; read and encoded together: Arrow's wide columns reuse the same memory
-Stamp = tuple[tuple[str, int, int], ...]  # path, size and time of each file
 
 
 class ParquetSource:
-    """A file, several files of one schema, a glob pattern or a directory. FileError names the file that is at fault."""
+    """A file, several files of one schema, a glob pattern or a directory; local, or in an object store by its URI or a
+    ``filesystem``. FileError names the file that is at fault. Keys of hive partitions are further columns (``hive`` None:
+    where every file has the same keys), and the file's name is one where ``filename`` asks for it."""
 
-    def __init__(self, paths: Paths, name: str = "", cache: ColumnCache | None = None, narrow: bool = True) -> None:
+    def __init__(
+        self,
+        paths: Paths,
+        name: str = "",
+        cache: ColumnCache | None = None,
+        narrow: bool = True,
+        *,
+        hive: bool | None = None,
+        filename: bool = False,
+        filesystem: Any = None,
+    ) -> None:
         self._asked = paths
+        self._path_options = (hive, filename)
+        self._filesystem = filesystem
         self._narrow = narrow
         self._cache = cache or ColumnCache()
         self._lock = threading.RLock()
-        self._stamp: Stamp = _stamp(_resolve(paths))
-        self._open()
-        self.name = name or os.path.splitext(os.path.basename(self._stamp[0][0]))[0]
+        self._open(self._find())
+        self.name = name or os.path.splitext(os.path.basename(self._files[0].name))[0]
 
     # ---- what a query plans with -----------------------------------------------------------------------------------
 
@@ -51,10 +62,11 @@ class ParquetSource:
     def version(self) -> int:
         """Changes with the files; looks at them, and reads their footers again where they changed."""
         with self._lock:
-            if _stamp(_resolve(self._asked)) != self._stamp:
+            files = self._find()
+            if stamp(files) != stamp(self._files):
                 self._cache.forget(id(self))
-                self._open()
-            return hash(self._stamp)
+                self._open(files)
+            return hash(stamp(self._files))
 
     def statistics(self, field: int) -> ColumnStatistics:
         """Exact once the column was loaded; before, what complete footers tell. NotSupportedError for a type without
@@ -77,6 +89,7 @@ class ParquetSource:
             missing = sorted(set(fields) - set(found))
             step = max(_COLUMNS_AT_ONCE, pa.cpu_count())
             for at in range(0, len(missing), step):
+                check()
                 part = missing[at : at + step]
                 made = import_columns(self._read(part), [self.schema.fields[f] for f in part], self._narrow)
                 for f, column in zip(part, made, strict=True):
@@ -93,30 +106,38 @@ class ParquetSource:
 
     # ---- files -----------------------------------------------------------------------------------------------------
 
-    def _open(self) -> None:
-        paths = _resolve(self._asked)
-        stamp = _stamp(paths)
+    def _find(self) -> list[File]:
+        return resolve(self._asked, "parquet", self._filesystem)
+
+    def _open(self, files: list[File]) -> None:
         footers: list[Any] = []
         schema: pa.Schema | None = None
-        for path in paths:
-            with _reading(path), pq.ParquetFile(path) as file:
-                footers.append(file.metadata)
-                arrow_schema = file.schema_arrow
+        first = f'"{files[0].name}"'
+        for file in files:
+            check()
+            with reading(file.name, "Parquet file"), pq.ParquetFile(file.path, filesystem=file.filesystem) as opened:
+                footers.append(opened.metadata)
+                arrow_schema = opened.schema_arrow
             if schema is None:
                 schema = arrow_schema
             elif not _same(schema, arrow_schema):
                 raise FileError(
-                    f'"{path}" has other columns than "{paths[0]}": {_words(arrow_schema)} against {_words(schema)}'
+                    f'"{file.name}" has other columns than {first}: {_words(arrow_schema)} against {_words(schema)}'
                 )
         assert schema is not None
+        hive, filename = self._path_options
+        self._path_columns: dict[int, PathColumn] = {}
+        for column in path_columns(files, hive, filename, schema.names):
+            self._path_columns[len(schema)] = column
+            schema = schema.append(pa.field(column.name, column.type, None in column.values))
         self._footers = footers
         self._arrow_schema = schema
         self.schema = import_schema(schema)
-        check_names(self.schema, f'"{paths[0]}"')
+        check_names(self.schema, first)
         self._rows: int = sum(f.num_rows for f in footers)
-        self._reasons = {i: r for i, f in enumerate(schema) if (r := unsupported(f, f'"{paths[0]}"'))}
+        self._reasons = {i: r for i, f in enumerate(schema) if (r := unsupported(f, first))}
         self._statistics: dict[int, ColumnStatistics] = {}
-        self._stamp = stamp
+        self._files = files
 
     def _check(self, fields: Sequence[int]) -> None:
         reasons = [self._reasons[f] for f in fields if f in self._reasons]
@@ -124,16 +145,28 @@ class ParquetSource:
             raise NotSupportedError("; ".join(reasons))
 
     def _read(self, fields: Sequence[int]) -> list[pa.ChunkedArray]:
-        names = [self.schema.fields[f].name for f in fields]
-        small = [n for f, n in zip(fields, names, strict=True) if self._has_small_dictionary(f)]
+        stored = [f for f in fields if f not in self._path_columns]
+        names = {f: self.schema.fields[f].name for f in stored}
+        small = [names[f] for f in stored if self._has_small_dictionary(f)]
         tables = []
-        for path, _, _ in self._stamp:
-            with _reading(path), pq.ParquetFile(path, read_dictionary=small, memory_map=True) as file:
-                tables.append(file.read(columns=names))
+        for file in self._files if stored else ():
+            check()
+            is_local = file.filesystem is None
+            with (
+                reading(file.name, "Parquet file"),
+                pq.ParquetFile(
+                    file.path, read_dictionary=small, memory_map=is_local, filesystem=file.filesystem
+                ) as opened,
+            ):
+                tables.append(opened.read(columns=list(names.values())))
+        rows = [f.num_rows for f in self._footers]
         columns = []
-        for name in names:
-            chunks = [c for t in tables for c in t.column(name).chunks]
-            columns.append(pa.chunked_array(chunks, type=tables[0].column(name).type))
+        for field in fields:
+            if field in self._path_columns:
+                columns.append(self._path_columns[field].array(rows))
+                continue
+            chunks = [c for t in tables for c in t.column(names[field]).chunks]
+            columns.append(pa.chunked_array(chunks, type=tables[0].column(names[field]).type))
         return columns
 
     # ---- footers ---------------------------------------------------------------------------------------------------
@@ -162,6 +195,8 @@ class ParquetSource:
 
     def _footer_statistics(self, field: int) -> ColumnStatistics:
         dtype = self.schema.fields[field].dtype
+        if field in self._path_columns:
+            return ColumnStatistics(distinct=len(set(self._path_columns[field].values)))
         nulls: int | None = 0
         lows: list[int] = []
         highs: list[int] = []
@@ -209,40 +244,6 @@ def _physical(value: Any, dtype: DType) -> int | None:
             return None
 
 
-def _resolve(asked: Paths) -> list[str]:
-    """The files that are meant, in the order of their names within a pattern or directory."""
-    items = [asked] if isinstance(asked, (str, os.PathLike)) else list(asked)
-    paths: list[str] = []
-    for item in items:
-        path = os.path.expanduser(os.fspath(item))
-        if os.path.isdir(path):
-            found = sorted(glob.glob(os.path.join(glob.escape(path), "**", "*.parquet"), recursive=True))
-            if not found:
-                raise FileError(f'There is no .parquet file in the directory "{path}"')
-            paths += found
-        elif os.path.exists(path):
-            paths.append(path)
-        elif glob.has_magic(path):
-            found = sorted(glob.glob(path, recursive=True))
-            if not found:
-                raise FileError(f'No file matches "{path}"')
-            paths += found
-        else:
-            raise FileError(f'There is no file "{path}"')
-    if not paths:
-        raise FileError("No Parquet file was named")
-    return paths
-
-
-def _stamp(paths: Sequence[str]) -> Stamp:
-    stamps = []
-    for path in paths:
-        with _reading(path):
-            status = os.stat(path)
-        stamps.append((path, status.st_size, status.st_mtime_ns))
-    return tuple(stamps)
-
-
 def _same(a: pa.Schema, b: pa.Schema) -> bool:
     """Equal names and logical types; strings may be laid out in different ways."""
     return a.names == b.names and all(
@@ -253,15 +254,3 @@ def _same(a: pa.Schema, b: pa.Schema) -> bool:
 
 def _words(schema: pa.Schema) -> str:
     return ", ".join(f"{f.name} {dtype_of(f.type) or f.type}" for f in schema)
-
-
-@contextmanager
-def _reading(path: str) -> Iterator[None]:
-    """Turns what the file system and Arrow raise about a file into FileError."""
-    try:
-        yield
-    except FileNotFoundError:
-        raise FileError(f'There is no file "{path}"') from None
-    except (OSError, pa.ArrowException, ValueError) as error:
-        cause = str(error).split("\n")[0]
-        raise FileError(f'Cannot read the Parquet file "{path}": {cause}') from error

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gquery.device import adopt
 from gquery.dtypes import (
     BIGINT,
     BOOLEAN,
@@ -105,10 +106,20 @@ class ColumnCache:
 
 
 class ArrowSource:
-    """Columns in memory: Arrow arrays, and CuPy arrays that stay on their GPU. Encoded at first use, then kept."""
+    """Columns in memory: Arrow arrays, and CuPy arrays that stay on their GPU. Encoded at first use, then kept.
+    ``release`` gives up Arrow's array of a column that was encoded."""
 
-    def __init__(self, name: str, names: Sequence[str], arrays: Sequence[Any], rows: int, narrow: bool = True) -> None:
+    def __init__(
+        self,
+        name: str,
+        names: Sequence[str],
+        arrays: Sequence[Any],
+        rows: int,
+        narrow: bool = True,
+        release: bool = False,
+    ) -> None:
         self.name = name
+        self._release = release
         self._arrays = list(arrays)
         self._columns: dict[int, Column] = {}
         self._rows = rows
@@ -165,6 +176,8 @@ class ArrowSource:
             for f in missing:
                 if f not in self._columns:
                     self._columns[f] = import_device_array(self._arrays[f], self.schema.fields[f].dtype)
+                if self._release:
+                    self._arrays[f] = None
             columns = tuple(self._columns[f] for f in fields)
         return Table(Schema(tuple(self.schema.fields[f] for f in fields)), columns, self._rows)
 
@@ -207,7 +220,8 @@ class TableStore:
 
 def source_of(name: str, data: Any, narrow: bool = True) -> TableSource:
     """A source for what can be registered: Arrow streams (PyArrow, pandas, Polars, DuckDB relations), a dict of
-    one-dimensional NumPy or CuPy arrays or lists, a Table. InterfaceError for anything else."""
+    one-dimensional arrays (NumPy, CuPy, anything with ``__cuda_array_interface__`` or DLPack) or lists, a Table.
+    InterfaceError for anything else."""
     import pyarrow as pa
 
     if isinstance(data, Table):
@@ -237,6 +251,8 @@ def _source_of_arrays(name: str, data: Mapping[Any, Any], narrow: bool) -> Table
 
     arrays: list[Any] = []
     for key, values in data.items():
+        if _is_tensor(values):
+            values = adopt(values)
         if _is_cupy(values):
             arrays.append(values)
             continue
@@ -289,6 +305,13 @@ _ARRAY_TYPES: dict[str, tuple[DType, Carrier]] = {
     "float32": (REAL, Carrier.F32), "float64": (DOUBLE, Carrier.F64),
 }  # fmt: skip
 _CHUNK = 1 << 30  # rows a reduction, so that no library counts beyond 32 bits
+
+
+def _is_tensor(array: Any) -> bool:
+    """Whether an array is another library's, on a GPU or with DLPack."""
+    if _is_cupy(array):
+        return type(array).__module__.split(".")[0] != "cupy"
+    return hasattr(array, "__dlpack_device__") and type(array).__module__.split(".")[0] not in ("numpy", "pyarrow")
 
 
 def _is_cupy(array: Any) -> bool:

@@ -218,7 +218,7 @@ def test_an_error_in_a_view_points_into_the_view(tables: Catalog) -> None:
 def test_files(tables: Catalog) -> None:
     opened: list[Any] = []
 
-    def open_file(path: Any) -> Any:
+    def open_file(path: Any, kind: Any = None, options: Any = None) -> Any:
         opened.append(path)
         return tables.get("u")
 

@@ -121,7 +121,7 @@ def test_missing_and_damaged_files(tmp_path: Path, path: str) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(FileError, match="directory"):
         ParquetSource(tmp_path / "empty")
-    with pytest.raises(FileError, match="No Parquet file"):
+    with pytest.raises(FileError, match="No file was named"):
         ParquetSource([])
     (tmp_path / "text.parquet").write_text("no parquet at all, but long enough")
     with pytest.raises(FileError, match=r"text.parquet"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from gquery.errors import NotSupportedError, point_at
+from gquery.sql.bind_files import is_option
 from gquery.sql.parse import position
 
 _NODES: dict[type[exp.Expr], str] = {
@@ -108,6 +109,8 @@ def not_supported(reasons: dict[str, int | None], sql: str) -> NotSupportedError
 def _reason(node: exp.Expr) -> str | None:
     match node:
         case exp.Array() if isinstance(node.parent, (*_LIST_ARGUMENTS, exp.Anonymous)):
+            return None
+        case exp.Array() | exp.Struct() if is_option(node):  # of a table function that reads files
             return None
         case exp.Unnest() if isinstance(node.parent, exp.In):
             return None

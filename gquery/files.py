@@ -1,0 +1,239 @@
+"""Which files are meant by paths, glob patterns, directories, lists of them and URIs of object stores, and what their paths
+say: sizes and times, to see changes, and the keys of hive partitions (``year=2024/part.parquet``).
+
+A local file has no file system here: Arrow maps it into memory by its path. For a URI (``s3://``, ``gs://``, ``hdfs://``)
+or a file system that is given, everything goes through `pyarrow.fs`.
+"""
+
+from __future__ import annotations
+
+import datetime
+import glob
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from gquery.errors import FileError, InterfaceError
+
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+Stamp = tuple[tuple[str, int, int], ...]  # name, size and time of each file
+SUFFIXES: dict[str, tuple[str, ...]] = {
+    "parquet": (".parquet", ".pq"),
+    "csv": (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".csv.zst", ".csv.bz2"),
+    "json": (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz", ".ndjson.gz"),
+    "ipc": (".arrow", ".arrows", ".feather", ".ipc"),
+}
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+_URI = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
+
+
+@dataclass(frozen=True)
+class File:
+    """One file. ``path`` is what its file system knows it by, ``keys`` what its folders say."""
+
+    name: str
+    path: str
+    size: int
+    time: int
+    keys: tuple[tuple[str, str | None], ...] = ()
+    filesystem: Any = field(default=None, compare=False, repr=False)
+
+    def stream(self) -> Any:
+        """The bytes in order, uncompressed."""
+        if self.filesystem is None:
+            return pa.input_stream(self.path, compression="detect")
+        return self.filesystem.open_input_stream(self.path, compression="detect")
+
+    def random_access(self) -> Any:
+        """The bytes in any order, mapped into memory where they are local."""
+        if self.filesystem is None:
+            return pa.memory_map(self.path)
+        return self.filesystem.open_input_file(self.path)
+
+
+def format_of(paths: Paths) -> str | None:
+    """The format that the ends of the names tell; None where they tell nothing."""
+    first = paths if isinstance(paths, (str, os.PathLike)) else next(iter(paths), "")
+    name = os.fspath(first).lower().split("?")[0]
+    return next((f for f, ends in SUFFIXES.items() if name.endswith(ends)), None)
+
+
+def resolve(asked: Paths, kind: str = "parquet", filesystem: Any = None) -> list[File]:
+    """The files that are meant, in the order of their names within a pattern or directory. FileError where there is none."""
+    items = [asked] if isinstance(asked, (str, os.PathLike)) else list(asked)
+    files: list[File] = []
+    for item in items:
+        name = os.fspath(item)
+        with reading(name):
+            if filesystem is not None or _URI.match(name):
+                files += _remote(name, kind, filesystem)
+            else:
+                files += [_local(path) for path in _local_paths(os.path.expanduser(name), kind)]
+    if not files:
+        raise FileError("No file was named to read")
+    return files
+
+
+def stamp(files: Sequence[File]) -> Stamp:
+    return tuple((f.name, f.size, f.time) for f in files)
+
+
+@contextmanager
+def reading(name: str, what: str = "file") -> Iterator[None]:
+    """Turns what the file system and Arrow raise about a file into FileError."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise FileError(f'There is no file "{name}"') from None
+    except (OSError, pa.ArrowException, ValueError) as error:
+        cause = str(error).split("\n")[0]
+        raise FileError(f'Cannot read the {what} "{name}": {cause}') from error
+
+
+# ---- local ---------------------------------------------------------------------------------------------------------
+
+
+def _local(path: str) -> File:
+    status = os.stat(path)
+    return File(path, path, status.st_size, status.st_mtime_ns, _keys(path))
+
+
+def _local_paths(path: str, kind: str) -> list[str]:
+    if os.path.isdir(path):
+        everything = glob.iglob(os.path.join(glob.escape(path), "**", "*"), recursive=True)
+        found = sorted(p for p in everything if p.lower().endswith(SUFFIXES[kind]))
+        if not found:
+            raise FileError(f'There is no {SUFFIXES[kind][0]} file in the directory "{path}"')
+        return found
+    if os.path.exists(path):
+        return [path]
+    if glob.has_magic(path):
+        found = sorted(p for p in glob.glob(path, recursive=True) if not os.path.isdir(p))
+        if not found:
+            raise FileError(f'No file matches "{path}"')
+        return found
+    raise FileError(f'There is no file "{path}"')
+
+
+# ---- elsewhere -----------------------------------------------------------------------------------------------------
+
+
+def _remote(name: str, kind: str, filesystem: Any) -> list[File]:
+    from pyarrow import fs
+
+    if filesystem is None:
+        filesystem, path = fs.FileSystem.from_uri(name)
+        if isinstance(filesystem, fs.LocalFileSystem):
+            return [_local(p) for p in _local_paths(path, kind)]
+    else:
+        filesystem, path = _given(filesystem), name
+    if glob.has_magic(path):
+        fixed = path[: re.search(r"[*?\[]", path).start()].rpartition("/")[0]  # type: ignore[union-attr]
+        pattern = _pattern(path)
+        infos = [i for i in filesystem.get_file_info(fs.FileSelector(fixed, recursive=True)) if pattern.match(i.path)]
+        missing = f'No file matches "{name}"'
+    else:
+        info = filesystem.get_file_info(path)
+        missing = f'There is no file "{name}"'
+        infos = [info]
+        if info.type is fs.FileType.Directory:
+            infos = filesystem.get_file_info(fs.FileSelector(path, recursive=True))
+            infos = [i for i in infos if i.path.lower().endswith(SUFFIXES[kind])]
+            missing = f'There is no {SUFFIXES[kind][0]} file in the directory "{name}"'
+    found = sorted((i for i in infos if i.type is fs.FileType.File), key=lambda i: i.path)
+    if not found:
+        raise FileError(missing)
+    scheme = match[0] if (match := _URI.match(name)) else ""
+    return [
+        File(scheme + i.path, i.path, i.size or 0, i.mtime_ns or 0, _keys(i.path), filesystem) for i in found
+    ]  # fmt: skip
+
+
+def _given(filesystem: Any) -> Any:
+    from pyarrow import fs
+
+    if isinstance(filesystem, fs.FileSystem):
+        return filesystem
+    if hasattr(filesystem, "open") and hasattr(filesystem, "info"):
+        return fs.PyFileSystem(fs.FSSpecHandler(filesystem))
+    raise InterfaceError(f"A {type(filesystem).__name__} is no file system of pyarrow.fs or fsspec")
+
+
+def _pattern(path: str) -> re.Pattern[str]:
+    """A glob pattern as a regular expression; ``**`` stands for any number of folders."""
+    parts = []
+    for part in re.split(r"(\*\*/|\*\*|\*|\?|\[[^\]]+\])", path):
+        known = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}.get(part)
+        if known is None:
+            known = part.replace("[!", "[^") if part.startswith("[") else re.escape(part)
+        parts.append(known)
+    return re.compile("".join(parts) + r"\Z")
+
+
+# ---- what paths say ------------------------------------------------------------------------------------------------
+
+
+def _keys(path: str) -> tuple[tuple[str, str | None], ...]:
+    folders = path.replace("\\", "/").split("/")[:-1]
+    pairs = [f.partition("=") for f in folders if "=" in f]
+    return tuple((unquote(k), None if v == _NO_VALUE else unquote(v)) for k, _, v in pairs if k)
+
+
+@dataclass(frozen=True)
+class PathColumn:
+    """A column whose value is one in each file: a partition's key, or the file's name."""
+
+    name: str
+    type: Any
+    values: tuple[Any, ...]
+
+    def array(self, rows: Sequence[int]) -> pa.ChunkedArray:
+        """The column for files of so many rows each."""
+        chunks = []
+        for value, n in zip(self.values, rows, strict=True):
+            if value is None:
+                chunks.append(pa.nulls(n, self.type))
+            else:
+                chunks.append(pa.repeat(pa.scalar(value, self.type), n))
+        return pa.chunked_array(chunks, self.type)
+
+
+def path_columns(files: Sequence[File], hive: bool | None, filename: bool, taken: Sequence[str]) -> list[PathColumn]:
+    """The columns that the paths hold. ``hive`` None: keys count where every file has the same. A column that stands in
+    the files (``taken``) is read from there."""
+    made = []
+    names = [k for k, _ in files[0].keys]
+    if hive is not False and names:
+        if all([k for k, _ in f.keys] == names for f in files):
+            for position, name in enumerate(names):
+                texts = [f.keys[position][1] for f in files]
+                made.append(_typed(name, texts))
+        elif hive:
+            raise FileError(f'"{files[0].name}" has the partition keys {", ".join(names)}, other files have others')
+    if filename:
+        made.append(PathColumn("filename", pa.string(), tuple(f.name for f in files)))
+    lower = {n.lower() for n in taken}
+    return [c for c in made if c.name.lower() not in lower]
+
+
+def _typed(name: str, texts: Sequence[str | None]) -> PathColumn:
+    """A key of whole numbers is BIGINT, one of dates DATE, any other VARCHAR."""
+    for type_, parse in ((pa.int64(), _integer), (pa.date32(), datetime.date.fromisoformat)):
+        try:
+            return PathColumn(name, type_, tuple(None if t is None else parse(t) for t in texts))
+        except ValueError:
+            continue
+    return PathColumn(name, pa.string(), tuple(texts))
+
+
+def _integer(text: str) -> int:
+    value = int(text)
+    if str(value) != text or not -(2**63) <= value < 2**63:
+        raise ValueError(text)
+    return value

@@ -1,0 +1,211 @@
+"""CSV, JSON and Arrow IPC files as a table. They have no footer that tells rows and types, so opening reads them; a column
+is encoded when a query first uses it, and Arrow's copy of it is given up then. IPC files that are local stay mapped.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from gquery.arrow import arrow_type
+from gquery.csv_dialect import Dialect, sniff
+from gquery.dtypes import DType
+from gquery.errors import FileError, InterfaceError, did_you_mean
+from gquery.files import File, Paths, path_columns, reading, resolve, stamp
+from gquery.interrupt import check
+from gquery.sources import ArrowSource
+from gquery.table import Column, ColumnStatistics, Table
+
+_SAMPLE = 1 << 16  # bytes that tell a CSV file's dialect
+_JSON_BLOCK = 16 << 20  # Arrow wants a whole object in a block
+
+
+@dataclass(frozen=True)
+class CsvOptions:
+    """How to read CSV; None is found out. ``types`` are those of some columns, ``columns`` those of all, in order."""
+
+    delim: str | None = None
+    header: bool | None = None
+    quote: str = '"'
+    escape: str | None = None
+    nullstr: str = ""
+    skip: int = 0
+    names: tuple[str, ...] = ()
+    types: tuple[tuple[str, DType], ...] = ()
+    columns: tuple[tuple[str, DType], ...] = ()
+    all_varchar: bool = False
+    decimal_separator: str = "."
+    timestampformat: str | None = None
+    ignore_errors: bool = False
+
+
+class FileSource:
+    """A file, several, a pattern or a directory of one of the formats "csv", "json" and "ipc"; see `ParquetSource`."""
+
+    def __init__(
+        self,
+        paths: Paths,
+        kind: str,
+        csv: CsvOptions | None = None,
+        narrow: bool = True,
+        hive: bool | None = None,
+        filename: bool = False,
+        filesystem: Any = None,
+    ) -> None:
+        self._asked, self._kind, self._csv, self._narrow = paths, kind, csv or CsvOptions(), narrow
+        self._path_options = (hive, filename)
+        self._filesystem = filesystem
+        self._lock = threading.RLock()
+        self._open(self._find())
+        self.name = os.path.basename(self._files[0].name).split(".")[0]
+
+    @property
+    def rows(self) -> int:
+        return self._inner.rows
+
+    @property
+    def version(self) -> int:
+        """Changes with the files; looks at them, and reads them again where they changed."""
+        with self._lock:
+            files = self._find()
+            if stamp(files) != stamp(self._files):
+                self._open(files)
+            return hash(stamp(self._files))
+
+    def statistics(self, field: int) -> ColumnStatistics:
+        return self._inner.statistics(field)
+
+    def load(self, fields: Sequence[int]) -> Table:
+        return self._inner.load(fields)
+
+    def held(self) -> list[tuple[int, Column]]:
+        """The columns that are encoded already, with the numbers of their fields."""
+        return self._inner.held()
+
+    def _find(self) -> list[File]:
+        return resolve(self._asked, self._kind, self._filesystem)
+
+    def _open(self, files: list[File]) -> None:
+        read = {"csv": self._read_csv, "json": _read_json, "ipc": _read_ipc}[self._kind]
+        tables = []
+        for file in files:
+            check()
+            with reading(file.name, f"{self._kind.upper() if self._kind != 'ipc' else 'Arrow'} file"):
+                tables.append(read(file))
+        whole = tables[0]
+        if len(tables) > 1:
+            try:
+                whole = pa.concat_tables(tables, promote_options="permissive")
+            except (pa.ArrowException, TypeError) as error:
+                raise FileError(
+                    f'"{files[0].name}" and the files read with it have different columns: {error}'
+                ) from None
+        hive, filename = self._path_options
+        rows = [t.num_rows for t in tables]
+        for column in path_columns(files, hive, filename, whole.column_names):
+            whole = whole.append_column(column.name, column.array(rows))
+        first = f'"{files[0].name}"'
+        self._inner = ArrowSource(first, whole.column_names, whole.columns, whole.num_rows, self._narrow, release=True)
+        self.schema = self._inner.schema
+        self._files = files
+
+    # ---- CSV -------------------------------------------------------------------------------------------------------
+
+    def _read_csv(self, file: File) -> pa.Table:
+        options = self._csv
+        with file.stream() as stream:
+            sample = stream.read(_SAMPLE)
+        dialect = sniff(bytes(sample), options.delim, options.header, options.quote, options.skip)
+        names = [n for n, _ in options.columns] or [*options.names, *dialect.names[len(options.names) :]]
+        types = {n: arrow_type(t) for n, t in options.columns}
+        for name, dtype in options.types:
+            types[_known(name, names)] = arrow_type(dtype)
+        if options.all_varchar:
+            types = {n: pa.string() for n in names} | types
+        table = self._parse_csv(file, dialect, names, types)
+        # times of day have no type here, and a column without any value is text
+        again = {f.name: pa.string() for f in table.schema if pa.types.is_time(f.type) or pa.types.is_null(f.type)}
+        return self._parse_csv(file, dialect, names, types | again) if again else table
+
+    def _parse_csv(self, file: File, dialect: Dialect, names: Sequence[str], types: Mapping[str, Any]) -> pa.Table:
+        from pyarrow import csv
+
+        options = self._csv
+        read = csv.ReadOptions(
+            column_names=names, skip_rows=options.skip, skip_rows_after_names=1 if dialect.has_header else 0
+        )
+        parse = csv.ParseOptions(
+            delimiter=dialect.delimiter,
+            quote_char=options.quote or False,
+            escape_char=options.escape if options.escape not in (None, "", options.quote) else False,
+            newlines_in_values=True,
+            invalid_row_handler=(lambda row: "skip") if options.ignore_errors else None,
+        )
+        convert = csv.ConvertOptions(
+            column_types=types,
+            null_values=[options.nullstr],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+            true_values=["true", "True", "TRUE"],
+            false_values=["false", "False", "FALSE"],
+            decimal_point=options.decimal_separator,
+            timestamp_parsers=[options.timestampformat] if options.timestampformat else None,
+        )
+        with file.stream() as stream:
+            return csv.read_csv(stream, read, parse, convert)
+
+
+def _known(name: str, names: Sequence[str]) -> str:
+    for known in names:
+        if known.lower() == name.lower():
+            return known
+    raise InterfaceError(f'There is no column "{name}" to give a type to.{did_you_mean(name, names)}')
+
+
+# ---- JSON and IPC ---------------------------------------------------------------------------------------------------
+
+
+def _read_json(file: File) -> pa.Table:
+    """A line an object, objects over several lines, or one array of objects."""
+    from pyarrow import json as arrow_json
+
+    with file.stream() as stream:
+        sample = bytes(stream.read(_SAMPLE))
+    start = sample.lstrip()
+    read = arrow_json.ReadOptions(block_size=_JSON_BLOCK)
+    if start.startswith(b"["):
+        with file.stream() as stream:
+            rows = json.loads(bytes(stream.read()))
+        lines = "\n".join(json.dumps(row) for row in rows).encode()
+        if not lines:
+            return pa.table({})
+        read = arrow_json.ReadOptions(block_size=max(_JSON_BLOCK, len(lines)))
+        return arrow_json.read_json(pa.BufferReader(lines), read)
+    if not start:
+        raise FileError(f'"{file.name}" is empty')
+    parse = arrow_json.ParseOptions(newlines_in_values=not _is_object(start.split(b"\n")[0]))
+    with file.stream() as stream:
+        return arrow_json.read_json(stream, read, parse)
+
+
+def _is_object(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return True
+
+
+def _read_ipc(file: File) -> pa.Table:
+    """A file or a stream of Arrow's format, told apart by its first bytes."""
+    source = file.random_access()
+    is_file = source.read(6) == b"ARROW1"
+    source.seek(0)
+    opened: Callable[[Any], Any] = pa.ipc.open_file if is_file else pa.ipc.open_stream
+    return opened(source).read_all()

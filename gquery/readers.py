@@ -1,0 +1,105 @@
+"""Opening files by name: which format, with which options. Behind ``FROM 'x.csv'``, the table functions ``read_csv``,
+``read_json``, ``read_ipc``, ``read_parquet`` and the methods of `Connection` of those names; the options are DuckDB's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from gquery.dtypes import DType
+from gquery.errors import BindError, FileError, NotSupportedError, did_you_mean
+
+if TYPE_CHECKING:
+    from gquery.sources import ColumnCache
+    from gquery.table import TableSource
+
+_ANY = ("hive_partitioning", "filename", "filesystem")
+_SYNONYMS = {"sep": "delim", "delimiter": "delim", "dtypes": "types", "column_names": "names", "null": "nullstr"}
+_AUTOMATIC = ("auto_detect", "format", "maximum_object_size", "sample_size", "parallel")  # what is done anyway
+_TRUTH: dict[Any, bool] = {"true": True, "1": True, "false": False, "0": False}
+
+
+def open_files(
+    paths: Any, kind: str | None, options: Mapping[str, Any], cache: ColumnCache, narrow: bool
+) -> TableSource:
+    """The source for paths of the format ``kind``, or of the one that their names tell."""
+    from gquery.files import SUFFIXES, format_of
+
+    kind = kind or format_of(paths)
+    if kind is None:
+        known = ", ".join(end for ends in SUFFIXES.values() for end in ends[:2])
+        raise FileError(
+            f'"{paths}" has none of the ends {known}: read_parquet, read_csv, read_json and read_ipc say the format'
+        )
+    given = {_SYNONYMS.get(name.lower(), name.lower()): value for name, value in options.items()}
+    common = {
+        "hive": _truth("hive_partitioning", given.pop("hive_partitioning", None)),
+        "filename": bool(_truth("filename", given.pop("filename", False))),
+        "filesystem": given.pop("filesystem", None),
+    }
+    if kind == "parquet":
+        from gquery.io import ParquetSource
+
+        _refuse(kind, given, ())
+        return ParquetSource(paths, cache=cache, narrow=narrow, **common)
+    from gquery.io_text import CsvOptions, FileSource
+
+    _refuse(kind, given, tuple(f.name for f in fields(CsvOptions)) if kind == "csv" else ())
+    given = {name: value for name, value in given.items() if name not in _AUTOMATIC}
+    csv = CsvOptions(**{name: _csv_value(name, value) for name, value in given.items()}) if kind == "csv" else None
+    return FileSource(paths, kind, csv, narrow, **common)
+
+
+def _refuse(kind: str, given: Mapping[str, Any], known: tuple[str, ...]) -> None:
+    wrong = [name for name in given if name not in known and name not in _AUTOMATIC]
+    if wrong:
+        every = [*known, *_ANY]
+        raise NotSupportedError(
+            f"read_{kind} has no option {', '.join(wrong)}; there are {', '.join(every)}.{did_you_mean(wrong[0], every)}"
+        )
+
+
+def _csv_value(name: str, value: Any) -> Any:
+    match name:
+        case "header" | "all_varchar" | "ignore_errors":
+            return _truth(name, value)
+        case "skip":
+            return int(value)
+        case "names":
+            return tuple(str(v) for v in value)
+        case "types" | "columns":
+            if not isinstance(value, Mapping):
+                raise BindError(f"The option {name} maps columns to types: {{'a': 'BIGINT'}}")
+            return tuple((str(k), _dtype(v)) for k, v in value.items())
+        case "delim" | "timestampformat" | "escape" if value is None:
+            return None
+        case "delim":
+            return str(value).replace("\\t", "\t")
+        case _:
+            return str(value)
+
+
+def _truth(name: str, value: Any) -> bool | None:
+    if value is None or isinstance(value, bool):
+        return value
+    known = _TRUTH.get(str(value).lower())
+    if known is None:
+        raise BindError(f"The option {name} is true or false, not {value!r}")
+    return known
+
+
+def _dtype(value: Any) -> DType:
+    """A type from its SQL name."""
+    if isinstance(value, DType):
+        return value
+    from sqlglot import exp
+    from sqlglot.errors import SqlglotError
+
+    from gquery.sql.types import sql_type
+
+    try:
+        return sql_type(exp.DataType.build(str(value), dialect="duckdb", udt=True))
+    except SqlglotError:
+        raise BindError(f"{value!r} is no type") from None

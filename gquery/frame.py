@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from gquery.dataframe.verbs import Verbs
 from gquery.dtypes import DType
 from gquery.errors import InterfaceError
 from gquery.stopwatch import part
@@ -16,6 +17,7 @@ from gquery.stopwatch import part
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from gquery.planner.logical import Query
     from gquery.session import Connection, Parameters, Planned
     from gquery.table import Table
 
@@ -23,7 +25,7 @@ _PEEK = 1_000  # rows that `show` makes of a result that has not run
 _SHOWN = 40
 
 
-class Relation:
+class Relation(Verbs):
     """The rows of one query. Made by `Connection.sql`; errors of the data are raised when the rows are asked for."""
 
     def __init__(
@@ -46,18 +48,24 @@ class Relation:
 
     # ---- what it is ------------------------------------------------------------------------------------------------
 
+    def bound_query(self) -> Query:
+        """The logical plan of the rows, as the binder made it."""
+        if self._planned is None:
+            return self._connection.from_data(self.to_arrow_table()).bound_query()
+        return self._planned.bound
+
     @property
     def columns(self) -> list[str]:
         """The names of the columns; a name may come twice."""
         if self._planned is not None:
-            return list(self._planned.query.names)
+            return list(self._planned.bound.names)
         return list(self.table().schema.names)
 
     @property
     def types(self) -> list[DType]:
         """The logical types of the columns; ``str`` gives the SQL names."""
         if self._planned is not None:
-            return [c.dtype for c in self._planned.query.outputs]
+            return [c.dtype for c in self._planned.bound.outputs]
         return [f.dtype for f in self.table().schema]
 
     dtypes = types

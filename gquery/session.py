@@ -12,12 +12,14 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, assert_never
 
 from gquery.config import Settings, from_environment
+from gquery.dataframe.connect import Frames
 from gquery.errors import CatalogError, DataError, InterfaceError, NotSupportedError, ProgrammingError
 from gquery.interrupt import Running
 from gquery.stopwatch import part
@@ -45,18 +47,23 @@ class Planned:
     """A query on its way: the optimized plan and, once it was lowered, the program; both belong to these versions."""
 
     bound: Query
-    query: Query
+    optimize: Callable[[Query], Query]
     settings: Settings
     sources: tuple[TableSource, ...]
     versions: tuple[int, ...]
     catalog_version: int
     program: Program | None = None
 
+    @cached_property
+    def query(self) -> Query:
+        """The optimized plan."""
+        return self.optimize(self.bound)
+
     def is_current(self, catalog_version: int) -> bool:
         return catalog_version == self.catalog_version and self.versions == tuple(s.version for s in self.sources)
 
 
-class Connection:
+class Connection(Frames):
     """A session on one device. Use one a thread; `cursor` gives another over the same tables.
 
     ``device`` is "auto" (the first GPU, else the CPU), "cpu", "cuda", "cuda:1" or "python" (the interpreter alone).
@@ -90,7 +97,7 @@ class Connection:
         self._cache = ColumnCache(settings.memory_limit)
         self.device.relief = self._cache.relieve
         self._files: dict[Any, TableSource] = {}
-        self._catalog = Catalog(self._open_file)
+        self._catalog = Catalog(self._open_file, self._variable)
         self._plans: OrderedDict[Any, Planned] = OrderedDict()
         self._lock = threading.RLock()
         self._running = Running()
@@ -122,7 +129,10 @@ class Connection:
         alone = len(statements) == 1
         with _nesting(), part("plan"):
             for parsed in statements:
-                result = self._statement(bind(parsed, self._catalog, params), query if alone else None, params)
+                scans = self._catalog.scans
+                statement = bind(parsed, self._catalog, params)
+                is_kept = alone and self._catalog.scans == scans  # variables of the caller are another's tomorrow
+                result = self._statement(statement, query if is_kept else None, params)
         return result
 
     execute = sql
@@ -294,11 +304,14 @@ class Connection:
 
     # ---- the pipeline ----------------------------------------------------------------------------------------------
 
-    def _plan(self, query: Query) -> Planned:
-        """A bound query, optimized."""
+    def _plan(self, query: Query, now: bool = True) -> Planned:
+        """A bound query, optimized now or when it is first needed."""
         sources = _sources(query.plan)
         versions = tuple(s.version for s in sources)
-        return Planned(query, self._optimize(query), self.settings, sources, versions, self._catalog.version)
+        planned = Planned(query, self._optimize, self.settings, sources, versions, self._catalog.version)
+        if now:
+            _ = planned.query
+        return planned
 
     def _optimize(self, query: Query) -> Query:
         from gquery.planner.optimizer import optimize

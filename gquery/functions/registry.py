@@ -42,12 +42,15 @@ class ScalarFunction:
     nullable: bool = False
     doc: str = ""
     example: tuple[str, str] | None = None
+    takes_null: tuple[bool, ...] = ()  # parameters that may be NULL: the body gets (value, whether it is there) for them
+    gives_null: bool = False  # the body returns (value, whether it is there)
 
 
 FUNCTIONS: dict[str, ScalarFunction] = {}
 RESOLVERS: dict[str, list[Resolver]] = {}
 SIGNATURES: dict[str, list[str]] = {}  # for error messages
 EXAMPLES: list[tuple[str, str, str]] = []  # (name, SQL, value): every declared example
+DOCS: dict[str, tuple[str, str]] = {}  # by SQL name, the module that declares it and what it says: for the reference
 
 
 def declare(function: ScalarFunction) -> ScalarFunction:
@@ -82,6 +85,7 @@ def scalar(
             RESOLVERS.setdefault(alias, []).append(lambda args: by_signature(name, args, signatures))
             shown = (f"{alias}({', '.join(map(str, types))}) -> {result}" for types, result in signatures)
             SIGNATURES.setdefault(alias, []).extend(shown)
+            DOCS.setdefault(alias, (f.__module__, doc))
         return f
 
     return declare_body
@@ -104,6 +108,7 @@ def resolver(
         for name in names.split():
             RESOLVERS.setdefault(name, []).insert(0, resolve)
             SIGNATURES.setdefault(name, []).extend(s.replace("$", name) for s in signatures)
+            DOCS.setdefault(name, (f.__module__, inspect.getdoc(f) or ""))
         if example:
             EXAMPLES.append((names.split()[0], *example))
         return f

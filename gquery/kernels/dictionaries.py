@@ -16,6 +16,7 @@ import numpy as np
 from gquery.dtypes import BOOLEAN, VARCHAR, Bounds, Carrier, carrier_for
 from gquery.errors import DatabaseError
 from gquery.expr import Call, Column, Expr, In, IsNull, Literal, walk
+from gquery.functions import FUNCTIONS
 from gquery.kernels.code import Code, Content, Phys, Value, element_type, phys
 from gquery.table import Buffer, Dictionary
 
@@ -103,7 +104,7 @@ def _table(e: Expr, column: Column, dictionary: Dictionary, code: Code) -> Value
 def _strict(e: Expr) -> bool:
     """Whether NULL in gives NULL out (LIKE, comparisons, casts, functions, but not CASE, IS NULL, AND, OR)."""
     return all(
-        isinstance(x, Column | Literal | In) or (isinstance(x, Call) and "distinct" not in x.function) for x in walk(e)
+        isinstance(x, Column | Literal | In) or (isinstance(x, Call) and FUNCTIONS[x.function].strict) for x in walk(e)
     )
 
 

@@ -173,25 +173,43 @@ def _function(e: Call, code: Code) -> Value:
     declared = FUNCTIONS[e.function]
     values = [render(a, code) for a in e.args]
     bounds = declared.bounds(*(v.phys.bounds for v in values)) if declared.bounds is not None else None
-    nullable = declared.body is None or any(v.phys.nullable for v in values)
+    nullable = declared.body is None or declared.gives_null or any(v.phys.nullable for v in values)
     what = phys(e.dtype, bounds, nullable)
     name = f"fn_{declared.name}"
     if declared.body is None:
         if code.target != "python" or declared.host is None:
             raise NeedsHostError(e.function)
         return _host_call(e, values, what, code)
-    arguments = [_argument(v, code) for v in values]
+    takes_null = declared.takes_null or (False,) * len(values)
+    arguments: list[str] = []
+    for v, takes in zip(values, takes_null, strict=True):
+        arguments += [_argument(v, code), v.ok or "True"] if takes else [_argument(v, code)]
     code.functions[name] = declared.body
     text = f"{name}({', '.join(arguments)})"
     if what.dtype.kind is Kind.REAL:
         text = code.call("round_f32", text)
-    ok = code.both(*(v.ok for v in values))
+    ok = code.both(*(v.ok for v, takes in zip(values, takes_null, strict=True) if not takes))
+    if declared.gives_null:
+        return _pair(text, ok, what, code)
     if ok is None:
         return Value(code.let(text), None, replace(what, nullable=False))
     var = code.let(code.zero(what.register))
     with code.block(f"if {ok}:"):
         code.line(f"{var} = {text}")
     return Value(var, ok, what)
+
+
+def _pair(text: str, ok: str | None, what: Phys, code: Code) -> Value:
+    """A call that gives a value and whether it is there."""
+    if ok is None:
+        pair = code.let(text)
+        return Value(code.let(f"{pair}[0]"), code.let(f"{pair}[1]"), what)
+    var, there = code.let(code.zero(what.register)), code.let("False")
+    with code.block(f"if {ok}:"):
+        pair = code.let(text)
+        code.line(f"{var} = {pair}[0]")
+        code.line(f"{there} = {pair}[1]")
+    return Value(var, there, what)
 
 
 def _argument(value: Value, code: Code) -> str:

@@ -61,7 +61,8 @@ def bind_query(sql: str, catalog: Catalog, parameters: Parameters = None) -> Que
 
 def _statement(parsed: Parsed, catalog: Catalog, parameters: Parameters) -> Statement:
     tree = parsed.tree
-    binder = QueryScopes(parsed.sql, catalog, parameters)
+    is_view = isinstance(tree, exp.Create) and tree.kind == "VIEW"  # lives longer than its creator's variables
+    binder = QueryScopes(parsed.sql, catalog.stored() if is_view else catalog, parameters)
     match tree:
         case exp.Query() | exp.Values():
             return Select(_result(binder, tree))

@@ -33,8 +33,9 @@ from gquery.expr import (
     disjunction,
     new_column,
 )
-from gquery.functions import aggregate, call, case, cast, is_aggregate, unified
+from gquery.functions import RESOLVERS, aggregate, call, case, cast, is_aggregate, unified
 from gquery.functions.casts import unify
+from gquery.functions.user import UserFunction
 from gquery.planner.logical import Aggregate, Plan, Project, Query
 from gquery.sql.calls import function_call
 from gquery.sql.parse import located, position
@@ -63,6 +64,8 @@ class QueryBinder(Protocol):
     parameters: Parameters
 
     def subquery(self, node: exp.Expr, scope: Scope) -> Query: ...
+
+    def function(self, name: str) -> UserFunction | None: ...
 
 
 class AggregateCollector(Protocol):
@@ -167,7 +170,9 @@ class ExprBinder:
             name, args = function_call(node)
             if is_aggregate(name):
                 return self._aggregate(node)
-            return call(name, *(self.bind(a) for a in args))
+            function = self.query.function(name) if name not in RESOLVERS else None
+            bound = [self.bind(a) for a in args]
+            return function.call(*bound) if function is not None else call(name, *bound)
         raise NotSupportedError(f"not supported: {node.sql('duckdb')}")
 
     # ---- names and constants -----------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from gquery.dtypes import INTEGER, NULL, VARCHAR, DType, Kind, common_type
 from gquery.errors import BindError, NotSupportedError
 from gquery.expr import Column, Expr, Literal, SortKey, new_column
 from gquery.functions import cast, unified
+from gquery.functions.user import UserFunction
 from gquery.planner.logical import Aggregate, Limit, Plan, Project, Query, Sort, UnionAll, Values
 from gquery.sql.bind_expr import ExprBinder
 from gquery.sql.bind_select import SelectBinder
@@ -56,6 +57,10 @@ class QueryScopes:
     def __init__(self, sql: str, catalog: Catalog, parameters: Parameters) -> None:
         self.sql, self.catalog, self.parameters = sql, catalog, parameters
         self._visible: list[Ctes] = [Ctes()]
+
+    def function(self, name: str) -> UserFunction | None:
+        """The Python function that a name means."""
+        return self.catalog.function(name)
 
     def subquery(self, node: exp.Expr, scope: Scope) -> Query:
         """A subquery inside an expression: it sees the scope around it, and the CTEs of the query being bound."""

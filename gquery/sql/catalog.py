@@ -6,11 +6,22 @@ version up, and a kept plan is used only while it stands.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
 
 from gquery.errors import CatalogError, did_you_mean
+from gquery.functions.user import UserFunction
+from gquery.planner.logical import Query
 from gquery.table import TableSource
+
+
+@runtime_checkable
+class Bound(Protocol):
+    """What stands for a query that is bound already: a relation of the DataFrame API."""
+
+    def bound_query(self) -> Query: ...
 
 
 @dataclass(frozen=True)
@@ -26,10 +37,53 @@ class View:
 class Catalog:
     """Tables and views of a connection. ``open_file`` gives the source for a file's path (``FROM 'file.parquet'``)."""
 
-    open_file: Callable[[str | Sequence[str]], TableSource] | None = None
+    open_file: Callable[..., TableSource] | None = None  # (paths, format or None, options by name)
+    variable: Callable[[str, bool], TableSource | Bound | UserFunction | None] | None = None
     version: int = 0
+    scans: int = 0  # how often a name meant a Python variable: such a plan is good for one caller only
     _entries: dict[str, TableSource | View] = field(default_factory=dict)
     _names: dict[str, str] = field(default_factory=dict)
+    _functions: dict[str, UserFunction] = field(default_factory=dict)
+    _given: Mapping[str, Any] = field(default_factory=dict)
+    _below: Catalog | None = None
+
+    def over(self, names: Mapping[str, Any]) -> Catalog:
+        """This catalog with relations and Python functions that one query may use besides, before all others."""
+        made = copy(self)
+        made._given, made._below = {n.lower(): v for n, v in names.items()}, self._below or self
+        return made
+
+    def stored(self) -> Catalog:
+        """What views see: tables, views and functions of the catalog alone, no names of a caller."""
+        made = copy(self._below or self)
+        made.variable = None
+        return made
+
+    def given(self, name: str) -> Bound | None:
+        """The relation that the query was given under that name."""
+        found = self._given.get(name.lower())
+        return found if isinstance(found, Bound) else None
+
+    def scan(self, name: str) -> TableSource | Bound | None:
+        """The table that a Python variable of the caller holds; CatalogError where it holds something else."""
+        found = self.variable(name, False) if self.variable is not None else None
+        if found is not None:
+            (self._below or self).scans += 1
+        return found if not isinstance(found, UserFunction) else None
+
+    def function(self, name: str) -> UserFunction | None:
+        """The Python function of that name: given with the query, created, or a variable of the caller."""
+        found = self._given.get(name.lower()) or self._functions.get(name.lower())
+        if found is None and self.variable is not None:
+            found = self.variable(name, True)
+            if found is not None:
+                (self._below or self).scans += 1
+        return found if isinstance(found, UserFunction) else None
+
+    def create_function(self, name: str, function: UserFunction) -> None:
+        """Adds a Python function, in place of one that has the name."""
+        self._functions[name.lower()] = function
+        self.version += 1
 
     def lookup(self, name: str) -> TableSource | View | None:
         """The table or view of that name, or None."""

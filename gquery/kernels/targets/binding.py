@@ -16,7 +16,7 @@ from typing import Any
 from gquery.kernels.primitives import ALIASES
 from gquery.kernels.targets.intrinsics import DEFINITIONS, Definition, build
 
-BODIES = ("checked", "wide", "floats", "dates", "strings", "tables")
+BODIES = ("checked", "wide", "floats", "dates", "strings", "tables", "user")
 
 
 @cache

@@ -20,6 +20,7 @@ import numpy as np
 
 from gquery.errors import DeviceError, InterfaceError, OutOfMemoryError
 
+READ_AHEAD = 16  # bytes behind the last character that a kernel may read (and never looks at)
 # CPU allocations above this size are checked against free memory first: Linux promises more than it has
 _CHECKED_BYTES = 64 << 20
 
@@ -91,10 +92,16 @@ class Device:
         return self._allocate(lambda xp: xp.full(shape, value, dtype), _bytes(shape, dtype), context)
 
     def from_host(self, array: Any, context: str = "") -> Any:
-        """A NumPy array as an array of this device: itself on the CPU, a copy on a GPU."""
+        """A NumPy array as an array of this device: itself on the CPU, a copy on a GPU. Bytes get room behind them, since
+        kernels read strings a word at a time."""
         if self.is_cpu:
             return array
-        return self._allocate(lambda xp: xp.asarray(array), int(array.nbytes), context or "copying a column to the GPU")
+        context = context or "copying a column to the GPU"
+        if array.dtype == np.uint8 and array.ndim == 1:
+            copy = self.empty(array.size + READ_AHEAD, np.uint8, context)[: array.size]
+            copy.set(np.ascontiguousarray(array))
+            return copy
+        return self._allocate(lambda xp: xp.asarray(array), int(array.nbytes), context)
 
     def to_host(self, array: Any) -> Any:
         """An array of this device as a NumPy array; waits for the copy."""

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from gquery.device import Device
+from gquery.device import READ_AHEAD, Device
 from gquery.dtypes import Bounds, Carrier
 from gquery.errors import OperationalError
 from gquery.kernels.kernel import ElementType, Kernel, Parameter
@@ -71,10 +71,22 @@ def exclusive_scan(counts: Any) -> tuple[Any, int]:
     return ends - counts, total
 
 
+_PLACE = _kernel("flags:*u8 ends:*u32 rows:*u32", "if truth(flags[i]):",
+                 "    store_u32(rows, sub_i64(i64(ends[i]), 1), i64(i))")  # fmt: skip
+
+
 def compact(flags: Any) -> Any:
-    """The row numbers whose flag is not 0, ascending."""
+    """The row numbers whose flag is not 0, ascending (uint32)."""
     check_rows(flags.size)
-    return namespace(flags).flatnonzero(flags).astype(np.uint32)
+    xp = namespace(flags)
+    if xp is np:
+        return np.flatnonzero(flags).astype(np.uint32)
+    flags = (flags != 0).view(np.uint8)
+    ends = xp.cumsum(flags, dtype=np.uint32)
+    rows = xp.empty(int(ends[-1]) if ends.size else 0, np.uint32)
+    if rows.size:
+        _launch(_PLACE, flags.size, flags, flags, ends, rows)
+    return rows
 
 
 def gather(array: Any, rows: Any, words: int = 1) -> Any:
@@ -110,7 +122,7 @@ def group_rows(slots: Any, size: int, is_sorted: bool = False) -> tuple[Any, Any
         _launch(_SCATTER, slots.size, slots, slots, starts[:-1].copy(), rows)
         return starts, rows
     # sorting (slot, row) pairs is faster than sorting slots with a permutation beside them
-    rows = xp.flatnonzero(slots != NOT_IN).astype(np.uint64)
+    rows = compact(slots != NOT_IN).astype(np.uint64)
     pairs = (slots[rows].astype(np.uint64) << np.uint64(32)) | rows
     pairs.sort()
     return starts, pairs.astype(np.uint32)
@@ -181,7 +193,7 @@ def top_k(keys: Sequence[Any], k: int, bounds: Sequence[Bounds | None] | None = 
         packed = pack_keys(keys, bounds)
         first = packed[0] if packed is not None else keys[0]
         limit = xp.partition(first, k - 1)[k - 1]
-        rows = xp.flatnonzero(first <= limit).astype(np.uint32)
+        rows = compact(first <= limit)
         chosen = [first[rows]] if packed is not None else [key[rows] for key in keys]
         return rows[sort_order(chosen)[:k]]
     return sort_order(keys, bounds)[: max(k, 0)]
@@ -282,7 +294,8 @@ def gather_strings(views: Any) -> tuple[Any, Any]:
     rows = views.size // 2
     offsets = xp.zeros(rows + 1, np.int64)
     xp.cumsum(views[1::2], out=offsets[1:])
-    characters = xp.empty(int(offsets[-1]), np.uint8)
+    total = int(offsets[-1])
+    characters = xp.empty(total + READ_AHEAD, np.uint8)[:total]
     if characters.size:
         _launch(_COPY, rows, views, views, offsets, address(characters))
     return offsets, characters

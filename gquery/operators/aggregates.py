@@ -1,9 +1,9 @@
 """Aggregates: each is a tuple of folds (monoids over 64-bit words) and a finish.
 
 A fold adds, or takes the minimum or maximum of, one word a row. Folds are shared: ``sum(x)``, ``avg(x)`` and ``count(x)``
-need two between them. Sums are exact: a sum that bounds prove to fit 64 bits is one word, any other is split into limbs of
-32 bits (of 16, where the rows may be more than 2^31), whose sums cannot overflow; finish passes their carries on. An identity never stands for NULL:
-whether a group had a value is counted.
+need two between them. Sums are exact: a sum that bounds prove to fit 64 bits is one word, any other is split into limbs
+of 32 bits (of 16, where the rows may be more than 2^31), whose sums cannot overflow; finish passes their carries on. An
+identity never stands for NULL: whether a group had a value is counted.
 """
 
 from __future__ import annotations

@@ -167,14 +167,14 @@ class GroupRun(SinkRun):
                 total = _combine_elementwise(states, folds)
                 plain = has_plain_count(folds)
                 present = total["touched"] if plain is None else total[f"fold{plain}"] > 0
-                at = xp.flatnonzero(present)
+                at = bulk.compact(present).astype("int64")
                 packed, rows = at, None
                 words = [total[f"fold{k}"][at] for k in range(len(folds))]
             case "hash":
                 packed, words = _combine_by_key(states, folds, xp)
                 rows = None
             case "rows":
-                at = xp.flatnonzero(states[0]["slots"])
+                at = bulk.compact(states[0]["slots"]).astype("int64")
                 rows = states[0]["slots"][at].astype("int64") - 1
                 order = xp.argsort(rows)  # the order of first appearance would do as well: any, but always the same
                 rows, at = rows[order], at[order]
@@ -232,7 +232,7 @@ def _combine_by_key(states: Sequence[State], folds: Sequence[Fold], xp: Any) -> 
     """The groups of several hash tables: taken out, and merged by key where there is more than one table."""
     keys, words = [], []
     for state in states:
-        at = xp.flatnonzero(state["keys"] != EMPTY)
+        at = bulk.compact(state["keys"] != EMPTY)
         keys.append(state["keys"][at])
         words.append([state[f"fold{k}"][at] for k in range(len(folds))])
     if len(states) == 1:

@@ -154,9 +154,8 @@ def concatenate(parts: Sequence[Column], stored: Stored, rows: int, device: Devi
 
 def _unmatched(frame: Frame, matched: Any, columns: Sequence[Stored], device: Device) -> Frame:
     """The build rows that no probe matched, with NULL for the columns of the probing side."""
-    xp = device.xp
     flags = Buffer(matched).on(device)[: frame.rows]
-    rows = xp.flatnonzero(flags == 0)
+    rows = bulk.compact(flags == 0)
     made = {}
     for stored in columns:
         if (own := frame.columns.get(stored.column.id)) is not None:
@@ -212,7 +211,7 @@ def rank(column: Column, device: Device) -> tuple[Any, Column]:
     ranks = xp.cumsum(changed)
     codes = xp.empty(column.length, np.int64)
     codes[order] = ranks
-    firsts = order[xp.flatnonzero(changed)] if column.length else order
+    firsts = order[bulk.compact(changed)] if column.length else order
     first = xp.concatenate([order[:1], firsts]) if column.length else order
     return codes, bulk.take(replace(column, validity=None), first, device)
 

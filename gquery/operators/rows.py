@@ -191,7 +191,9 @@ def _encode(
         codes, values = rank(column, device)
         ranks = made[code.id]
         validity = None if column.validity is None else column.validity.on(device)
-        columns[code.id] = make_column(ranks.phys, ranks.carrier, narrow(codes, ranks.carrier), validity, frame.rows, device)
+        columns[code.id] = make_column(
+            ranks.phys, ranks.carrier, narrow(codes, ranks.carrier), validity, frame.rows, device
+        )
         encodings[code.id] = values
     return Frame(columns, frame.rows, encodings)
 

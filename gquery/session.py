@@ -506,7 +506,6 @@ def _preload(target: Target) -> None:
     """Import the engine when a connection is made, so that the first query does not wait for it."""
     import sqlglot.dialects.duckdb  # noqa: F401
 
-    import gquery.encode
     import gquery.execution
     import gquery.frame
     import gquery.planner.lower

@@ -13,8 +13,10 @@ from gquery.expr import TRUE, Column, Expr, Literal, conjunction, new_column
 from gquery.expr import transform as transform_expr
 from gquery.functions import call
 from gquery.planner.logical import Join, JoinKind, Plan, Query, Range, Scan, Values
+from gquery.planner.tree import fresh_copy
 from gquery.sql.bind_expr import ExprBinder
-from gquery.sql.catalog import View
+from gquery.sql.bind_files import reader_arguments, reader_of
+from gquery.sql.catalog import Bound, View
 from gquery.sql.parse import Parsed, located, parse_one
 from gquery.sql.scope import Merged, Relation, Scope
 from gquery.sql.supported import check_supported
@@ -23,8 +25,20 @@ from gquery.table import TableSource
 if TYPE_CHECKING:
     from gquery.sql.bind_query import Ctes, QueryScopes
 
-_FILES = (".parquet", ".csv", ".arrow", ".feather", ".ipc", ".json", ".pq")
-_READERS = ("read_parquet", "parquet_scan", "read_csv", "read_csv_auto")
+_FILES = (
+    ".parquet",
+    ".pq",
+    ".csv",
+    ".tsv",
+    ".json",
+    ".jsonl",
+    ".ndjson",
+    ".arrow",
+    ".arrows",
+    ".feather",
+    ".ipc",
+    ".gz",
+)
 
 
 class FromBinder:
@@ -105,6 +119,9 @@ class FromBinder:
             if full.lower().endswith(_FILES):
                 return self._scan(self._file(full), alias or node.db, columns)
             raise CatalogError(f"schema {node.db!r} does not exist; all tables are in schema main")
+        given = catalog.given(name)
+        if given is not None:
+            return self._bound(given, alias or name, columns)
         found = catalog.lookup(name)
         if isinstance(found, View):
             return self._view(found, alias or name, columns)
@@ -113,8 +130,23 @@ class FromBinder:
         if name.lower().endswith(_FILES) or "/" in name or "*" in name:
             stem = name.replace("\\", "/").rsplit("/", 1)[-1].split(".")[0]
             return self._scan(self._file(name), alias or stem, columns)
+        held = catalog.scan(name)
+        if isinstance(held, Bound):
+            return self._bound(held, alias or name, columns)
+        if held is not None:
+            return self._scan(held, alias or name, columns)
         known = [*catalog.names(), *self.ctes.entries]
         raise CatalogError(f"table {name!r} does not exist.{did_you_mean(name, known)}")
+
+    def _bound(self, given: Bound, alias: str, columns: tuple[str, ...]) -> tuple[Plan, Scope]:
+        """A relation: its plan with columns of its own, as a query may use it many times."""
+        query = given.bound_query()
+        plan, new = fresh_copy(query.plan)
+        outputs = tuple(new[c.id] for c in query.outputs)
+        nullable = {c.id: c for c in plan.columns}
+        outputs = tuple(nullable.get(c.id, c) for c in outputs)
+        names = _renamed(query.names, columns, alias)
+        return self._named(Query(plan, outputs, names), alias, ())
 
     def _file(self, path: str) -> TableSource:
         if self.query.catalog.open_file is None:
@@ -131,7 +163,7 @@ class FromBinder:
         from gquery.sql.bind_query import Ctes, QueryScopes
 
         parsed = _parsed_view(view.sql)
-        inner = QueryScopes(view.sql, self.query.catalog, None)
+        inner = QueryScopes(view.sql, self.query.catalog.stored(), None)
         query = inner.query(parsed.tree, None, Ctes())
         names = _renamed(query.names, view.columns, view.name)
         return self._named(Query(query.plan, query.outputs, names), alias, columns)
@@ -139,16 +171,14 @@ class FromBinder:
     # ---- table functions ---------------------------------------------------------------------------------------------
 
     def _table_function(self, node: exp.Expr, alias: str, columns: tuple[str, ...]) -> tuple[Plan, Scope]:
+        kind = reader_of(node)
+        if kind is not None:
+            return self._read(node, kind, alias, columns)
         match node:
             case exp.GenerateSeries():
                 exclusive = bool(node.args.get("is_end_exclusive"))
                 args = [self._integer(node.args[k]) for k in ("start", "end", "step") if node.args.get(k) is not None]
                 return self._range("range" if exclusive else "generate_series", args, exclusive, alias, columns)
-            case exp.ReadParquet() | exp.ReadCSV():
-                arguments = [a for a in (node.this, *node.expressions) if isinstance(a, exp.Expr)]
-                return self._read(arguments, alias, columns)
-            case exp.Anonymous() if node.name.lower() in _READERS:
-                return self._read(list(node.expressions), alias, columns)
             case exp.Anonymous() if node.name.lower() in ("range", "generate_series"):
                 args = [self._integer(a) for a in node.expressions]
                 args = [0, *args] if len(args) == 1 else args
@@ -175,23 +205,13 @@ class FromBinder:
             raise NotSupportedError("not supported: range of bounds that are no integer constants")
         return int(e.value)
 
-    def _read(self, args: list[exp.Expr], alias: str, columns: tuple[str, ...]) -> tuple[Plan, Scope]:
-        paths: list[str] = []
-        for a in args:
-            for e in a.expressions if isinstance(a, exp.Array) else [a]:
-                value = ExprBinder(self.query, Scope(), "a table function").bind(e)
-                if not (isinstance(value, Literal) and isinstance(value.value, str)):
-                    raise NotSupportedError(
-                        "not supported: reading of files with options, or of names that are not constant"
-                    )
-                paths.append(value.value)
-        if not paths:
-            raise BindError("reading a file takes its name")
+    def _read(self, node: exp.Expr, kind: str, alias: str, columns: tuple[str, ...]) -> tuple[Plan, Scope]:
+        paths, options = reader_arguments(node, ExprBinder(self.query, Scope(), "a table function").bind)
         open_file = self.query.catalog.open_file
         if open_file is None:
             raise CatalogError("files cannot be read here")
-        source = open_file(paths[0] if len(paths) == 1 else paths)
-        return self._scan(source, alias or "read_parquet", columns)
+        source = open_file(paths[0] if len(paths) == 1 else paths, kind, options)
+        return self._scan(source, alias or f"read_{kind}", columns)
 
     # ---- joins -------------------------------------------------------------------------------------------------------
 

@@ -26,6 +26,23 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from gquery.dbapi import (
+    BINARY,
+    DATETIME,
+    NUMBER,
+    ROWID,
+    STRING,
+    Binary,
+    Date,
+    DateFromTicks,
+    Time,
+    TimeFromTicks,
+    Timestamp,
+    TimestampFromTicks,
+    apilevel,
+    paramstyle,
+    threadsafety,
+)
 from gquery.errors import (
     DatabaseError,
     DataError,
@@ -34,6 +51,7 @@ from gquery.errors import (
     IntegrityError,
     InterfaceError,
     InternalError,
+    InterruptError,
     NotSupportedError,
     OperationalError,
     ProgrammingError,
@@ -47,22 +65,32 @@ if TYPE_CHECKING:
     from gquery.functions.user import udf
 
 __version__ = "0.1.0"
-apilevel = "2.0"
-threadsafety = 1
-paramstyle = "qmark"
 
 __all__ = [
+    "BINARY",
+    "DATETIME",
+    "NUMBER",
+    "ROWID",
+    "STRING",
+    "Binary",
     "Connection",
     "DataError",
     "DatabaseError",
+    "Date",
+    "DateFromTicks",
     "Error",
     "GQueryError",
     "IntegrityError",
     "InterfaceError",
     "InternalError",
+    "InterruptError",
     "NotSupportedError",
     "OperationalError",
     "ProgrammingError",
+    "Time",
+    "TimeFromTicks",
+    "Timestamp",
+    "TimestampFromTicks",
     "Warning",
     "__version__",
     "apilevel",
@@ -74,6 +102,9 @@ __all__ = [
     "fn",
     "lit",
     "paramstyle",
+    "read_csv",
+    "read_ipc",
+    "read_json",
     "read_parquet",
     "register",
     "sql",
@@ -131,9 +162,24 @@ def table(name: str) -> Relation:
     return default_connection().table(name)
 
 
-def read_parquet(paths: Any) -> Relation:
+def read_parquet(paths: Any, **options: Any) -> Relation:
     """`Connection.read_parquet` on the default connection."""
-    return default_connection().read_parquet(paths)
+    return default_connection().read_parquet(paths, **options)
+
+
+def read_csv(paths: Any, **options: Any) -> Relation:
+    """`Connection.read_csv` on the default connection."""
+    return default_connection().read_csv(paths, **options)
+
+
+def read_json(paths: Any, **options: Any) -> Relation:
+    """`Connection.read_json` on the default connection."""
+    return default_connection().read_json(paths, **options)
+
+
+def read_ipc(paths: Any, **options: Any) -> Relation:
+    """`Connection.read_ipc` on the default connection."""
+    return default_connection().read_ipc(paths, **options)
 
 
 def explain(query: str, level: str = "optimized", format: str = "text") -> str:  # noqa: A002

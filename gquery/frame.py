@@ -1,4 +1,4 @@
-"""Relation: a query whose rows are made when they are first asked for, and then kept; and the PEP 249 cursor over it.
+"""Relation: a query whose rows are made when they are first asked for, and then kept.
 
 The names of methods are DuckDB's. ``repr`` of a relation that has not run yet runs it for the first rows only.
 """
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from gquery.dataframe.verbs import Verbs
 from gquery.dtypes import DType
 from gquery.errors import InterfaceError
-from gquery.stopwatch import part
+from gquery.output import Outputs
+from gquery.preview import preview_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,11 +22,10 @@ if TYPE_CHECKING:
     from gquery.session import Connection, Parameters, Planned
     from gquery.table import Table
 
-_PEEK = 1_000  # rows that `show` makes of a result that has not run
 _SHOWN = 40
 
 
-class Relation(Verbs):
+class Relation(Outputs, Verbs):
     """The rows of one query. Made by `Connection.sql`; errors of the data are raised when the rows are asked for."""
 
     def __init__(
@@ -43,7 +43,6 @@ class Relation(Verbs):
         self._params = params
         self._result = result
         self._show_text = show_text
-        self._arrow: pa.Table | None = None
         self._rows: Iterator[tuple[Any, ...]] | None = None
 
     # ---- what it is ------------------------------------------------------------------------------------------------
@@ -69,6 +68,11 @@ class Relation(Verbs):
         return [f.dtype for f in self.table().schema]
 
     dtypes = types
+
+    @property
+    def is_message(self) -> bool:
+        """Whether this is what a statement says that is no query: "Success", or a count of rows that were stored."""
+        return self._planned is None and self.columns in (["Success"], ["Count"])
 
     @property
     def description(self) -> list[tuple[Any, ...]]:
@@ -101,35 +105,6 @@ class Relation(Verbs):
 
     execute = table
 
-    def to_arrow_table(self) -> pa.Table:
-        """The result as a PyArrow table."""
-        if self._arrow is None:
-            table = self.table()
-            with part("fetch"):
-                self._arrow = table.to_arrow()
-        return self._arrow
-
-    arrow = to_arrow_table
-
-    def to_arrow_reader(self, batch_size: int = 1_000_000) -> pa.RecordBatchReader:
-        """The result as a reader of record batches."""
-        import pyarrow as pa
-
-        table = self.to_arrow_table()
-        return pa.RecordBatchReader.from_batches(table.schema, table.to_batches(batch_size))
-
-    def df(self) -> Any:
-        """The result as a pandas DataFrame; dates become datetime64, decimals stay exact."""
-        return self.to_arrow_table().to_pandas(date_as_object=False)
-
-    to_df = df
-
-    def pl(self) -> Any:
-        """The result as a Polars DataFrame."""
-        import polars
-
-        return polars.from_arrow(self.to_arrow_table())
-
     def fetchall(self) -> list[tuple[Any, ...]]:
         """All rows that were not fetched yet, as tuples of Python values (int, float, Decimal, str, bool, date,
         datetime, None)."""
@@ -150,12 +125,6 @@ class Relation(Verbs):
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         return _python_rows(self.to_arrow_table())
-
-    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        return self.to_arrow_table().__arrow_c_stream__(requested_schema)
-
-    def __arrow_c_schema__(self) -> Any:
-        return self.to_arrow_table().schema.__arrow_c_schema__()
 
     # ---- display ---------------------------------------------------------------------------------------------------
 
@@ -203,80 +172,13 @@ class Relation(Verbs):
         """Rows to show and how many there are, -1 for "more". What has run is taken as it is."""
         if self._result is not None or self._planned is None:
             return self.to_arrow_table(), self.table().rows
-        few = max(rows, _PEEK)
         self._planned = self._connection.current_plan(self._planned, self._text, self._params)
+        few = preview_rows(self._planned.bound.plan, rows)
         part = self._connection.run_plan(self._connection.limited_plan(self._planned, few + 1))
         if part.rows <= few:  # that was all of it
             self._result = part
             return self.to_arrow_table(), part.rows
         return part.to_arrow(), -1
-
-
-class Cursor:
-    """A PEP 249 cursor: the tables of its connection, and one result at a time."""
-
-    arraysize = 1
-
-    def __init__(self, connection: Connection) -> None:
-        self.connection = connection
-        self._result: Relation | None = None
-        self._closed = False
-
-    def execute(self, operation: str, parameters: Parameters = None) -> Cursor:
-        """Run a statement; its rows are fetched from the cursor."""
-        if self._closed:
-            raise InterfaceError("The cursor is closed")
-        self._result = self.connection.sql(operation, parameters)
-        self._result.table()
-        return self
-
-    def executemany(self, operation: str, seq_of_parameters: Sequence[Any]) -> Cursor:
-        """Run a statement once for each of the parameters."""
-        for parameters in seq_of_parameters:
-            self.execute(operation, parameters)
-        return self
-
-    @property
-    def description(self) -> list[tuple[Any, ...]] | None:
-        return self._result.description if self._result is not None else None
-
-    @property
-    def rowcount(self) -> int:
-        return len(self._result) if self._result is not None else -1
-
-    def fetchone(self) -> tuple[Any, ...] | None:
-        return self._rows().fetchone()
-
-    def fetchmany(self, size: int | None = None) -> list[tuple[Any, ...]]:
-        return self._rows().fetchmany(self.arraysize if size is None else size)
-
-    def fetchall(self) -> list[tuple[Any, ...]]:
-        return self._rows().fetchall()
-
-    def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        while (row := self.fetchone()) is not None:
-            yield row
-
-    def setinputsizes(self, sizes: Any) -> None:
-        """Nothing: values carry their sizes (PEP 249 asks for the method)."""
-
-    def setoutputsize(self, size: int, column: int | None = None) -> None:
-        """Nothing (PEP 249 asks for the method)."""
-
-    def close(self) -> None:
-        self._closed = True
-        self._result = None
-
-    def __enter__(self) -> Cursor:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def _rows(self) -> Relation:
-        if self._closed or self._result is None:
-            raise InterfaceError("The cursor is closed" if self._closed else "Nothing was executed")
-        return self._result
 
 
 def message(connection: Connection, columns: Mapping[str, Sequence[Any]], show_text: bool = False) -> Relation:

@@ -20,15 +20,17 @@ from typing import TYPE_CHECKING, Any, Literal, assert_never
 
 from gquery.config import Settings, from_environment
 from gquery.dataframe.connect import Frames
+from gquery.dbapi import Exceptions
 from gquery.errors import CatalogError, DataError, InterfaceError, NotSupportedError, ProgrammingError
 from gquery.interrupt import Running
 from gquery.stopwatch import part
 
 if TYPE_CHECKING:
+    from gquery.dbapi import Cursor
     from gquery.device import Device
     from gquery.expr import Expr
     from gquery.expr import Literal as Constant
-    from gquery.frame import Cursor, Relation
+    from gquery.frame import Relation
     from gquery.kernels.kernel import Kernel
     from gquery.planner.logical import Plan, Query
     from gquery.planner.physical import Program
@@ -63,7 +65,7 @@ class Planned:
         return catalog_version == self.catalog_version and self.versions == tuple(s.version for s in self.sources)
 
 
-class Connection(Frames):
+class Connection(Frames, Exceptions):
     """A session on one device. Use one a thread; `cursor` gives another over the same tables.
 
     ``device`` is "auto" (the first GPU, else the CPU), "cpu", "cuda", "cuda:1" or "python" (the interpreter alone).
@@ -100,6 +102,7 @@ class Connection(Frames):
         self._catalog = Catalog(self._open_file, self._variable)
         self._plans: OrderedDict[Any, Planned] = OrderedDict()
         self._lock = threading.RLock()
+        self._files_lock = threading.RLock()
         self._running = Running()
         self._closed = False
         _preload(self.target)
@@ -226,30 +229,50 @@ class Connection(Frames):
         quoted = name.replace('"', '""')
         return self.sql(f'SELECT * FROM "{quoted}"')
 
-    def read_parquet(self, paths: Any) -> Relation:
-        """Parquet files as a relation: a path, a glob pattern, a directory, or a list of paths. FileError where one is
-        missing or damaged."""
+    def read_parquet(self, paths: Any, **options: Any) -> Relation:
+        """Parquet files as a relation: a path, a glob pattern, a directory, a URI of an object store, or a list of them.
+        Options: ``hive_partitioning`` (found out), ``filename`` (as a column), ``filesystem`` (of pyarrow.fs or fsspec).
+        FileError where a file is missing or damaged."""
+        return self._read_files(paths, "parquet", options)
+
+    def read_csv(self, paths: Any, **options: Any) -> Relation:
+        """CSV files as a relation; delimiter, header and types are found out where no option says them: ``delim``,
+        ``header``, ``quote``, ``escape``, ``nullstr``, ``skip``, ``names``, ``types``, ``columns``, ``all_varchar``,
+        ``decimal_separator``, ``timestampformat``, ``ignore_errors``, and those of `read_parquet`."""
+        return self._read_files(paths, "csv", options)
+
+    def read_json(self, paths: Any, **options: Any) -> Relation:
+        """JSON files as a relation: objects, one a line or over several lines, or one array of them."""
+        return self._read_files(paths, "json", options)
+
+    def read_ipc(self, paths: Any, **options: Any) -> Relation:
+        """Arrow IPC files or streams (Feather) as a relation."""
+        return self._read_files(paths, "ipc", options)
+
+    def _read_files(self, paths: Any, kind: str, options: Mapping[str, Any]) -> Relation:
         self._check_open()
         from gquery.expr import new_column
         from gquery.frame import Relation
         from gquery.planner.logical import Query, Scan
 
-        source = self._open_file(paths)
+        source = self._open_file(paths, kind, options)
         columns = tuple(new_column(f.name, f.dtype, f.nullable) for f in source.schema)
         scan = Scan(source, columns, tuple(range(len(columns))))
         return Relation(self, self._plan(Query(scan, columns, source.schema.names)))
 
-    def _open_file(self, paths: Any) -> TableSource:
-        """One source a path and connection, so that its columns are loaded once."""
-        from gquery.io import ParquetSource
+    def _open_file(self, paths: Any, kind: str | None = None, options: Mapping[str, Any] | None = None) -> TableSource:
+        """One source a path, its options and connection, so that its columns are loaded once."""
+        from gquery.readers import open_files
 
         is_one = isinstance(paths, (str, os.PathLike))
-        key = os.fspath(paths) if is_one else tuple(os.fspath(p) for p in paths)
-        source = self._files.get(key)
-        if source is None:
-            source = self._files[key] = ParquetSource(paths, cache=self._cache, narrow=self.settings.narrow)
-        else:
-            _ = source.version  # looks whether the files have changed, and opens them again if so
+        named = os.fspath(paths) if is_one else tuple(os.fspath(p) for p in paths)
+        key = (named, kind, repr(sorted((options or {}).items(), key=lambda o: o[0])))
+        with self._files_lock:
+            source = self._files.get(key)
+            if source is None:
+                source = self._files[key] = open_files(paths, kind, options or {}, self._cache, self.settings.narrow)
+            else:
+                _ = source.version  # looks whether the files have changed, and opens them again if so
         return source
 
     # ---- settings and life -----------------------------------------------------------------------------------------
@@ -265,7 +288,7 @@ class Connection(Frames):
     def cursor(self) -> Cursor:
         """A PEP 249 cursor over the tables of this connection."""
         self._check_open()
-        from gquery.frame import Cursor
+        from gquery.dbapi import Cursor
 
         return Cursor(self)
 

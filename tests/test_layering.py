@@ -26,13 +26,13 @@ LAYERS: dict[str, int] = {
         (
             ("dtypes", "errors", "config", "stopwatch", "interrupt"),
             ("expr", "functions"),
-            ("table", "device", "arrow", "encode", "sources", "files", "io", "io_text", "display", *PLANS),
+            ("table", "device", "arrow", "encode", "sources", "files", "io", "io_text", "csv_dialect", "display", *PLANS),
             ("kernels", "sql", "planner.rules"),
             ("operators", "planner.optimizer", "planner.physical"),
             ("planner.lower", "planner.pipeline", "planner.explain"),
             ("distributed", "measure"),
             ("execution",),
-            ("frame", "session", "shell", "profile", "notebook", ""),
+            ("frame", "dataframe", "session", "readers", "dbapi", "output", "result_column", "preview", "shell", "profile", "notebook", ""),
         ),
         1,
     )

@@ -236,7 +236,7 @@ def test_explain(db: gquery.Connection) -> None:
 
 def test_cursor(db: gquery.Connection) -> None:
     with db.cursor() as cursor:
-        with pytest.raises(errors.InterfaceError, match="Nothing"):
+        with pytest.raises(errors.ProgrammingError, match="nothing was executed"):
             cursor.fetchone()
         assert cursor.execute("SELECT a, s FROM t WHERE a < ? ORDER BY a", [3]).rowcount == 2
         assert [x[0] for x in cursor.description or ()] == ["a", "s"]

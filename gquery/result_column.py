@@ -1,0 +1,126 @@
+"""One column of a result as an array, where it lies: NumPy's, CuPy's, and by their protocols everyone's.
+
+The array of a column without NULLs whose carrier is the type's own width is the result's memory itself; narrower carriers
+widen into a new one.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gquery.device import cuda_device
+from gquery.dtypes import Carrier, Kind
+from gquery.errors import InterfaceError
+
+if TYPE_CHECKING:
+    from gquery.device import Device
+    from gquery.dtypes import DType
+    from gquery.table import Column
+
+_NUMPY = {
+    Kind.BOOLEAN: "bool", Kind.TINYINT: "int8", Kind.SMALLINT: "int16", Kind.INTEGER: "int32", Kind.BIGINT: "int64",
+    Kind.UTINYINT: "uint8", Kind.USMALLINT: "uint16", Kind.UINTEGER: "uint32", Kind.UBIGINT: "uint64",
+    Kind.REAL: "float32", Kind.DOUBLE: "float64", Kind.DATE: "int32", Kind.TIMESTAMP: "int64", Kind.DECIMAL: "float64",
+}  # fmt: skip
+
+
+class ResultColumn:
+    """A column of a result. ``valid`` is an array of truth values, None where there is no NULL."""
+
+    def __init__(self, name: str, column: Column) -> None:
+        self.name = name
+        self.dtype: DType = column.dtype
+        self._column = column
+
+    def __len__(self) -> int:
+        return self._column.length
+
+    def __repr__(self) -> str:
+        return f"<column {self.name} {self.dtype} of {len(self)} rows on {self.device.name}>"
+
+    @property
+    def device(self) -> Device:
+        """Where the values lie."""
+        return self._column.data.devices[0]
+
+    @property
+    def valid(self) -> Any:
+        validity = self._column.validity
+        return None if validity is None else validity.on(self.device)[: len(self)].view("bool")
+
+    @cached_property
+    def values(self) -> Any:
+        """The values on their device, 0 under NULL: dates as days, timestamps as microseconds since 1970, decimals as
+        floats. InterfaceError for text."""
+        column, kind = self._column, self.dtype.kind
+        if kind not in _NUMPY:
+            raise InterfaceError(f'Column "{self.name}" of type {self.dtype} is no array of numbers; Arrow can hold it')
+        data, type_ = column.data.on(self.device), _NUMPY[kind]
+        if kind is Kind.DECIMAL:
+            return self._floats(data)
+        if column.carrier is Carrier.I128:
+            data = data[::2].view("uint64") if kind is Kind.UBIGINT else data[::2]
+        data = data[: len(self)]
+        if kind is Kind.BOOLEAN or (kind is Kind.UBIGINT and data.dtype == "int64"):
+            return data.view(type_)
+        return data.astype(type_, copy=False)
+
+    def _floats(self, data: Any) -> Any:
+        scale = 10.0**self.dtype.scale
+        if self._column.carrier is not Carrier.I128:
+            return data[: len(self)] / scale
+        low, high = data[: 2 * len(self) : 2].view("uint64"), data[1 : 2 * len(self) : 2]
+        return (high * 2.0**64 + low) / scale
+
+    def to_numpy(self) -> Any:
+        """A NumPy array, masked where there are NULLs; dates and timestamps as datetime64, text as Python strings."""
+        if self.dtype.kind in (Kind.VARCHAR, Kind.NULL):
+            from gquery.arrow import export_column
+
+            return export_column(self._column).to_numpy(zero_copy_only=False)
+        to_host = self.device.to_host
+        values = to_host(self.values)
+        if self.dtype.kind is Kind.DATE:
+            values = values.astype("datetime64[D]")
+        elif self.dtype.kind is Kind.TIMESTAMP:
+            values = values.view("datetime64[us]")
+        values = values.view()
+        values.flags.writeable = False  # it may be the memory of a table
+        if self.valid is None or bool(to_host(self.valid).all()):
+            return values
+        return np.ma.masked_array(values, mask=~to_host(self.valid))
+
+    def to_cupy(self) -> Any:
+        """A CuPy array on the column's GPU, or on the first one."""
+        values = self._without_nulls()
+        return values if self.device.is_cuda else cuda_device().from_host(values)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        array = self.to_numpy()
+        if isinstance(array, np.ma.MaskedArray):
+            raise InterfaceError(f'Column "{self.name}" has NULLs; to_numpy() gives a masked array')
+        return array if dtype is None and not copy else np.array(array, dtype=dtype)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        if not self.device.is_cuda:
+            raise AttributeError(f'Column "{self.name}" lies on the CPU')
+        interface: dict[str, Any] = dict(self.values.__cuda_array_interface__)
+        if self.valid is not None:
+            interface["mask"] = self.valid
+        return interface
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._without_nulls().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        kind, ordinal = self.values.__dlpack_device__()
+        return int(kind), int(ordinal)
+
+    def _without_nulls(self) -> Any:
+        if self.valid is not None and not bool(self.valid.all()):
+            raise InterfaceError(f'Column "{self.name}" has NULLs, which an array cannot tell: use coalesce, or Arrow')
+        return self.values

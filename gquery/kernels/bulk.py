@@ -68,7 +68,7 @@ def exclusive_scan(counts: Any) -> tuple[Any, int]:
     xp = namespace(counts)
     ends = xp.cumsum(counts, dtype=np.int64)
     total = int(ends[-1]) if ends.size else 0
-    return ends - counts, total
+    return xp.subtract(ends, counts, out=ends), total  # in place: the arrays may have billions of rows
 
 
 _PLACE = _kernel("flags:*u8 ends:*u32 rows:*u32", "if truth(flags[i]):",

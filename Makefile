@@ -9,7 +9,7 @@ JOBS ?= auto
 FUZZ ?= 5000
 
 .DEFAULT_GOAL := help
-.PHONY: help demo compare test check fuzz test-slow test-cuda cubins clean
+.PHONY: help demo compare test check fuzz test-slow test-cuda cubins docs clean
 
 help:
 	@sed -n 's/^## //p' Makefile
@@ -47,9 +47,13 @@ test-cuda: $(VENV)/.dev
 cubins: $(VENV)/.dev
 	$(BIN)/python -m tpch cubins
 
+## make docs       build the pages of docs/ into docs/_build; warnings are errors
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build
+
 ## make clean      remove the environment and caches, keep data/
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist
+	rm -rf $(VENV) docs/_build docs/_generated .pytest_cache .mypy_cache .ruff_cache .hypothesis dist
 	find gquery tests tpch -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.venv:
@@ -63,4 +67,8 @@ $(VENV)/.demo: $(VENV)/.venv pyproject.toml tools/cuda_extra.py
 
 $(VENV)/.dev: $(VENV)/.venv pyproject.toml
 	$(BIN)/python -m pip install --disable-pip-version-check -q -e ".[dev]"
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.venv pyproject.toml
+	$(BIN)/python -m pip install --disable-pip-version-check -q -e ".[docs]"
 	@touch $@

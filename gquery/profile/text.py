@@ -59,7 +59,7 @@ def kernel_facts(kernel: KernelNode) -> Iterator[tuple[str, str]]:
         yield "shared memory", f"{format_bytes(kernel.shared_bytes)} a block"
         if kernel.spilled_bytes:
             yield "spilled", f"{format_bytes(kernel.spilled_bytes)} a thread"
-    yield "kernel", "cached" if kernel.cached else f"compiled in {seconds_text(kernel.compile_seconds or 0.0)}"
+    yield "code", "cached" if kernel.cached else f"compiled in {seconds_text(kernel.compile_seconds or 0.0)}"
 
 
 def _plan(node: Node, depth: int) -> Iterator[str]:

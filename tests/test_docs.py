@@ -1,0 +1,82 @@
+"""The examples of README and docs run: a page's Python blocks in order, in one namespace and an empty folder.
+
+A block that is followed by a block of text prints that text. ``<!-- needs NAME -->`` before a block skips it where the
+package is missing, ``<!-- not run -->`` always. What the reference is made of is checked here too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import io
+import re
+import subprocess
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+_BLOCK = re.compile(
+    r"(?:<!-- (?P<mark>[^\n]*?) -->\n)?^```(?P<kind>\w*)\n(?P<text>.*?)^```$(?:\n+```text\n(?P<out>.*?)^```$)?",
+    re.M | re.S,
+)
+
+
+def blocks(page: Path) -> list[tuple[str, str, str | None]]:
+    """The Python blocks of a page: their mark, text, and what they print."""
+    found = _BLOCK.finditer(page.read_text())
+    return [(m["mark"] or "", m["text"], m["out"]) for m in found if m["kind"] == "python"]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+@pytest.mark.parametrize(
+    "page", [p for p in PAGES if "_" not in str(p.relative_to(ROOT)) and blocks(p)], ids=lambda p: p.stem
+)
+def test_examples(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    module = types.ModuleType("example")
+    monkeypatch.setitem(sys.modules, "example", module)
+    for mark, text, expected in blocks(page):
+        if mark == "not run":
+            continue
+        if mark.startswith("needs ") and importlib.util.find_spec(mark.removeprefix("needs ")) is None:
+            continue
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            _run(text, module.__dict__, page)
+        if expected is not None:
+            assert out.getvalue().rstrip() == expected.rstrip(), text
+
+
+def _run(text: str, names: dict[str, Any], page: Path) -> None:
+    """Run a block at the lines of its page, so that functions have a source."""
+    import linecache
+
+    name = f"<{page.name}: {len(linecache.cache)}>"
+    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+    exec(compile(text, name, "exec"), names)
+
+
+def test_every_function_is_explained() -> None:
+    """The reference of SQL functions says something of every public name."""
+    import gquery.functions
+    from gquery.functions.registry import DOCS, SIGNATURES
+
+    assert gquery.functions.FUNCTIONS
+    public = [name for name in SIGNATURES if not name.startswith("_")]
+    assert [name for name in public if name not in DOCS] == []
+
+
+def test_the_pages_build(tmp_path: Path) -> None:
+    """Every page builds, without a warning."""
+    pytest.importorskip("sphinx")
+    pytest.importorskip("furo")
+    pytest.importorskip("myst_parser")
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "docs", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "date_trunc" in (tmp_path / "reference" / "functions.html").read_text()

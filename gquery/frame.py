@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from gquery.dataframe.verbs import Verbs
 from gquery.dtypes import DType
-from gquery.errors import InterfaceError
+from gquery.errors import DataError, InterfaceError
 from gquery.output import Outputs
 from gquery.preview import preview_rows
 
@@ -195,4 +195,10 @@ def message(connection: Connection, columns: Mapping[str, Sequence[Any]], show_t
 def _python_rows(table: pa.Table) -> Iterator[tuple[Any, ...]]:
     """Rows as tuples, made a batch at a time."""
     for batch in table.to_batches(max_chunksize=10_000):
-        yield from zip(*(c.to_pylist() for c in batch.columns), strict=True)
+        try:
+            columns = [c.to_pylist() for c in batch.columns]
+        except OverflowError:
+            raise DataError(
+                "a date or timestamp outside the years 1 to 9999, which Python does not have: read it by to_arrow_table()"
+            ) from None
+        yield from zip(*columns, strict=True)

@@ -88,6 +88,7 @@ OVERFLOWS = [
     ("SELECT d38 + 1 FROM decs", "decimal"),
     ("SELECT d18 * d18 FROM decs", "decimal"),
     ("SELECT sum(d38) FROM (SELECT d38 FROM decs WHERE d38 > 0 UNION ALL SELECT d38 FROM decs WHERE d38 > 0) AS q", ""),
+    ("SELECT avg(x) FROM (SELECT a.d38 AS x FROM decs a, range(3) WHERE a.d38 > 0) AS q", "128 bits"),
     ("SELECT abs(i64) FROM ints", ""),
     ("SELECT day + 2147483647 FROM dates", "date"),
 ]
@@ -117,6 +118,9 @@ def test_overflow_raises_on_a_gpu(sql: str, match: str) -> None:
         "SELECT CAST(d38 AS BIGINT) FROM decs",
         "SELECT CAST(x AS INTEGER) FROM floats",
         "SELECT CAST(i32 AS DECIMAL(5, 2)) FROM ints",
+        "SELECT CAST(1e300 AS REAL)",
+        "SELECT CAST(x AS UBIGINT) FROM floats",
+        "SELECT day + 1 FROM dates",
         "SELECT CAST('twelve' AS INTEGER)",
         "SELECT CAST('1995-02-30' AS DATE)",
     ],

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gquery.dtypes import BIGINT, INT64, Bounds, DType, Kind, Register, type_bounds
+from gquery.dtypes import BIGINT, INT64, REAL, Bounds, DType, Kind, Register, type_bounds
 from gquery.errors import ConversionError
 from gquery.kernels.arithmetic import CAST, MICROS_PER_DAY, as_f64, as_i128, checked_range, exact, rescale, words_of
 from gquery.kernels.code import Code, NeedsHostError, Phys, Value, phys
+
+LEAST_BEYOND_REAL = 3.4028235677973366e38  # halfway between the largest float and what would follow it
+INFINITE = 0x7FF0000000000000  # the bits of the infinite double
 
 
 def cast(value: Value, dtype: DType, try_: bool, code: Code) -> Value:
@@ -67,7 +70,7 @@ def _from_float(value: Value, dtype: DType, code: Code) -> Value:
     if dtype.kind is Kind.DOUBLE:
         return Value(value.var, value.ok, replace(what, dtype=dtype))
     if dtype.kind is Kind.REAL:
-        return Value(code.let(code.call("round_f32", value.var)), value.ok, replace(what, dtype=dtype))
+        return _to_real(value, code)
     if dtype.kind is Kind.BOOLEAN:
         text = code.call("ne_f64", value.var, code.call("f64", "0.0"))
         return Value(code.let(text), value.ok, phys(dtype, nullable=what.nullable))
@@ -97,9 +100,23 @@ def _from_float(value: Value, dtype: DType, code: Code) -> Value:
     return Value(result, value.ok, Phys(dtype, limit, what.nullable))
 
 
+def _to_real(value: Value, code: Code) -> Value:
+    """A DOUBLE as REAL; a finite one that would be infinite has to raise."""
+    beyond = _beyond_real(value, code)
+    with code.block(f"if {value.ok} and {beyond}:" if value.ok else f"if {beyond}:"):
+        code.line(code.call("fail", code.status(), code.site(ConversionError, "a DOUBLE value does not fit FLOAT")))
+    return Value(code.let(code.call("round_f32", value.var)), value.ok, replace(value.phys, dtype=REAL))
+
+
+def _beyond_real(value: Value, code: Code) -> str:
+    size = code.let(code.call("abs_f64", value.var))
+    infinite = code.call("f64_from_bits", code.call("i64", str(INFINITE)))
+    return f"{code.call('ge_f64', size, code.constant(LEAST_BEYOND_REAL))} and {code.call('lt_f64', size, infinite)}"
+
+
 def _always_fits(what: Phys, dtype: DType) -> bool:
     if dtype.is_float or dtype.kind is Kind.BOOLEAN:
-        return True
+        return not (what.dtype.kind is Kind.DOUBLE and dtype.kind is Kind.REAL)
     limit = type_bounds(dtype)
     if what.bounds is None or limit is None:
         return False
@@ -122,13 +139,15 @@ def _null_unless_fits(value: Value, dtype: DType, code: Code) -> Value:
     """NULL where the cast to ``dtype`` would raise: the source's own range of values that fit, tested first."""
     limit = type_bounds(dtype) or INT64
     what = value.phys
-    if what.dtype.is_float:
+    bounds: Bounds | None = None
+    if dtype.kind is Kind.REAL:
+        test = f"not ({_beyond_real(value, code)})"
+    elif what.dtype.is_float:
         places, is_decimal = 10.0**dtype.scale, dtype.kind is Kind.DECIMAL
         low = code.constant((limit.low - 0.5 * is_decimal) / places)
         high = code.constant((limit.high + 0.5) / places)
         above = code.call("gt_f64" if is_decimal else "ge_f64", value.var, low)
         test = f"{above} and {code.call('lt_f64', value.var, high)}"
-        bounds = None
     else:
         assert what.bounds is not None
         places_ = dtype.scale - what.dtype.scale

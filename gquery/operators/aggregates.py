@@ -221,7 +221,7 @@ def finish_aggregate(plan: AggregatePlan, words: Sequence[Any], xp: Any) -> tupl
         case "avg_i64" | "avg_f64":
             return _average(used[0].astype("float64"), plan, words, xp), validity
         case "avg_limbs":
-            return _average(bulk.f64_from_i128(bulk.limbs_to_i128(used, plan.limb_bits)), plan, words, xp), validity
+            return _average(_exact_total(bulk.limbs_to_i128(used, plan.limb_bits)), plan, words, xp), validity
         case "text":
             return xp.stack((used[0], used[1]), axis=1).reshape(-1), validity
         case "extreme":
@@ -258,6 +258,15 @@ def _fit_wide(wide: Any, plan: AggregatePlan, xp: Any) -> Any:
     if plan.result.register is Register.I64:
         return xp.ascontiguousarray(wide[:, 0])
     return wide.reshape(-1)
+
+
+def _exact_total(wide: Any) -> Any:
+    """128-bit sums as doubles; OutOfRangeError where one was larger."""
+    if not bulk.i128_within(wide, 1 - 2**127, 2**127 - 2):
+        raise OutOfRangeError(
+            "Overflow in avg: the sum of its values has more than 128 bits. Cast its argument to DOUBLE."
+        )
+    return bulk.f64_from_i128(wide)
 
 
 def _average(total: Any, plan: AggregatePlan, words: Sequence[Any], xp: Any) -> Any:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gquery.dtypes import BOOLEAN, Register
-from gquery.expr import Call, Column, Expr, conjunction, conjuncts, new_column
+from gquery.expr import Call, Column, Expr, Literal, conjunction, conjuncts, new_column
 from gquery.functions import call
 from gquery.kernels.code import NeedsHostError, phys
 from gquery.kernels.render import describe
@@ -282,7 +282,10 @@ def _same_registers(left: Stream, right: Stream, key: Key) -> bool:
 
 def _full(lowering: Lowering, stream: Stream, plan: Join, probe: Probe, wanted: frozenset[int]) -> Stream:
     """FULL: the pairs and the left rows without a match, and behind them the build rows that no probe matched."""
-    columns = tuple(c for c in plan.columns if c.id in wanted) or plan.columns[:1]
+    columns = tuple(c for c in plan.columns if c.id in wanted)
+    if not columns:  # only the number of rows is asked for
+        columns = (new_column("row", BOOLEAN),)
+        stream = lowering.compute(stream, ((columns[0], Literal(True, BOOLEAN)),))
     stream = replace(stream, columns={i: nullable(w) for i, w in stream.columns.items()})
     pairs = lowering.collected(stream, columns, "full join")
     assert isinstance(pairs.source, ReadStage)

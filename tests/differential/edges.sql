@@ -135,3 +135,9 @@ select cast(v.x as utinyint), cast(v.x as ubigint), cast(v.x as decimal(38,0)) f
 select a.s38, b.d19, a.s38 = b.d19, a.s38 < b.d19 from decs a, decs b where b.d19 = 0
 
 select cast(i8 as decimal(12,2)) / 2 from ints
+
+select y, try_cast(x as real), try_cast(x * 10 as real), cast(y * 1e30 as real) from floats
+
+select try_cast(v.x as real) from (values (1e300), (-1e300), (3.4028235e38), (3.4028236e38), (1e-300), (0e0)) v(x)
+
+select avg(d38), avg(d38 / 1), sum(s38), avg(s38) from decs

@@ -182,3 +182,8 @@ select l.s || u.s from l join u on l.s = u.s join (select distinct s from r) d o
 
 -- cpu
 select l.id, r.id from l left join r on l.k = r.k where coalesce(l.s, r.s) in ('a', 'b', 'cc', 'd', 'e', 'ff', 'aa')
+
+select count(*) from (select v from l order by v) a full join r on true
+
+-- cpu
+select count(*), max(1) from (select l.v, l.s from l order by l.s, l.v limit 11) a full join r on a.v = r.v

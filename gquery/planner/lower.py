@@ -2,25 +2,24 @@
 
 Tables are loaded first (a column that a query first touches is read, encoded and kept), so that every decision rests on
 what is known of the data: carriers, bounds, dictionaries, uniqueness. A `Stream` is a pipeline under construction; an
-operator that needs all rows first ends it in a sink and starts another. Joins and groups are lowered in the modules beside
-this one; equal subplans are computed once.
+operator that needs all rows first ends it in a sink and starts another. Joins, groups and whole frames are lowered in the
+modules beside this one; equal subplans are computed once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, assert_never
 
-from gquery.dtypes import BIGINT, Bounds, Register
+from gquery.dtypes import BIGINT, Bounds
 from gquery.errors import NotSupportedError, OperationalError
-from gquery.expr import Call, Cast, Column, Expr, In, Literal, SortKey, conjuncts, new_column
-from gquery.expr import walk as walk_expr
+from gquery.expr import Column, Expr, conjuncts, new_column
 from gquery.kernels.code import NeedsHostError, Phys, phys
 from gquery.kernels.dictionaries import code_phys
-from gquery.kernels.render import describe, merge
+from gquery.kernels.render import describe
 from gquery.operators.read import range_phys
-from gquery.planner import lower_aggregate, lower_join
+from gquery.planner import lower_aggregate, lower_join, lower_rows
 from gquery.planner.logical import (
     Aggregate,
     Apply,
@@ -36,58 +35,30 @@ from gquery.planner.logical import (
     UnionAll,
     Values,
 )
+from gquery.planner.lower_stream import Stream, sink_weight, stored_of
 from gquery.planner.physical import (
     Build,
     Bulk,
     Collect,
     Compute,
-    ConcatRows,
     EncodeRows,
-    Group,
     Pipeline,
-    Probe,
     Program,
-    ReadOne,
     ReadRange,
     ReadStage,
     ReadTable,
-    Reduce,
     Select,
     Sink,
     SliceRows,
-    SortRows,
-    Source,
     Stage,
-    Step,
     Stored,
     stage_columns,
 )
-from gquery.planner.statistics import Estimator, one_row_at_most
+from gquery.planner.statistics import Estimator
 from gquery.planner.tree import canonical, used_columns, walk
-from gquery.table import Dictionary, TableSource
+from gquery.table import TableSource
 
 MAX_BUILD_ROWS = 2**32 - 2
-
-
-@dataclass
-class Stream:
-    """Rows under way: a source, the steps that are fused behind it, and what is known of each column at hand.
-
-    ``rows`` is an estimate of what arrives here, ``limit`` a proved upper bound of it (None: none is known).
-    """
-
-    source: Source
-    columns: dict[int, Phys]
-    source_rows: int
-    rows: float
-    limit: int | None
-    steps: tuple[Step, ...] = ()
-    work: float = 0.0
-    by_id: dict[int, Column] = field(default_factory=dict)
-
-    def then(self, *steps: Step) -> Stream:
-        weight = sum(step_weight(s, self.columns) for s in steps)
-        return replace(self, steps=self.steps + steps, work=self.work + self.rows * weight)
 
 
 class Lowering:
@@ -104,7 +75,7 @@ class Lowering:
     # ---- queries and sources ----
 
     def query(self, query: Query) -> Program:
-        self._load(query.plan)
+        self.load(query.plan)
         self._find_repeats(query.plan)
         wanted = frozenset(c.id for c in query.outputs)
         stream = self.collected(self.plan(query.plan, wanted), query.outputs, "result")
@@ -116,7 +87,7 @@ class Lowering:
             outputs.append(Stored(Column(origin, c.name, c.dtype), stored.phys, stored.carrier))
         return Program(tuple(self.stages), tuple(outputs), query.names)
 
-    def _load(self, plan: Plan) -> None:
+    def load(self, plan: Plan) -> None:
         """Load the columns that the query touches, one call a table."""
         wanted: dict[int, tuple[TableSource, set[int]]] = {}
         for node in walk(plan):
@@ -139,9 +110,9 @@ class Lowering:
         """The stream of a plan; ``wanted`` are the columns that are used above it."""
         match plan:
             case Scan():
-                stream = self._scan(plan)
+                stream = self.scan(plan)
             case Values():
-                stream = self._values(plan)
+                stream = lower_rows.values(self, plan)
             case Range():
                 known = range_phys(plan.start, plan.step, plan.rows)
                 source = ReadRange(plan.column, known, plan.start, plan.step, plan.rows)
@@ -159,14 +130,14 @@ class Lowering:
             case Aggregate():
                 stream = self._once(plan, wanted)
             case Sort():
-                stream = self._sort(plan, wanted)
+                stream = lower_rows.sort(self, plan, wanted)
             case Limit(UnionAll() as source, limit, offset):
                 enough = None if limit is None else limit + offset
-                stream = self._limit(self._union(source, wanted, enough), plan, limit, offset, wanted)
+                stream = lower_rows.limit(self, lower_rows.union(self, source, wanted, enough), plan, wanted)
             case Limit(source, limit, offset):
-                stream = self._limit(self.plan(source, wanted), plan, limit, offset, wanted)
+                stream = lower_rows.limit(self, self.plan(source, wanted), plan, wanted)
             case UnionAll():
-                stream = self._union(plan, wanted)
+                stream = lower_rows.union(self, plan, wanted)
             case Apply():
                 raise NotSupportedError("a correlated subquery of this shape")
             case _:
@@ -178,7 +149,7 @@ class Lowering:
     def _estimate(self, plan: Plan) -> float:
         return max(1.0, self.estimator.rows(plan))
 
-    def _scan(self, plan: Scan) -> Stream:
+    def scan(self, plan: Scan) -> Stream:
         source, loaded = self._tables[id(plan.source)]
         stored = []
         for column, position in zip(plan.columns, plan.fields, strict=True):
@@ -192,25 +163,6 @@ class Lowering:
         rows = next(iter(loaded.values())).length if loaded else source.rows
         read = ReadTable(source, plan.fields, tuple(stored))
         return Stream(read, {s.column.id: s.phys for s in stored}, rows, rows, rows)
-
-    def _values(self, plan: Values) -> Stream:
-        one = Stream(ReadOne(), {}, 1, 1, 1)
-        if not plan.columns:  # every column was pruned: only the number of rows is left
-            only = new_column("row", BIGINT, False)
-            known = range_phys(0, 1, len(plan.rows))
-            return Stream(
-                ReadRange(only, known, 0, 1, len(plan.rows)), {}, len(plan.rows), len(plan.rows), len(plan.rows)
-            )
-        if len(plan.rows) == 1:
-            return self.compute(one, tuple(zip(plan.columns, plan.rows[0], strict=True)))
-        if not plan.rows:
-            none = ReadRange(new_column("none", BIGINT, False), range_phys(0, 1, 0), 0, 1, 0)
-            stream = Stream(none, {none.column.id: none.phys}, 0, 0, 0)
-            return self.compute(stream, tuple((c, Literal(None, c.dtype)) for c in plan.columns))
-        source = _constant_table(plan)
-        scan = Scan(source, plan.columns, tuple(range(len(plan.columns))))
-        self._load(scan)
-        return self._scan(scan)
 
     # ---- fused steps ----
 
@@ -347,35 +299,6 @@ class Lowering:
         for c in columns:
             yield Column(at[c.id], c.name, c.dtype, c.nullable)
 
-    def _sort(self, plan: Sort, wanted: frozenset[int]) -> Stream:
-        below = wanted | frozenset(i for k in plan.keys for i in used_columns(k.expr))
-        stream = self.plan(plan.source, below)
-        keys, made = [], []
-        for k in plan.keys:
-            column = k.expr if isinstance(k.expr, Column) else new_column("key", k.expr.dtype)
-            if column is not k.expr:
-                made.append((column, k.expr))
-            keys.append(SortKey(column, k.descending, k.nulls_first))
-        stream = self.compute(stream, tuple(made))
-        carried = [stream.by_id[i] for i in sorted(below) if i in stream.by_id] + [c for c, _ in made]
-        kept = [c for c in carried if c.id in wanted]
-        stream = self.collected(stream, carried, "input of a sort")
-        stage, keys = self._ranked(stream, keys)
-        stored = tuple(s for s in _stored_of(stream) if s.column.id in {c.id for c in kept})
-        number = self.stage(SortRows(stage, tuple(keys), stored, plan.limit, plan.offset), "sort")
-        rows = stream.rows if plan.limit is None else min(stream.rows, plan.limit)
-        return self.read(number, kept, rows, stream.limit if plan.limit is None else plan.limit)
-
-    def _ranked(self, stream: Stream, keys: list[SortKey]) -> tuple[int, list[SortKey]]:
-        """The frame to sort: plain strings are ranked first, so that a sort compares integers."""
-        assert isinstance(stream.source, ReadStage)
-        texts = {k.expr.id: k.expr for k in keys if isinstance(k.expr, Column) and _is_text(stream.columns[k.expr.id])}
-        number = self.renamed_frame(stream)
-        if not texts:
-            return number, keys
-        number, codes = self.encoded(stream, number, tuple(texts.values()))
-        return number, [replace(k, expr=codes.get(k.expr.id, k.expr)) for k in keys if isinstance(k.expr, Column)]
-
     def renamed_frame(self, stream: Stream) -> int:
         """The number of a stage whose frame has the stream's columns under their own ids."""
         source = stream.source
@@ -386,44 +309,13 @@ class Lowering:
 
     def encoded(self, stream: Stream, number: int, texts: Sequence[Column]) -> tuple[int, dict[int, Column]]:
         """A frame with a column of ranks beside each of these columns."""
-        stored = {s.column.id: s for s in _stored_of(stream)}
+        stored = {s.column.id: s for s in stored_of(stream)}
         pairs = tuple((stored[c.id], new_column(f"rank of {c.name}", BIGINT, c.nullable)) for c in texts)
         ranks = tuple(
             Stored(code, rank_phys(s.phys, stream.limit), rank_phys(s.phys, stream.limit).carrier) for s, code in pairs
         )
         work = EncodeRows(number, pairs, tuple(stored.values()) + ranks)
         return self.stage(work, "rank values"), {s.column.id: code for s, code in pairs}
-
-    def _limit(self, stream: Stream, plan: Plan, limit: int | None, offset: int, wanted: frozenset[int]) -> Stream:
-        columns = tuple(stream.by_id[i] for i in sorted(wanted) if i in stream.columns)
-        enough = None if limit is None else limit + offset
-        stream = self.collected(stream, columns, "input of a limit", enough=enough)
-        assert isinstance(stream.source, ReadStage)
-        pairs = [
-            (s, o) for s, o in zip(stream.source.columns, stream.source.origins, strict=True) if s.column in columns
-        ]
-        work = SliceRows(stream.source.stage, tuple(s for s, _ in pairs), tuple(o for _, o in pairs), limit, offset)
-        number = self.stage(work, "limit")
-        rows = stream.rows if limit is None else min(stream.rows, limit)
-        return self.read(number, columns, rows, stream.limit if limit is None else limit)
-
-    def _union(self, plan: UnionAll, wanted: frozenset[int], enough: int | None = None) -> Stream:
-        streams, places = [], [n for n, c in enumerate(plan.columns) if c.id in wanted]
-        for source, columns in zip(plan.sources, plan.inputs, strict=True):
-            streams.append(self.plan(source, frozenset(columns[n].id for n in places)))
-        merged = [merge_phys([s.columns[i[n].id] for s, i in zip(streams, plan.inputs, strict=True)]) for n in places]
-        stages, inputs = [], []
-        for stream, columns in zip(streams, plan.inputs, strict=True):
-            fresh = tuple(new_column(columns[n].name, columns[n].dtype) for n in places)
-            stream = self.compute(stream, tuple((f, columns[n]) for f, n in zip(fresh, places, strict=True)))
-            stored = tuple(Stored(f, w, w.carrier) for f, w in zip(fresh, merged, strict=True))
-            stages.append(self.sink(stream, Collect(stored, ordered=True, limit=enough), "part of a union"))
-            inputs.append(tuple(s for s in stage_columns(self.stages[-1].work)))
-        made = tuple(Stored(plan.columns[n], i.phys, i.carrier) for n, i in zip(places, inputs[0], strict=True))
-        number = self.stage(ConcatRows(tuple(stages), tuple(inputs), made), "union all")
-        limits = [s.limit for s in streams]
-        limit = None if any(v is None for v in limits) else sum(v for v in limits if v is not None)
-        return self.read(number, tuple(plan.columns[n] for n in places), sum(s.rows for s in streams), limit)
 
     def build(self, stream: Stream, table: Any, label: str) -> int:
         """End a stream in a join table."""
@@ -434,103 +326,11 @@ class Lowering:
         return self.sink(stream, Build(table), label)
 
 
-def step_weight(step: Step, columns: dict[int, Phys]) -> float:
-    """What a step costs the interpreter a row, in steps: one an operation, some more where characters are read."""
-    match step:
-        case Select(predicate):
-            return expr_weight(predicate, columns)
-        case Compute(exprs):
-            return sum(expr_weight(e, columns) for _, e in exprs)
-        case Probe():
-            return 2.0
-        case _:
-            assert_never(step)
-
-
-def expr_weight(e: Expr, columns: dict[int, Phys]) -> float:
-    """What an expression costs the interpreter a row, in steps."""
-    weight = 0.5
-    for x in walk_expr(e):
-        if isinstance(x, Call | In | Cast):
-            weight += 0.5
-        elif isinstance(x, Column) and x.id in columns and columns[x.id].register is Register.STR:
-            weight += 10.0
-    return weight
-
-
-def sink_weight(sink: Sink) -> float:
-    """What a sink costs the interpreter a row, in steps."""
-    match sink:
-        case Group(layout="rows", keys=keys, folds=folds):
-            return 10.0 * len(keys) + len(folds)
-        case Group(layout="hash", folds=folds):
-            return 6.0 + len(folds)
-        case Build(table=table) if table.layout == "hash":
-            return 10.0 * len(table.keys)
-        case Group(folds=folds) | Reduce(folds=folds):
-            return 1.0 + len(folds)
-        case Collect(columns=columns):
-            return 0.5 * len(columns)
-        case Build():
-            return 1.0
-        case _:
-            assert_never(sink)
-
-
-def _stored_of(stream: Stream) -> tuple[Stored, ...]:
-    assert isinstance(stream.source, ReadStage | ReadTable)
-    return stream.source.columns
-
-
-def _is_text(what: Phys) -> bool:
-    return what.register is Register.STR
-
-
 def rank_phys(what: Phys, limit: int | None) -> Phys:
     """What is known of the ranks of values."""
     return Phys(BIGINT, Bounds(0, max(limit if limit is not None else 2**32, 1)), what.nullable)
 
 
-def merge_phys(known: list[Phys]) -> Phys:
-    """What is known of a column that several inputs feed: dictionaries are merged where all have one."""
-    what = merge(known)
-    if what.dtype.is_string and what.dictionary is None and all(k.dictionary is not None for k in known):
-        return code_phys(union_dictionary([k.dictionary for k in known if k.dictionary is not None]), what.nullable)
-    return what
-
-
-def union_dictionary(dictionaries: Sequence[Dictionary]) -> Dictionary:
-    """The sorted dictionary that holds every entry of several."""
-    import pyarrow as pa
-
-    entries = sorted({s for d in dictionaries for s in d.strings}, key=lambda s: s.encode())
-    return Dictionary(pa.array(entries or [""], pa.large_string()))
-
-
-def _constant_table(plan: Values) -> TableSource:
-    """VALUES of several rows as a table in memory."""
-    import pyarrow as pa
-
-    from gquery.arrow import arrow_type
-    from gquery.dtypes import python_value
-    from gquery.kernels.host import evaluate
-    from gquery.sources import source_of
-
-    arrays = []
-    for n, column in enumerate(plan.columns):
-        values = []
-        for row in plan.rows:
-            constant = evaluate(row[n])
-            if constant is None:
-                raise NotSupportedError("a VALUES list with an expression that fails")
-            values.append(python_value(column.dtype, constant.value))
-        arrays.append(pa.array(values, arrow_type(column.dtype)))
-    return source_of("values", pa.table(arrays, names=[f"column{n}" for n in range(len(arrays))]))
-
-
 def lower(query: Query, target: str) -> Program:
     """The program of an optimized query, for pipelines that compile for ``target``."""
     return Lowering(target).query(query)
-
-
-__all__ = ["Lowering", "Stream", "lower", "one_row_at_most"]

@@ -20,7 +20,8 @@ from gquery.planner.physical import DecodeRows, Group, GroupLayout, ReadStage, R
 from gquery.planner.tree import used_columns
 
 if TYPE_CHECKING:
-    from gquery.planner.lower import Lowering, Stream
+    from gquery.planner.lower import Lowering
+    from gquery.planner.lower_stream import Stream
 
 SLOTS_A_ROW = 4  # arrays of state may have this many places a row of input ...
 SMALL_STATE = 2**16  # ... or this many in any case

@@ -34,7 +34,8 @@ from gquery.planner.statistics import is_unique, one_row_at_most
 from gquery.planner.tree import column_ids, used_columns
 
 if TYPE_CHECKING:
-    from gquery.planner.lower import Lowering, Stream
+    from gquery.planner.lower import Lowering
+    from gquery.planner.lower_stream import Stream
 
 ROWS_A_SLOT = 16  # an array of row numbers may have this many slots a build row ...
 BITS_A_ROW = 512  # ... and a bitmap this many bits

@@ -1,0 +1,159 @@
+"""Lowering of what works on whole frames: VALUES, ORDER BY, LIMIT, UNION ALL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gquery.dtypes import BIGINT, Register
+from gquery.errors import NotSupportedError
+from gquery.expr import Column, Literal, SortKey, new_column
+from gquery.kernels.code import Phys
+from gquery.kernels.dictionaries import code_phys
+from gquery.kernels.render import merge
+from gquery.operators.read import range_phys
+from gquery.planner.logical import Limit, Scan, Sort, UnionAll, Values
+from gquery.planner.lower_stream import Stream, stored_of
+from gquery.planner.physical import (
+    Collect,
+    ConcatRows,
+    ReadOne,
+    ReadRange,
+    ReadStage,
+    SliceRows,
+    SortRows,
+    Stored,
+    stage_columns,
+)
+from gquery.planner.tree import used_columns
+from gquery.table import Dictionary, TableSource
+
+if TYPE_CHECKING:
+    from gquery.planner.lower import Lowering
+
+
+def values(lowering: Lowering, plan: Values) -> Stream:
+    """The stream of constant rows."""
+    one = Stream(ReadOne(), {}, 1, 1, 1)
+    if not plan.columns:  # every column was pruned: only the number of rows is left
+        only = new_column("row", BIGINT, False)
+        known = range_phys(0, 1, len(plan.rows))
+        return Stream(ReadRange(only, known, 0, 1, len(plan.rows)), {}, len(plan.rows), len(plan.rows), len(plan.rows))
+    if len(plan.rows) == 1:
+        return lowering.compute(one, tuple(zip(plan.columns, plan.rows[0], strict=True)))
+    if not plan.rows:
+        none = ReadRange(new_column("none", BIGINT, False), range_phys(0, 1, 0), 0, 1, 0)
+        stream = Stream(none, {none.column.id: none.phys}, 0, 0, 0)
+        return lowering.compute(stream, tuple((c, Literal(None, c.dtype)) for c in plan.columns))
+    source = _constant_table(plan)
+    scan = Scan(source, plan.columns, tuple(range(len(plan.columns))))
+    lowering.load(scan)
+    return lowering.scan(scan)
+
+
+def sort(lowering: Lowering, plan: Sort, wanted: frozenset[int]) -> Stream:
+    """The stream of an ORDER BY."""
+    below = wanted | frozenset(i for k in plan.keys for i in used_columns(k.expr))
+    stream = lowering.plan(plan.source, below)
+    keys, made = [], []
+    for k in plan.keys:
+        column = k.expr if isinstance(k.expr, Column) else new_column("key", k.expr.dtype)
+        if column is not k.expr:
+            made.append((column, k.expr))
+        keys.append(SortKey(column, k.descending, k.nulls_first))
+    stream = lowering.compute(stream, tuple(made))
+    carried = [stream.by_id[i] for i in sorted(below) if i in stream.by_id] + [c for c, _ in made]
+    kept = [c for c in carried if c.id in wanted]
+    stream = lowering.collected(stream, carried, "input of a sort")
+    stage, keys = _ranked(lowering, stream, keys)
+    stored = tuple(s for s in stored_of(stream) if s.column.id in {c.id for c in kept})
+    number = lowering.stage(SortRows(stage, tuple(keys), stored, plan.limit, plan.offset), "sort")
+    rows = stream.rows if plan.limit is None else min(stream.rows, plan.limit)
+    return lowering.read(number, kept, rows, stream.limit if plan.limit is None else plan.limit)
+
+
+def _ranked(lowering: Lowering, stream: Stream, keys: list[SortKey]) -> tuple[int, list[SortKey]]:
+    """The frame to sort: plain strings are ranked first, so that a sort compares integers."""
+    assert isinstance(stream.source, ReadStage)
+    texts = {
+        k.expr.id: k.expr
+        for k in keys
+        if isinstance(k.expr, Column) and stream.columns[k.expr.id].register is Register.STR
+    }
+    number = lowering.renamed_frame(stream)
+    if not texts:
+        return number, keys
+    number, codes = lowering.encoded(stream, number, tuple(texts.values()))
+    return number, [replace(k, expr=codes.get(k.expr.id, k.expr)) for k in keys if isinstance(k.expr, Column)]
+
+
+def limit(lowering: Lowering, stream: Stream, plan: Limit, wanted: frozenset[int]) -> Stream:
+    """The stream of a LIMIT over ``stream``."""
+    most, offset = plan.limit, plan.offset
+    columns = tuple(stream.by_id[i] for i in sorted(wanted) if i in stream.columns)
+    enough = None if most is None else most + offset
+    stream = lowering.collected(stream, columns, "input of a limit", enough=enough)
+    assert isinstance(stream.source, ReadStage)
+    pairs = [(s, o) for s, o in zip(stream.source.columns, stream.source.origins, strict=True) if s.column in columns]
+    work = SliceRows(stream.source.stage, tuple(s for s, _ in pairs), tuple(o for _, o in pairs), most, offset)
+    number = lowering.stage(work, "limit")
+    rows = stream.rows if most is None else min(stream.rows, most)
+    return lowering.read(number, columns, rows, stream.limit if most is None else most)
+
+
+def union(lowering: Lowering, plan: UnionAll, wanted: frozenset[int], enough: int | None = None) -> Stream:
+    """The stream of a UNION ALL; with ``enough`` the first so many rows of each part will do."""
+    streams, places = [], [n for n, c in enumerate(plan.columns) if c.id in wanted]
+    for source, columns in zip(plan.sources, plan.inputs, strict=True):
+        streams.append(lowering.plan(source, frozenset(columns[n].id for n in places)))
+    merged = [merge_phys([s.columns[i[n].id] for s, i in zip(streams, plan.inputs, strict=True)]) for n in places]
+    stages, inputs = [], []
+    for stream, columns in zip(streams, plan.inputs, strict=True):
+        fresh = tuple(new_column(columns[n].name, columns[n].dtype) for n in places)
+        stream = lowering.compute(stream, tuple((f, columns[n]) for f, n in zip(fresh, places, strict=True)))
+        stored = tuple(Stored(f, w, w.carrier) for f, w in zip(fresh, merged, strict=True))
+        stages.append(lowering.sink(stream, Collect(stored, ordered=True, limit=enough), "part of a union"))
+        inputs.append(tuple(s for s in stage_columns(lowering.stages[-1].work)))
+    made = tuple(Stored(plan.columns[n], i.phys, i.carrier) for n, i in zip(places, inputs[0], strict=True))
+    number = lowering.stage(ConcatRows(tuple(stages), tuple(inputs), made), "union all")
+    limits = [s.limit for s in streams]
+    most = None if any(v is None for v in limits) else sum(v for v in limits if v is not None)
+    return lowering.read(number, tuple(plan.columns[n] for n in places), sum(s.rows for s in streams), most)
+
+
+def merge_phys(known: list[Phys]) -> Phys:
+    """What is known of a column that several inputs feed: dictionaries are merged where all have one."""
+    what = merge(known)
+    if what.dtype.is_string and what.dictionary is None and all(k.dictionary is not None for k in known):
+        return code_phys(union_dictionary([k.dictionary for k in known if k.dictionary is not None]), what.nullable)
+    return what
+
+
+def union_dictionary(dictionaries: Sequence[Dictionary]) -> Dictionary:
+    """The sorted dictionary that holds every entry of several."""
+    import pyarrow as pa
+
+    entries = sorted({s for d in dictionaries for s in d.strings}, key=lambda s: s.encode())
+    return Dictionary(pa.array(entries or [""], pa.large_string()))
+
+
+def _constant_table(plan: Values) -> TableSource:
+    """VALUES of several rows as a table in memory."""
+    import pyarrow as pa
+
+    from gquery.arrow import arrow_type
+    from gquery.dtypes import python_value
+    from gquery.kernels.host import evaluate
+    from gquery.sources import source_of
+
+    arrays = []
+    for n, column in enumerate(plan.columns):
+        values = []
+        for row in plan.rows:
+            constant = evaluate(row[n])
+            if constant is None:
+                raise NotSupportedError("a VALUES list with an expression that fails")
+            values.append(python_value(column.dtype, constant.value))
+        arrays.append(pa.array(values, arrow_type(column.dtype)))
+    return source_of("values", pa.table(arrays, names=[f"column{n}" for n in range(len(arrays))]))

@@ -25,6 +25,7 @@ from gquery.kernels.targets import Compiled
 
 LINE = {"cuda": 32}  # bytes that one access of memory moves at least; 64 on CPUs
 COPIED_BYTES = {"cuda": 1 << 29, "cpu": 1 << 26}  # of each array of the copy that bandwidth is measured by
+LEAST_COPIED = 1 << 20
 COPIES = 5
 
 
@@ -155,13 +156,16 @@ def traffic_of(
 
 @cache
 def copy_bandwidth(device: Device, threads: int = 1) -> float:
-    """Bytes a second, read and written, of a plain copy on the device: the best of several, measured once a process."""
+    """Bytes a second, read and written, of a plain copy on the device: the best of several, measured once a process. 0
+    where there is no room for one."""
+    size = min(COPIED_BYTES[device.kind], device.free_bytes // 4) // 8 * 8
+    if size < LEAST_COPIED:
+        return 0.0
     if device.is_cuda:
         from gquery.kernels.targets.cuda_events import copy_seconds
 
         with device.activate():
-            return 2 * COPIED_BYTES["cuda"] / copy_seconds(COPIED_BYTES["cuda"], COPIES)
-    size = COPIED_BYTES["cpu"]
+            return 2 * size / copy_seconds(size, COPIES)
     source = np.ones(size // 8)
     target = np.zeros(size // 8)
     bounds = [size // 8 * n // threads for n in range(threads + 1)]

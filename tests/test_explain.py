@@ -64,6 +64,52 @@ def test_rows_are_true(db: gquery.Connection) -> None:
     assert all(n["estimated_rows"] is not None for n in nodes(made["plan"]))
 
 
+def test_rows_of_several_partitions_add_up(db: gquery.Connection) -> None:
+    whole = [o["true_rows"] for s in analyzed(db)["stages"] for o in s["operators"]]
+    db.sql("SET partitions = 3")
+    made = analyzed(db)
+    assert [o["true_rows"] for s in made["stages"] for o in s["operators"]] == whole
+    assert max(k["launches"] for s in made["stages"] for k in s["kernels"]) >= 3
+
+
+def test_counting_kernels_compile_for_a_gpu() -> None:
+    """The kernels that count are generated text like others; a GPU's compiler takes them, on a machine without one."""
+    from gquery.kernels.targets import get_target
+    from gquery.planner.physical import Pipeline
+    from gquery.planner.pipeline import units
+
+    target: Any = get_target("cuda")
+    with gquery.connect("python") as db:
+        db.register("t", pa.table({"a": np.arange(ROWS) % 7, "b": np.arange(ROWS)}))
+        stages = db.program("SELECT a, sum(b) FROM t WHERE b > 5 GROUP BY a", "cuda").stages
+    (pipeline,) = [s.work for s in stages if isinstance(s.work, Pipeline) and s.work.steps]
+    (unit,) = units(pipeline, "cuda", counted=True)
+    assert "reduce_add_i64(" in unit.kernel.text
+    assert target.compile_cubin(unit.kernel, (9, 0)).registers > 0
+
+
+@pytest.mark.cuda
+def test_on_a_gpu() -> None:
+    """Times between events, registers, peak memory and the bandwidth of a copy are there, and counts are true."""
+    rows = 20_000_000
+    with gquery.connect("cuda") as db:
+        db.register("t", pa.table({"a": np.arange(rows) % 100, "b": np.arange(rows) % 1000}))
+        db.register("d", pa.table({"a": np.arange(50), "c": np.arange(50) % 7}))
+        query = "SELECT c, sum(b) FROM t JOIN d USING (a) WHERE b < 500 GROUP BY c"
+        analyzed(db, query)
+        made = analyzed(db, query)
+        assert made["device"].startswith("cuda")
+        assert made["peak_bytes"] > rows
+        assert made["copy_bandwidth"] > 1e10
+        (kernel,) = [k for s in made["stages"] for k in s["kernels"] if (k["bytes_read"] or 0) >= rows // 4]
+        assert kernel["registers"] > 0
+        assert 0 < kernel["share_of_copy"] < 1.5
+        assert [o["true_rows"] for o in operators(made["stages"], "Select")] == [rows // 2]
+        assert [o["true_rows"] for o in operators(made["stages"], "Probe")] == [
+            db.sql("SELECT count(*) FROM t WHERE a < 50 AND b < 500").fetchall()[0][0]
+        ]
+
+
 def test_kernels_are_measured(db: gquery.Connection) -> None:
     made = analyzed(db)
     kernels = [k for s in made["stages"] for k in s["kernels"]]

@@ -33,10 +33,14 @@ def shell() -> Iterator[Shell]:
 
 def written(shell: Shell, text: str) -> str:
     """What a script that succeeds writes to stdout."""
-    assert isinstance(shell.out, io.StringIO)
-    before = len(shell.out.getvalue())
+    before = len(output(shell))
     assert shell.run_text(text), complaints(shell)
-    return shell.out.getvalue()[before:]
+    return output(shell)[before:]
+
+
+def output(shell: Shell) -> str:
+    assert isinstance(shell.out, io.StringIO)
+    return shell.out.getvalue()
 
 
 def complaints(shell: Shell) -> str:
@@ -84,12 +88,12 @@ def test_errors_name_the_line_of_the_script(shell: Shell) -> None:
     assert not shell.run_text("SELECT 1;\n\nSELECT\n  nothing;\nSELECT 2;")
     assert complaints(shell).startswith("Bind Error: ")
     assert "LINE 4" in complaints(shell)
-    assert "2" not in shell.out.getvalue()  # type: ignore[attr-defined]  (the script stopped)
+    assert "2" not in output(shell)
 
 
 def test_bail_off_goes_on(shell: Shell) -> None:
     assert not shell.run_text(".bail off\n.mode csv\n.headers off\nSELECT x;\nSELECT 7;")
-    assert shell.out.getvalue() == "7\n"  # type: ignore[attr-defined]
+    assert output(shell) == "7\n"
 
 
 def test_a_statement_of_a_pipe_runs_when_it_is_complete(shell: Shell) -> None:
@@ -97,7 +101,7 @@ def test_a_statement_of_a_pipe_runs_when_it_is_complete(shell: Shell) -> None:
         yield ".mode csv\n"
         yield "SELECT 1 AS a,\n"
         yield " 2 AS b;\n"
-        assert shell.out.getvalue() == "a,b\n1,2\n"  # type: ignore[attr-defined]
+        assert output(shell) == "a,b\n1,2\n"
         yield "SELECT nothing\n"
 
     assert not shell.run_lines(lines())
@@ -151,7 +155,7 @@ def test_mode(shell: Shell, mode: str) -> None:
 @pytest.mark.parametrize("mode", MODES)
 def test_nothing_is_written_of_a_query_that_fails(shell: Shell, mode: str) -> None:
     assert not shell.run_text(f".mode {mode}\nSELECT CAST(s AS INTEGER) FROM (VALUES ('1'), ('x')) t(s);")
-    assert shell.out.getvalue() == ""  # type: ignore[attr-defined]
+    assert output(shell) == ""
     assert complaints(shell).startswith("Conversion Error: ")
 
 

@@ -61,7 +61,7 @@ def run_prompt(shell: Shell) -> bool:
         if warm.ident is None and loop is not None:
             loop.call_later(0.05, warm.start)
 
-    while not shell.leaving:
+    while not (shell.leaving or shell.broken):
         try:
             with patch_stdout(raw=True):
                 text = session.prompt(pre_run=begin)
@@ -69,14 +69,10 @@ def run_prompt(shell: Shell) -> bool:
             continue
         except EOFError:
             break
-        if shell.broken:
-            return False
-        if text.strip():
+        if text.strip() and not shell.broken:
             shell.interrupted = False
             shell.run_text(text)
-            if shell.broken:
-                return False
-    return True
+    return not shell.broken
 
 
 def make_session(shell: Shell) -> PromptSession[str]:

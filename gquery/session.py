@@ -99,7 +99,7 @@ class Connection(Frames, Exceptions):
         self._cache = ColumnCache(settings.memory_limit)
         self.device.relief = self._cache.relieve
         self._files: dict[Any, TableSource] = {}
-        self._catalog = Catalog(self._open_file, self._variable)
+        self._catalog = Catalog(self._open_file, self._variable, self._check_function)
         self._plans: OrderedDict[Any, Planned] = OrderedDict()
         self._lock = threading.RLock()
         self._files_lock = threading.RLock()
@@ -474,6 +474,8 @@ class Connection(Frames, Exceptions):
         """The plan, or a new one of the same text where a table has changed since."""
         if planned.is_current(self._catalog.version) or text is None:
             return planned
+        if text is None:  # a relation's own plan: its tables are those it was made over, whose files may be other ones
+            return planned if planned.is_current(planned.catalog_version) else self._plan(planned.bound)
         from gquery.sql.bind import bind
         from gquery.sql.statement import Select
 

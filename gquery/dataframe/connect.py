@@ -95,10 +95,7 @@ class Frames:
             return None
         found = _find(name)
         if is_function:
-            if not isinstance(found, UserFunction):
-                return None
-            self._check_function(found)
-            return found
+            return found if isinstance(found, UserFunction) else None
         if found is None:
             return None
         if isinstance(found, Verbs):

@@ -31,7 +31,8 @@ class ScalarFunction:
     a Python callable over Python values (it makes new strings, or nothing in a kernel can do it); neither means that
     the engine renders the operator for each type. ``bounds`` gives the physical range of an exact result from those of
     the arguments. ``strict``: NULL in gives NULL out, and the function is not called. ``nullable``: it may give NULL
-    for arguments that are not (division by zero). ``example`` is (SQL, its value as text).
+    for arguments that are not (division by zero). A body gets a parameter that ``takes_null`` as its value and whether it is
+    there; with ``gives_null`` it returns such a pair. ``example`` is (SQL, its value as text).
     """
 
     name: str
@@ -42,8 +43,8 @@ class ScalarFunction:
     nullable: bool = False
     doc: str = ""
     example: tuple[str, str] | None = None
-    takes_null: tuple[bool, ...] = ()  # parameters that may be NULL: the body gets (value, whether it is there) for them
-    gives_null: bool = False  # the body returns (value, whether it is there)
+    takes_null: tuple[bool, ...] = ()
+    gives_null: bool = False
 
 
 FUNCTIONS: dict[str, ScalarFunction] = {}

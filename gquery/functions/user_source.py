@@ -87,6 +87,7 @@ class _Rewriter:
         self.function, self.file, self.lines, self.start = function, file, lines, start
         self.optional, self.result, self.gives_null = optional, result, null
         self.locals: set[str] = set()
+        self.assigned: set[str] = set()  # variables that have a value wherever the statement at hand is reached
 
     def refused(self, node: ast.AST, why: str) -> NotSupportedError:
         line = getattr(node, "lineno", self.start)
@@ -97,7 +98,7 @@ class _Rewriter:
     def function_(self, node: ast.FunctionDef) -> ast.FunctionDef:
         parameters = [a.arg for a in node.args.args]
         stored = (n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
-        self.locals = {*parameters, *stored}
+        self.locals, self.assigned = {*parameters, *stored}, set(parameters)
         body = node.body[1:] if ast.get_docstring(node) is not None else node.body
         made = self.block(body)
         if not _returns(body):
@@ -106,7 +107,8 @@ class _Rewriter:
             made.append(self.at(ast.Return(self.nothing()), node))
         names = [n for p in parameters for n in ([_own(p), _there(p)] if p in self.optional else [_own(p)])]
         arguments = ast.arguments([], [ast.arg(n) for n in names], None, [], [], None, [])
-        return self.at(ast.FunctionDef("user_function", arguments, made, [], None, None, lineno=node.lineno), node)
+        node.name, node.args, node.body, node.decorator_list, node.returns = "user_function", arguments, made, [], None
+        return node
 
     def block(self, nodes: list[ast.stmt]) -> list[ast.stmt]:
         return [s for node in nodes for s in self.statement(node)]
@@ -123,20 +125,34 @@ class _Rewriter:
                 left = self.at(ast.Name(name, ast.Load()), node)
                 return self.assign(node.target, self.at(ast.BinOp(left, op, value), node), node)
             case ast.If(test, body, orelse):
-                return [self.at(ast.If(self.expression(test), self.block(body), self.block(orelse)), node)]
+                made = self.expression(test)
+                then, after = self.branch(body)
+                otherwise, after_else = self.branch(orelse)
+                self.assigned = after & after_else
+                return [self.at(ast.If(made, then, otherwise), node)]
             case ast.While(test, body, []):
-                return [self.at(ast.While(self.expression(test), self.block(body), []), node)]
+                return [self.at(ast.While(self.expression(test), self.branch(body)[0], []), node)]
             case ast.For(ast.Name(name), ast.Call(ast.Name("range"), args, []), body, []) if (
                 self.outer("range") is range and name not in self.optional
             ):
-                counts = [self.expression(a) for a in args]
+                counts = [_call("user_int", self.expression(a)) for a in args]
                 over = self.at(ast.Call(ast.Name("range", ast.Load()), counts, []), node)
-                return [self.at(ast.For(ast.Name(_own(name), ast.Store()), over, self.block(body), []), node)]
+                inside = self.branch(body, {name})[0]
+                return [self.at(ast.For(ast.Name(_own(name), ast.Store()), over, inside, []), node)]
             case ast.For():
                 raise self.refused(node, "it has a loop over something that is no range(...)")
             case ast.Pass() | ast.Break() | ast.Continue():
                 return [node]
         raise self.refused(node, f"it has {_NAMES.get(type(node), 'a statement that is not compiled')}")
+
+    def branch(self, nodes: list[ast.stmt], more: set[str] | None = None) -> tuple[list[ast.stmt], set[str]]:
+        """Statements that may not run, and the variables that have a value behind them; all, where none goes on."""
+        before = self.assigned
+        self.assigned = before | (more or set())
+        made = self.block(nodes)
+        goes_on = not _returns(nodes) and not (nodes and isinstance(nodes[-1], ast.Break | ast.Continue))
+        after, self.assigned = self.assigned if goes_on else self.locals, before
+        return made, after
 
     def assign(self, target: ast.expr, value: ast.expr, node: ast.stmt) -> list[ast.stmt]:
         match target, value:
@@ -154,6 +170,7 @@ class _Rewriter:
                 made = ast.Tuple([self.expression(v) for v in values], ast.Load())
             case _:
                 raise self.refused(node, "it assigns to something that is no variable")
+        self.assigned = self.assigned | set(names)
         there = [n for n in names if n in self.optional]
         return [
             self.at(ast.Assign([to], made), node),
@@ -204,12 +221,12 @@ class _Rewriter:
                 raise self.refused(
                     node, f"it has a {type(node.value).__name__}; functions in queries compute with numbers"
                 )
+            case ast.Name(name) if name in self.locals and name not in self.assigned:
+                raise self.refused(node, f"{name} may have no value here")
+            case ast.Name(name) if name in self.locals:
+                return ast.Name(_own(name), ast.Load())
             case ast.Name(name):
-                return (
-                    ast.Name(_own(name), ast.Load())
-                    if name in self.locals
-                    else self.constant(self.outer(name), node, name)
-                )
+                return self.constant(self.outer(name), node, name)
             case ast.Attribute(ast.Name(module), name) if module not in self.locals and self.outer(module) is math:
                 return self.constant(getattr(math, name, None), node, f"math.{name}")
             case ast.BinOp(left, op, right):

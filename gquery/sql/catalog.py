@@ -39,6 +39,7 @@ class Catalog:
 
     open_file: Callable[..., TableSource] | None = None  # (paths, format or None, options by name)
     variable: Callable[[str, bool], TableSource | Bound | UserFunction | None] | None = None
+    check: Callable[[UserFunction], None] | None = None  # refuses a function that the connection cannot compile
     version: int = 0
     scans: int = 0  # how often a name meant a Python variable: such a plan is good for one caller only
     _entries: dict[str, TableSource | View] = field(default_factory=dict)
@@ -78,7 +79,11 @@ class Catalog:
             found = self.variable(name, True)
             if found is not None:
                 (self._below or self).scans += 1
-        return found if isinstance(found, UserFunction) else None
+        if not isinstance(found, UserFunction):
+            return None
+        if self.check is not None:
+            self.check(found)
+        return found
 
     def create_function(self, name: str, function: UserFunction) -> None:
         """Adds a Python function, in place of one that has the name."""

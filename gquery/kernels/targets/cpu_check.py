@@ -33,7 +33,12 @@ def check(rewritten: Rewritten, name: str, kinds: tuple[str, ...]) -> None:
         message = _ANSI.sub("", str(error))
         lines = [int(n) for n in re.findall(rf'File "{re.escape(rewritten.file)}", line (\d+)', message)]
         line = lines[0] if lines else getattr(getattr(error, "loc", None), "line", code.co_firstlineno)
-        why = next((text.strip() for text in message.splitlines() if not _NOISE.match(text)), "Numba refuses it")
+        missing = re.search(r">>> (.+)", message)
+        why = (
+            f"Numba has no {missing[1].strip()}"
+            if missing
+            else next((text.strip() for text in message.splitlines() if not _NOISE.match(text)), "Numba refuses it")
+        )
         why = re.sub(r"\b(?:u|there)_(\w+)", r"\1", why)
         text = linecache.getline(rewritten.file, line)
         raise NotSupportedError(refusal(name, why, rewritten.file, line, text)) from None

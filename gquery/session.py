@@ -472,7 +472,7 @@ class Connection(Frames, Exceptions):
 
     def current_plan(self, planned: Planned, text: str | None, params: Parameters) -> Planned:
         """The plan, or a new one of the same text where a table has changed since."""
-        if planned.is_current(self._catalog.version) or text is None:
+        if planned.is_current(self._catalog.version):
             return planned
         if text is None:  # a relation's own plan: its tables are those it was made over, whose files may be other ones
             return planned if planned.is_current(planned.catalog_version) else self._plan(planned.bound)

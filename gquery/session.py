@@ -402,7 +402,8 @@ class Connection(Frames, Exceptions):
 
                 with self._running.one():
                     program = self._program(planned)
-                    tree = explain_tree(text, planned.query, program, self._context(), level == "analyze")
+                    with part("run"):
+                        tree = explain_tree(text, planned.query, program, self._context(), level == "analyze")
                 return formatted(tree, kind)
             case _:
                 from gquery.planner.explain_program import explain_program

@@ -16,6 +16,7 @@ from gquery.measure import Meter, copy_bandwidth
 from gquery.planner.logical import Query
 from gquery.planner.physical import Program
 from gquery.profile.tree import Analysis, Explained, explained
+from gquery.sql.parse import without_explain
 
 Format = Literal["text", "json", "html"]
 FORMATS: tuple[Format, ...] = ("text", "json", "html")
@@ -25,7 +26,9 @@ def explain_tree(sql: str, query: Query, program: Program, context: ExecutionCon
     """The tree of a query that was lowered to ``program``; ``analyze`` runs it."""
     analysis = measured(program, context) if analyze else None
     device = "python" if context.target == "python" else context.device.name
-    return explained(sql, query, program, context.target, device, context.settings.interpret_limit, analysis)
+    return explained(
+        without_explain(sql), query, program, context.target, device, context.settings.interpret_limit, analysis
+    )
 
 
 def measured(program: Program, context: ExecutionContext) -> Analysis:

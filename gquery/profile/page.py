@@ -14,7 +14,7 @@ from gquery.profile.text import kernel_facts, rows_text, seconds_text
 from gquery.profile.tree import Explained, KernelNode, Node, StageNode
 
 WIDTH, HEIGHT, GAP_X, GAP_Y = 216, 48, 18, 34
-COLOURS = 8  # of stages, in turn
+COLOURS = 12  # of stages, in turn
 
 
 def as_page(tree: Explained) -> str:
@@ -60,8 +60,8 @@ def picture(plan: Node) -> str:
     height = (depth + 1) * (HEIGHT + GAP_Y) + GAP_Y // 2
     parts = [*_edges(plan, places), *_boxes(plan, places)]
     return (
-        f'<div class=plan><svg role="img" aria-label="query plan" width="{width}" height="{height}" '
-        f'viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">{"".join(parts)}</svg></div>'
+        f'<div class=plan><svg role="img" aria-label="query plan" width="{width}" '
+        f'style="max-width:max(100%,{0.7 * width:.0f}px)" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">{"".join(parts)}</svg></div>'
     )
 
 
@@ -102,7 +102,7 @@ def _boxes(node: Node, places: dict[int, tuple[float, int]]) -> Iterator[str]:
     yield (
         f'<g class="node{colour}"{goal}><title>{escape(node.text)}</title>'
         f'<rect x="{x:.0f}" y="{y:.0f}" width="{WIDTH}" height="{HEIGHT}" rx="6"/>'
-        f'<text x="{x + 10:.0f}" y="{y + 20:.0f}" class=name>{escape(_short(head, 27))}</text>'
+        f'<text x="{x + 10:.0f}" y="{y + 20:.0f}" class=name>{escape(_short(head, 26))}</text>'
         f'<text x="{x + 10:.0f}" y="{y + 38:.0f}" class=rows>{escape(rows_text(node))}</text></g>'
     )
     for child in node.children:
@@ -154,6 +154,7 @@ def _kernel(kernel: KernelNode) -> str:
 def _bar(kind: str, share: float, label: str) -> str:
     width = max(0.0, min(share, 1.0)) * 100
     return (
-        f'<div class="bar {kind}" role="img" aria-label="{kind}: {escape(label)}"><span class=track>'
+        f'<div class="bar {kind}" role="img" aria-label="{kind}: {escape(label)}"><span class=what>{kind}</span>'
+        f"<span class=track>"
         f'<i style="width:{width:.1f}%"></i></span><b>{escape(label)}</b></div>'
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_HUES = (212, 152, 30, 268, 340, 188, 90, 8)  # of stages, in turn
+_HUES = (212, 152, 30, 268, 340, 188, 90, 8, 55, 300, 120, 235)  # of stages, in turn
 
 STYLE = """
 :root { color-scheme: light dark; --text: #1c2430; --quiet: #5b6675; --line: #d5dbe3; --page: #fff; --card: #f7f9fb;
@@ -33,6 +33,7 @@ ol { margin: .4rem 0 .4rem 1.2rem; padding: 0 }
 .track { flex: 0 0 320px; max-width: 50%; height: 12px; border-radius: 3px; background: var(--line); overflow: hidden }
 .bar i { display: block; height: 100%; background: hsl(212 60% var(--strong)) }
 .bandwidth i { background: hsl(152 55% var(--strong)) }
+.what { flex: 0 0 5.5rem; color: var(--quiet) }
 .bar b { font-weight: 500; font-variant-numeric: tabular-nums }
 summary { cursor: pointer; color: hsl(212 70% var(--strong)) }
 """ + "\n".join(

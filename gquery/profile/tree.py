@@ -276,10 +276,11 @@ def _node_of(step: object, nodes: list[Plan]) -> Plan | None:
                 if isinstance(node, Filter) and conjuncts(node.predicate)[-1] == predicate:
                     return node
         case Probe(table=table, keys=keys):
-            build = {s.column.id for s in table.columns}
-            probe = {i for k in keys for i in used_columns(k)}
+            known = {c.id for node in nodes for c in node.columns}  # lowering makes columns of its own for keys
+            build = {s.column.id for s in table.columns} & known
+            probe = {i for k in keys for i in used_columns(k)} & known
             for node in nodes:
-                if isinstance(node, Join):
+                if isinstance(node, Join) and probe <= used_columns(node.condition):
                     left, right = _ids(node.left), _ids(node.right)
                     if (build <= right and probe <= left) or (build <= left and probe <= right):
                         return node

@@ -96,6 +96,15 @@ def _numbered(tokens: list[Token]) -> list[Token]:
     return result
 
 
+def without_explain(sql: str) -> str:
+    """The text of a statement behind its EXPLAIN.
+
+    >>> without_explain("EXPLAIN (ANALYZE, FORMAT html) SELECT 1")
+    'SELECT 1'
+    """
+    return _strip_explain(sql)[0].strip()
+
+
 def _strip_explain(sql: str) -> tuple[str, tuple[str, ...] | None]:
     """The text with a leading EXPLAIN blanked out, so that positions stay, and its options."""
     start = 0

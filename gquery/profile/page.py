@@ -13,7 +13,7 @@ from gquery.profile.style import SCRIPT, STYLE
 from gquery.profile.text import kernel_facts, rows_text, seconds_text
 from gquery.profile.tree import Explained, KernelNode, Node, StageNode
 
-WIDTH, HEIGHT, GAP_X, GAP_Y = 216, 48, 18, 34
+WIDTH, HEIGHT, GAP_X, GAP_Y = 250, 48, 18, 34
 COLOURS = 12  # of stages, in turn
 
 
@@ -102,7 +102,7 @@ def _boxes(node: Node, places: dict[int, tuple[float, int]]) -> Iterator[str]:
     yield (
         f'<g class="node{colour}"{goal}><title>{escape(node.text)}</title>'
         f'<rect x="{x:.0f}" y="{y:.0f}" width="{WIDTH}" height="{HEIGHT}" rx="6"/>'
-        f'<text x="{x + 10:.0f}" y="{y + 20:.0f}" class=name>{escape(_short(head, 26))}</text>'
+        f'<text x="{x + 10:.0f}" y="{y + 20:.0f}" class=name>{escape(_short(head, 31))}</text>'
         f'<text x="{x + 10:.0f}" y="{y + 38:.0f}" class=rows>{escape(rows_text(node))}</text></g>'
     )
     for child in node.children:
@@ -143,10 +143,12 @@ def _stage(stage: StageNode, tree: Explained, slowest: float) -> str:
 def _kernel(kernel: KernelNode) -> str:
     bar = ""
     if kernel.share_of_copy is not None and kernel.bandwidth is not None:
-        label = f"{kernel.bandwidth / 1e9:,.2f} GB/s, {kernel.share_of_copy:.0%} of a copy"
+        about = "about " if kernel.bytes_are_estimated else ""
+        label = f"{about}{kernel.bandwidth / 1e9:,.2f} GB/s, {kernel.share_of_copy:.0%} of a copy's"
         bar = _bar("bandwidth", kernel.share_of_copy, label)
+    facts = [(name, value) for name, value in kernel_facts(kernel) if name != "bandwidth"]  # the bar says it
     return (
-        f"<div class=kernel><h4>kernel {escape(kernel.role)}</h4>{bar}<dl>{_facts(list(kernel_facts(kernel)))}</dl>"
+        f"<div class=kernel><h4>kernel {escape(kernel.role)}</h4>{bar}<dl>{_facts(facts)}</dl>"
         f"<details class=source><summary>generated source</summary><pre>{escape(kernel.source)}</pre></details></div>"
     )
 

@@ -15,7 +15,7 @@ h1 { font-size: 1.3rem } h2 { font-size: 1.1rem; margin-top: 1.6rem } h3 { font-
 h4 { font-size: .9rem; margin: .6rem 0 .2rem }
 pre, code { font: 12.5px/1.45 ui-monospace, monospace }
 pre { background: var(--card); border: 1px solid var(--line); border-radius: 6px; padding: .6rem .8rem; overflow: auto }
-.sql { white-space: pre-wrap }
+.sql { white-space: pre-wrap; max-height: 16rem }
 .hint, .where, .rows { color: var(--quiet); margin: .1rem 0; fill: var(--quiet) }
 .plan { overflow: auto; border: 1px solid var(--line); border-radius: 6px }
 dl { display: flex; flex-wrap: wrap; gap: .2rem 1.4rem; margin: .2rem 0 } dl div { display: flex; gap: .4rem }

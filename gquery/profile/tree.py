@@ -16,7 +16,7 @@ from gquery.kernels.targets import get_target
 from gquery.measure import Meter
 from gquery.planner.explain import Printer
 from gquery.planner.explain_program import describe_work, inputs_of, place_of, printer_of
-from gquery.planner.logical import Aggregate, Filter, Join, Limit, Plan, Query, Scan, Sort, sources
+from gquery.planner.logical import Aggregate, Filter, Join, Limit, Plan, Project, Query, Scan, Sort, sources
 from gquery.planner.physical import (
     Bulk,
     Group,
@@ -137,15 +137,11 @@ def explained(
 
 
 def _plan(plan: Plan, printer: Printer, estimator: Estimator, true: dict[int, tuple[int, int | None]]) -> Node:
+    children = [_plan(s, printer, estimator, true) for s in sources(plan)]
     stage, rows = true.get(id(plan), (None, None))
-    return Node(
-        type(plan).__name__,
-        printer.node(plan),
-        round(estimator.rows(plan)),
-        rows,
-        stage,
-        [_plan(s, printer, estimator, true) for s in sources(plan)],
-    )
+    if isinstance(plan, Project):  # gives a row a row, and is a part of the loop that makes them
+        stage, rows = children[0].stage, children[0].true_rows
+    return Node(type(plan).__name__, printer.node(plan), round(estimator.rows(plan)), rows, stage, children)
 
 
 def _stage(

@@ -68,7 +68,6 @@ PYTHON_STEPS, CPU_STEPS, GPU_STEPS = (
 SHARED_STATE = 2**22  # bytes of state a worker above which fewer workers share the work
 TRIAL_SECONDS = 0.05  # a pipeline that the interpreter has run for longer goes on compiled, at the next unit of rows
 BREAK_EVEN_SECONDS = 0.03  # a pipeline that was interpreted for longer, in all runs of its program, is worth compiling
-SPARSE, DENSE_ENOUGH = 16, 2**16  # groups that use less than one place in so many, of so many places, are hashed
 TINY = 300  # row-steps that the interpreter takes faster than a GPU is launched
 
 
@@ -346,8 +345,10 @@ def _state_size(sink: Sink) -> int:
 
 def _units(program: Program, stage: Stage, pipeline: Pipeline, target: str, counts: bool = False) -> tuple[Unit, ...]:
     """The kernels of a pipeline, made at its first run."""
-    layout = pipeline.sink.layout if isinstance(pipeline.sink, Group) else ""
-    key = ("units", stage.number, target, layout, pipeline.rows >= WIDE, counts)
+    sink = pipeline.sink
+    layout = sink.layout if isinstance(sink, Group) else ""
+    limbs = tuple(a.limb_bits for _, a in sink.aggregates) if isinstance(sink, Group | Reduce) else ()
+    key = ("units", stage.number, target, layout, limbs, pipeline.rows >= WIDE, counts)
     found = program.memory.get(key)
     if found is None:
         found = program.memory[key] = units(pipeline, target, counts)
@@ -359,24 +360,6 @@ def _is_ready(program: Program, stage: Stage, pipeline: Pipeline, target: str) -
     return all(ready(u.kernel) for u in _units(program, stage, pipeline, target))
 
 
-def _adapted(state: Run, pipeline: Pipeline) -> Pipeline:
-    """The pipeline with what is known now that its join tables are there: groups that each belong to a row of a small build
-    side need no array over the whole range of their keys."""
-    sink = pipeline.sink
-    if not (isinstance(sink, Group) and sink.layout == "direct"):
-        return pipeline
-    assert sink.packing is not None
-    groups = sink.packing.size
-    for step in pipeline.steps:
-        if isinstance(step, Probe) and step.kind is JoinKind.INNER:
-            own = {s.column for s in step.table.columns}
-            if all(e in own for _, e, _ in sink.keys):
-                groups = min(groups, state.joins[step.table.stage].frame.rows)
-    if groups * SPARSE >= sink.packing.size or sink.packing.size <= DENSE_ENOUGH:
-        return pipeline
-    return replace(pipeline, sink=replace(sink, layout="hash", groups=max(groups, 1)))
-
-
 class _Runner:
     """One pipeline, run until its sink is large enough."""
 
@@ -385,6 +368,7 @@ class _Runner:
     ) -> None:
         self.state, self.stage, self.pipeline, self.frame, self.name = state, stage, pipeline, frame, name
         self.label, self.report = stage.label, report
+        self._switched: dict[int, int] = {}  # for each partition the row at which the interpreter handed over
 
     def run(self) -> Frame | JoinIndex:
         while True:
@@ -551,16 +535,20 @@ class _Runner:
 
     def _interpret(self, target: Any, unit: Unit, partition: Placed, state: State, arguments: Sequence[Any]) -> None:
         """Run one unit of rows after another; if that takes longer than it should, the rest is compiled for the CPU, whose
-        states are laid out alike."""
+        states are laid out alike. A kernel that writes what another one counted goes over at the same row: a count covers
+        the rows of one call."""
         compiled = target.compile(unit.kernel)
         may_switch = self.pipeline.host is None and self.state.context.target != "python"
         key = ("interpreted", self.stage.number)
         start = time.perf_counter()
         unit_rows = self._rows_at_once(PYTHON_STEPS, UNIT)
+        agreed = self._switched.pop(partition.lo, None) if unit.role == "write" else None
         for lo in range(partition.lo, partition.hi, unit_rows):
             check()
             target.run(compiled, lo, min(lo + unit_rows, partition.hi), arguments)
-            if may_switch and time.perf_counter() - start > TRIAL_SECONDS and lo + unit_rows < partition.hi:
+            due = time.perf_counter() - start > TRIAL_SECONDS if agreed is None else lo + unit_rows == agreed
+            if may_switch and due and lo + unit_rows < partition.hi:
+                self._switched[partition.lo] = lo + unit_rows
                 cpu: Any = get_target("cpu")
                 again = [cpu.argument(p, v) for p, v in self._values(unit, state)]
                 with stopwatch.part("compile"):

@@ -223,7 +223,10 @@ def finish_aggregate(plan: AggregatePlan, words: Sequence[Any], xp: Any) -> tupl
         case "avg_limbs":
             return _average(_exact_total(bulk.limbs_to_i128(used, plan.limb_bits)), plan, words, xp), validity
         case "text":
-            return xp.stack((used[0], used[1]), axis=1).reshape(-1), validity
+            views = xp.stack((used[0], used[1]), axis=1)
+            if valid is not None:
+                views = xp.where(valid[:, None], views, 0)  # a group of NULLs has an identity, which is no address
+            return views.reshape(-1), validity
         case "extreme":
             value = used[0]
             if valid is not None:

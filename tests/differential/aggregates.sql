@@ -136,3 +136,8 @@ select s, sum(i64) * 2 + count(*) as score from t group by s having score is not
 select upper(s), count(*) from t group by upper(s)
 
 select id, count(*) from dense group by id
+
+select case when n is null then w end as c, f64, count(*) from t group by 1, 2
+
+-- cpu
+select case when n > 100 then w end as c, min(f64), n from t group by 1, 3

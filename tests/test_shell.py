@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -333,3 +334,21 @@ def test_completion(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_options_are_separate() -> None:
     assert Options().format.mode == "box"
+
+
+_SCREEN = re.compile(r"<!-- checked -->\n```text\n(.*?)```", re.S)
+_INPUT = re.compile(r"^(?:gquery> .*\n(?:   \.\.\.> .*\n)*)", re.M)
+
+
+def test_screens_of_the_documentation() -> None:
+    """What docs/shell.md shows is what the shell writes."""
+    page = (Path(__file__).resolve().parent.parent / "docs" / "shell.md").read_text()
+    screen = io.StringIO()
+    shell = Shell("python", options=Options(bail=False), out=screen, err=screen)
+    for shown in _SCREEN.findall(page):
+        outputs = _INPUT.split(shown)[1:]
+        for typed, expected in zip(_INPUT.findall(shown), outputs, strict=True):
+            screen.seek(0)
+            screen.truncate()
+            shell.run_text("".join(line[8:] + "\n" for line in typed.splitlines()))
+            assert screen.getvalue() == expected

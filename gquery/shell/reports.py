@@ -99,11 +99,11 @@ def kernels_text() -> str:
     for number, (target, made) in enumerate(_compiled(), 1):
         origin = "cache" if made.cached else "interpreted" if target == "python" else "compiled"
         lines = made.kernel.text.count("\n")
-        rows.append((number, target, origin, seconds_text(made.seconds), lines, made.registers or None, str(made.path)))
+        rows.append((number, target, origin, seconds_text(made.seconds), lines, made.registers or None))
     if not rows:
         return "No kernel has run yet.\n"
-    types = [BIGINT, VARCHAR, VARCHAR, VARCHAR, BIGINT, BIGINT, VARCHAR]
-    return _box(["number", "target", "from", "time", "lines", "registers", "source"], rows, types)
+    types = [BIGINT, VARCHAR, VARCHAR, VARCHAR, BIGINT, BIGINT]
+    return _box(["number", "target", "from", "time", "lines", "registers"], rows, types)
 
 
 def kernel_source(number: str) -> str:
@@ -114,7 +114,7 @@ def kernel_source(number: str) -> str:
     if not number.isdecimal() or not 1 <= int(number) <= len(made):
         raise InterfaceError(f"There is no kernel {number}; .kernels lists {len(made)}")
     target, compiled = made[int(number) - 1]
-    return get_target(target).source(compiled.kernel)
+    return f"# {target}, {compiled.path}\n{get_target(target).source(compiled.kernel)}"
 
 
 def _box(names: Sequence[str], rows: Sequence[Sequence[Any]], types: Sequence[DType] = ()) -> str:

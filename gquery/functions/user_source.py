@@ -2,7 +2,8 @@
 
 Only what is listed here passes: numbers, variables, arithmetic, comparisons, if, while, for over range, and the functions
 of `math` and the few builtins below. Operators whose meaning differs between Python, Numba and a GPU become primitives
-(division, powers, shifts, everything of `math`), so that a function gives the same on every target. Variables get a
+(division, powers, shifts, everything of `math`; a GPU would join a product and a sum, and round once), so that a function
+gives the same on every target. Variables get a
 prefix, so that none can be taken for a primitive; nothing else of the user's text is left.
 """
 
@@ -30,8 +31,11 @@ _WHOLE = {"floor": "floor_f64", "ceil": "ceil_f64", "trunc": "trunc_f64"}
 _MATH = {*_ONE, *_TWO, *_WHOLE}
 _BUILTINS = {"abs", "min", "max", "round", "int", "float", "bool", "range"}
 _CONVERT = {"int": "user_int", "float": "f64", "bool": "user_bool"}
-_PLAIN = (ast.Add, ast.Sub, ast.Mult, ast.BitAnd, ast.BitOr, ast.BitXor)
-_CALLED = {ast.FloorDiv: "user_floordiv", ast.Mod: "user_mod", ast.LShift: "shl_i64", ast.RShift: "shr_i64"}
+_PLAIN = (ast.BitAnd, ast.BitOr, ast.BitXor)
+_CALLED = {
+    ast.Add: "user_add", ast.Sub: "user_sub", ast.Mult: "user_mul", ast.FloorDiv: "user_floordiv", ast.Mod: "user_mod",
+    ast.LShift: "shl_i64", ast.RShift: "shr_i64",
+}  # fmt: skip
 _COMPARISONS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _NAMES = {
     ast.List: "a list", ast.Dict: "a dict", ast.Set: "a set", ast.ListComp: "a comprehension", ast.Lambda: "lambda",

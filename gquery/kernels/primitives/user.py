@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from gquery.kernels.targets.python_user import user_mul
+
 
 def user_int(x: Any) -> int:
     """``int(x)`` in 64 bits."""
@@ -34,12 +36,12 @@ def user_mod(a: Any, b: Any) -> Any:
 
 
 def user_power_2(x: Any) -> Any:
-    return x * x
+    return user_mul(x, x)
 
 
 def user_power_3(x: Any) -> Any:
-    return x * x * x
+    return user_mul(user_mul(x, x), x)
 
 
 def user_power_4(x: Any) -> Any:
-    return (x * x) * (x * x)
+    return user_mul(user_mul(x, x), user_mul(x, x))

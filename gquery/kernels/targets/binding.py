@@ -15,6 +15,7 @@ from typing import Any
 
 from gquery.kernels.primitives import ALIASES
 from gquery.kernels.targets.intrinsics import DEFINITIONS, Definition, build
+from gquery.kernels.targets.intrinsics_user import BY_TYPE, build_by_type
 
 BODIES = ("checked", "wide", "floats", "dates", "strings", "tables", "user")
 
@@ -50,7 +51,13 @@ class Binding:
         return self._found[name]
 
     def __contains__(self, name: str) -> bool:
-        return name in self._found or name in ALIASES or name in self._definitions or self._body(name) is not None
+        return (
+            name in self._found
+            or name in ALIASES
+            or name in BY_TYPE
+            or name in self._definitions
+            or self._body(name) is not None
+        )
 
     def _body(self, name: str) -> FunctionType | None:
         for module in (*self._bodies, *_modules()):
@@ -62,6 +69,9 @@ class Binding:
     def _find(self, name: str) -> Any:
         if name in ALIASES:
             return self[ALIASES[name]]
+        if name in BY_TYPE:
+            integers, floats = (self._definitions[n] for n in BY_TYPE[name])
+            return build_by_type(name, integers, floats, self._intrinsic)
         body = self._body(name)
         from_target = body is not None and any(body.__module__ == m.__name__ for m in self._bodies)
         if name in self._definitions and not from_target:

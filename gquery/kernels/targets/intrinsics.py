@@ -94,9 +94,7 @@ for _suffix, _type in (("i64", I64), ("i128", I128)):
         f"abs_{_suffix}",
         _suffix,
         _suffix,
-        lambda b, x: b.select(
-            b.icmp_signed("<", x, ir.Constant(x.type, 0)), b.sub(ir.Constant(x.type, 0), x), x
-        ),
+        lambda b, x: b.select(b.icmp_signed("<", x, ir.Constant(x.type, 0)), b.sub(ir.Constant(x.type, 0), x), x),
     )
     define(f"min_{_suffix}", _two, _suffix, _choice("<"))
     define(f"max_{_suffix}", _two, _suffix, _choice(">"))
@@ -221,9 +219,7 @@ define("store_f64", "* i64 f64", "void", lambda b, p, i, v: b.store(v, element(b
 define("store_bool", "* i64 bool", "void", lambda b, p, i, v: b.store(b.zext(v, I8), element(b, p, i, I8)))
 define("load_u8", "i64", "i64", lambda b, a: b.zext(b.load(b.inttoptr(a, I8.as_pointer())), I64))
 define("load_word", "i64", "i64", lambda b, a: b.load(b.inttoptr(a, I64.as_pointer())))
-define(
-    "load_word_unaligned", "i64", "i64", lambda b, a: _aligned_to(b.load(b.inttoptr(a, I64.as_pointer())), 1)
-)
+define("load_word_unaligned", "i64", "i64", lambda b, a: _aligned_to(b.load(b.inttoptr(a, I64.as_pointer())), 1))
 define("store_byte", "i64 i64", "void", lambda b, a, v: b.store(b.trunc(v, I8), b.inttoptr(a, I8.as_pointer())))
 define(
     "store_word_unaligned",
@@ -324,13 +320,23 @@ def numba_types() -> dict[str, Any]:
 
 def build(definition: Definition, intrinsic: Callable[[Any], Any]) -> Any:
     """The Numba intrinsic of a definition, by the ``intrinsic`` decorator of the target."""
+    return build_chosen(definition.name, len(definition.arguments), lambda *given: definition, intrinsic)
+
+
+def build_chosen(
+    name: str, arguments: int, choose: Callable[..., Definition | None], intrinsic: Callable[[Any], Any]
+) -> Any:
+    """An intrinsic whose definition the types of its arguments choose; None refuses them."""
     types = numba_types()
 
     def typing(context: Any, *given: Any) -> Any:
+        definition = choose(*given)
+        if definition is None:
+            return None
         taken = [g if t == "*" else types[t] for g, t in zip(given, definition.arguments, strict=True)]
-        return types[definition.result](*taken), generate
+        return types[definition.result](*taken), lambda *a: generate(definition, *a)
 
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def generate(definition: Definition, context: Any, builder: Any, signature: Any, values: Any) -> Any:
         result = definition.emit(
             builder, *(_unpack(builder, t, v) for t, v in zip(definition.arguments, values, strict=True))
         )
@@ -345,8 +351,8 @@ def build(definition: Definition, intrinsic: Callable[[Any], Any]) -> Any:
             case _:
                 return result
 
-    exact = _ARITY[len(definition.arguments)](typing)
-    exact.__name__ = exact.__qualname__ = definition.name
+    exact = _ARITY[arguments](typing)
+    exact.__name__ = exact.__qualname__ = name
     return intrinsic(exact)
 
 

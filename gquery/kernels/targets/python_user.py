@@ -1,8 +1,17 @@
-"""What Python functions of users need on the python target alone: results cut to 64 bits, as compiled ones are."""
+"""What Python functions of users need on the python target alone: operators, and results cut to 64 bits, as compiled
+ones are."""
 
 from __future__ import annotations
 
 import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+_Binary = Callable[[Any, Any], Any]
+user_add: _Binary = operator.add
+user_sub: _Binary = operator.sub
+user_mul: _Binary = operator.mul
 
 
 def user_int(x: float) -> int:

@@ -206,6 +206,9 @@ def test_read(shell: Shell, tmp_path: Path) -> None:
     assert written(shell, f".read {script}") == "a\n1\n"
     assert not shell.run_text(f".read {tmp_path / 'none.sql'}")
     assert "none.sql" in complaints(shell)
+    script.write_text("SELECT x;")
+    assert not shell.run_text(f".read {script}\nSELECT 2;")
+    assert output(shell) == "a\n1\n"
     script.write_text(f".read {script}")
     shell.run_text(f".read {script}")
     assert "nested too deeply" in complaints(shell)
@@ -271,6 +274,26 @@ def test_gpu_and_kernels(shell: Shell, tmp_path: Path) -> None:
     kernels = written(shell, ".kernels")
     assert "python" in kernels
     assert "def kernel(" in written(shell, ".kernels 1")
+
+
+@pytest.mark.cuda
+def test_gpu_and_kernels_on_a_gpu(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": list(range(200_000))}), tmp_path / "x.parquet")
+    shell = Shell("cuda", [str(tmp_path / "x.parquet")], out=io.StringIO(), err=io.StringIO())
+    assert written(shell, ".mode csv\n.timer on\nSELECT sum(a) AS s FROM x WHERE a > 1;") == "s\n19999899999\n"
+    assert "copy 0," not in complaints(shell)
+    assert re.search(r"│ x +│ a +│ cuda:0 ", written(shell, ".gpu"))
+    assert re.search(r"│ cuda +│ (compiled|cache) +│ [^│]+│ +\d+ │ +\d+ │", written(shell, ".kernels"))
+    assert "thread_index()" in written(shell, ".kernels 1")
+
+
+@pytest.mark.parametrize("statement", ["DESCRIBE t", "SHOW TABLES", "EXPLAIN SELECT a FROM t", "SET threads = 1"])
+def test_statements_that_are_no_queries(shell: Shell, statement: str) -> None:
+    shell.run_text("CREATE TABLE t AS SELECT 1 AS a;")
+    assert output(shell) == ""
+    shown = {mode: written(shell, f".mode {mode}\n{statement};") for mode in MODES}
+    assert len({bool(text) for text in shown.values()}) == 1
+    assert bool(shown["box"]) == (not statement.startswith("SET"))
 
 
 # ---- the command line -----------------------------------------------------------------------------------------------

@@ -102,7 +102,7 @@ def test_completion(start: Start) -> None:
     shell.expect(pexpect.EOF)
 
 
-@pytest.mark.parametrize("device", ["python", "cpu"])
+@pytest.mark.parametrize("device", ["python", "cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
 def test_ctrl_c_ends_the_query_and_not_the_shell(start: Start, device: str) -> None:
     shell = start("--device", device)
     shell.send("SELECT 1\x03")  # on a line: the line is gone

@@ -54,7 +54,7 @@ def _run(shell: Shell, commands: Iterable[str], scripts: Iterable[str]) -> bool:
             return False
         if shell.leaving:
             break
-    return not shell.failed
+    return not shell.errors
 
 
 def _script(path: str) -> str:

@@ -54,14 +54,14 @@ class Options:
 
 @dataclass
 class Shell:
-    """One run of the shell. ``out`` takes data, ``err`` all else. ``failed`` tells whether a statement has."""
+    """One run of the shell. ``out`` takes data, ``err`` all else. ``errors`` counts what has failed."""
 
     device: str = "auto"
     files: Sequence[str] = ()
     options: Options = field(default_factory=Options)
     out: TextIO = field(default_factory=lambda: sys.stdout)
     err: TextIO = field(default_factory=lambda: sys.stderr)
-    failed: bool = False
+    errors: int = 0
     interrupted: bool = False
     leaving: bool = False  # .exit was given
     reading: int = 0  # how deep scripts read each other
@@ -137,7 +137,8 @@ class Shell:
         return good
 
     def run(self, part: Statement | Command) -> bool:
-        """Run one part of a script, its errors written to ``err``; whether it succeeded."""
+        """Run one part of a script, its errors written to ``err``; whether it succeeded, with all that it reads."""
+        before = self.errors
         try:
             with self._interruptible():
                 match part:
@@ -147,7 +148,7 @@ class Shell:
                         run_command(self, part)
                     case Statement():
                         self._statement(part)
-            return True
+            return self.errors == before
         except (InterruptError, KeyboardInterrupt):
             self.interrupted = True
             self._complain("Interrupted", "")
@@ -164,7 +165,7 @@ class Shell:
             self._complain(
                 "Internal Error", f"{type(error).__name__}: {error}\nThis is a bug of gquery, please report it."
             )
-        self.failed = True
+        self.errors += 1
         return False
 
     def _statement(self, statement: Statement) -> None:

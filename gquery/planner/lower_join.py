@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from gquery.dtypes import BOOLEAN, Register
 from gquery.expr import Call, Column, Expr, Literal, conjunction, conjuncts, new_column
 from gquery.functions import call
-from gquery.kernels.code import NeedsHostError, phys
+from gquery.kernels.code import NeedsHostError, Phys, phys
 from gquery.kernels.render import describe
 from gquery.operators.keys import Packing, packing_of
 from gquery.operators.read import nullable
@@ -198,7 +198,23 @@ def _probe(
     limit = left.limit if one_match else None
     rows = max(1.0, lowering.estimator.rows(plan))
     stream = replace(left, steps=(*left.steps, probe), columns=known, work=work, rows=rows, limit=limit)
-    return _full(lowering, stream, plan, probe, wanted) if kind is JoinKind.FULL else stream
+    host = _host_function(residual, {**left.columns, **right.columns}) if lowering.target != "python" else None
+    if kind is JoinKind.FULL:
+        return _full(lowering, stream, plan, probe, wanted, host)
+    if host is None:
+        return stream
+    columns = tuple(stream.by_id[i] for i in stream.columns if i in stream.by_id)
+    return lowering.collected(stream, columns, f"{host} on the host", host=host)
+
+
+def _host_function(residual: list[Expr], known: dict[int, Phys]) -> str | None:
+    """A function without a kernel body among what is tested on each match: then the join's pipeline is interpreted."""
+    for term in residual:
+        try:
+            describe(term, known)
+        except NeedsHostError as missing:
+            return missing.function
+    return None
 
 
 def _proved_unique(plan: Join, keys: list[Key]) -> bool:
@@ -281,14 +297,16 @@ def _same_registers(left: Stream, right: Stream, key: Key) -> bool:
     return a.register is b.register and a.register in (Register.I64, Register.BOOL)
 
 
-def _full(lowering: Lowering, stream: Stream, plan: Join, probe: Probe, wanted: frozenset[int]) -> Stream:
+def _full(
+    lowering: Lowering, stream: Stream, plan: Join, probe: Probe, wanted: frozenset[int], host: str | None
+) -> Stream:
     """FULL: the pairs and the left rows without a match, and behind them the build rows that no probe matched."""
     columns = tuple(c for c in plan.columns if c.id in wanted)
     if not columns:  # only the number of rows is asked for
         columns = (new_column("row", BOOLEAN),)
         stream = lowering.compute(stream, ((columns[0], Literal(True, BOOLEAN)),))
     stream = replace(stream, columns={i: nullable(w) for i, w in stream.columns.items()})
-    pairs = lowering.collected(stream, columns, "full join")
+    pairs = lowering.collected(stream, columns, "full join", host=host)
     assert isinstance(pairs.source, ReadStage)
     stored = pairs.source.columns
     rest = lowering.stage(UnmatchedRows(probe.table, pairs.source.stage, stored), "unmatched build rows")

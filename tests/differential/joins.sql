@@ -187,3 +187,18 @@ select count(*) from (select v from l order by v) a full join r on true
 
 -- cpu
 select count(*), max(1) from (select l.v, l.s from l order by l.s, l.v limit 11) a full join r on a.v = r.v
+
+-- cpu
+select l.id, r.id from l left join r on l.k = r.k and l.s || r.s like 'a%'
+
+-- cpu
+select l.id, r.id, l.s from l join r on l.k = r.k and l.s || r.s > 'c'
+
+-- cpu
+select l.id, r.id from l full join r on l.k = r.k and l.s || r.s > 'c'
+
+-- cpu
+select count(*) from l where not exists (select 1 from r where l.k = r.k and l.s || r.s > 'c')
+
+-- cpu
+select id, exists (select 1 from r where l.k = r.k and l.s || r.s > 'c') from l

@@ -17,6 +17,7 @@ from typing import Any, assert_never, cast
 import numpy as np
 
 from gquery import stopwatch
+from gquery.adaptive import adapt, expected
 from gquery.config import Settings
 from gquery.device import Device, cpu_device
 from gquery.distributed.place import Placed, place
@@ -36,7 +37,6 @@ from gquery.operators.group import GroupRun
 from gquery.operators.join_table import BuildRun
 from gquery.operators.reduce import ReduceRun
 from gquery.operators.rows import bulk_inputs, run_bulk
-from gquery.planner.logical import JoinKind
 from gquery.planner.physical import (
     Build,
     Bulk,
@@ -221,6 +221,7 @@ def _prepare(state: Run) -> None:
         work = stage.work
         if isinstance(work, Pipeline) and work.host is None:
             if work.work + _state_size(work.sink) / 64 >= context.settings.interpret_limit:
+                work = expected(work)
                 kernels += [u.kernel for u in _units(program, stage, work, context.target, context.counts)]
     if len(kernels) > 1:
         with stopwatch.part("compile"):
@@ -249,7 +250,7 @@ def _inputs(work: Pipeline | Bulk) -> list[int]:
 
 def _pipeline(state: Run, stage: Stage, pipeline: Pipeline, report: StageReport) -> None:
     frame = _read(state, pipeline.source)
-    pipeline = _adapted(state, pipeline)
+    pipeline = adapt(pipeline, frame.rows, state.joins)
     wanted = prefix.rows_wanted(pipeline)
     if wanted is None:
         result = _whole(state, stage, pipeline, frame, report)

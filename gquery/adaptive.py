@@ -1,0 +1,93 @@
+"""Adapting a pipeline to its join tables, once they are there.
+
+A plan is made from proofs and estimates. When a pipeline starts, the tables that it probes are built, and two things are
+known that were not: how many groups there can be where each belongs to a row of a build side, and how many rows a fan-out
+can make at most. The first chooses between addressing and hashing groups, the second how exact sums are split.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from gquery.expr import AggregateCall
+from gquery.operators.aggregates import AggregatePlan, plan_aggregates
+from gquery.operators.base import JoinIndex
+from gquery.planner.logical import JoinKind
+from gquery.planner.physical import Group, Pipeline, Probe, Reduce
+from gquery.table import Buffer
+
+FEW = 4
+SPARSE, DENSE_ENOUGH = 16, 2**16  # groups that use less than one place in so many, of so many places, are hashed
+
+
+def adapt(pipeline: Pipeline, rows: int, joins: Mapping[int, JoinIndex]) -> Pipeline:
+    """The pipeline as it should run over ``rows`` rows with these join tables."""
+    sink = pipeline.sink
+    if isinstance(sink, Group | Reduce) and any(a.limb_bits == 16 for _, a in sink.aggregates):
+        pipeline = with_row_limit(pipeline, _row_limit(pipeline, rows, joins))
+        sink = pipeline.sink
+    if isinstance(sink, Group) and sink.layout == "direct" and sink.packing is not None:
+        groups = _group_limit(pipeline, sink, joins)
+        if groups * SPARSE < sink.packing.size and sink.packing.size > DENSE_ENOUGH:
+            return replace(pipeline, sink=replace(sink, layout="hash", groups=max(groups, 1)))
+    return pipeline
+
+
+def expected(pipeline: Pipeline) -> Pipeline:
+    """The pipeline as `adapt` will probably make it, for compiling ahead: a key has few rows in each table."""
+    sink = pipeline.sink
+    if isinstance(sink, Group | Reduce) and any(a.limb_bits == 16 for _, a in sink.aggregates):
+        return with_row_limit(pipeline, pipeline.rows * FEW)
+    return pipeline
+
+
+def _group_limit(pipeline: Pipeline, sink: Group, joins: Mapping[int, JoinIndex]) -> int:
+    """At most so many groups: the rows of a build side that all keys come from."""
+    assert sink.packing is not None
+    groups = sink.packing.size
+    for step in pipeline.steps:
+        if isinstance(step, Probe) and step.kind is JoinKind.INNER:
+            own = {s.column for s in step.table.columns}
+            if all(e in own for _, e, _ in sink.keys):
+                groups = min(groups, joins[step.table.stage].frame.rows)
+    return groups
+
+
+def _row_limit(pipeline: Pipeline, rows: int, joins: Mapping[int, JoinIndex]) -> int:
+    """At most so many rows reach the sink: those of the source, times the longest range of rows that a key has in each
+    table."""
+    for step in pipeline.steps:
+        if isinstance(step, Probe) and step.kind in (JoinKind.INNER, JoinKind.LEFT, JoinKind.FULL):
+            rows *= max(1, _longest(joins[step.table.stage]))
+    return rows
+
+
+def _longest(index: JoinIndex) -> int:
+    """The most build rows that one probe can match."""
+    if "longest" not in index.parts:
+        starts = index.parts.get("starts")
+        if isinstance(starts, Buffer):
+            array = starts.on(starts.devices[0])
+            longest = int((array[1:] - array[:-1]).max()) if array.size > 1 else 0
+        else:  # every row of the side, or one
+            longest = index.frame.rows if set(index.parts) <= {"count", "null_keys"} else 1
+        index.parts["longest"] = longest
+    return int(index.parts["longest"])
+
+
+def with_row_limit(pipeline: Pipeline, rows: int) -> Pipeline:
+    """The pipeline with its sums split for at most ``rows`` rows; what is known of the results stays as it was planned."""
+    sink = pipeline.sink
+    assert isinstance(sink, Group | Reduce)
+    calls: list[AggregateCall] = [a.call for _, a in sink.aggregates]
+    folds, plans = plan_aggregates(
+        calls, [a.arg if a.call.args else None for _, a in sink.aggregates], rows, isinstance(sink, Group)
+    )
+    kept = _with_results(plans, [a for _, a in sink.aggregates])
+    named = tuple((c, p) for (c, _), p in zip(sink.aggregates, kept, strict=True))
+    return replace(pipeline, sink=replace(sink, folds=folds, aggregates=named))
+
+
+def _with_results(plans: Sequence[AggregatePlan], planned: Sequence[AggregatePlan]) -> list[AggregatePlan]:
+    return [replace(p, result=old.result) for p, old in zip(plans, planned, strict=True)]

@@ -12,6 +12,7 @@ from gquery.dtypes import DType
 from gquery.errors import BindError, FileError, NotSupportedError, did_you_mean
 
 if TYPE_CHECKING:
+    from gquery.planner.logical import Query
     from gquery.sources import ColumnCache
     from gquery.table import TableSource
 
@@ -103,3 +104,29 @@ def _dtype(value: Any) -> DType:
         return sql_type(exp.DataType.build(str(value), dialect="duckdb", udt=True))
     except SqlglotError:
         raise BindError(f"{value!r} is no type") from None
+
+
+def check_readable(query: Query) -> None:
+    """NotSupportedError where a query uses a column whose type has no counterpart here. A source tells its type as NULL,
+    so it can be there as long as nobody asks for it."""
+    from gquery.dtypes import Kind
+    from gquery.planner.logical import Scan, UnionAll
+    from gquery.planner.tree import expressions, subqueries, used_columns, walk
+
+    doubtful: dict[int, tuple[TableSource, int]] = {}
+    used = {c.id for c in query.outputs}
+    stack = [query.plan]
+    while stack:
+        for node in walk(stack.pop()):
+            if isinstance(node, Scan):
+                for column, field in zip(node.columns, node.fields, strict=True):
+                    if column.dtype.kind is Kind.NULL:
+                        doubtful[column.id] = (node.source, field)
+            elif isinstance(node, UnionAll):
+                used |= {c.id for columns in node.inputs for c in columns}
+            for e in expressions(node):
+                used |= used_columns(e)
+                stack += [s.plan for s in subqueries(e)]
+    for number in used & doubtful.keys():
+        source, field = doubtful[number]
+        source.statistics(field)  # which raises where the type is not NULL itself

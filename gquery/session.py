@@ -338,7 +338,9 @@ class Connection(Frames, Exceptions):
 
     def _optimize(self, query: Query) -> Query:
         from gquery.planner.optimizer import optimize
+        from gquery.readers import check_readable
 
+        check_readable(query)
         return optimize(query, _evaluate, self.settings.disabled_rules)
 
     def _program(self, planned: Planned) -> Program:

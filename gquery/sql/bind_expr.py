@@ -63,6 +63,7 @@ class QueryBinder(Protocol):
     sql: str
     parameters: Parameters
 
+    def readable(self, e: Expr) -> Expr: ...
     def subquery(self, node: exp.Expr, scope: Scope) -> Query: ...
 
     def function(self, name: str) -> UserFunction | None: ...
@@ -111,7 +112,7 @@ class ExprBinder:
     def _bind(self, node: exp.Expr) -> Expr:
         match node:
             case exp.Column():
-                return self._column(node)
+                return self.query.readable(self._column(node))
             case exp.Paren() | exp.IgnoreNulls():
                 return self.bind(node.this)
             case exp.Literal():

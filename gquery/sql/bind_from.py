@@ -145,6 +145,7 @@ class FromBinder:
         outputs = tuple(new[c.id] for c in query.outputs)
         nullable = {c.id: c for c in plan.columns}
         outputs = tuple(nullable.get(c.id, c) for c in outputs)
+        self.query.scanned(plan)
         names = _renamed(query.names, columns, alias)
         return self._named(Query(plan, outputs, names), alias, ())
 
@@ -156,7 +157,9 @@ class FromBinder:
     def _scan(self, source: TableSource, alias: str, columns: tuple[str, ...]) -> tuple[Plan, Scope]:
         made = tuple(new_column(f.name, f.dtype, f.nullable) for f in source.schema)
         names = _renamed(source.schema.names, columns, alias)
-        return Scan(source, made, tuple(range(len(made)))), Scope(self.parent, [Relation(alias, names, made)])
+        scan = Scan(source, made, tuple(range(len(made))))
+        self.query.scanned(scan)
+        return scan, Scope(self.parent, [Relation(alias, names, made)])
 
     def _view(self, view: View, alias: str, columns: tuple[str, ...]) -> tuple[Plan, Scope]:
         """A view's text is bound for itself: it sees neither CTEs nor names of the query that uses it."""
@@ -166,6 +169,7 @@ class FromBinder:
         inner = QueryScopes(view.sql, self.query.catalog.stored(), None)
         query = inner.query(parsed.tree, None, Ctes())
         names = _renamed(query.names, view.columns, view.name)
+        self.query.scanned(query.plan)
         return self._named(Query(query.plan, query.outputs, names), alias, columns)
 
     # ---- table functions ---------------------------------------------------------------------------------------------

@@ -11,13 +11,15 @@ from gquery.errors import BindError, NotSupportedError
 from gquery.expr import Column, Expr, Literal, SortKey, new_column
 from gquery.functions import cast, unified
 from gquery.functions.user import UserFunction
-from gquery.planner.logical import Aggregate, Limit, Plan, Project, Query, Sort, UnionAll, Values
+from gquery.planner.logical import Aggregate, Limit, Plan, Project, Query, Scan, Sort, UnionAll, Values
+from gquery.planner.tree import walk
 from gquery.sql.bind_expr import ExprBinder
 from gquery.sql.bind_select import SelectBinder
 from gquery.sql.catalog import Catalog
 from gquery.sql.parse import located
 from gquery.sql.scope import Scope
 from gquery.sql.types import Parameters
+from gquery.table import TableSource
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,22 @@ class QueryScopes:
     def __init__(self, sql: str, catalog: Catalog, parameters: Parameters) -> None:
         self.sql, self.catalog, self.parameters = sql, catalog, parameters
         self._visible: list[Ctes] = [Ctes()]
+        self._doubtful: dict[int, tuple[TableSource, int]] = {}
+
+    def scanned(self, plan: Plan) -> None:
+        """Remember which columns of tables have the type NULL: of a type without a counterpart, some of them."""
+        for node in walk(plan):
+            if isinstance(node, Scan):
+                for column, field in zip(node.columns, node.fields, strict=True):
+                    if column.dtype.kind is Kind.NULL:
+                        self._doubtful[column.id] = (node.source, field)
+
+    def readable(self, e: Expr) -> Expr:
+        """A column that an expression uses; NotSupportedError where nobody can read it."""
+        if self._doubtful and isinstance(e, Column) and e.id in self._doubtful:
+            source, field = self._doubtful[e.id]
+            source.statistics(field)  # which raises where the type is not NULL itself
+        return e
 
     def function(self, name: str) -> UserFunction | None:
         """The Python function that a name means."""

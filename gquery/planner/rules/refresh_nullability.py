@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import assert_never
 
+from gquery.dtypes import Kind
 from gquery.expr import AggregateCall, Call, Column, Exists, Expr, InSubquery, ScalarSubquery, transform
 from gquery.functions import FUNCTIONS
 from gquery.planner.logical import (
@@ -88,7 +89,8 @@ def _columns(plan: Plan) -> Plan:
     match plan:
         case Scan(columns=columns, fields=fields):
             new = tuple(
-                _as(c, c.nullable and plan.source.statistics(f).null_count != 0)
+                # of type NULL are columns that a file has but nobody can read: asking for their statistics is an error
+                _as(c, c.nullable and (c.dtype.kind is Kind.NULL or plan.source.statistics(f).null_count != 0))
                 for c, f in zip(columns, fields, strict=True)
             )
             return plan if _same(new, columns) else replace(plan, columns=new)

@@ -1,0 +1,303 @@
+"""DB-API 2.0: what PEP 249 asks for, its users (pandas, SQLAlchemy's pool, jupysql), interrupts, and threads."""
+
+from __future__ import annotations
+
+import datetime
+import gc
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import gquery
+from gquery import errors
+from gquery.interrupt import Running, check
+
+TABLE = pa.table({"k": [1, 2, 3], "s": ["x", None, "z"], "d": [datetime.date(2024, 1, d) for d in (1, 2, 3)]})
+LONG = "SELECT count(*) FROM range(100000000) a(x), range(1000000) b(y) WHERE x * y % 7 = 3"
+
+
+@pytest.fixture
+def db() -> Iterator[gquery.Connection]:
+    with gquery.connect(device="cpu", threads=2) as connection:
+        connection.register("t", TABLE)
+        yield connection
+
+
+# ---- the specification -----------------------------------------------------------------------------------------------
+
+
+def test_module() -> None:
+    assert (gquery.apilevel, gquery.threadsafety, gquery.paramstyle) == ("2.0", 1, "qmark")
+    assert issubclass(gquery.Warning, Exception) and issubclass(gquery.Error, Exception)
+    assert issubclass(gquery.InterfaceError, gquery.Error) and issubclass(gquery.DatabaseError, gquery.Error)
+    for name in ("Data", "Operational", "Integrity", "Internal", "Programming", "NotSupported"):
+        assert issubclass(getattr(gquery, f"{name}Error"), gquery.DatabaseError)
+        assert getattr(gquery.Connection, f"{name}Error") is getattr(gquery, f"{name}Error")
+    assert gquery.Date(2024, 1, 2) == datetime.date(2024, 1, 2)
+    assert gquery.Time(1, 2, 3) == datetime.time(1, 2, 3)
+    assert gquery.Timestamp(2024, 1, 2, 3, 4, 5) == datetime.datetime(2024, 1, 2, 3, 4, 5)
+    moment = time.mktime((2024, 1, 2, 3, 4, 5, 0, 0, -1))
+    assert gquery.DateFromTicks(moment) == datetime.date(2024, 1, 2)
+    assert gquery.TimeFromTicks(moment) == datetime.time(3, 4, 5)
+    assert gquery.TimestampFromTicks(moment) == datetime.datetime(2024, 1, 2, 3, 4, 5)
+    assert gquery.Binary(b"x") == b"x"
+
+
+def test_cursor(db: gquery.Connection) -> None:
+    cursor = db.cursor()
+    assert (cursor.description, cursor.rowcount, cursor.arraysize, cursor.rownumber) == (None, -1, 1, None)
+    with pytest.raises(gquery.ProgrammingError, match="nothing was executed"):
+        cursor.fetchone()
+    cursor.execute("SELECT k, s, d, k * 1.5 AS m, k / 2 AS f FROM t ORDER BY k")
+    assert cursor.description is not None
+    assert [d[:2] for d in cursor.description][:3] == [("k", "BIGINT"), ("s", "VARCHAR"), ("d", "DATE")]
+    assert all(len(d) == 7 for d in cursor.description)
+    codes = [d[1] for d in cursor.description]
+    assert [codes[0] == gquery.NUMBER, codes[1] == gquery.STRING, codes[2] == gquery.DATETIME] == [True] * 3
+    assert [codes[3] == gquery.NUMBER, codes[4] == gquery.NUMBER, codes[1] == gquery.NUMBER] == [True, True, False]
+    assert cursor.rowcount == 3
+    assert cursor.fetchone()[:2] == (1, "x")  # type: ignore[index]
+    assert cursor.rownumber == 1
+    cursor.arraysize = 2
+    assert [r[0] for r in cursor.fetchmany()] == [2, 3]
+    assert (cursor.fetchone(), cursor.fetchall(), cursor.fetchmany(5)) == (None, [], [])
+    assert [r[0] for r in cursor.execute("SELECT k FROM t ORDER BY k DESC")] == [3, 2, 1]
+    assert not hasattr(cursor, "nextset") and not hasattr(cursor, "callproc")
+    cursor.setinputsizes([1])
+    cursor.setoutputsize(1, 0)
+
+
+def test_statements_that_give_no_rows(db: gquery.Connection) -> None:
+    cursor = db.cursor()
+    cursor.execute("CREATE TABLE u AS SELECT * FROM t WHERE k > 1")
+    assert (cursor.description, cursor.rowcount) == (None, 2)
+    with pytest.raises(gquery.ProgrammingError, match="no query"):
+        cursor.fetchall()
+    cursor.execute("DROP TABLE u")
+    assert (cursor.description, cursor.rowcount) == (None, -1)
+    assert cursor.execute("SHOW TABLES").fetchall() == [("t",)]
+    db.commit()
+    db.rollback()
+
+
+def test_parameters(db: gquery.Connection) -> None:
+    cursor = db.cursor()
+    assert cursor.execute("SELECT s FROM t WHERE k = ? OR d = ?", (3, gquery.Date(2024, 1, 1))).fetchall() == [
+        ("x",),
+        ("z",),
+    ]
+    assert cursor.execute("SELECT k FROM t WHERE s = $name", {"name": "z"}).fetchall() == [(3,)]
+    cursor.executemany("SELECT k FROM t WHERE k = ?", [[1], [2]])
+    assert cursor.fetchall() == [(2,)]
+    with pytest.raises(gquery.ProgrammingError):
+        cursor.execute("SELECT k FROM nowhere")
+    with pytest.raises(gquery.ProgrammingError):
+        cursor.fetchall()
+
+
+def test_closing(db: gquery.Connection) -> None:
+    with db.cursor() as cursor:
+        cursor.execute("SELECT 1")
+    cursor.close()
+    uses: list[Callable[[], Any]] = [cursor.fetchall, lambda: cursor.execute("SELECT 1")]
+    for use in uses:
+        with pytest.raises(gquery.InterfaceError, match="closed"):
+            use()
+    open_cursor = db.cursor()
+    db.close()
+    uses = [db.cursor, db.commit, db.rollback, lambda: open_cursor.execute("SELECT 1")]
+    for use in uses:
+        with pytest.raises(gquery.InterfaceError, match="closed"):
+            use()
+
+
+# ---- those who use it ------------------------------------------------------------------------------------------------
+
+
+def test_pandas_reads_sql(db: gquery.Connection) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # "pandas only supports SQLAlchemy": it means "tests"
+        frame = pd.read_sql("SELECT k, s FROM t WHERE k > ? ORDER BY k", db, params=[1])
+        assert frame["k"].tolist() == [2, 3]
+        assert frame["s"].isna().tolist() == [True, False]
+        pieces = list(pd.read_sql_query("SELECT k FROM t", db, chunksize=2))
+        assert [len(p) for p in pieces] == [2, 1]
+        with pytest.raises((pd.errors.DatabaseError, errors.CatalogError), match="nowhere"):
+            pd.read_sql("SELECT * FROM nowhere", db)
+    assert db.cursor().execute("SELECT s, k FROM t LIMIT 1").df()["k"].tolist() == [1]
+
+
+def test_sqlalchemy_pool() -> None:
+    pool = pytest.importorskip("sqlalchemy.pool")
+
+    def connect() -> gquery.Connection:
+        return gquery.connect(device="python").register("t", TABLE)
+
+    connections = pool.QueuePool(connect, pool_size=2)
+    for _ in range(3):
+        connection = connections.connect()
+        cursor = connection.cursor()
+        cursor.execute("SELECT sum(k) FROM t")
+        assert cursor.fetchall() == [(6,)]
+        connection.close()
+    connections.dispose()
+
+
+def test_jupysql(db: gquery.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLOOMBER_STATS_ENABLED", "false")
+    pytest.importorskip("sql.magic")
+    from IPython.core.interactiveshell import InteractiveShell
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        shell = InteractiveShell()
+        shell.run_line_magic("load_ext", "sql")
+        shell.push({"db": db})
+        shell.run_line_magic("config", "SqlMagic.feedback = 0")
+        shell.run_line_magic("sql", "db --alias g")
+        result = shell.run_line_magic("sql", "SELECT k, s FROM t ORDER BY k")
+        assert [tuple(r) for r in result] == [(1, "x"), (2, None), (3, "z")]
+        assert result.DataFrame()["k"].tolist() == [1, 2, 3]
+        InteractiveShell.clear_instance()
+
+
+# ---- interrupts ------------------------------------------------------------------------------------------------------
+
+
+def interrupted(db: gquery.Connection, query: str, stop: Callable[[], Any], after: float = 0.5) -> float:
+    """Seconds from the call of ``stop`` to the error."""
+    at: list[float] = []
+
+    def call() -> None:
+        at.append(time.perf_counter())
+        stop()
+
+    timer = threading.Timer(after, call)
+    timer.start()
+    try:
+        with pytest.raises((errors.InterruptError, KeyboardInterrupt)):
+            db.sql(query).fetchall()
+    finally:
+        timer.cancel()
+    return time.perf_counter() - at[0]
+
+
+@pytest.mark.parametrize("target", ["cpu", "python"])
+@pytest.mark.parametrize(
+    "query", [LONG, "SELECT max(x * 7 % 13) FROM range(100000000000) t(x)", "SELECT k FROM t, range(10000000000) u(i)"]
+)
+def test_interrupt(target: str, query: str) -> None:
+    with gquery.connect(device=target, threads=2, memory_limit="2GB") as db:
+        db.register("t", TABLE)
+        if query.startswith("SELECT k"):
+            query = f"SELECT count(*) FROM ({query} WHERE (i * k) % 1000 = 1)"
+        interrupted(db, query, db.interrupt, 0.1)  # compiling a kernel ends before an interrupt is looked at
+        assert interrupted(db, query, db.interrupt) < 2
+        gc.collect()
+        assert db.device.used_bytes < 1_000_000
+        assert db.sql("SELECT sum(k) FROM t").fetchall() == [(6,)]
+
+
+def test_memory_is_free_while_the_error_is_held() -> None:
+    with gquery.connect(device="cpu", threads=1, memory_limit="2GB") as db:
+        query = "SELECT count(*) FROM (SELECT DISTINCT x FROM range(3000000) t(x)) a(x), range(10000000) b(y) WHERE x * y = 3"
+        threading.Timer(1.5, db.interrupt).start()
+        with pytest.raises(errors.OperationalError, match="interrupted") as raised:
+            db.sql(query).fetchall()
+        assert raised.type is errors.InterruptError
+        assert db.device.used_bytes < 10_000_000
+
+
+def test_ctrl_c(db: gquery.Connection) -> None:
+    """A signal ends the query on the main thread; workers have left its memory by then."""
+    main = threading.main_thread().ident
+    assert main is not None
+    assert interrupted(db, LONG, lambda: signal.pthread_kill(main, signal.SIGINT)) < 2
+    assert db.sql("SELECT sum(k) FROM t").fetchall() == [(6,)]
+
+
+def test_an_interrupt_stops_what_runs_then_and_nothing_later(db: gquery.Connection) -> None:
+    db.interrupt()
+    assert db.sql("SELECT 1").fetchall() == [(1,)]
+    results: list[Any] = []
+
+    def run() -> None:
+        try:
+            results.append(db.cursor().execute(LONG))
+        except errors.InterruptError as error:
+            results.append(error)
+
+    threads = [threading.Thread(target=run) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.5)
+    db.cursor().interrupt()
+    for thread in threads:
+        thread.join(10)
+    assert [type(r) for r in results] == [errors.InterruptError] * 2
+    assert db.sql("SELECT 2").fetchall() == [(2,)]
+
+
+def test_runs_within_runs() -> None:
+    outer, inner = Running(), Running()
+    with outer.one():
+        with inner.one():
+            assert (outer.stop(), inner.stop()) == (1, 0)
+            with pytest.raises(errors.InterruptError):
+                check()
+        with pytest.raises(errors.InterruptError):
+            check()
+    check()
+    assert outer.stop() == 0
+
+
+# ---- threads ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("target", ["cpu", "python"])
+def test_a_cursor_a_thread(target: str, tmp_path: Path) -> None:
+    """Plans, loaded columns and kernels are shared by threads that all begin at once."""
+    import pyarrow.parquet as pq
+
+    rng = np.random.default_rng(5)
+    rows = 20_000
+    table = pa.table(
+        {"k": rng.integers(0, 50, rows), "v": rng.random(rows), "s": [f"name {i % 300}" for i in range(rows)]}
+    )
+    pq.write_table(table, tmp_path / "x.parquet")
+    queries = [
+        f"SELECT k, count(*), min(s), max(upper(s)) FROM '{tmp_path}/x.parquet' GROUP BY k ORDER BY k",
+        "SELECT t.k, u.s FROM t JOIN t u ON t.k = u.k AND t.v < 0.001 AND u.v > 0.999 ORDER BY ALL",
+        "SELECT s || '!' AS w, sum(k) FROM t GROUP BY w ORDER BY w LIMIT 5",
+        "SELECT count(*) FROM t WHERE s LIKE '%7%' AND k::VARCHAR = '7'",
+        "SELECT k::VARCHAR || s FROM t WHERE v < 0.002 ORDER BY 1",
+    ]
+    with gquery.connect(device=target, threads=2) as alone:
+        expected = [alone.register("t", table).sql(q).fetchall() for q in queries]
+    with gquery.connect(device=target, threads=2) as db:
+        db.register("t", table)
+        start = threading.Barrier(8)
+
+        def work(number: int) -> None:
+            start.wait()
+            with db.cursor() as cursor:
+                for turn in range(2 * len(queries)):
+                    at = (number + turn) % len(queries)
+                    assert cursor.execute(queries[at]).fetchall() == expected[at]
+                    name = f"own{number}"
+                    cursor.execute(f"CREATE OR REPLACE TABLE {name} AS SELECT {turn} AS n")
+                    assert cursor.execute(f"SELECT n FROM {name}").fetchall() == [(turn,)]
+
+        with ThreadPoolExecutor(8) as pool:
+            for done in [pool.submit(work, n) for n in range(8)]:
+                done.result()

@@ -1,0 +1,261 @@
+"""Files: CSV of every dialect, JSON, Arrow IPC, partitions, patterns, URIs and file systems; what is wrong with them."""
+
+from __future__ import annotations
+
+import datetime
+import gzip
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.fs as fs
+import pyarrow.parquet as pq
+import pytest
+
+import gquery
+from gquery import errors
+from gquery.csv_dialect import sniff
+from gquery.files import format_of, resolve
+
+TABLE = pa.table(
+    {
+        "id": pa.array([1, 2, None], pa.int32()),
+        "s": ["x", None, "a;b\n\"c\""],
+        "day": [datetime.date(2024, 1, 1), None, datetime.date(1960, 1, 1)],
+        "x": [1.5, None, -2.0],
+        "ok": [True, False, None],
+    }
+)  # fmt: skip
+
+
+@pytest.fixture
+def db() -> Iterator[gquery.Connection]:
+    with gquery.connect(device="python") as connection:
+        yield connection
+
+
+def types(relation: Any) -> list[str]:
+    return [str(t) for t in relation.types]
+
+
+# ---- CSV -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a,b\n1,x\n2,y\n",
+        "a;b;c\n1;2,5;x\n2;3,5;y\n",
+        "a|b\n1|x,y\n\n2|z,w\n",
+        "1,2,3\n4,5,6\n",
+        "n\tname\n1\tx\n2\t\n",
+        'id,text\n1,"a, b"\n2,"c\nd"\n3,"e ""f"""\n',
+        "d,t,b\n2024-01-01,2024-01-01 10:00:00,true\n2024-01-02,2024-01-02 11:30:00,false\n",
+        "a,b\n1,\n,2.5\n",
+        "\ufeffname,n\nx,1\n",
+        "only\n1\n2\n",
+        "a,b\r\n1,x\r\n2,y\r\n",
+        "k,v\nx,1\ny,1e3\n",
+    ],
+)
+def test_csv_is_read_as_by_duckdb(db: gquery.Connection, tmp_path: Path, text: str) -> None:
+    path = tmp_path / "x.csv"
+    path.write_bytes(text.encode())
+    mine, theirs = db.sql(f"FROM '{path}'"), duckdb.sql(f"FROM read_csv('{path}')")
+    assert mine.columns == [c.removeprefix("\ufeff") for c in theirs.columns]
+    assert types(mine) == [str(t) for t in theirs.types]
+    assert mine.fetchall() == theirs.fetchall()
+
+
+def test_csv_options(db: gquery.Connection, tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("# a comment\nk#v#d\n1#-#01/02/2024\n2#b#03/02/2024\n")
+    options = "delim='#', skip=1, nullstr='-', types={'K': 'SMALLINT'}, timestampformat='%d/%m/%Y', filename=true"
+    relation = db.sql(f"FROM read_csv('{path}', {options})")
+    assert types(relation)[:2] == ["SMALLINT", "VARCHAR"]
+    first = relation.fetchall()[0]
+    assert (first[:2], first[3]) == ((1, None), str(path))
+    assert db.read_csv(path, sep="#", skip=2, header=False, names=["x"]).columns == ["x", "column1", "column2"]
+    assert types(db.read_csv(path, sep="#", skip=1, all_varchar=True)) == ["VARCHAR"] * 3
+    assert db.read_csv(path, delim="#", skip=1, columns={"a": "INTEGER", "b": "VARCHAR", "c": "VARCHAR"}).columns == [
+        "a",
+        "b",
+        "c",
+    ]
+    path.write_text("a,b\n1,2\n3\n4,5\n")
+    assert db.read_csv(path, header=True, delim=",", ignore_errors=True).fetchall() == [(1, 2), (4, 5)]
+    with pytest.raises(errors.FileError, match=r"CSV file .*x.csv"):
+        db.read_csv(path, header=True, delim=",")
+    with pytest.raises(errors.NotSupportedError, match='no option delm.*Did you mean "delim"'):
+        db.sql(f"FROM read_csv('{path}', delm=',')")
+    with pytest.raises(errors.NotSupportedError, match="type SOMETHING"):
+        db.read_csv(path, types={"a": "SOMETHING"})
+    with pytest.raises(errors.InterfaceError, match='no column "z"'):
+        db.read_csv(path, header=True, delim=",", types={"z": "BIGINT"})
+    with pytest.raises(errors.BindError, match="true or false"):
+        db.read_csv(path, header="maybe")
+    with pytest.raises(errors.ProgrammingError):
+        db.sql(f"FROM read_csv('{path}', delim=x)")
+
+
+def test_csv_from_the_shell_of_a_compressed_file(db: gquery.Connection, tmp_path: Path) -> None:
+    with gzip.open(tmp_path / "x.csv.gz", "wt") as file:
+        file.write("a,b\n1,x\n")
+    assert db.sql(f"FROM '{tmp_path}/x.csv.gz'").fetchall() == [(1, "x")]
+
+
+def test_dialects() -> None:
+    assert sniff(b"", None, None, '"', 0).names == ("column0",)
+    assert sniff(b"a,a,\n1,2,3\n", None, None, '"', 0).names == ("a", "a_1", "column2")
+    assert sniff(b'a,b\n"1,2\n', ",", True, '"', 0).names == ("a", "b")
+
+
+# ---- JSON and Arrow --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": 1, "b": "x"}\n{"a": 2, "c": 1.5}\n',
+        json.dumps([{"a": 1, "b": "x"}, {"a": 2, "b": None, "c": True}], indent=1),
+        '{\n "a": 1\n}\n{\n "a": 2\n}\n',
+    ],
+)
+def test_json(db: gquery.Connection, tmp_path: Path, text: str) -> None:
+    path = tmp_path / "x.json"
+    path.write_text(text)
+    theirs = duckdb.sql(f"FROM read_json('{path}')")
+    assert db.sql(f"FROM '{path}'").columns == theirs.columns
+    for name in ("read_json", "read_json_auto", "read_ndjson"):
+        assert db.sql(f"FROM {name}('{path}')").fetchall() == theirs.fetchall()
+    assert db.read_json(path).fetchall() == theirs.fetchall()
+
+
+def test_bad_json(db: gquery.Connection, tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    for text in ("", '{"a": ', "[1, 2"):
+        path.write_text(text)
+        with pytest.raises(errors.FileError, match=r"x.json"):
+            db.read_json(path)
+    path.write_text('{"a": {"b": 1}, "c": 2}\n')
+    assert db.sql(f"SELECT c FROM '{path}'").fetchall() == [(2,)]
+    for query in ("SELECT a", "SELECT count(a)", "SELECT c WHERE a IS NULL", "SELECT c WHERE c IN (SELECT a"):
+        text = f"{query} FROM '{path}'" if "WHERE" not in query else query.replace(" WHERE", f" FROM '{path}' WHERE")
+        text += f" FROM '{path}')" if "(SELECT" in query else ""
+        with pytest.raises(errors.NotSupportedError, match="struct"):
+            db.sql(text)
+    assert db.sql("SELECT NULL AS n").fetchall() == [(None,)]
+
+
+@pytest.mark.parametrize("make", [pa.ipc.new_file, pa.ipc.new_stream])
+def test_ipc(db: gquery.Connection, tmp_path: Path, make: Any) -> None:
+    path = tmp_path / "x.arrow"
+    with make(str(path), TABLE.schema) as writer:
+        writer.write_table(TABLE)
+    assert db.sql(f"FROM '{path}'").to_arrow_table().to_pydict() == TABLE.to_pydict()
+    assert db.read_ipc(path).to_arrow_table().schema.types == TABLE.schema.types
+    path.write_bytes(b"nothing of the kind")
+    with pytest.raises(errors.FileError, match="Arrow file"):
+        db.read_ipc(path)
+
+
+def test_files_that_change_are_read_again(db: gquery.Connection, tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("a\n1\n")
+    assert db.sql(f"FROM '{path}'").fetchall() == [(1,)]
+    path.write_text("a,b\n10,x\n20,y\n")
+    os.utime(path, ns=(1, 1))
+    assert db.sql(f"FROM '{path}'").fetchall() == [(10, "x"), (20, "y")]
+
+
+# ---- many files ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def partitions(tmp_path: Path) -> Path:
+    for year in (2023, 2024):
+        for kind in ("a b", "c"):
+            folder = tmp_path / f"year={year}" / f"kind={kind.replace(' ', '%20')}"
+            folder.mkdir(parents=True)
+            pq.write_table(pa.table({"v": [year, 1]}), folder / "part.parquet")
+            (folder / "part.csv").write_text(f"v,w\n{year},x\n")
+    return tmp_path
+
+
+def test_partitions(db: gquery.Connection, partitions: Path) -> None:
+    query = "SELECT year, kind, sum(v) AS v FROM {} GROUP BY ALL ORDER BY ALL"
+    expected = [(y, k, y + 1) for y in (2023, 2024) for k in ("a b", "c")]
+    for source in (f"'{partitions}/**/*.parquet'", f"'{partitions}/*/*/*.parquet'", f"read_parquet('{partitions}')"):
+        assert db.sql(query.format(source)).fetchall() == expected
+    assert types(db.read_parquet(partitions)) == ["BIGINT", "BIGINT", "VARCHAR"]
+    assert db.sql(f"SELECT DISTINCT year FROM '{partitions}/**/*.parquet' WHERE kind = 'c'").fetchall() == [
+        (2023,),
+        (2024,),
+    ]
+    assert db.read_parquet(partitions, hive_partitioning=False).columns == ["v"]
+    assert db.read_csv(f"{partitions}/*/*/*.csv", filename=True).columns == ["v", "w", "year", "kind", "filename"]
+    files = [f"{partitions}/year=2023/kind=c/part.parquet", f"{partitions}/year=2024/kind=c/part.parquet"]
+    assert db.sql(f"SELECT sum(year) FROM read_parquet({files})").fetchall() == [(2 * 2023 + 2 * 2024,)]
+
+
+def test_keys_of_partitions(db: gquery.Connection, tmp_path: Path) -> None:
+    for day, n in (("2024-01-01", "1"), ("__HIVE_DEFAULT_PARTITION__", "02")):
+        folder = tmp_path / f"day={day}" / f"n={n}" / "v=7"
+        folder.mkdir(parents=True)
+        pq.write_table(pa.table({"v": [1]}), folder / "x.parquet")
+    relation = db.read_parquet(tmp_path)
+    assert list(zip(relation.columns, types(relation), strict=True)) == [
+        ("v", "BIGINT"),
+        ("day", "DATE"),
+        ("n", "VARCHAR"),
+    ]
+    assert relation.fetchall() == [(1, datetime.date(2024, 1, 1), "1"), (1, None, "02")]
+    pq.write_table(pa.table({"v": [1]}), tmp_path / "x.parquet")
+    assert db.read_parquet(tmp_path).columns == ["v"]
+
+
+def test_several_files_of_text(db: gquery.Connection, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a,b\n1,x\n")
+    (tmp_path / "b.csv").write_text("a,b\n1.5,\n")
+    assert db.sql(f"FROM '{tmp_path}/*.csv'").fetchall() == [(1.0, "x"), (1.5, None)]
+    (tmp_path / "c.csv").write_text("a,b\nword,x\n")
+    with pytest.raises(errors.FileError, match="different columns"):
+        db.sql(f"FROM '{tmp_path}/*.csv'")
+    with pytest.raises(errors.FileError, match="No file matches"):
+        db.sql(f"FROM '{tmp_path}/*.tsv'")
+    with pytest.raises(errors.FileError, match="say the format"):
+        db.sql(f"FROM '{tmp_path}/x'")
+
+
+def test_file_systems(db: gquery.Connection, partitions: Path) -> None:
+    """Object stores go through pyarrow.fs: here a local folder plays one."""
+    store = fs.SubTreeFileSystem(str(partitions), fs.LocalFileSystem())
+    assert db.read_parquet("*/*/*.parquet", filesystem=store).columns == ["v", "year", "kind"]
+    assert db.read_parquet("year=2024", filesystem=store).to_arrow_table().num_rows == 4
+    assert len(resolve("**/*.csv", "csv", store)) == 4
+    assert db.read_csv("year=2024/kind=c/part.csv", filesystem=store).fetchall() == [(2024, "x", 2024, "c")]
+    for missing in ("nowhere.parquet", "n*.parquet"):
+        with pytest.raises(errors.FileError):
+            db.read_parquet(missing, filesystem=store)
+    with pytest.raises(errors.InterfaceError, match="no file system"):
+        db.read_parquet("x", filesystem=3)
+    path = partitions / "year=2024" / "kind=c" / "part.parquet"
+    assert db.sql(f"SELECT v FROM 'file://{path}'").fetchall() == [(2024,), (1,)]
+    assert db.sql(f"SELECT count(*) FROM read_parquet('file://{partitions}/*/*/*.parquet')").fetchall() == [(8,)]
+    with pytest.raises(errors.FileError):
+        db.sql("FROM 'nosuch://bucket/x.parquet'")
+
+
+def test_formats_by_name() -> None:
+    assert [format_of(p) for p in ("x.PQ", "a/x.csv.gz", "s3://b/x.ndjson?region=eu", "x.feather", "x")] == [
+        "parquet",
+        "csv",
+        "json",
+        "ipc",
+        None,
+    ]
+    assert format_of(["x.csv", "y.parquet"]) == "csv"

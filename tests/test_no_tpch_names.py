@@ -1,4 +1,7 @@
-"""The engine knows no benchmark: no table, column or query of TPC-H is named anywhere under ``gquery``."""
+"""The engine knows no benchmark: no table, column or query of TPC-H is named anywhere under ``gquery``.
+
+The shell has a command that calls the package ``tpch``; the name of the benchmark alone may stand there.
+"""
 
 from __future__ import annotations
 
@@ -31,4 +34,5 @@ def test_the_list_is_not_empty() -> None:
 def test_no_name(path: Path) -> None:
     text = path.read_text().lower()
     found = [name for name in (*TABLES, *COLUMNS) if re.search(rf"\b{re.escape(name)}\b", text)]
-    assert found == []
+    is_shell = (ROOT / "gquery" / "shell") in path.parents
+    assert [name for name in found if not (is_shell and name in ("tpch", "tpc-h"))] == []

@@ -213,7 +213,7 @@ def _matching(shell: Shell, words: Sequence[str]) -> list[str]:
 @command("tpch", "[SF]")
 def _tpch(shell: Shell, words: Sequence[str]) -> None:
     """Generate the tables of TPC-H at a scale factor (1 is 1 GB) and attach them"""
-    from gquery.shell.tpch import attach
+    from tpch.attach import attach
 
     try:
         scale = float(words[0]) if words else 1.0

@@ -169,10 +169,11 @@ class Shell:
         return False
 
     def _statement(self, statement: Statement) -> None:
+        connection = self.connection  # what making it takes is not the statement's
         start, watch = time.perf_counter(), Watch()
         with watched(watch):
             with Progress(watch, self.err, self.draws_progress):
-                relation = self.connection.sql(statement.located)
+                relation = connection.sql(statement.located)
                 result = self._result(relation)
             self._write(result)
         if self.options.timer:

@@ -151,17 +151,26 @@ def test_counts_of_joins(db: gquery.Connection, join: str) -> None:
 def test_sql_options(db: gquery.Connection) -> None:
     text = str(db.sql(f"EXPLAIN ANALYZE {QUERY}"))
     assert "expected" in text
-    assert "rows in" in text
+    assert "5 rows in" in text
     assert "kernel main: time" in text
     assert json.loads(str(db.sql(f"EXPLAIN (FORMAT json) {QUERY}")))["analyzed"] is False
     assert json.loads(str(db.sql(f"EXPLAIN ANALYZE (FORMAT json) {QUERY}")))["analyzed"] is True
     assert json.loads(str(db.sql(f"EXPLAIN (ANALYZE, FORMAT 'json') {QUERY}")))["analyzed"] is True
     assert "for i in rows(lo, hi):" in str(db.sql(f"EXPLAIN CODEGEN {QUERY}"))
     assert "Values" in str(db.sql("EXPLAIN (SELECT 1)"))
+    assert db.sql("EXPLAIN ANALYZE SELECT 1; SELECT 2").fetchall() == [(2,)]
     with pytest.raises(errors.ProgrammingError, match="no format"):
         db.sql(f"EXPLAIN (FORMAT yaml) {QUERY}")
     with pytest.raises(errors.ProgrammingError, match="is text"):
         db.sql(f"EXPLAIN (bound, FORMAT json) {QUERY}")
+
+
+def test_row_groups_of_a_file(db: gquery.Connection, tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table({"a": range(1000)}), tmp_path / "a.parquet", row_group_size=100)
+    made = analyzed(db, f"SELECT sum(a) FROM '{tmp_path}/a.parquet'")
+    assert (made["stages"][0]["row_groups_read"], made["stages"][0]["row_groups_skipped"]) == (10, 0)
 
 
 def test_a_notebook_shows_it(db: gquery.Connection) -> None:

@@ -29,8 +29,12 @@ def rows_text(node: Node) -> str:
     """
     estimated, true = node.estimated_rows, node.true_rows
     if true is None:
-        return "" if estimated is None else f"about {estimated:,} rows"
-    return f"{true:,} rows" + ("" if estimated in (None, true) else f", {estimated:,} expected")
+        return "" if estimated is None else f"about {_count(estimated)}"
+    return _count(true) + ("" if estimated in (None, true) else f", {estimated:,} expected")
+
+
+def _count(rows: int) -> str:
+    return f"{rows:,} row" + ("s" if rows != 1 else "")
 
 
 def seconds_text(seconds: float) -> str:
@@ -87,7 +91,7 @@ def _stage(stage: StageNode) -> Iterator[str]:
 
 
 def _total(tree: Explained) -> Iterator[str]:
-    yield f"{tree.rows or 0:,} rows in {seconds_text(tree.seconds or 0.0)} on {tree.device}"
+    yield f"{_count(tree.rows or 0)} in {seconds_text(tree.seconds or 0.0)} on {tree.device}"
     yield f"compiling and loading kernels took {seconds_text(tree.compile_seconds or 0.0)} of it"
     held = "" if tree.device.startswith("cuda") else " held between stages"
     yield f"memory at its peak: {format_bytes(tree.peak_bytes or 0)}{held}"

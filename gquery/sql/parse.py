@@ -52,9 +52,8 @@ def parse(sql: str) -> list[Parsed]:
         raise ParseError(f"{message}\n{point_at(sql, len(sql.rstrip()))}") from None
     except RecursionError:
         raise ParseError("the statement is nested too deeply") from None
-    statements = [
-        Parsed(t, sql, explain) for t in trees if isinstance(t, exp.Expr) and not isinstance(t, exp.Semicolon)
-    ]
+    found = [t for t in trees if isinstance(t, exp.Expr) and not isinstance(t, exp.Semicolon)]
+    statements = [Parsed(t, sql, explain if n == 0 else None) for n, t in enumerate(found)]
     for s in statements:
         if isinstance(s.tree, exp.Command):
             raise NotSupportedError(f"statement {s.tree.name.upper()}\n{point_at(sql, len(sql) - len(sql.lstrip()))}")

@@ -313,7 +313,7 @@ def test_pipe_and_exit_codes() -> None:
     done = run("--markdown", stdin="SELECT 1 AS a;\nSELECT b;\nSELECT 2;")
     assert (done.returncode, done.stdout) == (1, "| a |\n|--:|\n| 1 |\n")
     assert "LINE 2" in done.stderr
-    done = run("none.parquet", "-c", "SELECT 1")
+    done = run("none.parquet")
     assert (done.returncode, done.stdout) == (1, "")
     assert 'There is no file "none.parquet"' in done.stderr
 

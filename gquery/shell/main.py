@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import click
 
 from gquery.errors import Error
-from gquery.shell.shell import Options, Shell
+from gquery.shell.shell import Options, Shell, check_file
 
 _MODES = ("box", "table", "csv", "json", "jsonlines", "markdown", "line", "html")
 _ERROR, _INTERRUPTED = 1, 130
@@ -35,6 +35,12 @@ def cli(
     stderr; the exit code is 1 where a statement failed.
     """
     shell = Shell(device, files, Options(mode=mode or "box"))
+    try:
+        for path in files:
+            check_file(path)
+    except Error as error:
+        shell.report(error)
+        sys.exit(_ERROR)
     if commands or scripts or not sys.stdin.isatty():
         good = _run(shell, commands, scripts)
     else:
@@ -73,9 +79,6 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")
     try:
         cli()
-    except Error as error:
-        print(f"Error: {error}", file=sys.stderr)
-        sys.exit(_ERROR)
     except BrokenPipeError:  # the reader of our output has left
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(_ERROR)

@@ -146,7 +146,7 @@ def _warm_up(shell: Shell, session: PromptSession[str]) -> None:
     try:
         _ = shell.connection
     except Error as error:
-        print(f"Error: {error}", file=sys.stderr)  # above the prompt
+        print(f"Error: {error}", file=sys.stderr)  # through patch_stdout, above the prompt
         app = session.app
         if app.is_running and app.loop is not None:
             app.loop.call_soon_threadsafe(lambda: app.exit(exception=EOFError) if app.is_running else None)

@@ -155,7 +155,8 @@ class Shell:
         except BrokenPipeError:
             raise
         except Error as error:
-            self._complain(_kind(error), str(error))
+            self.report(error)
+            return False
         except OSError as error:
             self._complain("File Error", str(error))
         except Exception as error:
@@ -248,6 +249,11 @@ class Shell:
         """Whether a stream takes colours: a terminal does, unless NO_COLOR is set."""
         return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
+    def report(self, error: Error) -> None:
+        """Write an error, and count it."""
+        self.errors += 1
+        self._complain(_kind(error), str(error))
+
     def _complain(self, kind: str, text: str) -> None:
         self.out.flush()
         head = f"{_RED}{kind}{_PLAIN}" if self.colours(self.err) else kind
@@ -278,15 +284,19 @@ class Shell:
             signal.signal(signal.SIGINT, before)
 
 
+def check_file(path: str) -> None:
+    """FileError where a file is plainly not there. Needs no engine."""
+    if "://" not in path and not any(c in path for c in "*?[") and not os.path.exists(os.path.expanduser(path)):
+        raise FileError(f'There is no file "{path}"')
+
+
 def open_file(connection: Connection, path: str) -> str:
     """Make a file, directory or pattern a table of its name; the name."""
-    found = os.path.expanduser(path)
-    if "://" not in path and not os.path.exists(found) and not any(c in path for c in "*?["):
-        raise FileError(f'There is no file "{path}"')
+    check_file(path)
     catalog = connection._catalog
     name = _free(table_name(path), catalog.names())
     assert catalog.open_file is not None
-    catalog.register(name, catalog.open_file(found))
+    catalog.register(name, catalog.open_file(os.path.expanduser(path)))
     return name
 
 

@@ -225,3 +225,24 @@ def test_import_stays_light() -> None:
     code = "import sys, gquery; print([m for m in ('sqlglot', 'numpy', 'pyarrow') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_long_chains(db: Connection) -> None:
+    relation = db.table("t")
+    for i in range(120):
+        relation = relation.filter(col("b") != i + 100).with_columns(b=col("b") + 0)
+    assert len(relation) == 4
+    for word, test, want in (("AND", "a <> ", 4), ("OR", "a = -", 0)):
+        many = f" {word} ".join(f"{test}{i + 10}" for i in range(300))
+        assert len(db.table("t").filter(many)) == want
+
+
+def test_relations_over_one_another(db: Connection) -> None:
+    t = db.table("t").filter("a = 1")
+    names = t.join(t, on="a").join(t, on="a").columns
+    assert names[-4:] == ["b_right_right", "s_right_right", "d_right_right", "m_right_right"]
+    assert len(t.join(t, on="a").join(t.filter("b > 0"), on="a")) == 4
+    elsewhere = gquery.connect(device="python").sql("SELECT 1 AS k")
+    assert len(t.join(elsewhere, left_on="a", right_on="k")) == len(t.filter(col("a").is_in(elsewhere))) == 2
+    assert len(t.select("a").union(pa.table({"x": [5]}))) == 3
+    assert db.sql("SHOW TABLES").filter("name = 'o'").fetchall() == [("o",)]

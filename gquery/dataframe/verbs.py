@@ -204,11 +204,14 @@ class Verbs:
         entries: list[exp.Expr] = [exp.column(exp.to_identifier(n, quoted=True)) if n.lower() in shared else column(n, "self")
                                    for n in left]  # fmt: skip
         if kind not in ("SEMI", "ANTI"):
-            taken = lowered
+            taken = set(lowered)
             for n in right:
                 if n.lower() in shared:
                     continue
-                name = n + suffix if n.lower() in taken else n
+                name = n
+                while name.lower() in taken:
+                    name += suffix or "_right"
+                taken.add(name.lower())
                 entries.append(col(n, "other").alias(name).node if name != n else column(n, "other"))
         else:
             entries = columns_of(left)
@@ -253,7 +256,9 @@ class Verbs:
         return name
 
     def _relation(self, other: Any) -> Verbs:
-        return other if isinstance(other, Verbs) else self._connection.from_data(other)
+        if isinstance(other, Verbs) and other._connection is self._connection:
+            return other
+        return self._connection.from_data(other)  # what another connection has is computed there
 
     def _made(self, tree: exp.Expr, given: Sequence[Expression], other: Any = None) -> Relation:
         from gquery.dataframe.build import bind_tree
@@ -262,7 +267,8 @@ class Verbs:
         names: dict[str, Any] = {"self": self}
         if other is not None:
             names["other"] = self._relation(other)
-        names.update(merged(e.names for e in given))
+        for name, value in merged(e.names for e in given).items():
+            names[name] = self._relation(value) if isinstance(value, Verbs) else value
         return self._connection.relation(bind_tree(tree, names, self._connection.catalog))
 
 

@@ -32,6 +32,7 @@ from gquery.kernels import arithmetic, casts, compare, dictionaries
 from gquery.kernels.code import Code, Content, NeedsHostError, Phys, Value, phys
 from gquery.table import Buffer
 
+NESTED = 16  # arguments of AND and OR that are tested one inside another
 ARITHMETIC = {"add", "subtract", "multiply", "divide", "int_divide", "modulo", "negate", "abs"}
 
 
@@ -237,7 +238,11 @@ def _host_call(e: Call, values: list[Value], what: Phys, code: Code) -> Value:
 
 def _connective(args: tuple[Expr, ...], code: Code, stops_at: bool) -> Value:
     """AND (stops at FALSE) and OR (stops at TRUE): each further argument is looked at only where the earlier ones leave
-    the result open. Written for the value that stops, so that NULL needs no case of its own."""
+    the result open. Written for the value that stops, so that NULL needs no case of its own. Many arguments are taken in
+    groups, as Python nests no more than 100 blocks."""
+    while len(args) > NESTED:
+        groups = [args[k : k + NESTED] for k in range(0, len(args), NESTED)]
+        args = tuple(g[0] if len(g) == 1 else Or(g) if stops_at else And(g) for g in groups)
     var, ok = code.let(str(stops_at)), code.let("True")
     oks: list[str] = []
     depth = 0

@@ -14,10 +14,10 @@ from typing import Any, assert_never
 
 from gquery.dtypes import BIGINT, Bounds
 from gquery.errors import NotSupportedError, OperationalError
-from gquery.expr import Column, Expr, conjuncts, new_column
+from gquery.expr import Column, Expr, conjunction, conjuncts, new_column
 from gquery.kernels.code import NeedsHostError, Phys, phys
 from gquery.kernels.dictionaries import code_phys
-from gquery.kernels.render import describe
+from gquery.kernels.render import NESTED, describe
 from gquery.operators.read import range_phys
 from gquery.planner import lower_aggregate, lower_join, lower_rows
 from gquery.planner.logical import (
@@ -168,7 +168,10 @@ class Lowering:
 
     def filter(self, stream: Stream, predicate: Expr, rows: float | None = None) -> Stream:
         share = min(1.0, stream.rows / max(stream.source_rows, 1))
-        for term in conjuncts(predicate):
+        terms = conjuncts(predicate)
+        if len(terms) > NESTED:  # each is a block inside the one before
+            terms = (*terms[: NESTED - 1], conjunction(terms[NESTED - 1 :]))
+        for term in terms:
             share *= self.estimator.selectivity(term)
             try:
                 describe(term, stream.columns)

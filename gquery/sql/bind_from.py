@@ -141,6 +141,9 @@ class FromBinder:
     def _bound(self, given: Bound, alias: str, columns: tuple[str, ...]) -> tuple[Plan, Scope]:
         """A relation: its plan with columns of its own, as a query may use it many times."""
         query = given.bound_query()
+        if not self.query.has_bound:  # the first can stand as it is
+            self.query.has_bound = True
+            return self._named(Query(query.plan, query.outputs, _renamed(query.names, columns, alias)), alias, ())
         plan, new = fresh_copy(query.plan)
         outputs = tuple(new[c.id] for c in query.outputs)
         nullable = {c.id: c for c in plan.columns}

@@ -59,6 +59,7 @@ class QueryScopes:
     def __init__(self, sql: str, catalog: Catalog, parameters: Parameters) -> None:
         self.sql, self.catalog, self.parameters = sql, catalog, parameters
         self._visible: list[Ctes] = [Ctes()]
+        self.has_bound = False  # whether a relation was used: the next one needs columns of its own
         self._doubtful: dict[int, tuple[TableSource, int]] = {}
 
     def scanned(self, plan: Plan) -> None:

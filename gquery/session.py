@@ -130,12 +130,12 @@ class Connection(Frames, Exceptions):
         if not statements:
             raise ProgrammingError("There is no statement in the text")
         alone = len(statements) == 1
-        with _nesting(), part("plan"):
+        with self._running.one(), _nesting(), part("plan"):
             for parsed in statements:
-                scans = self._catalog.scans
+                scans, version = self._catalog.scans, self._catalog.version
                 statement = bind(parsed, self._catalog, params)
                 is_kept = alone and self._catalog.scans == scans  # variables of the caller are another's tomorrow
-                result = self._statement(statement, query if is_kept else None, params)
+                result = self._statement(statement, query if is_kept else None, params, version)
         return result
 
     execute = sql
@@ -157,8 +157,9 @@ class Connection(Frames, Exceptions):
         with _nesting():
             return self._explain(bind(query, self._catalog, params), level, format, query)
 
-    def _statement(self, statement: Statement, text: str | None, params: Parameters) -> Relation:
-        """Runs a statement; a SELECT is planned only. ``text`` is the SQL of a statement that stands alone."""
+    def _statement(self, statement: Statement, text: str | None, params: Parameters, version: int) -> Relation:
+        """Runs a statement; a SELECT is planned only. ``text`` is the SQL of a statement that stands alone, ``version`` the
+        catalog's from before it was bound: another thread may change a table meanwhile."""
         from gquery.frame import Relation, message
         from gquery.sql import statement as st
         from gquery.sql.catalog import View
@@ -166,6 +167,7 @@ class Connection(Frames, Exceptions):
         match statement:
             case st.Select(query):
                 planned = self._plan(query)
+                planned.catalog_version = version
                 if text is not None:
                     self._keep_plan(text, params, planned)
                 return Relation(self, planned, text, params)

@@ -6,6 +6,7 @@ version up, and a kept plan is used only while it stands.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, field
@@ -15,6 +16,8 @@ from gquery.errors import CatalogError, did_you_mean
 from gquery.functions.user import UserFunction
 from gquery.planner.logical import Query
 from gquery.table import TableSource
+
+_versions = itertools.count(1)  # of all catalogs: threads that change one at once get numbers of their own
 
 
 @runtime_checkable
@@ -88,7 +91,7 @@ class Catalog:
     def create_function(self, name: str, function: UserFunction) -> None:
         """Adds a Python function, in place of one that has the name."""
         self._functions[name.lower()] = function
-        self.version += 1
+        self.version = next(_versions)
 
     def lookup(self, name: str) -> TableSource | View | None:
         """The table or view of that name, or None."""
@@ -108,7 +111,7 @@ class Catalog:
             raise CatalogError(f"{kind} {name!r} already exists")
         self._entries[name.lower()] = entry
         self._names[name.lower()] = name
-        self.version += 1
+        self.version = next(_versions)
 
     def drop(self, name: str, if_exists: bool = False) -> bool:
         """Removes a table or view; whether there was one. CatalogError where there is none, unless ``if_exists``."""
@@ -117,7 +120,7 @@ class Catalog:
                 return False
             self.get(name)
         del self._entries[name.lower()], self._names[name.lower()]
-        self.version += 1
+        self.version = next(_versions)
         return True
 
     def names(self) -> tuple[str, ...]:

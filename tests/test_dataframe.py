@@ -235,6 +235,12 @@ def test_long_chains(db: Connection) -> None:
     for word, test, want in (("AND", "a <> ", 4), ("OR", "a = -", 0)):
         many = f" {word} ".join(f"{test}{i + 10}" for i in range(300))
         assert len(db.table("t").filter(many)) == want
+    for count in (16, 17, 32, 33, 150):
+        branches = "".join(f" WHEN n = {i} THEN {i * i}" for i in range(count))
+        squares = db.sql(f"SELECT CASE{branches} ELSE -1 END FROM range(200) r(n)").fetchall()
+        assert squares == [(n * n if n < count else -1,) for n in range(200)]
+        squares = db.sql(f"SELECT CASE{branches} END FROM range(200) r(n)").fetchall()
+        assert squares == [(n * n if n < count else None,) for n in range(200)]
 
 
 def test_relations_over_one_another(db: Connection) -> None:

@@ -271,7 +271,6 @@ def _case(e: Case, code: Code) -> Value:
     known = [describe(r, code.known, code.target) for r in results]
     what = merge(known)
     var, ok = code.let(code.zero(what.register)), code.let("False") if what.nullable else None
-    depth = 0
 
     def assign(result: Expr) -> None:
         if isinstance(result, Literal) and result.value is None:
@@ -281,17 +280,21 @@ def _case(e: Case, code: Code) -> Value:
         if ok is not None:
             code.line(f"{ok} = {value.ok or 'True'}")
 
-    for test, result in e.branches:
-        test_text = condition(test, code)
-        with code.block(f"if {test_text}:"):
-            assign(result)
-        code.open("else:")
-        depth += 1
-    start = len(code.body)
-    assign(e.otherwise)
-    if len(code.body) == start:
-        code.line("pass")
-    code.close(depth)
+    groups = [e.branches[k : k + NESTED] for k in range(0, len(e.branches), NESTED)]  # see `_connective`
+    done = code.let("False") if len(groups) > 1 else None
+    for k, group in enumerate(groups):
+        if k > 0:
+            code.open(f"if not {done}:")
+        for test, result in group:
+            test_text = condition(test, code)
+            with code.block(f"if {test_text}:"):
+                assign(result)
+                if done is not None:
+                    code.line(f"{done} = True")
+            code.open("else:")
+        if k == len(groups) - 1:
+            assign(e.otherwise)
+        code.close(len(group) + (k > 0))
     return Value(var, ok, what)
 
 

@@ -11,11 +11,11 @@ import pytest
 # Read once at import of gquery, so set before. Kernels go to a cache that outlives the run, as users have it.
 os.environ["GQUERY_VERIFY"] = "1"
 
-import gquery.execution
+import gquery.execution.runner
 import gquery.kernels.targets.python
 
 # Partitions begin at multiples of so many rows: few, so that three partitions of a small table are three.
-gquery.execution.UNIT = 16
+gquery.execution.runner.UNIT = 16
 gquery.kernels.targets.python.FEW_ROWS = 8  # most units run with primitives inlined, the last ones without
 
 

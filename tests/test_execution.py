@@ -24,7 +24,7 @@ def test_counts_and_rows_go_over_to_the_compiled_kernel_together(monkeypatch: py
     connection = gquery.connect(device="cpu", partitions=1)
     connection.sql("SET interpret_limit = 100000000")
     connection.sql("CREATE TABLE r AS SELECT i, i % 3000 AS k FROM range(6000) AS q(i)")
-    monkeypatch.setattr("gquery.execution.TRIAL_SECONDS", _DueAtCheck(n))
+    monkeypatch.setattr("gquery.execution.runner.TRIAL_SECONDS", _DueAtCheck(n))
     sql = "SELECT a.i, b.i FROM r AS a JOIN r AS b ON a.k = b.k WHERE a.i >= 1500"
     rows = sorted(connection.sql(sql).fetchall())
     assert rows == [(a, b) for a in range(1500, 6000) for b in (a % 3000, a % 3000 + 3000)]

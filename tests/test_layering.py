@@ -43,7 +43,7 @@ LAYERS: dict[str, int] = {
             ("operators", "planner.optimizer", "planner.physical"),
             ("planner.lower", "planner.pipeline", "planner.explain"),
             ("distributed", "measure"),
-            ("execution", "adaptive"),
+            ("execution",),
             (
                 "frame",
                 "dataframe",

@@ -1,0 +1,108 @@
+"""Choosing the target of a pipeline, and having its kernels ready.
+
+Small work is interpreted: a kernel takes longer to compile than the interpreter takes for some 100,000 row-steps. What the
+interpreter has taken in earlier runs of the same program counts too, so that a query that comes again and again is compiled.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from gquery import stopwatch
+from gquery.device import Device, cpu_device
+from gquery.execution.adaptive import expected
+from gquery.execution.state import Run
+from gquery.kernels.targets import compile_many, get_target
+from gquery.operators.rows import bulk_inputs
+from gquery.planner.physical import (
+    Build,
+    Bulk,
+    Group,
+    JoinTable,
+    Pipeline,
+    Probe,
+    Program,
+    Reduce,
+    Sink,
+    Stage,
+)
+from gquery.planner.pipeline import WIDE, Unit, units
+
+BREAK_EVEN_SECONDS = 0.03  # a pipeline that was interpreted for longer, in all runs of its program, is worth compiling
+TINY = 300  # row-steps that the interpreter takes faster than a GPU is launched
+
+
+def target_of(state: Run, stage: Stage, pipeline: Pipeline, rows: int) -> str:
+    """The target that runs a pipeline: the interpreter for host functions, and for small work as long as that is cheaper
+    than a compiler: not where the kernel is there already, nor where earlier runs have shown that it is worth one."""
+    context = state.context
+    if pipeline.host is not None or context.target == "python":
+        return "python"
+    work = rows * max(1.0, pipeline.work / max(pipeline.rows, 1)) + state_size(pipeline.sink) / 64
+    for step in pipeline.steps:
+        if isinstance(step, Probe) and step.table.layout == "loop":
+            work *= max(1, state.joins[step.table.stage].frame.rows)
+    if work >= context.settings.interpret_limit:
+        return context.target
+    if context.target == "cuda" and work < TINY:
+        return "python"
+    spent = state.program.memory.get(("interpreted", stage.number), 0.0)
+    if spent > BREAK_EVEN_SECONDS or is_ready(state.program, stage, pipeline, context.target):
+        return context.target
+    return "python"
+
+
+def state_size(sink: Sink) -> int:
+    """Places that a sink's arrays have: making them costs time too."""
+    match sink:
+        case Group(layout="direct", packing=packing) | Build(table=JoinTable(layout="direct", packing=packing)):
+            assert packing is not None
+            return packing.size
+        case _:
+            return 0
+
+
+def units_of(program: Program, stage: Stage, pipeline: Pipeline, target: str, counts: bool = False) -> tuple[Unit, ...]:
+    """The kernels of a pipeline, made at its first run."""
+    sink = pipeline.sink
+    layout = sink.layout if isinstance(sink, Group) else ""
+    limbs = tuple(a.limb_bits for _, a in sink.aggregates) if isinstance(sink, Group | Reduce) else ()
+    key = ("units", stage.number, target, layout, limbs, pipeline.rows >= WIDE, counts)
+    found = program.memory.get(key)
+    if found is None:
+        found = program.memory[key] = units(pipeline, target, counts)
+    return cast(tuple[Unit, ...], found)
+
+
+def is_ready(program: Program, stage: Stage, pipeline: Pipeline, target: str) -> bool:
+    ready = get_target(target).is_ready
+    return all(ready(u.kernel) for u in units_of(program, stage, pipeline, target))
+
+
+def prepare(state: Run) -> None:
+    """Compile the kernels of the pipelines that will surely not be interpreted, all at once, at a program's first run."""
+    program, context = state.program, state.context
+    if context.meter is not None and not context.counts:
+        return  # each kernel compiles when it is first run, so that its own time is known
+    if context.target == "python" or program.memory.setdefault(("prepared", context.counts), False):
+        return
+    program.memory["prepared", context.counts] = True
+    kernels = []
+    for stage in program.stages:
+        work = stage.work
+        if isinstance(work, Pipeline) and work.host is None:
+            if work.work + state_size(work.sink) / 64 >= context.settings.interpret_limit:
+                work = expected(work)
+                kernels += [u.kernel for u in units_of(program, stage, work, context.target, context.counts)]
+    if len(kernels) > 1:
+        with stopwatch.part("compile"):
+            compile_many(get_target(context.target), kernels)
+
+
+def bulk_device(state: Run, work: Bulk) -> Device:
+    """Where a bulk operation runs: small frames on the host, large ones where their columns lie."""
+    context = state.context
+    if not context.device.is_cuda:
+        return context.device
+    rows = sum(state.frames[n].rows for n in bulk_inputs(work) if n in state.frames)
+    return cpu_device() if rows < context.settings.interpret_limit else context.device

@@ -1,0 +1,219 @@
+"""A program, stage by stage: pipelines and bulk operations, memory let go of as soon as no later stage reads it."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from dataclasses import replace
+from typing import assert_never
+
+from gquery import stopwatch
+from gquery.dtypes import Field, Schema
+from gquery.errors import InterruptError, OutOfMemoryError
+from gquery.execution.adaptive import adapt
+from gquery.execution.choose import bulk_device, prepare, target_of
+from gquery.execution.runner import Runner
+from gquery.execution.state import ExecutionContext, Run, StageReport
+from gquery.interrupt import check
+from gquery.measure import Meter, named_range
+from gquery.operators import prefix
+from gquery.operators.base import Frame, JoinIndex
+from gquery.operators.rows import bulk_inputs, run_bulk
+from gquery.planner.physical import (
+    Bulk,
+    Collect,
+    Pipeline,
+    Probe,
+    Program,
+    ReadOne,
+    ReadRange,
+    ReadStage,
+    ReadTable,
+    Source,
+    Stage,
+)
+from gquery.planner.pipeline import WIDE
+from gquery.table import Buffer, Table
+
+
+def run(program: Program, context: ExecutionContext) -> Table:
+    """The result of a program."""
+    return run_with_report(program, context)[0]
+
+
+def run_with_report(program: Program, context: ExecutionContext) -> tuple[Table, list[StageReport]]:
+    """The result of a program, and what each stage did."""
+    state = Run(program, context)
+    last_use = _last_uses(program)
+    with context.device.activate():
+        prepare(state)
+        watch = stopwatch.current()
+        if watch is not None:
+            watch.begin([_weight(s) for s in program.stages])
+        for stage in program.stages:
+            start = time.perf_counter()
+            report = StageReport(stage.number, stage.label, "", 0, 0.0)
+            if watch is not None:
+                watch.stage(stage.number)
+            try:
+                check()
+                with named_range(f"stage {stage.number}: {stage.label}"):
+                    _stage(state, stage, report)
+            except (
+                InterruptError,
+                KeyboardInterrupt,
+            ) as error:  # what was made so far is freed now, not with the error
+                for made in (state.frames, state.joins, state.matched):
+                    made.clear()
+                traceback.clear_frames(error.__traceback__)
+                raise
+            if context.meter is not None:
+                _measure(state, stage, context.meter)
+            report.seconds = time.perf_counter() - start
+            state.reports.append(report)
+            for number in [n for n, last in last_use.items() if last == stage.number]:
+                state.frames.pop(number, None)
+                state.joins.pop(number, None)
+    frame = state.frames[program.stages[-1].number]
+    columns = tuple(frame.columns[s.column.id] for s in program.outputs)
+    fields = tuple(
+        Field(n, s.column.dtype, s.phys.nullable) for n, s in zip(program.names, program.outputs, strict=True)
+    )
+    return Table(Schema(fields), columns, frame.rows), state.reports
+
+
+def _measure(state: Run, stage: Stage, meter: Meter) -> None:
+    """What a stage made, for its report; waits until it is there."""
+    state.context.device.synchronize()
+    frame = state.frames.get(stage.number)
+    if frame is not None:
+        meter.rows_out[stage.number] = frame.rows
+        if isinstance(stage.work, Pipeline) and isinstance(stage.work.sink, Collect):
+            meter.wrote(stage.number, sum(c.nbytes for c in frame.columns.values()))
+    if not state.context.device.is_cuda:
+        held = {id(b): b.nbytes for f in state.frames.values() for c in f.columns.values() for b in c.buffers}
+        parts = {id(p): p.nbytes for j in state.joins.values() for p in j.parts.values() if isinstance(p, Buffer)}
+        meter.peak_bytes = max(meter.peak_bytes, sum(held.values()) + sum(parts.values()))
+
+
+def _weight(stage: Stage) -> float:
+    """The work of a stage, roughly, for progress bars."""
+    return float(max(stage.work.work, stage.work.rows, 1)) if isinstance(stage.work, Pipeline) else 1.0
+
+
+def _stage(state: Run, stage: Stage, report: StageReport) -> None:
+    """Run a stage. Where memory runs out in the midst of an array function, it runs once more with all room that can be
+    made; an error that is raised then holds no frames, so that the next query has their memory."""
+    device = state.context.device
+    device.task = stage.label
+    failures: list[str] = []
+    while len(failures) < 2:
+        try:
+            match stage.work:
+                case Pipeline():
+                    _pipeline(state, stage, stage.work, report)
+                case _:
+                    at = bulk_device(state, stage.work)
+                    report.target = at.name
+                    state.frames[stage.number] = run_bulk(stage.work, state.frames, state.joins, state.matched, at)
+            return
+        except MemoryError as error:  # NumPy's and CuPy's; the traceback, and with it the arrays, is let go of here
+            failures.append(str(error) or "no memory is left")
+        except OutOfMemoryError:
+            _forget(state)
+            raise
+        device.make_room()
+    _forget(state)
+    raise device.exhausted(stage.label, failures[-1])
+
+
+def _forget(state: Run) -> None:
+    for made in (state.frames, state.joins, state.matched):
+        made.clear()
+    state.context.device.make_room()
+
+
+def _last_uses(program: Program) -> dict[int, int]:
+    """For each stage but the last, the last stage that reads what it made."""
+    last: dict[int, int] = {}
+    for stage in program.stages:
+        for number in inputs(stage.work):
+            last[number] = stage.number
+    last.pop(program.stages[-1].number, None)
+    return last
+
+
+def inputs(work: Pipeline | Bulk) -> list[int]:
+    if not isinstance(work, Pipeline):
+        return bulk_inputs(work)
+    found = [work.source.stage] if isinstance(work.source, ReadStage) else []
+    return found + [s.table.stage for s in work.steps if isinstance(s, Probe)]
+
+
+# ---- pipelines ------------------------------------------------------------------------------------------------------
+
+
+def _pipeline(state: Run, stage: Stage, pipeline: Pipeline, report: StageReport) -> None:
+    frame = _read(state, pipeline.source)
+    pipeline = adapt(pipeline, frame.rows, state.joins)
+    wanted = prefix.rows_wanted(pipeline)
+    if wanted is None:
+        result = _whole(state, stage, pipeline, frame, report)
+    else:
+        result = _first_rows(state, stage, pipeline, frame, wanted, report)
+    if isinstance(result, JoinIndex):
+        state.joins[stage.number] = result
+    else:
+        state.frames[stage.number] = result
+
+
+def _first_rows(
+    state: Run, stage: Stage, pipeline: Pipeline, frame: Frame, wanted: int, report: StageReport
+) -> Frame | JoinIndex:
+    """A pipeline over the first rows of its source, more of them until enough came out."""
+    device = state.context.device
+    length = prefix.first_length(pipeline, wanted, device.is_cuda)
+    while True:
+        part = prefix.prefix(frame, length, device)
+        result = _whole(state, stage, pipeline, part, report)
+        assert isinstance(result, Frame)
+        if result.rows >= wanted or part.rows == frame.rows:
+            return result
+        length = prefix.next_length(length, result.rows, wanted)
+        report.attempts += 1
+
+
+def _whole(state: Run, stage: Stage, pipeline: Pipeline, frame: Frame, report: StageReport) -> Frame | JoinIndex:
+    """A pipeline over all rows of a frame."""
+    report.rows = frame.rows
+    context = state.context
+    is_result = stage.number == state.program.stages[-1].number
+    lies = prefix.as_it_lies(pipeline, frame, context.device, is_result)
+    if lies is not None and context.meter is None:
+        report.target = "none"
+        return lies
+    name = target_of(state, stage, pipeline, frame.rows)
+    if frame.rows >= WIDE > pipeline.rows:  # more than was estimated: the index needs 64 bits
+        pipeline = replace(pipeline, rows=frame.rows)
+    runner = Runner(state, stage, pipeline, frame, name, report)
+    result = runner.run()
+    report.target = runner.name
+    return result
+
+
+def _read(state: Run, source: Source) -> Frame:
+    match source:
+        case ReadTable(table, fields, columns):
+            wanted = sorted(set(fields))
+            loaded = dict(zip(wanted, table.load(wanted).columns, strict=True)) if wanted else {}
+            rows = next(iter(loaded.values())).length if loaded else table.rows
+            return Frame({s.column.id: loaded[f] for s, f in zip(columns, fields, strict=True)}, rows)
+        case ReadStage(number, columns, origins):
+            frame = state.frames[number]
+            return Frame({s.column.id: frame.columns[o] for s, o in zip(columns, origins, strict=True)}, frame.rows)
+        case ReadRange(rows=rows):
+            return Frame({}, rows)
+        case ReadOne():
+            return Frame({}, 1)
+        case _:
+            assert_never(source)

@@ -1,0 +1,284 @@
+"""One pipeline over all its rows: the kernels' parameters are resolved, partitions and workers run, the status block is read
+once. A pipeline whose table was full is run again with a larger one; stages never mutate their inputs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, assert_never
+
+import numpy as np
+
+from gquery import stopwatch
+from gquery.device import cpu_device
+from gquery.distributed.place import Placed, place
+from gquery.distributed.schedule import run_partitions
+from gquery.errors import InternalError
+from gquery.execution.choose import units_of
+from gquery.execution.state import Run, StageReport
+from gquery.interrupt import check, current
+from gquery.kernels import bulk, host
+from gquery.kernels.code import Binding, BuildPart, ColumnPart, Constant, Content, StatePart
+from gquery.kernels.kernel import Parameter
+from gquery.kernels.targets import get_target
+from gquery.measure import traffic_of
+from gquery.operators import collect
+from gquery.operators.base import Frame, JoinIndex, Launch, SinkRun, State
+from gquery.operators.collect import CollectRun
+from gquery.operators.group import GroupRun
+from gquery.operators.join_table import BuildRun
+from gquery.operators.reduce import ReduceRun
+from gquery.planner.physical import (
+    Build,
+    Collect,
+    Group,
+    Pipeline,
+    Probe,
+    Reduce,
+    Stage,
+)
+from gquery.planner.pipeline import Unit
+from gquery.table import Buffer
+
+UNIT = 1024  # rows that one count of a Collect covers
+MORSEL = 131_072
+# row-steps of a nested loop after which an interrupt is looked for
+PYTHON_STEPS, CPU_STEPS, GPU_STEPS = 2**20, 2**25, 2**38
+TRIAL_SECONDS = 0.05  # a pipeline that the interpreter has run for longer goes on compiled, at the next unit of rows
+
+
+class Runner:
+    """One pipeline, run until its sink is large enough."""
+
+    def __init__(
+        self, state: Run, stage: Stage, pipeline: Pipeline, frame: Frame, name: str, report: StageReport
+    ) -> None:
+        self.state, self.stage, self.pipeline, self.frame, self.name = state, stage, pipeline, frame, name
+        self.label, self.report = stage.label, report
+        self._switched: dict[int, int] = {}  # for each partition the row at which the interpreter handed over
+
+    def run(self) -> Frame | JoinIndex:
+        while True:
+            context = self.state.context
+            self.device = (
+                context.device if self.name == "cuda" else cpu_device() if context.device.is_cuda else context.device
+            )
+            sink = self._sink()
+            made = units_of(self.state.program, self.stage, self.pipeline, self.name, context.counts)
+            self.units = {u.role: u for u in made}
+            self.counters = self.device.zeros(len(self.pipeline.steps) + 1, "int64") if context.counts else None
+            self.status = {
+                role: self.device.zeros(max(1, -(-len(u.sites) // 32)), "uint32") for role, u in self.units.items()
+            }
+            for step in self.pipeline.steps:
+                if isinstance(step, Probe) and step.records_matches:
+                    rows = self.state.joins[step.table.stage].frame.rows
+                    self.state.matched[step.table.stage] = self.device.zeros(max(rows, 1), "uint8", self.label)
+            partitions = place(self.frame.rows, self._partitions(), UNIT, self.device)
+            run = self._run_range if context.meter is None else self._measured_range
+            states = run_partitions(sink, partitions, sink.launch.workers, run)
+            if not self._full(sink):
+                if self.counters is not None and context.meter is not None:
+                    context.meter.steps[self.stage.number] = self.device.to_host(self.counters).tolist()
+                result = sink.finish(states)
+                if self.name == "python":
+                    host.reset_arena()
+                return result
+            self.report.attempts += 1
+
+    def _partitions(self) -> int:
+        sink = self.pipeline.sink
+        alone = isinstance(sink, Group) and sink.layout == "rows"
+        return 1 if alone else self.state.context.settings.partitions
+
+    def _sink(self) -> SinkRun:
+        """The sink at run time."""
+        sink, rows = self.pipeline.sink, self.frame.rows
+        workers = self._workers(rows)
+        launch = Launch(self.device, rows, workers, UNIT, self.name == "cuda")
+        match sink:
+            case Collect():
+                mode = collect.collect_mode(self.pipeline.steps, self.name == "cuda")
+                return CollectRun(sink, mode, launch, self.label)
+            case Reduce():
+                return ReduceRun(sink, launch, self.label)
+            case Group():
+                if sink.layout == "rows":
+                    bulk.check_rows(rows)
+                made = GroupRun(sink, launch, self.label, self.frame)
+                if sink.layout != "direct":
+                    grown = self.state.program.memory.get(("capacity", self.stage.number), 0)
+                    made.capacity = max(made.capacity, grown)
+                return made
+            case Build(table):
+                bulk.check_rows(rows)
+                return BuildRun(table, launch, self.label, self.frame, self._wants_nulls(table.stage))
+            case _:
+                assert_never(sink)
+
+    def _wants_nulls(self, number: int) -> bool:
+        works = [s.work for s in self.state.program.stages]
+        steps = [step for w in works if isinstance(w, Pipeline) for step in w.steps]
+        return any(isinstance(s, Probe) and s.table.stage == number and s.null_key for s in steps)
+
+    def _workers(self, rows: int) -> int:
+        if self.name != "cpu":
+            return 1
+        sink = self.pipeline.sink
+        if isinstance(sink, Group) and sink.layout == "rows":
+            return 1
+        return max(1, min(self.state.context.settings.worker_count, -(-rows // MORSEL)))
+
+    def _full(self, sink: SinkRun) -> bool:
+        """Whether a table was full and the pipeline is to run again; raises what else the status block says."""
+        retry = False
+        for role, unit in self.units.items():
+            words = self.device.to_host(self.status[role])
+            for n, site in enumerate(unit.sites):
+                if not int(words[n >> 5]) >> (n & 31) & 1:
+                    continue
+                if not site.retry:
+                    raise site.error(site.message)
+                retry = True
+        if not retry:
+            return False
+        if not sink.grow():
+            raise InternalError(f"{self.label}: a hash table of its largest size is full")
+        assert isinstance(sink, GroupRun)
+        self.state.program.memory["capacity", self.stage.number] = sink.capacity  # later runs begin with it
+        return True
+
+    # ---- one kernel over one partition ----
+
+    def _measured_range(self, role: str, partition: Placed, states: Sequence[State]) -> None:
+        """The same with a report. What is not the kernel's own time is done before: compiling, copies to the device."""
+        unit, meter, target = self.units[role], self.state.context.meter, get_target(self.name)
+        assert meter is not None
+        ready = target.is_ready(unit.kernel)
+        start = time.perf_counter()
+        compiled = target.compile(unit.kernel)
+        self.report.compile_seconds += time.perf_counter() - start
+        bound = [(p.name, unit.bindings[p.name]) for p in unit.kernel.parameters]
+        arrays = [(name, b, self._value(unit, b, states[0])) for name, b in bound]
+        rows = partition.hi - partition.lo
+        traffic = traffic_of(arrays, unit.shares, rows, self.frame.rows, role, self.name)
+        arrays.clear()
+        report = meter.kernel(self.stage.number, role, target, compiled, ready)
+        meter.launch(report, traffic, lambda: self._run_range(role, partition, states))
+
+    def _run_range(self, role: str, partition: Placed, states: Sequence[State]) -> None:
+        unit = self.units[role]
+        target: Any = get_target(self.name)
+        start = time.perf_counter()
+        with stopwatch.part("compile"):
+            compiled = target.compile(unit.kernel)
+        self.report.compile_seconds += time.perf_counter() - start
+        distinct = [states[0]] if states[0] is states[-1] else list(states)
+        arguments = [tuple(target.argument(p, v) for p, v in self._values(unit, s)) for s in distinct]
+        if self.name == "cpu":
+            if len(arguments) < len(states):
+                arguments *= len(states)
+            self._run_morsels(compiled, partition.lo, partition.hi, arguments)
+        elif self.name == "python":
+            self._interpret(target, unit, partition, states[0], arguments[0])
+        else:
+            words = 0
+            if unit.kernel.uses_private:
+                sink = self.pipeline.sink
+                assert isinstance(sink, Group) and sink.packing is not None
+                words = sink.packing.size * len(sink.folds)
+            step = self._rows_at_once(GPU_STEPS, partition.hi - partition.lo)
+            for lo in range(partition.lo, partition.hi, step):
+                check()
+                target.run(compiled, lo, min(lo + step, partition.hi), arguments[0], words)
+                if lo + step < partition.hi:
+                    self.device.synchronize()
+
+    def _run_morsels(self, compiled: Any, lo: int, hi: int, arguments: Sequence[Any]) -> None:
+        """Run rows on threads of the CPU, until the query is interrupted."""
+        token, watch = current(), stopwatch.current()
+        cpu: Any = get_target("cpu")
+        step = self._rows_at_once(CPU_STEPS, MORSEL)
+        taken = lo
+
+        def is_stopped() -> bool:  # asked before each morsel, under the scheduler's lock
+            nonlocal taken
+            if watch is not None:
+                watch.advance(taken / self.frame.rows)
+            taken += step
+            return token is not None and token.is_stopped()
+
+        cpu.run_morsels(compiled, lo, hi, arguments, step, is_stopped)
+        check()
+
+    def _rows_at_once(self, steps: int, most: int) -> int:
+        """Rows between two looks at whether the query is interrupted: fewer where each meets all rows of a build side."""
+        inner = 1
+        for step in self.pipeline.steps:
+            if isinstance(step, Probe) and step.table.layout == "loop":
+                inner *= max(1, self.state.joins[step.table.stage].frame.rows)
+        least = UNIT if isinstance(self.pipeline.sink, Collect) else 1
+        return max(1, min(most, max(least, steps // inner // least * least)))
+
+    def _interpret(self, target: Any, unit: Unit, partition: Placed, state: State, arguments: Sequence[Any]) -> None:
+        """Run one unit of rows after another; if that takes longer than it should, the rest is compiled for the CPU, whose
+        states are laid out alike. A kernel that writes what another one counted goes over at the same row: a count covers
+        the rows of one call."""
+        compiled = target.compile(unit.kernel)
+        may_switch = self.pipeline.host is None and self.state.context.target != "python"
+        key = ("interpreted", self.stage.number)
+        start = time.perf_counter()
+        unit_rows = self._rows_at_once(PYTHON_STEPS, UNIT)
+        agreed = self._switched.pop(partition.lo, None) if unit.role == "write" else None
+        for lo in range(partition.lo, partition.hi, unit_rows):
+            check()
+            target.run(compiled, lo, min(lo + unit_rows, partition.hi), arguments)
+            due = time.perf_counter() - start > TRIAL_SECONDS if agreed is None else lo + unit_rows == agreed
+            if may_switch and due and lo + unit_rows < partition.hi:
+                self._switched[partition.lo] = lo + unit_rows
+                cpu: Any = get_target("cpu")
+                again = [cpu.argument(p, v) for p, v in self._values(unit, state)]
+                with stopwatch.part("compile"):
+                    compiled = cpu.compile(unit.kernel)
+                self._run_morsels(compiled, lo + unit_rows, partition.hi, [tuple(again)])
+                break
+        memory = self.state.program.memory
+        memory[key] = memory.get(key, 0.0) + time.perf_counter() - start
+
+    def _values(self, unit: Unit, state: State) -> Iterator[tuple[Parameter, Any]]:
+        """What each parameter of a kernel stands for: an array, or a number."""
+        for parameter in unit.kernel.parameters:
+            value = self._value(unit, unit.bindings[parameter.name], state)
+            if not parameter.is_pointer and not isinstance(value, int | float):
+                value = 0 if value is None or value.size == 0 else _address(value)
+            yield parameter, value
+
+    def _value(self, unit: Unit, binding: Binding, state: State) -> Any:
+        match binding:
+            case Constant(value):
+                return value
+            case Content(buffer):
+                return buffer.on(self.device)
+            case ColumnPart(owner, column, part):
+                frame = self.frame if owner is None else self.state.joins[owner].frame
+                stored = frame.columns[column]
+                buffer_ = {"data": stored.data, "validity": stored.validity, "characters": stored.characters}[part]
+                return None if buffer_ is None else buffer_.on(self.device, self.label)
+            case BuildPart(number, "matched"):
+                return self.state.matched[number]
+            case BuildPart(number, part):
+                found = self.state.joins[number].parts[part]
+                return found.on(self.device, self.label) if isinstance(found, Buffer) else found
+            case StatePart("status"):
+                return self.status[unit.role]
+            case StatePart("counters"):
+                return self.counters
+            case StatePart(part):
+                return state[part]
+            case _:
+                assert_never(binding)
+
+
+def _address(array: Any) -> int:
+    return int(array.ctypes.data) if isinstance(array, np.ndarray) else int(array.data.ptr)

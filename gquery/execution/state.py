@@ -1,0 +1,54 @@
+"""What a run of a program consists of: where it runs, what its stages made, what they report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from gquery.config import Settings
+from gquery.device import Device
+from gquery.measure import Meter
+from gquery.operators.base import Frame, JoinIndex
+from gquery.planner.physical import (
+    Program,
+)
+
+
+@dataclass(frozen=True)
+class ExecutionContext:
+    """Where and how a program runs: the name of the target that compiled pipelines run on, its device, the settings."""
+
+    target: str
+    device: Device
+    settings: Settings
+    meter: Meter | None = None  # of a run that is analyzed
+
+    @property
+    def counts(self) -> bool:
+        """Whether kernels count the rows that get past each of their steps."""
+        return self.meter is not None and self.meter.counts
+
+
+@dataclass
+class StageReport:
+    """What a stage did: for EXPLAIN ANALYZE and for tests."""
+
+    number: int
+    label: str
+    target: str
+    rows: int
+    seconds: float
+    compile_seconds: float = 0.0
+    attempts: int = 1
+
+
+@dataclass
+class Run:
+    """The state of one run of a program."""
+
+    program: Program
+    context: ExecutionContext
+    frames: dict[int, Frame] = field(default_factory=dict)
+    joins: dict[int, JoinIndex] = field(default_factory=dict)
+    matched: dict[int, Any] = field(default_factory=dict)  # FULL joins: which build rows matched, by build stage
+    reports: list[StageReport] = field(default_factory=list)

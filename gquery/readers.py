@@ -4,15 +4,20 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from gquery.dtypes import DType
 from gquery.errors import BindError, FileError, NotSupportedError, did_you_mean
 
 if TYPE_CHECKING:
+    from gquery.config import Settings
+    from gquery.frame import Relation
     from gquery.planner.logical import Query
+    from gquery.session import Connection, Planned
     from gquery.sources import ColumnCache
     from gquery.table import TableSource
 
@@ -20,6 +25,65 @@ _ANY = ("hive_partitioning", "filename", "filesystem")
 _SYNONYMS = {"sep": "delim", "delimiter": "delim", "dtypes": "types", "column_names": "names", "null": "nullstr"}
 _AUTOMATIC = ("auto_detect", "format", "maximum_object_size", "sample_size", "parallel")  # what is done anyway
 _TRUTH: dict[Any, bool] = {"true": True, "1": True, "false": False, "0": False}
+
+
+class Files:
+    """The part of a connection that reads files."""
+
+    settings: Settings
+    _cache: ColumnCache
+    _files: dict[Any, TableSource]
+    _files_lock: threading.RLock
+
+    def _check_open(self) -> None:
+        raise NotImplementedError
+
+    def _plan(self, query: Query, now: bool = True) -> Planned:
+        raise NotImplementedError
+
+    def read_parquet(self, paths: Any, **options: Any) -> Relation:
+        """Parquet files as a relation: a path, a glob pattern, a directory, a URI of an object store, or a list of them.
+        Options: ``hive_partitioning`` (found out), ``filename`` (as a column), ``filesystem`` (of pyarrow.fs or fsspec).
+        FileError where a file is missing or damaged."""
+        return self._read_files(paths, "parquet", options)
+
+    def read_csv(self, paths: Any, **options: Any) -> Relation:
+        """CSV files as a relation; delimiter, header and types are found out where no option says them: ``delim``,
+        ``header``, ``quote``, ``escape``, ``nullstr``, ``skip``, ``names``, ``types``, ``columns``, ``all_varchar``,
+        ``decimal_separator``, ``timestampformat``, ``ignore_errors``, and those of `read_parquet`."""
+        return self._read_files(paths, "csv", options)
+
+    def read_json(self, paths: Any, **options: Any) -> Relation:
+        """JSON files as a relation: objects, one a line or over several lines, or one array of them."""
+        return self._read_files(paths, "json", options)
+
+    def read_ipc(self, paths: Any, **options: Any) -> Relation:
+        """Arrow IPC files or streams (Feather) as a relation."""
+        return self._read_files(paths, "ipc", options)
+
+    def _read_files(self, paths: Any, kind: str, options: Mapping[str, Any]) -> Relation:
+        self._check_open()
+        from gquery.expr import new_column
+        from gquery.frame import Relation
+        from gquery.planner.logical import Query, Scan
+
+        source = self._open_file(paths, kind, options)
+        columns = tuple(new_column(f.name, f.dtype, f.nullable) for f in source.schema)
+        scan = Scan(source, columns, tuple(range(len(columns))))
+        return Relation(cast("Connection", self), self._plan(Query(scan, columns, source.schema.names)))
+
+    def _open_file(self, paths: Any, kind: str | None = None, options: Mapping[str, Any] | None = None) -> TableSource:
+        """One source a path, its options and connection, so that its columns are loaded once."""
+        is_one = isinstance(paths, (str, os.PathLike))
+        named = os.fspath(paths) if is_one else tuple(os.fspath(p) for p in paths)
+        key = (named, kind, repr(sorted((options or {}).items(), key=lambda o: o[0])))
+        with self._files_lock:
+            source = self._files.get(key)
+            if source is None:
+                source = self._files[key] = open_files(paths, kind, options or {}, self._cache, self.settings.narrow)
+            else:
+                _ = source.version  # looks whether the files have changed, and opens them again if so
+        return source
 
 
 def open_files(

@@ -9,7 +9,6 @@ All of the engine is imported inside functions: ``import gquery`` loads none of 
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,6 +22,7 @@ from gquery.dataframe.connect import Frames
 from gquery.dbapi import Exceptions
 from gquery.errors import CatalogError, DataError, InterfaceError, NotSupportedError, ProgrammingError
 from gquery.interrupt import Running
+from gquery.readers import Files, check_readable
 from gquery.stopwatch import part
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Planned:
         return catalog_version == self.catalog_version and self.versions == tuple(s.version for s in self.sources)
 
 
-class Connection(Frames, Exceptions):
+class Connection(Frames, Files, Exceptions):
     """A session on one device. Use one a thread; `cursor` gives another over the same tables.
 
     ``device`` is "auto" (the first GPU, else the CPU), "cpu", "cuda", "cuda:1" or "python" (the interpreter alone).
@@ -231,52 +231,6 @@ class Connection(Frames, Exceptions):
         quoted = name.replace('"', '""')
         return self.sql(f'SELECT * FROM "{quoted}"')
 
-    def read_parquet(self, paths: Any, **options: Any) -> Relation:
-        """Parquet files as a relation: a path, a glob pattern, a directory, a URI of an object store, or a list of them.
-        Options: ``hive_partitioning`` (found out), ``filename`` (as a column), ``filesystem`` (of pyarrow.fs or fsspec).
-        FileError where a file is missing or damaged."""
-        return self._read_files(paths, "parquet", options)
-
-    def read_csv(self, paths: Any, **options: Any) -> Relation:
-        """CSV files as a relation; delimiter, header and types are found out where no option says them: ``delim``,
-        ``header``, ``quote``, ``escape``, ``nullstr``, ``skip``, ``names``, ``types``, ``columns``, ``all_varchar``,
-        ``decimal_separator``, ``timestampformat``, ``ignore_errors``, and those of `read_parquet`."""
-        return self._read_files(paths, "csv", options)
-
-    def read_json(self, paths: Any, **options: Any) -> Relation:
-        """JSON files as a relation: objects, one a line or over several lines, or one array of them."""
-        return self._read_files(paths, "json", options)
-
-    def read_ipc(self, paths: Any, **options: Any) -> Relation:
-        """Arrow IPC files or streams (Feather) as a relation."""
-        return self._read_files(paths, "ipc", options)
-
-    def _read_files(self, paths: Any, kind: str, options: Mapping[str, Any]) -> Relation:
-        self._check_open()
-        from gquery.expr import new_column
-        from gquery.frame import Relation
-        from gquery.planner.logical import Query, Scan
-
-        source = self._open_file(paths, kind, options)
-        columns = tuple(new_column(f.name, f.dtype, f.nullable) for f in source.schema)
-        scan = Scan(source, columns, tuple(range(len(columns))))
-        return Relation(self, self._plan(Query(scan, columns, source.schema.names)))
-
-    def _open_file(self, paths: Any, kind: str | None = None, options: Mapping[str, Any] | None = None) -> TableSource:
-        """One source a path, its options and connection, so that its columns are loaded once."""
-        from gquery.readers import open_files
-
-        is_one = isinstance(paths, (str, os.PathLike))
-        named = os.fspath(paths) if is_one else tuple(os.fspath(p) for p in paths)
-        key = (named, kind, repr(sorted((options or {}).items(), key=lambda o: o[0])))
-        with self._files_lock:
-            source = self._files.get(key)
-            if source is None:
-                source = self._files[key] = open_files(paths, kind, options or {}, self._cache, self.settings.narrow)
-            else:
-                _ = source.version  # looks whether the files have changed, and opens them again if so
-        return source
-
     # ---- settings and life -----------------------------------------------------------------------------------------
 
     def set(self, name: str, value: Any) -> None:
@@ -340,7 +294,6 @@ class Connection(Frames, Exceptions):
 
     def _optimize(self, query: Query) -> Query:
         from gquery.planner.optimizer import optimize
-        from gquery.readers import check_readable
 
         check_readable(query)
         return optimize(query, _evaluate, self.settings.disabled_rules)

@@ -15,6 +15,8 @@ import pytest
 
 pexpect = pytest.importorskip("pexpect")
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*forkpty.*:DeprecationWarning")  # the tests' own threads are idle
+
 PROMPT = "gquery>"
 LONG = "SELECT count(*) FROM range(3000000) a, range(3000000) b WHERE a.range * b.range % 7 = 3;"
 Start = Callable[..., Any]
@@ -30,7 +32,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
         environment |= {"TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1", "NO_COLOR": ""} | more
         command = ["-m", "gquery", "--device", "python", *arguments]
         shell = pexpect.spawn(
-            sys.executable, command, env=environment, encoding="utf-8", timeout=15, dimensions=(40, 100)
+            sys.executable, command, env=environment, encoding="utf-8", timeout=30, dimensions=(40, 100)
         )
         shells.append(shell)
         shell.expect(PROMPT)
@@ -122,7 +124,7 @@ def test_ctrl_c_ends_the_query_and_not_the_shell(start: Start, device: str) -> N
 
 def test_ctrl_c_ends_a_script() -> None:
     arguments = ["-m", "gquery", "--device", "python", "-c", LONG, "-c", "SELECT 1"]
-    shell = pexpect.spawn(sys.executable, arguments, encoding="utf-8", timeout=15, dimensions=(40, 100))
+    shell = pexpect.spawn(sys.executable, arguments, encoding="utf-8", timeout=30, dimensions=(40, 100))
     shell.expect(r"stage \d of \d")
     shell.sendintr()
     shell.expect("Interrupted")

@@ -228,7 +228,7 @@ def test_tables_and_schema(shell: Shell) -> None:
 def test_commands_are_checked(shell: Shell) -> None:
     for line, said in {
         ".mod": "", ".m": "It may be .mode or .maxrows", ".tabels": 'Did you mean "tables"', ".mode xml": "no mode xml",
-        ".timer maybe": "on|off", ".maxrows x": "from 1 on", ".once": "Usage: .once FILE", ".kernels 99": "no kernel 99",
+        ".timer maybe": "on|off", ".maxrows x": "from 1 on", ".once": "Usage: .once FILE", ".kernels 999999": "no kernel 999999",
         ".tpch x": "Usage: .tpch SF", ".tpch 0": "above 0",
     }.items():  # fmt: skip
         assert shell.run_text(line) == (not said), line

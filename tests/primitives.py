@@ -106,7 +106,9 @@ def run(name: str, kernel: Kernel, rows: int, arrays: Sequence[Any]) -> list[Any
         import cupy
 
         arrays = [cupy.asarray(a) if isinstance(a, np.ndarray) else a for a in arrays]
-    values = [a if p.is_pointer or isinstance(a, int) else address(a) for p, a in zip(kernel.parameters, arrays, strict=True)]
+    values = [
+        a if p.is_pointer or isinstance(a, int) else address(a) for p, a in zip(kernel.parameters, arrays, strict=True)
+    ]
     arguments = [target.argument(p, v) for p, v in zip(kernel.parameters, values, strict=True)]
     target.run(target.compile(kernel), 0, rows, arguments)
     return [v if isinstance(v, int | np.ndarray) else v.get() for v in values]

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -20,6 +19,8 @@ from gquery import Connection, col, fn, lit, when
 from gquery.dataframe.connect import variables_of
 from gquery.errors import BindError, CatalogError, InterfaceError, ParseError
 from gquery.frame import Relation
+
+pl = pytest.importorskip("polars")
 
 TABLE = pa.table(
     {

@@ -90,9 +90,11 @@ def test_aggregate_example(engine: gquery.Connection, oracle: duckdb.DuckDBPyCon
 
 
 def test_every_function_is_documented() -> None:
-    undocumented = [f.name for f in FUNCTIONS.values() if not f.doc]
+    declared = [f for f in FUNCTIONS.values() if f.body is None or f.body.__module__.startswith("gquery.functions.")]
+    assert len(declared) > 100  # the rest are Python functions of users: other tests make some
+    undocumented = [f.name for f in declared if not f.doc]
     assert not undocumented
-    for f in FUNCTIONS.values():
+    for f in declared:
         if f.body is not None:
             assert not inspect.signature(f.body).parameters.keys() & {"self"}, f.name
             assert f.host is None

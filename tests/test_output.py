@@ -13,7 +13,6 @@ from typing import Any
 import duckdb
 import numpy as np
 import pandas as pd
-import polars
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -22,6 +21,8 @@ import pytest
 import gquery
 from gquery import errors
 from gquery.execution import run_with_report
+
+polars = pytest.importorskip("polars")
 
 D, T = datetime.date(1960, 2, 29), datetime.datetime(1999, 12, 31, 23, 59, 59, 123456)
 COLUMNS = {

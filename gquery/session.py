@@ -105,7 +105,7 @@ class Connection(Frames, Files, Exceptions):
         self._files_lock = threading.RLock()
         self._running = Running()
         self._closed = False
-        _preload(self.target)
+        _preload(self.target, self.device)
 
     @property
     def device_name(self) -> str:
@@ -485,8 +485,8 @@ def _nesting() -> Iterator[None]:
         raise NotSupportedError("The query is nested too deeply: split its expressions or subqueries up") from None
 
 
-def _preload(target: Target) -> None:
-    """Import the engine when a connection is made, so that the first query does not wait for it."""
+def _preload(target: Target, device: Device) -> None:
+    """Import the engine and wake the device when a connection is made, so that the first query does not wait for them."""
     import sqlglot.dialects.duckdb  # noqa: F401
 
     import gquery.execution
@@ -498,6 +498,9 @@ def _preload(target: Target) -> None:
 
     get_target(target)
     python.primitives()
+    if device.is_cuda:  # makes the driver's context, loads CuPy's first kernel
+        device.zeros(1, "uint8", "connecting")
+        device.synchronize()
 
 
 def _choose(name: str, memory_limit: int | None) -> tuple[Target, Device]:

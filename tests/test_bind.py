@@ -172,6 +172,7 @@ def test_every_unsupported_construct_is_named_at_once(tables: Catalog) -> None:
         "SELECT ts - ts FROM t",
         "SELECT x FROM u LIMIT 10%",
         "PIVOT u ON x USING sum(y)",
+        "SELECT (SELECT sum(t.i) FROM u) FROM t",  # the aggregate belongs to the outer query
     ],
 )
 def test_not_supported(tables: Catalog, sql: str) -> None:

@@ -7,7 +7,7 @@ SELECT list that may be used. Errors get the line and a caret of the innermost n
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from sqlglot import exp
@@ -32,6 +32,7 @@ from gquery.expr import (
     conjunction,
     disjunction,
     new_column,
+    walk,
 )
 from gquery.functions import RESOLVERS, aggregate, call, case, cast, is_aggregate, unified
 from gquery.functions.casts import unify
@@ -410,6 +411,12 @@ class ExprBinder:
 
     # ---- aggregates --------------------------------------------------------------------------------------------------
 
+    def _check_own(self, name: str, bound: Sequence[Expr]) -> None:
+        """An aggregate of which all columns are an outer query's belongs to that query, in SQL; that is refused."""
+        used = {x.id for e in bound for x in walk(e) if isinstance(x, Column)}
+        if used and self.scope.parent is not None and used.isdisjoint(self.scope.own_ids()):
+            raise NotSupportedError(f"not supported: {name} in a subquery over columns of the query around it alone")
+
     def _aggregate(self, node: exp.Expr) -> Expr:
         condition: exp.Expr | None = None
         inner = node
@@ -438,6 +445,7 @@ class ExprBinder:
             kept = binder.condition(condition) if condition is not None else None
         finally:
             self.scope.grouped = grouped
+        self._check_own(name, bound)
         if name == "count" and not distinct and bound and not bound[0].nullable:
             bound = []  # count of a value that is never NULL is count(*)
         return self.aggregates.add(aggregate(name, bound, distinct, kept), name)

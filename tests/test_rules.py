@@ -16,7 +16,7 @@ from gquery.expr import And, Or, conjuncts
 from gquery.planner import optimizer
 from gquery.planner.explain import explain
 from gquery.planner.logical import Aggregate, Filter, Join, JoinKind, Plan, Query, Scan, sources
-from gquery.planner.statistics import key_pairs, one_row_at_most
+from gquery.planner.proofs import key_pairs, one_row_at_most
 from gquery.planner.tree import canonical, column_ids, fresh_copy, walk
 from tests.planned import bound
 from tpch import queries

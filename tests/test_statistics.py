@@ -8,7 +8,8 @@ from gquery.errors import InternalError
 from gquery.expr import Call, Column, conjunction
 from gquery.planner import optimizer
 from gquery.planner.logical import Aggregate, Filter, Join, JoinKind, Plan, Project, Query, Scan
-from gquery.planner.statistics import Estimator, determined, is_unique, one_row_at_most, one_row_exactly, unique_keys
+from gquery.planner.proofs import determined, is_unique, one_row_at_most, one_row_exactly, unique_keys
+from gquery.planner.statistics import Estimator
 from gquery.planner.tree import canonical, fresh_copy, map_expressions, remap, transform_up, walk
 from gquery.planner.verify import verify
 from tests.planned import bound

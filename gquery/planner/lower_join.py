@@ -30,7 +30,7 @@ from gquery.planner.physical import (
     UnmatchedRows,
     stage_columns,
 )
-from gquery.planner.statistics import is_unique, one_row_at_most
+from gquery.planner.proofs import is_unique, one_row_at_most
 from gquery.planner.tree import column_ids, used_columns
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from gquery.expr import Column, Literal, SortKey
 from gquery.planner.logical import Aggregate, Apply, Join, Limit, Plan, Sort, sources
-from gquery.planner.statistics import is_unique
+from gquery.planner.proofs import is_unique
 from gquery.planner.tree import with_sources
 
 

@@ -27,7 +27,7 @@ from gquery.expr import (
     substitute,
     walk,
 )
-from gquery.planner.statistics import equality
+from gquery.planner.proofs import equality
 from gquery.planner.tree import used_columns
 
 _MOST_TERMS = 16  # an OR with more branches than this is not worth taking apart

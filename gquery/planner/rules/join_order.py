@@ -24,9 +24,10 @@ from dataclasses import dataclass, field
 from gquery.dtypes import BOOLEAN
 from gquery.expr import Call, Column, Expr, conjunction, conjuncts
 from gquery.planner.logical import Filter, Join, JoinKind, Plan, Scan, Sort, sources
+from gquery.planner.proofs import Keys, equality, is_unique, unique_keys
 from gquery.planner.rules.infer_predicates import equal_columns
 from gquery.planner.rules.reduce_build import reduce_build
-from gquery.planner.statistics import Estimator, Keys, equality, is_unique, unique_keys, weight
+from gquery.planner.statistics import Estimator, weight
 from gquery.planner.tree import column_ids, used_columns, with_sources
 
 _MOST_BY_DP = 10

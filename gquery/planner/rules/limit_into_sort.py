@@ -9,7 +9,7 @@ Limit 10                    Project a                    Limit 5           Union
 from __future__ import annotations
 
 from gquery.planner.logical import Join, JoinKind, Limit, Plan, Project, Sort, UnionAll, Values, sources
-from gquery.planner.statistics import many_to_one, one_row_at_most
+from gquery.planner.proofs import many_to_one, one_row_at_most
 from gquery.planner.tree import with_sources
 
 

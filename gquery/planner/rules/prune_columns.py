@@ -27,7 +27,7 @@ from gquery.planner.logical import (
     UnionAll,
     Values,
 )
-from gquery.planner.statistics import many_to_one
+from gquery.planner.proofs import many_to_one
 from gquery.planner.tree import column_ids, free_columns, used_columns, with_sources
 
 Ids = frozenset[int]

@@ -18,7 +18,8 @@ from __future__ import annotations
 from gquery.dtypes import BOOLEAN
 from gquery.expr import Call, Column, conjuncts, new_column
 from gquery.planner.logical import Aggregate, Join, JoinKind, Plan, Scan
-from gquery.planner.statistics import Estimator, key_pairs
+from gquery.planner.proofs import key_pairs
+from gquery.planner.statistics import Estimator
 from gquery.planner.tree import column_ids, fresh_copy, walk
 
 _SHARE = 0.1  # of the keys that the left side may hold

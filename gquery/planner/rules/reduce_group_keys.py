@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from gquery.expr import AggregateCall, Column, Expr
 from gquery.planner.logical import Aggregate, Plan, Project
-from gquery.planner.statistics import determined, is_unique
+from gquery.planner.proofs import determined, is_unique
 from gquery.planner.tree import transform_up, used_columns
 
 

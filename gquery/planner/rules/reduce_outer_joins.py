@@ -28,7 +28,7 @@ from gquery.expr import (
 )
 from gquery.functions import FUNCTIONS
 from gquery.planner.logical import Aggregate, Filter, Join, JoinKind, Plan, Project, Sort, sources
-from gquery.planner.statistics import many_to_one
+from gquery.planner.proofs import many_to_one
 from gquery.planner.tree import column_ids, with_sources
 
 _NONE: frozenset[int] = frozenset()

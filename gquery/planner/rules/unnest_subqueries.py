@@ -45,8 +45,8 @@ from gquery.planner.logical import (
     Values,
     sources,
 )
+from gquery.planner.proofs import one_row_at_most, one_row_exactly
 from gquery.planner.rules.simplify import simplify_expr
-from gquery.planner.statistics import one_row_at_most, one_row_exactly
 from gquery.planner.tree import (
     Subquery,
     column_ids,

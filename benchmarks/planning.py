@@ -1,0 +1,147 @@
+"""What a TPC-H query costs before its first kernel is launched: parse, bind, optimize, lower, and the kernels' source.
+
+    python benchmarks/planning.py                             data/sf0.01, the cpu target
+    python benchmarks/planning.py --data data/sf1 --queries 2,9 --profile
+
+Columns are loaded first (each query runs once) and kept plans are cleared before every sample, so what is timed is the
+way of a new text over tables that are there; nothing is compiled in it. A row is the medians of ``--runs`` samples
+after one more, in milliseconds: the phases one after another, their sum, and ``kept``, the way of the same text again
+up to where its program starts, with the plan kept. ``--profile`` prints cProfile's table of the planning of all
+queries instead.
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import pstats
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import gquery
+import gquery.execution
+from gquery.execution.adaptive import expected
+from gquery.planner.physical import Pipeline, Program
+from gquery.planner.pipeline import units
+from gquery.session import Connection
+from gquery.sql.bind import bind
+from gquery.sql.parse import parse
+from gquery.sql.statement import Select
+from tpch import queries
+
+PHASES = ("parse", "bind", "optimize", "lower", "source")
+
+
+def connected(folder: Path) -> Connection:
+    """A connection to the tables of a folder."""
+    connection = gquery.connect(device="cpu")
+    for table in queries.TABLES:
+        connection.sql(f"CREATE TABLE {table} AS SELECT * FROM '{folder / table}.parquet'")
+    return connection
+
+
+def phases(connection: Connection, sql: str) -> list[float]:
+    """Seconds of each phase of a text's way, one call a phase as `Connection.sql` and `run_plan` make them."""
+    clock = [time.perf_counter()]
+
+    def lap() -> None:
+        clock.append(time.perf_counter())
+
+    (parsed,) = parse(sql)
+    lap()
+    statement = bind(parsed, connection._catalog)
+    assert isinstance(statement, Select)
+    lap()
+    planned = connection._plan(statement.query)
+    lap()
+    program = connection._program(planned)
+    lap()
+    write_source(program, connection.target)
+    lap()
+    return [after - before for before, after in pairwise(clock)]
+
+
+def write_source(program: Program, target: str) -> None:
+    """The kernels of every pipeline, and the hashes by which they are found on disk."""
+    for stage in program.stages:
+        if isinstance(stage.work, Pipeline):
+            for unit in units(expected(stage.work), target if stage.work.host is None else "python"):
+                _ = unit.kernel.digest
+
+
+@contextmanager
+def no_execution() -> Iterator[None]:
+    """Programs are handed over but not run."""
+    run = gquery.execution.run
+    gquery.execution.run = lambda program, context: None  # type: ignore[assignment, return-value]
+    try:
+        yield
+    finally:
+        gquery.execution.run = run
+
+
+def kept(connection: Connection, sql: str) -> float:
+    """Seconds from a text whose plan is kept to the start of its program."""
+    start = time.perf_counter()
+    connection.sql(sql).execute()
+    return time.perf_counter() - start
+
+
+def median_of(runs: int, sample: Callable[[], list[float]]) -> list[float]:
+    """The median of each number of the samples, after one that does not count, in milliseconds."""
+    taken = [sample() for _ in range(runs + 1)][1:]
+    return [statistics.median(column) * 1e3 for column in zip(*taken, strict=True)]
+
+
+def profile(connection: Connection, texts: list[str], lines: int) -> None:
+    """cProfile's table of planning all texts, by time spent in the function itself."""
+    profiler = cProfile.Profile()
+    for sql in texts * 3:
+        profiler.enable()
+        phases(connection, sql)
+        profiler.disable()
+    pstats.Stats(profiler).sort_stats("tottime").print_stats(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--data", type=Path, default=Path("data/sf0.01"), help="folder of the Parquet files")
+    parser.add_argument("--queries", default="1-22", help="as in 1,3-5")
+    parser.add_argument("--runs", type=int, default=9)
+    parser.add_argument("--profile", type=int, nargs="?", const=50, metavar="LINES")
+    given = parser.parse_args()
+    connection = connected(given.data)
+    numbers = queries.parse_numbers(given.queries)
+    texts = {n: queries.sql(n) for n in numbers}
+    for sql in texts.values():
+        connection.sql(sql).execute()
+    if given.profile:
+        profile(connection, list(texts.values()), given.profile)
+        return
+    print(f"{'ms':4}" + "".join(f"{name:>10}" for name in (*PHASES, "total", "kept")))
+    rows: list[list[float]] = []
+    for number, sql in texts.items():
+        times = median_of(given.runs, lambda sql=sql: _fresh(connection, sql))  # type: ignore[misc]
+        with no_execution():
+            times += median_of(given.runs, lambda sql=sql: [kept(connection, sql)])  # type: ignore[misc]
+        rows.append(times)
+        print(f"{number:<4}" + "".join(f"{t:10.2f}" for t in times[:-1]) + f"{times[-1]:10.3f}")
+    summaries: dict[str, Callable[[Any], float]] = {"med": statistics.median, "max": max}
+    for name, summary in summaries.items():
+        columns = [summary(column) for column in zip(*rows, strict=True)]
+        print(f"{name:4}" + "".join(f"{t:10.2f}" for t in columns[:-1]) + f"{columns[-1]:10.3f}")
+
+
+def _fresh(connection: Connection, sql: str) -> list[float]:
+    connection._plans.clear()
+    taken = phases(connection, sql)
+    return [*taken, sum(taken)]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,7 +1,7 @@
 """Grouped sums and distinct values: by number of groups, and by how the keys lie and are spread.
 
-*uniform* keys are 0 to n - 1, *sparse* ones any 64-bit numbers, *skewed* ones uniform with half of all rows in one key, and
-*sorted* ones uniform and in order. Keys and values are int64.
+*uniform* keys are 0 to n - 1, *sparse* ones any 64-bit numbers, *skewed* ones uniform with half of all rows in one key,
+*sorted* ones uniform and in order, *unique* ones any numbers and no two the same. Keys and values are int64.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from benchmarks.cases.sizes import short
 from benchmarks.data import CHECK, Maker, Tables, exact_sum, fingerprint, mix
 from benchmarks.measure import Answer, Case, Checks, Dataset
 
-SIZES = (4, 1_000, 1_000_000, 50_000_000)
+SIZES = (2, 4, 1_000, 100_000, 1_000_000, 10_000_000, 50_000_000)
 TARGETS = {4: 1.0, 1_000: 2.0, 1_000_000: 6.0, 50_000_000: 19.0}
 LIBCUDF = {4: 8.4, 1_000: 6.1, 1_000_000: 9.4, 50_000_000: 19.4}
 LIBCUDF_SKEWED = {1_000: 39.8, 1_000_000: 76.4, 50_000_000: 71.7}
@@ -29,13 +29,15 @@ def cases(rows: int) -> Iterator[Case]:
     for size in SIZES:
         n = min(size, rows // 2)
         uniform = f"group/uniform/{short(n)}"
-        for kind in ("uniform", "skewed", "sorted", "sparse"):
+        for kind in ("uniform", "skewed", "sorted", "sparse") if size in TARGETS else ("uniform", "sparse"):
             data = Dataset(f"{kind} keys, {n}", partial(_keys, rows, n, kind))
             name = f"group/{kind}/{short(n)}"
             if kind == "skewed":
                 yield Case(name, grouped, rows, data, _sums, LIBCUDF_SKEWED.get(size), times=(uniform, SKEW))
             else:
-                yield Case(name, grouped, rows, data, _sums, LIBCUDF[size], TARGETS[size])
+                yield Case(name, grouped, rows, data, _sums, LIBCUDF.get(size), TARGETS.get(size))
+    data = Dataset("unique keys", partial(_keys, rows, rows, "unique"))
+    yield Case(f"group/unique/{short(rows)}", grouped, rows, data, _sums)
     n = max(2, int(min(1_000_000, rows // 2) ** 0.5))
     for kind in ("dense", "sparse"):
         data = Dataset(f"two {kind} keys", partial(_two_keys, rows, n, kind == "sparse"))
@@ -52,21 +54,21 @@ def cases(rows: int) -> Iterator[Case]:
             sql = "SELECT count(DISTINCT k) FROM t"
             yield Case(f"distinct/count/{kind}/{short(n)}", sql, rows, data, _count_distinct, target=8.0)
             sql = "SELECT DISTINCT k FROM t"
-            libcudf = 16.4 if size == SIZES[-1] else None
+            libcudf = 16.4 if size == 50_000_000 else None
             yield Case(f"distinct/rows/{kind}/{short(n)}", sql, rows, data, _distinct, libcudf)
 
 
 def _keys(rows: int, n: int, kind: str, make: Maker) -> Tables:
-    k = make.random(rows, n, 1)
+    k = make.unique(rows, 1) if kind == "unique" else make.random(rows, n, 1)
     match kind:
-        case "uniform":
-            pass
         case "skewed":
             k *= make.random(rows, 2, 3)
         case "sorted":
             k.sort()
-        case _:
+        case "sparse":
             k = make.sparse(k)
+        case _:
+            pass
     return {"t": {"k": k, "v": make.random(rows, _VALUES, 2)}}
 
 

@@ -40,6 +40,8 @@ class Kind(Enum):
     INTERVAL = "INTERVAL"
     VARCHAR = "VARCHAR"
 
+    __hash__ = object.__hash__  # as fast as equality, which is identity; Enum's hashes the name
+
 
 _INTEGER_BOUNDS = {
     Kind.TINYINT: (-(2**7), 2**7 - 1),

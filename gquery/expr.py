@@ -4,6 +4,9 @@ The binder makes them with the constructors of `gquery.functions` (`call`, `cast
 function's signature asks for, so every node's arguments already have the types that its meaning is defined on.
 Columns are identified by the id that the binder mints; names are for people. A column that a plan uses and does not
 make itself is a reference to an outer query (correlation): there is no node of its own for that.
+
+Planning asks the same of an expression again and again (its hash, the columns that it reads), so a node remembers what
+was once found out about it: nodes never change.
 """
 
 from __future__ import annotations
@@ -11,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import TYPE_CHECKING, Any, assert_never
+from operator import is_
+from typing import TYPE_CHECKING, Any, ClassVar, assert_never, get_args
 
 from gquery.dtypes import BIGINT, BOOLEAN, DType
 
@@ -21,14 +25,25 @@ if TYPE_CHECKING:
 _ids = count(1)
 
 
+class _Node:
+    """Room for what is remembered of an expression: places without a value until somebody asks."""
+
+    __slots__ = ("memo_columns", "memo_hash", "memo_subqueries")
+
+    memo_hash: int
+    memo_columns: frozenset[int]  # by `planner.tree.used_columns`
+    memo_subqueries: tuple[ScalarSubquery | Exists | InSubquery, ...]  # by `planner.tree.subqueries`
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class Column:
+class Column(_Node):
     """A column of some plan node; two are the same where their ids are."""
 
     id: int
     name: str
     dtype: DType
     nullable: bool = True
+    children: ClassVar[tuple[Expr, ...]] = ()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Column) and other.id == self.id
@@ -43,12 +58,13 @@ def new_column(name: str, dtype: DType, nullable: bool = True) -> Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Literal:
+class Literal(_Node):
     """A constant, as its physical value (see `gquery.dtypes`): unscaled integers for decimals, days for dates, str for
     VARCHAR, `Interval` for INTERVAL; None is NULL."""
 
     value: Any
     dtype: DType
+    children: ClassVar[tuple[Expr, ...]] = ()
 
     @property
     def nullable(self) -> bool:
@@ -56,7 +72,7 @@ class Literal:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class Call(_Node):
     """A scalar function or operator of `gquery.functions`; NULL in gives NULL out unless the declaration says otherwise."""
 
     function: str
@@ -64,9 +80,13 @@ class Call:
     dtype: DType
     nullable: bool
 
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return self.args
+
 
 @dataclass(frozen=True, slots=True)
-class Cast:
+class Cast(_Node):
     """CAST; ``try_`` gives NULL where CAST raises ConversionError. NULL stays NULL."""
 
     arg: Expr
@@ -74,17 +94,25 @@ class Cast:
     try_: bool = False
 
     @property
+    def children(self) -> tuple[Expr, ...]:
+        return (self.arg,)
+
+    @property
     def nullable(self) -> bool:
         return self.try_ or self.arg.nullable
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class Case(_Node):
     """The value of the first branch whose condition is TRUE, else ``otherwise``; all values have one type. Only the
     branch that is taken is evaluated. COALESCE, NULLIF and IF are written with it."""
 
     branches: tuple[tuple[Expr, Expr], ...]
     otherwise: Expr
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return (*(x for pair in self.branches for x in pair), self.otherwise)
 
     @property
     def dtype(self) -> DType:
@@ -96,12 +124,16 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class And:
+class And(_Node):
     """Conjunction in three-valued logic: FALSE wins over NULL. At least two arguments, none of them an And."""
 
     args: tuple[Expr, ...]
 
     @property
+    def children(self) -> tuple[Expr, ...]:
+        return self.args
+
+    @property
     def dtype(self) -> DType:
         return BOOLEAN
 
@@ -111,12 +143,16 @@ class And:
 
 
 @dataclass(frozen=True, slots=True)
-class Or:
+class Or(_Node):
     """Disjunction in three-valued logic: TRUE wins over NULL. At least two arguments, none of them an Or."""
 
     args: tuple[Expr, ...]
 
     @property
+    def children(self) -> tuple[Expr, ...]:
+        return self.args
+
+    @property
     def dtype(self) -> DType:
         return BOOLEAN
 
@@ -126,10 +162,14 @@ class Or:
 
 
 @dataclass(frozen=True, slots=True)
-class Not:
+class Not(_Node):
     """Negation: NOT NULL is NULL."""
 
     arg: Expr
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return (self.arg,)
 
     @property
     def dtype(self) -> DType:
@@ -141,10 +181,14 @@ class Not:
 
 
 @dataclass(frozen=True, slots=True)
-class IsNull:
+class IsNull(_Node):
     """``arg IS NULL``: never NULL itself. IS NOT NULL is Not(IsNull)."""
 
     arg: Expr
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return (self.arg,)
 
     @property
     def dtype(self) -> DType:
@@ -156,12 +200,16 @@ class IsNull:
 
 
 @dataclass(frozen=True, slots=True)
-class In:
+class In(_Node):
     """``arg IN (constants)``. The values are non-NULL physical literals of the argument's type, at least one; a list
     that holds expressions or NULL is bound as an Or of equalities."""
 
     arg: Expr
     values: tuple[Any, ...]
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return (self.arg,)
 
     @property
     def dtype(self) -> DType:
@@ -173,10 +221,11 @@ class In:
 
 
 @dataclass(frozen=True, slots=True)
-class ScalarSubquery:
+class ScalarSubquery(_Node):
     """The one value of a plan of one column: NULL for no row, CardinalityError for two. Gone after decorrelation."""
 
     plan: Plan
+    children: ClassVar[tuple[Expr, ...]] = ()
 
     @property
     def dtype(self) -> DType:
@@ -188,10 +237,11 @@ class ScalarSubquery:
 
 
 @dataclass(frozen=True, slots=True)
-class Exists:
+class Exists(_Node):
     """Whether a plan has a row: never NULL. Gone after decorrelation."""
 
     plan: Plan
+    children: ClassVar[tuple[Expr, ...]] = ()
 
     @property
     def dtype(self) -> DType:
@@ -203,12 +253,16 @@ class Exists:
 
 
 @dataclass(frozen=True, slots=True)
-class InSubquery:
+class InSubquery(_Node):
     """``args IN (plan)`` with SQL's three values: NULL where no row matches but a NULL might. The plan has as many
     columns as there are arguments, of the same types. Gone after decorrelation."""
 
     args: tuple[Expr, ...]
     plan: Plan
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return self.args
 
     @property
     def dtype(self) -> DType:
@@ -249,24 +303,28 @@ class SortKey:
     nulls_first: bool = False
 
 
-def children(e: Expr) -> tuple[Expr, ...]:
-    """The expressions directly below ``e`` (plans of subqueries are not expressions)."""
-    match e:
-        case Column() | Literal() | ScalarSubquery() | Exists():
-            return ()
-        case Call(args=args) | And(args) | Or(args) | InSubquery(args=args):
-            return args
-        case Cast(arg=arg) | Not(arg) | IsNull(arg) | In(arg=arg):
-            return (arg,)
-        case Case(branches, otherwise):
-            return (*(x for pair in branches for x in pair), otherwise)
-        case _:
-            assert_never(e)
+def _remembering(generated: Callable[[Any], int]) -> Callable[[Any], int]:
+    """A node's hash, which is made of its children's, computed once."""
+
+    def __hash__(self: Any) -> int:  # noqa: N807
+        try:
+            found: int = self.memo_hash
+        except AttributeError:
+            found = generated(self)
+            object.__setattr__(self, "memo_hash", found)
+        return found
+
+    return __hash__
+
+
+for _kind in get_args(Expr):
+    if _kind is not Column:
+        _kind.__hash__ = _remembering(_kind.__hash__)
 
 
 def with_children(e: Expr, new: tuple[Expr, ...]) -> Expr:
     """``e`` with other children; the same object where they are the same objects."""
-    if all(a is b for a, b in zip(children(e), new, strict=True)):
+    if same_objects(e.children, new):
         return e
     match e:
         case Column() | Literal() | ScalarSubquery() | Exists():
@@ -292,17 +350,25 @@ def with_children(e: Expr, new: tuple[Expr, ...]) -> Expr:
             assert_never(e)
 
 
+def same_objects(a: tuple[object, ...], b: tuple[object, ...]) -> bool:
+    """Whether two tuples hold the same objects (which is more than equal ones)."""
+    return len(a) == len(b) and all(map(is_, a, b))
+
+
 def transform(e: Expr, f: Callable[[Expr], Expr]) -> Expr:
     """``f`` applied to every expression, children first. Plans of subqueries are left to the caller."""
-    kids = children(e)
-    return f(with_children(e, tuple(transform(k, f) for k in kids)) if kids else e)
+    kids = e.children
+    return f(with_children(e, tuple([transform(k, f) for k in kids])) if kids else e)
 
 
 def walk(e: Expr) -> Iterator[Expr]:
-    """``e`` and every expression below it, parents first."""
-    yield e
-    for k in children(e):
-        yield from walk(k)
+    """``e`` and every expression below it, parents first (plans of subqueries are not expressions)."""
+    stack = [e]
+    while stack:
+        x = stack.pop()
+        yield x
+        if kids := x.children:
+            stack.extend(kids[::-1])
 
 
 def substitute(e: Expr, columns: dict[int, Expr]) -> Expr:

@@ -218,6 +218,34 @@ class Evaluated:
     message: str = ""
 
 
+class _Rows:
+    """What the kernel of an evaluation gives back, row by row. With a ``status`` it is looked at and cleared behind each."""
+
+    def __init__(self, status: Any | None) -> None:
+        self.status = status
+        self.results: list[Any] = []
+        self.errors: list[bool] = []
+
+
+class _Evaluating(threading.local):
+    """The rows that this thread's evaluation fills. They are no closure of `_emit`, so that expressions of one form share a
+    compiled kernel."""
+
+    rows = _Rows(None)
+
+
+_evaluating = _Evaluating()
+
+
+def _emit(register: Any, ok: bool) -> None:
+    """What the kernel of an evaluation calls for each row."""
+    rows = _evaluating.rows
+    if rows.status is not None:
+        rows.errors.append(bool(rows.status.any()))
+        rows.status[:] = 0
+    rows.results.append((text_of(register) if isinstance(register, tuple) else register) if ok else None)
+
+
 def _run(
     e: Expr,
     rows: int,
@@ -239,16 +267,8 @@ def _run(
         from gquery.kernels.dictionaries import as_string
 
         value = as_string(value, code)
-    results: list[Any] = []
     status = np.zeros(4, dtype=np.uint32)
-
-    def emit(register: Any, ok: bool) -> None:
-        if errors is not None:
-            errors.append(bool(status.any()))
-            status[:] = 0
-        results.append((text_of(register) if isinstance(register, tuple) else register) if ok else None)
-
-    code.functions["emit"] = emit
+    code.functions["emit"] = _emit
     code.line(f"emit({value.var}, {value.ok or 'True'})")
     kernel = code.kernel()
     compiled = target.compile(kernel)
@@ -259,9 +279,16 @@ def _run(
         if not parameter.is_pointer and not isinstance(content, int | float):
             content = int(content.ctypes.data)  # the address of characters
         arguments.append(target.argument(parameter, content))
-    target.run(compiled, 0, rows, tuple(arguments))
+    outer, _evaluating.rows = _evaluating.rows, _Rows(status if errors is not None else None)
+    try:
+        target.run(compiled, 0, rows, tuple(arguments))
+        made = _evaluating.rows
+    finally:
+        _evaluating.rows = outer
+    if errors is not None:
+        errors += made.errors
     raised = [site for n, site in enumerate(code.sites) if status[n >> 5] >> (n & 31) & 1]
-    return results, value.phys, raised
+    return made.results, value.phys, raised
 
 
 def _resolve(binding: Any, data: dict[str, Any], status: Any) -> Any:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from types import CodeType
 from typing import Any, Literal
 
 ElementType = Literal["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64"]
@@ -64,8 +65,14 @@ class Kernel:
     @cached_property
     def digest(self) -> str:
         """Content hash of everything that decides the machine code, but for target and versions (see `targets`)."""
-        import inspect
-
         parts = [self.text, *self.batch, str((self.batch_rows, self.wide_index, self.uses_private))]
-        parts += [f"{name}\n{inspect.getsource(f)}" for name, f in self.functions]
+        parts += [f"{name}\n{_source(f.__code__.co_filename, f.__code__)}" for name, f in self.functions]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+
+
+@lru_cache(maxsize=1024)
+def _source(file: str, code: CodeType) -> str:
+    """The text of a function, read once: `inspect` tokenizes it anew each time. Equal code of two files is told apart."""
+    import inspect
+
+    return inspect.getsource(code)

@@ -1,6 +1,7 @@
 """The logical plan: a closed union of frozen nodes. SQL and Relations make it, rules rewrite it, `planner.lower` reads it.
 
-Every node knows its output ``columns``. A node's column ids are its own or its sources'; no two nodes make the same id.
+Every node knows its output ``columns`` and the ``sources`` directly below it. A node's column ids are its own or its
+sources'; no two nodes make the same id.
 Behaviour stands elsewhere: the recursion in `planner.tree`, rewriting in `planner.rules`, printing in `planner.explain`.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
+from typing import ClassVar
 
 from gquery.dtypes import BIGINT, BOOLEAN
 from gquery.expr import AggregateCall, Column, Expr, SortKey
@@ -22,6 +24,7 @@ class Scan:
     source: TableSource
     columns: tuple[Column, ...]
     fields: tuple[int, ...]
+    sources: ClassVar[tuple[Plan, ...]] = ()
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,7 @@ class Values:
 
     columns: tuple[Column, ...]
     rows: tuple[tuple[Expr, ...], ...]
+    sources: ClassVar[tuple[Plan, ...]] = ()
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,7 @@ class Range:
     start: int
     stop: int
     step: int = 1
+    sources: ClassVar[tuple[Plan, ...]] = ()
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -58,6 +63,10 @@ class Filter:
     predicate: Expr
 
     @property
+    def sources(self) -> tuple[Plan, ...]:
+        return (self.source,)
+
+    @property
     def columns(self) -> tuple[Column, ...]:
         return self.source.columns
 
@@ -68,6 +77,10 @@ class Project:
 
     source: Plan
     exprs: tuple[tuple[Column, Expr], ...]
+
+    @property
+    def sources(self) -> tuple[Plan, ...]:
+        return (self.source,)
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -97,6 +110,10 @@ class Join:
     condition: Expr
     mark: Column | None = None
 
+    @property
+    def sources(self) -> tuple[Plan, ...]:
+        return (self.left, self.right)
+
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         return join_columns(self.left, self.right, self.kind, self.mark)
@@ -111,6 +128,10 @@ class Apply:
     kind: JoinKind
     condition: Expr
     mark: Column | None = None
+
+    @property
+    def sources(self) -> tuple[Plan, ...]:
+        return (self.left, self.right)
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -144,6 +165,10 @@ class Aggregate:
     keys: tuple[tuple[Column, Expr], ...]
     aggregates: tuple[tuple[Column, AggregateCall], ...]
 
+    @property
+    def sources(self) -> tuple[Plan, ...]:
+        return (self.source,)
+
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         return tuple(c for c, _ in self.keys) + tuple(c for c, _ in self.aggregates)
@@ -159,6 +184,10 @@ class Sort:
     offset: int = 0
 
     @property
+    def sources(self) -> tuple[Plan, ...]:
+        return (self.source,)
+
+    @property
     def columns(self) -> tuple[Column, ...]:
         return self.source.columns
 
@@ -170,6 +199,10 @@ class Limit:
     source: Plan
     limit: int | None
     offset: int = 0
+
+    @property
+    def sources(self) -> tuple[Plan, ...]:
+        return (self.source,)
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -200,15 +233,7 @@ class Query:
 
 def sources(plan: Plan) -> tuple[Plan, ...]:
     """The plans directly below a node (not those of subquery expressions)."""
-    match plan:
-        case Scan() | Values() | Range():
-            return ()
-        case Filter(source=s) | Project(source=s) | Aggregate(source=s) | Sort(source=s) | Limit(source=s):
-            return (s,)
-        case Join(left=a, right=b) | Apply(left=a, right=b):
-            return (a, b)
-        case UnionAll(sources=many):
-            return many
+    return plan.sources
 
 
 RANGE_TYPE = BIGINT

@@ -28,8 +28,8 @@ from gquery.expr import (
     Or,
     ScalarSubquery,
     SortKey,
-    children,
     new_column,
+    same_objects,
 )
 from gquery.expr import transform as transform_expr
 from gquery.planner.logical import (
@@ -45,7 +45,6 @@ from gquery.planner.logical import (
     Sort,
     UnionAll,
     Values,
-    sources,
 )
 
 Subquery = ScalarSubquery | Exists | InSubquery
@@ -66,7 +65,7 @@ def cached(plan: Plan, name: str, compute: Callable[[], T]) -> T:
 
 def with_sources(plan: Plan, new: tuple[Plan, ...]) -> Plan:
     """``plan`` over other sources; the same object where they are the same objects."""
-    if all(a is b for a, b in zip(sources(plan), new, strict=True)):
+    if same_objects(plan.sources, new):
         return plan
     match plan:
         case Scan() | Values() | Range():
@@ -119,7 +118,7 @@ def expressions(plan: Plan) -> tuple[Expr, ...]:
 
 def with_expressions(plan: Plan, new: tuple[Expr, ...]) -> Plan:
     """``plan`` with other expressions, in the order of `expressions`; the same object where nothing changed."""
-    if all(a is b for a, b in zip(expressions(plan), new, strict=True)):
+    if same_objects(expressions(plan), new):
         return plan
     it = iter(new)
     match plan:
@@ -152,7 +151,10 @@ def _with_args(call: AggregateCall, it: Iterator[Expr]) -> AggregateCall:
 def map_expressions(plan: Plan, f: Callable[[Expr], Expr]) -> Plan:
     """``f`` applied to every expression of the node itself (whole expressions, not their parts)."""
     exprs = expressions(plan)
-    return with_expressions(plan, tuple(f(e) for e in exprs)) if exprs else plan
+    if not exprs:
+        return plan
+    new = tuple([f(e) for e in exprs])
+    return plan if same_objects(exprs, new) else with_expressions(plan, new)
 
 
 # ---- the recursion ---------------------------------------------------------------------------------------------------
@@ -160,54 +162,62 @@ def map_expressions(plan: Plan, f: Callable[[Expr], Expr]) -> Plan:
 
 def transform_up(plan: Plan, f: Callable[[Plan], Plan]) -> Plan:
     """``f`` applied to every node, sources first. Plans inside subquery expressions are left alone."""
-    below = sources(plan)
-    return f(with_sources(plan, tuple(transform_up(s, f) for s in below)) if below else plan)
+    below = plan.sources
+    return f(with_sources(plan, tuple([transform_up(s, f) for s in below])) if below else plan)
 
 
 def transform_down(plan: Plan, f: Callable[[Plan], Plan]) -> Plan:
     """``f`` applied to every node, parents first; it sees its parent's rewritten sources."""
     plan = f(plan)
-    below = sources(plan)
-    return with_sources(plan, tuple(transform_down(s, f) for s in below)) if below else plan
+    below = plan.sources
+    return with_sources(plan, tuple([transform_down(s, f) for s in below])) if below else plan
 
 
 def walk(plan: Plan) -> Iterator[Plan]:
     """The plan and every plan below it, parents first, without those inside subquery expressions."""
-    yield plan
-    for s in sources(plan):
-        yield from walk(s)
+    stack = [plan]
+    while stack:
+        node = stack.pop()
+        yield node
+        if below := node.sources:
+            stack.extend(below[::-1])
 
 
-def subqueries(e: Expr) -> Iterator[Subquery]:
+def subqueries(e: Expr) -> tuple[Subquery, ...]:
     """The subquery expressions in ``e``, outermost first."""
-    if isinstance(e, ScalarSubquery | Exists | InSubquery):
-        yield e
-    for k in children(e):
-        yield from subqueries(k)
+    try:
+        return e.memo_subqueries
+    except AttributeError:
+        own: tuple[Subquery, ...] = (e,) if isinstance(e, Subquery) else ()
+        for k in e.children:
+            own += subqueries(k)
+        object.__setattr__(e, "memo_subqueries", own)
+        return own
 
 
 def has_subquery(e: Expr) -> bool:
-    return next(subqueries(e), None) is not None
+    return bool(subqueries(e))
 
 
 # ---- columns ---------------------------------------------------------------------------------------------------------
 
+_NO_COLUMNS: frozenset[int] = frozenset()
+
 
 def used_columns(e: Expr) -> frozenset[int]:
     """Ids of the columns that an expression reads, with those that its subqueries' plans read and do not make."""
-    out: set[int] = set()
-    _collect(e, out)
-    return frozenset(out)
-
-
-def _collect(e: Expr, out: set[int]) -> None:
-    if isinstance(e, Column):
-        out.add(e.id)
-        return
-    if isinstance(e, ScalarSubquery | Exists | InSubquery):
-        out |= free_columns(e.plan)
-    for k in children(e):
-        _collect(k, out)
+    try:
+        return e.memo_columns
+    except AttributeError:
+        if isinstance(e, Column):
+            used = frozenset((e.id,))
+        else:
+            used = free_columns(e.plan) if isinstance(e, Subquery) else _NO_COLUMNS
+            for k in e.children:
+                more = used_columns(k)
+                used = used | more if used and more else used or more
+        object.__setattr__(e, "memo_columns", used)
+        return used
 
 
 def column_ids(plan: Plan) -> frozenset[int]:
@@ -223,14 +233,14 @@ def free_columns(plan: Plan) -> frozenset[int]:
 def _free_columns(plan: Plan) -> frozenset[int]:
     used: set[int] = set()
     for e in expressions(plan):
-        _collect(e, used)
+        used |= used_columns(e)
     match plan:
         case Apply(left=left, right=right):  # the right side may use the left's columns
             used |= free_columns(right)
             return frozenset(used - column_ids(left) - column_ids(right)) | free_columns(left)
         case _:
             free: frozenset[int] = frozenset()
-            for s in sources(plan):
+            for s in plan.sources:
                 used -= column_ids(s)
                 free |= free_columns(s)
             return free | frozenset(used)
@@ -333,7 +343,7 @@ def _remap_all(plan: Plan, columns: dict[int, Column]) -> Plan:
     """`remap`, but inside subqueries too where they make columns of their own."""
 
     def inside(x: Expr) -> Expr:
-        if isinstance(x, ScalarSubquery | Exists | InSubquery):
+        if isinstance(x, Subquery):
             return replace(x, plan=_remap_all(x.plan, columns))
         return x
 
@@ -359,7 +369,7 @@ class _Canonical:
         return self.number.setdefault(c.id, len(self.number))
 
     def plan(self, p: Plan) -> tuple[Any, ...]:
-        below = tuple(self.plan(s) for s in sources(p))
+        below = tuple([self.plan(s) for s in p.sources])
         own: tuple[Any, ...]
         match p:
             case Scan():
@@ -385,11 +395,11 @@ class _Canonical:
                 own = ()
             case _:
                 assert_never(p)
-        exprs = tuple(self.expr(e) for e in expressions(p))
-        return (type(p).__name__, own, exprs, tuple(self.column(c) for c in p.columns), below)
+        exprs = tuple([self.expr(e) for e in expressions(p)])
+        return (type(p).__name__, own, exprs, tuple([self.column(c) for c in p.columns]), below)
 
     def expr(self, e: Expr) -> tuple[Any, ...]:
-        below = tuple(self.expr(k) for k in children(e))
+        below = tuple([self.expr(k) for k in e.children])
         match e:
             case Column():
                 return ("column", self.column(e))

@@ -9,7 +9,7 @@ from gquery.errors import InternalError
 from gquery.expr import Call, Case, Column, Expr, InSubquery
 from gquery.expr import walk as walk_expr
 from gquery.planner.logical import Aggregate, Apply, Filter, Join, JoinKind, Plan, Project, Query, UnionAll, Values
-from gquery.planner.tree import expressions, free_columns, made_columns, subqueries, walk
+from gquery.planner.tree import expressions, free_columns, has_subquery, made_columns, subqueries, walk
 
 _COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "is_distinct_from", "is_not_distinct_from"})
 
@@ -111,6 +111,6 @@ def _expression(e: Expr, below: dict[int, Column], finished: bool, what: str) ->
                 out.append("IN (subquery) of other types")
             case _:
                 pass
-    if finished and next(subqueries(e), None) is not None:
+    if finished and has_subquery(e):
         out.append(f"a subquery is left in a {what}")
     return out

@@ -21,7 +21,6 @@ from gquery.expr import (
     Expr,
     Literal,
     SortKey,
-    children,
     new_column,
     with_children,
 )
@@ -115,7 +114,7 @@ class Groups:
             return key
         if isinstance(e, Column) and e.id in self._own and e.id not in self._made:
             raise BindError(f"column {e.name!r} must be in GROUP BY or inside an aggregate function")
-        kids = children(e)
+        kids = e.children
         return with_children(e, tuple(self.lift(k) for k in kids)) if kids else e
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gquery.expr import Exists, Expr, InSubquery, ScalarSubquery
+from gquery.expr import Expr
 from gquery.expr import transform as transform_expr
-from gquery.planner.logical import Plan, sources
-from gquery.planner.tree import fresh_copy, map_expressions, with_sources
+from gquery.planner.logical import Plan
+from gquery.planner.tree import Subquery, fresh_copy, has_subquery, map_expressions, with_sources
 
 
 def separate(plan: Plan, seen: dict[int, Plan] | None = None) -> Plan:
@@ -20,7 +20,7 @@ def separate(plan: Plan, seen: dict[int, Plan] | None = None) -> Plan:
     known: dict[int, Plan] = {} if seen is None else seen
 
     def one(e: Expr) -> Expr:
-        if not isinstance(e, ScalarSubquery | Exists | InSubquery):
+        if not isinstance(e, Subquery):
             return e
         first = known.get(id(e.plan))
         if first is not None:
@@ -29,7 +29,7 @@ def separate(plan: Plan, seen: dict[int, Plan] | None = None) -> Plan:
         known[id(e.plan)] = inside
         return e if inside is e.plan else replace(e, plan=inside)
 
-    below = sources(plan)
+    below = plan.sources
     if below:
-        plan = with_sources(plan, tuple(separate(s, known) for s in below))
-    return map_expressions(plan, lambda e: transform_expr(e, one))
+        plan = with_sources(plan, tuple([separate(s, known) for s in below]))
+    return map_expressions(plan, lambda e: transform_expr(e, one) if has_subquery(e) else e)

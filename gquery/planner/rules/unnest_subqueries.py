@@ -43,7 +43,6 @@ from gquery.planner.logical import (
     Sort,
     UnionAll,
     Values,
-    sources,
 )
 from gquery.planner.proofs import one_row_at_most, one_row_exactly
 from gquery.planner.rules.simplify import simplify_expr
@@ -76,7 +75,7 @@ def _apart(plan: Plan, seen: set[int]) -> Plan:
     mine: dict[int, Plan] = {}
 
     def one(e: Expr) -> Expr:
-        if not isinstance(e, ScalarSubquery | Exists | InSubquery):
+        if not isinstance(e, Subquery):
             return e
         known = mine.get(id(e.plan))
         if known is None:
@@ -88,7 +87,7 @@ def _apart(plan: Plan, seen: set[int]) -> Plan:
         old = [s.plan for e in expressions(plan) for s in subqueries(e)]
         plan = map_expressions(plan, lambda e: transform(e, one))
         seen.update(map(id, old))
-    return with_sources(plan, tuple(_apart(s, seen) for s in sources(plan)))
+    return with_sources(plan, tuple([_apart(s, seen) for s in plan.sources]))
 
 
 def _node(plan: Plan) -> Plan:
@@ -175,10 +174,10 @@ class _Applied:
 
     def value(self, e: Expr) -> Expr:
         """The expression with columns in place of subqueries."""
-        return transform(e, self._one)
+        return transform(e, self._one) if has_subquery(e) else e
 
     def _one(self, e: Expr) -> Expr:
-        if not isinstance(e, ScalarSubquery | Exists | InSubquery):
+        if not isinstance(e, Subquery):
             return e
         key = (type(e), id(e.plan), e.args if isinstance(e, InSubquery) else ())
         if key not in self.known:

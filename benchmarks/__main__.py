@@ -49,6 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
     with ExitStack() as stack:
         connection = stack.enter_context(gquery.connect(device=options.device))
         output = stack.enter_context(open(options.json, "w", encoding="utf-8")) if options.json else None
+        stack.enter_context(connection.device.activate())  # where CuPy makes arrays
         return run(connection, chosen, options.rows, options.runs, options.profile, output)
 
 

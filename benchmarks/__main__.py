@@ -21,6 +21,7 @@ from typing import TextIO
 import gquery
 from benchmarks import report
 from benchmarks.cases import cases
+from benchmarks.cases.sizes import number
 from benchmarks.data import Maker, Tables, register
 from benchmarks.measure import Case, measure
 
@@ -31,7 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
         prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, python")
-    parser.add_argument("--rows", type=_count, default=report.REFERENCE_ROWS, help="1000000, 1e6 or 1M")
+    parser.add_argument("--rows", type=number, default=report.REFERENCE_ROWS, help="1000000, 1e6 or 1M")
     parser.add_argument("--only", default="", metavar="PATTERN", help="cases whose names hold this; * for anything")
     parser.add_argument("--runs", type=int, default=7, help="hot runs of each case (7)")
     parser.add_argument("--json", metavar="PATH", help="write the machine and every case there, a line of JSON each")
@@ -102,16 +103,6 @@ def _write(output: TextIO | None, record: dict[str, object]) -> None:
     if output is not None:
         output.write(json.dumps(record) + "\n")
         output.flush()
-
-
-def _count(text: str) -> int:
-    """
-    >>> _count("200000"), _count("1e6"), _count("100M"), _count("5k")
-    (200000, 1000000, 100000000, 5000)
-    """
-    units = {"k": 10**3, "m": 10**6}
-    unit = units.get(text[-1:].lower(), 1)
-    return int(float(text[:-1] if unit > 1 else text) * unit)
 
 
 if __name__ == "__main__":

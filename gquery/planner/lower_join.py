@@ -27,6 +27,7 @@ from gquery.planner.physical import (
     ReadStage,
     ReadTable,
     Select,
+    Stored,
     UnmatchedRows,
     stage_columns,
 )
@@ -149,8 +150,16 @@ def _probe(
     )
     exists = only_exists and not payload and bool(keys)
     provable = {id(k.term): k for k in keys}
-    right, keys = _framed(lowering, left, right, keys, payload, null_key or not keys or kind is JoinKind.FULL)
-    layout, packing, keys, tested = _layout(left, right, keys, exists, single, null_key)
+    bitmap = _bitmap(lowering, left, right, keys) if exists and not null_key else None
+    if bitmap is not None:
+        right, packing, keys = bitmap
+        held = tuple(_described(right, k) for k in keys)
+        layout: JoinLayout = "direct"
+        tested: list[Expr] = []
+    else:
+        right, keys = _framed(lowering, left, right, keys, payload, null_key or not keys or kind is JoinKind.FULL)
+        layout, packing, keys, tested = _layout(left, right, keys, exists, single, null_key)
+        held = right.source.columns if isinstance(right.source, ReadTable | ReadStage) else ()
     residual = residual + tested
     if tested:
         exists = False
@@ -160,7 +169,7 @@ def _probe(
         layout=layout,
         unique=unique,
         exists=exists,
-        columns=right.source.columns if isinstance(right.source, ReadTable | ReadStage) else (),
+        columns=held,
         keys=tuple(k.build for k in keys if isinstance(k.build, Column)),
         null_safe=tuple(k.null_safe for k in keys),
         packing=packing,
@@ -223,6 +232,21 @@ def _proved_unique(plan: Join, keys: list[Key]) -> bool:
     return bool(columns) and is_unique(plan.right, columns & column_ids(plan.right))
 
 
+def _bitmap(
+    lowering: Lowering, left: Stream, right: Stream, keys: list[Key]
+) -> tuple[Stream, Packing | None, list[Key]] | None:
+    """The build side as a stream that ends in a bitmap, where only existence is asked and the keys address one: its rows need
+    not be collected first, whatever steps they come through."""
+    if any(_meets_text(left, right, k) for k in keys):
+        return None
+    made = [k.build if isinstance(k.build, Column) else new_column("key", k.build.dtype) for k in keys]
+    computed = tuple((c, k.build) for c, k in zip(made, keys, strict=True) if c is not k.build)
+    stream = lowering.compute(right, computed) if computed else right
+    named = [replace(k, build=c) for k, c in zip(keys, made, strict=True)]
+    layout, packing, named, tested = _layout(left, stream, named, True, False, False)
+    return (stream, packing, named) if layout == "direct" and not tested else None
+
+
 def _framed(
     lowering: Lowering, left: Stream, right: Stream, keys: list[Key], payload: frozenset[int], all_rows: bool
 ) -> tuple[Stream, list[Key]]:
@@ -273,6 +297,13 @@ def _layout(
                 tested = [_equality(k) for k in keys if k is not key]
                 return "direct", packing, [key], tested
     return "hash", None, keys, []
+
+
+def _described(right: Stream, key: Key) -> Stored:
+    """A key of a table that keeps no rows, as the build side gives it."""
+    assert isinstance(key.build, Column)
+    known = right.columns[key.build.id]
+    return Stored(key.build, known, known.carrier)
 
 
 def _id(key: Key) -> int:

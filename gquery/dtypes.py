@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 
@@ -167,6 +167,7 @@ INT128 = Bounds(-(2**127), 2**127 - 1)
 _DATE_BOUNDS = Bounds(-(2**31) + 2, 2**31 - 2)
 
 
+@cache
 def type_bounds(dtype: DType) -> Bounds | None:
     """The physical range that values of a logical type may take; None for floats, strings, intervals, NULL."""
     match dtype.kind:
@@ -260,18 +261,19 @@ def carrier_for(bounds: Bounds) -> Carrier:
     raise ValueError(f"{bounds} does not fit 128 bits")
 
 
+_REGISTERS = {
+    Kind.BOOLEAN: Register.BOOL, Kind.NULL: Register.BOOL, Kind.REAL: Register.F64, Kind.DOUBLE: Register.F64,
+    Kind.VARCHAR: Register.STR,
+}  # fmt: skip
+
+
 def register_for(dtype: DType, bounds: Bounds | None) -> Register:
     """The register class of a value of this logical type within these bounds (dictionary codes are I64: see `Phys`)."""
-    match dtype.kind:
-        case Kind.BOOLEAN | Kind.NULL:
-            return Register.BOOL
-        case Kind.REAL | Kind.DOUBLE:
-            return Register.F64
-        case Kind.VARCHAR:
-            return Register.STR
-        case _:
-            bounds = bounds or type_bounds(dtype)
-            return Register.I64 if bounds is None or bounds.within(INT64) else Register.I128
+    register = _REGISTERS.get(dtype.kind)
+    if register is not None:
+        return register
+    bounds = bounds or type_bounds(dtype)
+    return Register.I64 if bounds is None or bounds.within(INT64) else Register.I128
 
 
 @dataclass(frozen=True, slots=True)

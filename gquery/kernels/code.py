@@ -9,8 +9,7 @@ What a parameter stands for is a `Binding`, resolved when the kernel is launched
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -21,8 +20,16 @@ from gquery.kernels.kernel import ElementType, Kernel, Parameter
 from gquery.table import Buffer, Dictionary
 
 
+class _Remembering:
+    """Room for what `Phys` is asked for again and again: a place without a value until then."""
+
+    __slots__ = ("memo_register",)
+
+    memo_register: Register
+
+
 @dataclass(frozen=True, slots=True)
-class Phys:
+class Phys(_Remembering):
     """What the planner knows of a value before any row is read.
 
     ``bounds`` is proved for every non-NULL value of an exact type (codes where there is a dictionary), so an exact value
@@ -36,7 +43,12 @@ class Phys:
 
     @property
     def register(self) -> Register:
-        return Register.I64 if self.dictionary is not None else register_for(self.dtype, self.bounds)
+        try:
+            return self.memo_register
+        except AttributeError:
+            found = Register.I64 if self.dictionary is not None else register_for(self.dtype, self.bounds)
+            object.__setattr__(self, "memo_register", found)
+            return found
 
     @property
     def carrier(self) -> Carrier:
@@ -137,10 +149,27 @@ class NeedsHostError(Exception):
         self.function = function
 
 
-class Code:
-    """The growing text of one kernel for ``target``."""
+class _Block:
+    """An indented block that is open while a ``with`` runs."""
 
-    def __init__(self, target: str) -> None:
+    __slots__ = ("_code", "_head")
+
+    def __init__(self, code: Code, head: str) -> None:
+        self._code, self._head = code, head
+
+    def __enter__(self) -> None:
+        self._code.open(self._head)
+
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        if error is None:
+            self._code.close()
+
+
+class Code:
+    """The growing text of one kernel for ``target``. ``described`` are columns of which no more than this is known: for
+    a text that is thrown away."""
+
+    def __init__(self, target: str, described: dict[int, Phys] | None = None) -> None:
         self.target = target
         self.prologue: list[str] = []
         self.body: list[str] = []
@@ -155,7 +184,8 @@ class Code:
         self.share = 1.0  # estimated share of rows that get to where the text stands
         self.ahead: set[str] = set()  # variables whose loads a batched loop should not wait for
         self._parameters: dict[tuple[Any, ...], Parameter] = {}
-        self.known: dict[int, Phys] = {}  # what is known of each column that `provide` named
+        # what is known of each column that `provide` named
+        self.known: dict[int, Phys] = {} if described is None else described
         self._providers: dict[int, Callable[[], Value]] = {}
         self._memo: list[dict[Expr, Value]] = [{}]
         self._heads: list[int] = []
@@ -167,12 +197,9 @@ class Code:
     def line(self, text: str) -> None:
         self.body.append("    " * self._depth + text)
 
-    @contextmanager
-    def block(self, head: str) -> Iterator[None]:
+    def block(self, head: str) -> _Block:
         """An indented block; values bound inside are forgotten when it closes."""
-        self.open(head)
-        yield
-        self.close()
+        return _Block(self, head)
 
     def open(self, head: str) -> None:
         """As `block`, for blocks that close in another function: pair with `close`."""
@@ -287,7 +314,11 @@ class Code:
         """The value of a column in the current row, loaded now if it is not at hand."""
         if (found := self.recall(column)) is not None:
             return found
-        return self.remember(column, self._providers[column.id]())
+        provider = self._providers.get(column.id)
+        if provider is not None:
+            return self.remember(column, provider())
+        what = self.known[column.id]  # described: it is there, under a name that nobody reads
+        return self.remember(column, Value(f"x{column.id}", f"n{column.id}" if what.nullable else None, what))
 
     # ---- the result ----
 

@@ -87,16 +87,7 @@ def describe(e: Expr, columns: dict[int, Phys], target: str = "cpu") -> Phys:
     """
     if isinstance(e, Column):
         return columns[e.id]
-    return render(e, scratch(columns, target)).phys
-
-
-def scratch(columns: dict[int, Phys], target: str) -> Code:
-    """A Code whose columns are there already, for looking at what an expression becomes."""
-    code = Code(target)
-    for n, what in columns.items():
-        value = Value(f"x{n}", f"n{n}" if what.nullable else None, what)
-        code.provide(n, what, lambda value=value: value)  # type: ignore[misc]
-    return code
+    return render(e, Code(target, columns)).phys
 
 
 def condition(e: Expr, code: Code) -> str:

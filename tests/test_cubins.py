@@ -11,8 +11,8 @@ from functools import cache
 import pytest
 
 from tpch import cubins, queries
+from tpch.engines import GQueryEngine, Options
 from tpch.generate import generate
-from tpch.run import GQueryEngine, Options
 
 REGISTERS = 255  # what a thread can have
 

@@ -9,8 +9,8 @@ import pytest
 import gquery
 from tests.dataframe_tpch import QUERIES
 from tpch import queries
+from tpch.engines import GQueryEngine, Options
 from tpch.generate import generate
-from tpch.run import GQueryEngine, Options
 from tpch.validate import difference, order_columns
 
 

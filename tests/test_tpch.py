@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from tpch import queries
+from tpch.engines import GQueryEngine, Options
 from tpch.generate import generate
-from tpch.run import GQueryEngine, Options
-from tpch.validate import difference, expected, order_columns, same
+from tpch.oracle import Oracle
+from tpch.validate import difference, order_columns, same
 
 
 @cache
@@ -30,7 +31,8 @@ def engine(sf: float, device: str, partitions: int, narrow: bool = True) -> GQue
 def check(number: int, sf: float, device: str, partitions: int, narrow: bool = True) -> None:
     sql = queries.sql(number)
     answer = engine(sf, device, partitions, narrow).run(sql)
-    want = expected(number, sf, folder(sf), answer.types)
+    want = Oracle(sf, folder(sf)).expected(number, answer.types)
+    assert want is not None
     assert difference(answer.rows, want, order_columns(sql, answer.table.column_names)) is None
 
 

@@ -17,7 +17,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from tpch import queries
-from tpch.run import GQueryEngine, Options, measure
+from tpch.engines import GQueryEngine, Options
+from tpch.oracle import Oracle
+from tpch.validate import difference, order_columns
 
 
 def main() -> int:
@@ -39,9 +41,17 @@ def main() -> int:
     print(engine.description, flush=True)
     right = 0
     start = time.perf_counter()
-    for m in measure(engine, numbers, given.sf, given.data, 0, lambda text: None):
-        right += m.wrong is None
-        print(f"Q{m.number}: {m.rows} rows, {m.first:.2f} s, {m.wrong or 'right'}", flush=True)
+    oracle = Oracle(given.sf, given.data)
+    oracle.prepare(numbers)
+    for number in numbers:
+        sql, began = queries.sql(number), time.perf_counter()
+        answer = engine.run(sql)
+        seconds, rows = time.perf_counter() - began, answer.rows
+        want = oracle.expected(number, answer.types)
+        order = order_columns(sql, answer.table.column_names)
+        wrong = "no expected answer" if want is None else difference(rows, want, order)
+        right += wrong is None
+        print(f"Q{number}: {len(rows)} rows, {seconds:.2f} s, {wrong or 'right'}", flush=True)
     print(f"{right} of {len(numbers)} right in {time.perf_counter() - start:.0f} s")
     return 0 if right == len(numbers) else 1
 

@@ -4,20 +4,19 @@ folder. The shell's ``.tpch`` calls it."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import click
 
 from gquery.errors import InterfaceError, OperationalError
 from gquery.session import Connection
-from tpch.generate import files, generate, scale_text
+from tpch.generate import cache_folder, files, generate, scale_text
 
 
 def attach(connection: Connection, scale: float, note: Callable[[str], None]) -> None:
     """Have the eight tables at a scale factor as views of their files, generated if they are not there."""
     if not 0 < scale <= 10_000:
         raise InterfaceError("A scale factor lies above 0 and up to 10000")
-    folder = _folder(scale)
+    folder = cache_folder(scale)
     if not all(path.exists() for path in files(folder).values()):
         note(f"Generating TPC-H SF{scale_text(scale)} in {folder}")
     try:
@@ -28,9 +27,3 @@ def attach(connection: Connection, scale: float, note: Callable[[str], None]) ->
         quoted = str(path).replace("'", "''")
         connection.sql(f"CREATE OR REPLACE VIEW {table} AS SELECT * FROM '{quoted}'")
     note(f"TPC-H SF{scale_text(scale)}: {', '.join(files(folder))}")
-
-
-def _folder(scale: float) -> Path:
-    import platformdirs
-
-    return Path(platformdirs.user_cache_dir("gquery")) / "tpch" / f"sf{scale_text(scale)}"

@@ -25,7 +25,17 @@ def scale_text(sf: float) -> str:
 
 
 def default_folder(sf: float) -> Path:
-    return ROOT / "data" / f"sf{scale_text(sf)}"
+    """``data/sf<SF>`` of a checkout; where the package is installed, a folder of the user's cache."""
+    if (ROOT / "pyproject.toml").exists():
+        return ROOT / "data" / f"sf{scale_text(sf)}"
+    return cache_folder(sf)
+
+
+def cache_folder(sf: float) -> Path:
+    """Where tables are kept for a user, whatever directory the work is done in."""
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("gquery")) / "tpch" / f"sf{scale_text(sf)}"
 
 
 def files(folder: Path) -> dict[str, Path]:

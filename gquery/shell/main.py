@@ -33,6 +33,8 @@ def cli(
 
     Without -c and -f, statements come from a pipe on stdin, or from you at a prompt. Results go to stdout, all else to
     stderr; the exit code is 1 where a statement failed.
+
+    "gquery tpch" is the benchmark; "gquery tpch --help" tells about it.
     """
     shell = Shell(device, files, Options(mode=mode or "box"))
     try:
@@ -71,8 +73,22 @@ def _script(path: str) -> str:
         raise click.ClickException(f"cannot read {path}: {error}") from None
 
 
+def _benchmark(arguments: list[str]) -> None:
+    """``gquery tpch ...``: the benchmark is a package of its own, which knows the engine and not the other way round."""
+    try:
+        from tpch.commands import main as tpch
+    except ModuleNotFoundError as error:
+        if error.name != "tpch":
+            raise
+        click.echo("Error: the package tpch, which gquery's own wheel carries, is not installed", err=True)
+        sys.exit(_ERROR)
+    tpch(arguments, prog_name="gquery tpch")
+
+
 def main() -> None:
     """The console script."""
+    if sys.argv[1:2] == ["tpch"]:
+        _benchmark(sys.argv[2:])
     gc.disable()  # the engine's modules make many objects that all stay
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):

@@ -111,6 +111,8 @@ class ExprBinder:
             raise located(error, self.query.sql, node) from None
 
     def _bind(self, node: exp.Expr) -> Expr:
+        if type(node) in BINARY:  # before the cases: each would be tried first
+            return self._binary(node)
         match node:
             case exp.Column():
                 return self.query.readable(self._column(node))
@@ -162,12 +164,6 @@ class ExprBinder:
                 raise BindError(
                     "a row of values cannot stand here" if isinstance(node, exp.Tuple) else "* cannot stand here"
                 )
-        if type(node) in _QUANTIFIED and isinstance(node.args.get("expression"), exp.Any | exp.All):
-            return self._quantified(node)
-        if type(node) in _QUANTIFIED and isinstance(node.this, exp.Tuple) and isinstance(node.expression, exp.Tuple):
-            return self._rows_compared(node)
-        if type(node) in BINARY:
-            return call(BINARY[type(node)], self.bind(node.this), self.bind(node.expression))
         if isinstance(node, exp.Func):
             name, args = function_call(node)
             if is_aggregate(name):
@@ -176,6 +172,15 @@ class ExprBinder:
             bound = [self.bind(a) for a in args]
             return function.call(*bound) if function is not None else call(name, *bound)
         raise NotSupportedError(f"not supported: {node.sql('duckdb')}")
+
+    def _binary(self, node: exp.Expr) -> Expr:
+        left, right = node.this, node.args.get("expression")
+        if type(node) in _QUANTIFIED:
+            if isinstance(right, exp.Any | exp.All):
+                return self._quantified(node)
+            if isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple):
+                return self._rows_compared(node)
+        return call(BINARY[type(node)], self.bind(left), self.bind(node.expression))
 
     # ---- names and constants -----------------------------------------------------------------------------------------
 

@@ -66,7 +66,7 @@ class Catalog:
     def given(self, name: str) -> Bound | None:
         """The relation that the query was given under that name."""
         found = self._given.get(name.lower())
-        return found if isinstance(found, Bound) else None
+        return found if found is not None and isinstance(found, Bound) else None  # the test of a protocol is slow
 
     def scan(self, name: str) -> TableSource | Bound | None:
         """The table that a Python variable of the caller holds; CatalogError where it holds something else."""

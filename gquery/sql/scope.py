@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from gquery.errors import BindError, did_you_mean
 from gquery.expr import Column, Expr
@@ -21,6 +22,14 @@ class Relation:
     alias: str
     names: tuple[str, ...]
     columns: tuple[Column, ...]
+
+    @cached_property
+    def by_name(self) -> dict[str, list[Column]]:
+        """The columns of each name in lower case."""
+        found: dict[str, list[Column]] = {}
+        for name, column in zip(self.names, self.columns, strict=True):
+            found.setdefault(name.lower(), []).append(column)
+        return found
 
     def nullable(self) -> Relation:
         """The relation on the side of an outer join that NULLs may fill."""
@@ -75,8 +84,7 @@ class Scope:
             c
             for r in self.relations
             if table is None or r.alias.lower() == table.lower()
-            for n, c in zip(r.names, r.columns, strict=True)
-            if n.lower() == low
+            for c in r.by_name.get(low, ())
         ]
 
     def _ambiguous(self, name: str) -> BindError:

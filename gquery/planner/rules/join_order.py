@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 
 from gquery.dtypes import BOOLEAN
 from gquery.expr import Call, Column, Expr, conjunction, conjuncts
-from gquery.planner.logical import Filter, Join, JoinKind, Plan, Scan, Sort, sources
+from gquery.planner.logical import Aggregate, Filter, Join, JoinKind, Plan, Scan, Sort, sources
 from gquery.planner.proofs import Keys, equality, is_unique, unique_keys
 from gquery.planner.rules.infer_predicates import equal_columns
 from gquery.planner.rules.reduce_build import reduce_build
@@ -32,7 +32,13 @@ from gquery.planner.tree import column_ids, used_columns, with_sources
 
 _MOST_BY_DP = 10
 _MOST_PAIRS = 1500  # some 15 milliseconds
-_UNIQUE_BUILD, _DUPLICATE_BUILD, _PROBE = 2.0, 5.0, 1.0
+# What a row costs. A table over a unique key is one write a row; one over repeated keys counts, scans and orders, and its
+# arrays have a place for every row of the source, also for those that its filter drops.
+_UNIQUE_BUILD, _DUPLICATE_BUILD, _DUPLICATE_SOURCE = 2.0, 5.0, 1.5
+_PROBE, _DUPLICATE_PROBE = 1.0, 2.0
+# A table over anything but a filtered table or frame is built from rows that are collected first: what its source's rows
+# cost once more, and what the collected columns cost.
+_COLLECT_SOURCE, _COLLECT_COLUMN, _COLLECT_TEXT = 0.5, 0.5, 4.0
 _EARLY = 0.3  # a SEMI join on the driver that keeps less than this share of rows goes before the other joins
 
 
@@ -109,7 +115,7 @@ class _Group:
 
     def build(self) -> Plan:
         rows = [self.estimator.rows(r) for r in self.relations]
-        driver = max(range(len(rows)), key=lambda i: weight(_raw_rows(self.relations[i], rows[i]), rows[i]))
+        driver = self._driver(rows)
         late = self._place_early(driver, rows)
         joined = plan = self._inner_joins(driver, rows)
         have = column_ids(plan)
@@ -126,6 +132,18 @@ class _Group:
                 waiting = [t for t in waiting if t not in ready]
                 plan = Filter(plan, conjunction(ready))
         return plan if not waiting else Filter(plan, conjunction(tuple(waiting)))
+
+    def _driver(self, rows: list[float]) -> int:
+        """The relation to stream: the heaviest one, or the one of most rows below its filters if that chain is cheaper."""
+        raw = [_raw_rows(r, n) for r, n in zip(self.relations, rows, strict=True)]
+        numbers = range(len(rows))
+        heaviest = max(numbers, key=lambda i: weight(raw[i], rows[i]))
+        longest = max(numbers, key=lambda i: raw[i])
+        if raw[longest] <= raw[heaviest]:
+            return heaviest
+        terms = tuple(dict.fromkeys(self.terms))
+        costs = {i: _Graph(self.relations, rows, terms, i, self.estimator).cost() for i in (heaviest, longest)}
+        return min(costs, key=lambda i: costs[i])
 
     def _place_early(self, driver: int, rows: list[float]) -> list[_Dependent]:
         """SEMI and ANTI joins on one relation go right above it; what is left stands above the inner joins."""
@@ -172,8 +190,34 @@ class _Tree:
     rows: float
     cost: float
     keys: Keys = ()  # unique keys of the result
+    source: float = 0.0  # rows of the frame that a table over it has places for
+    collect: float = 0.0  # what it costs to have its rows in a frame
+    streamed: float = 0.0  # rows of the relation that streams through
+    width: float = 0.0  # what a collected row costs
     left: _Tree | None = None
     right: _Tree | None = None
+
+
+def _leaf(mask: int, plan: Plan, rows: float) -> _Tree:
+    """A relation by itself. A filter on a table or on groups is fused into the build: its dropped rows stay in the frame."""
+    base = plan
+    while isinstance(base, Filter):
+        base = base.source
+    raw = _raw_rows(plan, rows)
+    width = sum(_COLLECT_TEXT if c.dtype.is_string else _COLLECT_COLUMN for c in plan.columns)
+    is_frame = isinstance(base, Scan | Aggregate)
+    collect = 0.0 if is_frame else raw * _COLLECT_SOURCE + rows * width
+    return _Tree(mask, rows, 0.0, unique_keys(plan), raw if is_frame else rows, collect, raw, width)
+
+
+def _cost(stream: _Tree, build: _Tree, is_equality: bool, is_unique_key: bool) -> float:
+    """The cost of a table over one tree and of looking up every row of the other in it."""
+    if not is_equality:  # every row meets every row
+        return build.collect + build.rows + stream.rows * max(build.rows, 1.0)
+    if is_unique_key:
+        return build.collect + build.rows * _UNIQUE_BUILD + stream.rows * _PROBE
+    table = build.rows * _DUPLICATE_BUILD + build.source * _DUPLICATE_SOURCE
+    return build.collect + table + stream.rows * _DUPLICATE_PROBE
 
 
 class _Graph:
@@ -216,9 +260,7 @@ class _Graph:
         for columns in self.classes:
             at = [(1 << self.home[c.id], c) for c in columns]
             self.edges.append((_union(bit for bit, _ in at), at))
-        self.base = [
-            _Tree(1 << i, max(self.estimator.rows(r), 0.1), 0.0, unique_keys(r)) for i, r in enumerate(self.relations)
-        ]
+        self.base = [_leaf(1 << i, r, max(self.estimator.rows(r), 0.1)) for i, r in enumerate(self.relations)]
 
     def _equal_inside(self, columns: tuple[Column, ...]) -> None:
         """Two columns of one relation that must be equal because both equal a third: a filter on the relation."""
@@ -241,12 +283,18 @@ class _Graph:
     # -- searching
 
     def best(self) -> Plan:
+        return self._plan(self._best())
+
+    def cost(self) -> float:
+        return self._best().cost
+
+    def _best(self) -> _Tree:
         parts = [self._search(part) for part in self._components()]
         parts.sort(key=lambda t: (not t.mask & self.driver, t.rows))
         tree = parts[0]
         for part in parts[1:]:  # no condition between them: a cross join, the small ones first
             tree = self._join(tree, part)
-        return self._plan(tree)
+        return tree
 
     def _components(self) -> list[int]:
         left, out = (1 << self.count) - 1, []
@@ -329,12 +377,17 @@ class _Graph:
             if mask & ~(a.mask | b.mask) == 0 and mask & a.mask and mask & b.mask:
                 rows *= self.estimator.selectivity(term)
         rows = max(rows, 0.1)
-        unique = any(key <= {y.id for _, y in pairs} for key in b.keys)
-        keys = (a.keys if unique else ()) + (b.keys if any(key <= {x.id for x, _ in pairs} for key in a.keys) else ())
-        build = b.rows * (_UNIQUE_BUILD if unique else _DUPLICATE_BUILD)
-        # without an equality every left row meets every right row
-        probe = a.rows * (_PROBE if pairs else max(b.rows, 1.0))
-        return _Tree(a.mask | b.mask, rows, a.cost + b.cost + build + probe, keys, a, b)
+        left, right = {x.id for x, _ in pairs}, {y.id for _, y in pairs}
+        unique_a, unique_b = any(key <= left for key in a.keys), any(key <= right for key in b.keys)
+        keys = (a.keys if unique_b else ()) + (b.keys if unique_a else ())
+        cost = _cost(a, b, bool(pairs), unique_b)
+        if unique_a and not unique_b and not a.mask & self.driver:
+            other = _cost(b, a, bool(pairs), True)
+            if other < cost:
+                a, b, cost = b, a, other
+        width = a.width + b.width
+        collect = a.streamed * _COLLECT_SOURCE + rows * width
+        return _Tree(a.mask | b.mask, rows, a.cost + b.cost + cost, keys, rows, collect, a.streamed, width, a, b)
 
     def _equalities(self, a: int, b: int) -> list[tuple[Column, Column]]:
         """One (left column, right column) for each class of equal columns that both sides hold."""

@@ -14,13 +14,14 @@ from dataclasses import replace
 from typing import assert_never
 
 from gquery.dtypes import Kind
-from gquery.expr import AggregateCall, Call, Column, Exists, Expr, InSubquery, ScalarSubquery, transform
+from gquery.expr import AggregateCall, Call, Column, Exists, Expr, InSubquery, ScalarSubquery, same_objects, transform
 from gquery.functions import FUNCTIONS
 from gquery.planner.logical import (
     Aggregate,
     Apply,
     Filter,
     Join,
+    JoinKind,
     Limit,
     Plan,
     Project,
@@ -30,11 +31,11 @@ from gquery.planner.logical import (
     Sort,
     UnionAll,
     Values,
-    sources,
 )
-from gquery.planner.tree import expressions, map_expressions, with_sources
+from gquery.planner.tree import map_expressions, with_sources
 
 Columns = dict[int, Column]
+_FILLING = (JoinKind.LEFT, JoinKind.SINGLE, JoinKind.FULL)  # joins that put NULLs into columns of a side
 
 
 def refresh_nullability(query: Query) -> Query | None:
@@ -46,17 +47,21 @@ def refresh_nullability(query: Query) -> Query | None:
     return Query(plan, tuple(made[c.id] for c in query.outputs), query.names)
 
 
-def _refresh(plan: Plan, outer: Columns) -> Plan:
-    below: list[Plan] = []
-    for s in sources(plan):
-        if isinstance(plan, Apply) and below:  # the right side sees the left's columns
-            outer = outer | {c.id: c for c in below[0].columns}
-        below.append(_refresh(s, outer))
-    plan = with_sources(plan, tuple(below))
-    if expressions(plan):
-        known = outer | {c.id: c for s in below for c in s.columns} if below else outer
-        plan = map_expressions(plan, lambda e: _expression(e, known))
-    return _columns(plan)
+def _refresh(plan: Plan, known: Columns) -> Plan:
+    """The plan below and the node itself. ``known`` is every column that was met, with the flag that it has where the walk
+    stands: no two nodes make one column, so a node finds its sources' columns there, and those of outer queries."""
+    if below := plan.sources:
+        plan = with_sources(plan, tuple([_refresh(s, known) for s in below]))  # Apply's right side after its left
+    plan = _columns(map_expressions(plan, lambda e: _expression(e, known)))
+    match plan:
+        case Join() | Apply():
+            if plan.kind in _FILLING or plan.mark is not None:
+                known.update((c.id, c) for c in plan.columns)
+        case Filter() | Sort() | Limit():
+            pass
+        case _:
+            known.update((c.id, c) for c in plan.columns)
+    return plan
 
 
 def _expression(e: Expr, known: Columns) -> Expr:
@@ -93,10 +98,10 @@ def _columns(plan: Plan) -> Plan:
                 _as(c, c.nullable and (c.dtype.kind is Kind.NULL or plan.source.statistics(f).null_count != 0))
                 for c, f in zip(columns, fields, strict=True)
             )
-            return plan if _same(new, columns) else replace(plan, columns=new)
+            return plan if same_objects(new, columns) else replace(plan, columns=new)
         case Values(columns=columns, rows=rows):
             new = tuple(_as(c, any(row[i].nullable for row in rows)) for i, c in enumerate(columns))
-            return plan if _same(new, columns) else replace(plan, columns=new)
+            return plan if same_objects(new, columns) else replace(plan, columns=new)
         case Project(exprs=exprs):
             pairs = tuple((_as(c, e.nullable), e) for c, e in exprs)
             return plan if _same_pairs(pairs, exprs) else replace(plan, exprs=pairs)
@@ -113,7 +118,9 @@ def _columns(plan: Plan) -> Plan:
             inputs = tuple(
                 tuple(_as(c, flags[c.id]) for c in row) for flags, row in zip(sets, plan.inputs, strict=True)
             )
-            unchanged = _same(new, columns) and all(_same(a, b) for a, b in zip(inputs, plan.inputs, strict=True))
+            unchanged = same_objects(new, columns) and all(
+                same_objects(a, b) for a, b in zip(inputs, plan.inputs, strict=True)
+            )
             return plan if unchanged else UnionAll(plan.sources, inputs, new)
         case Join(mark=mark) | Apply(mark=mark):
             if mark is None or not mark.nullable or plan.condition.nullable:
@@ -128,10 +135,6 @@ def _columns(plan: Plan) -> Plan:
 def _call_nullable(a: AggregateCall, grouped: bool) -> bool:
     """A group has a row, so an aggregate over values that are never NULL is not; without keys there may be no row."""
     return a.nullable and not (grouped and a.filter is None and not any(x.nullable for x in a.args))
-
-
-def _same(a: tuple[Column, ...], b: tuple[Column, ...]) -> bool:
-    return all(x is y for x, y in zip(a, b, strict=True))
 
 
 def _same_pairs(a: tuple[tuple[Column, object], ...], b: tuple[tuple[Column, object], ...]) -> bool:

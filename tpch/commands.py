@@ -82,6 +82,30 @@ def run_command(
     )  # fmt: skip
 
 
+@main.command("compare")
+@click.argument("before", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.argument("after", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option(
+    "--kind", type=click.Choice(["hot", "first", "warm", "cold", "stream"]), default="hot", show_default=True,
+    help="Which runs.",
+)  # fmt: skip
+@click.option("--threshold", type=float, default=1.1, show_default=True, help="Ratio from which a query is slower.")
+@click.option("--fail", is_flag=True, help="Exit with 1 if a query is slower.")
+def compare_command(before: Path, after: Path, kind: str, threshold: float, fail: bool) -> None:
+    """Two files of `run --json` side by side: medians of each query, ratios, and what became slower."""
+    from tpch import compare, samples
+
+    old, new = samples.read(before), samples.read(after)
+    found = compare.compare(old, new, kind)
+    if not found:
+        raise click.ClickException(
+            f"the files have no {kind} runs in common. {before}: {compare.keys_text(old)}. {after}: "
+            f"{compare.keys_text(new)}"
+        )
+    click.echo("\n\n".join("\n".join(compare.lines(c, threshold, kind)) for c in found))
+    sys.exit(int(fail and any(c.slower(threshold) for c in found)))
+
+
 @main.command("validate")
 @SF
 @DATA

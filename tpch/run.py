@@ -97,11 +97,16 @@ class Done:
     samples: tuple[Sample, ...]
 
 
+class EngineError(Exception):
+    """An engine does not start; the text says which and why."""
+
+
 Progress = Callable[[str], None]
 
 
 def measure(engine: str, plan: Plan, checker: Checker, progress: Progress) -> Iterator[Opened | Done]:
-    """All samples of one engine, query by query. Where there is a process for first runs alone, its queries come first."""
+    """All samples of one engine, query by query. Where there is a process for first runs alone, its queries come first.
+    EngineError where the engine does not open the tables."""
     with tempfile.TemporaryDirectory(prefix="gquery-tpch-") as folder:
         answers = Path(folder)
         environment = cold_environment(answers) if plan.cold else {}
@@ -145,6 +150,8 @@ def _one_process(job: Job, plan: Plan, checker: Checker, progress: Progress) -> 
             case "done":
                 missing.discard(place)
                 yield Done(pending.pop(place).finished(setting, *place))
+            case "broken":
+                raise EngineError(f"{job.engine} does not open the tables: {event['reason']}")
             case "end":
                 if event["code"] != 0:
                     for number, stream in sorted(missing):

@@ -12,7 +12,7 @@ from tpch.engines import ENGINES, installed
 from tpch.generate import scale_text
 from tpch.machine import machine
 from tpch.oracle import Oracle
-from tpch.run import Checker, Done, Opened, Plan, measure
+from tpch.run import Checker, Done, EngineError, Opened, Plan, measure
 from tpch.samples import Sample, append
 from tpch.table import Result
 
@@ -48,8 +48,11 @@ class Session:
         if self.missing:
             click.echo(f"not installed, left out: {', '.join(self.missing)}")
         self.checker.oracle.prepare(plan.numbers, plan.streams)
-        peers = [self._measure(name, None) for name in peer_names]
-        results = self._measure(own, [list(p.values()) for p in peers])
+        peers = [self._peer(name) for name in peer_names]
+        try:
+            results = self._measure(own, [list(p.values()) for p in peers])
+        except EngineError as error:
+            raise click.ClickException(str(error)) from None
         if not plan.streams:
             for line in table.totals(list(results.values()), [list(p.values()) for p in peers], plan.warm):
                 click.echo(line)
@@ -60,6 +63,14 @@ class Session:
         self._finish(own)
         click.echo(table.verdict(list(results.values())))
         return any(r.is_wrong for r in results.values())
+
+    def _peer(self, name: str) -> dict[int, Result]:
+        """The results of a peer. One that does not start has none, and the run goes on."""
+        try:
+            return self._measure(name, None)
+        except EngineError as error:
+            click.echo(str(error))
+            return {n: Result(n) for n in self.plan.numbers}
 
     def _measure(self, name: str, peers: list[list[Result]] | None) -> dict[int, Result]:
         """The results of one engine by query. With ``peers`` each is printed beside theirs as soon as it is there."""

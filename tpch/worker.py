@@ -1,8 +1,9 @@
 """The process that runs one engine: reads a `Job` on stdin, writes an event a line to stdout.
 
-Events: ``engine`` (what runs), ``doing`` (for progress), ``sample`` (a time), ``answer`` (where a result was written),
-``traffic`` (bytes), ``failed`` (with a reason), ``done`` (with a query), ``throughput`` (the time of all streams), ``memory``
-(peaks, at the end). A time is from the SQL text to the Arrow table on the host. What libraries print goes to stderr.
+Events: ``engine`` (what runs) or ``broken`` (why it does not), ``doing`` (for progress), ``sample`` (a time), ``answer``
+(where a result was written), ``traffic`` (bytes), ``failed`` (with a reason), ``done`` (with a query), ``throughput`` (the
+time of all streams), ``memory`` (peaks, at the end). A time is from the SQL text to the Arrow table on the host. What
+libraries print goes to stderr.
 """
 
 from __future__ import annotations
@@ -37,7 +38,11 @@ class Worker:
         job = self.job
         self.send("doing", text=f"{job.engine} opens the tables")
         start = time.perf_counter()
-        engine = open_engine(job.engine, job.folder, job.options)
+        try:
+            engine = open_engine(job.engine, job.folder, job.options)
+        except Exception as error:
+            self.send("broken", reason=f"{type(error).__name__}: {error}")
+            return
         seconds = time.perf_counter() - start
         bandwidth = None
         if job.measures and isinstance(engine, GQueryEngine):

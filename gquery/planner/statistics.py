@@ -5,6 +5,7 @@ They may be wrong and only choose between right plans; what must never be wrong 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import sqrt
 from typing import assert_never
 
@@ -186,7 +187,7 @@ class Estimator:
             return max(rows, left_rows, right_rows)
         return max(rows, 0.1)
 
-    def pairs_selectivity(self, pairs: list[tuple[Expr, Expr]], left_rows: float, right_rows: float) -> float:
+    def pairs_selectivity(self, pairs: Sequence[tuple[Expr, Expr]], left_rows: float, right_rows: float) -> float:
         """The share of the cross product that equalities of these pairs keep."""
         if not pairs:
             return 1.0
@@ -202,9 +203,12 @@ class Estimator:
         base = max(left, right) if len(pairs) == 1 else min(left, right)
         return 1 / max(base, 1.0)
 
-    def _base_rows(self, pairs: list[tuple[Expr, Expr]], side: int, rows: float) -> float:
-        known = [self._column_rows.get(c.id, rows) for p in pairs if isinstance(c := p[side], Column)]
-        return max([rows, *known])
+    def _base_rows(self, pairs: Sequence[tuple[Expr, Expr]], side: int, rows: float) -> float:
+        most = rows
+        for p in pairs:
+            if isinstance(c := p[side], Column):
+                most = max(most, self._column_rows.get(c.id, rows))
+        return most
 
     def match_share(self, pairs: list[tuple[Expr, Expr]], left_rows: float, right_rows: float) -> float:
         """The share of left rows that find a match."""

@@ -310,7 +310,12 @@ class _Graph:
         return mask
 
     def _around(self, mask: int) -> int:
-        return _union(self.neighbours[i] for i in _bits(mask)) & ~mask
+        found, rest = 0, mask
+        while rest:
+            low = rest & -rest
+            found |= self.neighbours[low.bit_length() - 1]
+            rest ^= low
+        return found & ~mask
 
     def _search(self, part: int) -> _Tree:
         members = list(_bits(part))
@@ -322,8 +327,10 @@ class _Graph:
         for number, (a, b) in enumerate(self._pairs(members)):
             if number > _MOST_PAIRS:  # nearly everything is joined with everything
                 return self._greedy(members)
-            tree = self._join(found[a], found[b])
-            known = found.get(a | b)
+            left, right, known = found[a], found[b], found.get(a | b)
+            if known is not None and left.cost + right.cost >= known.cost:
+                continue  # joining them costs something on top
+            tree = self._join(left, right)
             if known is None or tree.cost < known.cost:
                 found[a | b] = tree
         return found[part]
@@ -372,7 +379,7 @@ class _Graph:
         if b.mask & self.driver or (not a.mask & self.driver and b.rows > a.rows):
             a, b = b, a
         pairs = self._equalities(a.mask, b.mask)
-        rows = a.rows * b.rows * self.estimator.pairs_selectivity(list(pairs), a.rows, b.rows)
+        rows = a.rows * b.rows * self.estimator.pairs_selectivity(pairs, a.rows, b.rows)
         for mask, term in self.others:
             if mask & ~(a.mask | b.mask) == 0 and mask & a.mask and mask & b.mask:
                 rows *= self.estimator.selectivity(term)
@@ -392,12 +399,19 @@ class _Graph:
     def _equalities(self, a: int, b: int) -> list[tuple[Column, Column]]:
         """One (left column, right column) for each class of equal columns that both sides hold."""
         out: list[tuple[Column, Column]] = []
+        driver, on_driver = self.driver, False
         for mask, columns in self.edges:
             if mask & a and mask & b:
-                left = [(bit, c) for bit, c in columns if bit & a]
-                right = next(c for bit, c in columns if bit & b)
-                # a column of the driver is at hand without a lookup
-                out.append((next((c for bit, c in left if bit & self.driver), left[0][1]), right))
+                left: Column | None = None
+                right: Column | None = None
+                for bit, c in columns:
+                    # a column of the driver is at hand without a lookup
+                    if bit & a and (left is None or (bit & driver and not on_driver)):
+                        left, on_driver = c, bool(bit & driver)
+                    if bit & b and right is None:
+                        right = c
+                assert left is not None and right is not None
+                out.append((left, right))
         return out
 
     # -- the plan

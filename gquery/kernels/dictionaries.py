@@ -18,6 +18,7 @@ from gquery.errors import DatabaseError
 from gquery.expr import Call, Column, Expr, In, IsNull, Literal, walk
 from gquery.functions import FUNCTIONS
 from gquery.kernels.code import Code, Content, Phys, Value, element_type, phys
+from gquery.planner.tree import used_columns
 from gquery.table import Buffer, Dictionary
 
 if TYPE_CHECKING:
@@ -45,15 +46,13 @@ def lookup(e: Expr, code: Code) -> Value | None:
 
 def _only_column(e: Expr, code: Code) -> Column | None:
     """The one column that ``e`` uses, if it is dictionary-encoded."""
-    found: Column | None = None
-    for x in walk(e):
-        if isinstance(x, Column):
-            if found is not None and x != found:
-                return None
-            found = x
-    if found is None or code.known[found.id].dictionary is None:
+    used = used_columns(e)
+    if len(used) != 1:
         return None
-    return found
+    (column,) = used
+    if code.known[column].dictionary is None:
+        return None
+    return next((x for x in walk(e) if isinstance(x, Column)), None)
 
 
 def _compare_codes(e: Expr, dictionary: Dictionary, code: Code) -> Value | None:

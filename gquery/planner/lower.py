@@ -100,10 +100,14 @@ class Lowering:
 
     def _find_repeats(self, plan: Plan) -> None:
         """Remember the aggregates that the plan holds more than once: they are computed once."""
-        seen: set[Any] = set()
+        alike: dict[Any, list[Aggregate]] = {}  # a cheap look first: most queries have no two that could be equal
         for node in walk(plan):
             if isinstance(node, Aggregate):
-                key = canonical(node)
+                look = len(node.keys), tuple([a.function for _, a in node.aggregates]), type(node.source)
+                alike.setdefault(look, []).append(node)
+        for nodes in alike.values():
+            seen: set[Any] = set()
+            for key in map(canonical, nodes) if len(nodes) > 1 else ():
                 (self._repeated if key in seen else seen).add(key)
 
     def plan(self, plan: Plan, wanted: frozenset[int]) -> Stream:
@@ -280,7 +284,7 @@ class Lowering:
 
     def _once(self, plan: Aggregate, wanted: frozenset[int]) -> Stream:
         """An aggregate; one that the query holds twice is computed at its first place and read at the others."""
-        key = canonical(plan)
+        key = canonical(plan) if self._repeated else None
         if key not in self._repeated:
             return lower_aggregate.aggregate(self, plan, wanted)
         if key not in self._shared:

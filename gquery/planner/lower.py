@@ -35,6 +35,7 @@ from gquery.planner.logical import (
     UnionAll,
     Values,
 )
+from gquery.planner.lower_shared import share_stages
 from gquery.planner.lower_stream import Stream, sink_weight, stored_of
 from gquery.planner.physical import (
     Build,
@@ -85,7 +86,7 @@ class Lowering:
         for c in query.outputs:
             stored, origin = at[c.id]
             outputs.append(Stored(Column(origin, c.name, c.dtype), stored.phys, stored.carrier))
-        return Program(tuple(self.stages), tuple(outputs), query.names)
+        return Program(share_stages(self.stages), tuple(outputs), query.names)
 
     def load(self, plan: Plan) -> None:
         """Load the columns that the query touches, one call a table."""

@@ -1,0 +1,329 @@
+"""Equal stages of a program are run once.
+
+A query names a table in two places, or a rule copies a subplan, and lowering makes the same join table or the same
+frame twice. Here, when the whole program is there, a stage whose work equals an earlier one's is left out, and what read
+it reads the earlier one. Stages are compared in order, so equality spreads from join tables to the frames made with them.
+
+Two pipelines are equal if they read the same rows and do the same to them; the names of columns do not count, nor which
+columns they pass on: the earlier one then passes on those of both. A column is known by where its value comes from
+("field 3 of the table", "column 2 of the table probed first"), which is the same in equal pipelines.
+
+Aggregates are shared before this, as logical plans (`planner.lower`); here come join tables and collected rows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, assert_never
+
+from gquery.expr import Column, In, Literal
+from gquery.kernels.code import Phys
+from gquery.planner.physical import (
+    Build,
+    Bulk,
+    Collect,
+    Compute,
+    ConcatRows,
+    DecodeRows,
+    EncodeRows,
+    Group,
+    JoinTable,
+    Pipeline,
+    Probe,
+    ReadOne,
+    ReadRange,
+    ReadStage,
+    ReadTable,
+    Select,
+    SliceRows,
+    SortRows,
+    Source,
+    Stage,
+    Step,
+    Stored,
+    UnmatchedRows,
+)
+
+Values = dict[int, Any]  # column id: where its value comes from
+
+
+def share_stages(stages: Sequence[Stage]) -> tuple[Stage, ...]:
+    """The stages of a program without those that do what an earlier one has done; the last one stays."""
+    heads = Counter(_head(s.work) for s in stages)
+    del heads[None]
+    return _Sharing(stages).run() if heads and max(heads.values()) > 1 else tuple(stages)
+
+
+def _head(work: Pipeline | Bulk) -> Any:
+    """What equal stages surely have in common, cheap to compute; None for those that are not shared."""
+    if not isinstance(work, Pipeline) or not isinstance(work.sink, Build | Collect):
+        return None
+    match work.source:
+        case ReadTable(source):
+            return type(work.sink), id(source)
+        case ReadStage(stage):
+            return type(work.sink), stage
+        case ReadRange() | ReadOne():
+            return None
+        case _:
+            assert_never(work.source)
+
+
+@dataclass(frozen=True)
+class _Described:
+    """What a pipeline does, whatever its columns are called, and where the values of its columns come from."""
+
+    key: Any
+    values: Values
+
+
+class _Sharing:
+    """One program on its way to having no stage twice. Numbers are the old ones until the end."""
+
+    def __init__(self, stages: Sequence[Stage]) -> None:
+        self.stages = stages
+        self.kept: dict[int, Stage] = {}
+        self.stands: dict[int, int] = {}  # stages that are left out: the one that stands for each
+        self.names: dict[tuple[int, int], int] = {}  # (stage that is left out, column): what it is called there
+        self.described: dict[int, _Described] = {}
+        self.first: dict[Any, int] = {}
+        self.alone = _alone(stages)
+
+    def run(self) -> tuple[Stage, ...]:
+        for stage in self.stages:
+            work = self._redirected(stage.work)
+            if isinstance(work, Pipeline) and isinstance(work.sink, Build | Collect):
+                what = self._describe(work)
+                first = None if stage.number in self.alone else self.first.get(what.key)
+                if first is not None and self._merge(first, stage.number, work, what):
+                    continue
+                self.described[stage.number] = what
+                if not _is_recording(work):
+                    self.first.setdefault(what.key, stage.number)
+            self.kept[stage.number] = replace(stage, work=work)
+        numbers = {old: new for new, old in enumerate(self.kept)}
+        return tuple(
+            replace(s, number=numbers[old], work=_with_stages(s.work, lambda n: numbers[n]))
+            for old, s in self.kept.items()
+        )
+
+    def _redirected(self, work: Pipeline | Bulk) -> Pipeline | Bulk:
+        """The work reading what stands for the stages that were left out."""
+        if isinstance(work, Pipeline) and isinstance(work.source, ReadStage):
+            read = work.source
+            origins = tuple(self.names.get((read.stage, o), o) for o in read.origins)
+            work = replace(work, source=replace(read, origins=origins))
+        return _with_stages(work, lambda n: self.stands.get(n, n))
+
+    # -- what a pipeline does
+
+    def _describe(self, work: Pipeline) -> _Described:
+        values: Values = {}
+        key: list[Any] = [_source(work.source, values), work.host]
+        probes = 0
+        for step in work.steps:
+            match step:
+                case Select(predicate):
+                    key.append(_canonical(predicate, values))
+                case Compute(exprs):  # computed where it is used
+                    values.update({c.id: _canonical(e, values) for c, e in exprs})
+                case Probe(table):
+                    probing = (step.kind, step.null_key, step.records_matches, _canonical(step.keys, values))
+                    built = self.described[table.stage].values
+                    values.update({s.column.id: (probes, _value(s.column, built)) for s in table.columns})
+                    key.append((table.stage, *probing, _canonical(step.residual, values)))
+                    if step.mark is not None:
+                        values[step.mark.id] = (probes, "mark")
+                    probes += 1
+                case _:
+                    assert_never(step)
+        match work.sink:
+            case Build(table):
+                key.append(("build", _canonical(replace(table, stage=0, columns=(), rows=0), values)))
+            case Collect(ordered=ordered, limit=limit):
+                key.append(("collect", ordered, limit))
+            case _:
+                raise AssertionError(work.sink)
+        return _Described(tuple(key), values)
+
+    # -- two stages as one
+
+    def _merge(self, first: int, number: int, work: Pipeline, what: _Described) -> bool:
+        """Let ``first`` stand for a stage, giving its columns too; False where it cannot give them."""
+        earlier = self.kept[first].work
+        assert isinstance(earlier, Pipeline)
+        known = self.described[first].values
+        if any(known.get(i, value) != value for i, value in what.values.items()):
+            return False  # one id for two things
+        names: dict[int, int] = {}
+        if isinstance(earlier.sink, Collect) and isinstance(work.sink, Collect):
+            given = {_value(s.column, known): s for s in reversed(earlier.sink.columns)}
+            wanted: list[Stored] = []
+            for s in work.sink.columns:
+                there = given.get(_value(s.column, what.values))
+                if there is not None and there.carrier is s.carrier and _phys(there.phys) == _phys(s.phys):
+                    names[s.column.id] = there.column.id
+                else:
+                    wanted.append(s)
+            steps = _giving(earlier.steps, work, wanted)
+            if steps is None:
+                return False
+            earlier = replace(
+                earlier, steps=steps, sink=replace(earlier.sink, columns=earlier.sink.columns + tuple(wanted))
+            )
+        source = _united(earlier.source, work.source)
+        sink = earlier.sink
+        if isinstance(sink, Build) and isinstance(source, ReadTable | ReadStage):
+            sink = Build(replace(sink.table, columns=source.columns))
+        self.kept[first] = replace(self.kept[first], work=replace(earlier, source=source, sink=sink))
+        known.update(what.values)
+        self.stands[number] = first
+        self.names.update({(number, mine): theirs for mine, theirs in names.items()})
+        return True
+
+
+def _alone(stages: Sequence[Stage]) -> frozenset[int]:
+    """Stages that nothing can stand for: the last, those whose columns a reader knows by name, tables that record matches."""
+    out = {stages[-1].number}
+
+    def note(number: int) -> int:
+        out.add(number)
+        return number
+
+    for stage in stages:
+        work = stage.work
+        if not isinstance(work, Pipeline):
+            _with_stages(work, note)
+        else:
+            out.update(s.table.stage for s in work.steps if isinstance(s, Probe) and s.records_matches)
+            if isinstance(work.sink, Group) and work.sink.layout == "rows" and isinstance(work.source, ReadStage):
+                out.add(work.source.stage)
+    return frozenset(out)
+
+
+def _is_recording(work: Pipeline) -> bool:
+    return any(isinstance(s, Probe) and s.records_matches for s in work.steps)
+
+
+def _source(source: Source, values: Values) -> Any:
+    """The rows that a pipeline reads, as a key; its columns are entered into ``values``."""
+    match source:
+        case ReadTable(table, numbers, columns):
+            values.update({s.column.id: ("field", n) for s, n in zip(columns, numbers, strict=True)})
+            return id(table)
+        case ReadStage(stage, columns, origins):
+            values.update({s.column.id: ("column", o) for s, o in zip(columns, origins, strict=True)})
+            return ("stage", stage)
+        case ReadRange(column):
+            values[column.id] = ("range",)
+            return (source.start, source.step, source.rows)
+        case ReadOne():
+            return ()
+        case _:
+            assert_never(source)
+
+
+def _united(earlier: Source, later: Source) -> Source:
+    """The source with the columns of both under the names of each."""
+    match earlier, later:
+        case ReadTable(), ReadTable():
+            have = {s.column.id for s in earlier.columns}
+            new = [(n, s) for n, s in zip(later.fields, later.columns, strict=True) if s.column.id not in have]
+            return replace(
+                earlier,
+                fields=earlier.fields + tuple(n for n, _ in new),
+                columns=earlier.columns + tuple(s for _, s in new),
+            )
+        case ReadStage(), ReadStage():
+            have = {s.column.id for s in earlier.columns}
+            more = [(o, s) for o, s in zip(later.origins, later.columns, strict=True) if s.column.id not in have]
+            return replace(
+                earlier,
+                origins=earlier.origins + tuple(o for o, _ in more),
+                columns=earlier.columns + tuple(s for _, s in more),
+            )
+        case _:
+            return earlier
+
+
+def _giving(steps: tuple[Step, ...], work: Pipeline, wanted: Iterable[Stored]) -> tuple[Step, ...] | None:
+    """The steps so that these columns of ``work``, which is an equal pipeline, are at hand behind them; None where one is
+    computed on the way."""
+    stored = work.source.columns if isinstance(work.source, ReadTable | ReadStage) else ()
+    at_hand = {s.column.id for s in stored}
+    probes = [s for s in work.steps if isinstance(s, Probe)]
+    home = {s.column.id: (n, s) for n, p in enumerate(probes) for s in p.table.columns}
+    extra: dict[int, list[Stored]] = {}
+    for s in wanted:
+        if s.column.id in at_hand:
+            continue
+        if s.column.id not in home or not any(c.id == s.column.id for p in probes for c in p.payload):
+            return None
+        n, built = home[s.column.id]
+        extra.setdefault(n, []).append(built)
+    out: list[Step] = []
+    number = 0
+    for step in steps:
+        if isinstance(step, Probe):
+            more = extra.get(number, [])
+            number += 1
+            if more and getattr(step.table, "word", None) is not None:
+                return None  # the table holds these columns alone
+            table = replace(step.table, columns=step.table.columns + tuple(more))
+            step = replace(step, table=table, payload=step.payload + tuple(s.column for s in more)) if more else step
+        out.append(step)
+    return tuple(out)
+
+
+def _canonical(what: Any, values: Values) -> Any:
+    """A hashable key of a part of a plan, in which columns stand as where their values come from."""
+    match what:
+        case Column():
+            return _value(what, values)
+        case Literal(value=value, dtype=dtype):
+            return (type(value).__name__, value, dtype)
+        case In(arg=arg, values=constants):
+            return ("in", _canonical(arg, values), tuple((type(v).__name__, v) for v in constants))
+        case Phys():
+            return _phys(what)
+        case tuple():
+            return tuple([_canonical(x, values) for x in what])
+        case _ if is_dataclass(what):
+            return (type(what).__name__, *(_canonical(getattr(what, f.name), values) for f in fields(what)))
+        case _:
+            return what
+
+
+def _value(column: Column, values: Values) -> Any:
+    return values.get(column.id, ("unknown", column.id))
+
+
+def _phys(what: Phys) -> Any:
+    return (what.dtype, what.bounds, what.nullable, id(what.dictionary))
+
+
+def _with_stages(work: Pipeline | Bulk, number: Callable[[int], int]) -> Pipeline | Bulk:
+    """The work with every number of a stage replaced."""
+
+    def table(t: JoinTable) -> JoinTable:
+        return replace(t, stage=number(t.stage))
+
+    match work:
+        case Pipeline(source, steps, sink):
+            if isinstance(source, ReadStage):
+                source = replace(source, stage=number(source.stage))
+            steps = tuple([replace(s, table=table(s.table)) if isinstance(s, Probe) else s for s in steps])
+            sink = Build(table(sink.table)) if isinstance(sink, Build) else sink
+            return replace(work, source=source, steps=steps, sink=sink)
+        case SortRows() | SliceRows() | EncodeRows():
+            return replace(work, stage=number(work.stage))
+        case ConcatRows():
+            return replace(work, stages=tuple([number(n) for n in work.stages]))
+        case DecodeRows():
+            return replace(work, stage=number(work.stage), encoded=number(work.encoded))
+        case UnmatchedRows():
+            return replace(work, table=table(work.table), probe_stage=number(work.probe_stage))
+        case _:
+            assert_never(work)

@@ -23,6 +23,7 @@ from gquery.errors import DeviceError, InterfaceError, OutOfMemoryError
 READ_AHEAD = 16  # bytes behind the last character that a kernel may read (and never looks at)
 # CPU allocations above this size are checked against free memory first: Linux promises more than it has
 _CHECKED_BYTES = 64 << 20
+_STAGED_BYTES = 4 << 20  # copies to a GPU above this size go through page-locked memory
 
 
 class Device:
@@ -97,6 +98,10 @@ class Device:
         if self.is_cpu:
             return array
         context = context or "copying a column to the GPU"
+        if array.nbytes >= _STAGED_BYTES and array.ndim == 1:
+            from gquery.upload import send_whole
+
+            return send_whole(self, np.ascontiguousarray(array), context)
         if array.dtype == np.uint8 and array.ndim == 1:
             copy = self.empty(array.size + READ_AHEAD, np.uint8, context)[: array.size]
             copy.set(np.ascontiguousarray(array))

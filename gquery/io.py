@@ -1,8 +1,9 @@
 """Parquet files as a table: footers first, columns when a query needs them.
 
-Opening reads footers alone. The first query on a column reads it from every file, encodes it and keeps it in the
-connection's cache. A string column that the footers show to be small is read with its dictionary, which skips making
-the strings. The files' sizes and times are looked at before each query, so a file that has changed is read again.
+Opening reads footers alone. The first query on columns reads them from every file (`gquery.io_parquet` does, on all
+cores) and keeps them in the connection's cache. A string column that the footers show to be small is read with its
+dictionary, which skips making the strings. The files' sizes and times are looked at before each query, so a file that
+has changed is read again.
 """
 
 from __future__ import annotations
@@ -17,14 +18,15 @@ import pyarrow.parquet as pq
 
 from gquery.arrow import dtype_of, import_schema, unsupported
 from gquery.dtypes import Bounds, DType, Kind, Schema
-from gquery.encode import import_columns
+from gquery.encode import import_column
 from gquery.errors import FileError, NotSupportedError
 from gquery.files import File, PathColumn, Paths, path_columns, reading, resolve, stamp
 from gquery.interrupt import check
+from gquery.io_parquet import ParquetReader, Spent, Wanted
 from gquery.sources import ColumnCache, check_names
 from gquery.table import Column, ColumnStatistics, Table
 
-_COLUMNS_AT_ONCE = 4  # or one a core; read and encoded together: Arrow's wide columns reuse the same memory
+_SMALL = 200_000  # values that one thread reads before others have started
 
 
 class ParquetSource:
@@ -49,6 +51,7 @@ class ParquetSource:
         self._narrow = narrow
         self._cache = cache or ColumnCache()
         self._lock = threading.RLock()
+        self.spent = Spent()
         self._open(self._find())
         self.name = name or os.path.splitext(os.path.basename(self._files[0].name))[0]
 
@@ -78,7 +81,7 @@ class ParquetSource:
         return known
 
     def load(self, fields: Sequence[int]) -> Table:
-        """The columns in the order that is asked for, those not in the cache read now."""
+        """The columns in the order that is asked for, those not in the cache read now, together."""
         self._check(fields)
         with self._lock:
             found: dict[int, Column] = {}
@@ -87,15 +90,10 @@ class ParquetSource:
                 if column is not None:
                     found[f] = column
             missing = sorted(set(fields) - set(found))
-            step = max(_COLUMNS_AT_ONCE, pa.cpu_count())
-            for at in range(0, len(missing), step):
-                check()
-                part = missing[at : at + step]
-                made = import_columns(self._read(part), [self.schema.fields[f] for f in part], self._narrow)
-                for f, column in zip(part, made, strict=True):
-                    found[f] = column
-                    self._statistics[f] = column.statistics
             if missing:
+                made = self._read(missing)
+                found |= made
+                self._statistics |= {f: column.statistics for f, column in made.items()}
                 self._cache.put(id(self), found, self.name)
         return Table(Schema(tuple(self.schema.fields[f] for f in fields)), tuple(found[f] for f in fields), self._rows)
 
@@ -144,30 +142,29 @@ class ParquetSource:
         if reasons:
             raise NotSupportedError("; ".join(reasons))
 
-    def _read(self, fields: Sequence[int]) -> list[pa.ChunkedArray]:
-        stored = [f for f in fields if f not in self._path_columns]
-        names = {f: self.schema.fields[f].name for f in stored}
-        small = [names[f] for f in stored if self._has_small_dictionary(f)]
-        tables = []
-        for file in self._files if stored else ():
-            check()
-            is_local = file.filesystem is None
-            with (
-                reading(file.name, "Parquet file"),
-                pq.ParquetFile(
-                    file.path, read_dictionary=small, memory_map=is_local, filesystem=file.filesystem
-                ) as opened,
-            ):
-                tables.append(opened.read(columns=list(names.values())))
-        rows = [f.num_rows for f in self._footers]
-        columns = []
-        for field in fields:
-            if field in self._path_columns:
-                columns.append(self._path_columns[field].array(rows))
-                continue
-            chunks = [c for t in tables for c in t.column(names[field]).chunks]
-            columns.append(pa.chunked_array(chunks, type=tables[0].column(names[field]).type))
-        return columns
+    def _read(self, fields: Sequence[int]) -> dict[int, Column]:
+        made: dict[int, Column] = {}
+        rows = [footer.num_rows for footer in self._footers]
+        for f in fields:
+            if f in self._path_columns:
+                made[f] = import_column(self._path_columns[f].array(rows), self.schema.fields[f], self._narrow)
+        stored = [f for f in fields if f not in made]
+        if stored:
+            columns = [self._wanted(f) for f in stored]
+            workers = self._cache.workers if self._rows * len(stored) > _SMALL else 1
+            reader = ParquetReader(self._files, self._footers, workers, self._cache.device, self._narrow)
+            made |= dict(zip(stored, reader.read(columns), strict=True))
+            self.spent = reader.spent
+        return made
+
+    def _wanted(self, field: int) -> Wanted:
+        type_ = self._arrow_schema.field(field).type
+        as_codes = self._has_small_dictionary(field)
+        if as_codes:
+            type_ = pa.dictionary(pa.int32(), type_)
+        size = sum(chunk.total_uncompressed_size for chunk in self._chunks(field))
+        bounds = self._footer_statistics(field).bounds
+        return Wanted(self.schema.fields[field], type_, as_codes, bounds, size)
 
     # ---- footers ---------------------------------------------------------------------------------------------------
 

@@ -96,7 +96,7 @@ class Connection(Frames, Files, Exceptions):
         from gquery.sources import ColumnCache
         from gquery.sql.catalog import Catalog
 
-        self._cache = ColumnCache(settings.memory_limit)
+        self._cache = ColumnCache(settings.memory_limit, self.device, settings.worker_count)
         self.device.relief = self._cache.relieve
         self._files: dict[Any, TableSource] = {}
         self._catalog = Catalog(self._open_file, self._variable, self._check_function)
@@ -239,7 +239,8 @@ class Connection(Frames, Files, Exceptions):
         if name.lower() == "memory_limit":
             self.device = self.device.with_limit(self.settings.memory_limit)
             self.device.relief = self._cache.relieve
-            self._cache.limit = self.settings.memory_limit
+            self._cache.limit, self._cache.device = self.settings.memory_limit, self.device
+        self._cache.workers = self.settings.worker_count
 
     def cursor(self) -> Cursor:
         """A PEP 249 cursor over the tables of this connection."""

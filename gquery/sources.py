@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gquery.config import Settings
 from gquery.device import adopt
 from gquery.dtypes import (
     BIGINT,
@@ -45,10 +46,13 @@ _versions = itertools.count(1)
 
 
 class ColumnCache:
-    """Loaded columns of all sources of a connection; the least recently used go first when they outgrow the limit."""
+    """Loaded columns of all sources of a connection; the least recently used go first when they outgrow the limit.
+    ``device`` is where queries will want them, ``workers`` the threads that may load them."""
 
-    def __init__(self, limit: int | None = None) -> None:
+    def __init__(self, limit: int | None = None, device: Device | None = None, workers: int | None = None) -> None:
         self.limit = limit
+        self.device = device
+        self.workers = workers or Settings().worker_count
         self._columns: OrderedDict[tuple[int, int], Column] = OrderedDict()
         self._lock = threading.RLock()
 

@@ -96,6 +96,11 @@ class Buffer:
                         array = self._copies[device] = device.from_host(host, context)
         return array
 
+    def place(self, device: Device, array: Any) -> None:
+        """Take a copy that was made elsewhere as the one on ``device``."""
+        with self._lock:
+            self._copies.setdefault(device, array)
+
     @property
     def host(self) -> Any:
         """The NumPy array."""

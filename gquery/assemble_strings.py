@@ -1,0 +1,198 @@
+"""String columns put together from pieces that threads decode; see `gquery.assemble`.
+
+What all pieces together need is known once all are there: one dictionary, or the number of bytes. So pieces are kept as
+they come, a code in few bytes or Arrow's offsets and characters, and written into the column's arrays in parallel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from gquery.buffers import bits_of
+from gquery.encode_strings import (
+    LARGEST_DICTIONARY,
+    Codes,
+    DictionaryUnion,
+    characters_column,
+    characters_of,
+    cleared,
+    codes_of,
+    dictionary_limit,
+    estimate_strings,
+    looks_repetitive,
+    null_strings,
+    strings_of,
+)
+from gquery.parallel import Phases, Task
+from gquery.spread import OrderOfParts
+from gquery.table import Column
+from gquery.upload import Transfer, Upload
+
+
+class DictionaryPieces:
+    """Strings that come as codes into dictionaries, which may differ from piece to piece."""
+
+    def __init__(self, starts: Sequence[int], upload: Upload, limit: int = LARGEST_DICTIONARY) -> None:
+        self._starts, self._upload, self._limit = starts, upload, limit
+        self._groups: list[list[Codes]] = [[] for _ in starts[1:]]
+        self._order = OrderOfParts()
+        self._union: DictionaryUnion
+
+    def add(self, group: int, pieces: Iterable[pa.DictionaryArray]) -> int:
+        self._groups[group] = [codes_of(piece) for piece in pieces]
+        return sum(len(codes.raw) for codes in self._groups[group])
+
+    def finish(self) -> Phases[Column]:
+        rows = self._starts[-1]
+        pieces = [codes for group in self._groups for codes in group]
+        if not pieces:
+            return null_strings(rows)
+        yield [lambda: setattr(self, "_union", DictionaryUnion(pieces))]
+        union = self._union
+        if len(union) > self._limit:
+            return (yield from self._spelled_out())
+        if len(union) == 0:
+            return null_strings(rows)
+        codes = self._upload.start(np.empty(rows, union.carrier.numpy))
+        validity = None
+        if union.has_nulls or any(p.ok is not None for p in pieces):
+            validity = self._upload.start(np.ones(rows, np.uint8))
+            self._order.possible = False
+        yield self._write(codes, validity)
+        nulls = 0 if validity is None else rows - int(np.count_nonzero(validity.host))
+        ok = validity.buffer() if validity is not None and nulls else None
+        return union.column(codes.buffer(), ok, nulls, self._order.order(codes.host, self._starts))
+
+    def _write(self, codes: Transfer, validity: Transfer | None) -> list[Task]:
+        def write(first: int, start: int, pieces: list[Codes]) -> None:
+            at = start
+            for number, piece in enumerate(pieces, first):
+                to = at + len(piece.raw)
+                ok = None if validity is None else validity.host[at:to]
+                self._union.write(number, piece, codes.host[at:to], ok)
+                at = to
+            codes.send(start, at)
+            if validity is not None:
+                validity.send(start, at)
+            self._order.see(codes.host[start:at])
+
+        tasks, first = [], 0
+        for start, pieces in zip(self._starts, self._groups, strict=False):
+            tasks.append(_task(write, first, start, pieces))
+            first += len(pieces)
+        return tasks
+
+    def _spelled_out(self) -> Phases[Column]:
+        """The column without a dictionary, which would be too large."""
+        strings = Strings(self._starts, self._upload, may_repeat=False)
+
+        def spell(group: int, pieces: list[Codes]) -> None:
+            strings.add(group, (strings_of(p) for p in pieces))
+
+        yield [_task(spell, group, pieces) for group, pieces in enumerate(self._groups)]
+        return (yield from strings.finish())
+
+
+class Strings:
+    """Strings as they are; a sample decides whether they get a dictionary after all."""
+
+    def __init__(self, starts: Sequence[int], upload: Upload, may_repeat: bool = True) -> None:
+        self._starts, self._upload, self._may_repeat = starts, upload, may_repeat
+        self._groups: list[list[pa.Array]] = [[] for _ in starts[1:]]
+        self._distinct = 0
+
+    def add(self, group: int, pieces: Iterable[pa.Array]) -> int:
+        kept = []
+        for piece in pieces:
+            if piece.type == pa.string_view():
+                piece = piece.cast(pa.string() if piece.nbytes < 2**31 else pa.large_string())
+            kept.append(piece)
+        self._groups[group] = kept
+        return sum(len(p) for p in kept)
+
+    def finish(self) -> Phases[Column]:
+        rows = self._starts[-1]
+        pieces = [p for group in self._groups for p in group]
+        if any(p.type == pa.large_string() for p in pieces):
+            self._groups = [[p.cast(pa.large_string()) for p in group] for group in self._groups]
+            pieces = [p for group in self._groups for p in group]
+        nulls = sum(p.null_count for p in pieces)
+        if nulls == rows:
+            return null_strings(rows)
+        repeats: list[bool] = []
+        whole = pa.chunked_array(pieces)
+        if self._may_repeat:
+            yield [lambda: repeats.append(looks_repetitive(whole))]
+            if repeats[0]:
+                return (yield from self._encoded())
+        return (yield from self._written(whole, nulls))
+
+    def _encoded(self) -> Phases[Column]:
+        """The column with a dictionary; without one if the sample was wrong."""
+        pieces = DictionaryPieces(self._starts, self._upload, dictionary_limit(self._starts[-1]))
+
+        def encode(group: int, strings: list[pa.Array]) -> None:
+            pieces.add(group, pa.chunked_array(strings).dictionary_encode().chunks if strings else ())
+
+        yield [_task(encode, group, strings) for group, strings in enumerate(self._groups)]
+        return (yield from pieces.finish())
+
+    def _written(self, whole: pa.ChunkedArray, nulls: int) -> Phases[Column]:
+        """The column as offsets and bytes."""
+        rows = self._starts[-1]
+        groups = [_Group() for _ in self._groups]
+        yield [_task(group.clear, strings) for group, strings in zip(groups, self._groups, strict=True)]
+        total = sum(group.bytes for group in groups)
+        offsets = self._upload.start(np.empty(rows + 1, np.int32 if total < 2**31 else np.int64))
+        characters = self._upload.start(np.empty(total, np.uint8))
+        validity = self._upload.start(np.empty(rows, np.uint8)) if nulls else None
+        offsets.host[0] = 0
+        offsets.send(0, 1)
+        tasks: list[Task] = []
+        byte = 0
+        for start, group in zip(self._starts, groups, strict=False):
+            tasks.append(_task(group.write, start, byte, offsets, characters, validity))
+            byte += group.bytes
+        distinct: list[int] = []
+        yield [*tasks, lambda: distinct.append(estimate_strings(whole, nulls))]
+        ok = None if validity is None else validity.buffer()
+        return characters_column(offsets.buffer(), characters.buffer(), ok, nulls, distinct[0])
+
+
+class _Group:
+    """The strings of a group, whose NULLs are empty, with their offsets and validity."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self._parts: list[tuple[pa.Array, Any, Any]] = []
+
+    def clear(self, strings: Sequence[pa.Array]) -> None:
+        for array in strings:
+            ok = bits_of(array, 0) if array.null_count else None
+            array, offsets = cleared(array, ok)
+            self._parts.append((array, offsets, ok))
+            self.bytes += int(offsets[-1]) - int(offsets[0])
+
+    def write(self, start: int, byte: int, offsets: Transfer, characters: Transfer, validity: Transfer | None) -> None:
+        """Into the column, from row ``start`` and byte ``byte`` on."""
+        at, to = start, byte
+        for array, own, ok in self._parts:
+            rows, low, high = len(array), int(own[0]), int(own[-1])
+            np.add(own[1:], to - low, out=offsets.host[at + 1 : at + rows + 1], dtype=offsets.host.dtype)
+            characters.host[to : to + high - low] = characters_of(array)[low:high]
+            if validity is not None:
+                validity.host[at : at + rows] = 1 if ok is None else ok
+            at, to = at + rows, to + high - low
+        offsets.send(start + 1, at + 1)
+        characters.send(byte, to)
+        if validity is not None:
+            validity.send(start, at)
+        self._parts.clear()
+
+
+def _task(work: Callable[..., None], *arguments: Any) -> Task:
+    return lambda: work(*arguments)

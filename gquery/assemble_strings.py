@@ -23,7 +23,6 @@ from gquery.encode_strings import (
     codes_of,
     dictionary_limit,
     estimate_strings,
-    looks_repetitive,
     null_strings,
     strings_of,
 )
@@ -103,7 +102,6 @@ class Strings:
     def __init__(self, starts: Sequence[int], upload: Upload, may_repeat: bool = True) -> None:
         self._starts, self._upload, self._may_repeat = starts, upload, may_repeat
         self._groups: list[list[pa.Array]] = [[] for _ in starts[1:]]
-        self._distinct = 0
 
     def add(self, group: int, pieces: Iterable[pa.Array]) -> int:
         kept = []
@@ -123,13 +121,11 @@ class Strings:
         nulls = sum(p.null_count for p in pieces)
         if nulls == rows:
             return null_strings(rows)
-        repeats: list[bool] = []
-        whole = pa.chunked_array(pieces)
-        if self._may_repeat:
-            yield [lambda: repeats.append(looks_repetitive(whole))]
-            if repeats[0]:
-                return (yield from self._encoded())
-        return (yield from self._written(whole, nulls))
+        found: list[int] = []
+        yield [lambda: found.append(estimate_strings(pa.chunked_array(pieces), nulls))]
+        if self._may_repeat and found[0] <= dictionary_limit(rows):
+            return (yield from self._encoded())
+        return (yield from self._written(nulls, found[0]))
 
     def _encoded(self) -> Phases[Column]:
         """The column with a dictionary; without one if the sample was wrong."""
@@ -141,7 +137,7 @@ class Strings:
         yield [_task(encode, group, strings) for group, strings in enumerate(self._groups)]
         return (yield from pieces.finish())
 
-    def _written(self, whole: pa.ChunkedArray, nulls: int) -> Phases[Column]:
+    def _written(self, nulls: int, distinct: int) -> Phases[Column]:
         """The column as offsets and bytes."""
         rows = self._starts[-1]
         groups = [_Group() for _ in self._groups]
@@ -157,10 +153,9 @@ class Strings:
         for start, group in zip(self._starts, groups, strict=False):
             tasks.append(_task(group.write, start, byte, offsets, characters, validity))
             byte += group.bytes
-        distinct: list[int] = []
-        yield [*tasks, lambda: distinct.append(estimate_strings(whole, nulls))]
+        yield tasks
         ok = None if validity is None else validity.buffer()
-        return characters_column(offsets.buffer(), characters.buffer(), ok, nulls, distinct[0])
+        return characters_column(offsets.buffer(), characters.buffer(), ok, nulls, distinct)
 
 
 class _Group:

@@ -42,12 +42,13 @@ def import_strings(array: pa.ChunkedArray) -> Column:
         array = array.cast(pa.large_string() if array.type.value_type == pa.large_string() else pa.string())
     if array.null_count == rows:
         return null_strings(rows)
-    if looks_repetitive(array):
+    distinct = estimate_strings(array, array.null_count)
+    if distinct <= dictionary_limit(rows):
         # the sample can be wrong, so the dictionary is judged again once it is whole
         column = import_dictionary(plain(array).dictionary_encode(), dictionary_limit(rows))
         if column is not None:
             return column
-    return _import_characters(plain(array))
+    return _import_characters(plain(array), distinct)
 
 
 def dictionary_limit(rows: int) -> int:
@@ -55,14 +56,8 @@ def dictionary_limit(rows: int) -> int:
     return min(LARGEST_DICTIONARY, max(_SMALL_DICTIONARY, rows // 16))
 
 
-def looks_repetitive(array: pa.ChunkedArray) -> bool:
-    """Whether a sample from eight places says that a dictionary would pay."""
-    rows = len(array)
-    return rows <= _SMALL_DICTIONARY or estimate_strings(array, 0) <= dictionary_limit(rows)
-
-
 def estimate_strings(array: pa.ChunkedArray, nulls: int) -> int:
-    """Distinct strings, estimated from a sample."""
+    """Distinct strings, estimated from a sample from eight places."""
     rows = len(array)
     pieces = [array] if rows <= SAMPLE else [array.slice(k * (rows // 8), SAMPLE // 8) for k in range(8)]
     sample = pa.chunked_array([c for p in pieces for c in p.chunks], array.type)
@@ -198,7 +193,7 @@ def import_dictionary(array: pa.ChunkedArray, limit: int = LARGEST_DICTIONARY) -
 # ---- characters --------------------------------------------------------------------------------------------------
 
 
-def _import_characters(array: pa.ChunkedArray) -> Column:
+def _import_characters(array: pa.ChunkedArray, distinct: int) -> Column:
     """Offsets and bytes: Arrow's own where the column is one chunk."""
     if array.type == pa.string() and array.num_chunks > 1 and array.nbytes >= 2**31:
         array = array.cast(pa.large_string())
@@ -206,7 +201,6 @@ def _import_characters(array: pa.ChunkedArray) -> Column:
     nulls = whole.null_count
     validity = bits_of(whole, 0) if nulls else None
     whole, offsets = cleared(whole, validity)
-    distinct = estimate_strings(pa.chunked_array([whole]), nulls)
     return characters_column(Buffer(offsets), Buffer(characters_of(whole)), buffer_of(validity), nulls, distinct)
 
 

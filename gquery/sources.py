@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -46,14 +45,15 @@ _versions = itertools.count(1)
 
 
 class ColumnCache:
-    """Loaded columns of all sources of a connection; the least recently used go first when they outgrow the limit.
+    """Loaded columns of all sources of a connection; the least recently used go first when they outgrow the limit. A plan
+    that is kept asks no source again, so use is told by the buffers themselves.
     ``device`` is where queries will want them, ``workers`` the threads that may load them."""
 
     def __init__(self, limit: int | None = None, device: Device | None = None, workers: int | None = None) -> None:
         self.limit = limit
         self.device = device
         self.workers = workers or Settings().worker_count
-        self._columns: OrderedDict[tuple[int, int], Column] = OrderedDict()
+        self._columns: dict[tuple[int, int], Column] = {}
         self._lock = threading.RLock()
 
     @property
@@ -62,10 +62,7 @@ class ColumnCache:
 
     def get(self, source: int, field: int) -> Column | None:
         with self._lock:
-            column = self._columns.get((source, field))
-            if column is not None:
-                self._columns.move_to_end((source, field))
-            return column
+            return self._columns.get((source, field))
 
     def put(self, source: int, columns: Mapping[int, Column], what: str) -> None:
         """Keep columns that are used together; OutOfMemoryError where they alone exceed the limit."""
@@ -80,22 +77,28 @@ class ColumnCache:
                     "Remedies: raise memory_limit, or read fewer columns."
                 )
         with self._lock:
-            for field, column in columns.items():
-                self._columns[source, field] = column
-                self._columns.move_to_end((source, field))
-            while self.limit is not None and self.nbytes > self.limit:
-                self._columns.popitem(last=False)
+            kept = {(source, field): column for field, column in columns.items()}
+            self._columns |= kept
+            excess = 0 if self.limit is None else self.nbytes - self.limit
+            for key, column in self._by_use():
+                if excess > 0 and key not in kept:
+                    excess -= column.nbytes
+                    del self._columns[key]
 
     def relieve(self, device: Device, wanted: int) -> None:
         """Let go of copies on a device of about ``wanted`` bytes, least recently used first; the host keeps its own.
         What a running query holds is freed when it ends."""
         freed = 0
         with self._lock:
-            for column in list(self._columns.values()):
+            for _, column in self._by_use():
                 for buffer in column.buffers:
                     if freed < wanted and len(buffer.devices) > 1 and buffer.is_on(device):
                         buffer.drop(device)
                         freed += buffer.nbytes
+
+    def _by_use(self) -> list[tuple[tuple[int, int], Column]]:
+        """The columns, the least recently used first."""
+        return sorted(self._columns.items(), key=lambda kept: kept[1].used)
 
     def held(self, source: int) -> list[tuple[int, Column]]:
         """The columns of a source that are kept, with the numbers of their fields."""

@@ -11,6 +11,7 @@ no NULL at all.
 
 from __future__ import annotations
 
+import itertools
 import threading
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -53,13 +54,16 @@ class TableSource(Protocol):
     def load(self, fields: Sequence[int]) -> Table: ...
 
 
+_clock = itertools.count()
+
+
 class Buffer:
     """An immutable one-dimensional array, mirrored lazily where it is used.
 
     Made from a NumPy or CuPy array, which it keeps alive (and through it the Arrow buffer that it may view).
     """
 
-    __slots__ = ("__weakref__", "_copies", "_lock", "dtype", "length")
+    __slots__ = ("__weakref__", "_copies", "_lock", "dtype", "length", "used")
 
     def __init__(self, array: Any, device: Device | None = None) -> None:
         self.dtype: np.dtype[Any] = np.dtype(array.dtype)
@@ -69,6 +73,7 @@ class Buffer:
             device = cpu_device() if is_host else Device("cuda", int(array.device.id))
         self._copies: dict[Device, Any] = {device: array}
         self._lock = threading.Lock()
+        self.used = next(_clock)  # when somebody last asked for it: greater is later
 
     @property
     def nbytes(self) -> int:
@@ -85,6 +90,7 @@ class Buffer:
 
     def on(self, device: Device, context: str = "") -> Any:
         """The array on ``device`` (numpy or cupy), copied there at first."""
+        self.used = next(_clock)
         array = self._copies.get(device)
         if array is None:
             with self._lock:
@@ -180,6 +186,11 @@ class Column:
     @property
     def nbytes(self) -> int:
         return sum(b.nbytes for b in self.buffers)
+
+    @property
+    def used(self) -> int:
+        """When a buffer of it was last asked for: greater is later."""
+        return max(b.used for b in self.buffers)
 
     def slice(self, low: int, high: int) -> Column:
         """Rows ``low`` to ``high`` as views of the same memory, wherever copies lie."""

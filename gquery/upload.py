@@ -25,6 +25,7 @@ PIECE = 2 << 20  # bytes of a page-locked buffer
 _PIECES = 32  # buffers of a device
 _PART = 16 << 20  # bytes that a thread moves at a time where a whole array is copied
 _MOVERS = 4
+_HEADROOM = 16  # the part of the device's memory that columns leave free when they are loaded
 SMALL = 1 << 20  # bytes below which an array is left on the host, until a kernel asks for it
 
 
@@ -65,9 +66,11 @@ class Upload:
         self.seconds: list[float] = []  # that threads have spent on sending
 
     def start(self, host: Any) -> Transfer:
-        """A transfer of a contiguous array, whose values may be written later. One that the device has no room for
-        stays on the host: the kernel that needs it asks again, and its error says what it was for."""
+        """A transfer of a contiguous array, whose values may be written later. One that would leave the device little
+        room stays on the host, until a kernel asks for it: then what was used least recently gives way."""
         if self._device is None or host.nbytes < SMALL:
+            return Transfer(host)
+        if host.nbytes > self._device.free_bytes - self._device.total_bytes // _HEADROOM:
             return Transfer(host)
         try:
             array = device_array(self._device, host)

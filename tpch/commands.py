@@ -106,6 +106,30 @@ def compare_command(before: Path, after: Path, kind: str, threshold: float, fail
     sys.exit(int(fail and any(c.slower(threshold) for c in found)))
 
 
+@main.command("report")
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option("-o", "--output", type=FILE, default=Path("tpch.html"), show_default=True, help="The page.")
+@click.option("--title", default="TPC-H on gquery", show_default=True, help="Its headline.")
+@click.option("--svg", "svg_path", type=FILE, help="Write the main plot to a file of its own as well.")
+def report_command(files: tuple[Path, ...], output: Path, title: str, svg_path: Path | None) -> None:
+    """One page of HTML with the plots and tables of what `run --json` wrote. It holds all that it needs."""
+    try:
+        import altair  # noqa: F401
+        import vl_convert  # noqa: F401
+    except ImportError as error:
+        raise click.ClickException(f"{error.name} makes the plots: pip install 'gquery[bench]'") from None
+    from tpch.report.page import page, svg
+    from tpch.samples import read
+
+    samples = [sample for path in files for sample in read(path)]
+    if not any(s.seconds for s in samples):
+        raise click.ClickException("the files hold no times")
+    output.write_text(page(samples, title), encoding="utf-8")
+    if svg_path:
+        svg_path.write_text(svg(samples), encoding="utf-8")
+    click.echo(output)
+
+
 @main.command("validate")
 @SF
 @DATA

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 
-def test_primitives_in_the_simulator() -> None:
+@pytest.mark.parametrize("module", ["simulated", "simulated_groups"])
+def test_primitives_in_the_simulator(module: str) -> None:
     pytest.importorskip("numba_cuda")
     root = Path(__file__).parent.parent
     environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": str(root)}
-    command = [sys.executable, "-m", "tests.simulated"]
+    command = [sys.executable, "-m", f"tests.{module}"]
     done = subprocess.run(command, env=environment, cwd=root, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.strip().endswith("simulated")

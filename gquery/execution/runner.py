@@ -24,6 +24,7 @@ from gquery.kernels.kernel import Parameter
 from gquery.kernels.targets import get_target
 from gquery.measure import traffic_of
 from gquery.operators import collect
+from gquery.operators.accumulators import shared_words
 from gquery.operators.base import Frame, JoinIndex, Launch, SinkRun, State
 from gquery.operators.collect import CollectRun
 from gquery.operators.group import GroupRun
@@ -183,11 +184,8 @@ class Runner:
         elif self.name == "python":
             self._interpret(target, unit, partition, states[0], arguments[0])
         else:
-            words = 0
-            if unit.kernel.uses_private:
-                sink = self.pipeline.sink
-                assert isinstance(sink, Group) and sink.packing is not None
-                words = sink.packing.size * len(sink.folds)
+            sink = self.pipeline.sink
+            words = shared_words(sink, self.name) if isinstance(sink, Group) else 0
             step = self._rows_at_once(GPU_STEPS, partition.hi - partition.lo)
             for lo in range(partition.lo, partition.hi, step):
                 check()

@@ -180,6 +180,7 @@ class Code:
         self.bindings: dict[str, Binding] = {}
         self.shares: dict[str, float] = {}  # by parameter, the greatest share of rows that it is used for
         self.uses_private = False
+        self.uses_block = False
         self.wide_index = False
         self.share = 1.0  # estimated share of rows that get to where the text stands
         self.ahead: set[str] = set()  # variables whose loads a batched loop should not wait for
@@ -332,6 +333,7 @@ class Code:
             functions=tuple(sorted(self.functions.items())),
             wide_index=self.wide_index,
             uses_private=self.uses_private,
+            uses_block=self.uses_block,
         )
 
 

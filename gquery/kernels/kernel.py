@@ -36,7 +36,8 @@ class Kernel:
 
     ``batch`` is the same work for ``batch_rows`` rows at once, their indices in ``i0``, ``i1``, ...: targets that gain
     from loads in flight (cuda) run it while a full batch is left and ``body`` for the rest; others ignore it.
-    ``shared_words`` is the number of 64-bit words of private accumulators a thread (see ``private_*`` primitives).
+    ``uses_private``: threads have private accumulators (``private_*``); ``uses_block``: blocks have shared ones
+    (``shared_*``). How many 64-bit words, of a thread or of a block, is said at launch.
     ``functions`` are bodies of scalar functions from `gquery.functions` that the text calls by name: plain Python
     functions over registers that call primitives by name.
     """
@@ -51,6 +52,7 @@ class Kernel:
     batch_rows: int = 1
     wide_index: bool = False  # row indices need 64 bits on cuda (2^32 rows and more)
     uses_private: bool = False
+    uses_block: bool = False
 
     @cached_property
     def text(self) -> str:
@@ -65,7 +67,7 @@ class Kernel:
     @cached_property
     def digest(self) -> str:
         """Content hash of everything that decides the machine code, but for target and versions (see `targets`)."""
-        parts = [self.text, *self.batch, str((self.batch_rows, self.wide_index, self.uses_private))]
+        parts = [self.text, *self.batch, str((self.batch_rows, self.wide_index, self.uses_private, self.uses_block))]
         parts += [f"{name}\n{_source(f.__code__.co_filename, f.__code__)}" for name, f in self.functions]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 

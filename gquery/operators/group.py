@@ -1,8 +1,8 @@
 """Group: aggregates by key.
 
-*direct*: the packed key addresses arrays of state; on a GPU, few groups have a private column of accumulators a thread in
-shared memory, without atomics. *hash*: an open-addressing table of packed keys gives the address. *rows*: a table of row
-numbers of the source frame, for keys that do not pack (plain strings, floats, 128 bits): keys are compared where they stand.
+*direct*: the packed key addresses arrays of state. *hash*: an open-addressing table of packed keys gives the address.
+*rows*: a table of row numbers of the source frame, for keys that do not pack (plain strings, floats, 128 bits): keys are
+compared where they stand. `operators.accumulators` says where a GPU keeps the state of few groups while it folds.
 """
 
 from __future__ import annotations
@@ -17,51 +17,20 @@ from gquery.expr import Column as PlanColumn
 from gquery.kernels import bulk
 from gquery.kernels.code import Code, StatePart
 from gquery.kernels.render import render
-from gquery.operators.aggregates import Fold, emit_folds, finish_aggregate
+from gquery.operators import accumulators
+from gquery.operators.accumulators import has_plain_count, is_flagged
+from gquery.operators.aggregates import Fold, finish_aggregate
 from gquery.operators.base import Frame, Launch, SinkRun, State, make_column, narrow
 from gquery.operators.collect import contiguous
 from gquery.operators.join import find_or_insert
 from gquery.operators.keys import pack, unpack
-from gquery.operators.reduce import identity_text
 from gquery.planner.physical import Group, ReadStage, Source
 from gquery.table import Column
 
 EMPTY = -(2**63)
-PRIVATE_WORDS = 48  # 64-bit words of private state a thread: 128 threads of them fill 48 KB of shared memory
-
-
-def has_plain_count(folds: Sequence[Fold]) -> int | None:
-    """The fold that counts every row of a group, if there is one: it tells which groups exist."""
-    return next((n for n, f in enumerate(folds) if f.what == "one" and f.arg is None and f.filter is None), None)
-
-
-def is_private(sink: Group, target: str) -> bool:
-    """Whether each thread keeps a column of accumulators for all groups in shared memory."""
-    if target != "cuda" or sink.layout != "direct" or has_plain_count(sink.folds) is None:
-        return False
-    assert sink.packing is not None
-    return sink.packing.size * len(sink.folds) <= PRIVATE_WORDS
 
 
 # ---- text -----------------------------------------------------------------------------------------------------------
-
-
-def begin(sink: Group, code: Code) -> None:
-    if is_private(sink, code.target):
-        assert sink.packing is not None
-        code.uses_private = True
-        groups = code.constant(sink.packing.size)
-        code.prologue.append(f"for g in range({groups}):")
-        for n, fold in enumerate(sink.folds):
-            identity = identity_text(fold, code)
-            if fold.word == "f64":
-                identity = code.call("i64", "0")  # the bits of 0.0
-            code.prologue.append(f"    {code.call('private_init', _private_word(sink, 'g', n, code), identity)}")
-
-
-def _private_word(sink: Group, slot: str, fold: int, code: Code) -> str:
-    place = code.call("mul_i64", code.call("i64", slot), code.call("i64", str(len(sink.folds))))
-    return code.call("add_i64", place, code.call("i64", str(fold)))
 
 
 def emit(sink: Group, source: Source, code: Code) -> None:
@@ -82,37 +51,9 @@ def emit(sink: Group, source: Source, code: Code) -> None:
     guarded = sink.layout != "direct"
     if guarded:
         code.open(f"if {code.call('ge_i64', slot, code.call('i64', '0'))}:")
-    _emit_state(sink, slot, code)
+    accumulators.fold(sink, slot, code)
     if guarded:
         code.close()
-
-
-def _emit_state(sink: Group, slot: str, code: Code) -> None:
-    private = is_private(sink, code.target)
-    if sink.layout == "direct" and has_plain_count(sink.folds) is None:
-        touched = code.pointer("u8", StatePart("touched"), "s")
-        code.line(code.call("store_u8", touched, slot, code.call("i64", "1")))
-
-    def into(n: int, fold: Fold, text: str) -> None:
-        if private:
-            code.line(code.call(f"private_{fold.op}_{fold.word}", _private_word(sink, slot, n, code), text))
-        else:
-            state = code.pointer(fold.word, StatePart(f"fold{n}"), "s")
-            code.line(code.call(f"fold_{fold.op}_{fold.word}", state, slot, text))
-
-    emit_folds(sink.folds, code, into)
-
-
-def end(sink: Group, code: Code) -> None:
-    if is_private(sink, code.target):
-        assert sink.packing is not None
-        groups = code.constant(sink.packing.size)
-        code.epilogue.append(f"for g in range({groups}):")
-        for n, fold in enumerate(sink.folds):
-            state = code.pointer(fold.word, StatePart(f"fold{n}"), "s")
-            word = _private_word(sink, "g", n, code)
-            flush = code.call(f"private_flush_{fold.op}_{fold.word}", word, state, code.call("i64", "g"))
-            code.epilogue.append(f"    {flush}")
 
 
 # ---- run time -------------------------------------------------------------------------------------------------------
@@ -132,11 +73,6 @@ class GroupRun(SinkRun):
             assert sink.packing is not None
             self.capacity = sink.packing.size
 
-    @property
-    def shared_words(self) -> int:
-        """Private words a thread, for the launch of a kernel that uses them."""
-        return self.capacity * len(self.sink.folds)
-
     def allocate(self) -> State:
         make, n = self.device, self.capacity
         state: State = {"mask": n - 1}
@@ -144,7 +80,7 @@ class GroupRun(SinkRun):
             state[f"fold{k}"] = make.full(n, fold.identity, "int64" if fold.word == "i64" else "float64", self.label)
         match self.sink.layout:
             case "direct":
-                if has_plain_count(self.sink.folds) is None:
+                if is_flagged(self.sink):
                     state["touched"] = make.zeros(n, "uint8", self.label)
             case "hash":
                 state["keys"] = make.full(n, EMPTY, "int64", self.label)

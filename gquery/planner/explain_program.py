@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import Literal, assert_never
 
 from gquery.expr import Column
+from gquery.operators import accumulators
 from gquery.operators.collect import collect_mode
-from gquery.operators.group import is_private
 from gquery.operators.rows import bulk_inputs
 from gquery.planner.explain import Printer
 from gquery.planner.physical import (
@@ -205,10 +205,9 @@ def _sink(work: Pipeline, sink: Sink, target: str, printer: Printer) -> str:
         case Group(layout, keys, packing, folds, aggregates):
             by = ", ".join(printer.named(c, e) for c, e, _ in keys)
             size = f", {packing.size:,} places" if packing is not None and layout == "direct" else ""
-            how = (
-                "private columns"
-                if is_private(sink, target)
-                else {"direct": "direct arrays"}.get(layout, f"{layout} table")
+            places = {"private": "private columns", "block": "shared columns"}
+            how = places.get(accumulators.place_of(sink, target)) or {"direct": "direct arrays"}.get(
+                layout, f"{layout} table"
             )
             return f"group by {by} to ({_names((c for c, _ in aggregates), printer)}), {how}{size}, {len(folds)} words"
         case Build(table):

@@ -15,7 +15,8 @@ from gquery.kernels.batch import batched
 from gquery.kernels.code import Binding, Code, ErrorSite, StatePart
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.render import condition, describe, render
-from gquery.operators import collect, group, reduce
+from gquery.operators import accumulators, collect, group, reduce
+from gquery.operators.accumulators import place_of
 from gquery.operators.join import emit_build, emit_probe
 from gquery.operators.read import read
 from gquery.planner.physical import (
@@ -99,13 +100,13 @@ def _count(step: int, code: Code) -> None:
 
 
 def _gains_from_batches(pipeline: Pipeline, target: str) -> bool:
-    """Whether the loop is bound by waiting for columns: no probes, and a sink that folds into registers or private columns."""
+    """Whether the loop is bound by waiting for columns: no probes, and a sink that folds into registers or shared memory."""
     if target != "cuda" or not isinstance(pipeline.source, ReadTable | ReadStage):
         return False
     if any(isinstance(s, Probe) for s in pipeline.steps):
         return False
     sink = pipeline.sink
-    return isinstance(sink, Reduce) or (isinstance(sink, Group) and group.is_private(sink, target))
+    return isinstance(sink, Reduce) or (isinstance(sink, Group) and place_of(sink, target) != "global")
 
 
 def _step(step: Step, code: Code, consume: Callable[[], None]) -> None:
@@ -139,7 +140,7 @@ def _begin(sink: Sink, mode: collect.Mode, role: str, code: Code) -> None:
         case Reduce(folds=folds):
             reduce.begin(folds, code)
         case Group():
-            group.begin(sink, code)
+            accumulators.begin(sink, code)
         case Build():
             pass
         case _:
@@ -167,7 +168,7 @@ def _end(sink: Sink, mode: collect.Mode, role: str, code: Code) -> None:
         case Reduce(folds=folds):
             reduce.end(folds, code)
         case Group():
-            group.end(sink, code)
+            accumulators.end(sink, code)
         case Build():
             pass
         case _:

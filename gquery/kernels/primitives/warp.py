@@ -24,6 +24,7 @@ from gquery.kernels.targets.python_words import (
     ne_f64,
     ne_i64,
     shr_i64,
+    store_u8,
 )
 from gquery.kernels.targets.simulated_words import (
     atomic_add_f64,
@@ -120,6 +121,11 @@ def private_max_i64(word: int, v: int) -> None:
 
 def private_add_f64(word: int, v: float) -> None:
     private_store(word, bits_f64(add_f64(f64_from_bits(private_load(word)), v)))
+
+
+def private_flush_touch(word: int, touched: Pointer, k: int) -> None:
+    if ne_i64(private_load(word), 0):
+        store_u8(touched, k, 1)
 
 
 def private_flush_add_i64(word: int, state: Pointer, k: int) -> None:

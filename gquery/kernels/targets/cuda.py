@@ -26,7 +26,11 @@ from gquery.kernels.targets.workers import compile_at_once
 THREADS = 256
 PRIVATE_THREADS = 128
 _BLOCKS_PER_PROCESSOR = 16
+_THREADS_PER_PROCESSOR = 2048
+_MOST_THREADS = 1024  # of a block
+_REGISTERS = 65_536  # of a block, and of a processor
 _FREE_SHARED_BYTES = 48 * 1024  # more a block has to be asked for
+_RESERVED_SHARED_BYTES = 1024  # of each block, by the driver
 
 
 class CudaTarget:
@@ -113,17 +117,38 @@ class CudaTarget:
         kernel = compiled.kernel
         if hi > NARROW_ROWS and not kernel.wide_index:
             raise DeviceError(f"a kernel with a 32-bit row index cannot run rows up to {hi}")
-        threads = PRIVATE_THREADS if kernel.uses_private else THREADS
-        shared = shared_words * PRIVATE_THREADS * 8 if kernel.uses_private else 0
         processors, shared_a_processor = _properties(_device())
-        resident = _BLOCKS_PER_PROCESSOR
+        threads, resident, shared = THREADS, _BLOCKS_PER_PROCESSOR, 0
+        if kernel.uses_private:
+            threads, shared = PRIVATE_THREADS, shared_words * PRIVATE_THREADS * 8
+        elif kernel.uses_block:
+            shared = shared_words * 8
+            threads = block_threads(shared, shared_a_processor, compiled.registers)
+            resident = _THREADS_PER_PROCESSOR // threads  # no more: a block costs filling and flushing
         if shared:
-            resident = max(1, min(resident, shared_a_processor // (shared + 1024)))
+            resident = max(1, min(resident, shared_a_processor // (shared + _RESERVED_SHARED_BYTES)))
         if shared > _FREE_SHARED_BYTES:
             _allow_shared(compiled.entry, shared)
         index = np.uint64 if kernel.wide_index else np.uint32
         blocks = min(-(-(hi - lo) // threads), processors * resident)
         compiled.entry((blocks,), (threads,), (index(lo), index(hi), *arguments), shared_mem=shared)
+
+
+def block_threads(shared: int, shared_a_processor: int, registers: int) -> int:
+    """Threads of a block with ``shared`` bytes of shared memory: as few as fill a processor with what it has of it.
+
+    >>> [block_threads(shared, 233472, 40) for shared in (8_000, 40_000, 65_536)]
+    [256, 512, 1024]
+    >>> block_threads(65_536, 233472, 100)
+    512
+    """
+    most = _REGISTERS // (32 * -(-max(registers, 1) // 8) * 8) * 32
+    threads = THREADS
+    while threads < _MOST_THREADS and 2 * threads <= most:
+        if _THREADS_PER_PROCESSOR // threads * (shared + _RESERVED_SHARED_BYTES) <= shared_a_processor:
+            break
+        threads *= 2
+    return threads
 
 
 def _allow_shared(function: Any, size: int) -> None:

@@ -1,4 +1,4 @@
-"""What a GPU does its own way: thread numbers, shuffles, shared memory, atomics on doubles, arithmetic without FMA."""
+"""What a GPU does its own way: thread numbers, shuffles, atomics on doubles, arithmetic without FMA."""
 
 from __future__ import annotations
 
@@ -8,12 +8,8 @@ from llvmlite import ir
 
 from gquery.kernels.targets.intrinsics import F64, I32, I64, Definition, Emit, constant, element
 
-PRIVATE_THREADS = 128
-"""Threads of a block of a kernel with private accumulators: fixed, so that their addresses are cheap."""
-_SHARED = 3  # LLVM's address space of shared memory
 
-
-def _call(b: Any, name: str, result: Any, *values: Any) -> Any:
+def call(b: Any, name: str, result: Any, *values: Any) -> Any:
     """Call an instruction that LLVM knows as a function."""
     module = b.module
     type_ = ir.FunctionType(result, [v.type for v in values])
@@ -21,21 +17,21 @@ def _call(b: Any, name: str, result: Any, *values: Any) -> Any:
     return b.call(function, values)
 
 
-def _register(b: Any, name: str) -> Any:
-    return b.zext(_call(b, f"llvm.nvvm.read.ptx.sreg.{name}", I32), I64)
+def register(b: Any, name: str) -> Any:
+    return b.zext(call(b, f"llvm.nvvm.read.ptx.sreg.{name}", I32), I64)
 
 
 def _thread(b: Any) -> Any:
-    return b.add(b.mul(_register(b, "ctaid.x"), _register(b, "ntid.x")), _register(b, "tid.x"))
+    return b.add(b.mul(register(b, "ctaid.x"), register(b, "ntid.x")), register(b, "tid.x"))
 
 
 def _threads(b: Any) -> Any:
-    return b.mul(_register(b, "nctaid.x"), _register(b, "ntid.x"))
+    return b.mul(register(b, "nctaid.x"), register(b, "ntid.x"))
 
 
 def _shuffle_word(b: Any, x: Any, offset: Any) -> Any:
     mask, clamp = constant(0xFFFFFFFF, I32), constant(31, I32)
-    return _call(b, "llvm.nvvm.shfl.sync.down.i32", I32, mask, x, offset, clamp)
+    return call(b, "llvm.nvvm.shfl.sync.down.i32", I32, mask, x, offset, clamp)
 
 
 def _shuffle(b: Any, x: Any, offset: Any) -> Any:
@@ -45,43 +41,30 @@ def _shuffle(b: Any, x: Any, offset: Any) -> Any:
     return b.or_(b.shl(b.zext(high, I64), constant(32)), b.zext(low, I64))
 
 
-def _private(b: Any, word: Any) -> Any:
-    """The address of this thread's word in dynamic shared memory."""
-    memory = b.module.globals.get("gquery_private")
-    if memory is None:
-        memory = ir.GlobalVariable(b.module, ir.ArrayType(I64, 0), "gquery_private", _SHARED)
-        memory.linkage = "external"
-        memory.align = 8
-    index = b.add(b.mul(word, constant(PRIVATE_THREADS)), _register(b, "tid.x"))
-    return b.gep(memory, [constant(0), index])
-
-
 def _add_f64(b: Any, pointer: Any, index: Any, value: Any) -> Any:
-    return _call(b, "llvm.nvvm.atomic.load.add.f64.p0f64", F64, element(b, pointer, index, F64), value)
+    return call(b, "llvm.nvvm.atomic.load.add.f64.p0f64", F64, element(b, pointer, index, F64), value)
 
 
 def _rounded(name: str) -> Emit:
     """An operation that NVVM may not contract into an FMA, which would round otherwise than the CPU does."""
-    return lambda b, x, y: _call(b, f"llvm.nvvm.{name}.rn.d", F64, x, y)
+    return lambda b, x, y: call(b, f"llvm.nvvm.{name}.rn.d", F64, x, y)
 
 
 def _sub(b: Any, x: Any, y: Any) -> Any:
     minus = b.bitcast(b.xor(b.bitcast(y, I64), constant(1 << 63)), F64)
-    return _call(b, "llvm.nvvm.add.rn.d", F64, x, minus)
+    return call(b, "llvm.nvvm.add.rn.d", F64, x, minus)
 
 
 _WORDS: tuple[tuple[str, str, str, Emit], ...] = (
     ("thread_index", "", "u64", _thread),
     ("thread_count", "", "u64", _threads),
-    ("lane", "", "i64", lambda b: b.and_(_register(b, "tid.x"), constant(31))),
+    ("lane", "", "i64", lambda b: b.and_(register(b, "tid.x"), constant(31))),
     ("shuffle_down_i64", "i64 i64", "i64", _shuffle),
     ("shuffle_down_f64", "f64 i64", "f64", lambda b, x, n: b.bitcast(_shuffle(b, b.bitcast(x, I64), n), F64)),
-    ("private_load", "i64", "i64", lambda b, w: b.load(_private(b, w))),
-    ("private_store", "i64 i64", "void", lambda b, w, v: b.store(v, _private(b, w))),
     ("atomic_add_f64", "* i64 f64", "f64", _add_f64),
     ("add_f64", "f64 f64", "f64", _rounded("add")),
     ("mul_f64", "f64 f64", "f64", _rounded("mul")),
-    ("fmod_f64", "f64 f64", "f64", lambda b, x, y: _call(b, "__nv_fmod", F64, x, y)),
+    ("fmod_f64", "f64 f64", "f64", lambda b, x, y: call(b, "__nv_fmod", F64, x, y)),
     ("sub_f64", "f64 f64", "f64", _sub),
 )
 CUDA_DEFINITIONS = {

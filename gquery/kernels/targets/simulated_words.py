@@ -10,16 +10,19 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from gquery.kernels.targets.python_words import Pointer
 
 
 class Block:
-    """Threads of one block: their exchange places, private words and barrier."""
+    """Threads of one block: their exchange places, private and shared words, and barrier."""
 
-    def __init__(self, threads: int, words: int = 0) -> None:
+    def __init__(self, threads: int, words: int = 0, shared: int = 0) -> None:
         self.threads = threads
         self.places: list[Any] = [0] * threads
         self.private = [[0] * threads for _ in range(words)]
+        self.shared = np.full(shared, -1, np.int64)  # what a block finds there is anything
         self.barrier = threading.Barrier(threads)
         self.lock = threading.Lock()
 
@@ -59,6 +62,51 @@ def private_load(word: int) -> int:
 
 def private_store(word: int, value: int) -> None:
     _own.block.private[word][_own.thread] = value
+
+
+def block_thread() -> int:
+    return int(_own.thread)
+
+
+def block_threads() -> int:
+    return int(_own.block.threads)
+
+
+def block_barrier() -> None:
+    _own.block.barrier.wait()
+
+
+def shared_load_i64(word: int) -> int:
+    return int(_own.block.shared[word])
+
+
+def shared_store_i64(word: int, value: int) -> None:
+    _own.block.shared[word] = value
+
+
+def shared_load_u32(index: int) -> int:
+    return int(_own.block.shared.view(np.uint32)[index])
+
+
+def shared_store_u32(index: int, value: int) -> None:
+    _own.block.shared.view(np.uint32)[index] = value
+
+
+def _locked_shared(type_: Any, combine: Callable[[Any, Any], Any]) -> Callable[[int, Any], Any]:
+    def atomic(index: int, value: Any) -> Any:
+        with _own.block.lock:
+            elements = _own.block.shared.view(type_)
+            old = elements[index].item()
+            elements[index] = combine(old, value)
+            return old
+
+    return atomic
+
+
+shared_atomic_add_u32 = _locked_shared(np.uint32, lambda old, v: (old + v) % 2**32)
+shared_atomic_min_i64 = _locked_shared(np.int64, min)
+shared_atomic_max_i64 = _locked_shared(np.int64, max)
+shared_atomic_add_f64 = _locked_shared(np.float64, lambda old, v: old + v)
 
 
 def _locked(combine: Callable[[Any, Any], Any]) -> Callable[[Pointer, int, Any], int]:

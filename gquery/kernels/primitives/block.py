@@ -1,0 +1,164 @@
+"""Accumulators that a block shares: words of its shared memory, folded by atomics there, flushed once by its threads.
+
+A fold's accumulators lie side by side, from 64-bit word ``first`` on, ``size`` of them: ``copies`` for each group, one of
+which a thread takes by its number, so that few groups do not make neighbouring lanes meet. Hardware adds 32 bits in shared
+memory at once but loops for 64, so a sum is two arrays of 32 bits, the low words and then the high ones: adding costs a
+second atomic only where the high word changes.
+
+All threads of a block call `shared_begin`, `shared_end` and what fills and flushes. The words are those of the simulator, so
+that this file's logic is tested without a GPU (`tests/test_cudasim.py`).
+"""
+
+from __future__ import annotations
+
+from gquery.kernels.primitives.warp import fold_add_f64, fold_add_i64, fold_max_i64, fold_min_i64
+from gquery.kernels.targets.python_words import (
+    Pointer,
+    add_f64,
+    add_i64,
+    and_i64,
+    f64_from_bits,
+    gt_i64,
+    i64,
+    lt_i64,
+    max_i64,
+    min_i64,
+    mul_i64,
+    ne_f64,
+    ne_i64,
+    or_i64,
+    shl_i64,
+    shr_i64,
+    store_u8,
+    sub_i64,
+)
+from gquery.kernels.targets.simulated_words import (
+    block_barrier,
+    block_thread,
+    block_threads,
+    shared_atomic_add_f64,
+    shared_atomic_add_u32,
+    shared_atomic_max_i64,
+    shared_atomic_min_i64,
+    shared_load_i64,
+    shared_load_u32,
+    shared_store_i64,
+    shared_store_u32,
+)
+
+_LOW = 2**32 - 1
+
+
+def shared_fill(first: int, size: int, identity: int) -> None:
+    word = block_thread()
+    while lt_i64(word, size):
+        shared_store_i64(add_i64(first, word), identity)
+        word = add_i64(word, block_threads())
+
+
+def shared_begin() -> None:
+    """Behind it, what was filled is there for all threads."""
+    block_barrier()
+
+
+def shared_end() -> None:
+    """Behind it, no thread of the block folds any more."""
+    block_barrier()
+
+
+def shared_place(slot: int, copies: int) -> int:
+    """The place of the calling thread's accumulator of a group; ``copies`` is a power of two."""
+    return add_i64(mul_i64(slot, copies), and_i64(block_thread(), sub_i64(copies, 1)))
+
+
+def shared_touch(first: int, slot: int) -> None:
+    """Note that the group has a row; many threads may store the same, so there are no copies of this."""
+    shared_store_u32(add_i64(shl_i64(first, 1), slot), 1)
+
+
+def shared_add_i64(first: int, size: int, place: int, v: int) -> None:
+    low = add_i64(shl_i64(first, 1), place)
+    part = and_i64(v, _LOW)
+    old = shared_atomic_add_u32(low, part)
+    high = add_i64(shr_i64(v, 32), shr_i64(add_i64(old, part), 32))  # with the carry; 0 for most, negative or not
+    if ne_i64(high, 0):
+        shared_atomic_add_u32(add_i64(low, size), high)
+
+
+def shared_min_i64(first: int, size: int, place: int, v: int) -> None:
+    word = add_i64(first, place)
+    if lt_i64(v, shared_load_i64(word)):  # an old value is too large at most
+        shared_atomic_min_i64(word, v)
+
+
+def shared_max_i64(first: int, size: int, place: int, v: int) -> None:
+    word = add_i64(first, place)
+    if gt_i64(v, shared_load_i64(word)):
+        shared_atomic_max_i64(word, v)
+
+
+def shared_add_f64(first: int, size: int, place: int, v: float) -> None:
+    shared_atomic_add_f64(add_i64(first, place), v)
+
+
+def _sum_at(first: int, size: int, place: int) -> int:
+    low = add_i64(shl_i64(first, 1), place)
+    return or_i64(shl_i64(shared_load_u32(add_i64(low, size)), 32), shared_load_u32(low))
+
+
+def shared_flush_touch(first: int, groups: int, touched: Pointer) -> None:
+    group = block_thread()
+    while lt_i64(group, groups):
+        if ne_i64(shared_load_u32(add_i64(shl_i64(first, 1), group)), 0):
+            store_u8(touched, group, 1)
+        group = add_i64(group, block_threads())
+
+
+def shared_flush_add_i64(first: int, size: int, copies: int, state: Pointer) -> None:
+    group, place = block_thread(), mul_i64(block_thread(), copies)
+    while lt_i64(place, size):
+        total, copy = i64(0), i64(0)
+        while lt_i64(copy, copies):
+            total = add_i64(total, _sum_at(first, size, add_i64(place, copy)))
+            copy = add_i64(copy, 1)
+        if ne_i64(total, 0):
+            fold_add_i64(state, group, total)
+        group = add_i64(group, block_threads())
+        place = mul_i64(group, copies)
+
+
+def shared_flush_min_i64(first: int, size: int, copies: int, state: Pointer) -> None:
+    group, place = block_thread(), mul_i64(block_thread(), copies)
+    while lt_i64(place, size):
+        least, copy = shared_load_i64(add_i64(first, place)), i64(1)
+        while lt_i64(copy, copies):
+            least = min_i64(least, shared_load_i64(add_i64(first, add_i64(place, copy))))
+            copy = add_i64(copy, 1)
+        fold_min_i64(state, group, least)
+        group = add_i64(group, block_threads())
+        place = mul_i64(group, copies)
+
+
+def shared_flush_max_i64(first: int, size: int, copies: int, state: Pointer) -> None:
+    group, place = block_thread(), mul_i64(block_thread(), copies)
+    while lt_i64(place, size):
+        most, copy = shared_load_i64(add_i64(first, place)), i64(1)
+        while lt_i64(copy, copies):
+            most = max_i64(most, shared_load_i64(add_i64(first, add_i64(place, copy))))
+            copy = add_i64(copy, 1)
+        fold_max_i64(state, group, most)
+        group = add_i64(group, block_threads())
+        place = mul_i64(group, copies)
+
+
+def shared_flush_add_f64(first: int, size: int, copies: int, state: Pointer) -> None:
+    group, place = block_thread(), mul_i64(block_thread(), copies)
+    while lt_i64(place, size):
+        total, copy = f64_from_bits(shared_load_i64(add_i64(first, place))), i64(1)
+        while lt_i64(copy, copies):
+            total = add_f64(total, f64_from_bits(shared_load_i64(add_i64(first, add_i64(place, copy)))))
+            copy = add_i64(copy, 1)
+        if ne_f64(total, 0.0):
+            fold_add_f64(state, group, total)
+        group = add_i64(group, block_threads())
+        place = mul_i64(group, copies)

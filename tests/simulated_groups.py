@@ -1,0 +1,75 @@
+"""Run by `test_cudasim` under Numba's CUDA simulator: accumulators that a block shares, thread by thread."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import cuda
+
+from gquery.kernels.primitives import block
+from gquery.kernels.targets import simulated_words
+
+THREADS, BLOCKS, ROWS = 32, 3, 1500
+LOW, HIGH = -(2**63), 2**63 - 1
+blocks: list[simulated_words.Block] = []
+
+
+def fresh(words: int) -> None:
+    blocks[:] = [simulated_words.Block(THREADS, shared=words) for _ in range(BLOCKS)]
+
+
+@cuda.jit
+def folds(slots: Any, values: Any, floats: Any, groups: int, copies: int, state: Any, sums: Any, touched: Any) -> None:
+    """A sum, the least, the largest, a sum of doubles and a flag a group, each in one array of ``size`` words."""
+    simulated_words.enter(blocks[cuda.blockIdx.x], cuda.threadIdx.x)
+    size = groups * copies
+    for n, identity in enumerate((0, HIGH, LOW, 0, 0)):
+        block.shared_fill(n * size, size, identity)
+    block.shared_begin()
+    for i in range(cuda.grid(1), ROWS, cuda.gridsize(1)):
+        slot, v = int(slots[i]), int(values[i])
+        place = block.shared_place(slot, copies)
+        block.shared_add_i64(0, size, place, v)
+        block.shared_min_i64(size, size, place, v)
+        block.shared_max_i64(2 * size, size, place, v)
+        block.shared_add_f64(3 * size, size, place, float(floats[i]))
+        block.shared_touch(4 * size, slot)
+    block.shared_end()
+    block.shared_flush_add_i64(0, size, copies, state[0])
+    block.shared_flush_min_i64(size, size, copies, state[1])
+    block.shared_flush_max_i64(2 * size, size, copies, state[2])
+    block.shared_flush_add_f64(3 * size, size, copies, sums)
+    block.shared_flush_touch(4 * size, groups, touched)
+
+
+def check(r: np.random.Generator, groups: int, copies: int, low: int, high: int, used: int) -> None:
+    """Sums wrap at 64 bits, as those of limbs may: whatever the carries, their low bits are right."""
+    fresh(5 * groups * copies)
+    slots, values, floats = r.integers(0, used, ROWS), r.integers(low, high, ROWS, endpoint=True), r.random(ROWS)
+    state = np.tile(np.array([[0], [HIGH], [LOW]]), (1, groups))
+    sums, touched = np.zeros(groups), np.zeros(groups, np.uint8)
+    with np.errstate(over="ignore"):
+        folds[BLOCKS, THREADS](slots, values, floats, groups, copies, state, sums, touched)
+    for g in range(groups):
+        mine = values[slots == g]
+        total = sum(mine.tolist())
+        assert int(state[0, g]) == (total + 2**63) % 2**64 - 2**63, (g, total)
+        assert state[1:, g].tolist() == ([mine.min(), mine.max()] if mine.size else [HIGH, LOW])
+        assert np.isclose(sums[g], floats[slots == g].sum(), rtol=1e-12)
+        assert touched[g] == (mine.size > 0)
+
+
+def main() -> None:
+    r = np.random.default_rng(1)
+    check(r, 5, 1, 0, 10, 5)
+    check(r, 7, 4, -(2**31), 2**31, 6)  # a group without rows
+    check(r, 40, 2, 2**31, 2**33, 40)  # more places than threads, carries
+    check(r, 3, 32, -(2**52), 2**52, 1)  # all rows in one group
+    check(r, 70, 1, -3, -1, 70)  # the low word wraps at almost every row
+    check(r, 2, 8, LOW // ROWS, HIGH // ROWS, 2)
+
+
+if __name__ == "__main__":
+    main()
+    print("simulated")

@@ -535,7 +535,7 @@ def _evaluate(e: Expr) -> Constant:
 def _sources(plan: Plan) -> tuple[TableSource, ...]:
     """The tables that a plan scans, subqueries included, each once."""
     from gquery.planner.logical import Scan
-    from gquery.planner.tree import expressions, subqueries, walk
+    from gquery.planner.tree import own_subqueries, walk
 
     found: dict[int, TableSource] = {}
     stack = [plan]
@@ -543,7 +543,7 @@ def _sources(plan: Plan) -> tuple[TableSource, ...]:
         for node in walk(stack.pop()):
             if isinstance(node, Scan):
                 found[id(node.source)] = node.source
-            stack += [s.plan for e in expressions(node) for s in subqueries(e)]
+            stack += [s.plan for s in own_subqueries(node)]
     return tuple(found.values())
 
 

@@ -199,6 +199,11 @@ def has_subquery(e: Expr) -> bool:
     return bool(subqueries(e))
 
 
+def own_subqueries(plan: Plan) -> tuple[Subquery, ...]:
+    """The subquery expressions of the node itself."""
+    return cached(plan, "_own_subqueries", lambda: tuple([s for e in expressions(plan) for s in subqueries(e)]))
+
+
 # ---- columns ---------------------------------------------------------------------------------------------------------
 
 _NO_COLUMNS: frozenset[int] = frozenset()

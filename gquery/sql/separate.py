@@ -12,7 +12,7 @@ from dataclasses import replace
 from gquery.expr import Expr
 from gquery.expr import transform as transform_expr
 from gquery.planner.logical import Plan
-from gquery.planner.tree import Subquery, fresh_copy, has_subquery, map_expressions, with_sources
+from gquery.planner.tree import Subquery, fresh_copy, map_expressions, own_subqueries, with_sources
 
 
 def separate(plan: Plan, seen: dict[int, Plan] | None = None) -> Plan:
@@ -32,4 +32,4 @@ def separate(plan: Plan, seen: dict[int, Plan] | None = None) -> Plan:
     below = plan.sources
     if below:
         plan = with_sources(plan, tuple([separate(s, known) for s in below]))
-    return map_expressions(plan, lambda e: transform_expr(e, one) if has_subquery(e) else e)
+    return map_expressions(plan, lambda e: transform_expr(e, one)) if own_subqueries(plan) else plan

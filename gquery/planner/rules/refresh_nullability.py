@@ -32,7 +32,7 @@ from gquery.planner.logical import (
     UnionAll,
     Values,
 )
-from gquery.planner.tree import map_expressions, with_sources
+from gquery.planner.tree import Subquery, map_expressions, with_sources
 
 Columns = dict[int, Column]
 _FILLING = (JoinKind.LEFT, JoinKind.SINGLE, JoinKind.FULL)  # joins that put NULLs into columns of a side
@@ -65,16 +65,17 @@ def _refresh(plan: Plan, known: Columns) -> Plan:
 
 
 def _expression(e: Expr, known: Columns) -> Expr:
+    """The expression with right flags; itself where it has them, which is looked at first: they seldom change."""
+    if _is_current(e, known):
+        return e
+
     def one(x: Expr) -> Expr:
         match x:
             case Column():
                 made = known.get(x.id)
                 return x if made is None or made.nullable == x.nullable else made
             case Call():
-                function = FUNCTIONS.get(x.function)
-                if function is None or not function.strict:
-                    return x
-                nullable = function.nullable or any(a.nullable for a in x.args)
+                nullable = _may_be_null(x)
                 return x if nullable == x.nullable else replace(x, nullable=nullable)
             case ScalarSubquery() | Exists() | InSubquery():
                 plan = _refresh(x.plan, known)
@@ -85,6 +86,37 @@ def _expression(e: Expr, known: Columns) -> Expr:
     return transform(e, one)
 
 
+def _is_current(e: Expr, known: Columns) -> bool:
+    """Whether no flag in ``e`` has to change, as far as that is seen without its subqueries."""
+    stack = [e]
+    while stack:
+        x = stack.pop()
+        if isinstance(x, Column):
+            made = known.get(x.id)
+            if made is not None and made.nullable != x.nullable:
+                return False
+        elif isinstance(x, Call):
+            if _may_be_null(x) != x.nullable:
+                return False
+        elif isinstance(x, Subquery):
+            return False
+        stack += x.children
+    return True
+
+
+def _may_be_null(call: Call) -> bool:
+    """The flag of a call as it follows from its arguments' flags."""
+    function = FUNCTIONS.get(call.function)
+    if function is None or not function.strict:
+        return call.nullable
+    if function.nullable:
+        return True
+    for a in call.args:  # noqa: SIM110 (a generator costs more)
+        if a.nullable:
+            return True
+    return False
+
+
 def _as(c: Column, nullable: bool) -> Column:
     return c if c.nullable == nullable else Column(c.id, c.name, c.dtype, nullable)
 
@@ -93,18 +125,22 @@ def _columns(plan: Plan) -> Plan:
     """The node with right flags on the columns that it makes; its sources and expressions have them."""
     match plan:
         case Scan(columns=columns, fields=fields):
-            new = tuple(
-                # of type NULL are columns that a file has but nobody can read: asking for their statistics is an error
-                _as(c, c.nullable and (c.dtype.kind is Kind.NULL or plan.source.statistics(f).null_count != 0))
+            full = {
+                c.id
                 for c, f in zip(columns, fields, strict=True)
-            )
-            return plan if same_objects(new, columns) else replace(plan, columns=new)
+                # of type NULL are columns that a file has but nobody can read: asking for their statistics is an error
+                if c.nullable and c.dtype.kind is not Kind.NULL and plan.source.statistics(f).null_count == 0
+            }
+            if not full:
+                return plan
+            return replace(plan, columns=tuple(_as(c, c.nullable and c.id not in full) for c in columns))
         case Values(columns=columns, rows=rows):
             new = tuple(_as(c, any(row[i].nullable for row in rows)) for i, c in enumerate(columns))
             return plan if same_objects(new, columns) else replace(plan, columns=new)
         case Project(exprs=exprs):
-            pairs = tuple((_as(c, e.nullable), e) for c, e in exprs)
-            return plan if _same_pairs(pairs, exprs) else replace(plan, exprs=pairs)
+            if [c.nullable for c, _ in exprs] == [e.nullable for _, e in exprs]:
+                return plan
+            return replace(plan, exprs=tuple((_as(c, e.nullable), e) for c, e in exprs))
         case Aggregate(keys=keys, aggregates=calls):
             by = tuple((_as(c, e.nullable), e) for c, e in keys)
             of = tuple((_as(c, _call_nullable(a, bool(keys))), a) for c, a in calls)

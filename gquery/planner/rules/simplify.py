@@ -66,6 +66,8 @@ def simplify_expr(e: Expr, evaluate: Evaluate | None = None) -> Expr:
     >>> simplify_expr(Not(Call("lt", (Literal(5, INTEGER), x), BOOLEAN, True))).function
     'le'
     """
+    if not e.children:
+        return e
 
     def one(x: Expr) -> Expr:
         match x:

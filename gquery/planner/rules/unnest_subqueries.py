@@ -53,9 +53,10 @@ from gquery.planner.tree import (
     fresh_copy,
     has_subquery,
     map_expressions,
-    subqueries,
+    own_subqueries,
     transform_up,
     used_columns,
+    walk,
     with_expressions,
     with_sources,
 )
@@ -63,6 +64,8 @@ from gquery.planner.tree import (
 
 def unnest_subqueries(plan: Plan) -> Plan | None:
     """Every subquery expression replaced by a column of an Apply, or by the Apply alone."""
+    if not any(map(own_subqueries, walk(plan))):
+        return None
     new = transform_up(_apart(plan, set()), _node)
     return None if new is plan else new
 
@@ -83,15 +86,15 @@ def _apart(plan: Plan, seen: set[int]) -> Plan:
             mine[id(e.plan)] = known = _apart(known, seen)
         return e if known is e.plan else replace(e, plan=known)
 
-    if any(has_subquery(e) for e in expressions(plan)):
-        old = [s.plan for e in expressions(plan) for s in subqueries(e)]
+    if own := own_subqueries(plan):
+        old = [s.plan for s in own]
         plan = map_expressions(plan, lambda e: transform(e, one))
         seen.update(map(id, old))
     return with_sources(plan, tuple([_apart(s, seen) for s in plan.sources]))
 
 
 def _node(plan: Plan) -> Plan:
-    if not any(has_subquery(e) for e in expressions(plan)):
+    if not own_subqueries(plan):
         return plan
     match plan:
         case Filter():

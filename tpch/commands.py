@@ -192,11 +192,12 @@ def progress(text: str) -> None:
 
 
 def command_line() -> str:
-    """What the user typed, as near as it can be told."""
+    """What the user typed, as near as it can be told; of absolute paths the last part, since samples are shown to others."""
     import shlex
 
     program = "python -m tpch" if Path(sys.argv[0]).name == "__main__.py" else Path(sys.argv[0]).name
-    return shlex.join([*program.split(), *sys.argv[1:]])
+    arguments = [Path(a).name if a.startswith("/") else a for a in sys.argv[1:]]
+    return shlex.join([*program.split(), *arguments])
 
 
 def _run(

@@ -13,7 +13,7 @@ from tpch.generate import scale_text
 from tpch.machine import machine
 from tpch.oracle import Oracle
 from tpch.run import Checker, Done, EngineError, Opened, Plan, measure
-from tpch.samples import Sample, append
+from tpch.samples import Sample, append, geometric_mean
 from tpch.table import Result
 
 NOTE = "Derived from TPC-H, not comparable to published TPC results."
@@ -56,6 +56,10 @@ class Session:
         if not plan.streams:
             for line in table.totals(list(results.values()), [list(p.values()) for p in peers], plan.warm):
                 click.echo(line)
+            hot = [r.hot for r in results.values() if r.hot is not None]
+            if len(hot) == len(results):
+                score = 3600 * plan.sf / geometric_mean(hot)
+                click.echo(f"power-style score, 3600 x SF / geometric mean: {score:,.0f}")
         for name, peer in zip(peer_names, peers):
             for r in peer.values():
                 if r.is_wrong:

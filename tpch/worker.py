@@ -25,6 +25,8 @@ from gquery.stopwatch import Watch, watched
 from tpch.engines import Answer, Engine, GQueryEngine, NotRunError, open_engine
 from tpch.job import Job, Text
 
+INTERRUPTED = 130
+
 
 class Worker:
     """One job on its way."""
@@ -185,4 +187,7 @@ def main() -> None:
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     with out:
-        Worker(Job.from_json(sys.stdin.read()), out).run()
+        try:
+            Worker(Job.from_json(sys.stdin.read()), out).run()
+        except (KeyboardInterrupt, BrokenPipeError):  # whoever asked has left
+            os._exit(INTERRUPTED)

@@ -20,7 +20,7 @@ Plot = dict[str, Any]  # Vega-Lite
 
 def times(panel: Panel) -> Plot | None:
     """Bars of each query's hot median by series; of first runs where nothing ran hot."""
-    kind = "hot" if any(s.medians() for s in panel.series) else "first"
+    kind = panel.kind
     values: Values = [
         {"query": f"Q{q}", "series": s.name, "ms": seconds * 1e3, "fastest": min(_of(s, kind, q)) * 1e3}
         for s in panel.series
@@ -30,7 +30,7 @@ def times(panel: Panel) -> Plot | None:
         return None
     low = _power_below(min(v["ms"] for v in values))
     chart = (
-        alt.Chart(_data(values), title=f"Time of each query, {panel.title}", width=WIDTH, height=HEIGHT)
+        alt.Chart(_data(values), title=f"Time of each query, {kind}, {panel.title}", width=WIDTH, height=HEIGHT)
         .mark_bar()
         .encode(
             x=_queries(panel),
@@ -85,7 +85,7 @@ def speedups(panel: Panel) -> Plot | None:
         )
     )
     line = alt.Chart(_data([{"one": 1}])).mark_rule(color="#444").encode(y="one:Q")
-    title = f"Speed-up of {own.name}, {panel.title}"
+    title = f"Speed-up of {own.name}, hot, {panel.title}"
     return _dict(alt.layer(bars, line).properties(title=title, width=WIDTH, height=HEIGHT))
 
 

@@ -182,7 +182,6 @@ def _grid(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def _settings(samples: Sequence[Sample]) -> str:
     """Machines, versions and commands, each once."""
     machines = {json.dumps(s.setting.machine, sort_keys=True): s.setting.machine for s in samples}
-    versions = {json.dumps(s.setting.versions, sort_keys=True): s.setting.versions for s in samples}
     commands = dict.fromkeys((s.setting.time[:10], s.setting.command) for s in samples)
     parts = ["<h2>Machine, versions, commands</h2>"]
     for m in machines.values():
@@ -190,7 +189,12 @@ def _settings(samples: Sequence[Sample]) -> str:
         facts = [("processor", f"{m['cpu']}, {m['cores']} cores"), ("memory", f"{m['memory_bytes'] / 2**30:.0f} GiB")]
         facts += [("GPU", gpus), ("driver", m["driver"] or "-"), ("system", m["system"])]
         parts.append(f"<dl class=machine>{_facts(facts)}</dl>")
-    parts += [f"<dl class=machine>{_facts(list(v.items()))}</dl>" for v in versions.values()]
+    versions: dict[str, list[str]] = {}
+    for s in samples:
+        for name, version in s.setting.versions.items():
+            known = versions.setdefault(name, [])
+            known += [] if version in known else [version]
+    parts.append(f"<dl class=machine>{_facts([(name, ', '.join(v)) for name, v in versions.items()])}</dl>")
     lines = "\n".join(f"{day}  {command}" for day, command in commands)
     parts.append(f"<pre>{escape(lines)}</pre><p class=note>{NOTE}</p>")
     return "\n".join(parts)

@@ -113,13 +113,18 @@ class Panel:
 
     @property
     def title(self) -> str:
-        what = {"resident": "data resident, hot", "parquet": "every query reads the Parquet files"}[self.io]
+        what = {"resident": "data resident", "parquet": "every query reads the Parquet files"}[self.io]
         random = "" if self.parameters == "validation" else f", parameters of {self.parameters}"
         return f"SF{scale_text(self.sf)}, {what}{random}"
 
     @property
     def queries(self) -> list[int]:
         return sorted({q for s in self.series for kind in s.kinds() for q in s.medians(kind)})
+
+    @property
+    def kind(self) -> str:
+        """The kind of runs that engines are compared by."""
+        return "hot" if any(s.medians() for s in self.series) else "first"
 
     @property
     def own(self) -> Series | None:
@@ -133,12 +138,12 @@ def account_bytes(account: Sample, what: str) -> int:
 
 
 def panels(samples: Sequence[Sample]) -> list[Panel]:
-    """The panels of all samples, the largest scale factor first, resident before files."""
+    """The panels of all samples: those with hot runs first, resident before files, the largest scale factor first."""
     sorted_: dict[tuple[float, str, str], list[Sample]] = {}
     for s in samples:
         sorted_.setdefault((s.setting.sf, s.setting.io, s.setting.parameters), []).append(s)
     made = [Panel(*key, tuple(_series(found))) for key, found in sorted_.items()]
-    return sorted(made, key=lambda p: (p.io != "resident", -p.sf, p.parameters))
+    return sorted(made, key=lambda p: (p.kind != "hot", p.io != "resident", -p.sf, p.parameters))
 
 
 def _series(samples: Sequence[Sample]) -> list[Series]:

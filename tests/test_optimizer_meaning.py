@@ -68,6 +68,21 @@ QUERIES = (
     "SELECT count(*) FROM a WHERE EXISTS (SELECT 1 FROM b WHERE y > 3)",
     "SELECT * FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE y > 3)",
     "SELECT a.k, b2.k FROM a JOIN (SELECT k, max(y) m FROM b GROUP BY k) b2 ON a.k=b2.k WHERE a.x=1",
+    "SELECT b.k, count(n.v), count(*), sum(n.v), min(n.w), avg(n.v) FROM b LEFT JOIN n ON b.k = n.k GROUP BY b.k",
+    "SELECT a.id, a.s, count(n.v) FILTER (WHERE n.w LIKE 'p%') FROM a LEFT JOIN n ON a.k = n.k AND a.x = n.v "
+    "GROUP BY a.id, a.s",
+    "SELECT b.k, count(*) FILTER (WHERE n.v IS NULL) FROM b LEFT JOIN n ON b.k = n.k GROUP BY b.k",
+    "SELECT b.k, count(coalesce(n.v, 1)) FROM b LEFT JOIN n ON b.k = n.k GROUP BY b.k",
+    "SELECT b.k, sum(n.v + b.y) FROM b LEFT JOIN n ON b.k = n.k GROUP BY b.k",
+    "SELECT b.k, count(n.v) FROM b LEFT JOIN n ON b.k = n.k AND n.v < b.y GROUP BY b.k",
+    "SELECT b.t, b.k, count(*), min(n.v), max(n.w) FROM n LEFT JOIN b ON n.k = b.k GROUP BY b.t, b.k",
+    "SELECT c, count(*) FROM (SELECT b.k, count(n.v) c FROM b LEFT JOIN n ON b.k = n.k AND n.w <> 'p' GROUP BY "
+    "b.k) GROUP BY c",
+    "SELECT b.k, count(*) FILTER (WHERE n.v > 1), sum(n.v) FILTER (WHERE n.w = 'q') FROM b LEFT JOIN n ON b.k = "
+    "n.k GROUP BY b.k",
+    "SELECT n.k, n.v, count(a.x), sum(a.x) FROM (SELECT DISTINCT k, v FROM n) n LEFT JOIN a ON a.k = n.k GROUP "
+    "BY n.k, n.v",
+    "SELECT b.k, count(*), count(m.v) FROM b LEFT JOIN n ON b.k = n.k LEFT JOIN n m ON b.y = m.v GROUP BY b.k",
 )
 OPTIONAL = [rule.name for rule in optimizer.RULES if not rule.required]
 

@@ -14,6 +14,7 @@ from time import perf_counter
 
 from gquery.errors import InternalError
 from gquery.planner.logical import Plan, Query
+from gquery.planner.rules.aggregate_before_join import aggregate_before_join
 from gquery.planner.rules.anti_join import anti_join
 from gquery.planner.rules.decorrelate import decorrelate
 from gquery.planner.rules.drop_sorts import drop_sorts
@@ -80,6 +81,7 @@ RULES: tuple[Rule, ...] = (
     Rule("prune_columns", _prune),
     Rule("eliminate_distinct_aggregates", _on_plan(eliminate_distinct_aggregates), required=True),
     Rule("reduce_group_keys", _on_plan(reduce_group_keys)),
+    Rule("aggregate_before_join", _on_plan(aggregate_before_join)),
     Rule("reduce_aggregate_input", _on_plan(reduce_aggregate_input)),
     Rule("join_order", _on_plan(join_order)),
     Rule("limit_into_sort", _on_plan(limit_into_sort)),

@@ -202,3 +202,19 @@ select count(*) from l where not exists (select 1 from r where l.k = r.k and l.s
 
 -- cpu
 select id, exists (select 1 from r where l.k = r.k and l.s || r.s > 'c') from l
+
+-- cpu
+select u.k, count(*), count(r.v), sum(r.v), min(r.s), max(r.day), avg(r.d) from u left join r on u.k = r.k group by u.k
+
+-- cpu
+select c, count(*) from (select u.k, count(r.id) filter (where r.v > 0) c from u left join r on u.k = r.k and r.s <> 'a' group by u.k) group by c
+
+select u.k, u.s, count(*), count(e.v), sum(e.v) from u left join e on u.k = e.k group by u.k, u.s
+
+select u.k, count(*), count(x.v), min(x.v) from u left join nokey x on u.k = x.k group by u.k
+
+select u.k, count(*), count(x.s), max(x.d) from u left join same x on u.k = x.k group by u.k
+
+select l.k, l.v, count(*), count(r.s), min(r.d) from (select distinct k, v from l) l left join r on l.k = r.k group by l.k, l.v
+
+select e.k, count(r.v) from (select distinct k from e) e left join r on e.k = r.k group by e.k

@@ -1,0 +1,203 @@
+"""Copies to a GPU, with a GPU that is played by the host: pieces, their places, what stays on the host, waiting."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gquery import upload
+from gquery.device import Device
+from gquery.errors import OutOfMemoryError
+from gquery.io import ParquetSource
+from gquery.sources import ColumnCache
+from gquery.table import Buffer
+
+
+class Played:
+    """Stands for CuPy: what its calls would do, in the host's memory, where copies end only when somebody waits."""
+
+    def __init__(self) -> None:
+        self.pending: list[Any] = []
+        self.settled = 0
+        self.cuda = SimpleNamespace(
+            Stream=lambda non_blocking: SimpleNamespace(ptr=1, synchronize=self.complete),
+            Event=lambda block, disable_timing: SimpleNamespace(synchronize=self.complete, record=lambda stream: None),
+            alloc_pinned_memory=bytearray,
+            runtime=SimpleNamespace(
+                memcpyAsync=self.copy, memcpyHostToDevice=1, deviceSynchronize=self.settle
+            ),
+        )  # fmt: skip
+
+    def copy(self, to: int, source: int, size: int, kind: int, stream: int) -> None:
+        assert (kind, stream) == (1, 1)
+        self.pending.append((to, source, size))
+
+    def complete(self) -> None:
+        while self.pending:
+            ctypes.memmove(*self.pending.pop())
+
+    def settle(self) -> None:
+        self.settled += 1
+        self.complete()
+
+
+class Array:
+    """An array of the played GPU."""
+
+    def __init__(self, values: Any) -> None:
+        self.values = values
+        self.data = SimpleNamespace(ptr=values.ctypes.data)
+        self.dtype, self.shape, self.size = values.dtype, values.shape, values.size
+
+    def __getitem__(self, rows: slice) -> Array:
+        return Array(self.values[rows])
+
+
+class Gpu(Device):
+    """A device of the kind cuda whose memory is the host's."""
+
+    room = 1 << 40
+
+    def __init__(self) -> None:
+        super().__init__("cuda")
+        self.played = Played()
+
+    @property
+    def xp(self) -> Any:
+        return self.played
+
+    def activate(self) -> Any:
+        return Device("cpu").activate()
+
+    @property
+    def free_bytes(self) -> int:
+        return self.room
+
+    @property
+    def total_bytes(self) -> int:
+        return self.room
+
+    def empty(self, shape: Any, dtype: Any, context: str = "") -> Any:
+        if self.room == 0:
+            raise OutOfMemoryError(context)
+        return Array(np.full(shape, 77, dtype))
+
+    def to_host(self, array: Any) -> Any:
+        return array.values if isinstance(array, Array) else array
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gpu]:
+    monkeypatch.setattr(upload, "PIECE", 4096)
+    monkeypatch.setattr(upload, "_PIECES", 3)
+    monkeypatch.setattr(upload, "_PART", 10_000)
+    monkeypatch.setattr(upload, "SMALL", 100)
+    upload._staging.cache_clear()
+    yield Gpu()
+    upload._staging.cache_clear()
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i2", "i8", "f4"])
+def test_pieces_arrive_at_their_places(gpu: Gpu, dtype: str) -> None:
+    host = np.zeros(50_001, dtype)
+    sending = upload.Upload(gpu)
+    transfer = sending.start(host)
+    for low, high in ((20_000, 50_001), (0, 1), (1, 20_000), (7, 7)):
+        host[low:high] = np.arange(low, high) % 251
+        transfer.send(low, high)
+    sending.wait()
+    buffer = transfer.buffer()
+    assert set(buffer.devices) == {Device("cpu"), gpu}
+    assert np.array_equal(buffer.on(gpu).values, host)
+    assert gpu.played.settled == 1 and not gpu.played.pending
+    assert len(sending.seconds) == 3
+
+
+def test_nobody_waits_for_the_copies_but_wait(gpu: Gpu) -> None:
+    host = np.arange(100, dtype=np.int64)
+    sending = upload.Upload(gpu)
+    transfer = sending.start(host)
+    transfer.send(0, 100)
+    assert gpu.played.pending
+    sending.wait()
+    assert not gpu.played.pending
+
+
+def test_what_stays_on_the_host(gpu: Gpu) -> None:
+    small, large = np.arange(5), np.arange(5000)
+    assert upload.Upload(gpu).start(small).buffer().devices == (Device("cpu"),)
+    assert upload.Upload(None).start(large).buffer().devices == (Device("cpu"),)
+    assert upload.Upload(Device("cpu")).start(large).buffer().devices == (Device("cpu"),)
+    gpu.room = large.nbytes
+    assert upload.Upload(gpu).start(large).buffer().devices == (Device("cpu"),)
+
+
+def test_a_whole_array(gpu: Gpu) -> None:
+    host = np.arange(123_457, dtype=np.int32)
+    assert np.array_equal(upload.send_whole(gpu, host, "").values, host)
+    with pytest.raises(OutOfMemoryError, match="a scan"):
+        gpu.room = 0
+        upload.send_whole(gpu, host, "a scan")
+
+
+def test_bytes_have_room_behind_them(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def empty(size: int, dtype: Any, context: str) -> Array:
+        asked.append(size)
+        return Array(np.empty(size, dtype))
+
+    monkeypatch.setattr(gpu, "empty", empty)
+    array = upload.device_array(gpu, np.zeros(1000, np.uint8))
+    assert (asked, array.size) == ([1016], 1000)
+
+
+def test_a_file_arrives_on_the_device(gpu: Gpu, tmp_path: Any) -> None:
+    rows = 20_000
+    table = pa.table(
+        {
+            "n": pa.array([None if i % 7 == 0 else i for i in range(rows)]),
+            "code": pa.array([("a", "b", "c")[i % 3] for i in range(rows)]),
+            "text": pa.array([f"number {i}" if i % 5 else None for i in range(rows)]),
+            "x": pa.array([i / 3 for i in range(rows)]),
+        }
+    )
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=3_000)
+    source = ParquetSource(tmp_path / "a.parquet", cache=ColumnCache(device=gpu, workers=4))
+    loaded = source.load(range(4))
+    assert loaded.to_arrow().equals(table)
+    for column in loaded.columns:
+        for buffer in column.buffers:
+            assert buffer.is_on(gpu)
+            assert np.array_equal(buffer.on(gpu).values, buffer.host)
+    assert source.spent.copy > 0
+
+
+def test_copies_that_were_not_used_give_way_first(gpu: Gpu) -> None:
+    cache = ColumnCache(device=gpu)
+    source = pa.table({"a": range(10), "b": range(10)})
+    from gquery.table import Table
+
+    loaded = Table.from_arrow(source)
+    cache.put(1, dict(enumerate(loaded.columns)), "t")
+    old, new = (c.data for c in loaded.columns)
+    for buffer in (new, old, new):
+        buffer.place(gpu, Array(buffer.host.copy()))
+        buffer.on(gpu)
+    cache.relieve(gpu, 1)
+    assert (old.is_on(gpu), new.is_on(gpu)) == (False, True)
+
+
+def test_a_buffer_keeps_the_copy_that_it_has(gpu: Gpu) -> None:
+    buffer = Buffer(np.arange(3))
+    first = Array(np.arange(3))
+    buffer.place(gpu, first)
+    buffer.place(gpu, Array(np.zeros(3, np.int64)))
+    assert buffer.on(gpu) is first

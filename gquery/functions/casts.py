@@ -15,6 +15,7 @@ from gquery.dtypes import (
     BOOLEAN,
     DATE,
     DOUBLE,
+    INTEGER,
     TIMESTAMP,
     VARCHAR,
     DType,
@@ -196,7 +197,7 @@ def integer_literal_type(value: Any, dtype: DType) -> DType | None:
     if not (dtype.is_integer or (dtype.is_decimal and dtype.scale == 0)):
         return None
     if -(2**31) < value < 2**31:
-        return DType(Kind.INTEGER)
+        return INTEGER
     return BIGINT if -(2**63) <= value < 2**63 else decimal(min(38, len(str(abs(value)))), 0)
 
 
@@ -239,6 +240,9 @@ def unify(exprs: Sequence[Expr], comparing: bool = False) -> DType | None:
     Integer literals take on the other integer types if they fit, string literals any other type. ``comparing``: strings
     that are not literals are cast to the other side's type too.
     """
+    first = exprs[0].dtype if exprs else DType(Kind.NULL)
+    if all(e.dtype == first and not isinstance(e, Literal) for e in exprs):
+        return first
     flexible = [e for e in exprs if is_integer_literal(e)]
     texts = [e for e in exprs if is_text_literal(e)]
     meet = comparison_type if comparing else common_type

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from sqlglot import exp
 
 from gquery.errors import NotSupportedError, point_at
@@ -84,7 +86,7 @@ _LIST_ARGUMENTS = (exp.ReadParquet, exp.ReadCSV)
 def check_supported(tree: exp.Expr, sql: str) -> None:
     """Raises NotSupportedError with every construct of the statement that gquery does not run; a caret at the first."""
     reasons: dict[str, int | None] = {}
-    for node in tree.walk():
+    for node in _nodes(tree):
         reason = None if _is_plain(type(node)) else _reason(node)
         if reason is not None:
             where = position(node) if position(node) is not None else position(node.parent)
@@ -106,6 +108,18 @@ def not_supported(reasons: dict[str, int | None], sql: str) -> NotSupportedError
     error = NotSupportedError(message)
     error.position = min(places, default=None)  # type: ignore[attr-defined]
     return error
+
+
+def _nodes(tree: exp.Expr) -> Iterator[exp.Expr]:
+    """The tree's nodes, breadth first: sqlglot's own walk is three generators a node."""
+    queue = [tree]
+    for node in queue:  # which grows meanwhile
+        yield node
+        for value in node.args.values():
+            if isinstance(value, exp.Expr):
+                queue.append(value)
+            elif isinstance(value, list):
+                queue.extend([v for v in value if isinstance(v, exp.Expr)])
 
 
 _plain: dict[type[exp.Expr], bool] = {}

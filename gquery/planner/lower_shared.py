@@ -103,6 +103,8 @@ class _Sharing:
                 if not _is_recording(work):
                     self.first.setdefault(what.key, stage.number)
             self.kept[stage.number] = replace(stage, work=work)
+        if not self.stands:
+            return tuple(self.stages)
         numbers = {old: new for new, old in enumerate(self.kept)}
         return tuple(
             replace(s, number=numbers[old], work=_with_stages(s.work, lambda n: numbers[n]))
@@ -111,6 +113,8 @@ class _Sharing:
 
     def _redirected(self, work: Pipeline | Bulk) -> Pipeline | Bulk:
         """The work reading what stands for the stages that were left out."""
+        if not self.stands:
+            return work
         if isinstance(work, Pipeline) and isinstance(work.source, ReadStage):
             read = work.source
             origins = tuple(self.names.get((read.stage, o), o) for o in read.origins)

@@ -31,6 +31,8 @@ from gquery.spread import OrderOfParts
 from gquery.table import Column
 from gquery.upload import Transfer, Upload
 
+_NARROW_OFFSETS = 2**31  # bytes from which offsets take 64 bits
+
 
 class DictionaryPieces:
     """Strings that come as codes into dictionaries, which may differ from piece to piece."""
@@ -143,7 +145,7 @@ class Strings:
         groups = [_Group() for _ in self._groups]
         yield [_task(group.clear, strings) for group, strings in zip(groups, self._groups, strict=True)]
         total = sum(group.bytes for group in groups)
-        offsets = self._upload.start(np.empty(rows + 1, np.int32 if total < 2**31 else np.int64))
+        offsets = self._upload.start(np.empty(rows + 1, np.int32 if total < _NARROW_OFFSETS else np.int64))
         characters = self._upload.start(np.empty(total, np.uint8))
         validity = self._upload.start(np.empty(rows, np.uint8)) if nulls else None
         offsets.host[0] = 0

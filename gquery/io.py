@@ -163,8 +163,7 @@ class ParquetSource:
         if as_codes:
             type_ = pa.dictionary(pa.int32(), type_)
         size = sum(chunk.total_uncompressed_size for chunk in self._chunks(field))
-        bounds = self._footer_statistics(field).bounds
-        return Wanted(self.schema.fields[field], type_, as_codes, bounds, size)
+        return Wanted(self.schema.fields[field], type_, as_codes, self.statistics(field).bounds, size)
 
     # ---- footers ---------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,224 @@
+"""Columns that are put together from row groups on threads: the same as those that are encoded as a whole."""
+
+from __future__ import annotations
+
+import datetime
+import threading
+from decimal import Decimal
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gquery import assemble_strings, io_parquet
+from gquery.dtypes import BIGINT, Bounds, Carrier, Field
+from gquery.encode import import_table
+from gquery.errors import FileError, InterruptError
+from gquery.interrupt import Running
+from gquery.io import ParquetSource
+from gquery.parallel import run_all, run_phases
+from gquery.sources import ColumnCache
+from gquery.spread import Order, OrderOfParts, order_of
+
+ROWS = 10_000
+DAY = datetime.date(2020, 1, 1)
+MOMENT = datetime.datetime(2020, 1, 1, 12)
+
+
+def holes(values: list[Any]) -> list[Any]:
+    """Every seventh value is NULL."""
+    return [None if i % 7 == 3 else v for i, v in enumerate(values)]
+
+
+def table_of_everything() -> pa.Table:
+    numbers = [(i * 7919) % 30_000 - 15_000 for i in range(ROWS)]
+    columns: dict[str, Any] = {
+        "sorted": pa.array(range(ROWS)),
+        "runs": pa.array([i // 4 for i in range(ROWS)], pa.int32()),
+        "falls_at_a_border": pa.array([i % 3_000 for i in range(ROWS)]),
+        "permuted": pa.array([(i * 7919) % ROWS for i in range(ROWS)]),
+        "numbers": pa.array(numbers),
+        "numbers_null": pa.array(holes(numbers)),
+        "tiny": pa.array([i % 5 for i in range(ROWS)], pa.int8()),
+        "u32": pa.array([i * 400_000 for i in range(ROWS)], pa.uint32()),
+        "u64": pa.array([2**64 - 1 - i for i in range(ROWS)], pa.uint64()),
+        "money": pa.array([Decimal(n) / 100 for n in numbers], pa.decimal128(15, 2)),
+        "money_null": pa.array(holes([Decimal(n) / 100 for n in numbers]), pa.decimal128(9, 2)),
+        "huge": pa.array([Decimal(n) * 10**24 for n in numbers], pa.decimal128(38, 2)),
+        "flag": pa.array([i % 3 == 0 for i in range(ROWS)]),
+        "flag_null": pa.array(holes([i % 3 == 0 for i in range(ROWS)])),
+        "real": pa.array(np.arange(ROWS, dtype=np.float32)),
+        "double_null": pa.array(holes([i / 3 for i in range(ROWS)])),
+        "day": pa.array([DAY + datetime.timedelta(i % 900) for i in range(ROWS)]),
+        "moment": pa.array([MOMENT + datetime.timedelta(0, i) for i in range(ROWS)], pa.timestamp("ms")),
+        "nothing": pa.nulls(ROWS, pa.int64()),
+        "no_text": pa.nulls(ROWS, pa.string()),
+        "color": pa.array([("red", "green", "blue")[i % 3] for i in range(ROWS)]),
+        "color_null": pa.array(holes([("red", "green", "")[i % 3] for i in range(ROWS)])),
+        "grows": pa.array([f"word {i // 100:04}" for i in range(ROWS)]),
+        "text": pa.array([f"text {(i * 7919) % ROWS} é" for i in range(ROWS)]),
+        "text_null": pa.array(holes([f"text {i}" * (i % 4) for i in range(ROWS)]), pa.large_string()),
+        "view": pa.array([f"some longer text {i}" for i in range(ROWS)], pa.string_view()),
+        "coded": pa.array([f"c{i % 40}" for i in range(ROWS)]).dictionary_encode(),
+    }
+    return pa.table(columns)
+
+
+def facts(column: Any) -> tuple[Any, ...]:
+    s = column.statistics
+    carrier = "string" if column.carrier.is_string else column.carrier  # large strings stay so where they are viewed
+    return carrier, s.bounds, s.null_count, s.is_sorted, s.is_unique, column.dictionary is None
+
+
+@pytest.mark.parametrize("statistics", [True, False])
+@pytest.mark.parametrize("narrow", [True, False])
+@pytest.mark.parametrize("workers", [1, 3])
+def test_the_same_as_encoded_as_a_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statistics: bool, narrow: bool, workers: int
+) -> None:
+    monkeypatch.setattr(io_parquet, "_BATCH", 700)
+    table = table_of_everything()
+    for part in range(2):
+        pq.write_table(
+            table.slice(part * 6_000, 6_000),
+            tmp_path / f"{part}.parquet",
+            row_group_size=1_500,
+            write_statistics=statistics,
+        )
+    source = ParquetSource(tmp_path, cache=ColumnCache(workers=workers), narrow=narrow)
+    loaded = source.load(range(table.num_columns))
+    assert loaded.to_arrow().to_pydict() == table.to_pydict()
+    whole = import_table(table.combine_chunks(), narrow)
+    for name, column, other in zip(table.column_names, loaded.columns, whole.columns, strict=True):
+        assert facts(column) == facts(other), name
+        if column.statistics.is_sorted or column.dictionary is not None:
+            assert column.statistics.distinct == other.statistics.distinct, name
+
+
+def test_a_footer_that_tells_too_narrow_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pq.write_table(pa.table({"a": range(1_000), "b": range(1_000)}), tmp_path / "a.parquet", row_group_size=300)
+    source = ParquetSource(tmp_path / "a.parquet")
+    told = source._footer_statistics(0)
+    monkeypatch.setattr(source, "_footer_statistics", lambda field: type(told)(Bounds(0, 9), 0))
+    loaded = source.load([0, 1])
+    assert loaded.to_arrow().to_pydict() == {"a": list(range(1_000)), "b": list(range(1_000))}
+    assert source.statistics(0).bounds == Bounds(0, 999)
+
+
+def test_a_footer_that_tells_other_rows(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": range(10)}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"a": range(12)}), tmp_path / "b.parquet")
+    source = ParquetSource(tmp_path / "a.parquet")
+    reader = io_parquet.ParquetReader(source._files, [pq.read_metadata(tmp_path / "b.parquet")], 1, None, True)
+    with pytest.raises(FileError, match=r"a\.parquet"):
+        reader.read([io_parquet.Wanted(Field("a", BIGINT), pa.int64(), False, None, 1)])
+
+
+def test_a_dictionary_that_becomes_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(assemble_strings.DictionaryPieces.__init__, "__defaults__", (50,))
+    values = [None if i % 11 == 0 else f"v{i % 100}" for i in range(4_000)]
+    pq.write_table(pa.table({"s": values}), tmp_path / "a.parquet", row_group_size=900)
+    source = ParquetSource(tmp_path / "a.parquet")
+    assert source._wanted(0).as_codes
+    column = source.load([0]).columns[0]
+    assert (column.dictionary, column.carrier) == (None, Carrier.STRING32)
+    assert source.load([0]).to_arrow().column(0).to_pylist() == values
+
+
+def test_a_sample_that_is_wrong_about_repetition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(assemble_strings, "estimate_strings", lambda array, nulls: 3)
+    values = [f"v{i}" for i in range(4_000)]
+    pq.write_table(pa.table({"s": values}), tmp_path / "a.parquet", row_group_size=900)
+    source = ParquetSource(tmp_path / "a.parquet")
+    assert source.load([0]).columns[0].dictionary is None
+    assert source.load([0]).to_arrow().column(0).to_pylist() == values
+
+
+def test_offsets_beyond_32_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(assemble_strings, "_NARROW_OFFSETS", 1_000)
+    values = [f"a longer text {i}" for i in range(4_000)]
+    pq.write_table(pa.table({"s": values}), tmp_path / "a.parquet", row_group_size=900)
+    loaded = ParquetSource(tmp_path / "a.parquet").load([0])
+    assert loaded.columns[0].carrier is Carrier.STRING64
+    assert loaded.to_arrow().column(0).to_pylist() == values
+
+
+# ---- order ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("values", "order"),
+    [
+        ([], Order(True, 0)),
+        ([5], Order(True, 1)),
+        ([1, 1, 2, 3, 3, 3, 9], Order(True, 4)),
+        ([1, 2, 3, 2], Order(False)),
+        ([2, 1, 3, 4], Order(False)),
+        ([1, 3, 2, 4], Order(False)),
+    ],
+)
+@pytest.mark.parametrize("starts", [[0, 7], [0, 2, 2, 4, 7], [0, 1, 7]])
+def test_order_of_parts(values: list[int], order: Order, starts: list[int]) -> None:
+    array = np.array(values, np.uint8)
+    parts = OrderOfParts()
+    for low, high in pairwise(starts):
+        parts.see(array[low:high])
+    assert parts.order(array, [min(s, len(array)) for s in starts]) == order_of(array, 0) == order
+
+
+# ---- threads -------------------------------------------------------------------------------------------------------
+
+
+def test_tasks_run_on_threads_and_their_errors_are_raised() -> None:
+    seen: set[str] = set()
+    together = threading.Barrier(3, timeout=10)
+
+    def meet() -> None:
+        together.wait()
+        seen.add(threading.current_thread().name)
+
+    run_all([meet] * 3, 3)
+    assert len(seen) == 3
+
+    done: list[int] = []
+
+    def fail() -> None:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        run_all([fail, *[lambda: done.append(1)] * 1000], 2)
+    with pytest.raises(ValueError, match="no"):
+        run_all([fail], 1)
+
+
+def test_phases_follow_one_another() -> None:
+    done: list[str] = []
+
+    def work(name: str, phases: int) -> Any:
+        for phase in range(phases):
+            before = len([d for d in done if d.startswith(name)])
+            assert before == 2 * phase
+            yield [lambda p=phase: done.append(f"{name}{p}")] * 2
+        return name
+
+    assert run_phases([work("a", 3), work("b", 0), work("c", 1)], 2) == ["a", "b", "c"]
+    assert len(done) == 8
+
+
+def test_an_interrupt_ends_the_tasks() -> None:
+    running = Running()
+    count = [0]
+
+    def step() -> None:
+        count[0] += 1
+        if count[0] == 5:
+            running.stop()
+        threading.Event().wait(0.005)
+
+    with running.one(), pytest.raises(InterruptError):
+        run_all([step] * 100_000, 2)
+    assert count[0] < 1000

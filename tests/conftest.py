@@ -15,7 +15,7 @@ import gquery.execution.runner
 import gquery.kernels.targets.python
 
 # Partitions begin at multiples of so many rows: few, so that three partitions of a small table are three.
-gquery.execution.runner.UNIT = 16
+gquery.execution.runner.UNIT = 32
 gquery.kernels.targets.python.FEW_ROWS = 8  # most units run with primitives inlined, the last ones without
 
 

@@ -32,6 +32,7 @@ def simulated(body: Any) -> Any:
 
 table_insert_i64, table_find_i64 = simulated(tables.table_insert_i64), simulated(tables.table_find_i64)
 bit_set, bit_test = simulated(tables.bit_set), simulated(tables.bit_test)
+key_insert, pair_insert = simulated(tables.key_insert), simulated(tables.pair_insert)
 fold_min_i64, fold_max_i64 = simulated(warp.fold_min_i64), simulated(warp.fold_max_i64)
 
 
@@ -97,6 +98,14 @@ def finds(keys: Any, table: Any, mask: int, slots: Any, bits: Any, present: Any)
     for i in range(cuda.grid(1), ROWS, cuda.gridsize(1)):
         slots[i] = table_find_i64(table, mask, int(keys[i]))
         present[i] = bit_test(bits, int(keys[i]))
+
+
+@cuda.jit
+def joins(keys: Any, words: Any, capacity: int, table: Any, slots: Any, pairs: Any, fresh: Any) -> None:
+    simulated_words.enter(blocks[cuda.blockIdx.x], cuda.threadIdx.x)
+    for i in range(cuda.grid(1), ROWS, cuda.gridsize(1)):
+        slots[i] = key_insert(table, capacity, int(keys[i]))
+        fresh[i] = pair_insert(pairs, capacity, int(keys[i]), int(words[i]))
 
 
 @cuda.jit
@@ -168,6 +177,31 @@ def check_one_key(r: np.random.Generator) -> None:
     assert table[table != LOW].tolist() == [77]
 
 
+def check_join_tables(r: np.random.Generator) -> None:
+    """Keys several times and once, few slots free; 0 is a key like others, and so is what a sum of hash and slot would be."""
+    repeated = r.integers(-200, 200, ROWS) * np.int64(0x2545F4914F6CDD1D)
+    for keys in (repeated, np.arange(-5, ROWS - 5) * np.int64(0x5851F42D4C957F2D), np.zeros(ROWS, np.int64)):
+        words, capacity = np.arange(1, ROWS + 1), ROWS + 7
+        table, slots = np.zeros(capacity + 1, np.int64), np.zeros(ROWS, np.int64)
+        pairs, fresh = np.zeros(2 * (capacity + 1), np.int64), np.zeros(ROWS, np.uint8)
+        joins[BLOCKS, THREADS](keys, words, capacity, table, slots, pairs, fresh)
+        by_key: dict[int, set[int]] = {}
+        for key, slot in zip(keys.tolist(), slots.tolist(), strict=True):
+            by_key.setdefault(key, set()).add(slot)
+            assert tables.key_find(table, capacity, key) == slot
+        assert all(len(s) == 1 for s in by_key.values())
+        assert len(set.union(*by_key.values())) == len(by_key)
+        assert fresh.sum() == len(by_key), "one row of each key is the first"
+        for k in np.flatnonzero(fresh).tolist():
+            assert tables.pair_find(pairs, capacity, int(keys[k])) == words[k]
+        for other in (12345, -(2**63), 2**63 - 1):
+            assert tables.key_find(table, capacity, other) == -1
+            assert tables.pair_find(pairs, capacity, other) == 0
+        if 0 not in by_key:
+            assert tables.key_find(table, capacity, 0) == -1
+            assert tables.pair_find(pairs, capacity, 0) == 0
+
+
 def check_compaction(r: np.random.Generator) -> None:
     values, counter = r.integers(-(2**40), 2**40, ROWS), np.zeros(1, np.int64)
     kept = np.full(2 * ROWS, -1)
@@ -180,6 +214,14 @@ def check_compaction(r: np.random.Generator) -> None:
 
 
 if __name__ == "__main__":
-    for check in (check_reductions, check_wide_sums, check_extremes, check_tables, check_one_key, check_compaction):
+    for check in (
+        check_reductions,
+        check_wide_sums,
+        check_extremes,
+        check_tables,
+        check_one_key,
+        check_join_tables,
+        check_compaction,
+    ):
         check(np.random.default_rng(1))
     print("simulated")

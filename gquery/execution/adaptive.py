@@ -2,19 +2,21 @@
 
 A plan is made from proofs and estimates. When a pipeline starts, the tables that it probes are built, and two things are
 known that were not: how many groups there can be where each belongs to a row of a build side, and how many rows a fan-out
-can make at most. The first chooses between addressing and hashing groups, the second how exact sums are split.
+can make at most. The first chooses between addressing and hashing groups, the second how exact sums are split. So is whether
+the keys of a build side are unique: a build tries where that is likely, and a probe of unique keys needs no loop.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from gquery.expr import AggregateCall
 from gquery.operators.aggregates import AggregatePlan, plan_aggregates
 from gquery.operators.base import JoinIndex
 from gquery.planner.logical import JoinKind
-from gquery.planner.physical import Group, Pipeline, Probe, Reduce
+from gquery.planner.lookups import limits_groups
+from gquery.planner.physical import Build, Group, JoinTable, Pipeline, Probe, Reduce
 from gquery.table import Buffer
 
 FEW = 4
@@ -23,19 +25,41 @@ SPARSE, DENSE_ENOUGH = 16, 2**16  # groups that use less than one place in so ma
 
 def adapt(pipeline: Pipeline, rows: int, joins: Mapping[int, JoinIndex]) -> Pipeline:
     """The pipeline as it should run over ``rows`` rows with these join tables."""
+    if any(isinstance(s, Probe) and joins[s.table.stage].unique is not s.table.unique for s in pipeline.steps):
+        pipeline = _with_tables(pipeline, lambda table: joins[table.stage].unique)
     sink = pipeline.sink
     if isinstance(sink, Group | Reduce) and any(a.limb_bits == 16 for _, a in sink.aggregates):
         pipeline = with_row_limit(pipeline, _row_limit(pipeline, rows, joins))
         sink = pipeline.sink
-    if isinstance(sink, Group) and sink.layout == "direct" and sink.packing is not None:
+    if isinstance(sink, Group) and sink.layout == "direct" and sink.packing is not None and not sink.in_place:
         groups = _group_limit(pipeline, sink, joins)
         if groups * SPARSE < sink.packing.size and sink.packing.size > DENSE_ENOUGH:
             return replace(pipeline, sink=replace(sink, layout="hash", groups=max(groups, 1)))
     return pipeline
 
 
+def attempted(pipeline: Pipeline) -> Pipeline:
+    """A build as it runs first: keys that are expected to be unique are taken to be; DuplicateKeysError where one is not."""
+    sink = pipeline.sink
+    if isinstance(sink, Build) and sink.table.expected_unique and not sink.table.unique:
+        return replace(pipeline, sink=Build(replace(sink.table, unique=True)))
+    return pipeline
+
+
+def _with_tables(pipeline: Pipeline, is_unique: Callable[[JoinTable], bool]) -> Pipeline:
+    """The pipeline with its probes as their tables are built."""
+    steps = tuple(
+        replace(s, table=replace(s.table, unique=is_unique(s.table))) if isinstance(s, Probe) else s
+        for s in pipeline.steps
+    )
+    return replace(pipeline, steps=steps)
+
+
 def expected(pipeline: Pipeline) -> Pipeline:
     """The pipeline as `adapt` will probably make it, for compiling ahead: a key has few rows in each table."""
+    if any(isinstance(s, Probe) and s.table.expected_unique for s in pipeline.steps):
+        pipeline = _with_tables(pipeline, lambda table: table.unique or table.expected_unique)
+    pipeline = attempted(pipeline)
     sink = pipeline.sink
     if isinstance(sink, Group | Reduce) and any(a.limb_bits == 16 for _, a in sink.aggregates):
         return with_row_limit(pipeline, pipeline.rows * FEW)
@@ -47,10 +71,8 @@ def _group_limit(pipeline: Pipeline, sink: Group, joins: Mapping[int, JoinIndex]
     assert sink.packing is not None
     groups = sink.packing.size
     for step in pipeline.steps:
-        if isinstance(step, Probe) and step.kind is JoinKind.INNER:
-            own = {s.column for s in step.table.columns}
-            if all(e in own for _, e, _ in sink.keys):
-                groups = min(groups, joins[step.table.stage].frame.rows)
+        if isinstance(step, Probe) and limits_groups(step, sink.keys):
+            groups = min(groups, joins[step.table.stage].frame.rows)
     return groups
 
 

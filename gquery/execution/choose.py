@@ -27,8 +27,10 @@ from gquery.planner.physical import (
     Stage,
 )
 from gquery.planner.pipeline import WIDE, Unit, units
+from gquery.table import Buffer
 
 BREAK_EVEN_SECONDS = 0.03  # a pipeline that was interpreted for longer, in all runs of its program, is worth compiling
+COPIED_BYTES = 2**17  # of join tables on a GPU that the interpreter may have copied to the host
 TINY = 300  # row-steps that the interpreter takes faster than a GPU is launched
 
 
@@ -42,7 +44,7 @@ def target_of(state: Run, stage: Stage, pipeline: Pipeline, rows: int) -> str:
     for step in pipeline.steps:
         if isinstance(step, Probe) and step.table.layout == "loop":
             work *= max(1, state.joins[step.table.stage].frame.rows)
-    if work >= context.settings.interpret_limit:
+    if work >= context.settings.interpret_limit or (context.target == "cuda" and _must_come_over(state, pipeline)):
         return context.target
     if context.target == "cuda" and work < TINY:
         return "python"
@@ -50,6 +52,19 @@ def target_of(state: Run, stage: Stage, pipeline: Pipeline, rows: int) -> str:
     if spent > BREAK_EVEN_SECONDS or is_ready(state.program, stage, pipeline, context.target):
         return context.target
     return "python"
+
+
+def _must_come_over(state: Run, pipeline: Pipeline) -> bool:
+    """Whether the interpreter would have to bring large join tables from a GPU first."""
+    host = cpu_device()
+    for step in pipeline.steps:
+        if isinstance(step, Probe):
+            index = state.joins[step.table.stage]
+            parts = [p for p in index.parts.values() if isinstance(p, Buffer)]
+            held = [b for s in step.table.columns if (c := index.frame.columns.get(s.column.id)) for b in c.buffers]
+            if sum(b.nbytes for b in (*parts, *held) if not b.is_on(host)) > COPIED_BYTES:
+                return True
+    return False
 
 
 def state_size(sink: Sink) -> int:
@@ -67,7 +82,10 @@ def units_of(program: Program, stage: Stage, pipeline: Pipeline, target: str, co
     sink = pipeline.sink
     layout = sink.layout if isinstance(sink, Group) else ""
     limbs = tuple(a.limb_bits for _, a in sink.aggregates) if isinstance(sink, Group | Reduce) else ()
-    key = ("units", stage.number, target, layout, limbs, pipeline.rows >= WIDE, counts)
+    unique = tuple(s.table.unique for s in pipeline.steps if isinstance(s, Probe))
+    if isinstance(sink, Build):
+        unique = (*unique, sink.table.unique)
+    key = ("units", stage.number, target, layout, limbs, unique, pipeline.rows >= WIDE, counts)
     found = program.memory.get(key)
     if found is None:
         found = program.memory[key] = units(pipeline, target, counts)

@@ -10,14 +10,14 @@ from typing import assert_never
 from gquery import stopwatch
 from gquery.dtypes import Field, Schema
 from gquery.errors import InterruptError, OutOfMemoryError
-from gquery.execution.adaptive import adapt
+from gquery.execution.adaptive import adapt, attempted
 from gquery.execution.choose import bulk_device, prepare, target_of
 from gquery.execution.runner import Runner
 from gquery.execution.state import ExecutionContext, Run, StageReport
 from gquery.interrupt import check
 from gquery.measure import Meter, named_range
 from gquery.operators import prefix
-from gquery.operators.base import Frame, JoinIndex
+from gquery.operators.base import DuplicateKeysError, Frame, JoinIndex
 from gquery.operators.rows import bulk_inputs, run_bulk
 from gquery.planner.physical import (
     Bulk,
@@ -158,13 +158,26 @@ def _pipeline(state: Run, stage: Stage, pipeline: Pipeline, report: StageReport)
     pipeline = adapt(pipeline, frame.rows, state.joins)
     wanted = prefix.rows_wanted(pipeline)
     if wanted is None:
-        result = _whole(state, stage, pipeline, frame, report)
+        result = _unique_if_so(state, stage, pipeline, frame, report)
     else:
         result = _first_rows(state, stage, pipeline, frame, wanted, report)
     if isinstance(result, JoinIndex):
         state.joins[stage.number] = result
     else:
         state.frames[stage.number] = result
+
+
+def _unique_if_so(state: Run, stage: Stage, pipeline: Pipeline, frame: Frame, report: StageReport) -> Frame | JoinIndex:
+    """A pipeline over all rows; a build of keys that may be unique tries that first, unless an earlier run has seen one twice."""
+    key = ("duplicates", stage.number)
+    attempt = attempted(pipeline)
+    if attempt is not pipeline and key not in state.program.memory:
+        try:
+            return _whole(state, stage, attempt, frame, report)
+        except DuplicateKeysError:
+            state.program.memory[key] = True
+            report.attempts += 1
+    return _whole(state, stage, pipeline, frame, report)
 
 
 def _first_rows(

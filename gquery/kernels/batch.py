@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
-_LOAD = re.compile(r"^\s*(v\d+) = (?:i64|f64|truth)\((?:c|m)\d+\[i\]\)$")
+_LOAD = re.compile(r"^\s*(v\d+) = (?:i64|f64|truth)\((?:[cm]\d+\[i\]|s\d+\[word_index\(i\)\])\)$")
 _LOCAL = re.compile(r"\b(v\d+|h\d+|j\d+)\b")
 _ROW = re.compile(r"\bi\b")
 

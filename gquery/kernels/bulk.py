@@ -17,6 +17,7 @@ import numpy as np
 from gquery.device import READ_AHEAD, Device
 from gquery.dtypes import Bounds, Carrier
 from gquery.errors import OperationalError
+from gquery.kernels.batch import batched
 from gquery.kernels.kernel import ElementType, Kernel, Parameter
 from gquery.kernels.targets import get_target
 from gquery.table import Buffer, Column
@@ -26,6 +27,7 @@ NOT_IN = 0xFFFFFFFF
 MOST_ROWS = 2**32 - 2
 _INTERPRETED_ROWS = 2_000
 _MASK_32 = 0xFFFFFFFF
+_BATCH_ROWS = 4
 
 
 def namespace(array: Any) -> Any:
@@ -41,14 +43,16 @@ def _launch(kernel: Kernel, rows: int, like: Any, *values: Any) -> None:
     target.run(target.compile(kernel), 0, rows, arguments)
 
 
-def _kernel(parameters: str, *body: str) -> Kernel:
-    """A handwritten kernel; ``parameters`` as in ``slots:*u32 base:i64``."""
+def _kernel(parameters: str, *body: str, ahead: tuple[str, ...] = ()) -> Kernel:
+    """A handwritten kernel; ``parameters`` as in ``slots:*u32 base:i64``. Loads of the variables ``ahead`` come first for
+    several rows at once (see `kernels.batch`)."""
     parsed = []
     for word in parameters.split():
         name, _, type_ = word.partition(":")
         element: ElementType = type_.removeprefix("*")  # type: ignore[assignment]
         parsed.append(Parameter(name, element, type_.startswith("*")))
-    return Kernel(tuple(parsed), (), body, (), frozenset())
+    kernel = Kernel(tuple(parsed), (), body, (), frozenset())
+    return replace(kernel, batch=batched(body, _BATCH_ROWS, ahead), batch_rows=_BATCH_ROWS) if ahead else kernel
 
 
 # ---- scans and groups --------------------------------------------------------------------------------------------
@@ -71,21 +75,74 @@ def exclusive_scan(counts: Any) -> tuple[Any, int]:
     return xp.subtract(ends, counts, out=ends), total  # in place: the arrays may have billions of rows
 
 
-_PLACE = _kernel("flags:*u8 ends:*u32 rows:*u32", "if truth(flags[i]):",
-                 "    store_u32(rows, sub_i64(i64(ends[i]), 1), i64(i))")  # fmt: skip
+ROWS_A_START = 8
+"""Rows of which a scan of counts by row keeps one start: what lies between is added up where it is wanted."""
+_SUM_COUNTS = _kernel("counts:*u32 sums:*i64", "store_i64(sums, i64(i), sum_of_rows(counts, i64(i)))")
+
+
+def zeros_by_row(rows: int, device: Device, context: str = "") -> Any:
+    """Counts of rows, all 0, as `starts_by_row` takes them."""
+    return device.zeros(-(-rows // ROWS_A_START) * ROWS_A_START, np.uint32, context)
+
+
+def starts_by_row(counts: Any) -> tuple[Any, int]:
+    """Where the rows of every `ROWS_A_START` start when each takes as many places as its count says, and all places."""
+    sums = namespace(counts).empty(counts.size // ROWS_A_START, np.int64)
+    _launch(_SUM_COUNTS, sums.size, counts, counts, sums)
+    return exclusive_scan(sums)
+
+
+_COUNT_BITS = _kernel("bits:*u32 counts:*i64", "store_i64(counts, i64(i), popcount(i64(bits[i])))")
+_MARK = _kernel("flags:*u64 bits:*u32", "store_u32(bits, i64(i), bits_of_flags(flags, i64(i)))")
+_PLACE = _kernel(
+    "s0:*u32 s1:*i64 rows:*u32",
+    "v0 = i64(s0[word_index(i)])",
+    "v1 = i64(s1[word_index(i)])",
+    "if bit_at(v0, i):",
+    "    store_u32(rows, sub_i64(v1, bits_from(v0, i)), i64(i))",
+    ahead=("v0", "v1"),
+)
+
+
+def bits_up_to(bits: Any) -> tuple[Any, int]:
+    """How many bits of a bitmap in words of 32 are set up to the end of each word (int64), and in all."""
+    xp = namespace(bits)
+    counts = xp.empty(bits.size, np.int64)
+    _launch(_COUNT_BITS, bits.size, bits, bits, counts)
+    ends = xp.cumsum(counts)
+    return ends, int(ends[-1]) if ends.size else 0
 
 
 def compact(flags: Any) -> Any:
     """The row numbers whose flag is not 0, ascending (uint32)."""
     check_rows(flags.size)
-    xp = namespace(flags)
-    if xp is np:
+    if namespace(flags) is np:
         return np.flatnonzero(flags).astype(np.uint32)
-    flags = (flags != 0).view(np.uint8)
-    ends = xp.cumsum(flags, dtype=np.uint32)
-    rows = xp.empty(int(ends[-1]) if ends.size else 0, np.uint32)
-    if rows.size:
-        _launch(_PLACE, flags.size, flags, flags, ends, rows)
+    return rows_of_bits(bits_of(flags))
+
+
+def bits_of(flags: Any) -> Any:
+    """The bitmap of the flags that are not 0, in words of 32 bits (uint32)."""
+    xp = namespace(flags)
+    words = -(-flags.size // 32)
+    if (
+        flags.dtype != np.bool_ or flags.size % 32 or not flags.flags.c_contiguous
+    ):  # the kernel reads whole words of 0 and 1
+        whole = xp.zeros(32 * words, np.bool_)
+        whole[: flags.size] = flags
+        flags = whole
+    bits = xp.empty(words, np.uint32)
+    if words:
+        _launch(_MARK, words, bits, flags.view(np.uint64), bits)
+    return bits
+
+
+def rows_of_bits(bits: Any) -> Any:
+    """The numbers of the bits that are set in a bitmap in words of 32, ascending (uint32)."""
+    ends, total = bits_up_to(bits)
+    rows = namespace(bits).empty(total, np.uint32)
+    if total:
+        _launch(_PLACE, 32 * bits.size, bits, bits, ends, rows)
     return rows
 
 

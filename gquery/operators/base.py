@@ -31,10 +31,16 @@ class Frame:
 
 @dataclass(frozen=True)
 class JoinIndex:
-    """A join table: arrays and numbers by the names that `BuildPart` bindings give them, and the rows they number."""
+    """A join table: arrays and numbers by the names that `BuildPart` bindings give them, and the rows they number.
+    ``unique``: no key stands twice, by proof or as the build found."""
 
     parts: dict[str, Any]
     frame: Frame
+    unique: bool = False
+
+
+class DuplicateKeysError(Exception):
+    """A build that was expected to have no key twice has one."""
 
 
 @dataclass(frozen=True)

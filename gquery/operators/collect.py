@@ -1,13 +1,16 @@
 """Collect: a pipeline's rows become a frame, in the order of its source.
 
-Where every row of the source gives exactly one (*dense*), a row's place is its index. On the CPU, where no row gives more
-than one (*region*), each morsel writes from its own first row and the gaps are closed behind it. Else the rows are counted,
-the counts scanned, and a second kernel writes: counts are kept for each row on a GPU, for each unit of rows on the CPU.
+Where every row of the source gives exactly one (*dense*), a row's place is its index. Where no row gives more than one, the
+CPU lets each morsel write from its own first row and closes the gaps behind it (*region*); on a GPU a first kernel marks the
+rows to keep in a bitmap, a word a warp, and a second one, which need not test again, writes each where the bits before it
+say (*bitmap*). Else the rows are counted and a second kernel writes (*two_pass*): on a GPU counts are kept for each row, and
+only those of groups of rows are scanned; on the CPU for each unit of rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal, assert_never
 
 import numpy as np
@@ -15,13 +18,15 @@ import numpy as np
 from gquery.dtypes import Carrier
 from gquery.kernels import bulk
 from gquery.kernels.code import Code, StatePart, Value, element_type, store
+from gquery.kernels.kernel import ElementType
 from gquery.kernels.render import convert
 from gquery.operators.base import Frame, Launch, SinkRun, State, make_column, words_a_row
 from gquery.planner.logical import JoinKind
 from gquery.planner.physical import Collect, Compute, Probe, Select, Step, Stored
+from gquery.planner.tree import used_columns
 from gquery.table import Column
 
-Mode = Literal["dense", "region", "two_pass"]
+Mode = Literal["dense", "region", "bitmap", "two_pass"]
 
 
 def collect_mode(steps: Sequence[Step], by_row: bool) -> Mode:
@@ -31,6 +36,8 @@ def collect_mode(steps: Sequence[Step], by_row: bool) -> Mode:
         match step:
             case Select():
                 drops = True
+            case Probe(always=True):
+                pass
             case Probe(kind=kind, table=table):
                 one = table.unique or table.layout == "one"
                 fans_out |= kind in (JoinKind.INNER, JoinKind.LEFT, JoinKind.FULL) and not one
@@ -41,7 +48,37 @@ def collect_mode(steps: Sequence[Step], by_row: bool) -> Mode:
                 assert_never(step)
     if not drops and not fans_out:
         return "dense"
-    return "region" if not fans_out and not by_row else "two_pass"
+    return "two_pass" if fans_out else "bitmap" if by_row else "region"
+
+
+def roles(mode: Mode) -> tuple[str, ...]:
+    """The kernels of a collect, one after another."""
+    return ("count", "write") if mode in ("bitmap", "two_pass") else ("main",)
+
+
+def steps_again(steps: tuple[Step, ...], sink: Collect) -> tuple[Step, ...]:
+    """The steps for rows of which it is known that they get past all of them: what is left makes columns."""
+    needed = {s.column.id for s in sink.columns}
+    kept: list[Step] = []
+    for step in reversed(steps):
+        match step:
+            case Select():
+                continue
+            case Compute(exprs):
+                needed.update(i for c, e in exprs if c.id in needed for i in used_columns(e))
+            case Probe():
+                made = {c.id for c in (*step.payload, *(s.column for s in step.table.columns))}
+                made |= set() if step.mark is None else {step.mark.id}
+                if not made & needed and not step.records_matches:
+                    continue
+                if step.kind is JoinKind.INNER:
+                    step = replace(step, residual=None)
+                tested = () if step.residual is None else (step.residual,)
+                needed.update(i for e in (*step.keys, *tested) for i in used_columns(e))
+            case _:
+                assert_never(step)
+        kept.append(step)
+    return tuple(reversed(kept))
 
 
 # ---- text -----------------------------------------------------------------------------------------------------------
@@ -52,32 +89,46 @@ def begin(mode: Mode, role: str, by_row: bool, code: Code) -> None:
     if mode == "dense":
         return
     zero = code.call("i64", "0")
-    if role == "count":
-        (code.line if by_row else code.prologue.append)(f"n = {zero}")
-        return
-    if mode == "region":
-        code.prologue.append(f"pos = {code.call('i64', 'lo')}")
-        return
-    starts = code.pointer("i64", StatePart("starts"), "s")
-    if by_row:
-        code.line(f"pos = {code.call('i64', f'{starts}[i]')}")
-        counts = code.pointer("u32", StatePart("counts"), "s")
-        code.open(f"if {code.call('gt_i64', code.call('i64', f'{counts}[i]'), zero)}:")  # most rows write nothing
-    else:
-        code.prologue.append(f"pos = {code.call('i64', f'{starts}[{_unit(code)}]')}")
+    match mode, role:
+        case "bitmap", "count":
+            code.line("keep = False")
+        case "bitmap", _:
+            word, end = code.let(_of_word("bits", "u32", code)), code.let(_of_word("ends", "i64", code))
+            code.ahead.update((word, end))
+            code.open(f"if {code.call('bit_at', word, 'i')}:")
+            code.line(f"pos = {code.call('sub_i64', end, code.call('bits_from', word, 'i'))}")
+        case _, "count":
+            (code.line if by_row else code.prologue.append)(f"n = {zero}")
+        case "region", _:
+            code.prologue.append(f"pos = {code.call('i64', 'lo')}")
+        case _ if by_row:
+            starts, counts = (
+                code.pointer("i64", StatePart("starts"), "s"),
+                code.pointer("u32", StatePart("counts"), "s"),
+            )
+            code.open(f"if {code.call('gt_i64', code.call('i64', f'{counts}[i]'), zero)}:")  # most rows write nothing
+            code.line(f"pos = {code.call('place_of_row', starts, counts, 'i')}")
+        case _:
+            starts = code.pointer("i64", StatePart("starts"), "s")
+            code.prologue.append(f"pos = {code.call('i64', f'{starts}[{_unit(code)}]')}")
+
+
+def _of_word(part: str, type_: ElementType, code: Code) -> str:
+    """What an array says of the row's word of the bitmap: its bits, or the number of bits set up to its end."""
+    return code.call("i64", f"{code.pointer(type_, StatePart(part), 's')}[{code.call('word_index', 'i')}]")
 
 
 def emit(sink: Collect, mode: Mode, role: str, code: Code) -> None:
     """The lines that take one row."""
     one = code.call("i64", "1")
     if role == "count":
-        code.line(f"n = {code.call('add_i64', 'n', one)}")
+        code.line("keep = True" if mode == "bitmap" else f"n = {code.call('add_i64', 'n', one)}")
         return
     place = "i" if mode == "dense" else "pos"
     for k, stored in enumerate(sink.columns):
         value = convert(code.column(stored.column), stored.phys, code)
         _store_value(k, stored, value, place, code)
-    if mode != "dense":
+    if mode not in ("dense", "bitmap"):
         code.line(f"pos = {code.call('add_i64', 'pos', one)}")
 
 
@@ -102,6 +153,12 @@ def end(mode: Mode, role: str, by_row: bool, code: Code) -> None:
     """The lines behind a row's steps (by row) or behind the loop."""
     if mode == "dense":
         return
+    if mode == "bitmap":
+        if role == "count":
+            _emit_ballot(code)
+        else:
+            code.close()
+        return
     if role == "count":
         if by_row:
             code.line(code.call("store_u32", code.pointer("u32", StatePart("counts"), "s"), "i", "n"))
@@ -114,6 +171,15 @@ def end(mode: Mode, role: str, by_row: bool, code: Code) -> None:
         code.epilogue.append(code.call("store_i64", counts, _unit(code), taken))
     elif by_row:
         code.close()
+
+
+def _emit_ballot(code: Code) -> None:
+    """A warp's lanes have 32 neighbouring rows, as the first row of a launch is a multiple of 32: one lane stores their word.
+    All lanes vote, so that stands behind every branch."""
+    word = code.let(code.call("ballot", code.call("members", "i", "hi"), "keep"))
+    bits = code.pointer("u32", StatePart("bits"), "s")
+    with code.block(f"if {code.call('eq_i64', code.call('lane'), code.call('i64', '0'))}:"):
+        code.line(code.call("store_u32", bits, code.call("word_index", "i"), word))
 
 
 def _unit(code: Code) -> str:
@@ -133,23 +199,35 @@ class CollectRun(SinkRun):
         super().__init__(launch, label)
         self.sink = sink
         self.mode = mode
-        self.roles = ("count", "write") if mode == "two_pass" else ("main",)
+        self.roles = roles(mode)
         self.total = launch.rows
 
     def allocate(self) -> State:
         state: State = {"unit": self.launch.unit}
-        slots = self.launch.rows if self.launch.by_row else self.launch.rows // self.launch.unit + 1
-        if self.mode != "dense":
-            state["counts"] = self.device.zeros(slots, "uint32" if self.launch.by_row else "int64", self.label)
-        if self.mode != "two_pass":
-            self._columns(state, self.launch.rows)
+        rows, by_row = self.launch.rows, self.launch.by_row
+        match self.mode:
+            case "bitmap":
+                assert self.launch.unit % 32 == 0, "partitions would share a word"
+                state["bits"] = self.device.empty(-(-rows // 32), "uint32", self.label)
+            case "two_pass" if by_row:
+                state["counts"] = bulk.zeros_by_row(rows, self.device, self.label)
+            case "two_pass" | "region":
+                state["counts"] = self.device.zeros(rows // self.launch.unit + 1, "int64", self.label)
+            case "dense":
+                pass
+        if "write" not in self.roles:
+            self._columns(state, rows)
         return state
 
     def after(self, role: str, state: State) -> None:
         if role != "count":
             return
-        starts, self.total = bulk.exclusive_scan(state["counts"])
-        state["starts"] = starts
+        if self.mode == "bitmap":
+            state["ends"], self.total = bulk.bits_up_to(state["bits"])
+        elif self.launch.by_row:
+            state["starts"], self.total = bulk.starts_by_row(state["counts"])
+        else:
+            state["starts"], self.total = bulk.exclusive_scan(state["counts"])
         self._columns(state, self.total)
 
     def _columns(self, state: State, rows: int) -> None:

@@ -24,7 +24,7 @@ from gquery.operators.base import Frame, Launch, SinkRun, State, make_column, na
 from gquery.operators.collect import contiguous
 from gquery.operators.join import find_or_insert
 from gquery.operators.keys import pack, unpack
-from gquery.planner.physical import Group, ReadStage, Source
+from gquery.planner.physical import TOUCHED, Group, ReadStage, Source
 from gquery.table import Column
 
 EMPTY = -(2**63)
@@ -98,6 +98,8 @@ class GroupRun(SinkRun):
     def finish(self, states: Sequence[State]) -> Frame:
         xp = self.device.xp
         folds = self.sink.folds
+        if self.sink.in_place:
+            return self._as_it_lies(_combine_elementwise(states, folds))
         match self.sink.layout:
             case "direct":
                 total = _combine_elementwise(states, folds)
@@ -124,6 +126,15 @@ class GroupRun(SinkRun):
             made = make_column(plan.result, carrier, narrow(values, carrier), validity, count, self.device)
             columns[column.id] = contiguous(made, self.device)
         return Frame(columns, count)
+
+    def _as_it_lies(self, total: State) -> Frame:
+        """The arrays themselves, a row a place."""
+        columns = {}
+        for stored, fold in self.sink.in_place:
+            data = total["touched" if fold == TOUCHED else f"fold{fold}"]
+            made = make_column(stored.phys, stored.carrier, data, None, self.capacity, self.device)
+            columns[stored.column.id] = made
+        return Frame(columns, self.capacity)
 
     def _keys(self, packed: Any, rows: Any, count: int, xp: Any) -> dict[int, Column]:
         columns: dict[int, Column] = {}

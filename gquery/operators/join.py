@@ -1,9 +1,10 @@
-"""Join: a build side enters its rows into a join table, and a probe looks them up inside another pipeline's loop.
+"""Join: a build side enters its rows into a join table (`join_build`), and a probe looks them up inside another pipeline's
+loop.
 
 Layouts, picked from proofs by `planner.lower_join`: *direct* address in an array over the packed key (a bitmap where only the
-existence of a match is asked), *hash* table of row numbers whose keys are compared where they stand, *loop* over all
-build rows where nothing is equal to anything, *one* for a side of one row at most. A key that may stand on several rows
-has its rows in ranges (counted, scanned, filled), in the order of the build side.
+existence of a match is asked), *hash* table of keys, or of row numbers whose keys are compared where they stand, *loop*
+over all build rows where nothing is equal to anything, *one* for a side of one row at most. A key that may stand on several
+rows has its rows in ranges (counted, scanned, filled), in the order of the build side.
 """
 
 from __future__ import annotations
@@ -12,88 +13,17 @@ from collections.abc import Callable
 from contextlib import ExitStack
 
 from gquery.dtypes import BOOLEAN
-from gquery.errors import CardinalityError, OperationalError
-from gquery.kernels.code import BuildPart, Code, StatePart, Value, load, phys
+from gquery.errors import CardinalityError
+from gquery.kernels.code import BuildPart, Code, Value, element_type, load, phys
 from gquery.kernels.render import convert, describe, render
+from gquery.operators.join_build import emit_build, entry_carrier, find_or_insert, hash_key, stored_key
 from gquery.operators.keys import equal_values, hash_values, pack
 from gquery.operators.read import provide_stored
+from gquery.operators.words import provide_fields
 from gquery.planner.logical import JoinKind
-from gquery.planner.physical import JoinTable, Probe, Stored
+from gquery.planner.physical import JoinTable, Probe
 
 Consumer = Callable[[], None]
-NOT_FOUND = "4294967295"  # the slot of a row that takes no part
-
-
-# ---- build ----------------------------------------------------------------------------------------------------------
-
-
-def emit_build(table: JoinTable, code: Code) -> None:
-    """The lines that enter row ``i`` of the build side."""
-    values = [code.column(c) for c in table.keys]
-    row = code.call("i64", "i")
-    if table.layout == "direct":
-        assert table.packing is not None
-        packed, inside = pack(values, table.packing, code, checked=False)
-        if inside is not None:
-            code.open(f"if {inside}:")
-        if table.exists:
-            code.line(code.call("bit_set", code.pointer("u32", StatePart("bits"), "s"), packed))
-        elif table.unique:
-            rows = code.pointer("u32", StatePart("rows"), "s")
-            code.line(code.call("store_u32", rows, packed, code.call("add_i64", row, code.call("i64", "1"))))
-        else:
-            code.line(code.call("store_u32", code.pointer("u32", StatePart("slot_of_row"), "s"), "i", packed))
-        if inside is not None:
-            code.close()
-        return
-    assert table.layout == "hash", table.layout
-    oks = [v.ok for v, safe in zip(values, table.null_safe, strict=True) if not safe]
-    inside = code.both(*oks)
-    if inside is not None:
-        code.open(f"if {inside}:")
-    slot = find_or_insert(code, values, tuple(_stored(table, c) for c in table.keys), (True,) * len(values), None)
-    if not table.unique and not table.exists:
-        code.line(code.call("store_u32", code.pointer("u32", StatePart("slot_of_row"), "s"), "i", slot))
-    if inside is not None:
-        code.close()
-
-
-def _stored(table: JoinTable, column: object) -> Stored:
-    return next(s for s in table.columns if s.column == column)
-
-
-def find_or_insert(
-    code: Code, values: list[Value], stored: tuple[Stored, ...], null_safe: tuple[bool, ...], owner: int | None
-) -> str:
-    """A variable with the slot of the current row's key in the table of row numbers ``slots``: found, or claimed for the
-    row (-1, and the status bit "full", where neither). Keys are compared where they stand, in the columns of ``owner``."""
-    slots, mask = code.pointer("u32", StatePart("slots"), "s"), code.scalar(StatePart("mask"))
-    one, zero = code.call("i64", "1"), code.call("i64", "0")
-    hashed = hash_values(values, code)
-    at = code.let(code.call("and_i64", hashed, mask))
-    slot, tries = code.let(code.call("i64", "-1")), code.let(zero)
-    with code.block(f"while {code.call('lt_i64', slot, zero)} and {code.call('le_i64', tries, mask)}:"):
-        there = code.let(code.call("i64", f"{slots}[{at}]"))
-        with code.block(f"if {code.call('eq_i64', there, zero)}:"):
-            mine = code.call("add_i64", code.call("i64", "i"), one)
-            code.line(f"{there} = {code.call('cas_u32', slots, at, zero, mine)}")
-            with code.block(f"if {code.call('eq_i64', there, zero)}:"):
-                code.line(f"{slot} = {at}")
-        with code.block(f"if {code.call('ne_i64', there, zero)}:"):
-            other = code.let(code.call("sub_i64", there, one))
-            with ExitStack() as tests:
-                for value, column, safe in zip(values, stored, null_safe, strict=True):
-                    theirs = load(code, owner, column.column.id, column.carrier, column.phys, other)
-                    tests.enter_context(code.block(f"if {equal_values(value, theirs, safe, code)}:"))
-                code.line(f"{slot} = {at}")
-            code.line(f"{at} = {code.call('and_i64', code.call('add_i64', at, one), mask)}")
-            code.line(f"{tries} = {code.call('add_i64', tries, one)}")
-    with code.block(f"if {code.call('lt_i64', slot, zero)}:"):
-        code.line(code.call("fail", code.status(), code.site(OperationalError, "a hash table is full", retry=True)))
-    return slot
-
-
-# ---- probe ----------------------------------------------------------------------------------------------------------
 
 
 def emit_probe(step: Probe, code: Code, consume: Consumer) -> None:
@@ -111,7 +41,7 @@ def _probe_values(step: Probe, code: Code) -> list[Value]:
     """The probe's keys in the form in which the build side's lie."""
     values = []
     for e, column in zip(step.keys, step.table.keys, strict=True):
-        what = _stored(step.table, column).phys
+        what = stored_key(step.table, column).phys
         value = render(e, code)
         if value.phys.dtype.is_string or value.phys.register is not what.register:
             if not (what.dtype.is_string and what.dictionary is not None and value.phys.dictionary is None):
@@ -127,14 +57,26 @@ def _lookup(step: Probe, code: Code) -> tuple[str, str | None]:
     if table.layout == "direct":
         assert table.packing is not None
         return pack(values, table.packing, code, checked=True)
-    inside = code.both(*(v.ok for v, safe in zip(values, table.null_safe, strict=True) if not safe))
+    key, inside = "", None
+    if table.keyed:
+        key, inside = hash_key(table, values, code, checked=True)
+    else:
+        inside = code.both(*(v.ok for v, safe in zip(values, table.null_safe, strict=True) if not safe))
     slot = code.let(code.call("i64", "-1"))
     if inside is not None:
         code.open(f"if {inside}:")
-    _find(step, values, slot, code)
+    if table.keyed:
+        keys = code.pointer("i64", BuildPart(table.stage, "keys"), "b")
+        code.line(f"{slot} = {code.call('key_find', keys, _capacity(table, code), key)}")
+    else:
+        _find(step, values, slot, code)
     if inside is not None:
         code.close()
     return slot, code.let(code.call("ge_i64", slot, code.call("i64", "0")))
+
+
+def _capacity(table: JoinTable, code: Code) -> str:
+    return code.scalar(BuildPart(table.stage, "capacity"))
 
 
 def _find(step: Probe, values: list[Value], slot: str, code: Code) -> None:
@@ -149,7 +91,7 @@ def _find(step: Probe, values: list[Value], slot: str, code: Code) -> None:
         other = code.let(code.call("sub_i64", there, one))
         with ExitStack() as tests:
             for value, column, safe in zip(values, table.keys, table.null_safe, strict=True):
-                stored = _stored(table, column)
+                stored = stored_key(table, column)
                 theirs = load(code, table.stage, column.id, stored.carrier, stored.phys, other)
                 tests.enter_context(code.block(f"if {equal_values(value, theirs, safe, code)}:"))
             code.line(f"{slot} = {at}")
@@ -174,48 +116,66 @@ def _exists(step: Probe, code: Code) -> str:
     return found
 
 
-def _unique_row(step: Probe, code: Code) -> tuple[str, str]:
-    """The number of the one build row that matches, and whether there is one."""
+def _entry(step: Probe, code: Code) -> tuple[str, str]:
+    """What the table holds for the one build row that matches, and whether there is one: a `Word` or the row's number plus 1
+    (0 where there is none), or the number itself of a side of one row."""
     table = step.table
     if table.layout == "one":
         count = code.scalar(BuildPart(table.stage, "count"))
-        return code.call("i64", "0"), code.let(code.call("gt_i64", count, code.call("i64", "0")))
-    where, inside = _lookup(step, code)
-    part = "rows" if table.layout == "direct" else "slots"
-    pointer = code.pointer("u32", BuildPart(table.stage, part), "b")
-    if inside is None:
-        row = code.let(code.call("i64", f"{pointer}[{where}]"))
+        return code.call("i64", "1"), code.let(code.call("gt_i64", count, code.call("i64", "0")))
+    if table.keyed:
+        where, inside = hash_key(table, _probe_values(step, code), code, checked=True)
+        pairs = code.pointer("i64", BuildPart(table.stage, "pairs"), "b")
+        text = code.call("pair_find", pairs, _capacity(table, code), where)
     else:
-        row = code.let(code.call("i64", "0"))
+        where, inside = _lookup(step, code)
+        type_, part = (element_type(entry_carrier(table)), "entries") if table.layout == "direct" else ("u32", "slots")
+        text = code.call("i64", f"{code.pointer(type_, BuildPart(table.stage, part), 'b')}[{where}]")
+    if inside is None:
+        entry = code.let(text)
+    else:
+        entry = code.let(code.call("i64", "0"))
         with code.block(f"if {inside}:"):
-            code.line(f"{row} = {code.call('i64', f'{pointer}[{where}]')}")
-    found = code.let(code.call("ne_i64", row, code.call("i64", "0")))
-    return code.let(code.call("sub_i64", row, code.call("i64", "1"))), found
+            code.line(f"{entry} = {text}")
+    return entry, code.let(code.call("ne_i64", entry, code.call("i64", "0")))
+
+
+def _provide_entry(step: Probe, code: Code, entry: str, guard: str | None) -> str:
+    """Make the build side's columns those that an entry stands for; the row's number, where the entry is one."""
+    if step.table.word is not None:
+        provide_fields(step.table.word, entry, guard, code)
+        return ""
+    if step.table.layout == "one":
+        row = code.call("i64", "0")
+    else:
+        row = code.let(code.call("sub_i64", entry, code.call("i64", "1")))
+    _provide(step, code, row, guard)
+    return row
 
 
 def _emit_unique(step: Probe, code: Code, consume: Consumer) -> None:
     """A probe with one match at most: no loop."""
-    row, found = _unique_row(step, code)
+    entry, found = _entry(step, code)
     kind = step.kind
     if kind is JoinKind.INNER:
         with code.block(f"if {found}:"):
-            _provide(step, code, row, None)
+            row = _provide_entry(step, code, entry, None)
             _with_residual(step, code, lambda: _pass_on(step, code, row, consume))
         return
     if step.residual is not None:
         matched = code.let("False")
         null = code.let("False") if kind is JoinKind.MARK else None
         with code.block(f"if {found}:"):
-            _provide(step, code, row, None)
+            _provide_entry(step, code, entry, None)
             _test_residual(step, code, matched, null)
         found = matched
     else:
         null = None
     if kind in (JoinKind.LEFT, JoinKind.SINGLE, JoinKind.FULL):
+        row = _provide_entry(step, code, entry, found)
         if step.records_matches:
             with code.block(f"if {found}:"):
                 _record(step, code, row)
-        _provide(step, code, row, found)
         consume()
     else:
         _finish_exists(step, code, found, consume, null)

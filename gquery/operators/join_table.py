@@ -1,15 +1,21 @@
-"""Join tables at run time: the arrays that a Build fills and a Probe reads."""
+"""Join tables at run time: the arrays that a Build fills and a Probe reads.
+
+Whether keys are unique as expected is known when the kernel has ended: an array without a key twice has as many places in
+use as rows were entered.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from gquery.kernels import bulk
-from gquery.operators.base import Frame, JoinIndex, Launch, SinkRun, State
+from gquery.operators.base import DuplicateKeysError, Frame, JoinIndex, Launch, SinkRun, State
+from gquery.operators.join_build import entry_carrier, is_checked
 from gquery.planner.physical import JoinTable
 from gquery.table import Buffer
 
 NOT_IN = 0xFFFFFFFF
+MOST_SLOTS = 2**32 - 2**20  # their numbers have 32 bits
 
 
 class BuildRun(SinkRun):
@@ -22,7 +28,11 @@ class BuildRun(SinkRun):
         self.table = table
         self.frame = frame
         self.wants_nulls = wants_nulls
-        self.capacity = 1 << (max(2 * launch.rows, 64) - 1).bit_length()
+        self.capacity = max(2 * launch.rows, 64)
+        if not table.keyed:
+            self.capacity = 1 << (self.capacity - 1).bit_length()
+        elif self.ranges:
+            self.capacity = max(min(self.capacity, MOST_SLOTS), launch.rows + 1)
         if table.layout in ("one", "loop"):
             self.roles = ()
 
@@ -30,6 +40,14 @@ class BuildRun(SinkRun):
     def ranges(self) -> bool:
         """Whether a key may have several rows that are asked for."""
         return self.table.layout in ("direct", "hash") and not self.table.unique and not self.table.exists
+
+    @property
+    def _slots(self) -> int:
+        """How many slots there are, of which each may have a range of rows."""
+        if self.table.layout == "direct":
+            assert self.table.packing is not None
+            return self.table.packing.size
+        return self.capacity + self.table.keyed  # the key 0 has a slot of its own
 
     def allocate(self) -> State:
         make, rows, table = self.device, self.launch.rows, self.table
@@ -40,7 +58,17 @@ class BuildRun(SinkRun):
             if table.exists:
                 state["bits"] = make.zeros(size // 32 + 1, "uint32", self.label)
             elif table.unique:
-                state["rows"] = make.zeros(size, "uint32", self.label)
+                state["entries"] = make.zeros(size, entry_carrier(table).numpy, self.label)
+                if is_checked(table):
+                    state["entered"] = make.zeros(1, "int64", self.label)
+        elif table.keyed:
+            state["capacity"] = self.capacity
+            if table.unique and not table.exists:
+                state["pairs"] = make.zeros(2 * self._slots, "int64", self.label)
+                if is_checked(table):
+                    state["twice"] = make.zeros(1, "uint8", self.label)
+            else:
+                state["keys"] = make.zeros(self._slots, "int64", self.label)
         elif table.layout == "hash":
             state["slots"] = make.zeros(self.capacity, "uint32", self.label)
             state["mask"] = self.capacity - 1
@@ -50,19 +78,21 @@ class BuildRun(SinkRun):
 
     def finish(self, states: Sequence[State]) -> JoinIndex:
         state, rows = states[0], self.launch.rows
-        parts = {k: v for k, v in state.items() if k != "slot_of_row"}
+        if is_checked(self.table) and self._has_duplicates(state):
+            raise DuplicateKeysError
+        parts = {k: v for k, v in state.items() if k not in ("slot_of_row", "entered", "twice")}
         if self.ranges:
-            size = (
-                self.table.packing.size
-                if self.table.packing is not None and self.table.layout == "direct"
-                else self.capacity
-            )
-            parts["starts"], parts["order"] = bulk.group_rows(state["slot_of_row"], size, self._is_clustered())
+            parts["starts"], parts["order"] = bulk.group_rows(state["slot_of_row"], self._slots, self._is_clustered())
         parts = {k: v if isinstance(v, int) else Buffer(v, self.device) for k, v in parts.items()}
         parts["count"] = rows
         if self.wants_nulls:
             parts["null_keys"] = self._null_keys()
-        return JoinIndex(parts, self.frame)
+        return JoinIndex(parts, self.frame, self.table.unique)
+
+    def _has_duplicates(self, state: State) -> bool:
+        if "twice" in state:
+            return bool(state["twice"][0])
+        return int(self.device.xp.count_nonzero(state["entries"])) != int(state["entered"][0])
 
     def _is_clustered(self) -> bool:
         """Whether rows lie in the order of their slots: the one key of a direct table is sorted at load."""

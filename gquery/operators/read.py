@@ -15,6 +15,9 @@ def read(source: Source, code: Code) -> None:
         case ReadTable(columns=columns) | ReadStage(columns=columns):
             for stored in columns:
                 provide_stored(code, None, stored, "i")
+            if isinstance(source, ReadStage) and (numbered := source.numbered) is not None:
+                known, base = numbered.phys, source.base
+                code.provide(numbered.column.id, known, lambda: _row_number(known, base, code))
         case ReadRange():
             code.provide(source.column.id, source.phys, lambda: _range_value(source, code))
         case ReadOne():
@@ -37,6 +40,14 @@ def provide_stored(code: Code, owner: int | None, stored: Stored, row: str, guar
 
 def nullable(what: Phys) -> Phys:
     return Phys(what.dtype, what.bounds, True, what.dictionary)
+
+
+def _row_number(known: Phys, base: int, code: Code) -> Value:
+    """The number of the row, counted from ``base``."""
+    var = code.call("i64", "i")
+    if base:
+        var = code.call("add_i64", var, code.constant(base))
+    return Value(code.let(var), None, known)
 
 
 def _range_value(source: ReadRange, code: Code) -> Value:

@@ -94,8 +94,12 @@ def _columns(program: Program) -> Iterator[Column]:
         work = stage.work
         if isinstance(work, Pipeline):
             match work.source:
-                case ReadTable(columns=columns) | ReadStage(columns=columns):
+                case ReadTable(columns=columns):
                     yield from (s.column for s in columns)
+                case ReadStage(columns=columns, numbered=numbered):
+                    yield from (s.column for s in columns)
+                    if numbered is not None:
+                        yield numbered.column
                 case ReadRange(column=column):
                     yield column
                 case ReadOne():
@@ -147,8 +151,11 @@ def _source(source: Source, printer: Printer) -> str:
             return f"read {table.name} ({shown})"
         case ReadRange(column, _, start, step, rows):
             return f"range {printer.column(column)} from {start} by {step}, {rows:,} rows"
-        case ReadStage(stage, columns):
-            return f"read stage {stage} ({', '.join(f'{printer.column(s.column)} {_carrier(s)}' for s in columns)})"
+        case ReadStage(stage, columns, numbered=numbered):
+            shown = ", ".join(f"{printer.column(s.column)} {_carrier(s)}" for s in columns)
+            if numbered is None:
+                return f"read stage {stage} ({shown})"
+            return f"read stage {stage} in place ({printer.column(numbered.column)} by place, {shown})"
         case ReadOne():
             return "one row"
         case _:
@@ -177,7 +184,7 @@ def _step(step: Step, printer: Printer) -> str:
             assert_never(step)
 
 
-def _layout(table: JoinTable) -> str:
+def _layout(table: JoinTable, printer: Printer) -> str:
     match table.layout:
         case "one":
             return "one row"
@@ -185,18 +192,31 @@ def _layout(table: JoinTable) -> str:
             return "all rows, in a loop"
         case "direct":
             assert table.packing is not None
-            what = "bitmap" if table.exists else "array of rows" if table.unique else "array of row ranges"
+            what = "bitmap" if table.exists else f"array of {_held(table, printer)}"
             return f"direct {what}, {table.packing.size:,} places"
         case "hash":
-            return "hash table" if table.unique or table.exists else "hash table of row ranges"
+            if table.exists:
+                return "hash table of keys" if table.keyed else "hash table"
+            return f"hash table of {'keys and ' if table.keyed else ''}{_held(table, printer)}"
         case _:
             assert_never(table.layout)
+
+
+def _held(table: JoinTable, printer: Printer) -> str:
+    """What a table holds for a key."""
+    entry = "rows" if table.word is None else f"({_names((f.column for f in table.word.fields), printer)})"
+    if table.unique:
+        return entry
+    return f"{entry} if keys are unique, else row ranges" if table.expected_unique else "row ranges"
 
 
 def _sink(work: Pipeline, sink: Sink, target: str, printer: Printer) -> str:
     match sink:
         case Collect(columns, limit=limit):
-            mode = {"dense": "one row each", "region": "closing gaps", "two_pass": "counted, then written"}
+            mode = {
+                "dense": "one row each", "region": "closing gaps", "bitmap": "marked, then written",
+                "two_pass": "counted, then written",
+            }  # fmt: skip
             first = "" if limit is None else f", until {limit:,} are there"
             how = mode[collect_mode(work.steps, target == "cuda")]
             return f"collect ({_names((s.column for s in columns), printer)}), {how}{first}"
@@ -206,12 +226,10 @@ def _sink(work: Pipeline, sink: Sink, target: str, printer: Printer) -> str:
             by = ", ".join(printer.named(c, e) for c, e, _ in keys)
             size = f", {packing.size:,} places" if packing is not None and layout == "direct" else ""
             places = {"private": "private columns", "block": "shared columns"}
-            how = places.get(accumulators.place_of(sink, target)) or {"direct": "direct arrays"}.get(
-                layout, f"{layout} table"
-            )
+            how = places.get(accumulators.place_of(sink, target)) or {"direct": "direct arrays"}.get(layout, f"{layout} table")
             return f"group by {by} to ({_names((c for c, _ in aggregates), printer)}), {how}{size}, {len(folds)} words"
         case Build(table):
-            return f"build ({_names(table.keys, printer)}): {_layout(table)}"
+            return f"build ({_names(table.keys, printer)}): {_layout(table, printer)}"
         case _:
             assert_never(sink)
 

@@ -10,13 +10,27 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gquery.expr import AggregateCall, Column, Expr, new_column
-from gquery.kernels.code import NeedsHostError, Phys
+from gquery.dtypes import BIGINT, BOOLEAN, DOUBLE, INT64, Carrier, Register, type_bounds
+from gquery.expr import AggregateCall, Column, Expr, Literal, new_column
+from gquery.functions import call
+from gquery.kernels.code import NeedsHostError, Phys, phys
 from gquery.kernels.render import describe
+from gquery.operators.accumulators import has_plain_count
 from gquery.operators.aggregates import AggregatePlan, needs_ranks, plan_aggregates
 from gquery.operators.keys import packing_of
 from gquery.planner.logical import Aggregate
-from gquery.planner.physical import DecodeRows, Group, GroupLayout, ReadStage, Reduce, Stored, stage_columns
+from gquery.planner.lookups import gives_all, limits_groups, lookups, resumed
+from gquery.planner.physical import (
+    TOUCHED,
+    DecodeRows,
+    Group,
+    GroupLayout,
+    Pipeline,
+    ReadStage,
+    Reduce,
+    Stored,
+    stage_columns,
+)
 from gquery.planner.tree import used_columns
 
 if TYPE_CHECKING:
@@ -26,6 +40,9 @@ if TYPE_CHECKING:
 SLOTS_A_ROW = 4  # arrays of state may have this many places a row of input ...
 SMALL_STATE = 2**16  # ... or this many in any case
 LARGEST_STATE = 2**31
+IN_PLACE = 2**18  # groups of so many places are read as they lie ...
+MERGED_BY = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}  # what makes one result of those of parts
+SPARSE_PLACES = 16  # ... where one place in so many is used, at least
 
 
 def aggregate(lowering: Lowering, plan: Aggregate, wanted: frozenset[int]) -> Stream:
@@ -40,8 +57,55 @@ def aggregate(lowering: Lowering, plan: Aggregate, wanted: frozenset[int]) -> St
     known = [_known(stream, a) for _, a in aggregates]
     if any(needs_ranks(a, w) for (_, a), w in zip(aggregates, known, strict=True)):
         return _over_ranks(lowering, plan, stream, keys, aggregates, wanted)
-    number = _grouped(lowering, plan, stream, keys, aggregates)
-    columns = tuple(c for c, _ in keys if c.id in wanted) + tuple(c for c, _ in aggregates)
+    aggregates, found = lookups(stream, keys, aggregates)
+    groups = _by_build_row(lowering, plan, stream, keys, aggregates) or _groups(
+        lowering, plan, stream, keys, aggregates
+    )
+    if found is None:
+        return groups
+    return lowering.compute(resumed(groups, found.probes, stream), found.values)
+
+
+def _by_build_row(
+    lowering: Lowering,
+    plan: Aggregate,
+    stream: Stream,
+    keys: tuple[tuple[Column, Expr], ...],
+    aggregates: tuple[tuple[Column, AggregateCall], ...],
+) -> Stream | None:
+    """Groups by text (or what else does not pack) of a build side, in two steps: first by the key of the join, which is a
+    number, then the few groups that this makes by what they are to be grouped by. None where that is not possible."""
+    if not keys or packing_of([describe(e, stream.columns) for _, e in keys], [True] * len(keys)) is not None:
+        return None
+    if any(a.function not in MERGED_BY for _, a in aggregates):
+        return None
+    probe = gives_all(stream.steps, [e for _, e in keys])
+    if probe is None or packing_of([describe(e, stream.columns) for e in probe.keys], [False] * len(keys)) is None:
+        return None
+    first = tuple((new_column("key", e.dtype), e) for e in probe.keys)
+    parts = tuple((new_column(c.name, a.dtype, c.nullable), a) for c, a in aggregates)
+    groups = _groups(lowering, plan, stream, first, parts)
+    probe = replace(probe, keys=tuple(c for c, _ in first), always=True)
+    merged = tuple(
+        (c, AggregateCall(MERGED_BY[a.function], (part,), a.dtype))
+        for (c, a), (part, _) in zip(aggregates, parts, strict=True)
+    )
+    return _groups(lowering, plan, resumed(groups, (probe,), stream), keys, merged)
+
+
+def _groups(
+    lowering: Lowering,
+    plan: Aggregate,
+    stream: Stream,
+    keys: tuple[tuple[Column, Expr], ...],
+    aggregates: tuple[tuple[Column, AggregateCall], ...],
+) -> Stream:
+    """The stream of the groups: their keys and folded results."""
+    number = _grouped(lowering, plan, stream, keys, aggregates, in_place=True)
+    work = lowering.stages[number].work
+    if isinstance(work, Pipeline) and isinstance(work.sink, Group) and work.sink.in_place:
+        return _read_in_place(lowering, plan, number, work.sink, stream)
+    columns = tuple(c for c, _ in keys) + tuple(c for c, _ in aggregates)
     rows = lowering.estimator.rows(plan) if keys else 1.0
     return lowering.read(number, columns, max(rows, 1.0), stream.limit if keys else 1)
 
@@ -90,8 +154,9 @@ def _grouped(
     stream: Stream,
     keys: tuple[tuple[Column, Expr], ...],
     aggregates: tuple[tuple[Column, AggregateCall], ...],
+    in_place: bool = False,
 ) -> int:
-    """The stage that makes the groups."""
+    """The stage that makes the groups; ``in_place``: whoever reads them can do so as they lie, if that is possible."""
     if not keys:
         known = [_known(stream, a) for _, a in aggregates]
         folds, plans = plan_aggregates([a for _, a in aggregates], known, stream.limit, False)
@@ -113,7 +178,68 @@ def _grouped(
         groups = min(groups, packing.size)
     triples = tuple((c, e, w) for (c, e), w in zip(keys, described, strict=True))
     sink_ = Group(layout, triples, packing, folds, _named(aggregates, plans), int(max(groups, 1)))
+    if in_place and layout == "direct" and not any(limits_groups(s, triples) for s in stream.steps):
+        sink_ = replace(sink_, in_place=_columns_in_place(sink_))
     return lowering.sink(stream, sink_, f"group by {', '.join(c.name for c, _ in keys)}")
+
+
+# ---- groups in place ------------------------------------------------------------------------------------------------
+
+
+def _columns_in_place(sink: Group) -> tuple[tuple[Stored, int], ...]:
+    """The columns of direct groups that are read as they lie, without being packed together first: none where that is not
+    possible, or no gain: few places, places that most groups do not use, results that are more than a word of state."""
+    packing = sink.packing
+    assert packing is not None
+    if packing.size < IN_PLACE or sink.groups * SPARSE_PLACES < packing.size or len(packing.digits) != 1:
+        return ()
+    if packing.digits[0].nullable or any(not _is_a_word(a) for _, a in sink.aggregates):
+        return ()
+    made = [(Stored(c, a.result, _word_carrier(a)), a.folds[0]) for c, a in sink.aggregates]
+    plain = has_plain_count(sink.folds)
+    if plain is None:
+        there = Stored(new_column("there", BOOLEAN, False), phys(BOOLEAN, None, False), Carrier.BOOL)
+        return (*made, (there, TOUCHED))
+    if all(fold != plain for _, fold in made):
+        count = Stored(new_column("count", BIGINT, False), phys(BIGINT, None, False), Carrier.I64)
+        made.append((count, plain))
+    return tuple(made)
+
+
+def _is_a_word(plan: AggregatePlan) -> bool:
+    """Whether an aggregate's result is its word of state, with nothing to be done or checked."""
+    if plan.result.nullable or plan.finish not in ("count", "sum_i64", "sum_f64", "extreme"):
+        return False
+    if plan.finish == "sum_f64":
+        return plan.result.dtype == DOUBLE
+    limit = type_bounds(plan.result.dtype)
+    checked = plan.finish == "sum_i64" and limit is not None and not INT64.within(limit)
+    return plan.result.register is Register.I64 and not checked
+
+
+def _word_carrier(plan: AggregatePlan) -> Carrier:
+    return Carrier.F64 if plan.finish == "sum_f64" else Carrier.I64
+
+
+def _read_in_place(lowering: Lowering, plan: Aggregate, number: int, sink: Group, source: Stream) -> Stream:
+    """The stream of groups in place: a row a place, those without a group passed by; the key is the place itself."""
+    assert sink.packing is not None
+    (key, _, known), digit = sink.keys[0], sink.packing.digits[0]
+    rows = max(lowering.estimator.rows(plan), 1.0)
+    stream = lowering.read(number, tuple(s.column for s, _ in sink.in_place), sink.packing.size, source.limit)
+    assert isinstance(stream.source, ReadStage)
+    stored = Stored(key, known, known.carrier)
+    stream = replace(
+        stream,
+        source=replace(stream.source, numbered=stored, base=digit.base),
+        columns={**stream.columns, key.id: known},
+        by_id={**stream.by_id, key.id: key},
+        rows=float(sink.packing.size),
+    )
+    plain = has_plain_count(sink.folds)
+    flag = next(s.column for s, fold in sink.in_place if fold == (TOUCHED if plain is None else plain))
+    predicate = flag if plain is None else call("gt", flag, Literal(0, BIGINT))
+    return lowering.filter(stream, predicate, rows)
 
 
 def _named(

@@ -18,6 +18,7 @@ from gquery.kernels.code import NeedsHostError, Phys, phys
 from gquery.kernels.render import describe
 from gquery.operators.keys import Packing, packing_of
 from gquery.operators.read import nullable
+from gquery.operators.words import Word, word_of
 from gquery.planner.logical import Join, JoinKind
 from gquery.planner.physical import (
     ConcatRows,
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 ROWS_A_SLOT = 16  # an array of row numbers may have this many slots a build row ...
 BITS_A_ROW = 512  # ... and a bitmap this many bits
+NUMBER_BYTES = 4  # of a row number; an array may hold columns that take more ...
+WIDE_PLACES = 4  # ... if it has at most this many places a build row
 SMALL_ARRAY = 2**20  # slots that are always affordable
 SMALL_BITMAP = 2**23
 LARGEST = 2**31
@@ -150,20 +153,25 @@ def _probe(
     )
     exists = only_exists and not payload and bool(keys)
     provable = {id(k.term): k for k in keys}
-    bitmap = _bitmap(lowering, left, right, keys) if exists and not null_key else None
-    if bitmap is not None:
-        right, packing, keys = bitmap
+    lowering.estimator.rows(plan.right)  # so that it knows the columns
+    likely = {id(k.term) for k in keys if lowering.estimator.is_likely_unique(k.build)}
+    read = payload | frozenset(i for r in residual for i in used_columns(r))
+    rowless = None if null_key or kind is JoinKind.FULL else _rowless(lowering, left, right, keys, read, exists, unique)
+    if rowless is not None:
+        right, packing, keys, at_hand = rowless
         held = tuple(_described(right, k) for k in keys)
         layout: JoinLayout = "direct"
         tested: list[Expr] = []
     else:
         right, keys = _framed(lowering, left, right, keys, payload, null_key or not keys or kind is JoinKind.FULL)
         layout, packing, keys, tested = _layout(left, right, keys, exists, single, null_key)
-        held = right.source.columns if isinstance(right.source, ReadTable | ReadStage) else ()
+        held = at_hand = right.source.columns if isinstance(right.source, ReadTable | ReadStage) else ()
     residual = residual + tested
     if tested:
         exists = False
         unique = _proved_unique(plan, [provable[id(k.term)] for k in keys])
+    keyed = layout == "hash" and (packing is not None or _is_one_integer(left, right, keys))
+    read |= frozenset(i for r in tested for i in used_columns(r))
     table = JoinTable(
         stage=len(lowering.stages),
         layout=layout,
@@ -174,7 +182,13 @@ def _probe(
         null_safe=tuple(k.null_safe for k in keys),
         packing=packing,
         rows=right.source_rows,
+        keyed=keyed,
+        expected_unique=not (unique or exists)
+        and (keyed or layout == "direct")
+        and any(id(k.term) in likely for k in keys),
     )
+    if kind is not JoinKind.FULL:
+        table = replace(table, word=_word(table, [s for s in at_hand if s.column.id in read]))
     number = lowering.build(right, table, f"build for {kind.value} join")
     table = replace(table, stage=number)
     probe = Probe(
@@ -232,19 +246,31 @@ def _proved_unique(plan: Join, keys: list[Key]) -> bool:
     return bool(columns) and is_unique(plan.right, columns & column_ids(plan.right))
 
 
-def _bitmap(
-    lowering: Lowering, left: Stream, right: Stream, keys: list[Key]
-) -> tuple[Stream, Packing | None, list[Key]] | None:
-    """The build side as a stream that ends in a bitmap, where only existence is asked and the keys address one: its rows need
-    not be collected first, whatever steps they come through."""
-    if any(_meets_text(left, right, k) for k in keys):
+def _rowless(
+    lowering: Lowering, left: Stream, right: Stream, keys: list[Key], read: frozenset[int], exists: bool, unique: bool
+) -> tuple[Stream, Packing | None, list[Key], tuple[Stored, ...]] | None:
+    """The build side as a stream that ends in an array over its keys which needs no rows behind it: a bitmap where only
+    existence is asked, words where a key is unique and few bits are read of its row. So the rows need not be collected
+    first, whatever steps they come through. With the packing and the keys, and the columns that are read."""
+    is_plain = isinstance(right.source, ReadTable | ReadStage) and all(isinstance(s, Select) for s in right.steps)
+    if not exists and (not unique or is_plain):
+        return None
+    if not keys or any(_meets_text(left, right, k) for k in keys):
         return None
     made = [k.build if isinstance(k.build, Column) else new_column("key", k.build.dtype) for k in keys]
     computed = tuple((c, k.build) for c, k in zip(made, keys, strict=True) if c is not k.build)
     stream = lowering.compute(right, computed) if computed else right
     named = [replace(k, build=c) for k, c in zip(keys, made, strict=True)]
-    layout, packing, named, tested = _layout(left, stream, named, True, False, False)
-    return (stream, packing, named) if layout == "direct" and not tested else None
+    layout, packing, named, tested = _layout(left, stream, named, exists, False, False)
+    if layout != "direct" or tested:
+        return None
+    if exists:
+        return stream, packing, named, ()
+    columns = [(stream.by_id[i], stream.columns[i]) for i in sorted(read) if i in stream.columns]
+    assert packing is not None
+    if not _is_worth_a_word(word_of(columns), packing, stream.source_rows):
+        return None
+    return stream, packing, named, tuple(Stored(c, known, known.carrier) for c, known in columns)
 
 
 def _framed(
@@ -260,8 +286,8 @@ def _framed(
     selects = all(isinstance(s, Select) for s in right.steps) and not (all_rows and right.steps)
     if selects and plain and not texts and needed <= at_hand and at_hand:
         return right, keys
-    made = [new_column("key", k.build.dtype) for k in keys]
-    right = lowering.compute(right, tuple((c, k.build) for c, k in zip(made, keys, strict=True)))
+    made = [k.build if isinstance(k.build, Column) and not texts else new_column("key", k.build.dtype) for k in keys]
+    right = lowering.compute(right, tuple((c, k.build) for c, k in zip(made, keys, strict=True) if c is not k.build))
     columns = [right.by_id[i] for i in sorted(payload)] + made
     frame = lowering.collected(right, columns, "build side", plain=texts)
     return frame, [replace(k, build=c) for k, c in zip(keys, made, strict=True)]
@@ -296,7 +322,36 @@ def _layout(
             if right.rows / packing.size <= RANGE_LIMIT:
                 tested = [_equality(k) for k in keys if k is not key]
                 return "direct", packing, [key], tested
-    return "hash", None, keys, []
+    packing = None
+    if len(usable) == len(keys):
+        packing = packing_of([right.columns[_id(k)] for k in keys], [k.null_safe for k in keys])
+    return "hash", packing, keys, []
+
+
+def _is_one_integer(left: Stream, right: Stream, keys: list[Key]) -> bool:
+    """Whether the key is one integer of up to 64 bits, and a row with NULL takes no part."""
+    if len(keys) != 1 or keys[0].build.dtype.is_string or not _same_registers(left, right, keys[0]):
+        return False
+    what = right.columns[_id(keys[0])]
+    return what.register is Register.I64 and not (keys[0].null_safe and what.nullable)
+
+
+def _word(table: JoinTable, read: list[Stored]) -> Word | None:
+    """What a table with one row a key holds in place of row numbers: the columns that are read of it, if they are few bits."""
+    if table.exists or not (table.unique or table.expected_unique) or not (table.keyed or table.layout == "direct"):
+        return None
+    word = word_of([(s.column, s.phys) for s in read])
+    if word is None or table.layout == "hash":
+        return word
+    assert table.packing is not None
+    return word if _is_worth_a_word(word, table.packing, table.rows) else None
+
+
+def _is_worth_a_word(word: Word | None, packing: Packing, rows: int) -> bool:
+    """Whether an array of words takes no more room than one of row numbers, or hardly more than the rows themselves."""
+    if word is None:
+        return False
+    return word.carrier.bytes <= NUMBER_BYTES or packing.size <= WIDE_PLACES * max(rows, 1)
 
 
 def _described(right: Stream, key: Key) -> Stored:

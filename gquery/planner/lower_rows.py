@@ -14,6 +14,7 @@ from gquery.kernels.dictionaries import code_phys
 from gquery.kernels.render import merge
 from gquery.operators.read import range_phys
 from gquery.planner.logical import Limit, Scan, Sort, UnionAll, Values
+from gquery.planner.lookups import before, postponed, resumed
 from gquery.planner.lower_stream import Stream, stored_of
 from gquery.planner.physical import (
     Collect,
@@ -23,6 +24,7 @@ from gquery.planner.physical import (
     ReadStage,
     SliceRows,
     SortRows,
+    Step,
     Stored,
     stage_columns,
 )
@@ -63,6 +65,11 @@ def sort(lowering: Lowering, plan: Sort, wanted: frozenset[int]) -> Stream:
             made.append((column, k.expr))
         keys.append(SortKey(column, k.descending, k.nulls_first))
     stream = lowering.compute(stream, tuple(made))
+    whole = stream
+    later: tuple[Step, ...] = ()
+    if plan.limit is not None:
+        stream, later = postponed(stream, frozenset(i for k in keys for i in used_columns(k.expr)))
+        wanted, below = before(later, wanted), before(later, below)
     carried = [stream.by_id[i] for i in sorted(below) if i in stream.by_id] + [c for c, _ in made]
     kept = [c for c in carried if c.id in wanted]
     stream = lowering.collected(stream, carried, "input of a sort")
@@ -70,7 +77,8 @@ def sort(lowering: Lowering, plan: Sort, wanted: frozenset[int]) -> Stream:
     stored = tuple(s for s in stored_of(stream) if s.column.id in {c.id for c in kept})
     number = lowering.stage(SortRows(stage, tuple(keys), stored, plan.limit, plan.offset), "sort")
     rows = stream.rows if plan.limit is None else min(stream.rows, plan.limit)
-    return lowering.read(number, kept, rows, stream.limit if plan.limit is None else plan.limit)
+    stream = lowering.read(number, kept, rows, stream.limit if plan.limit is None else plan.limit)
+    return resumed(stream, later, whole)
 
 
 def _ranked(lowering: Lowering, stream: Stream, keys: list[SortKey]) -> tuple[int, list[SortKey]]:

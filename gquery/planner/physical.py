@@ -15,6 +15,7 @@ from gquery.expr import Column, Expr, SortKey
 from gquery.kernels.code import Phys
 from gquery.operators.aggregates import AggregatePlan, Fold
 from gquery.operators.keys import Packing
+from gquery.operators.words import Word
 from gquery.planner.logical import JoinKind
 from gquery.table import TableSource
 
@@ -54,11 +55,14 @@ class ReadRange:
 @dataclass(frozen=True)
 class ReadStage:
     """The frame that an earlier stage made. ``origins[i]`` is the id that ``columns[i]`` has there: a frame may be read
-    several times, and its columns are renamed where they are read."""
+    several times, and its columns are renamed where they are read. ``numbered`` is a column that is not stored: its value
+    is the row's number plus ``base`` (the key of groups that are read as they lie)."""
 
     stage: int
     columns: tuple[Stored, ...]
     origins: tuple[int, ...]
+    numbered: Stored | None = None
+    base: int = 0
 
 
 @dataclass(frozen=True)
@@ -93,8 +97,12 @@ JoinLayout = Literal["one", "loop", "direct", "hash"]
 @dataclass(frozen=True)
 class JoinTable:
     """How the rows of a build side are found. ``layout``: *one* row at most (a scalar), *loop* over all rows, *direct* address
-    in an array over the packed key, *hash* table of row numbers. ``unique``: proved that no key stands twice. ``exists``: only
-    whether there is a match is asked, so direct is a bitmap. ``packing`` packs the keys of direct tables.
+    in an array over the packed key, *hash* table. ``unique``: no key stands twice. ``exists``: only whether there is a match is
+    asked, so direct is a bitmap. ``packing`` packs the keys of direct tables and of hash tables of packed keys; ``keyed`` says
+    that a hash table holds its keys, one integer each, and not only the numbers of rows where they stand.
+
+    A plan says unique where that is proved. ``expected_unique``: it is likely, so a build tries, and finds out: what probes the
+    table is fitted to it then (`execution.adaptive`). ``word`` is what a unique table holds in place of a row's number.
 
     ``columns`` are the stored columns of the build rows, ``keys`` those of them that are compared; ``null_safe[i]``: key i
     compares NULLs as equal.
@@ -109,13 +117,17 @@ class JoinTable:
     null_safe: tuple[bool, ...]
     packing: Packing | None
     rows: int
+    keyed: bool = False
+    expected_unique: bool = False
+    word: Word | None = None
 
 
 @dataclass(frozen=True)
 class Probe:
     """Looks a row up in a join table and passes on what the kind of join says. ``keys`` are the probing side's expressions,
     ``residual`` the part of the condition that is tested on each pair, ``payload`` the build columns that are passed on.
-    ``null_key``: MARK alone, the mark is NULL without a match where the probe's key or some build key is NULL."""
+    ``null_key``: MARK alone, the mark is NULL without a match where the probe's key or some build key is NULL. ``always``: it
+    is known that there is one match, as the key was found there before."""
 
     table: JoinTable
     kind: JoinKind
@@ -125,6 +137,7 @@ class Probe:
     mark: Column | None = None
     records_matches: bool = False  # FULL: remember which build rows matched
     null_key: bool = False
+    always: bool = False
 
 
 Step = Select | Compute | Probe
@@ -156,7 +169,10 @@ GroupLayout = Literal["direct", "hash", "rows"]
 @dataclass(frozen=True)
 class Group:
     """Aggregates by key. ``layout``: *direct* address in arrays over the packed key, *hash* table of packed keys, or hash
-    table of *rows* of the source frame, whose key columns are compared as they stand there."""
+    table of *rows* of the source frame, whose key columns are compared as they stand there.
+
+    ``in_place``: the frame of direct groups is their arrays as they lie, one row a place, whether a group is there or not:
+    these columns, each with the number of its fold (`TOUCHED` for the flags). Whoever reads it tests for that itself."""
 
     layout: GroupLayout
     keys: tuple[tuple[Column, Expr, Phys], ...]
@@ -164,6 +180,11 @@ class Group:
     folds: tuple[Fold, ...]
     aggregates: tuple[tuple[Column, AggregatePlan], ...]
     groups: int  # an estimate
+    in_place: tuple[tuple[Stored, int], ...] = ()
+
+
+TOUCHED = -1
+"""Stands for the flags of groups that are there, among the folds of groups in place."""
 
 
 @dataclass(frozen=True)
@@ -282,6 +303,8 @@ def stage_columns(work: Pipeline | Bulk) -> tuple[Stored, ...]:
             return tuple(settled(s) for s in columns)
         case Pipeline(sink=Reduce(aggregates=aggregates)):
             return _results(aggregates)
+        case Pipeline(sink=Group(in_place=in_place)) if in_place:
+            return tuple(s for s, _ in in_place)
         case Pipeline(source=source, sink=Group(layout=layout, keys=keys, aggregates=aggregates)):
             if layout == "rows":  # keys are taken from the source frame as they lie there
                 assert isinstance(source, ReadStage)

@@ -36,6 +36,7 @@ from gquery.planner.physical import (
 )
 
 BATCH_ROWS = 4  # rows an iteration of the batched loop: 8 are no faster with narrow columns and compile much longer
+BATCH_LINES = 60  # of a loop that collects: rows are looked up and stored in the batch, one after another
 WIDE = 2**31  # rows from which on indices have 64 bits
 
 
@@ -58,8 +59,8 @@ def units(pipeline: Pipeline, target: str, counted: bool = False) -> tuple[Unit,
     if isinstance(sink, Build) and sink.table.layout in ("one", "loop"):
         return ()
     roles: tuple[str, ...] = ("main",)
-    if isinstance(sink, Collect) and collect.collect_mode(pipeline.steps, target == "cuda") == "two_pass":
-        roles = ("count", "write")
+    if isinstance(sink, Collect):
+        roles = collect.roles(collect.collect_mode(pipeline.steps, target == "cuda"))
     return tuple(_unit(pipeline, target, role, counted and role != "write") for role in roles)
 
 
@@ -67,6 +68,9 @@ def _unit(pipeline: Pipeline, target: str, role: str, counted: bool = False) -> 
     code = Code(target)
     code.wide_index = pipeline.rows >= WIDE
     mode = collect.collect_mode(pipeline.steps, target == "cuda")
+    if isinstance(pipeline.sink, Collect) and mode == "bitmap" and role == "write":  # of rows that are known to be kept
+        code.share = min((s.share for s in pipeline.steps if isinstance(s, Select)), default=1.0)
+        pipeline = replace(pipeline, steps=collect.steps_again(pipeline.steps, pipeline.sink))
     _begin(pipeline.sink, mode, role, code)
     read(pipeline.source, code)
 
@@ -81,7 +85,7 @@ def _unit(pipeline: Pipeline, target: str, role: str, counted: bool = False) -> 
     go_on(pipeline.steps)
     _end(pipeline.sink, mode, role, code)
     kernel = code.kernel()
-    if code.ahead and not counted and _gains_from_batches(pipeline, target):
+    if code.ahead and not counted and _gains_from_batches(pipeline, target, len(kernel.body)):
         kernel = replace(kernel, batch=batched(kernel.body, BATCH_ROWS, code.ahead), batch_rows=BATCH_ROWS)
     return Unit(role, kernel, dict(code.bindings), tuple(code.sites), dict(code.shares))
 
@@ -99,13 +103,15 @@ def _count(step: int, code: Code) -> None:
         code.epilogue.append(code.call(add, code.pointer("i64", StatePart("counters"), "s"), str(step), counter))
 
 
-def _gains_from_batches(pipeline: Pipeline, target: str) -> bool:
+def _gains_from_batches(pipeline: Pipeline, target: str, lines: int) -> bool:
     """Whether the loop is bound by waiting for columns: no probes, and a sink that folds into registers or shared memory."""
     if target != "cuda" or not isinstance(pipeline.source, ReadTable | ReadStage):
         return False
+    sink = pipeline.sink
+    if isinstance(sink, Collect):
+        return lines <= BATCH_LINES and collect.collect_mode(pipeline.steps, True) in ("dense", "bitmap")
     if any(isinstance(s, Probe) for s in pipeline.steps):
         return False
-    sink = pipeline.sink
     return isinstance(sink, Reduce) or (isinstance(sink, Group) and place_of(sink, target) != "global")
 
 

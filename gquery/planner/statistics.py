@@ -50,6 +50,7 @@ from gquery.table import ColumnStatistics
 UNKNOWN = ColumnStatistics()
 
 _EQUALS, _RANGE, _LIKE, _OTHER = 0.1, 1 / 3, 0.06, 0.33
+_LIKELY_UNIQUE = 0.99  # different values a row from which on a column probably has none twice
 
 
 class Estimator:
@@ -97,6 +98,13 @@ class Estimator:
                 return out
             case _:
                 return 1e12
+
+    def is_likely_unique(self, e: Expr) -> bool:
+        """Whether the values of a column are probably all different in the relation that it comes from."""
+        if not isinstance(e, Column):
+            return False
+        distinct, rows = self.columns.get(e.id, UNKNOWN).distinct, self._column_rows.get(e.id)
+        return distinct is not None and rows is not None and distinct >= _LIKELY_UNIQUE * rows
 
     def bounds(self, e: Expr) -> Bounds | None:
         """The range of a column's physical values, where the source knows it."""

@@ -50,7 +50,8 @@ class CudaTarget:
         lines += [f"    step = {index}(thread_count())", f"    i = {index}(lo + thread_index())"]
         lines += indented(kernel.prologue, 1)
         if kernel.batch:
-            lines.append(f"    while i + {kernel.batch_rows - 1} * step < hi:")
+            # the last of a warp's rows decides, so that all its lanes take the same loop
+            lines.append(f"    while (i | 31) + {kernel.batch_rows - 1} * step < hi:")
             lines += [f"        i{k} = {index}(i + {k} * step)" for k in range(kernel.batch_rows)]
             lines += [*indented(kernel.batch, 2), f"        i = {index}(i + {kernel.batch_rows} * step)"]
         lines += ["    while i < hi:", *indented(kernel.body or ("pass",), 2), f"        i = {index}(i + step)"]

@@ -6,7 +6,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from gquery.kernels.targets.intrinsics import F64, I32, I64, Definition, Emit, constant, element
+from gquery.kernels.targets.intrinsics import F64, I1, I32, I64, Definition, Emit, constant, element, pair_load
 
 
 def call(b: Any, name: str, result: Any, *values: Any) -> Any:
@@ -41,6 +41,21 @@ def _shuffle(b: Any, x: Any, offset: Any) -> Any:
     return b.or_(b.shl(b.zext(high, I64), constant(32)), b.zext(low, I64))
 
 
+def _members(b: Any, row: Any, end: Any) -> Any:
+    """The lanes of a warp that have a row before ``end``, where its lanes' rows are neighbours and the first a multiple of 32."""
+    left = b.sub(end, b.and_(row, constant(-32)))
+    some = b.sub(b.shl(constant(1), left), constant(1))
+    return b.select(b.icmp_unsigned("<", left, constant(32)), some, constant(0xFFFFFFFF))
+
+
+def _ballot(b: Any, members: Any, vote: Any) -> Any:
+    """A bit for each lane of ``members``, all of which come here. Written into the kernel itself and not as a function: the
+    compiler may move calls of functions into branches."""
+    result, by_bits = ir.LiteralStructType((I32, I1)), constant(3, I32)
+    votes = call(b, "llvm.nvvm.vote.sync", result, b.trunc(members, I32), by_bits, vote)
+    return b.zext(b.extract_value(votes, 0), I64)
+
+
 def _add_f64(b: Any, pointer: Any, index: Any, value: Any) -> Any:
     return call(b, "llvm.nvvm.atomic.load.add.f64.p0f64", F64, element(b, pointer, index, F64), value)
 
@@ -61,11 +76,14 @@ _WORDS: tuple[tuple[str, str, str, Emit], ...] = (
     ("lane", "", "i64", lambda b: b.and_(register(b, "tid.x"), constant(31))),
     ("shuffle_down_i64", "i64 i64", "i64", _shuffle),
     ("shuffle_down_f64", "f64 i64", "f64", lambda b, x, n: b.bitcast(_shuffle(b, b.bitcast(x, I64), n), F64)),
+    ("members", "u64 u64", "i64", _members),
+    ("ballot", "i64 bool", "i64", _ballot),
     ("atomic_add_f64", "* i64 f64", "f64", _add_f64),
     ("add_f64", "f64 f64", "f64", _rounded("add")),
     ("mul_f64", "f64 f64", "f64", _rounded("mul")),
     ("fmod_f64", "f64 f64", "f64", lambda b, x, y: call(b, "__nv_fmod", F64, x, y)),
     ("sub_f64", "f64 f64", "f64", _sub),
+    ("load_pair", "* i64", "str", pair_load(16)),  # one instruction: memory of its own begins at multiples of 256
 )
 CUDA_DEFINITIONS = {
     name: Definition(name, tuple(arguments.split()), result, emit) for name, arguments, result, emit in _WORDS

@@ -238,6 +238,17 @@ def _zero_bytes(b: Any, word: Any) -> Any:
 
 
 define("zero_bytes", "i64", "i64", _zero_bytes)
+
+# ---- bitmaps in words of 32 bits: that of row i, and what it says of the row --------------------------------------
+define("word_index", "u64", "u64", lambda b, i: b.lshr(i, constant(5)))
+define("bit_at", "i64 u64", "bool", lambda b, w, i: b.trunc(b.lshr(w, b.and_(i, constant(31))), I1))
+define(
+    "bits_from",  # how many bits are set from the row's own on
+    "i64 u64",
+    "i64",
+    lambda b, w, i: b.zext(b.ctpop(b.trunc(b.lshr(w, b.and_(i, constant(31))), I32)), I64),
+)
+define("popcount", "i64", "i64", lambda b, w: b.ctpop(w))
 define("lowest_byte", "i64", "i64", lambda b, x: b.lshr(b.cttz(x, constant(1, I1)), constant(3)))
 
 # ---- strings -----------------------------------------------------------------------------------------------------
@@ -269,6 +280,18 @@ def _string(type_: Any) -> Emit:
     return emit
 
 
+def pair_load(alignment: int) -> Emit:
+    """Two neighbouring words at once, those of pair ``index``."""
+
+    def emit(b: Any, pointer: Any, index: Any) -> Any:
+        place = element(b, pointer, index, ir.VectorType(I64, 2))
+        both = _aligned_to(b.load(place), alignment)
+        return b.extract_element(both, constant(0, I32)), b.extract_element(both, constant(1, I32))
+
+    return emit
+
+
+define("load_pair", "* i64", "str", pair_load(8))
 define("string32", "* i64 i64", "str", _string(I32))
 define("string64", "* i64 i64", "str", _string(I64))
 define("view", "* i64", "str", _view)

@@ -373,6 +373,23 @@ def lowest_byte(word: int) -> int:
     return ((word & -word).bit_length() - 1) >> 3
 
 
+# ---- bitmaps in words of 32 bits -----------------------------------------------------------------------------------
+def word_index(i: int) -> int:
+    return i >> 5
+
+
+def bit_at(word: int, i: int) -> bool:
+    return bool(word >> (i & 31) & 1)
+
+
+def bits_from(word: int, i: int) -> int:
+    return (word >> (i & 31)).bit_count()
+
+
+def popcount(word: int) -> int:
+    return (word & _MASK).bit_count()
+
+
 # ---- strings: making, reading ------------------------------------------------------------------------------------
 def make_str(address: int, length: int) -> Str:
     return address, length
@@ -396,6 +413,9 @@ string64 = string32
 
 def view(pointer: Pointer, i: int) -> Str:
     return pointer[2 * i], pointer[2 * i + 1]
+
+
+load_pair = view
 
 
 def store_view(pointer: Pointer, i: int, s: Str) -> None:

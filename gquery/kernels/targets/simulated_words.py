@@ -25,6 +25,17 @@ class Block:
         self.shared = np.full(shared, -1, np.int64)  # what a block finds there is anything
         self.barrier = threading.Barrier(threads)
         self.lock = threading.Lock()
+        self.meeting = threading.Condition()
+        self.votes: dict[int, Vote] = {}  # by warp
+
+
+class Vote:
+    """What the lanes of a warp that came so far have said."""
+
+    def __init__(self, members: int) -> None:
+        self.members = members
+        self.arrived: int = 0
+        self.word: int = 0
 
 
 _own = threading.local()
@@ -54,6 +65,28 @@ def shuffle_down_i64(value: int, offset: int) -> int:
 
 def shuffle_down_f64(value: float, offset: int) -> float:
     return float(_shuffle_down(value, offset))
+
+
+def members(row: int, end: int) -> int:
+    left = end - (row & ~31)
+    return (1 << min(left, 32)) - 1
+
+
+def ballot(lanes: int, vote: bool) -> int:
+    """Waits until all of ``lanes`` came; a lane that does not belong, or says otherwise who does, is an error."""
+    block, warp, own = _own.block, _own.thread // 32, 1 << lane()
+    with block.meeting:
+        here: Vote = block.votes.setdefault(warp, Vote(lanes))
+        assert here.members == lanes, f"members {lanes:08x} and {here.members:08x}"
+        assert lanes & own & ~here.arrived, f"lane {lane()} is no member of {lanes:08x}, or came twice"
+        here.arrived |= own
+        here.word |= own * vote
+        if here.arrived == lanes:
+            del block.votes[warp]
+            block.meeting.notify_all()
+        else:
+            assert block.meeting.wait_for(lambda: here.arrived == lanes, timeout=20), "a lane did not come"
+    return here.word
 
 
 def private_load(word: int) -> int:

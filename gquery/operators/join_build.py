@@ -1,0 +1,152 @@
+"""Join tables: the lines that enter a row of the build side, and the search for a key's slot that probes share.
+
+A *direct* table is addressed by the packed key. A *keyed* hash table holds keys of one integer beside what is asked for;
+other hash tables hold row numbers alone, and keys are compared where they stand, in the columns.
+
+A unique table holds a row's number plus 1, or a `Word` of its columns. Where uniqueness is only expected, the build leaves
+what tells whether it was right: how many rows it entered, or that it met a key again.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+from gquery.dtypes import Carrier
+from gquery.errors import OperationalError
+from gquery.expr import Column
+from gquery.kernels.code import Code, StatePart, Value, element_type, load, store
+from gquery.operators.keys import equal_values, hash_values, pack
+from gquery.operators.words import word_of_row
+from gquery.planner.physical import JoinTable, Stored
+
+
+def emit_build(table: JoinTable, code: Code) -> None:
+    """The lines that enter row ``i`` of the build side."""
+    values = [code.column(c) for c in table.keys]
+    if table.layout == "direct":
+        assert table.packing is not None
+        key, inside = pack(values, table.packing, code, checked=False)
+    elif table.keyed:
+        key, inside = hash_key(table, values, code, checked=False)
+    else:
+        assert table.layout == "hash", table.layout
+        oks = [v.ok for v, safe in zip(values, table.null_safe, strict=True) if not safe]
+        key, inside = "", code.both(*oks)
+    if inside is not None:
+        code.open(f"if {inside}:")
+    if table.layout == "direct":
+        _enter_direct(table, key, code)
+    elif table.keyed:
+        _enter_keyed(table, key, code)
+    else:
+        places = tuple(stored_key(table, c) for c in table.keys)
+        slot = find_or_insert(code, values, places, (True,) * len(values), None)
+        if not table.unique and not table.exists:
+            _note_slot(slot, code)
+    if inside is not None:
+        code.close()
+
+
+def hash_key(table: JoinTable, values: list[Value], code: Code, checked: bool) -> tuple[str, str | None]:
+    """The integer that a keyed hash table holds for a row's keys, and whether the row takes part. See `pack`."""
+    if table.packing is None:
+        return values[0].var, values[0].ok
+    packed, inside = pack(values, table.packing, code, checked)
+    return code.let(
+        code.call("add_i64", packed, code.call("i64", "1"))
+    ), inside  # 0 has a place of its own, but costs a test
+
+
+def entry_carrier(table: JoinTable) -> Carrier:
+    """What a place of a unique direct table is held in."""
+    return Carrier.U32 if table.word is None else table.word.carrier
+
+
+def stored_key(table: JoinTable, column: Column) -> Stored:
+    return next(s for s in table.columns if s.column == column)
+
+
+def is_checked(table: JoinTable) -> bool:
+    """Whether the build has to find out if its keys are unique, as it takes them to be."""
+    return table.unique and table.expected_unique
+
+
+def _enter_direct(table: JoinTable, key: str, code: Code) -> None:
+    if table.exists:
+        code.line(code.call("bit_set", code.pointer("u32", StatePart("bits"), "s"), key))
+    elif table.unique:
+        carrier = entry_carrier(table)
+        entries = code.pointer(element_type(carrier), StatePart("entries"), "s")
+        store(code, carrier, entries, key, _entry(table, code))
+        if is_checked(table):
+            _count_entered(code)
+    else:
+        _note_slot(key, code)
+
+
+def _enter_keyed(table: JoinTable, key: str, code: Code) -> None:
+    capacity = code.scalar(StatePart("capacity"))
+    if not table.unique or table.exists:
+        slot = code.call("key_insert", code.pointer("i64", StatePart("keys"), "s"), capacity, key)
+        if table.exists:
+            code.line(slot)
+        else:
+            _note_slot(code.let(slot), code)
+        return
+    pairs = code.pointer("i64", StatePart("pairs"), "s")
+    enter = code.call("pair_insert", pairs, capacity, key, _entry(table, code))
+    if not is_checked(table):
+        code.line(enter)
+        return
+    with code.block(f"if not {enter}:"):
+        twice = code.pointer("u8", StatePart("twice"), "s")
+        code.line(code.call("store_u8", twice, code.call("i64", "0"), code.call("i64", "1")))
+
+
+def _entry(table: JoinTable, code: Code) -> str:
+    """What a unique table holds for the current row: never 0."""
+    if table.word is not None:
+        return word_of_row(table.word, code)
+    return code.let(code.call("add_i64", code.call("i64", "i"), code.call("i64", "1")))
+
+
+def _note_slot(slot: str, code: Code) -> None:
+    code.line(code.call("store_u32", code.pointer("u32", StatePart("slot_of_row"), "s"), "i", slot))
+
+
+def _count_entered(code: Code) -> None:
+    code.prologue.append(f"entered = {code.call('i64', '0')}")
+    code.line(f"entered = {code.call('add_i64', 'entered', code.call('i64', '1'))}")
+    add = "reduce_add_i64" if code.target == "cuda" else "atomic_add_i64"
+    code.epilogue.append(code.call(add, code.pointer("i64", StatePart("entered"), "s"), "0", "entered"))
+
+
+def find_or_insert(
+    code: Code, values: list[Value], stored: tuple[Stored, ...], null_safe: tuple[bool, ...], owner: int | None
+) -> str:
+    """A variable with the slot of the current row's key in the table of row numbers ``slots``: found, or claimed for the
+    row (-1, and the status bit "full", where neither). Keys are compared where they stand, in the columns of ``owner``."""
+    slots, mask = code.pointer("u32", StatePart("slots"), "s"), code.scalar(StatePart("mask"))
+    one, zero = code.call("i64", "1"), code.call("i64", "0")
+    hashed = hash_values(values, code)
+    at = code.let(code.call("and_i64", hashed, mask))
+    slot, tries = code.let(code.call("i64", "-1")), code.let(zero)
+    with code.block(f"while {code.call('lt_i64', slot, zero)} and {code.call('le_i64', tries, mask)}:"):
+        there = code.let(code.call("i64", f"{slots}[{at}]"))
+        with code.block(f"if {code.call('eq_i64', there, zero)}:"):
+            mine = code.call("add_i64", code.call("i64", "i"), one)
+            code.line(f"{there} = {code.call('cas_u32', slots, at, zero, mine)}")
+            with code.block(f"if {code.call('eq_i64', there, zero)}:"):
+                code.line(f"{slot} = {at}")
+        with code.block(f"if {code.call('ne_i64', there, zero)}:"):
+            other = code.let(code.call("sub_i64", there, one))
+            with ExitStack() as tests:
+                for value, column, safe in zip(values, stored, null_safe, strict=True):
+                    theirs = load(code, owner, column.column.id, column.carrier, column.phys, other)
+                    tests.enter_context(code.block(f"if {equal_values(value, theirs, safe, code)}:"))
+                code.line(f"{slot} = {at}")
+            code.line(f"{at} = {code.call('and_i64', code.call('add_i64', at, one), mask)}")
+            code.line(f"{tries} = {code.call('add_i64', tries, one)}")
+    with code.block(f"if {code.call('lt_i64', slot, zero)}:"):
+        code.line(code.call("fail", code.status(), code.site(OperationalError, "a hash table is full", retry=True)))
+    return slot

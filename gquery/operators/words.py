@@ -1,0 +1,113 @@
+"""Words: the narrow columns that a probe wants of a build row, in the bits of one number that is never 0.
+
+Where they fit, a join table holds this word in place of the row's number, and the probe that finds it need not go to the
+row: one access to memory that lies nowhere near the last one, in place of two. 0 says that there is no row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gquery.dtypes import Carrier, Register
+from gquery.expr import Column
+from gquery.kernels.code import Code, Phys, Value
+
+MOST_BITS = 62  # of all fields: the word is a positive int64
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A column as a field of ``bits`` bits from ``shift`` on: its value less ``base``, or ``null`` for NULL."""
+
+    column: Column
+    phys: Phys
+    base: int
+    shift: int
+    bits: int
+    null: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """How columns become one word: the fields, plus 1."""
+
+    fields: tuple[Field, ...]
+
+    @property
+    def bits(self) -> int:
+        return sum(f.bits for f in self.fields)
+
+    @property
+    def carrier(self) -> Carrier:
+        """The narrowest carrier that holds every word."""
+        largest = 1 << self.bits
+        return next((c for c in (Carrier.U8, Carrier.U16, Carrier.U32) if largest < 1 << 8 * c.bytes), Carrier.I64)
+
+
+def word_of(columns: Sequence[tuple[Column, Phys]]) -> Word | None:
+    """The word of these columns; None where there are none, or one is text, a float or unbounded, or they are too wide."""
+    fields: list[Field] = []
+    shift = 0
+    for column, what in columns:
+        if what.register is Register.BOOL:
+            base, width = 0, 2
+        elif what.register is Register.I64 and what.bounds is not None:
+            base, width = what.bounds.low, what.bounds.width
+        else:
+            return None
+        bits = (width - 1 + what.nullable).bit_length()
+        fields.append(Field(column, what, base, shift, bits, width if what.nullable else None))
+        shift += bits
+    return Word(tuple(fields)) if fields and shift <= MOST_BITS else None
+
+
+def word_of_row(word: Word, code: Code) -> str:
+    """A variable with the word of the current row."""
+    total = code.call("i64", "1")
+    for f in word.fields:
+        value = code.column(f.column)
+        text = code.call("from_bool", value.var) if f.phys.register is Register.BOOL else value.var
+        if f.base:
+            text = code.call("sub_i64", text, code.constant(f.base))
+        if value.ok is not None:
+            assert f.null is not None
+            var = code.let(code.constant(f.null))
+            with code.block(f"if {value.ok}:"):
+                code.line(f"{var} = {text}")
+            text = var
+        if f.shift:
+            text = code.call("shl_i64", text, code.constant(f.shift))
+        total = code.call("add_i64", total, text)
+    return code.let(total)
+
+
+def provide_fields(word: Word, var: str, guard: str | None, code: Code) -> None:
+    """Make the columns of the word in ``var`` those of the current row; NULL where ``guard`` is False."""
+    for f in word.fields:
+        what = f.phys if guard is None else Phys(f.phys.dtype, f.phys.bounds, True, f.phys.dictionary)
+        code.provide(f.column.id, what, lambda f=f, what=what: _field(word, f, what, var, guard, code))  # type: ignore[misc]
+
+
+def _field(word: Word, f: Field, what: Phys, var: str, guard: str | None, code: Code) -> Value:
+    text = code.call("sub_i64", var, code.call("i64", "1"))
+    if f.shift:
+        text = code.call("shr_u64", text, code.constant(f.shift))
+    if f is not word.fields[-1]:
+        text = code.call("and_i64", text, code.constant((1 << f.bits) - 1))
+    ok = guard
+    if f.null is not None:
+        text = code.let(text)
+        ok = code.let(code.call("ne_i64", text, code.constant(f.null)))
+        if guard is not None:
+            ok = code.let(f"{guard} and {ok}")
+    if what.register is Register.BOOL:
+        text = code.call("truth", text)
+    elif f.base:
+        text = code.call("add_i64", text, code.constant(f.base))
+    if ok is None:
+        return Value(code.let(text), None, what)
+    made = code.let(code.zero(what.register))  # a NULL holds what a lookup may take
+    with code.block(f"if {ok}:"):
+        code.line(f"{made} = {text}")
+    return Value(made, ok, what)

@@ -1,0 +1,162 @@
+"""Lookups: what a group's keys determine through a join is fetched for the groups, not carried along by every row.
+
+    group by l_orderkey: sum(x), same_value(o_orderdate)     =>     group by l_orderkey: sum(x)
+      probe orders by (l_orderkey)                                  then probe orders by (l_orderkey) for o_orderdate
+
+The join's table is there already, and a key that got into a group has its match in it. So each group is looked up once in
+place of an atomic a row, and text needs no state at all. A sort that keeps few rows looks up only those (`postponed`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from gquery.expr import AggregateCall, Column, Expr
+from gquery.kernels.code import Phys
+from gquery.planner.logical import JoinKind
+from gquery.planner.lower_stream import Stream
+from gquery.planner.physical import Compute, Probe, Select, Step
+from gquery.planner.tree import used_columns
+
+Named = tuple[tuple[Column, AggregateCall], ...]
+
+
+@dataclass(frozen=True)
+class Lookups:
+    """Probes that follow the groups, and the results that they give."""
+
+    probes: tuple[Probe, ...]
+    values: tuple[tuple[Column, Expr], ...]
+
+
+def lookups(stream: Stream, keys: Sequence[tuple[Column, Expr]], aggregates: Named) -> tuple[Named, Lookups | None]:
+    """The aggregates that still have to be folded, and the lookups that give the others."""
+    found = list(_possible(stream.steps, {e: c for c, e in keys}))
+    fetched = frozenset(c.id for p in found for c in p.payload)
+    values = tuple(
+        (c, a.args[0])
+        for c, a in aggregates
+        if a.function == "same_value" and a.filter is None and used_columns(a.args[0]) <= fetched
+    )
+    if not values:
+        return aggregates, None
+    given = {c.id for c, _ in values}
+    probes = _needed(found, frozenset(i for _, e in values for i in used_columns(e)))
+    return tuple((c, a) for c, a in aggregates if c.id not in given), Lookups(probes, values)
+
+
+def _possible(steps: Iterable[Step], named: Mapping[Expr, Column]) -> Iterable[Probe]:
+    """The probes whose keys are keys of the groups, or columns that such a probe gives, keyed by those."""
+    fetched: set[int] = set()
+    for step in steps:
+        if not isinstance(step, Probe) or not _finds_one_row(step):
+            continue
+        made: list[Expr] = []
+        for probed, built in zip(step.keys, step.table.keys, strict=True):
+            key = named.get(probed) or named.get(built)
+            if key is None and isinstance(probed, Column) and probed.id in fetched:
+                key = probed
+            if key is None or key.dtype != probed.dtype:
+                break
+            made.append(key)
+        else:
+            fetched.update(c.id for c in step.payload)
+            yield replace(step, keys=tuple(made), always=True)
+
+
+def _finds_one_row(step: Probe) -> bool:
+    """Whether a row goes on with the one row that has its key, and only if there is one."""
+    table = step.table
+    found = step.kind is JoinKind.INNER and table.unique and not table.exists and table.layout in ("direct", "hash")
+    return found and step.residual is None and not any(table.null_safe)
+
+
+def gives_all(steps: Iterable[Step], keys: Sequence[Expr]) -> Probe | None:
+    """The probe that gives all of these columns of the one row that it finds."""
+    for step in steps:
+        if isinstance(step, Probe) and _finds_one_row(step) and all(e in step.payload for e in keys):
+            return step
+    return None
+
+
+def limits_groups(step: Step, keys: Sequence[tuple[Column, Expr, Phys]]) -> bool:
+    """Whether each group belongs to a row of a join's build side, so that there are no more groups than such rows."""
+    if not isinstance(step, Probe) or step.kind is not JoinKind.INNER or step.table.exists:
+        return False
+    own = {s.column for s in step.table.columns}
+    return all(e in own or e in step.keys for _, e, _ in keys)
+
+
+def _needed(probes: Sequence[Probe], wanted: frozenset[int]) -> tuple[Probe, ...]:
+    """Those of the probes that give wanted columns, or keys of such, in their order."""
+    kept: list[Probe] = []
+    for probe in reversed(probes):
+        if wanted & {c.id for c in probe.payload}:
+            kept.append(probe)
+            wanted |= frozenset(i for e in probe.keys for i in used_columns(e))
+    return tuple(reversed(kept))
+
+
+def resumed(stream: Stream, steps: Sequence[Step], known: Stream) -> Stream:
+    """The stream with lookups behind it; ``known`` is one that had them, and knows their columns."""
+    given = [c for s in steps for c in _columns_given(s)]
+    columns = {**stream.columns, **{c.id: known.columns[c.id] for c in given}}
+    by_id = {**stream.by_id, **{c.id: c for c in given}}
+    work = stream.work + 2.0 * stream.rows * len(steps)
+    return replace(stream, steps=(*stream.steps, *steps), columns=columns, by_id=by_id, work=work)
+
+
+def postponed(stream: Stream, first: frozenset[int]) -> tuple[Stream, tuple[Step, ...]]:
+    """The stream without those of the lookups at its end that the columns ``first`` do not need, and these steps: for a sort
+    that keeps few rows, which would look up most only to throw them away."""
+    tail = len(stream.steps)
+    while tail and _only_adds(stream.steps[tail - 1]):
+        tail -= 1
+    kept: list[Step] = []
+    later: list[Step] = []
+    for step in reversed(stream.steps[tail:]):
+        if any(c.id in first for c in _columns_given(step)):
+            kept.insert(0, step)
+            first |= _taken(step)
+        else:
+            later.insert(0, step)
+    if not any(isinstance(s, Probe) for s in later):
+        return stream, ()
+    return replace(stream, steps=(*stream.steps[:tail], *kept)), tuple(later)
+
+
+def before(steps: Sequence[Step], wanted: frozenset[int]) -> frozenset[int]:
+    """The columns that must be at hand before these steps for ``wanted`` to be there behind them."""
+    given = frozenset(c.id for s in steps for c in _columns_given(s))
+    return (wanted | frozenset(i for s in steps for i in _taken(s))) - given
+
+
+def _only_adds(step: Step) -> bool:
+    """Whether a step gives each row further columns and does nothing else."""
+    return isinstance(step, Compute) or (isinstance(step, Probe) and step.always)
+
+
+def _columns_given(step: Step) -> tuple[Column, ...]:
+    match step:
+        case Probe(payload=payload):
+            return payload
+        case Compute(exprs):
+            return tuple(c for c, _ in exprs)
+        case Select():
+            return ()
+        case _:
+            assert_never(step)
+
+
+def _taken(step: Step) -> frozenset[int]:
+    match step:
+        case Probe(keys=keys):
+            return frozenset(i for e in keys for i in used_columns(e))
+        case Compute(exprs):
+            return frozenset(i for _, e in exprs for i in used_columns(e))
+        case Select(predicate):
+            return used_columns(predicate)
+        case _:
+            assert_never(step)

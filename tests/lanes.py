@@ -1,0 +1,89 @@
+"""Kernels as the cuda target writes them, run by Python threads that play the lanes of warps: whole queries in the GPU's way of
+doing things without a GPU. Arrays lie on the host; `targets.simulated_words` lets lanes vote and shuffle.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import gquery
+from gquery.execution import ExecutionContext
+from gquery.execution.program import run
+from gquery.kernels.kernel import Kernel
+from gquery.kernels.primitives import warp
+from gquery.kernels.targets import get_target, simulated_words
+from gquery.kernels.targets.base import Compiled
+from gquery.kernels.targets.cuda import CudaTarget
+from gquery.kernels.targets.python import PythonTarget, primitives
+from gquery.table import Table
+
+BLOCKS, THREADS = 2, 64
+_own = threading.local()
+
+
+class Lanes(PythonTarget):
+    """Stands for the cuda target."""
+
+    name = "cuda"
+
+    def source(self, kernel: Kernel) -> str:
+        text = CudaTarget().source(kernel)
+        return text[text.index("SIGNATURE") :]
+
+    def compile(self, kernel: Kernel) -> Compiled:
+        words = {k: v for m in (simulated_words, warp) for k, v in vars(m).items() if not k.startswith("_")}
+        namespace: dict[str, Any] = primitives() | words
+        namespace |= {
+            "uint32": lambda x: x & 0xFFFFFFFF,
+            "uint64": int,
+            "thread_index": lambda: _own.number,
+            "thread_count": lambda: BLOCKS * THREADS,
+        }
+        exec(self.source(kernel), namespace)
+        return Compiled(kernel, namespace["kernel"], Path("lanes"), 0.0, cached=False)
+
+    def run(self, compiled: Compiled, lo: int, hi: int, arguments: Sequence[Any], shared_words: int = 0) -> None:
+        failures: list[BaseException] = []
+
+        def lane(block: simulated_words.Block, number: int, thread: int) -> None:
+            simulated_words.enter(block, thread)
+            _own.number = number * THREADS + thread
+            try:
+                compiled.entry(lo, hi, *arguments)
+            except BaseException as error:
+                failures.append(error)
+
+        before = sys.getswitchinterval()
+        sys.setswitchinterval(1000)  # a lane runs until it waits for others, so that what is atomic on a GPU is so here
+        try:
+            self._blocks(lane, hi > lo, shared_words, failures)
+        finally:
+            sys.setswitchinterval(before)
+
+    def _blocks(self, lane: Any, some: bool, shared_words: int, failures: list[BaseException]) -> None:
+        for number in range(BLOCKS if some else 0):
+            block = simulated_words.Block(THREADS, shared_words)
+            threads = [threading.Thread(target=lane, args=(block, number, k)) for k in range(THREADS)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            if failures:
+                raise failures[0]
+
+
+def answer(connection: gquery.Connection, sql: str, monkeypatch: pytest.MonkeyPatch, partitions: int = 1) -> Table:
+    """The result of a query whose pipelines run on lanes, over arrays of the CPU."""
+    lanes = Lanes()
+    for module in ("gquery.execution.runner", "gquery.execution.choose"):
+        monkeypatch.setattr(f"{module}.get_target", lambda name: lanes if name == "cuda" else get_target(name))
+    settings = replace(connection.settings, interpret_limit=0, partitions=partitions)
+    program = connection.program(sql, "cuda")
+    return run(program, ExecutionContext("cuda", connection.device, settings))

@@ -83,6 +83,18 @@ QUERIES = (
     "SELECT n.k, n.v, count(a.x), sum(a.x) FROM (SELECT DISTINCT k, v FROM n) n LEFT JOIN a ON a.k = n.k GROUP "
     "BY n.k, n.v",
     "SELECT b.k, count(*), count(m.v) FROM b LEFT JOIN n ON b.k = n.k LEFT JOIN n m ON b.y = m.v GROUP BY b.k",
+    "SELECT * FROM a WHERE EXISTS (SELECT 1 FROM n WHERE n.k = a.k AND n.v <> a.x)",
+    "SELECT * FROM a WHERE NOT EXISTS (SELECT 1 FROM n WHERE n.k = a.k AND n.v <> a.x)",
+    "SELECT * FROM a WHERE EXISTS (SELECT 1 FROM n WHERE n.k = a.k AND n.v > a.x + 1)",
+    "SELECT * FROM n WHERE NOT EXISTS (SELECT 1 FROM n m WHERE m.k = n.k AND n.v >= m.v AND m.w <> 'p')",
+    "SELECT * FROM a WHERE EXISTS (SELECT 1 FROM n WHERE n.k = a.k AND n.w <> a.s)",
+    "SELECT * FROM a WHERE EXISTS (SELECT 1 FROM n WHERE n.k = a.k AND n.v <> a.x AND n.v < a.id)",
+    "SELECT * FROM n WHERE EXISTS (SELECT 1 FROM n m WHERE m.k = n.k AND m.v <> n.v)",
+    "SELECT * FROM n WHERE NOT EXISTS (SELECT 1 FROM n m WHERE m.k = n.k AND m.v <> n.v)",
+    "SELECT * FROM n WHERE EXISTS (SELECT 1 FROM n m WHERE m.k = n.k AND n.v < m.v) OR NOT EXISTS (SELECT 1 FROM "
+    "n m WHERE m.k = n.k AND n.v < m.v)",
+    "SELECT * FROM a WHERE EXISTS (SELECT 1 FROM n WHERE n.k = a.k AND n.v <= a.x) AND NOT EXISTS (SELECT 1 FROM "
+    "n WHERE n.k = a.k AND n.v <> a.x AND n.w = 'q')",
 )
 OPTIONAL = [rule.name for rule in optimizer.RULES if not rule.required]
 

@@ -19,6 +19,7 @@ from gquery.planner.rules.anti_join import anti_join
 from gquery.planner.rules.decorrelate import decorrelate
 from gquery.planner.rules.drop_sorts import drop_sorts
 from gquery.planner.rules.eliminate_distinct_aggregates import eliminate_distinct_aggregates
+from gquery.planner.rules.exists_by_extremes import exists_by_extremes
 from gquery.planner.rules.fold_constants import Evaluate
 from gquery.planner.rules.join_order import join_order
 from gquery.planner.rules.limit_into_sort import limit_into_sort
@@ -84,6 +85,7 @@ RULES: tuple[Rule, ...] = (
     Rule("aggregate_before_join", _on_plan(aggregate_before_join)),
     Rule("reduce_aggregate_input", _on_plan(reduce_aggregate_input)),
     Rule("join_order", _on_plan(join_order)),
+    Rule("exists_by_extremes", _on_plan(exists_by_extremes)),
     Rule("limit_into_sort", _on_plan(limit_into_sort)),
     Rule("drop_sorts", _on_plan(drop_sorts)),
     Rule("merge_projections", _on_plan(merge_projections)),

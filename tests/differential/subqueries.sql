@@ -150,3 +150,19 @@ select o.s, (select count(*) from r where r.s = o.s and r.v > o.v) from l o orde
 
 -- ordered
 select o.s, (select count(*) from r where r.s = o.s and r.v > o.v), o.k in (select k from u) from l o order by o.id desc limit 7 offset 2
+
+-- cpu
+select l.id from l where exists (select 1 from r where r.k = l.k and r.v <> l.v) and not exists (select 1 from r where r.k = l.k and r.v <> l.v and r.d > 0.05)
+
+select l.id from l where not exists (select 1 from r where r.k = l.k and r.day <> l.day)
+
+select l.id from l where exists (select 1 from r where r.k = l.k and r.d < l.d + 1)
+
+select l.id from l where not exists (select 1 from r where r.k = l.k and l.day <= r.day)
+
+select l.id from l where exists (select 1 from nokey x where x.k = l.k and x.v <> l.v) or l.v > 40
+
+select l.id from l where not exists (select 1 from e where e.k = l.k and e.v <> l.v)
+
+-- cpu
+select x.id from same x where exists (select 1 from same y where y.k = x.k and y.v >= x.v) and not exists (select 1 from l where l.k = x.k and l.k2 = x.k2 and l.v <> x.v)

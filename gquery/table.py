@@ -107,6 +107,13 @@ class Buffer:
         with self._lock:
             self._copies.setdefault(device, array)
 
+    def slice(self, low: int, high: int) -> Buffer:
+        """Values ``low`` to ``high`` as views of the same memory, wherever copies lie."""
+        (device, array), *others = self._copies.copy().items()
+        made = Buffer(array[low:high], device)
+        made._copies |= {other: copy[low:high] for other, copy in others}
+        return made
+
     @property
     def host(self) -> Any:
         """The NumPy array."""
@@ -199,15 +206,10 @@ class Column:
         return replace(
             self,
             length=high - low,
-            data=_slice(self.data, words * low, words * high + extra),
-            validity=None if self.validity is None else _slice(self.validity, low, high),
+            data=self.data.slice(words * low, words * high + extra),
+            validity=None if self.validity is None else self.validity.slice(low, high),
             statistics=replace(self.statistics, null_count=0 if self.statistics.null_count == 0 else None),
         )
-
-
-def _slice(buffer: Buffer, low: int, high: int) -> Buffer:
-    device = buffer.devices[0]
-    return Buffer(buffer.on(device)[low:high], device)
 
 
 @dataclass(frozen=True, eq=False)

@@ -201,3 +201,11 @@ def test_a_buffer_keeps_the_copy_that_it_has(gpu: Gpu) -> None:
     buffer.place(gpu, first)
     buffer.place(gpu, Array(np.zeros(3, np.int64)))
     assert buffer.on(gpu) is first
+
+
+def test_a_slice_lies_where_its_buffer_does(gpu: Gpu) -> None:
+    buffer = Buffer(np.arange(10))
+    buffer.place(gpu, Array(np.arange(10)))
+    part = buffer.slice(2, 5)
+    assert set(part.devices) == {Device("cpu"), gpu}
+    assert part.on(gpu).values.tolist() == part.host.tolist() == [2, 3, 4]

@@ -91,9 +91,11 @@ def test_a_wrong_answer_is_told(tmp_path: Path) -> None:
         (tmp_path / path.name).write_text(path.read_text())
     right = (tmp_path / "q06.csv").read_text()
     (tmp_path / "q06.csv").write_text(right.replace("1", "2"))
-    done = run("--queries", "6,14", "--runs", "0", "--answers", str(tmp_path))
+    (tmp_path / "q19.csv").write_text("revenue|more\n1|2\n")
+    done = run("--queries", "6,14,19", "--runs", "0", "--answers", str(tmp_path))
     assert done.exit_code == 1
-    assert "WRONG: row 1, column 1" in done.output and "1 of 2 right" in done.output
+    assert "WRONG: row 1, column 1" in done.output and "1 of 3 right" in done.output
+    assert "WRONG: q19.csv has 2 columns, the result 1" in done.output
 
 
 def test_nothing_is_right_that_nobody_checked() -> None:

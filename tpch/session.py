@@ -61,9 +61,12 @@ class Session:
                 score = 3600 * plan.sf / geometric_mean(hot)
                 click.echo(f"power-style score, 3600 x SF / geometric mean: {score:,.0f}")
         for name, peer in zip(peer_names, peers):
+            by_text: dict[str, list[str]] = {}
             for r in peer.values():
                 if r.is_wrong:
-                    click.echo(f"{name} Q{r.number}: {r.verdict}")
+                    by_text.setdefault(r.verdict, []).append(f"Q{r.number}")
+            for text, wrong in by_text.items():
+                click.echo(f"{name} {', '.join(wrong)}: {text}")
         self._finish(own)
         click.echo(table.verdict(list(results.values())))
         return any(r.is_wrong for r in results.values())

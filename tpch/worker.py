@@ -78,7 +78,7 @@ class Worker:
                 last = self.timed(engine, query, "hot" if number else "warmup", number)
             if not last.table.equals(answer.table):  # rows that tie may have changed places: the checker decides
                 self.save(query, 0, last)
-            if job.measures and isinstance(engine, GQueryEngine):
+            if job.measures and isinstance(engine, GQueryEngine) and job.options.io == "resident":
                 from tpch.traffic import traffic
 
                 self.send("traffic", query=query.number, **asdict(traffic(engine.connection, query.sql)))

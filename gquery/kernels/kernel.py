@@ -68,13 +68,18 @@ class Kernel:
     def digest(self) -> str:
         """Content hash of everything that decides the machine code, but for target and versions (see `targets`)."""
         parts = [self.text, *self.batch, str((self.batch_rows, self.wide_index, self.uses_private, self.uses_block))]
-        parts += [f"{name}\n{_source(f.__code__.co_filename, f.__code__)}" for name, f in self.functions]
+        parts += [f"{name}\n{function_source(f)}" for name, f in self.functions]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+
+
+def function_source(function: Callable[..., Any]) -> str:
+    """The text of a function of a file, as `inspect.getsource` gives it."""
+    return _source(function.__code__.co_filename, function.__code__)
 
 
 @lru_cache(maxsize=1024)
 def _source(file: str, code: CodeType) -> str:
-    """The text of a function, read once. Equal code of two files is told apart."""
+    """Read once; equal code of two files is told apart."""
     import inspect
     import linecache
 

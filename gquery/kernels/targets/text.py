@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import ast
 import builtins
-import inspect
 import textwrap
 from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
-from gquery.kernels.kernel import Kernel
+from gquery.kernels.kernel import Kernel, function_source
 
 
 @cache
 def function_text(name: str, function: Callable[..., Any]) -> str:
     """The source of a scalar function's body without decorators, annotations and docstring, named ``name``."""
-    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    tree = ast.parse(textwrap.dedent(function_source(function)))
     node = tree.body[0]
     assert isinstance(node, ast.FunctionDef), f"{name} is not a plain function"
     node.name, node.decorator_list, node.returns = name, [], None

@@ -95,6 +95,16 @@ QUERIES = (
     "n m WHERE m.k = n.k AND n.v < m.v)",
     "SELECT * FROM a WHERE EXISTS (SELECT 1 FROM n WHERE n.k = a.k AND n.v <= a.x) AND NOT EXISTS (SELECT 1 FROM "
     "n WHERE n.k = a.k AND n.v <> a.x AND n.w = 'q')",
+    "SELECT * FROM a WHERE EXISTS (SELECT 1 FROM n WHERE n.k = a.k AND n.v <> a.x) AND NOT EXISTS (SELECT 1 FROM "
+    "n WHERE n.k = a.k AND n.v <> a.x AND n.w = 'q')",
+    "SELECT * FROM a WHERE EXISTS (SELECT 1 FROM n WHERE n.k = a.k AND n.v > a.x AND n.w = 'p' AND n.v < 4) AND "
+    "NOT EXISTS (SELECT 1 FROM n WHERE n.k = a.k AND n.v <> a.x AND n.w = 'q' AND n.v < 4)",
+    "SELECT * FROM a WHERE EXISTS (SELECT 1 FROM n WHERE n.k = a.k AND n.v <> a.x) AND EXISTS (SELECT 1 FROM n "
+    "WHERE n.k = a.x AND n.v <> a.k)",
+    "SELECT * FROM a WHERE EXISTS (SELECT 1 FROM n WHERE n.k = a.k AND n.v <> a.x) AND NOT EXISTS (SELECT 1 FROM "
+    "n WHERE n.v = a.k AND n.k <> a.x)",
+    "SELECT * FROM n WHERE EXISTS (SELECT 1 FROM n m WHERE m.k = n.k AND m.v <> n.v AND m.w IS NULL) AND NOT "
+    "EXISTS (SELECT 1 FROM n m WHERE m.k = n.k AND m.v <= n.v AND m.w = 'p') OR n.v = 1",
 )
 OPTIONAL = [rule.name for rule in optimizer.RULES if not rule.required]
 

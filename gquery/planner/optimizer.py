@@ -23,6 +23,7 @@ from gquery.planner.rules.exists_by_extremes import exists_by_extremes
 from gquery.planner.rules.fold_constants import Evaluate
 from gquery.planner.rules.join_order import join_order
 from gquery.planner.rules.limit_into_sort import limit_into_sort
+from gquery.planner.rules.merge_aggregates import merge_aggregates
 from gquery.planner.rules.merge_projections import inline_renames, merge_projections
 from gquery.planner.rules.propagate_empty import propagate_empty
 from gquery.planner.rules.prune_columns import prune_columns
@@ -93,6 +94,8 @@ RULES: tuple[Rule, ...] = (
     Rule("refresh_nullability_last", lambda query, _: refresh_nullability(query)),
     # again: conditions that moved into joins and filters leave columns that nothing above them needs
     Rule("prune_columns_last", _prune),
+    # pruning would take from each copy what only the others ask for
+    Rule("merge_aggregates", _on_plan(merge_aggregates)),
 )
 
 

@@ -166,3 +166,8 @@ select l.id from l where not exists (select 1 from e where e.k = l.k and e.v <> 
 
 -- cpu
 select x.id from same x where exists (select 1 from same y where y.k = x.k and y.v >= x.v) and not exists (select 1 from l where l.k = x.k and l.k2 = x.k2 and l.v <> x.v)
+
+-- cpu
+select l.id from l where exists (select 1 from r where r.k = l.k and r.v <> l.v) and not exists (select 1 from r where r.k = l.k and r.v <> l.v and r.s > 'b')
+
+select l.id from l where not exists (select 1 from r where r.k = l.k and r.d < l.d and r.v > 0) and not exists (select 1 from r where r.k = l.k and r.day > l.day and r.s <= 'c')

@@ -1,0 +1,138 @@
+"""Subqueries that group one table by one key are one aggregate, each with its own filter.
+
+    Join anti on k = key2 and x <> b        Join anti on k = key2 and x <> b
+      Join semi on k = key1 and x <> a        Join semi on k = key1 and x <> a
+        Scan t                          =>      Scan t
+        Aggregate by key1 = k: a = min(x)       Aggregate by key1 = k: a = min(x), b' = min(x) where y > 0
+          Scan t                                  Scan t
+      Aggregate by key2 = k: b = min(x)       Aggregate by key2 = k: a' = min(x), b = min(x) where y > 0
+        Filter y > 0                            Scan t
+          Scan t
+
+Both aggregates are now the same plan, which lowering computes once: the table is read once. Right under SEMI and ANTI
+joins whose condition is not TRUE for a group of NULLs: a group that its own filter would have left out is such a group.
+The last rule: pruning would take away from each what only the other asks for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gquery.expr import AggregateCall, And, Column, Expr, Or, conjunction, conjuncts, disjunction, new_column
+from gquery.planner.logical import Aggregate, Filter, Join, JoinKind, Plan, Scan
+from gquery.planner.rules.reduce_outer_joins import null_if_null
+from gquery.planner.tree import canonical, remap_expr, walk, with_sources
+
+_NULL_OF_NOTHING = ("min", "max", "sum", "avg")
+
+
+def merge_aggregates(plan: Plan) -> Plan | None:
+    """Aggregates of one table under SEMI and ANTI joins as copies of one."""
+    groups: dict[tuple[int, tuple[int, ...], int], list[_Part]] = {}
+    for node in walk(plan):
+        if isinstance(node, Join) and (part := _part(node)) is not None:
+            groups.setdefault((id(part.scan.source), part.key_fields, len(part.joins)), []).append(part)
+    merged: dict[int, Aggregate] = {}
+    for parts in groups.values():
+        if len({canonical(p.aggregate) for p in parts}) > 1:
+            new = [_with_all(p, parts) for p in parts]
+            if len({canonical(a) for a in new}) == 1:
+                merged.update({id(p.join): a for p, a in zip(parts, new, strict=True)})
+    return _replaced(plan, merged) if merged else None
+
+
+def _replaced(plan: Plan, merged: dict[int, Aggregate]) -> Plan:
+    if isinstance(plan, Join) and id(plan) in merged:
+        return with_sources(plan, (_replaced(plan.left, merged), merged[id(plan)]))
+    return with_sources(plan, tuple(_replaced(s, merged) for s in plan.sources))
+
+
+@dataclass(frozen=True)
+class _Part:
+    """An aggregate of a table's rows: which it takes by predicates of its own, which by SEMI and ANTI joins."""
+
+    join: Join
+    aggregate: Aggregate
+    joins: tuple[Join, ...]
+    terms: tuple[Expr, ...]
+    scan: Scan
+
+    @property
+    def fields(self) -> dict[int, int]:
+        return {c.id: f for c, f in zip(self.scan.columns, self.scan.fields, strict=True)}
+
+    @property
+    def key_fields(self) -> tuple[int, ...]:
+        fields = self.fields
+        return tuple(fields[e.id] for _, e in self.aggregate.keys if isinstance(e, Column))
+
+
+def _part(join: Join) -> _Part | None:
+    """The right side of a join as a part, if groups of NULLs are as good as none."""
+    aggregate = join.right
+    if join.kind not in (JoinKind.SEMI, JoinKind.ANTI) or not isinstance(aggregate, Aggregate) or not aggregate.keys:
+        return None
+    made = frozenset(c.id for c, _ in aggregate.aggregates)
+    if not _rejects_nulls(join.condition, made) or any(a.distinct for _, a in aggregate.aggregates):
+        return None
+    if not all(a.function in _NULL_OF_NOTHING for _, a in aggregate.aggregates):
+        return None
+    joins: list[Join] = []
+    terms: list[Expr] = []
+    plan = aggregate.source
+    while not isinstance(plan, Scan):
+        match plan:
+            case Filter(source=s, predicate=p):
+                terms.extend(conjuncts(p))
+                plan = s
+            case Join(left=s, kind=JoinKind.SEMI | JoinKind.ANTI):
+                joins.append(plan)
+                plan = s
+            case _:
+                return None
+    own = frozenset(c.id for c in plan.columns)
+    if not all(isinstance(e, Column) and e.id in own for _, e in aggregate.keys):
+        return None
+    return _Part(join, aggregate, tuple(joins), tuple(terms), plan)
+
+
+def _rejects_nulls(e: Expr, columns: frozenset[int]) -> bool:
+    """Whether a predicate is not TRUE where all of these columns are NULL."""
+    match e:
+        case And(args):
+            return any(_rejects_nulls(a, columns) for a in args)
+        case Or(args):
+            return all(_rejects_nulls(a, columns) for a in args)
+        case _:
+            return bool(null_if_null(e) & columns)
+
+
+def _with_all(part: _Part, parts: list[_Part]) -> Aggregate:
+    """The part's aggregate, computing what all parts ask for, each from the rows that it takes."""
+    columns = {f: c for c, f in zip(part.scan.columns, part.scan.fields, strict=True)}
+    for other in parts:
+        for c, f in zip(other.scan.columns, other.scan.fields, strict=True):
+            if f not in columns:
+                columns[f] = new_column(c.name, c.dtype, c.nullable)
+    names = [{i: columns[f] for i, f in other.fields.items()} for other in parts]
+    terms = [tuple(remap_expr(t, n) for t in other.terms) for other, n in zip(parts, names, strict=True)]
+    common = tuple(t for t in terms[0] if all(t in ts for ts in terms))
+    rest = [tuple(t for t in ts if t not in common) for ts in terms]
+    fields = sorted(columns)
+    plan: Plan = Scan(part.scan.source, tuple(columns[f] for f in fields), tuple(fields))
+    if all(rest):
+        common = (*common, disjunction(tuple(conjunction(r) for r in rest)))
+    if common:
+        plan = Filter(plan, conjunction(common))
+    for join in reversed(part.joins):
+        plan = with_sources(join, (plan, join.right))
+    calls: list[tuple[Column, AggregateCall]] = []
+    for other, n, own in zip(parts, names, rest, strict=True):
+        for c, a in other.aggregate.aggregates:
+            where = (*own, *(conjuncts(remap_expr(a.filter, n)) if a.filter is not None else ()))
+            call = AggregateCall(
+                a.function, tuple(remap_expr(x, n) for x in a.args), a.dtype, False, conjunction(where)
+            )
+            call = call if where else AggregateCall(call.function, call.args, call.dtype)
+            calls.append((c if other is part else new_column(c.name, c.dtype, c.nullable), call))
+    return Aggregate(plan, part.aggregate.keys, tuple(calls))

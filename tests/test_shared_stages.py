@@ -54,12 +54,12 @@ def _reads(program: Program, table: str, sink: type) -> int:
 
 
 def test_one_table_serves_two_joins() -> None:
-    program = _program("SELECT count(*), sum(a.v), max(b.d) FROM l JOIN u a ON l.k = a.k JOIN u b ON l.v = b.k")
+    program = _program("SELECT count(*), sum(a.v), max(b.v) FROM l JOIN u a ON l.k = a.k JOIN u b ON l.v = b.k")
     assert _reads(program, "u", Build) == 1
 
 
 def test_a_filter_makes_another_table() -> None:
-    where = "SELECT count(*), sum(a.v), max(b.d) FROM l JOIN u a ON l.k = a.k JOIN u b ON l.v = b.k WHERE b.v > {}"
+    where = "SELECT count(*), sum(a.v), max(b.v) FROM l JOIN u a ON l.k = a.k JOIN u b ON l.v = b.k WHERE b.v > {}"
     assert _reads(_program(where.format(0)), "u", Build) == 2
     assert _reads(_program(where.format(0) + " AND a.v > 0"), "u", Build) == 1
     assert _reads(_program(where.format(0) + " AND a.v > 1"), "u", Build) == 2
@@ -68,11 +68,18 @@ def test_a_filter_makes_another_table() -> None:
 
 def test_rows_are_collected_once_with_the_columns_of_both() -> None:
     side = "(SELECT r.k, r.{}, u.{} FROM r JOIN u ON r.k = u.k WHERE r.k2 > 0)"
-    sql = f"SELECT * FROM l LEFT JOIN {side.format('s', 'd')} a ON l.k = a.k LEFT JOIN {side.format('v', 's')} b ON l.k = b.k"
+    one, other = side.format("s", "s AS us"), side.format("v", "s AS us")
+    sql = f"SELECT * FROM l LEFT JOIN {one} a ON l.k = a.k LEFT JOIN {other} b ON l.k = b.k"
     program = _program(sql)
     assert _reads(program, "r", Collect) == 1
     assert _reads(program, "u", Build) == 1
     assert_same(sql, joins(), targets=("python",))
+
+
+def test_a_table_that_holds_what_is_read_of_its_rows_serves_those_who_read_that() -> None:
+    sql = "SELECT count(*), sum(a.v), max(b.{}) FROM l JOIN u a ON l.k = a.k JOIN u b ON l.v = b.k"
+    assert _reads(_program(sql.format("v")), "u", Build) == 1
+    assert _reads(_program(sql.format("d")), "u", Build) == 2
 
 
 def test_another_order_of_keys_is_another_table() -> None:

@@ -77,6 +77,17 @@ class Gathered:
         return made[0]
 
 
+def decoded(piece: pa.Array, field: Field) -> Any:
+    """An array of numbers, dates, times or booleans as contiguous integers or floats, anything where it is NULL."""
+    type_ = piece.type
+    if pa.types.is_boolean(type_):
+        return bits_of(piece, 1)
+    if pa.types.is_decimal128(type_):
+        return np.ascontiguousarray(values_of(piece, "i8", 2)[::2])
+    piece = normalise(piece, field)
+    return values_of(piece, numpy_name(piece.type))
+
+
 class Fixed:
     """Numbers, dates, times and booleans of up to 64 bits."""
 
@@ -113,7 +124,7 @@ class Fixed:
                 raise ValueError(f"a row group holds more than the {end - start} rows that the footer tells")
             if not len(piece):
                 continue
-            values = self._decode(piece)
+            values = decoded(piece, self._field)
             if piece.null_count:
                 nulls += piece.null_count
                 values = self._clear_nulls(at, piece, values)
@@ -133,16 +144,6 @@ class Fixed:
                 self._bounds.append(Bounds(low, high))
         self._transfer.send(start, at)
         return at - start
-
-    def _decode(self, piece: pa.Array) -> Any:
-        """A piece as contiguous integers or floats."""
-        type_ = piece.type
-        if pa.types.is_boolean(type_):
-            return bits_of(piece, 1)
-        if pa.types.is_decimal128(type_):
-            return np.ascontiguousarray(values_of(piece, "i8", 2)[::2])
-        piece = normalise(piece, self._field)
-        return values_of(piece, numpy_name(piece.type))
 
     def _clear_nulls(self, at: int, piece: pa.Array, values: Any) -> Any:
         ok = bits_of(piece, 0)

@@ -7,13 +7,13 @@ read where they lie and written once, into the final array; a column that alread
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from gquery.arrow import dtype_of, import_schema
+from gquery.arrow import dtype_of
 from gquery.buffers import bits_of, buffer_of, concatenate, numpy_name, validity_of, values_of, zero_nulls
 from gquery.dtypes import (
     BOOLEAN,
@@ -30,27 +30,7 @@ from gquery.dtypes import (
 from gquery.encode_strings import import_strings, null_strings
 from gquery.errors import ConversionError, NotSupportedError
 from gquery.spread import Order, all_differ, estimate_distinct, minimum_and_maximum, order_of
-from gquery.table import Buffer, Column, ColumnStatistics, Table
-
-
-def import_table(table: pa.Table, narrow: bool = True) -> Table:
-    """Every column of an Arrow table; NotSupportedError names one whose type is not supported."""
-    schema = import_schema(table.schema)
-    columns = import_columns([table.column(i) for i in range(table.num_columns)], schema.fields, narrow)
-    return Table(schema, tuple(columns), table.num_rows)
-
-
-def import_columns(arrays: Sequence[pa.ChunkedArray], fields: Sequence[Field], narrow: bool = True) -> list[Column]:
-    """Columns one by one on threads (NumPy and Arrow leave the interpreter's lock while they copy)."""
-    rows = sum(len(a) for a in arrays)
-    if rows < 200_000 or len(arrays) < 2:
-        return [import_column(a, f, narrow) for a, f in zip(arrays, fields, strict=True)]
-    from concurrent.futures import ThreadPoolExecutor
-
-    from gquery.config import Settings
-
-    with ThreadPoolExecutor(Settings().worker_count) as pool:
-        return list(pool.map(lambda a, f: import_column(a, f, narrow), arrays, fields))
+from gquery.table import Buffer, Column, ColumnStatistics
 
 
 def import_column(array: pa.ChunkedArray | pa.Array, field: Field, narrow: bool = True) -> Column:

@@ -397,7 +397,7 @@ class Connection(Frames, Files, Exceptions):
 
     def _stored(self, table: Table) -> Table:
         """A result as a table to scan: encoded anew, which narrows its columns and makes their statistics exact."""
-        from gquery.encode import import_table
+        from gquery.import_arrow import import_table
 
         return import_table(table.to_arrow(), self.settings.narrow)
 

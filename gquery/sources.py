@@ -175,7 +175,7 @@ class ArrowSource:
             missing = sorted({f for f in fields if f not in self._columns})
             plain = [f for f in missing if not _is_cupy(self._arrays[f])]
             if plain:
-                from gquery.encode import import_columns
+                from gquery.import_arrow import import_columns
 
                 wanted = [self.schema.fields[f] for f in plain]
                 made = import_columns([self._arrays[f] for f in plain], wanted, self._narrow)

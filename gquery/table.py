@@ -2,7 +2,7 @@
 
 Between storage and kernels stands `Column`: a logical type, the carrier that holds it, and buffers. A `Buffer` is an
 immutable array that lives on the host, on devices or on both; the first kernel that asks for it on a device brings it
-there. `gquery.encode` makes columns from Arrow, `gquery.arrow` gives them back, `gquery.io` and `gquery.sources` are
+there. `gquery.import_arrow` makes columns from Arrow, `gquery.arrow` gives them back, `gquery.io` and `gquery.sources` are
 the sources that a Scan reads.
 
 Validity is one byte a row: kernels load it as they load data, and a bitmap would save little where most columns have
@@ -223,7 +223,7 @@ class Table:
     @staticmethod
     def from_arrow(table: pa.Table, narrow: bool = True) -> Table:
         """An Arrow table, encoded; NotSupportedError names a column whose type SQL here does not know."""
-        from gquery.encode import import_table
+        from gquery.import_arrow import import_table
 
         return import_table(table, narrow)
 

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gquery import assemble_strings, io_parquet
+from gquery import assemble_strings, import_arrow, io_parquet
 from gquery.dtypes import BIGINT, Bounds, Carrier, Field
-from gquery.encode import import_table
 from gquery.errors import FileError, InterruptError
+from gquery.import_arrow import import_table
 from gquery.interrupt import Running
 from gquery.io import ParquetSource
 from gquery.parallel import run_all, run_phases
@@ -97,6 +97,36 @@ def test_the_same_as_encoded_as_a_whole(
         assert facts(column) == facts(other), name
         if column.statistics.is_sorted or column.dictionary is not None:
             assert column.statistics.distinct == other.statistics.distinct, name
+
+
+@pytest.mark.parametrize("narrow", [True, False])
+@pytest.mark.parametrize("chunks", [[ROWS], [3_001, 0, 4_000, ROWS - 7_001]])
+def test_arrow_in_pieces(monkeypatch: pytest.MonkeyPatch, narrow: bool, chunks: list[int]) -> None:
+    table = table_of_everything()
+    ends = np.cumsum([0, *chunks])
+    table = pa.concat_tables([table.slice(low, high - low) for low, high in pairwise(ends.tolist())])
+    whole = import_table(table, narrow)
+    monkeypatch.setattr(import_arrow, "_SMALL", 0)
+    monkeypatch.setattr(import_arrow, "_PIECE", 900)
+    cut = import_table(table, narrow)
+    assert cut.to_arrow().to_pydict() == table.to_pydict()
+    for name, column, other in zip(table.column_names, cut.columns, whole.columns, strict=True):
+        assert facts(column) == facts(other), name
+        assert column.statistics.distinct == other.statistics.distinct or column.dictionary is None, name
+
+
+def test_views_stay_views(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(import_arrow, "_SMALL", 0)
+    monkeypatch.setattr(import_arrow, "_PIECE", 100)
+    table = pa.table(
+        {
+            "wide": pa.array([2**40 + i for i in range(1_000)]),
+            "float": pa.array([i / 7 for i in range(1_000)]),
+            "day": pa.array([2**20 + i for i in range(1_000)], pa.int32()).cast(pa.date32()),
+        }
+    )
+    for array, column in zip(table.columns, import_table(table).columns, strict=True):
+        assert column.data.host.ctypes.data == array.chunk(0).buffers()[1].address
 
 
 def test_a_footer_that_tells_too_narrow_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

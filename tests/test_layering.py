@@ -37,6 +37,7 @@ LAYERS: dict[str, int] = {
                 "assemble",
                 "assemble_strings",
                 "parallel",
+                "import_arrow",
                 "upload",
                 "sources",
                 "files",

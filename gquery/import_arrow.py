@@ -1,0 +1,114 @@
+"""Arrow data that is in memory, encoded on all cores: long columns in pieces, short ones a thread each.
+
+A column that lies in Arrow as it will lie here is viewed (`gquery.encode`). Any other is cut into pieces: threads look
+for their bounds first, which tell the carrier, and then write each piece into the final array (`gquery.assemble`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from gquery.arrow import import_schema
+from gquery.assemble import Assembly, MisfitError, assembly_for, decoded
+from gquery.buffers import bits_of, numpy_name
+from gquery.config import Settings
+from gquery.dtypes import INT64, Bounds, Field, Kind, carrier_for
+from gquery.encode import import_column
+from gquery.parallel import Phases, Task, run_phases
+from gquery.table import Column, Table
+from gquery.upload import Upload
+
+_SMALL = 200_000  # values that one thread encodes before others have started
+_PIECE = 1 << 20  # rows
+
+
+def import_table(table: pa.Table, narrow: bool = True) -> Table:
+    """Every column of an Arrow table; NotSupportedError names one whose type is not supported."""
+    schema = import_schema(table.schema)
+    columns = import_columns([table.column(i) for i in range(table.num_columns)], schema.fields, narrow)
+    return Table(schema, tuple(columns), table.num_rows)
+
+
+def import_columns(
+    arrays: Sequence[pa.ChunkedArray], fields: Sequence[Field], narrow: bool = True, workers: int | None = None
+) -> list[Column]:
+    """Columns of Arrow arrays, as `import_column` makes them; ``workers`` None takes all cores."""
+    if sum(len(a) for a in arrays) < _SMALL:
+        return [import_column(a, f, narrow) for a, f in zip(arrays, fields, strict=True)]
+    phases = [_import(a, f, narrow) for a, f in zip(arrays, fields, strict=True)]
+    return run_phases(phases, workers or Settings().worker_count)
+
+
+def _import(array: pa.ChunkedArray, field: Field, narrow: bool) -> Phases[Column]:
+    rows = len(array)
+    if rows <= _PIECE or _is_viewed(array, field, narrow):
+        return (yield from _whole(array, field, narrow))
+    starts = [*range(0, rows, _PIECE), rows]
+    pieces = [array.slice(start, _PIECE).chunks for start in starts[:-1]]
+    known = None
+    if narrow and _has_bounds(array.type, field):
+        found: list[Bounds] = []
+        yield [_task(_look, part, field, found) for part in pieces]
+        known = Bounds(min(b.low for b in found), max(b.high for b in found))
+        if not known.within(INT64) or _fits_as_it_is(array, known):
+            return (yield from _whole(array, field, narrow))
+    assembly = assembly_for(array.type, field, starts, known, narrow, Upload(None))
+    misfits: list[int] = []
+    yield [_task(_add, assembly, group, part, misfits) for group, part in enumerate(pieces)]
+    if misfits:
+        return (yield from _whole(array, field, narrow))
+    return (yield from assembly.finish())
+
+
+def _whole(array: pa.ChunkedArray, field: Field, narrow: bool) -> Phases[Column]:
+    made: list[Column] = []
+    yield [lambda: made.append(import_column(array, field, narrow))]
+    return made[0]
+
+
+def _is_viewed(array: pa.ChunkedArray, field: Field, narrow: bool) -> bool:
+    """Whether a column will lie as Arrow has it, so that there is nothing to write."""
+    if array.num_chunks != 1 or pa.types.is_dictionary(array.type):
+        return False
+    if field.dtype.is_string:
+        return bool(array.type != pa.string_view())
+    is_kept = field.dtype.is_float or (not narrow and field.dtype.kind is not Kind.BOOLEAN)
+    return bool(array.null_count == 0 and is_kept)
+
+
+def _has_bounds(type_: pa.DataType, field: Field) -> bool:
+    dtype = field.dtype
+    is_small = not dtype.is_decimal or (dtype.precision <= 18 and pa.types.is_decimal128(type_))
+    return dtype.is_exact and is_small and dtype.kind is not Kind.BOOLEAN and not pa.types.is_dictionary(type_)
+
+
+def _fits_as_it_is(array: pa.ChunkedArray, bounds: Bounds) -> bool:
+    if array.num_chunks != 1 or array.null_count or pa.types.is_decimal(array.type):
+        return False
+    carrier = np.dtype(carrier_for(bounds).numpy)
+    return bool(carrier == np.dtype(numpy_name(array.type)))
+
+
+def _look(pieces: Sequence[pa.Array], field: Field, found: list[Bounds]) -> None:
+    """The bounds of an array, 0 for NULL among them."""
+    for piece in pieces:
+        values = decoded(piece, field)
+        if piece.null_count:
+            values = np.where(bits_of(piece, 0).view(np.bool_), values, values.dtype.type(0))
+        if len(values):
+            found.append(Bounds(int(values.min()), int(values.max())))
+
+
+def _add(assembly: Assembly, group: int, pieces: Sequence[pa.Array], misfits: list[int]) -> None:
+    try:
+        assembly.add(group, pieces)
+    except MisfitError:
+        misfits.append(group)
+
+
+def _task(work: Callable[..., None], *arguments: Any) -> Task:
+    return lambda: work(*arguments)

@@ -301,6 +301,11 @@ class Schema:
     def names(self) -> tuple[str, ...]:
         return tuple(f.name for f in self.fields)
 
+    @cached_property
+    def has_untyped(self) -> bool:
+        """Whether a field has the type NULL: of a type without a counterpart here, some of them."""
+        return any(f.dtype.kind is Kind.NULL for f in self.fields)
+
     def find(self, name: str) -> int | None:
         """The position of the field of that name, letter case ignored."""
         return next((i for i, f in enumerate(self.fields) if f.name.lower() == name.lower()), None)

@@ -16,7 +16,7 @@ from gquery.errors import BindError, FileError, NotSupportedError, did_you_mean
 if TYPE_CHECKING:
     from gquery.config import Settings
     from gquery.frame import Relation
-    from gquery.planner.logical import Query
+    from gquery.planner.logical import Plan, Query
     from gquery.session import Connection, Planned
     from gquery.sources import ColumnCache
     from gquery.table import TableSource
@@ -175,22 +175,27 @@ def check_readable(query: Query) -> None:
     so it can be there as long as nobody asks for it."""
     from gquery.dtypes import Kind
     from gquery.planner.logical import Scan, UnionAll
-    from gquery.planner.tree import expressions, subqueries, used_columns, walk
+    from gquery.planner.tree import expressions, own_subqueries, used_columns, walk
 
     doubtful: dict[int, tuple[TableSource, int]] = {}
-    used = {c.id for c in query.outputs}
+    nodes: list[Plan] = []
     stack = [query.plan]
     while stack:
         for node in walk(stack.pop()):
-            if isinstance(node, Scan):
+            nodes.append(node)
+            stack += [s.plan for s in own_subqueries(node)]
+            if isinstance(node, Scan) and node.source.schema.has_untyped:
                 for column, field in zip(node.columns, node.fields, strict=True):
                     if column.dtype.kind is Kind.NULL:
                         doubtful[column.id] = (node.source, field)
-            elif isinstance(node, UnionAll):
-                used |= {c.id for columns in node.inputs for c in columns}
-            for e in expressions(node):
-                used |= used_columns(e)
-                stack += [s.plan for s in subqueries(e)]
+    if not doubtful:
+        return
+    used = {c.id for c in query.outputs}
+    for node in nodes:
+        if isinstance(node, UnionAll):
+            used |= {c.id for columns in node.inputs for c in columns}
+        for e in expressions(node):
+            used |= used_columns(e)
     for number in used & doubtful.keys():
         source, field = doubtful[number]
         source.statistics(field)  # which raises where the type is not NULL itself

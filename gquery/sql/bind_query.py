@@ -65,7 +65,7 @@ class QueryScopes:
     def scanned(self, plan: Plan) -> None:
         """Remember which columns of tables have the type NULL: of a type without a counterpart, some of them."""
         for node in walk(plan):
-            if isinstance(node, Scan):
+            if isinstance(node, Scan) and node.source.schema.has_untyped:
                 for column, field in zip(node.columns, node.fields, strict=True):
                     if column.dtype.kind is Kind.NULL:
                         self._doubtful[column.id] = (node.source, field)

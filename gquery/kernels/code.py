@@ -367,7 +367,8 @@ def load(
     text = load_text(code, owner, column, carrier, pointer, row)
     if guard is None:
         var = code.let(text)
-        if owner is None and (1.0 - code.share) ** (SECTOR_BYTES / carrier.bytes) < SECTORS_SKIPPED:
+        is_plain = owner is None and not carrier.is_string  # text is followed to its characters, which wait anyway
+        if is_plain and (1.0 - code.share) ** (SECTOR_BYTES / carrier.bytes) < SECTORS_SKIPPED:
             code.ahead.update((var, ok) if ok is not None else (var,))
         return Value(var, ok, what)
     var = code.let(code.zero(what.register))

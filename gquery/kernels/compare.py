@@ -1,4 +1,4 @@
-"""Comparisons, IN and the preparation of LIKE patterns.
+"""Comparisons, IN, and constants of text.
 
 Strings of one sorted dictionary are compared by their codes, and against a constant by the code that the constant has or
 would have; the kernel then tests an integer.
@@ -116,26 +116,3 @@ def string_constant(text: bytes, code: Code) -> str:
     data = np.frombuffer(text, dtype=np.uint8) if text else np.zeros(1, dtype=np.uint8)
     address = code.scalar(Content(Buffer(data.copy())), "i64", "a")
     return code.let(code.call("make_str", address, code.constant(len(text))))
-
-
-def like_pattern(pattern: str, escape: str) -> bytes:
-    """A LIKE pattern as kernels read it: 0xFF for %, 0xFE for _, other bytes literal (UTF-8 uses neither).
-
-    >>> like_pattern("50!%%", "!")
-    b'50%\\xff'
-    """
-    out, i = bytearray(), 0
-    while i < len(pattern):
-        c = pattern[i]
-        if escape and c == escape and i + 1 < len(pattern):
-            i += 1
-            out += pattern[i].encode()
-        elif c == "%":
-            if not out or out[-1] != 0xFF:
-                out.append(0xFF)
-        elif c == "_":
-            out.append(0xFE)
-        else:
-            out += c.encode()
-        i += 1
-    return bytes(out)

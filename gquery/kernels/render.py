@@ -28,7 +28,7 @@ from gquery.expr import (
     ScalarSubquery,
 )
 from gquery.functions import FUNCTIONS
-from gquery.kernels import arithmetic, casts, compare, dictionaries
+from gquery.kernels import arithmetic, casts, compare, dictionaries, like
 from gquery.kernels.code import Code, Content, NeedsHostError, Phys, Value, phys
 from gquery.table import Buffer
 
@@ -155,9 +155,11 @@ def _like(e: Call, code: Code) -> Value:
     if pattern.value is None or escape.value is None:
         return literal(Literal(None, BOOLEAN), code)
     value = dictionaries.as_string(render(subject, code), code)
-    text = compare.like_pattern(pattern.value.lower() if e.function == "ilike" else pattern.value, escape.value)
-    call = code.call(f"str_{e.function}", value.var, string_constant(text, code))
-    return Value(code.let(call), value.ok, phys(BOOLEAN, nullable=value.phys.nullable))
+    what = phys(BOOLEAN, nullable=value.phys.nullable)
+    if e.function == "like":
+        return Value(like.like(value.var, like.like_pattern(pattern.value, escape.value), code), value.ok, what)
+    text = like.like_pattern(pattern.value.lower(), escape.value)
+    return Value(code.let(code.call("str_ilike", value.var, string_constant(text, code))), value.ok, what)
 
 
 def _function(e: Call, code: Code) -> Value:

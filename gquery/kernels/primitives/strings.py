@@ -7,9 +7,11 @@ word that straddles an end of the string lies in the same page (on the GPU: allo
 from __future__ import annotations
 
 from gquery.kernels.targets.python_words import (
+    Pointer,
     Str,
     add_i64,
     and_i64,
+    byte_swap,
     eq_i64,
     ge_i64,
     gt_i64,
@@ -17,6 +19,7 @@ from gquery.kernels.targets.python_words import (
     hash_i64,
     i64,
     le_i64,
+    load_i64,
     load_u8,
     load_word,
     load_word_unaligned,
@@ -41,6 +44,7 @@ from gquery.kernels.targets.python_words import (
 
 _ANY, _ONE = 0xFF, 0xFE  # % and _ in a prepared pattern: bytes that UTF-8 never has
 _EVERY_BYTE = 0x0101010101010101
+PART_WORDS = 7  # of a part of a pattern in the table that `str_has_parts` reads, made by `kernels.like`
 
 
 # ---- order and equality ------------------------------------------------------------------------------------------
@@ -99,6 +103,22 @@ def gt_str(s: Str, t: Str) -> bool:
 
 def ge_str(s: Str, t: Str) -> bool:
     return ge_i64(compare_str(s, t), 0)
+
+
+def text_word(s: Str, n: int) -> int:
+    """The n-th eight bytes as a bit pattern that compares, unsigned, as they do: the first byte on top, zeros behind the end."""
+    left = sub_i64(str_bytes(s), shl_i64(n, 3))
+    if le_i64(left, 0):
+        return i64(0)
+    p = add_i64(str_address(s), shl_i64(n, 3))
+    base, moved = and_i64(p, -8), and_i64(p, 7)
+    word = shr_u64(load_word(base), shl_i64(moved, 3))
+    if gt_i64(add_i64(moved, min_i64(left, 8)), 8):
+        word = or_i64(word, shl_i64(load_word(add_i64(base, 8)), sub_i64(64, shl_i64(moved, 3))))
+    word = byte_swap(word)
+    if lt_i64(left, 8):
+        word = and_i64(word, shl_i64(-1, sub_i64(64, shl_i64(left, 3))))
+    return word
 
 
 def hash_str(s: Str) -> int:
@@ -360,6 +380,68 @@ def str_like(s: Str, pattern: Str) -> bool:
         else:
             mark = _find_start(_after(mark, end), end, after_any, stop)
             p, q = mark, after_any
+
+
+def str_inside(s: Str, start: Str, end: Str) -> Str:
+    """What lies between the beginning ``start`` and the end ``end`` of a string; of length -1 where it has not both."""
+    rest = sub_i64(sub_i64(str_bytes(s), str_bytes(start)), str_bytes(end))
+    if lt_i64(rest, 0) or not (str_starts_with(s, start) and str_ends_with(s, end)):
+        return make_str(str_address(s), i64(-1))
+    return make_str(add_i64(str_address(s), str_bytes(start)), rest)
+
+
+def str_has_parts(s: Str, parts: Pointer, stop: int, needles: Str) -> bool:
+    """Whether the parts of a pattern, ``stop`` words of the table that `kernels.like.part_table` makes, are in a string one
+    behind another. What goes on is told by eight bytes at once: a part's first two narrow the places down to a few, and a
+    word that begins there settles the first eight.
+
+    One loop walks over the string for all parts, so that the threads of a warp stay together wherever theirs are found.
+    """
+    p = str_address(s)
+    end = add_i64(p, str_bytes(s))
+    part = i64(0)
+    length, first, second = load_i64(parts, 0), load_i64(parts, 1), load_i64(parts, 2)
+    last = sub_i64(end, length)
+    base = and_i64(p, -8)
+    word = i64(0)
+    if le_i64(p, last):
+        word = load_word(base)
+    while le_i64(base, last):
+        following = i64(0)
+        if lt_i64(add_i64(base, 8), end):
+            following = load_word(add_i64(base, 8))
+        moved = or_i64(shr_u64(word, 8), shl_i64(following, 56))
+        seconds = or_i64(zero_bytes(xor_i64(moved, second)), load_i64(parts, add_i64(part, 3)))
+        hits = and_i64(zero_bytes(xor_i64(word, first)), seconds)
+        while ne_i64(hits, 0):
+            byte = lowest_byte(hits)
+            q, shift = add_i64(base, byte), shl_i64(byte, 3)
+            if gt_i64(q, last):
+                return False
+            there = or_i64(shr_u64(word, shift), shl_i64(shl_i64(following, sub_i64(56, shift)), 8))
+            differ = and_i64(xor_i64(there, load_i64(parts, add_i64(part, 4))), load_i64(parts, add_i64(part, 5)))
+            if eq_i64(differ, 0) and ge_i64(q, p) and _has_rest(q, length, needles, load_i64(parts, add_i64(part, 6))):
+                p = add_i64(q, length)
+                part = add_i64(part, PART_WORDS)
+                if eq_i64(part, stop):
+                    return True
+                length, first = load_i64(parts, part), load_i64(parts, add_i64(part, 1))
+                second = load_i64(parts, add_i64(part, 2))
+                last = sub_i64(end, length)
+                seconds = or_i64(zero_bytes(xor_i64(moved, second)), load_i64(parts, add_i64(part, 3)))
+                hits = and_i64(zero_bytes(xor_i64(word, first)), seconds)
+            else:
+                hits = and_i64(hits, sub_i64(hits, 1))
+        word = following
+        base = add_i64(base, 8)
+    return False
+
+
+def _has_rest(q: int, length: int, needles: Str, place: int) -> bool:
+    """Whether what stands behind the first eight bytes of a part stands there, too."""
+    if le_i64(length, 8):
+        return True
+    return _same(add_i64(q, 8), add_i64(add_i64(str_address(needles), place), 8), sub_i64(length, 8))
 
 
 def str_ilike(s: Str, pattern: Str) -> bool:

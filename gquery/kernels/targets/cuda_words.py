@@ -6,7 +6,9 @@ from typing import Any
 
 from llvmlite import ir
 
-from gquery.kernels.targets.intrinsics import F64, I1, I32, I64, Definition, Emit, constant, element, pair_load
+from gquery.kernels.targets.intrinsics import F64, I1, I8, I32, I64, Definition, Emit, constant, element, pair_load
+
+_GLOBAL = 1  # LLVM's address space of global memory
 
 
 def call(b: Any, name: str, result: Any, *values: Any) -> Any:
@@ -70,6 +72,21 @@ def _sub(b: Any, x: Any, y: Any) -> Any:
     return call(b, "llvm.nvvm.add.rn.d", F64, x, minus)
 
 
+def _load_global(b: Any, address: Any, type_: Any = I64) -> Any:
+    """A load from an address that is known to lie in global memory, as all text does."""
+    return b.load(b.inttoptr(address, type_.as_pointer(_GLOBAL)))
+
+
+def _load_unaligned(b: Any, address: Any) -> Any:
+    """Eight bytes from any address on. A GPU loads a word from a multiple of its size, or byte by byte: so it is put
+    together from the two words that it may lie in, which are one where the address is a multiple of 8."""
+    shift = b.shl(b.and_(address, constant(7)), constant(3))
+    first = _load_global(b, b.and_(address, constant(-8)))
+    second = _load_global(b, b.and_(b.add(address, constant(7)), constant(-8)))
+    upper = b.shl(b.shl(second, b.sub(constant(63), shift)), constant(1))  # nothing, where the shift is 0
+    return b.or_(b.lshr(first, shift), upper)
+
+
 _WORDS: tuple[tuple[str, str, str, Emit], ...] = (
     ("thread_index", "", "u64", _thread),
     ("thread_count", "", "u64", _threads),
@@ -83,6 +100,9 @@ _WORDS: tuple[tuple[str, str, str, Emit], ...] = (
     ("mul_f64", "f64 f64", "f64", _rounded("mul")),
     ("fmod_f64", "f64 f64", "f64", lambda b, x, y: call(b, "__nv_fmod", F64, x, y)),
     ("sub_f64", "f64 f64", "f64", _sub),
+    ("load_u8", "i64", "i64", lambda b, a: b.zext(_load_global(b, a, I8), I64)),
+    ("load_word", "i64", "i64", _load_global),
+    ("load_word_unaligned", "i64", "i64", _load_unaligned),
     ("load_pair", "* i64", "str", pair_load(16)),  # one instruction: memory of its own begins at multiples of 256
 )
 CUDA_DEFINITIONS = {

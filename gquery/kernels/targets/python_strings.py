@@ -10,8 +10,8 @@ import re
 from ctypes import string_at
 from functools import lru_cache
 
-from gquery.kernels.primitives.strings import hash_str, str_substring, str_substring_from
-from gquery.kernels.targets.python_words import Str
+from gquery.kernels.primitives.strings import PART_WORDS, hash_str, str_substring, str_substring_from
+from gquery.kernels.targets.python_words import Pointer, Str
 
 __all__ = ["hash_str", "str_substring", "str_substring_from"]
 _SPACES = "\u0020\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
@@ -91,6 +91,26 @@ def _expression(pattern: bytes, fold: bool) -> re.Pattern[bytes]:
 
 def str_like(s: Str, pattern: Str) -> bool:
     return _expression(_bytes(pattern), False).fullmatch(_bytes(s)) is not None
+
+
+def str_inside(s: Str, start: Str, end: Str) -> Str:
+    rest = s[1] - start[1] - end[1]
+    if rest < 0 or not (str_starts_with(s, start) and str_ends_with(s, end)):
+        return s[0], -1
+    return s[0] + start[1], rest
+
+
+def str_has_parts(s: Str, parts: Pointer, stop: int, needles: Str) -> bool:
+    if s[1] < 0:
+        return False
+    text, all_parts, at = _bytes(s), _bytes(needles), 0
+    for part in range(0, stop, PART_WORDS):
+        size, place = parts[part], parts[part + PART_WORDS - 1]
+        at = text.find(all_parts[place : place + size], at)
+        if at < 0:
+            return False
+        at += size
+    return True
 
 
 def str_ilike(s: Str, pattern: Str) -> bool:

@@ -1,0 +1,79 @@
+"""LIKE with a constant pattern: how it is prepared, and the lines that test it.
+
+A pattern without ``_`` is a beginning, an end, and parts between that have to follow one another anywhere: what begins
+and ends is compared, and the parts are searched for in one walk over the string, eight bytes at a time
+(`primitives.strings.str_has_parts`). Any other pattern is matched a code point at a time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gquery.kernels.code import Code, Content
+from gquery.kernels.compare import string_constant
+from gquery.kernels.primitives.strings import PART_WORDS
+from gquery.table import Buffer
+
+ANY, ONE = 0xFF, 0xFE  # % and _ in a prepared pattern: bytes that UTF-8 never has
+_EVERY_BYTE = 0x0101010101010101
+
+
+def like_pattern(pattern: str, escape: str) -> bytes:
+    """A LIKE pattern as kernels read it: 0xFF for %, 0xFE for _, other bytes literal (UTF-8 uses neither).
+
+    >>> like_pattern("50!%%", "!")
+    b'50%\\xff'
+    """
+    out, i = bytearray(), 0
+    while i < len(pattern):
+        c = pattern[i]
+        if escape and c == escape and i + 1 < len(pattern):
+            i += 1
+            out += pattern[i].encode()
+        elif c == "%":
+            if not out or out[-1] != ANY:
+                out.append(ANY)
+        elif c == "_":
+            out.append(ONE)
+        else:
+            out += c.encode()
+        i += 1
+    return bytes(out)
+
+
+def like(var: str, pattern: bytes, code: Code) -> str:
+    """A variable that says whether a string is LIKE a prepared pattern."""
+    if ONE in pattern or ANY not in pattern:
+        return code.let(code.call("str_like", var, string_constant(pattern, code)))
+    start, *parts, end = pattern.split(bytes([ANY]))
+    if not parts and (not start or not end):
+        if start:
+            return code.let(code.call("str_starts_with", var, string_constant(start, code)))
+        return code.let(code.call("str_ends_with", var, string_constant(end, code)))
+    if start or end:
+        var = code.let(code.call("str_inside", var, string_constant(start, code), string_constant(end, code)))
+    if not parts:
+        return code.let(code.call("ge_i64", code.call("str_bytes", var), code.call("i64", "0")))
+    table = code.pointer("i64", Content(Buffer(part_table(parts))), "t")
+    needles = string_constant(b"".join(parts), code)
+    return code.let(code.call("str_has_parts", var, table, code.constant(len(parts) * PART_WORDS), needles))
+
+
+def part_table(parts: list[bytes]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """What the search wants to know of each part: its length; its first byte eight times, its second likewise, and which
+    second bytes do (all, of a part of one byte); its first eight bytes as a word, and which of them it has; where it begins
+    in all parts one after another.
+
+    >>> [int(w) & 2**64 - 1 for w in part_table([b"a"])]
+    [1, 7016996765293437281, 0, 18446744073709551615, 97, 255, 0]
+    """
+    words: list[int] = []
+    place = 0
+    for part in parts:
+        first, size = part[:8], len(part)
+        second = part[1] * _EVERY_BYTE if size > 1 else 0
+        loose = 0 if size > 1 else 2**64 - 1
+        mask = 2 ** (8 * len(first)) - 1
+        words += [size, part[0] * _EVERY_BYTE, second, loose, int.from_bytes(first, "little"), mask, place]
+        place += size
+    return np.array(words, np.uint64).view(np.int64)

@@ -7,6 +7,7 @@ Only the host side is needed: a column on a GPU is copied when its buffers are a
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from typing import Any, assert_never
 
 import numpy as np
@@ -50,6 +51,9 @@ _TO_ARROW: dict[Kind, Any] = {
     Kind.DATE: pa.date32(), Kind.TIMESTAMP: pa.timestamp("us"), Kind.VARCHAR: pa.string(),
     Kind.INTERVAL: pa.month_day_nano_interval(),
 }  # fmt: skip
+
+_CODES = {"uint8": pa.uint8(), "uint16": pa.uint16(), "uint32": pa.uint32(),
+          "int8": pa.int8(), "int16": pa.int16(), "int32": pa.int32(), "int64": pa.int64()}  # fmt: skip
 
 
 def dtype_of(type_: pa.DataType) -> DType | None:
@@ -158,9 +162,7 @@ def _words128(column: Column, data: Any) -> Any:
 def _export_strings(column: Column, data: Any, ok: Any) -> pa.Array:
     rows = column.length
     if column.dictionary is not None:
-        codes = pa.array(data[:rows], mask=None if ok is None else ~ok)
-        values = column.dictionary.values
-        return values.take(codes).cast(pa.string())
+        return column.dictionary.values.take(code_array(data[:rows], ok)).cast(pa.string())
     if column.carrier is Carrier.VIEW:
         return _export_views(data[: 2 * rows].reshape(-1, 2), ok)
     assert column.characters is not None
@@ -191,5 +193,27 @@ def _export_views(views: Any, ok: Any) -> pa.Array:
             read(a, n) if valid else None
             for a, n, valid in zip(views[:, 0].tolist(), views[:, 1].tolist(), ok.tolist(), strict=True)
         ]
-    array = pa.array(items, pa.large_binary()).cast(pa.large_string())
+    array = string_array(items)
     return array.cast(pa.string()) if sum(b.size for b in array.buffers() if b is not None) < 2**31 else array
+
+
+def string_array(values: Sequence[str | bytes | None]) -> pa.Array:
+    """Strings or UTF-8 bytes as a large_string array. (Arrow's own way from Python lists imports pandas where that is
+    installed, which takes longer than many queries.)"""
+    items = [v.encode() if isinstance(v, str) else v for v in values]
+    offsets = np.zeros(len(items) + 1, np.int64)
+    np.cumsum([0 if v is None else len(v) for v in items], out=offsets[1:])
+    characters = pa.py_buffer(b"".join(v for v in items if v is not None))
+    ok = np.array([v is not None for v in items], np.bool_)
+    bitmap = None if ok.all() else _bitmap(ok)
+    return pa.LargeStringArray.from_buffers(len(items), pa.py_buffer(offsets), characters, bitmap)
+
+
+def code_array(codes: Any, ok: Any) -> pa.Array:
+    """A NumPy array of integers as an Arrow array, NULL where ``ok`` (None: nowhere) is False."""
+    return _array(_CODES[codes.dtype.name], len(codes), pa.py_buffer(np.ascontiguousarray(codes)), ok)
+
+
+def integer_array(values: Sequence[int]) -> pa.Array:
+    """Integers as an int64 array, without pandas as well."""
+    return _array(pa.int64(), len(values), pa.py_buffer(np.array(values, np.int64)), None)

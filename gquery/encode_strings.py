@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gquery.arrow import code_array, string_array
 from gquery.buffers import bits_of, buffer_of, numpy_name, offsets_of, values_of
 from gquery.dtypes import VARCHAR, Bounds, Carrier, carrier_for
 from gquery.spread import SAMPLE, Order, chao, order_of
@@ -28,7 +29,7 @@ def null_strings(rows: int) -> Column:
     """A string column of NULLs."""
     zeros = Buffer(np.zeros(rows, np.uint8))
     stats = ColumnStatistics(Bounds(0, 0), rows, 0)
-    dictionary = Dictionary(pa.array([""], pa.string()))
+    dictionary = Dictionary(string_array([""]).cast(pa.string()))
     return Column(VARCHAR, Carrier.U8, rows, zeros, zeros, dictionary=dictionary, statistics=stats)
 
 
@@ -97,8 +98,7 @@ def codes_of(array: pa.DictionaryArray) -> Codes:
 
 def strings_of(codes: Codes) -> pa.Array:
     """The strings that codes stand for."""
-    indices = pa.array(codes.raw, mask=None if codes.ok is None else codes.ok == 0)
-    return pa.DictionaryArray.from_arrays(indices, codes.dictionary).dictionary_decode()
+    return codes.dictionary.take(code_array(codes.raw, None if codes.ok is None else codes.ok.view(np.bool_)))
 
 
 class DictionaryUnion:
@@ -197,7 +197,7 @@ def _import_characters(array: pa.ChunkedArray, distinct: int) -> Column:
     """Offsets and bytes: Arrow's own where the column is one chunk."""
     if array.type == pa.string() and array.num_chunks > 1 and array.nbytes >= 2**31:
         array = array.cast(pa.large_string())
-    whole = array.chunk(0) if array.num_chunks == 1 else pa.concat_arrays(array.chunks or [pa.array([], array.type)])
+    whole = array.chunk(0) if array.num_chunks == 1 else pa.concat_arrays(array.chunks or [pa.nulls(0, array.type)])
     nulls = whole.null_count
     validity = bits_of(whole, 0) if nulls else None
     whole, offsets = cleared(whole, validity)

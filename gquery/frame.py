@@ -185,10 +185,18 @@ def message(connection: Connection, columns: Mapping[str, Sequence[Any]], show_t
     """The result of a statement that is no query: a small table; ``show_text`` prints its values without a box."""
     import pyarrow as pa
 
+    from gquery.arrow import integer_array, string_array
     from gquery.table import Table
 
-    types = {"Success": pa.bool_(), "Count": pa.int64()}
-    arrays = {name: pa.array(list(values), types.get(name, pa.string())) for name, values in columns.items()}
+    arrays: dict[str, pa.Array] = {}
+    for name, values in columns.items():
+        match name:
+            case "Success":
+                arrays[name] = pa.nulls(len(values), pa.bool_())
+            case "Count":
+                arrays[name] = integer_array(values)
+            case _:
+                arrays[name] = string_array(values).cast(pa.string())
     return Relation(connection, None, result=Table.from_arrow(pa.table(arrays)), show_text=show_text)
 
 

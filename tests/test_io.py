@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 import os
+import subprocess
+import sys
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -285,3 +287,15 @@ def test_gpu_arrays_stay_where_they_are() -> None:
     assert everything(source).to_pydict() == {"a": list(range(100)), "b": list(range(100))}
     with pytest.raises(InterfaceError, match="one dimension"):
         source_of("t", {"a": device.xp.zeros((2, 2))})
+
+
+def test_a_query_over_files_needs_no_pandas(path: str) -> None:
+    """Arrow's ways from and to Python and NumPy import it where it is installed, which takes half a second."""
+    code = (
+        "import sys, gquery; c = gquery.connect(device='python');"
+        f"c.sql(\"CREATE VIEW v AS SELECT * FROM '{path}'\");"
+        "print(c.sql('SELECT s, upper(s), sum(n) FROM v GROUP BY s ORDER BY s').fetchall());"
+        "print('pandas' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == ["[('x', 'X', 5), ('y', 'Y', 1), (None, None, None)]", "False"], done.stderr

@@ -370,10 +370,10 @@ def _as_table(results: list[Any], known: Phys, errors: list[bool], site: ErrorSi
     dtype = known.dtype
     dictionary = None
     if dtype.is_string:
-        import pyarrow as pa
+        from gquery.arrow import string_array
 
         entries = sorted({r for r in results if r is not None}, key=lambda s: s.encode()) or [""]
-        dictionary = Dictionary(pa.array(entries, pa.large_string()))
+        dictionary = Dictionary(string_array(entries))
         codes = {s: n for n, s in enumerate(entries)}
         results = [None if r is None else codes[r] for r in results]
     match Phys(dtype, known.bounds, True, dictionary).register:

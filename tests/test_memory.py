@@ -12,7 +12,7 @@ import pytest
 import gquery
 from gquery import errors
 from gquery.device import Device
-from gquery.kernels import bulk
+from gquery.kernels import order
 
 SORT = "SELECT a FROM t ORDER BY b"
 DEVICES = ["python", "cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
@@ -33,7 +33,7 @@ def connect(device: str, memory_limit: int | None = None) -> gquery.Connection:
 
 def failing(monkeypatch: pytest.MonkeyPatch, times: int) -> list[int]:
     """Sorting fails for so many times, as it does where its own arrays find no room."""
-    left, whole = [times], bulk.sort_order
+    left, whole = [times], order.sort_order
 
     def sort_order(*arguments: Any) -> Any:
         if left[0] > 0:
@@ -41,7 +41,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, times: int) -> list[int]:
             raise MemoryError("Unable to allocate 1.00 TiB")
         return whole(*arguments)
 
-    monkeypatch.setattr(bulk, "sort_order", sort_order)
+    monkeypatch.setattr(order, "sort_order", sort_order)
     return left
 
 

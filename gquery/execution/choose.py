@@ -30,6 +30,7 @@ from gquery.planner.pipeline import WIDE, Unit, units
 from gquery.table import Buffer
 
 BREAK_EVEN_SECONDS = 0.03  # a pipeline that was interpreted for longer, in all runs of its program, is worth compiling
+BULK_BYTES = 2**21  # of frames on a GPU that a bulk operation may have copied to the host
 COPIED_BYTES = 2**17  # of join tables on a GPU that the interpreter may have copied to the host
 TINY = 300  # row-steps that the interpreter takes faster than a GPU is launched
 
@@ -122,5 +123,9 @@ def bulk_device(state: Run, work: Bulk) -> Device:
     context = state.context
     if not context.device.is_cuda:
         return context.device
-    rows = sum(state.frames[n].rows for n in bulk_inputs(work) if n in state.frames)
-    return cpu_device() if rows < context.settings.interpret_limit else context.device
+    host = cpu_device()
+    frames = [state.frames[n] for n in bulk_inputs(work) if n in state.frames]
+    if sum(f.rows for f in frames) >= context.settings.interpret_limit:
+        return context.device
+    buffers = [b for f in frames for c in f.columns.values() for b in c.buffers]
+    return host if sum(b.nbytes for b in buffers if not b.is_on(host)) < BULK_BYTES else context.device

@@ -15,10 +15,11 @@ from typing import Any, Literal
 import numpy as np
 
 from gquery.device import READ_AHEAD, Device
-from gquery.dtypes import Bounds, Carrier
+from gquery.dtypes import Carrier
 from gquery.errors import OperationalError
 from gquery.kernels.batch import batched
 from gquery.kernels.kernel import ElementType, Kernel, Parameter
+from gquery.kernels.numbers import number
 from gquery.kernels.targets import get_target
 from gquery.table import Buffer, Column
 
@@ -35,7 +36,7 @@ def namespace(array: Any) -> Any:
     return np if isinstance(array, np.ndarray) else sys.modules[type(array).__module__.partition(".")[0]]
 
 
-def _launch(kernel: Kernel, rows: int, like: Any, *values: Any) -> None:
+def launch(kernel: Kernel, rows: int, like: Any, *values: Any) -> None:
     """Run a kernel over all rows where the arrays lie."""
     name = "cuda" if namespace(like) is not np else "python" if rows < _INTERPRETED_ROWS else "cpu"
     target = get_target(name)
@@ -43,7 +44,7 @@ def _launch(kernel: Kernel, rows: int, like: Any, *values: Any) -> None:
     target.run(target.compile(kernel), 0, rows, arguments)
 
 
-def _kernel(parameters: str, *body: str, ahead: tuple[str, ...] = ()) -> Kernel:
+def handwritten(parameters: str, *body: str, ahead: tuple[str, ...] = ()) -> Kernel:
     """A handwritten kernel; ``parameters`` as in ``slots:*u32 base:i64``. Loads of the variables ``ahead`` come first for
     several rows at once (see `kernels.batch`)."""
     parsed = []
@@ -71,13 +72,13 @@ def exclusive_scan(counts: Any) -> tuple[Any, int]:
     """Where each run starts when runs of these lengths lie one after another (int64), and the length of all."""
     xp = namespace(counts)
     ends = xp.cumsum(counts, dtype=np.int64)
-    total = int(ends[-1]) if ends.size else 0
+    total = number(ends[-1]) if ends.size else 0
     return xp.subtract(ends, counts, out=ends), total  # in place: the arrays may have billions of rows
 
 
 ROWS_A_START = 8
 """Rows of which a scan of counts by row keeps one start: what lies between is added up where it is wanted."""
-_SUM_COUNTS = _kernel("counts:*u32 sums:*i64", "store_i64(sums, i64(i), sum_of_rows(counts, i64(i)))")
+_SUM_COUNTS = handwritten("counts:*u32 sums:*i64", "store_i64(sums, i64(i), sum_of_rows(counts, i64(i)))")
 
 
 def zeros_by_row(rows: int, device: Device, context: str = "") -> Any:
@@ -88,13 +89,13 @@ def zeros_by_row(rows: int, device: Device, context: str = "") -> Any:
 def starts_by_row(counts: Any) -> tuple[Any, int]:
     """Where the rows of every `ROWS_A_START` start when each takes as many places as its count says, and all places."""
     sums = namespace(counts).empty(counts.size // ROWS_A_START, np.int64)
-    _launch(_SUM_COUNTS, sums.size, counts, counts, sums)
+    launch(_SUM_COUNTS, sums.size, counts, counts, sums)
     return exclusive_scan(sums)
 
 
-_COUNT_BITS = _kernel("bits:*u32 counts:*i64", "store_i64(counts, i64(i), popcount(i64(bits[i])))")
-_MARK = _kernel("flags:*u64 bits:*u32", "store_u32(bits, i64(i), bits_of_flags(flags, i64(i)))")
-_PLACE = _kernel(
+_COUNT_BITS = handwritten("bits:*u32 counts:*i64", "store_i64(counts, i64(i), popcount(i64(bits[i])))")
+_MARK = handwritten("flags:*u64 bits:*u32", "store_u32(bits, i64(i), bits_of_flags(flags, i64(i)))")
+_PLACE = handwritten(
     "s0:*u32 s1:*i64 rows:*u32",
     "v0 = i64(s0[word_index(i)])",
     "v1 = i64(s1[word_index(i)])",
@@ -108,9 +109,9 @@ def bits_up_to(bits: Any) -> tuple[Any, int]:
     """How many bits of a bitmap in words of 32 are set up to the end of each word (int64), and in all."""
     xp = namespace(bits)
     counts = xp.empty(bits.size, np.int64)
-    _launch(_COUNT_BITS, bits.size, bits, bits, counts)
+    launch(_COUNT_BITS, bits.size, bits, bits, counts)
     ends = xp.cumsum(counts)
-    return ends, int(ends[-1]) if ends.size else 0
+    return ends, number(ends[-1]) if ends.size else 0
 
 
 def compact(flags: Any) -> Any:
@@ -133,7 +134,7 @@ def bits_of(flags: Any) -> Any:
         flags = whole
     bits = xp.empty(words, np.uint32)
     if words:
-        _launch(_MARK, words, bits, flags.view(np.uint64), bits)
+        launch(_MARK, words, bits, flags.view(np.uint64), bits)
     return bits
 
 
@@ -142,7 +143,7 @@ def rows_of_bits(bits: Any) -> Any:
     ends, total = bits_up_to(bits)
     rows = namespace(bits).empty(total, np.uint32)
     if total:
-        _launch(_PLACE, 32 * bits.size, bits, bits, ends, rows)
+        launch(_PLACE, 32 * bits.size, bits, bits, ends, rows)
     return rows
 
 
@@ -151,9 +152,9 @@ def gather(array: Any, rows: Any, words: int = 1) -> Any:
     return array[rows] if words == 1 else array.reshape(-1, words)[rows].reshape(-1)
 
 
-_COUNT = _kernel("slots:*u32 counts:*u32", f"if ne_i64(i64(slots[i]), {NOT_IN}):",
+_COUNT = handwritten("slots:*u32 counts:*u32", f"if ne_i64(i64(slots[i]), {NOT_IN}):",
                  "    fold_add_u32(counts, add_i64(i64(slots[i]), 1), 1)")  # fmt: skip
-_SCATTER = _kernel(
+_SCATTER = handwritten(
     "slots:*u32 places:*u32 rows:*u32",
     f"if ne_i64(i64(slots[i]), {NOT_IN}):",
     "    place = row_index(places[row_index(slots[i])])",
@@ -170,13 +171,13 @@ def group_rows(slots: Any, size: int, is_sorted: bool = False) -> tuple[Any, Any
     xp = namespace(slots)
     check_rows(slots.size)
     counts = xp.zeros(size + 1, np.uint32)
-    _launch(_COUNT, slots.size, slots, slots, counts)
+    launch(_COUNT, slots.size, slots, slots, counts)
     starts = xp.cumsum(counts, dtype=np.uint32)
     if is_sorted:
         return starts, compact(slots != NOT_IN)
     if xp is np:  # a counting sort: one thread, so that rows stay in order
         rows = np.empty(int(starts[-1]), np.uint32)
-        _launch(_SCATTER, slots.size, slots, slots, starts[:-1].copy(), rows)
+        launch(_SCATTER, slots.size, slots, slots, starts[:-1].copy(), rows)
         return starts, rows
     # sorting (slot, row) pairs is faster than sorting slots with a permutation beside them
     rows = compact(slots != NOT_IN).astype(np.uint64)
@@ -191,69 +192,13 @@ def fold_at(total: Any, slots: Any, values: Any, op: Literal["add", "min", "max"
         {"add": np.add, "min": np.minimum, "max": np.maximum}[op].at(total, slots, values)
         return
     word = "f64" if total.dtype == np.float64 else "i64"  # CuPy has no such minimum of 64-bit integers
-    kernel = _kernel(
+    kernel = handwritten(
         f"slots:*i64 values:*{word} total:*{word}", f"fold_{op}_{word}(total, i64(slots[i]), {word}(values[i]))"
     )
-    _launch(kernel, values.size, total, slots.astype(np.int64, copy=False), values, total)
+    launch(kernel, values.size, total, slots.astype(np.int64, copy=False), values, total)
 
 
-# ---- order -------------------------------------------------------------------------------------------------------
-
-
-def pack_keys(keys: Sequence[Any], bounds: Sequence[Bounds | None] | None = None) -> tuple[Any, int] | None:
-    """Integer keys, most significant first, as one int64 of the same order, not negative, and its number of bits.
-
-    None where they need more than 63 bits. Bounds that are not given are looked up.
-    """
-    packed, bits = None, 0
-    for k, key in enumerate(keys):
-        known = bounds[k] if bounds is not None else None
-        if known is None:
-            known = Bounds(int(key.min()), int(key.max())) if key.size else Bounds(0, 0)
-        width = (known.width - 1).bit_length()
-        if bits + width > 63:
-            return None
-        part = key.astype(np.int64) - known.low
-        packed = part if packed is None else (packed << width) | part
-        bits += width
-    return None if packed is None else (packed, bits)
-
-
-def sort_order(keys: Sequence[Any], bounds: Sequence[Bounds | None] | None = None) -> Any:
-    """The rows in the order of integer keys, most significant first, ascending and stable (uint32).
-
-    Keys are int64 or narrower; doubles come as `f64_order`, a descending key as ``~key``.
-    """
-    xp = namespace(keys[0])
-    n = int(keys[0].size)
-    check_rows(n)
-    packed = pack_keys(keys, bounds)
-    row_bits = max(1, (n - 1).bit_length()) if n else 1
-    if packed is not None and packed[1] + row_bits <= 63:  # sort (key, row): no permutation to carry along
-        pairs = (packed[0] << row_bits) | xp.arange(n, dtype=np.int64)
-        pairs.sort()
-        return (pairs & ((1 << row_bits) - 1)).astype(np.uint32)
-    if packed is not None:
-        return xp.argsort(packed[0], kind="stable").astype(np.uint32)
-    order = xp.arange(n, dtype=np.uint32)
-    for key in reversed(keys):
-        order = order[xp.argsort(key[order], kind="stable")]
-    return order
-
-
-def top_k(keys: Sequence[Any], k: int, bounds: Sequence[Bounds | None] | None = None) -> Any:
-    """The first ``k`` rows of `sort_order`, without sorting the rest where the keys pack into 64 bits."""
-    xp = namespace(keys[0])
-    n = int(keys[0].size)
-    check_rows(n)
-    if 0 < k < n // 4:
-        packed = pack_keys(keys, bounds)
-        first = packed[0] if packed is not None else keys[0]
-        limit = xp.partition(first, k - 1)[k - 1]
-        rows = compact(first <= limit)
-        chosen = [first[rows]] if packed is not None else [key[rows] for key in keys]
-        return rows[sort_order(chosen)[:k]]
-    return sort_order(keys, bounds)[: max(k, 0)]
+# ---- doubles as integers ------------------------------------------------------------------------------------------
 
 
 def f64_order(values: Any) -> Any:
@@ -340,7 +285,7 @@ def _greater(wide: Any, value: int) -> Any:
 
 # ---- columns -----------------------------------------------------------------------------------------------------
 
-_COPY = _kernel("views:*i64 offsets:*i64 characters:i64",
+_COPY = handwritten("views:*i64 offsets:*i64 characters:i64",
                 "s = view(views, i64(i))",
                 "copy_bytes(str_address(s), add_i64(characters, i64(offsets[i])), str_bytes(s))")  # fmt: skip
 
@@ -351,10 +296,10 @@ def gather_strings(views: Any) -> tuple[Any, Any]:
     rows = views.size // 2
     offsets = xp.zeros(rows + 1, np.int64)
     xp.cumsum(views[1::2], out=offsets[1:])
-    total = int(offsets[-1])
+    total = number(offsets[-1])
     characters = xp.empty(total + READ_AHEAD, np.uint8)[:total]
     if characters.size:
-        _launch(_COPY, rows, views, views, offsets, address(characters))
+        launch(_COPY, rows, views, views, offsets, address(characters))
     return offsets, characters
 
 

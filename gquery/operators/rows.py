@@ -12,7 +12,7 @@ from gquery.device import Device
 from gquery.dtypes import Bounds, Carrier
 from gquery.expr import Column as PlanColumn
 from gquery.expr import SortKey
-from gquery.kernels import bulk
+from gquery.kernels import bulk, order
 from gquery.operators.base import Frame, JoinIndex, make_column, narrow
 from gquery.planner.physical import (
     Bulk,
@@ -73,51 +73,47 @@ def run_bulk(
 
 
 def _sort(work: SortRows, frame: Frame, device: Device) -> Frame:
-    keys, bounds = sort_keys(work.keys, frame, device)
+    keys = sort_keys(work.keys, frame, device)
     if work.limit is not None:
-        rows = bulk.top_k(keys, min(work.limit + work.offset, frame.rows), bounds)[work.offset :]
+        rows = order.top_k(keys, min(work.limit + work.offset, frame.rows))[work.offset :]
     else:
-        rows = bulk.sort_order(keys, bounds)[work.offset :]
+        rows = order.sort_order(keys)[work.offset :]
     return Frame(
         {s.column.id: bulk.take(frame.columns[s.column.id], rows, device) for s in work.columns}, int(rows.size)
     )
 
 
-def sort_keys(keys: Sequence[SortKey], frame: Frame, device: Device) -> tuple[list[Any], list[Bounds | None]]:
-    """Integer arrays, most significant first, whose ascending order is the order of the keys; and their bounds."""
-    arrays: list[Any] = []
-    limits: list[Bounds | None] = []
+def sort_keys(keys: Sequence[SortKey], frame: Frame, device: Device) -> list[order.Key]:
+    """What the rows of a frame are sorted by."""
+    found: list[order.Key] = []
     for key in keys:
         assert isinstance(key.expr, PlanColumn)
         column = frame.columns[key.expr.id]
-        data = column.data.on(device)
         if column.validity is not None:
-            null = column.validity.on(device) == 0
-            arrays.append((null != key.nulls_first).astype(np.int8))
-            limits.append(Bounds(0, 1))
-        for part, known in _parts(column, data):
-            if key.descending:
-                part = ~part.astype(np.int64)
-                known = None if known is None else Bounds(~known.high, ~known.low)
-            if column.validity is not None and known is not None:
-                known = known | (Bounds(~0, ~0) if key.descending else Bounds(0, 0))  # what lies under a NULL
-            arrays.append(part)
-            limits.append(known)
-    return arrays, limits
+            found.append(order.Integers(column.validity.on(device), Bounds(0, 1), not key.nulls_first))
+        found += _parts(column, device, key.descending)
+    return found
 
 
-def _parts(column: Column, data: Any) -> list[tuple[Any, Bounds | None]]:
-    """A column as integers of the same order, most significant first."""
+def _parts(column: Column, device: Device, descending: bool = False) -> list[order.Key]:
+    """A column's values as sort keys, most significant first; all NULLs are the same value."""
+    if column.carrier.is_string:
+        return [order.Text(column, device, descending)]
+    data = column.data.on(device)
     match column.carrier:
         case Carrier.F32 | Carrier.F64:
-            return [(bulk.f64_order(data.astype(np.float64)), None)]
+            return [order.Integers(bulk.f64_order(data.astype(np.float64)), None, descending)]
         case Carrier.I128:
             words = data.reshape(-1, 2)
-            return [(words[:, 1].copy(), None), (words[:, 0] ^ np.int64(-(2**63)), None)]
+            high, low = words[:, 1].copy(), words[:, 0] ^ np.int64(-(2**63))
+            return [order.Integers(high, None, descending), order.Integers(low, None, descending)]
         case Carrier.BOOL:
-            return [(data, Bounds(0, 1))]
+            return [order.Integers(data, Bounds(0, 1), descending)]
         case _:
-            return [(data, column.statistics.bounds)]
+            known = column.statistics.bounds
+            if column.validity is not None and known is not None:
+                known = known | Bounds(0, 0)  # what lies under a NULL
+            return [order.Integers(data, known, descending)]
 
 
 # ---- concatenation --------------------------------------------------------------------------------------------------
@@ -201,50 +197,10 @@ def _encode(
 def rank(column: Column, device: Device) -> tuple[Any, Column]:
     """For each row the rank of its value among the distinct values (int64), and those values as a column."""
     xp = device.xp
-    if column.carrier.is_string:
-        codes, values = _rank_text(column)
-        return device.from_host(codes), values
-    parts = [p for p, _ in _parts(column, column.data.on(device))]
-    order = bulk.sort_order(parts)
-    changed = xp.zeros(column.length, np.int64)
-    for part in parts:
-        sorted_part = part[order]
-        changed[1:] |= (sorted_part[1:] != sorted_part[:-1]).astype(np.int64)
-    ranks = xp.cumsum(changed)
+    rows, starts = order.sort_starts(_parts(column, device))
     codes = xp.empty(column.length, np.int64)
-    codes[order] = ranks
-    firsts = order[bulk.compact(changed)] if column.length else order
-    first = xp.concatenate([order[:1], firsts]) if column.length else order
-    return codes, bulk.take(replace(column, validity=None), first, device)
-
-
-def _rank_text(column: Column) -> tuple[Any, Column]:
-    """Ranks of strings, by sorting their distinct values on the host."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    from gquery.arrow import export_column
-
-    array = export_column(column)
-    if isinstance(array, pa.DictionaryArray):
-        array = array.dictionary_decode()
-    encoded = pc.dictionary_encode(array.cast(pa.large_string()).fill_null(""))
-    order = pc.sort_indices(encoded.dictionary).to_numpy()  # bytewise, as strings compare
-    ranks = np.empty(len(order), np.int64)
-    ranks[order] = np.arange(len(order))
-    codes = ranks[encoded.indices.to_numpy()] if len(order) else np.zeros(0, np.int64)
-    values = encoded.dictionary.take(pa.array(order))
-    return codes, _text_column(values, column)
-
-
-def _text_column(values: Any, like: Column) -> Column:
-    """A column of plain text from an Arrow array of large strings."""
-    offsets, characters = np.zeros(1, np.int64), np.zeros(0, np.uint8)
-    if len(values):
-        offsets = np.frombuffer(values.buffers()[1], np.int64, len(values) + 1, values.offset * 8)
-        if values.buffers()[2] is not None and values.buffers()[2].size:
-            characters = np.frombuffer(values.buffers()[2], np.uint8)
-    return Column(like.dtype, Carrier.STRING64, len(values), Buffer(offsets), None, Buffer(characters))
+    codes[rows] = xp.cumsum(starts, dtype=np.int64) - 1
+    return codes, bulk.take(replace(column, validity=None), rows[bulk.compact(starts)], device)
 
 
 def _decode(

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gquery.dtypes import BIGINT, Register
+from gquery.dtypes import BIGINT
 from gquery.errors import NotSupportedError
 from gquery.expr import Column, Literal, SortKey, new_column
 from gquery.kernels.code import Phys
@@ -14,7 +13,7 @@ from gquery.kernels.dictionaries import code_phys
 from gquery.kernels.render import merge
 from gquery.operators.read import range_phys
 from gquery.planner.logical import Limit, Scan, Sort, UnionAll, Values
-from gquery.planner.lookups import before, postponed, resumed
+from gquery.planner.lower_lookups import before, postponed, resumed
 from gquery.planner.lower_stream import Stream, stored_of
 from gquery.planner.physical import (
     Collect,
@@ -73,27 +72,12 @@ def sort(lowering: Lowering, plan: Sort, wanted: frozenset[int]) -> Stream:
     carried = [stream.by_id[i] for i in sorted(below) if i in stream.by_id] + [c for c, _ in made]
     kept = [c for c in carried if c.id in wanted]
     stream = lowering.collected(stream, carried, "input of a sort")
-    stage, keys = _ranked(lowering, stream, keys)
+    stage = lowering.renamed_frame(stream)
     stored = tuple(s for s in stored_of(stream) if s.column.id in {c.id for c in kept})
     number = lowering.stage(SortRows(stage, tuple(keys), stored, plan.limit, plan.offset), "sort")
     rows = stream.rows if plan.limit is None else min(stream.rows, plan.limit)
     stream = lowering.read(number, kept, rows, stream.limit if plan.limit is None else plan.limit)
     return resumed(stream, later, whole)
-
-
-def _ranked(lowering: Lowering, stream: Stream, keys: list[SortKey]) -> tuple[int, list[SortKey]]:
-    """The frame to sort: plain strings are ranked first, so that a sort compares integers."""
-    assert isinstance(stream.source, ReadStage)
-    texts = {
-        k.expr.id: k.expr
-        for k in keys
-        if isinstance(k.expr, Column) and stream.columns[k.expr.id].register is Register.STR
-    }
-    number = lowering.renamed_frame(stream)
-    if not texts:
-        return number, keys
-    number, codes = lowering.encoded(stream, number, tuple(texts.values()))
-    return number, [replace(k, expr=codes.get(k.expr.id, k.expr)) for k in keys if isinstance(k.expr, Column)]
 
 
 def limit(lowering: Lowering, stream: Stream, plan: Limit, wanted: frozenset[int]) -> Stream:

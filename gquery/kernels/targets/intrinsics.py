@@ -249,6 +249,7 @@ define(
     lambda b, w, i: b.zext(b.ctpop(b.trunc(b.lshr(w, b.and_(i, constant(31))), I32)), I64),
 )
 define("popcount", "i64", "i64", lambda b, w: b.ctpop(w))
+define("byte_swap", "i64", "i64", lambda b, x: b.bswap(x))
 define("lowest_byte", "i64", "i64", lambda b, x: b.lshr(b.cttz(x, constant(1, I1)), constant(3)))
 
 # ---- strings -----------------------------------------------------------------------------------------------------

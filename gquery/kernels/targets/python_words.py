@@ -369,6 +369,10 @@ def zero_bytes(word: int) -> int:
     return _signed((word - 0x0101010101010101) & ~word & 0x8080808080808080)
 
 
+def byte_swap(word: int) -> int:
+    return int.from_bytes((word & _MASK).to_bytes(8, "little"), "big", signed=True)
+
+
 def lowest_byte(word: int) -> int:
     return ((word & -word).bit_length() - 1) >> 3
 

@@ -1,0 +1,338 @@
+"""Order: the rows of a frame sorted by its keys, or the first few of them.
+
+All keys of a row, one behind the other, are one long number. A round sorts by as many of its bits as fit into a 64-bit word
+above the row's place, so that plain integers are sorted and no permutation is carried along; only rows that are still tied
+go into the next round. So text is read no further than it takes to tell rows apart, eight bytes at a time, and a wide
+integer need not be looked at to its end. Where few rows are wanted, a bound on the first bits leaves few to sort.
+
+Arrays are NumPy's or CuPy's; row numbers are uint32. Sorts are stable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, Protocol
+
+import numpy as np
+
+from gquery.device import Device
+from gquery.dtypes import Bounds, Carrier
+from gquery.kernels.bulk import address, check_rows, compact, gather_views, handwritten, launch, namespace
+from gquery.kernels.kernel import Kernel
+from gquery.table import Column
+
+WORD = 64
+FEW_BITS = 12  # where a round could sort by fewer bits, two sorts of whole words are faster than many rounds
+NUMPY_ROWS = 200_000  # of text on the host, for more of which a compiled kernel is worth having
+MOST_WORDS = 32  # of text, by which rows are compared on the device
+SPARE_BITS = 4  # more than a row number has, of the keys by which the first rows are chosen
+CHUNK = 1024  # rows of which a bound looks at the least only
+
+Values = Callable[[Any], Any]
+"""``values(rows)``: for these rows (None: all) unsigned integers of 64 bits."""
+
+
+class Key(Protocol):
+    """What rows are sorted by: parts, most significant first, each a number of so many bits."""
+
+    size: int
+    xp: Any
+
+    def part(self, n: int, rows: Any) -> tuple[Values, int] | None:
+        """The n-th part; None behind the last one. ``rows`` are those that will be asked for, and parts of them."""
+        ...
+
+
+class Integers:
+    """Integers of at most 64 bits; ``bounds``, where not known, are looked up."""
+
+    def __init__(self, data: Any, bounds: Bounds | None = None, descending: bool = False) -> None:
+        self.data, self.bounds, self.descending = data, bounds, descending
+        self.size, self.xp = int(data.size), namespace(data)
+
+    def part(self, n: int, rows: Any) -> tuple[Values, int] | None:
+        if n > 0:
+            return None
+        bounds = self.bounds or _bounds(self._taken(rows))
+        low, top = np.uint64(bounds.low & (2**64 - 1)), np.uint64(bounds.high & (2**64 - 1))
+
+        def values(rows: Any) -> Any:
+            found = self._taken(rows).astype(np.int64, copy=False).view(np.uint64)
+            if self.descending:
+                return top - found
+            return found - low if low else found
+
+        return values, (bounds.width - 1).bit_length()
+
+    def _taken(self, rows: Any) -> Any:
+        return self.data if rows is None else self.data[rows]
+
+
+class Text:
+    """Strings in the order of their bytes: words of eight, and the length, which tells "a" from "a" and a zero byte."""
+
+    def __init__(self, column: Column, device: Device, descending: bool = False) -> None:
+        self.column = gather_views(column, device) if column.carrier is Carrier.VIEW else column
+        self.device, self.descending = device, descending
+        self.size, self.xp = column.length, device.xp
+        self.longest = -1
+
+    def part(self, n: int, rows: Any) -> tuple[Values, int] | None:
+        if self.longest < 0:
+            lengths = self._lengths(rows)
+            self.longest = int(lengths.max()) if lengths.size else 0
+        words = -(-self.longest // 8)
+        if n > min(words, MOST_WORDS):
+            return None
+        if n == words:
+            return self._turned(self._lengths, Bounds(0, self.longest))
+        if n == MOST_WORDS:
+            return self._ranked(rows)
+
+        first = text_words(self.column, self.device, n, rows)
+
+        def word(wanted: Any) -> Any:
+            return first if wanted is rows else text_words(self.column, self.device, n, wanted)
+
+        return self._turned(word, _bounds(first))
+
+    def _turned(self, find: Values, bounds: Bounds) -> tuple[Values, int]:
+        low, high = np.uint64(bounds.low), np.uint64(bounds.high)
+        if self.descending:
+            return lambda rows: high - find(rows).astype(np.uint64), (bounds.width - 1).bit_length()
+        return lambda rows: find(rows).astype(np.uint64) - low, (bounds.width - 1).bit_length()
+
+    def _lengths(self, rows: Any) -> Any:
+        data = self.column.data.on(self.device)
+        return data[1:] - data[:-1] if rows is None else data[1:][rows] - data[:-1][rows]
+
+    def _ranked(self, rows: Any) -> tuple[Values, int]:
+        """The ranks of long strings that begin alike, found on the host."""
+        wanted = np.arange(self.size) if rows is None else self.device.to_host(rows)
+        texts = _strings(self.column, wanted)
+        rank = {s: k for k, s in enumerate(sorted(set(texts)))}
+        ranks = np.zeros(self.size, np.uint64)
+        ranks[wanted] = [rank[s] for s in texts]
+        placed = self.device.from_host(ranks)
+        return self._turned(lambda rows: placed if rows is None else placed[rows], Bounds(0, max(len(rank) - 1, 0)))
+
+
+class _Digits:
+    """The bits of all keys, taken from the front."""
+
+    def __init__(self, keys: Sequence[Key]) -> None:
+        self.keys = list(keys)
+        self.number = 0  # of the next part of the first key that is left
+        self.values: Values | None = None
+        self.bits = self.left = 0  # of the current part, and how many of them were not taken yet
+
+    def take(self, rows: Any, room: int, enough: int = WORD) -> Any:
+        """The next bits of these rows, at most ``room``, and no further part behind ``enough`` of them; None where no bit is
+        left."""
+        found, used = None, 0
+        while used < min(room, enough) and self._find(rows):
+            assert self.values is not None
+            count, is_begun = min(self.left, room - used), self.left < self.bits
+            self.left -= count
+            part = self.values(rows)
+            if self.left:
+                part = part >> np.uint64(self.left)
+            if is_begun:
+                part = part & np.uint64(2**count - 1)
+            found = part if found is None else found << np.uint64(count) | part
+            used += count
+        return found
+
+    def _find(self, rows: Any) -> bool:
+        """Whether there is a bit left; the part that it is in is at hand then."""
+        while self.left == 0 and self.keys:
+            part = self.keys[0].part(self.number, rows)
+            if part is None:
+                self.keys.pop(0)
+                self.number = 0
+            else:
+                (self.values, self.bits), self.number = part, self.number + 1
+                self.left = self.bits
+        return self.left > 0
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is known without looking that no bit is left."""
+        return self.left == 0 and (not self.keys or (len(self.keys) == 1 and isinstance(self.keys[0], Integers)))
+
+
+# ---- sorting --------------------------------------------------------------------------------------------------------
+
+
+def sort_order(keys: Sequence[Key], rows: Any = None) -> Any:
+    """All rows, or those given, in the order of the keys, ascending."""
+    return _sorted(keys, rows, False)[0]
+
+
+def sort_starts(keys: Sequence[Key]) -> tuple[Any, Any]:
+    """All rows in the order of the keys, and for each place whether its row's keys differ from those of the one before."""
+    return _sorted(keys, None, True)
+
+
+def top_k(keys: Sequence[Key], k: int) -> Any:
+    """The first ``k`` rows of `sort_order`, without sorting the rest."""
+    n = keys[0].size
+    check_rows(n)
+    rows = None
+    if 0 < k < n // 4:
+        values = _Digits(keys).take(None, WORD, n.bit_length() + SPARE_BITS)
+        if values is not None:
+            rows = compact(values <= _bound(values, k))
+    return sort_order(keys, rows)[: max(k, 0)]
+
+
+def _bound(values: Any, k: int) -> Any:
+    """A value that at least ``k`` of the values do not exceed, and few more."""
+    xp = namespace(values)
+    if xp is np:
+        return np.partition(values, k - 1)[k - 1]
+    chunk = min(CHUNK, values.size // (4 * k))
+    if chunk > 1:  # a chunk whose least value is not above the bound has one such value at least
+        values = values[: values.size // chunk * chunk].reshape(-1, chunk).min(axis=1)
+    return xp.sort(values)[k - 1]
+
+
+def _sorted(keys: Sequence[Key], rows: Any, with_starts: bool) -> tuple[Any, Any]:
+    xp, n = keys[0].xp, keys[0].size if rows is None else int(rows.size)
+    check_rows(n)
+    digits, order, starts = _Digits(keys), rows, None
+    if with_starts:
+        starts = xp.zeros(n, np.bool_)
+        starts[:1] = True
+    at = runs = None  # the places that are tied (None: all), and with which others
+    while n > 1:
+        tied = order if at is None else order[at]
+        groups, places = _round(digits, tied, n if at is None else int(at.size), runs, xp)
+        if places is None:
+            break
+        moved = places if tied is None else tied[places]
+        if at is None:
+            order = moved
+        else:
+            order[at] = moved
+        if digits.ended and starts is None:
+            break
+        changed = _changed(groups)
+        if starts is not None:
+            if at is None:
+                starts[1:] = changed
+            else:
+                starts[at[1:]] = changed
+        still = compact(_with_neighbours(~changed))
+        if still.size == 0:
+            break
+        at = still if at is None else at[still]
+        runs = xp.zeros(still.size, np.uint64)
+        xp.cumsum(_changed([g[still] for g in groups]), dtype=np.uint64, out=runs[1:])
+    return (xp.arange(n, dtype=np.uint32) if order is None else order), starts
+
+
+def _round(digits: _Digits, rows: Any, size: int, runs: Any, xp: Any) -> tuple[list[Any], Any]:
+    """Sort ``size`` tied rows within their runs by the next bits: what tells them apart now, in the new order, and the place
+    that each had before; None where no bit is left."""
+    place_bits = (size - 1).bit_length()
+    run_bits = 0 if runs is None else int(runs[-1]).bit_length()
+    room = WORD - place_bits - run_bits
+    in_two = runs is not None and room < FEW_BITS
+    values = digits.take(rows, WORD if in_two else room)
+    if values is None:
+        return [], None
+    if in_two:
+        places = xp.argsort(values, kind="stable")
+        places = places[xp.argsort(runs[places], kind="stable")]
+        return [runs[places], values[places]], places.astype(np.uint32)
+    words = values << np.uint64(place_bits)
+    words |= xp.arange(size, dtype=np.uint64)
+    if run_bits:
+        words |= runs << np.uint64(WORD - run_bits)
+    words.sort()
+    places = (words & np.uint64(2**place_bits - 1)).astype(np.uint32)
+    words >>= np.uint64(place_bits)
+    return [words], places
+
+
+def _changed(groups: Sequence[Any]) -> Any:
+    """For each place but the first, whether it differs from the one before."""
+    changed = groups[0][1:] != groups[0][:-1]
+    for group in groups[1:]:
+        changed |= group[1:] != group[:-1]
+    return changed
+
+
+def _with_neighbours(same: Any) -> Any:
+    """The places that are the same as the one before or behind them."""
+    flags = namespace(same).zeros(same.size + 1, np.bool_)
+    flags[1:] = same
+    flags[:-1] |= same
+    return flags
+
+
+def _bounds(values: Any) -> Bounds:
+    if values.size == 0:
+        return Bounds(0, 0)
+    low, high = namespace(values).stack((values.min(), values.max())).tolist()
+    return Bounds(low, high)
+
+
+# ---- text -----------------------------------------------------------------------------------------------------------
+
+
+def text_words(column: Column, device: Device, n: int, rows: Any = None) -> Any:
+    """The n-th eight bytes of strings as unsigned numbers that compare as the bytes do, zeros behind a string's end."""
+    if device.is_cpu and (column.length if rows is None else rows.size) < NUMPY_ROWS:
+        return _words_by_numpy(column, n, rows)
+    rows = device.xp.arange(column.length, dtype=np.uint32) if rows is None else rows
+    words = device.xp.empty(rows.size, np.uint64)
+    characters = 0 if column.characters is None else address(column.characters.on(device))
+    launch(words_kernel(column.carrier), rows.size, words, column.data.on(device), characters, rows, n, words)
+    return words
+
+
+@cache
+def words_kernel(carrier: Carrier) -> Kernel:
+    """The kernel behind `text_words` on a GPU."""
+    string = {
+        Carrier.STRING32: "string32(data, characters, i64(rows[i]))",
+        Carrier.STRING64: "string64(data, characters, i64(rows[i]))",
+    }[carrier]
+    element = "i32" if carrier is Carrier.STRING32 else "i64"
+    return handwritten(
+        f"data:*{element} characters:i64 rows:*u32 n:i64 words:*u64",
+        f"store_u64(words, i64(i), text_word({string}, n))",
+    )
+
+
+def _words_by_numpy(column: Column, n: int, rows: Any) -> Any:
+    """`text_words` on the host: every place of the characters is the start of a word, of which some are taken."""
+    assert column.characters is not None
+    data, characters = column.data.host, column.characters.host
+    starts, ends = (data[:-1], data[1:]) if rows is None else (data[:-1][rows], data[1:][rows])
+    at = starts.astype(np.int64)
+    at += 8 * n
+    left = ends - at
+    if characters.size < 8:
+        characters = np.concatenate([characters, np.zeros(8, np.uint8)])
+    last = characters.size - 8
+    windows: Any = np.ndarray(last + 1, "<u8", np.ascontiguousarray(characters), 0, (1,))
+    words = windows[np.minimum(at, last)].astype(np.uint64, copy=False).byteswap(inplace=True)
+    late = at > last  # less than eight bytes before the end of all characters
+    if late.any():
+        words[late] <<= (8 * np.minimum(at[late] - last, 7)).astype(np.uint64)
+    words &= _FIRST_BYTES[np.clip(left, 0, 8)]
+    return words
+
+
+_FIRST_BYTES = np.array([2**64 - 2 ** (64 - 8 * k) for k in range(9)], np.uint64)
+"""Masks of the first so many bytes of a word."""
+
+
+def _strings(column: Column, rows: Any) -> list[bytes]:
+    """The bytes of some strings, on the host."""
+    offsets, characters = column.data.host, memoryview(column.characters.host if column.characters else b"")
+    return [bytes(characters[offsets[i] : offsets[i + 1]]) for i in rows]

@@ -358,7 +358,14 @@ def same_objects(a: tuple[object, ...], b: tuple[object, ...]) -> bool:
 def transform(e: Expr, f: Callable[[Expr], Expr]) -> Expr:
     """``f`` applied to every expression, children first. Plans of subqueries are left to the caller."""
     kids = e.children
-    return f(with_children(e, tuple([transform(k, f) for k in kids])) if kids else e)
+    if not kids:
+        return f(e)
+    new, is_new = [], False
+    for k in kids:
+        made = transform(k, f)
+        is_new = is_new or made is not k
+        new.append(made)
+    return f(with_children(e, tuple(new)) if is_new else e)
 
 
 def walk(e: Expr) -> Iterator[Expr]:

@@ -150,11 +150,12 @@ def _with_args(call: AggregateCall, it: Iterator[Expr]) -> AggregateCall:
 
 def map_expressions(plan: Plan, f: Callable[[Expr], Expr]) -> Plan:
     """``f`` applied to every expression of the node itself (whole expressions, not their parts)."""
-    exprs = expressions(plan)
-    if not exprs:
-        return plan
-    new = tuple([f(e) for e in exprs])
-    return plan if same_objects(exprs, new) else with_expressions(plan, new)
+    new, is_new = [], False
+    for e in expressions(plan):
+        made = f(e)
+        is_new = is_new or made is not e
+        new.append(made)
+    return with_expressions(plan, tuple(new)) if is_new else plan
 
 
 # ---- the recursion ---------------------------------------------------------------------------------------------------
@@ -163,7 +164,14 @@ def map_expressions(plan: Plan, f: Callable[[Expr], Expr]) -> Plan:
 def transform_up(plan: Plan, f: Callable[[Plan], Plan]) -> Plan:
     """``f`` applied to every node, sources first. Plans inside subquery expressions are left alone."""
     below = plan.sources
-    return f(with_sources(plan, tuple([transform_up(s, f) for s in below])) if below else plan)
+    if not below:
+        return f(plan)
+    new, is_new = [], False
+    for s in below:
+        made = transform_up(s, f)
+        is_new = is_new or made is not s
+        new.append(made)
+    return f(with_sources(plan, tuple(new)) if is_new else plan)
 
 
 def transform_down(plan: Plan, f: Callable[[Plan], Plan]) -> Plan:

@@ -36,6 +36,7 @@ _MOST_PAIRS = 1500  # some 15 milliseconds
 # arrays have a place for every row of the source, also for those that its filter drops.
 _UNIQUE_BUILD, _DUPLICATE_BUILD, _DUPLICATE_SOURCE = 2.0, 5.0, 1.5
 _PROBE, _DUPLICATE_PROBE = 1.0, 2.0
+_LEAST = min(_UNIQUE_BUILD, _DUPLICATE_BUILD, _PROBE, _DUPLICATE_PROBE, 1.0)  # of either side, whatever the join
 # A table over anything but a filtered table or frame is built from rows that are collected first: what its source's rows
 # cost once more, and what the collected columns cost.
 _COLLECT_SOURCE, _COLLECT_COLUMN, _COLLECT_TEXT = 0.5, 0.5, 4.0
@@ -328,8 +329,8 @@ class _Graph:
             if number > _MOST_PAIRS:  # nearly everything is joined with everything
                 return self._greedy(members)
             left, right, known = found[a], found[b], found.get(a | b)
-            if known is not None and left.cost + right.cost >= known.cost:
-                continue  # joining them costs something on top
+            if known is not None and left.cost + right.cost + (left.rows + right.rows) * _LEAST >= known.cost:
+                continue  # without finding out what they cost together
             tree = self._join(left, right)
             if known is None or tree.cost < known.cost:
                 found[a | b] = tree

@@ -38,7 +38,7 @@ from gquery.functions import MIRRORED, NEGATED
 from gquery.planner.logical import Filter, Plan
 from gquery.planner.rules.fold_constants import Evaluate, folded
 from gquery.planner.rules.unwrap_casts import uncast
-from gquery.planner.tree import expressions, map_expressions, transform_up
+from gquery.planner.tree import map_expressions, transform_up
 
 _UNKNOWN = Literal(None, BOOLEAN)
 _NEGATED = NEGATED | {"is_distinct_from": "is_not_distinct_from", "is_not_distinct_from": "is_distinct_from"}
@@ -49,8 +49,6 @@ def simplify(plan: Plan, evaluate: Evaluate | None = None) -> Plan | None:
     """Every expression of the plan simplified; filters that keep all rows are dropped."""
 
     def node(p: Plan) -> Plan:
-        if not expressions(p):
-            return p
         p = map_expressions(p, lambda e: simplify_expr(e, evaluate))
         return p.source if isinstance(p, Filter) and p.predicate == TRUE else p
 
@@ -190,7 +188,7 @@ def _comparison(e: Call) -> Expr:
     if isinstance(a, Column) and isinstance(b, Column) and a.id > b.id:  # a = b AND b = a are one condition
         return _comparison(Call(_FLIPPED[e.function], (b, a), BOOLEAN, e.nullable))
     strict = not e.function.startswith("is_")
-    if strict and (a == _null(a) or b == _null(b)):
+    if strict and (_is_null(a) or _is_null(b)):
         return _UNKNOWN
     if not strict and not a.nullable and not b.nullable:
         return _comparison(Call("eq" if e.function == "is_not_distinct_from" else "ne", e.args, BOOLEAN, False))
@@ -201,5 +199,5 @@ def _comparison(e: Call) -> Expr:
     return uncast(e)
 
 
-def _null(e: Expr) -> Literal:
-    return Literal(None, e.dtype)
+def _is_null(e: Expr) -> bool:
+    return isinstance(e, Literal) and e.value is None

@@ -34,6 +34,7 @@ from gquery.dtypes import (
     Schema,
 )
 from gquery.errors import InterfaceError, NotSupportedError, OutOfMemoryError
+from gquery.spread import SAMPLE, estimate_distinct
 from gquery.table import Buffer, Column, ColumnStatistics, Table, TableSource
 
 if TYPE_CHECKING:
@@ -360,5 +361,9 @@ def import_device_array(array: Any, dtype: DType) -> Column:
         array = array.view("uint8")
     elif str(array.dtype) == "uint64":
         array = array.view("int64")
-    stats = ColumnStatistics(bounds, 0, rows if rising else min(rows, bounds.width), never_falls, rising)
+    sample = array[:: max(-(-rows // SAMPLE), 1)]
+    distinct = (
+        rows if rising else min(estimate_distinct(sample.get() if _is_cupy(sample) else sample, rows), bounds.width)
+    )
+    stats = ColumnStatistics(bounds, 0, distinct, never_falls, rising)
     return Column(dtype, carrier, rows, Buffer(array), statistics=stats)

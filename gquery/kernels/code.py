@@ -216,6 +216,14 @@ class Code:
             self._memo.pop()
             self._depth -= 1
 
+    def after_rows(self, write: Callable[[], None]) -> None:
+        """What ``write`` writes stands behind the loop; of a row's values none is known there."""
+        body, heads, depth, memo = self.body, self._heads, self._depth, self._memo
+        self.body, self._heads, self._depth, self._memo = [], [], 0, [{}]
+        write()
+        self.epilogue += self.body
+        self.body, self._heads, self._depth, self._memo = body, heads, depth, memo
+
     @property
     def depth(self) -> int:
         return self._depth

@@ -1,12 +1,13 @@
 """Where a group's accumulators are while a kernel runs, and the lines that fold into them.
 
-Group finds the number of a row's group; this module folds the row's words there. On a GPU the rows of few groups would wait
-for each other at the same addresses of global memory, so groups that are numbered by their packed key, and few, are folded
-in shared memory and flushed once: *private* columns of accumulators, one a thread, need no atomics; *block* columns, one or
-several a block, are folded by shared atomics, which are many times as fast as global ones. Everything else is *global*.
+Group finds a row's key: a number that addresses arrays (*direct*, and the slot of a table of *rows*), or the key of a *hash*
+table. This module folds the row's words there. On a GPU the rows of few groups would wait for each other at the same
+addresses of global memory, so few groups are folded in shared memory and flushed once: *private* columns of accumulators,
+one a thread, need no atomics; *block* accumulators, one or several copies a block, are folded by shared atomics, which are
+many times as fast as global ones. Everything else is *global*, behind a group that each thread holds (`operators.row_words`).
 
-Which groups have rows is told by a fold that counts all rows. Where no aggregate has one, a flag a group stands beside the
-folds: it costs a store, a count would cost an atomic.
+Which groups of arrays have rows is told by a fold that counts all rows. Where no aggregate has one, a flag a group stands
+beside the folds: it costs a store, a count would cost an atomic.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
+from gquery.errors import OperationalError
 from gquery.kernels.code import Code, StatePart
 from gquery.operators.aggregates import Fold, emit_folds
 from gquery.operators.reduce import identity_text
+from gquery.operators.row_words import HELD_FOLDS, fold_words, hold, row_words
 
 if TYPE_CHECKING:
     from gquery.planner.physical import Group
@@ -27,6 +30,7 @@ PRIVATE_WORDS = 48  # 64-bit words of private state a thread: 128 threads of the
 BLOCK_WORDS = 8192  # of shared state a block: 64 KB, what any GPU can give to one block
 COPIED_WORDS = 2048  # so many the copies for neighbouring lanes may take: 16 KB, of which a processor holds eight
 COPIES = 32  # lanes of a warp; more would not keep any two apart
+EMPTY_PLACE = -(2**63)  # the key of an empty place of a block's hash table
 
 
 def has_plain_count(folds: Sequence[Fold]) -> int | None:
@@ -39,47 +43,56 @@ def is_flagged(sink: Group) -> bool:
     return sink.layout == "direct" and has_plain_count(sink.folds) is None
 
 
-def _width(sink: Group) -> int:
-    """Words of state a group."""
-    return len(sink.folds) + is_flagged(sink)
+def entry_words(sink: Group) -> int:
+    """Words of an entry of a hash table: the key and the folds; up to a sector of memory a power of two, so that none lies
+    in two."""
+    words = 1 + len(sink.folds)
+    return 4 if words == 3 else words
 
 
 def place_of(sink: Group, target: str) -> Place:
     """Where the accumulators are while a kernel runs."""
-    if target != "cuda" or sink.layout != "direct":
+    if target != "cuda" or sink.layout == "rows":
         return "global"
-    assert sink.packing is not None
-    words = sink.packing.size * _width(sink)
-    return "private" if words <= PRIVATE_WORDS else "block" if words <= BLOCK_WORDS else "global"
-
-
-def _copies(sink: Group) -> int:
-    """How often a block has the accumulators of a group: a power of two."""
-    assert sink.packing is not None
-    copies = 1
-    while copies < COPIES and 2 * copies * sink.packing.size * _width(sink) <= COPIED_WORDS:
-        copies *= 2
-    return copies
+    words = _places(sink) * _width(sink)
+    if sink.layout == "direct" and words <= PRIVATE_WORDS:
+        return "private"
+    return "block" if words <= BLOCK_WORDS else "global"
 
 
 def shared_words(sink: Group, target: str) -> int:
     """64-bit words of shared memory, of a thread (private) or of a block, for the launch."""
-    assert sink.packing is not None or sink.layout == "rows"
     match place_of(sink, target):
         case "private":
-            return sink.packing.size * _width(sink)  # type: ignore[union-attr]
+            return _places(sink) * _width(sink)
         case "block":
-            return sink.packing.size * _width(sink) * _copies(sink)  # type: ignore[union-attr]
+            return _places(sink) * _width(sink) * _copies(sink)
         case "global":
             return 0
 
 
+def _places(sink: Group) -> int:
+    """Groups that have a place in shared memory; of a hash table, twice as many as there are expected."""
+    if sink.layout == "hash":
+        return 1 << max(2 * sink.groups - 1, 1).bit_length()
+    assert sink.packing is not None
+    return sink.packing.size
+
+
+def _width(sink: Group) -> int:
+    """Words of shared state a group: folds, and a flag or the key."""
+    return len(sink.folds) + (is_flagged(sink) or sink.layout == "hash")
+
+
+def _copies(sink: Group) -> int:
+    """How often a block has the accumulators of a group: a power of two."""
+    copies = 1
+    while sink.layout == "direct" and copies < COPIES and 2 * copies * _places(sink) * _width(sink) <= COPIED_WORDS:
+        copies *= 2
+    return copies
+
+
 # ---- text -----------------------------------------------------------------------------------------------------------
-
-
-def _identity(fold: Fold, code: Code) -> str:
-    """The identity's 64 bits."""
-    return code.call("i64", "0") if fold.word == "f64" else identity_text(fold, code)  # 0.0 has no bit set
 
 
 def begin(sink: Group, code: Code) -> None:
@@ -93,15 +106,28 @@ def begin(sink: Group, code: Code) -> None:
             pass
 
 
-def fold(sink: Group, slot: str, code: Code) -> None:
-    """The lines that fold the current row into the group with the number ``slot``."""
-    match place_of(sink, code.target):
-        case "private":
-            _fold_private(sink, slot, code)
-        case "block":
-            _fold_block(sink, slot, code)
-        case "global":
-            _fold_global(sink, slot, code)
+def fold(sink: Group, key: str, code: Code) -> None:
+    """The lines that fold the current row into the group of ``key``: a slot of arrays, or the key in a hash table."""
+    place = place_of(sink, code.target)
+    if place == "private":
+        _fold_private(sink, key, code)
+    elif place == "block" and sink.layout == "direct" and not _adds_doubles(sink.folds):
+        _fold_block(sink, key, code)
+    elif code.target == "cuda":
+        words = row_words(sink.folds, code)
+        is_held = place == "global" or _adds_doubles(sink.folds)
+        if is_held and len(words) <= HELD_FOLDS:
+            hold(sink.folds, key, words, code, lambda key, words: _out(sink, key, words, code))
+        else:
+            _out(sink, key, words, code)
+    elif sink.layout == "hash":
+        entry = _entry(sink, key, code)
+        with code.block(f"if {code.call('ge_i64', entry, code.call('i64', '0'))}:"):
+            emit_folds(sink.folds, code, lambda n, fold, text: code.line(_fold_entry(sink, n, fold, entry, text, code)))
+    else:
+        if is_flagged(sink):
+            code.line(code.call("store_u8", _touched(code), key, code.call("i64", "1")))
+        emit_folds(sink.folds, code, lambda n, fold, text: code.line(_fold_array(n, fold, key, text, code)))
 
 
 def end(sink: Group, code: Code) -> None:
@@ -109,10 +135,35 @@ def end(sink: Group, code: Code) -> None:
     match place_of(sink, code.target):
         case "private":
             _end_private(sink, code)
+        case "block" if sink.layout == "hash":
+            _end_block_hash(sink, code)
         case "block":
             _end_block(sink, code)
         case "global":
             pass
+
+
+def _adds_doubles(folds: Sequence[Fold]) -> bool:
+    """Whether shared atomics are loops that many rows of one group would hold up: doubles are added so."""
+    return any(f.op == "add" and f.word == "f64" for f in folds)
+
+
+def _out(sink: Group, key: str, words: Sequence[str], code: Code) -> None:
+    """Fold words into the group of a key, in the shared memory of the block or in the state."""
+    if place_of(sink, code.target) == "block":
+        if sink.layout == "hash":
+            _out_block_hash(sink, key, words, code)
+        else:
+            _out_block(sink, key, words, code)
+    elif sink.layout == "hash":
+        _out_entry(sink, key, words, code)
+    else:
+        if is_flagged(sink):
+            code.line(code.call("store_u8", _touched(code), key, code.call("i64", "1")))
+        fold_words(sink.folds, words, code, lambda n, fold: _fold_array(n, fold, key, words[n], code))
+
+
+# ---- the state: arrays by slot, or entries ``key, word of fold 0, word of fold 1, ...`` ----
 
 
 def _state(n: int, fold: Fold, code: Code) -> str:
@@ -123,17 +174,36 @@ def _touched(code: Code) -> str:
     return code.pointer("u8", StatePart("touched"), "s")
 
 
-def _fold_global(sink: Group, slot: str, code: Code) -> None:
-    if is_flagged(sink):
-        code.line(code.call("store_u8", _touched(code), slot, code.call("i64", "1")))
+def _fold_array(n: int, fold: Fold, slot: str, text: str, code: Code) -> str:
+    return code.call(f"fold_{fold.op}_{fold.word}", _state(n, fold, code), slot, text)
 
-    def into(n: int, fold: Fold, text: str) -> None:
-        code.line(code.call(f"fold_{fold.op}_{fold.word}", _state(n, fold, code), slot, text))
 
-    emit_folds(sink.folds, code, into)
+def _entry(sink: Group, key: str, code: Code) -> str:
+    """A variable with the place of the first folded word of a key's entry; negative where the table is full."""
+    entries, mask = code.pointer("i64", StatePart("entries_i64"), "s"), code.scalar(StatePart("mask"))
+    stride = code.call("i64", str(entry_words(sink)))
+    site = code.site(OperationalError, "a hash table is full", retry=True)
+    return code.let(code.call("entry_insert", entries, mask, stride, key, code.status(), site))
+
+
+def _fold_entry(sink: Group, n: int, fold: Fold, entry: str, text: str, code: Code) -> str:
+    entries = code.pointer(fold.word, StatePart(f"entries_{fold.word}"), "s")
+    place = code.call("add_i64", entry, code.call("i64", str(n))) if n else entry
+    return code.call(f"fold_{fold.op}_{fold.word}", entries, place, text)
+
+
+def _out_entry(sink: Group, key: str, words: Sequence[str], code: Code) -> None:
+    entry = _entry(sink, key, code)
+    with code.block(f"if {code.call('ge_i64', entry, code.call('i64', '0'))}:"):
+        fold_words(sink.folds, words, code, lambda n, fold: _fold_entry(sink, n, fold, entry, words[n], code))
 
 
 # ---- private: word ``slot * width + n`` of the thread ----
+
+
+def _identity(fold: Fold, code: Code) -> str:
+    """The identity's 64 bits."""
+    return code.call("i64", "0") if fold.word == "f64" else identity_text(fold, code)  # 0.0 has no bit set
 
 
 def _private_word(sink: Group, slot: str, n: int, code: Code) -> str:
@@ -142,9 +212,8 @@ def _private_word(sink: Group, slot: str, n: int, code: Code) -> str:
 
 
 def _begin_private(sink: Group, code: Code) -> None:
-    assert sink.packing is not None
     code.uses_private = True
-    code.prologue.append(f"for g in range({code.constant(sink.packing.size)}):")
+    code.prologue.append(f"for g in range({code.constant(_places(sink))}):")
     for n, fold in enumerate(sink.folds):
         word = _private_word(sink, "g", n, code)
         code.prologue.append(f"    {code.call('private_init', word, _identity(fold, code))}")
@@ -165,9 +234,8 @@ def _fold_private(sink: Group, slot: str, code: Code) -> None:
 
 
 def _end_private(sink: Group, code: Code) -> None:
-    assert sink.packing is not None
     group = code.call("i64", "g")
-    code.epilogue.append(f"for g in range({code.constant(sink.packing.size)}):")
+    code.epilogue.append(f"for g in range({code.constant(_places(sink))}):")
     for n, fold in enumerate(sink.folds):
         word, state = _private_word(sink, "g", n, code), _state(n, fold, code)
         code.epilogue.append(f"    {code.call(f'private_flush_{fold.op}_{fold.word}', word, state, group)}")
@@ -176,19 +244,20 @@ def _end_private(sink: Group, code: Code) -> None:
         code.epilogue.append(f"    {code.call('private_flush_touch', word, _touched(code), group)}")
 
 
-# ---- block: fold n has the words from ``n * size`` on, ``size = groups * copies``; flags behind the folds ----
+# ---- block: fold n has the words from ``n * size`` on, ``size = groups * copies``; flags or keys behind the folds ----
 
 
 def _begin_block(sink: Group, code: Code) -> None:
-    assert sink.packing is not None
     code.uses_block = True
     copies = _copies(sink)
-    code.prologue.append(f"size = {code.call('i64', code.constant(sink.packing.size * copies))}")
-    code.prologue.append(f"copies = {code.call('i64', code.constant(copies))}")
+    code.prologue.append(f"size = {code.call('i64', code.constant(_places(sink) * copies))}")
+    if sink.layout == "direct":
+        code.prologue.append(f"copies = {code.call('i64', code.constant(copies))}")
     for n, fold in enumerate(sink.folds):
         code.prologue.append(code.call("shared_fill", _first(n, code), "size", _identity(fold, code)))
-    if is_flagged(sink):
-        code.prologue.append(code.call("shared_fill", _first(len(sink.folds), code), "size", code.call("i64", "0")))
+    if _width(sink) > len(sink.folds):
+        empty = code.constant(EMPTY_PLACE) if sink.layout == "hash" else code.call("i64", "0")
+        code.prologue.append(code.call("shared_fill", _first(len(sink.folds), code), "size", empty))
     code.prologue.append(code.call("shared_begin"))
 
 
@@ -197,24 +266,60 @@ def _first(n: int, code: Code) -> str:
     return code.call("mul_i64", "size", number) if n else number
 
 
-def _fold_block(sink: Group, slot: str, code: Code) -> None:
+def _touch_block(sink: Group, slot: str, code: Code) -> str:
+    """The place of the calling thread's accumulators; notes that the group has a row."""
     if is_flagged(sink):
         code.line(code.call("shared_touch", _first(len(sink.folds), code), slot))
-    place = code.let(code.call("shared_place", slot, "copies"))
+    return code.let(code.call("shared_place", slot, "copies"))
 
-    def into(n: int, fold: Fold, text: str) -> None:
-        code.line(code.call(f"shared_{fold.op}_{fold.word}", _first(n, code), "size", place, text))
 
-    emit_folds(sink.folds, code, into)
+def _fold_shared(n: int, fold: Fold, place: str, text: str, code: Code) -> str:
+    return code.call(f"shared_{fold.op}_{fold.word}", _first(n, code), "size", place, text)
+
+
+def _fold_block(sink: Group, slot: str, code: Code) -> None:
+    place = _touch_block(sink, slot, code)
+    emit_folds(sink.folds, code, lambda n, fold, text: code.line(_fold_shared(n, fold, place, text, code)))
+
+
+def _out_block(sink: Group, slot: str, words: Sequence[str], code: Code) -> None:
+    place = _touch_block(sink, slot, code)
+    fold_words(sink.folds, words, code, lambda n, fold: _fold_shared(n, fold, place, words[n], code))
 
 
 def _end_block(sink: Group, code: Code) -> None:
-    assert sink.packing is not None
     code.epilogue.append(code.call("shared_end"))
     for n, fold in enumerate(sink.folds):
         flush = f"shared_flush_{fold.op}_{fold.word}"
         code.epilogue.append(code.call(flush, _first(n, code), "size", "copies", _state(n, fold, code)))
     if is_flagged(sink):
-        groups = code.call("i64", code.constant(sink.packing.size))
+        groups = code.call("i64", code.constant(_places(sink)))
         first = _first(len(sink.folds), code)
         code.epilogue.append(code.call("shared_flush_touch", first, groups, _touched(code)))
+
+
+def _out_block_hash(sink: Group, key: str, words: Sequence[str], code: Code) -> None:
+    """Keys that find no place in the block's table go on to the state's."""
+    place = code.let(code.call("shared_find", _first(len(sink.folds), code), "size", key))
+    with code.block(f"if {code.call('ge_i64', place, code.call('i64', '0'))}:"):
+        fold_words(sink.folds, words, code, lambda n, fold: _fold_shared(n, fold, place, words[n], code))
+    with code.block("else:"):
+        _out_entry(sink, key, words, code)
+
+
+def _end_block_hash(sink: Group, code: Code) -> None:
+    def flush() -> None:
+        code.line(code.call("shared_end"))
+        code.line(f"place = {code.call('block_thread')}")
+        with code.block(f"while {code.call('lt_i64', 'place', 'size')}:"):
+            at = code.call("add_i64", _first(len(sink.folds), code), "place")
+            key = code.let(code.call("shared_load_i64", at))
+            with code.block(f"if {code.call('ne_i64', key, code.constant(EMPTY_PLACE))}:"):
+                words = [
+                    code.let(code.call(f"shared_get_{fold.op}_{fold.word}", _first(n, code), "size", "place"))
+                    for n, fold in enumerate(sink.folds)
+                ]
+                _out_entry(sink, key, words, code)
+            code.line(f"place = {code.call('add_i64', 'place', code.call('block_threads'))}")
+
+    code.after_rows(flush)

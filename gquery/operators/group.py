@@ -1,8 +1,9 @@
 """Group: aggregates by key.
 
-*direct*: the packed key addresses arrays of state. *hash*: an open-addressing table of packed keys gives the address.
-*rows*: a table of row numbers of the source frame, for keys that do not pack (plain strings, floats, 128 bits): keys are
-compared where they stand. `operators.accumulators` says where a GPU keeps the state of few groups while it folds.
+*direct*: the packed key addresses arrays of state. *hash*: an open-addressing table whose entries are a packed key, or one
+integer as it is, and the words of its state. *rows*: a table of row numbers of the source frame, for keys that do not pack
+(plain strings, floats, 128 bits): keys are compared where they stand. `operators.accumulators` folds a row once its group is
+known.
 """
 
 from __future__ import annotations
@@ -12,23 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from gquery.errors import OperationalError
 from gquery.expr import Column as PlanColumn
 from gquery.kernels import bulk
-from gquery.kernels.code import Code, StatePart
+from gquery.kernels.code import Code
 from gquery.kernels.render import render
 from gquery.operators import accumulators
-from gquery.operators.accumulators import has_plain_count, is_flagged
+from gquery.operators.accumulators import entry_words, has_plain_count, is_flagged
 from gquery.operators.aggregates import Fold, finish_aggregate
 from gquery.operators.base import Frame, Launch, SinkRun, State, make_column, narrow
 from gquery.operators.collect import contiguous
 from gquery.operators.join import find_or_insert
-from gquery.operators.keys import pack, unpack
+from gquery.operators.keys import pack, raw_key, unpack, unpack_raw
 from gquery.planner.physical import TOUCHED, Group, ReadStage, Source
 from gquery.table import Column
-
-EMPTY = -(2**63)
-
 
 # ---- text -----------------------------------------------------------------------------------------------------------
 
@@ -41,19 +38,12 @@ def emit(sink: Group, source: Source, code: Code) -> None:
         stored = {s.column.id: s for s in source.columns}
         places = tuple(stored[e.id] for _, e, _ in sink.keys if isinstance(e, PlanColumn))
         slot = find_or_insert(code, values, places, (True,) * len(values), None)
+        with code.block(f"if {code.call('ge_i64', slot, code.call('i64', '0'))}:"):
+            accumulators.fold(sink, slot, code)
+    elif sink.packing is None:
+        accumulators.fold(sink, raw_key(values[0], sink.keys[0][2], code), code)
     else:
-        assert sink.packing is not None
-        slot, _ = pack(values, sink.packing, code, checked=False)
-    if sink.layout == "hash":
-        keys, mask = code.pointer("i64", StatePart("keys"), "s"), code.scalar(StatePart("mask"))
-        site = code.site(OperationalError, "a hash table is full", retry=True)
-        slot = code.let(code.call("table_insert_i64", keys, mask, slot, code.status(), site))
-    guarded = sink.layout != "direct"
-    if guarded:
-        code.open(f"if {code.call('ge_i64', slot, code.call('i64', '0'))}:")
-    accumulators.fold(sink, slot, code)
-    if guarded:
-        code.close()
+        accumulators.fold(sink, pack(values, sink.packing, code, checked=False)[0], code)
 
 
 # ---- run time -------------------------------------------------------------------------------------------------------
@@ -75,18 +65,25 @@ class GroupRun(SinkRun):
 
     def allocate(self) -> State:
         make, n = self.device, self.capacity
+        if self.sink.layout == "hash":
+            return self._entries()
         state: State = {"mask": n - 1}
         for k, fold in enumerate(self.sink.folds):
             state[f"fold{k}"] = make.full(n, fold.identity, "int64" if fold.word == "i64" else "float64", self.label)
-        match self.sink.layout:
-            case "direct":
-                if is_flagged(self.sink):
-                    state["touched"] = make.zeros(n, "uint8", self.label)
-            case "hash":
-                state["keys"] = make.full(n, EMPTY, "int64", self.label)
-            case "rows":
-                state["slots"] = make.zeros(n, "uint32", self.label)
+        if self.sink.layout == "rows":
+            state["slots"] = make.zeros(n, "uint32", self.label)
+        elif is_flagged(self.sink):
+            state["touched"] = make.zeros(n, "uint8", self.label)
         return state
+
+    def _entries(self) -> State:
+        """A table of empty entries: memory that is cleared, if every identity is 0."""
+        stride = entry_words(self.sink)
+        entries = self.device.zeros((self.capacity + 2) * stride, "int64", self.label)
+        for k, fold in enumerate(self.sink.folds):
+            if fold.identity:
+                entries[1 + k :: stride] = fold.identity
+        return {"mask": self.capacity - 1, "entries_i64": entries, "entries_f64": entries.view("float64")}
 
     def grow(self) -> bool:
         most = 1 << (4 * max(self.launch.rows, 1) - 1).bit_length()
@@ -109,7 +106,7 @@ class GroupRun(SinkRun):
                 packed, rows = at, None
                 words = [total[f"fold{k}"][at] for k in range(len(folds))]
             case "hash":
-                packed, words = _combine_by_key(states, folds, xp)
+                packed, words = self._combine_by_key(states, xp)
                 rows = None
             case "rows":
                 at = bulk.compact(states[0]["slots"]).astype("int64")
@@ -144,14 +141,37 @@ class GroupRun(SinkRun):
                 assert isinstance(e, PlanColumn)
                 columns[column.id] = bulk.take(self.frame.columns[e.id], rows, self.device)
             return columns
-        assert self.sink.packing is not None
-        for (column, _, what), (values, validity) in zip(
-            self.sink.keys, unpack(packed, self.sink.packing), strict=True
-        ):
+        packing = self.sink.packing
+        values_ = [unpack_raw(packed, self.sink.keys[0][2])] if packing is None else unpack(packed, packing)
+        for (column, _, what), (values, validity) in zip(self.sink.keys, values_, strict=True):
             data = narrow(values, what.carrier)
             validity = validity if what.nullable else None
             columns[column.id] = make_column(what, what.carrier, data, validity, count, self.device)
         return columns
+
+    def _combine_by_key(self, states: Sequence[State], xp: Any) -> tuple[Any, list[Any]]:
+        """The groups of several hash tables: taken out, and merged by key where there is more than one table."""
+        folds, stride = self.sink.folds, entry_words(self.sink)
+        keys, words = [], []
+        for state in states:
+            entries = state["entries_i64"].reshape(-1, stride)
+            at = bulk.compact(entries[:, 0] != 0)
+            found = entries[at]
+            if at.size and int(at[-1]) > self.capacity - 1:
+                found[-1, 0] = 0  # the entry behind the others is that of the key 0
+            keys.append(xp.ascontiguousarray(found[:, 0]))
+            parts = [xp.ascontiguousarray(found[:, 1 + k]) for k in range(len(folds))]
+            words.append([p if f.word == "i64" else p.view("float64") for p, f in zip(parts, folds, strict=True)])
+        if len(states) == 1:
+            return keys[0], words[0]
+        unique, inverse = xp.unique(xp.concatenate(keys), return_inverse=True)
+        merged = []
+        for k, fold in enumerate(folds):
+            parts_ = xp.concatenate([w[k] for w in words])
+            total = xp.full(unique.size, fold.identity, parts_.dtype)
+            bulk.fold_at(total, inverse, parts_, fold.op)
+            merged.append(total)
+        return unique, merged
 
 
 def _combine_elementwise(states: Sequence[State], folds: Sequence[Fold]) -> State:
@@ -173,22 +193,3 @@ def _merge_into(total: Any, other: Any, op: str) -> None:
             total[...] = np.minimum(total, other)  # dispatches to CuPy for its arrays
         case _:
             total[...] = np.maximum(total, other)
-
-
-def _combine_by_key(states: Sequence[State], folds: Sequence[Fold], xp: Any) -> tuple[Any, list[Any]]:
-    """The groups of several hash tables: taken out, and merged by key where there is more than one table."""
-    keys, words = [], []
-    for state in states:
-        at = bulk.compact(state["keys"] != EMPTY)
-        keys.append(state["keys"][at])
-        words.append([state[f"fold{k}"][at] for k in range(len(folds))])
-    if len(states) == 1:
-        return keys[0], words[0]
-    unique, inverse = xp.unique(xp.concatenate(keys), return_inverse=True)
-    merged = []
-    for k, fold in enumerate(folds):
-        parts = xp.concatenate([w[k] for w in words])
-        total = xp.full(unique.size, fold.identity, parts.dtype)
-        bulk.fold_at(total, inverse, parts, fold.op)
-        merged.append(total)
-    return unique, merged

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gquery.dtypes import Register
+from gquery.dtypes import INT64, Register
 from gquery.kernels.code import Code, Phys, Value
 
 MAX_PACKED = 2**62
@@ -107,6 +107,37 @@ def unpack(packed: Any, packing: Packing) -> list[tuple[Any, Any | None]]:
         else:
             result.append((place + digit.base, None))
     return result
+
+
+def is_raw_key(what: Phys) -> bool:
+    """Whether an integer of any size up to 64 bits can be the key of a hash table as it is: one value is left for NULL."""
+    if what.register is not Register.I64 or what.bounds is None:
+        return False
+    return not what.nullable or what.bounds.width < 2**64
+
+
+def _null_key(what: Phys) -> int:
+    """A number that is none of a column's values."""
+    assert what.bounds is not None
+    return what.bounds.high + 1 if what.bounds.high < INT64.high else what.bounds.low - 1
+
+
+def raw_key(value: Value, what: Phys, code: Code) -> str:
+    """The key of a row, of one integer as it is."""
+    if value.ok is None:
+        return value.var
+    var = code.let(value.var)
+    with code.block(f"if not {value.ok}:"):
+        code.line(f"{var} = {code.constant(_null_key(what))}")
+    return var
+
+
+def unpack_raw(keys: Any, what: Phys) -> tuple[Any, Any | None]:
+    """The values (and, where they can be NULL, their validity) of an array of integers that were keys as they are."""
+    if not what.nullable:
+        return keys, None
+    valid = keys != _null_key(what)
+    return keys * valid, valid.astype("uint8")
 
 
 def equal_values(a: Value, b: Value, null_safe: bool, code: Code) -> str:

@@ -225,8 +225,13 @@ def _sink(work: Pipeline, sink: Sink, target: str, printer: Printer) -> str:
         case Group(layout, keys, packing, folds, aggregates):
             by = ", ".join(printer.named(c, e) for c, e, _ in keys)
             size = f", {packing.size:,} places" if packing is not None and layout == "direct" else ""
-            places = {"private": "private columns", "block": "shared columns"}
-            how = places.get(accumulators.place_of(sink, target)) or {"direct": "direct arrays"}.get(layout, f"{layout} table")
+            places = {
+                "private": "private columns",
+                "block": "shared columns" if layout == "direct" else "shared hash table",
+            }
+            how = places.get(accumulators.place_of(sink, target)) or {"direct": "direct arrays"}.get(
+                layout, f"{layout} table"
+            )
             return f"group by {by} to ({_names((c for c, _ in aggregates), printer)}), {how}{size}, {len(folds)} words"
         case Build(table):
             return f"build ({_names(table.keys, printer)}): {_layout(table, printer)}"

@@ -1,8 +1,8 @@
 """Lowering of aggregates: which state a group has, and how a row finds it.
 
-No keys: each thread folds into variables. Keys of a small packed range address arrays; keys that pack into one integer
-are looked up in a hash table of integers; any others (plain text, floats, 128 bits) in a table of row numbers over a
-frame that holds them. Minima that no atomic can hold are taken over ranks.
+No keys: each thread folds into variables. Keys of a small packed range address arrays; keys that pack into one integer,
+and one integer of any range, are looked up in a hash table; any others (plain text, floats, 128 bits) in a table of row
+numbers over a frame that holds them. Minima that no atomic can hold are taken over ranks.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gquery.kernels.code import NeedsHostError, Phys, phys
 from gquery.kernels.render import describe
 from gquery.operators.accumulators import has_plain_count
 from gquery.operators.aggregates import AggregatePlan, needs_ranks, plan_aggregates
-from gquery.operators.keys import packing_of
+from gquery.operators.keys import is_raw_key, packing_of
 from gquery.planner.logical import Aggregate
 from gquery.planner.lookups import gives_all, limits_groups, lookups, resumed
 from gquery.planner.physical import (
@@ -165,9 +165,11 @@ def _grouped(
     described = [describe(e, stream.columns) for _, e in keys]
     packing = packing_of(described, [w.nullable for w in described])
     most = max(SLOTS_A_ROW * stream.rows, SMALL_STATE)
-    layout: GroupLayout = (
-        "rows" if packing is None else "direct" if packing.size <= min(most, LARGEST_STATE) else "hash"
-    )
+    layout: GroupLayout = "rows"
+    if packing is not None:
+        layout = "direct" if packing.size <= min(most, LARGEST_STATE) else "hash"
+    elif len(described) == 1 and is_raw_key(described[0]):
+        layout = "hash"
     if layout == "rows":
         stream, keys, aggregates = _materialised(lowering, stream, keys, aggregates)
         described = [stream.columns[e.id] for _, e in keys if isinstance(e, Column)]

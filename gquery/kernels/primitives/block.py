@@ -17,8 +17,10 @@ from gquery.kernels.targets.python_words import (
     add_f64,
     add_i64,
     and_i64,
+    eq_i64,
     f64_from_bits,
     gt_i64,
+    hash_i64,
     i64,
     lt_i64,
     max_i64,
@@ -40,6 +42,7 @@ from gquery.kernels.targets.simulated_words import (
     shared_atomic_add_u32,
     shared_atomic_max_i64,
     shared_atomic_min_i64,
+    shared_cas_i64,
     shared_load_i64,
     shared_load_u32,
     shared_store_i64,
@@ -162,3 +165,43 @@ def shared_flush_add_f64(first: int, size: int, copies: int, state: Pointer) -> 
             fold_add_f64(state, group, total)
         group = add_i64(group, block_threads())
         place = mul_i64(group, copies)
+
+
+# ---- a hash table of the block: keys in the words from ``first`` on, accumulators of their own at the same places ----
+
+_EMPTY = -(2**63)
+_TRIES = 16
+
+
+def shared_find(first: int, size: int, key: int) -> int:
+    """The place of ``key`` among ``size`` places, a power of two, taken now if nobody has it; -1 where the next few are others'
+    (the row is then folded in global memory) and for the one key that stands for an empty place."""
+    if eq_i64(key, _EMPTY):
+        return i64(-1)
+    place = and_i64(hash_i64(key), sub_i64(size, 1))
+    tries = i64(0)
+    while lt_i64(tries, _TRIES):
+        found = shared_load_i64(add_i64(first, place))
+        if eq_i64(found, _EMPTY):
+            found = shared_cas_i64(add_i64(first, place), _EMPTY, key)
+        if eq_i64(found, key) or eq_i64(found, _EMPTY):
+            return place
+        place = and_i64(add_i64(place, 1), sub_i64(size, 1))
+        tries = add_i64(tries, 1)
+    return i64(-1)
+
+
+def shared_get_add_i64(first: int, size: int, place: int) -> int:
+    return _sum_at(first, size, place)
+
+
+def shared_get_min_i64(first: int, size: int, place: int) -> int:
+    return shared_load_i64(add_i64(first, place))
+
+
+def shared_get_max_i64(first: int, size: int, place: int) -> int:
+    return shared_load_i64(add_i64(first, place))
+
+
+def shared_get_add_f64(first: int, size: int, place: int) -> float:
+    return f64_from_bits(shared_load_i64(add_i64(first, place)))

@@ -53,6 +53,10 @@ def _shared_add_f64(b: Any, index: Any, value: Any) -> Any:
     return call(b, "llvm.nvvm.atomic.load.add.f64.p3f64", F64, _shared(b, index, F64), value)
 
 
+def _shared_cas(b: Any, index: Any, old: Any, new: Any) -> Any:
+    return b.extract_value(b.cmpxchg(_shared(b, index), old, new, "monotonic", "monotonic"), 0)
+
+
 def _barrier(b: Any) -> None:
     call(b, "llvm.nvvm.barrier0", ir.VoidType())
 
@@ -70,6 +74,7 @@ _WORDS: tuple[tuple[str, str, str, Emit], ...] = (
     ("shared_atomic_add_u32", "i64 i64", "i64", _shared_atomic("add", I32)),
     ("shared_atomic_min_i64", "i64 i64", "i64", _shared_atomic("min", I64)),
     ("shared_atomic_max_i64", "i64 i64", "i64", _shared_atomic("max", I64)),
+    ("shared_cas_i64", "i64 i64 i64", "i64", _shared_cas),
     ("shared_atomic_add_f64", "i64 f64", "f64", _shared_add_f64),
 )
 SHARED_DEFINITIONS = {

@@ -31,11 +31,23 @@ FEW_ROWS = 500  # rows up to which a kernel runs as it is: to inline its primiti
 @cache
 def primitives() -> dict[str, Any]:
     """Every primitive by its name: plain words first, then bodies shared with the compiled targets."""
-    from gquery.kernels.primitives import ALIASES, bits, checked, dates, floats, strings, tables, user
+    from gquery.kernels.primitives import ALIASES, bits, checked, dates, floats, groups, strings, tables, user
     from gquery.kernels.targets import python_strings, python_user, python_words
 
     found: dict[str, Any] = {}
-    for module in (bits, checked, dates, floats, tables, strings, user, python_words, python_strings, python_user):
+    for module in (
+        bits,
+        checked,
+        dates,
+        floats,
+        groups,
+        tables,
+        strings,
+        user,
+        python_words,
+        python_strings,
+        python_user,
+    ):
         found |= {k: v for k, v in vars(module).items() if not k.startswith("_") and callable(v)}
     return found | {short: found[name] for short, name in ALIASES.items()}
 

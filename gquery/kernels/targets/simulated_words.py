@@ -142,6 +142,14 @@ shared_atomic_max_i64 = _locked_shared(np.int64, max)
 shared_atomic_add_f64 = _locked_shared(np.float64, lambda old, v: old + v)
 
 
+def shared_cas_i64(word: int, old: int, new: int) -> int:
+    with _own.block.lock:
+        found = int(_own.block.shared[word])
+        if found == old:
+            _own.block.shared[word] = new
+        return found
+
+
 def _locked(combine: Callable[[Any, Any], Any]) -> Callable[[Pointer, int, Any], int]:
     def atomic(pointer: Pointer, index: int, value: Any) -> int:
         with _own.block.lock:

@@ -1,0 +1,49 @@
+"""Hash tables of groups: a key and, in the words behind it, what is folded for it.
+
+An entry is ``stride`` words of 64 bits: one look into memory finds both, where a table of keys beside arrays of state would
+need two. An empty entry's key is 0, so that most tables are made by clearing memory; the key 0 has an entry of its own,
+behind the others, whose first word says that it is there. Probing is linear. An insertion that finds no room within `_LIMIT`
+entries gives up and sets its bit in the status block: the table is then built anew, larger.
+"""
+
+from __future__ import annotations
+
+from gquery.kernels.primitives.checked import fail
+from gquery.kernels.targets.python_words import (
+    Pointer,
+    add_i64,
+    and_i64,
+    cas_i64,
+    eq_i64,
+    hash_i64,
+    i64,
+    load_i64,
+    lt_i64,
+    mul_i64,
+    store_i64,
+)
+
+_LIMIT = 4096
+
+
+def entry_insert(entries: Pointer, mask: int, stride: int, key: int, status: Pointer, site: int) -> int:
+    """Where the folded words of ``key`` begin among ``mask`` + 2 entries, one of which is taken now if nobody has it; -1 and a
+    failure where none is free."""
+    if eq_i64(key, 0):
+        place = mul_i64(add_i64(mask, 1), stride)
+        if eq_i64(load_i64(entries, place), 0):
+            store_i64(entries, place, 1)
+        return add_i64(place, 1)
+    slot = and_i64(hash_i64(key), mask)
+    tries = i64(0)
+    while lt_i64(tries, _LIMIT):
+        place = mul_i64(slot, stride)
+        found = load_i64(entries, place)
+        if eq_i64(found, 0):
+            found = cas_i64(entries, place, 0, key)
+        if eq_i64(found, key) or eq_i64(found, 0):
+            return add_i64(place, 1)
+        slot = and_i64(add_i64(slot, 1), mask)
+        tries = add_i64(tries, 1)
+    fail(status, site)
+    return i64(-1)

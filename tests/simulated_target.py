@@ -1,0 +1,121 @@
+"""The cuda target without a GPU: whole generated kernels, thread by thread, on the words of the simulator.
+
+What Numba's simulator is to single primitives, this is to kernels: the text is the one that is compiled for GPUs, blocks
+run one after another, the threads of a block at once. Slow, so tests give it few rows.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+import gquery
+from gquery.kernels import targets
+from gquery.kernels.kernel import Kernel, Parameter
+from gquery.kernels.primitives import block, checked, groups, tables, warp
+from gquery.kernels.targets import simulated_words
+from gquery.kernels.targets.base import Compiled
+from gquery.kernels.targets.cuda import CudaTarget
+from gquery.kernels.targets.python import primitives
+
+THREADS, BLOCKS = 32, 2
+_SIMULATED = (simulated_words, warp, block)
+
+
+def _namespace(thread: int, threads: int) -> dict[str, Any]:
+    """Primitives for one thread."""
+    found = dict(primitives())
+    for module in _SIMULATED:
+        found |= {k: v for k, v in vars(module).items() if isinstance(v, FunctionType) and not k.startswith("_")}
+    found["load_i64"] = found["load_u32"] = lambda pointer, i: int(pointer[i])
+    found |= {"uint32": int, "uint64": int, "device": lambda f: f}
+    found |= {"thread_index": lambda: thread, "thread_count": lambda: threads}
+    for module in (checked, groups, tables):
+        for name, f in vars(module).items():
+            if isinstance(f, FunctionType) and f.__module__ == module.__name__:
+                body = FunctionType(
+                    f.__code__, f.__globals__ | {k: found[k] for k in f.__code__.co_names if k in found}
+                )
+                found[name] = body
+    return found
+
+
+class SimulatedTarget(CudaTarget):
+    """Runs the text of cuda kernels in threads of Python. See `Target`."""
+
+    def is_ready(self, kernel: Kernel) -> bool:
+        return True
+
+    def compile(self, kernel: Kernel) -> Compiled:
+        text = self.source(kernel)
+        body = text[text.index(")\n") + 2 :] if text.startswith("from") else text
+        code = compile(body, "<simulated>", "exec")
+
+        def entry(*arguments: Any) -> None:
+            raise AssertionError("run by the target")
+
+        compiled = Compiled(kernel, entry, Path("simulated"), 0.0, cached=True)
+        self._codes = {**getattr(self, "_codes", {}), kernel.digest: code}
+        return compiled
+
+    def compile_many(self, kernels: Sequence[Kernel]) -> list[Compiled]:
+        return [self.compile(k) for k in kernels]
+
+    def argument(self, parameter: Parameter, value: Any) -> Any:
+        if not parameter.is_pointer:
+            return float(value) if parameter.type == "f64" else int(value)
+        kind = np.dtype(f"{parameter.type[0]}{int(parameter.type[1:]) // 8}")
+        return np.zeros(1, kind) if value is None or value.size == 0 else value.view(kind)
+
+    def run(self, compiled: Compiled, lo: int, hi: int, arguments: Sequence[Any], shared_words: int = 0) -> None:
+        kernel = compiled.kernel
+        for number in range(BLOCKS if hi > lo else 0):
+            private, shared = (shared_words, 0) if kernel.uses_private else (0, shared_words)
+            mine = simulated_words.Block(THREADS, words=private, shared=shared)
+            errors: list[BaseException] = []
+
+            def play(thread: int, mine: Any = mine, first: int = number * THREADS, errors: Any = errors) -> None:
+                simulated_words.enter(mine, thread)
+                namespace = _namespace(first + thread, BLOCKS * THREADS)
+                try:
+                    exec(self._codes[kernel.digest], namespace)
+                    namespace["kernel"](lo, hi, *arguments)
+                except BaseException as error:
+                    errors.append(error)
+                    mine.barrier.abort()
+
+            sys.setswitchinterval(1e-5)  # threads of one block meet
+            players = [threading.Thread(target=play, args=(t,)) for t in range(THREADS)]
+            for p in players:
+                p.start()
+            for p in players:
+                p.join()
+            sys.setswitchinterval(0.005)
+            if errors:
+                raise next((e for e in errors if not isinstance(e, threading.BrokenBarrierError)), errors[0])
+
+
+TARGET = SimulatedTarget()
+
+
+@contextmanager
+def simulated_connection(interpret_limit: int = 0) -> Iterator[gquery.Connection]:
+    """A connection whose pipelines run as a GPU's would; its data lies in host memory."""
+    real = targets.TARGETS["cuda"]
+    targets.TARGETS["cuda"] = __name__
+    targets.get_target.cache_clear()
+    try:
+        with gquery.connect(device="cpu", partitions=1) as connection:
+            connection.sql(f"SET interpret_limit = {interpret_limit}")
+            connection.target = "cuda"
+            yield connection
+    finally:
+        targets.TARGETS["cuda"] = real
+        targets.get_target.cache_clear()

@@ -12,10 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from gquery.expr import AggregateCall
+from gquery.kernels.numbers import number
 from gquery.operators.aggregates import AggregatePlan, plan_aggregates
 from gquery.operators.base import JoinIndex
 from gquery.planner.logical import JoinKind
-from gquery.planner.lookups import limits_groups
+from gquery.planner.lower_lookups import limits_groups
 from gquery.planner.physical import Build, Group, JoinTable, Pipeline, Probe, Reduce
 from gquery.table import Buffer
 
@@ -91,7 +92,7 @@ def _longest(index: JoinIndex) -> int:
         starts = index.parts.get("starts")
         if isinstance(starts, Buffer):
             array = starts.on(starts.devices[0])
-            longest = int((array[1:] - array[:-1]).max()) if array.size > 1 else 0
+            longest = number((array[1:] - array[:-1]).max()) if array.size > 1 else 0
         else:  # every row of the side, or one
             longest = index.frame.rows if set(index.parts) <= {"count", "null_keys"} else 1
         index.parts["longest"] = longest

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import time
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import assert_never
+from typing import Any, assert_never
 
 from gquery import stopwatch
 from gquery.dtypes import Field, Schema
 from gquery.errors import InterruptError, OutOfMemoryError
 from gquery.execution.adaptive import adapt, attempted
 from gquery.execution.choose import bulk_device, prepare, target_of
+from gquery.execution.foreseen import Outlook, UnforeseenError
 from gquery.execution.runner import Runner
 from gquery.execution.state import ExecutionContext, Run, StageReport
 from gquery.interrupt import check
+from gquery.kernels.numbers import asking
+from gquery.kernels.targets import get_target
 from gquery.measure import Meter, named_range
 from gquery.operators import prefix
 from gquery.operators.base import DuplicateKeysError, Frame, JoinIndex
@@ -42,10 +47,24 @@ def run(program: Program, context: ExecutionContext) -> Table:
 
 
 def run_with_report(program: Program, context: ExecutionContext) -> tuple[Table, list[StageReport]]:
-    """The result of a program, and what each stage did."""
-    state = Run(program, context)
+    """The result of a program, and what each stage did. A run that is not measured foresees what it can."""
+    state = Run(program, context, Outlook(program.memory, context.device, context.meter is not None))
+    try:
+        return _run(state)
+    except UnforeseenError:
+        pass
+    except Exception:
+        if not state.outlook.is_off():  # else it comes of arrays that kernels were halted before they wrote
+            raise
+    for made in (state.frames, state.joins, state.matched):
+        made.clear()
+    return _run(Run(program, context, Outlook(program.memory, context.device, True)))
+
+
+def _run(state: Run) -> tuple[Table, list[StageReport]]:
+    program, context = state.program, state.context
     last_use = _last_uses(program)
-    with context.device.activate():
+    with context.device.activate(), _asking(state):
         prepare(state)
         watch = stopwatch.current()
         if watch is not None:
@@ -53,6 +72,7 @@ def run_with_report(program: Program, context: ExecutionContext) -> tuple[Table,
         for stage in program.stages:
             start = time.perf_counter()
             report = StageReport(stage.number, stage.label, "", 0, 0.0)
+            state.outlook.stage = stage.number
             if watch is not None:
                 watch.stage(stage.number)
             try:
@@ -74,12 +94,25 @@ def run_with_report(program: Program, context: ExecutionContext) -> tuple[Table,
             for number in [n for n, last in last_use.items() if last == stage.number]:
                 state.frames.pop(number, None)
                 state.joins.pop(number, None)
+        state.outlook.settle()
     frame = state.frames[program.stages[-1].number]
     columns = tuple(frame.columns[s.column.id] for s in program.outputs)
     fields = tuple(
         Field(n, s.column.dtype, s.phys.nullable) for n, s in zip(program.names, program.outputs, strict=True)
     )
     return Table(Schema(fields), columns, frame.rows), state.reports
+
+
+@contextmanager
+def _asking(state: Run) -> Iterator[None]:
+    """Within it, numbers that a GPU makes are foreseen where they can be, and its kernels look whether they hold."""
+    outlook = state.outlook
+    if outlook.halt is None:
+        yield
+        return
+    cuda: Any = get_target("cuda")
+    with asking(outlook.number), cuda.halting(outlook.halt):
+        yield
 
 
 def _measure(state: Run, stage: Stage, meter: Meter) -> None:
@@ -114,6 +147,8 @@ def _stage(state: Run, stage: Stage, report: StageReport) -> None:
                     _pipeline(state, stage, stage.work, report)
                 case _:
                     at = bulk_device(state, stage.work)
+                    if at.is_cpu:
+                        state.outlook.confirm()
                     report.target = at.name
                     state.frames[stage.number] = run_bulk(stage.work, state.frames, state.joins, state.matched, at)
             return
@@ -206,6 +241,8 @@ def _whole(state: Run, stage: Stage, pipeline: Pipeline, frame: Frame, report: S
         report.target = "none"
         return lies
     name = target_of(state, stage, pipeline, frame.rows)
+    if name == "python" and not isinstance(pipeline.source, ReadTable | ReadOne | ReadRange):
+        state.outlook.confirm()
     if frame.rows >= WIDE > pipeline.rows:  # more than was estimated: the index needs 64 bits
         pipeline = replace(pipeline, rows=frame.rows)
     runner = Runner(state, stage, pipeline, frame, name, report)

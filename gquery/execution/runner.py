@@ -16,6 +16,7 @@ from gquery.distributed.place import Placed, place
 from gquery.distributed.schedule import run_partitions
 from gquery.errors import InternalError
 from gquery.execution.choose import units_of
+from gquery.execution.foreseen import raised
 from gquery.execution.state import Run, StageReport
 from gquery.interrupt import check, current
 from gquery.kernels import bulk, host
@@ -69,9 +70,10 @@ class Runner:
             made = units_of(self.state.program, self.stage, self.pipeline, self.name, context.counts)
             self.units = {u.role: u for u in made}
             self.counters = self.device.zeros(len(self.pipeline.steps) + 1, "int64") if context.counts else None
-            self.status = {
-                role: self.device.zeros(max(1, -(-len(u.sites) // 32)), "uint32") for role, u in self.units.items()
-            }
+            self.status: dict[str, Any] = {}
+            self.looked_at: list[str] = []  # roles whose errors are looked at as soon as the stage has ended
+            for role, unit in self.units.items():
+                self.status[role] = self._status(role, unit)
             for step in self.pipeline.steps:
                 if isinstance(step, Probe) and step.records_matches:
                     rows = self.state.joins[step.table.stage].frame.rows
@@ -87,6 +89,17 @@ class Runner:
                     host.reset_arena()
                 return result
             self.report.attempts += 1
+
+    def _status(self, role: str, unit: Unit) -> Any:
+        """Words for the errors of a kernel; none where it has none. They are looked at when the stage has ended, or with those
+        of the others when the query has."""
+        if not unit.sites:
+            return None
+        later = self.state.outlook.status(unit.sites) if self.name == "cuda" else None
+        if later is not None:
+            return later
+        self.looked_at.append(role)
+        return self.device.zeros(-(-len(unit.sites) // 32), "uint32")
 
     def _partitions(self) -> int:
         sink = self.pipeline.sink
@@ -134,11 +147,8 @@ class Runner:
     def _full(self, sink: SinkRun) -> bool:
         """Whether a table was full and the pipeline is to run again; raises what else the status block says."""
         retry = False
-        for role, unit in self.units.items():
-            words = self.device.to_host(self.status[role])
-            for n, site in enumerate(unit.sites):
-                if not int(words[n >> 5]) >> (n & 31) & 1:
-                    continue
+        for role in self.looked_at:
+            for site in raised(self.device.to_host(self.status[role]), self.units[role].sites):
                 if not site.retry:
                     raise site.error(site.message)
                 retry = True

@@ -7,6 +7,7 @@ from typing import Any
 
 from gquery.config import Settings
 from gquery.device import Device
+from gquery.execution.foreseen import Outlook
 from gquery.measure import Meter
 from gquery.operators.base import Frame, JoinIndex
 from gquery.planner.physical import (
@@ -48,6 +49,7 @@ class Run:
 
     program: Program
     context: ExecutionContext
+    outlook: Outlook
     frames: dict[int, Frame] = field(default_factory=dict)
     joins: dict[int, JoinIndex] = field(default_factory=dict)
     matched: dict[int, Any] = field(default_factory=dict)  # FULL joins: which build rows matched, by build stage

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gquery.kernels import bulk
+from gquery.kernels.numbers import number
 from gquery.operators.base import DuplicateKeysError, Frame, JoinIndex, Launch, SinkRun, State
 from gquery.operators.join_build import entry_carrier, is_checked
 from gquery.planner.physical import JoinTable
@@ -91,8 +92,9 @@ class BuildRun(SinkRun):
 
     def _has_duplicates(self, state: State) -> bool:
         if "twice" in state:
-            return bool(state["twice"][0])
-        return int(self.device.xp.count_nonzero(state["entries"])) != int(state["entered"][0])
+            return bool(number(state["twice"]))
+        used = self.device.xp.count_nonzero(state["entries"])
+        return number(used - state["entered"][0]) != 0
 
     def _is_clustered(self) -> bool:
         """Whether rows lie in the order of their slots: the one key of a direct table is sorted at load."""
@@ -106,5 +108,5 @@ class BuildRun(SinkRun):
         for key in self.table.keys:
             validity = self.frame.columns[key.id].validity
             if validity is not None:
-                total += int((validity.on(self.device) == 0).sum())
+                total += number((validity.on(self.device) == 0).sum())
         return total

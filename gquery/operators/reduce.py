@@ -53,17 +53,18 @@ class ReduceRun(SinkRun):
         self.sink = sink
 
     def allocate(self) -> State:
-        identities = [f.identity for f in self.sink.folds]
-        words = np.zeros(max(len(identities), 1), np.int64)
-        for n, fold in enumerate(self.sink.folds):
-            words[n] = identities[n] if fold.word == "i64" else 0
-        return {"i64": self.device.from_host(words), "f64": self.device.from_host(np.zeros(words.size))}
+        identities = [f.identity if f.word == "i64" else 0 for f in self.sink.folds]  # 0.0 has no bit set
+        if any(identities):
+            words = self.device.from_host(np.array(identities, np.int64))
+        else:
+            words = self.device.zeros(max(len(identities), 1), np.int64)
+        return {"i64": words, "f64": words.view(np.float64)}
 
     def finish(self, states: Sequence[State]) -> Frame:
-        host = [{k: self.device.to_host(s[k]) for k in ("i64", "f64")} for s in states]
+        host = [self.device.to_host(s["i64"]) for s in states]
         words = []
         for n, fold in enumerate(self.sink.folds):
-            parts = np.array([s[fold.word][n] for s in host])
+            parts = np.array([w.view(np.int64 if fold.word == "i64" else np.float64)[n] for w in host])
             words.append(np.array([combine(fold.op, parts)], dtype=parts.dtype))
         device = cpu_device()
         columns = {}

@@ -19,7 +19,7 @@ from gquery.operators.accumulators import has_plain_count
 from gquery.operators.aggregates import AggregatePlan, needs_ranks, plan_aggregates
 from gquery.operators.keys import is_raw_key, packing_of
 from gquery.planner.logical import Aggregate
-from gquery.planner.lookups import gives_all, limits_groups, lookups, resumed
+from gquery.planner.lower_lookups import gives_all, limits_groups, lookups, resumed
 from gquery.planner.physical import (
     TOUCHED,
     DecodeRows,

@@ -1,7 +1,8 @@
 """The cuda target: Numba compiles, CuPy launches.
 
 A thread takes the rows lo + its number, and from there on every thread-count-th: neighbouring lanes read neighbouring
-elements. The index has 32 bits unless the kernel says otherwise. A cubin from the cache needs no compiler: a warm
+elements. The index has 32 bits unless the kernel says otherwise. Every kernel looks at a *halt* word before it does anything
+(see `execution.foreseen`). A cubin from the cache needs no compiler: a warm
 process imports CuPy alone.
 """
 
@@ -9,7 +10,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -41,12 +43,15 @@ class CudaTarget:
     def __init__(self) -> None:
         self._compiled: dict[tuple[str, int], Compiled] = {}  # by digest and device
         self._lock = threading.Lock()
+        self._local = threading.local()
 
     def source(self, kernel: Kernel) -> str:
         index = "uint64" if kernel.wide_index else "uint32"
-        signature = [index.replace("uint", "u")] * 2 + [f"{'*' * p.is_pointer}{p.type}" for p in kernel.parameters]
+        own = [f"{'*' * p.is_pointer}{p.type}" for p in kernel.parameters]
+        signature = [index.replace("uint", "u")] * 2 + ["*u32", *own]
         lines = [f"SIGNATURE = {tuple(signature)!r}", "", ""]
-        lines.append(f"def kernel({', '.join(['lo', 'hi', *(p.name for p in kernel.parameters)])}):")
+        lines.append(f"def kernel({', '.join(['lo', 'hi', 'halt', *(p.name for p in kernel.parameters)])}):")
+        lines += ["    if halt[0] != 0:", "        return"]
         lines += [f"    step = {index}(thread_count())", f"    i = {index}(lo + thread_index())"]
         lines += indented(kernel.prologue, 1)
         if kernel.batch:
@@ -132,7 +137,21 @@ class CudaTarget:
             _allow_shared(compiled.entry, shared)
         index = np.uint64 if kernel.wide_index else np.uint32
         blocks = min(-(-(hi - lo) // threads), processors * resident)
-        compiled.entry((blocks,), (threads,), (index(lo), index(hi), *arguments), shared_mem=shared)
+        compiled.entry((blocks,), (threads,), (index(lo), index(hi), self._halt(), *arguments), shared_mem=shared)
+
+    @contextmanager
+    def halting(self, word: Any) -> Iterator[None]:
+        """Within it, kernels that this thread launches do nothing once ``word`` (uint32, on the GPU) is not 0."""
+        before = getattr(self._local, "halt", None)
+        self._local.halt = np.uint64(word.data.ptr)
+        try:
+            yield
+        finally:
+            self._local.halt = before
+
+    def _halt(self) -> Any:
+        word = getattr(self._local, "halt", None)
+        return _never(_device())[1] if word is None else word
 
 
 def block_threads(shared: int, shared_a_processor: int, registers: int) -> int:
@@ -170,6 +189,17 @@ def _device() -> int:
     import cupy
 
     return int(cupy.cuda.runtime.getDevice())
+
+
+@cache
+def _never(device: int) -> tuple[Any, Any]:
+    """A halt word that stays 0, and its address."""
+    import cupy
+
+    with cupy.cuda.Device(device):
+        word = cupy.zeros(1, np.uint32)
+        cupy.cuda.get_current_stream().synchronize()  # other streams read it too
+    return word, np.uint64(word.data.ptr)
 
 
 @cache

@@ -1,7 +1,7 @@
 """Lookups: what a group's keys determine through a join is fetched for the groups, not carried along by every row.
 
-    group by l_orderkey: sum(x), same_value(o_orderdate)     =>     group by l_orderkey: sum(x)
-      probe orders by (l_orderkey)                                  then probe orders by (l_orderkey) for o_orderdate
+    group by order: sum(x), same_value(day)     =>     group by order: sum(x)
+      probe orders by (order)                          then probe orders by (order) for day
 
 The join's table is there already, and a key that got into a group has its match in it. So each group is looked up once in
 place of an atomic a row, and text needs no state at all. A sort that keeps few rows looks up only those (`postponed`).

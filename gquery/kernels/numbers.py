@@ -1,0 +1,31 @@
+"""Numbers that a GPU makes and the host needs, to allocate or to branch: how a thread learns of them.
+
+Array functions ask `number` for every such integer. Usually that waits for the GPU. While a query runs that has run before,
+`execution.foreseen` answers from what it saw then, and has the GPU compare.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+_local = threading.local()
+
+
+def number(array: Any) -> int:
+    """The integer in an array of one (NumPy or CuPy)."""
+    ask: Callable[[Any], int] = getattr(_local, "ask", int)
+    return ask(array)
+
+
+@contextmanager
+def asking(ask: Callable[[Any], int]) -> Iterator[None]:
+    """Within it, this thread's `number` is ``ask``."""
+    before = getattr(_local, "ask", int)
+    _local.ask = ask
+    try:
+        yield
+    finally:
+        _local.ask = before

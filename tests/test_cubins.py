@@ -10,6 +10,9 @@ from functools import cache
 
 import pytest
 
+from gquery.dtypes import Carrier
+from gquery.kernels import bulk, order
+from gquery.kernels.kernel import Kernel
 from tpch import cubins, queries
 from tpch.engines import GQueryEngine, Options
 from tpch.generate import generate
@@ -20,6 +23,19 @@ REGISTERS = 255  # what a thread can have
 @cache
 def engine() -> GQueryEngine:
     return GQueryEngine(generate(0.01), Options(device="cpu"))
+
+
+def handwritten() -> dict[str, Kernel]:
+    found = {name: value for name, value in vars(bulk).items() if isinstance(value, Kernel)}
+    return found | {c.value: order.words_kernel(c) for c in (Carrier.STRING32, Carrier.STRING64)}
+
+
+@pytest.mark.parametrize("name", sorted(handwritten()))
+def test_handwritten_kernels_compile(name: str) -> None:
+    from gquery.kernels.targets.cuda import CudaTarget
+
+    for architecture in cubins.ARCHITECTURES:
+        assert CudaTarget().compile_cubin(handwritten()[name], architecture).local_bytes == 0
 
 
 @pytest.mark.parametrize("number", queries.NUMBERS)

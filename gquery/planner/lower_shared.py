@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, assert_never
 
-from gquery.expr import Column, In, Literal
+from gquery.expr import Column, In, Literal, same_objects
 from gquery.kernels.code import Phys
 from gquery.planner.physical import (
     Build,
@@ -118,7 +118,8 @@ class _Sharing:
         if isinstance(work, Pipeline) and isinstance(work.source, ReadStage):
             read = work.source
             origins = tuple(self.names.get((read.stage, o), o) for o in read.origins)
-            work = replace(work, source=replace(read, origins=origins))
+            if origins != read.origins:
+                work = replace(work, source=replace(read, origins=origins))
         return _with_stages(work, lambda n: self.stands.get(n, n))
 
     # -- what a pipeline does
@@ -309,17 +310,26 @@ def _phys(what: Phys) -> Any:
 
 
 def _with_stages(work: Pipeline | Bulk, number: Callable[[int], int]) -> Pipeline | Bulk:
-    """The work with every number of a stage replaced."""
+    """The work with every number of a stage replaced; a pipeline whose numbers stay is the same object."""
 
     def table(t: JoinTable) -> JoinTable:
-        return replace(t, stage=number(t.stage))
+        n = number(t.stage)
+        return t if n == t.stage else replace(t, stage=n)
+
+    def step(s: Step) -> Step:
+        if not isinstance(s, Probe) or (t := table(s.table)) is s.table:
+            return s
+        return replace(s, table=t)
 
     match work:
         case Pipeline(source, steps, sink):
-            if isinstance(source, ReadStage):
-                source = replace(source, stage=number(source.stage))
-            steps = tuple([replace(s, table=table(s.table)) if isinstance(s, Probe) else s for s in steps])
-            sink = Build(table(sink.table)) if isinstance(sink, Build) else sink
+            if isinstance(source, ReadStage) and (n := number(source.stage)) != source.stage:
+                source = replace(source, stage=n)
+            steps = tuple([step(s) for s in steps])
+            if isinstance(sink, Build) and (t := table(sink.table)) is not sink.table:
+                sink = Build(t)
+            if source is work.source and sink is work.sink and same_objects(steps, work.steps):
+                return work
             return replace(work, source=source, steps=steps, sink=sink)
         case SortRows() | SliceRows() | EncodeRows():
             return replace(work, stage=number(work.stage))

@@ -1,0 +1,115 @@
+"""What planning remembers so as not to find it out twice: it must be right, and belong to one thing alone."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+from dataclasses import replace
+
+import gquery
+from gquery.dtypes import BOOLEAN, INTEGER
+from gquery.expr import Call, Expr, Literal, ScalarSubquery, conjunction, new_column, transform, walk
+from gquery.functions import FUNCTIONS
+from gquery.kernels.code import Code, phys
+from gquery.kernels.host import evaluate
+from gquery.kernels.kernel import function_source
+from gquery.kernels.render import describe
+from gquery.kernels.targets import get_target
+from gquery.planner.tree import has_subquery, own_subqueries, subqueries, used_columns
+from gquery.planner.tree import walk as walk_plan
+from tests import planned
+
+
+def _equal(a: Expr, b: Expr) -> Call:
+    return Call("eq", (a, b), BOOLEAN, True)
+
+
+def test_a_copy_with_other_parts_knows_nothing_of_the_first() -> None:
+    a, b = new_column("a", INTEGER), new_column("b", INTEGER)
+    first = _equal(a, Literal(1, INTEGER))
+    assert (used_columns(first), hash(first)) == (frozenset({a.id}), hash(_equal(a, Literal(1, INTEGER))))
+    second = replace(first, args=(b, a))
+    assert used_columns(second) == frozenset({a.id, b.id})
+    assert hash(second) == hash(_equal(b, a)) != hash(first)
+    third = transform(first, lambda e: b if e is a else e)
+    assert used_columns(third) == frozenset({b.id})
+    assert used_columns(first) == frozenset({a.id})
+
+
+def test_nothing_remembered_goes_into_another_process() -> None:
+    e = _equal(new_column("a", INTEGER), Literal("text", INTEGER))
+    hash(e), used_columns(e), subqueries(e)
+    other = pickle.loads(pickle.dumps(e))
+    assert other == e
+    assert not any(hasattr(other, name) for name in ("memo_hash", "memo_columns", "memo_subqueries"))
+
+
+def test_subqueries_outermost_first_and_what_they_read() -> None:
+    query = planned.bound(
+        "SELECT id FROM a WHERE x > (SELECT max(y) FROM b WHERE b.k = a.k AND y IN (SELECT v FROM n))"
+    )
+    (held,) = [s for node in walk_plan(query.plan) for s in own_subqueries(node)]
+    assert isinstance(held, ScalarSubquery)
+    (inner,) = [s for node in walk_plan(held.plan) for s in own_subqueries(node)]
+    both = conjunction((_equal(held, Literal(1, INTEGER)), inner))
+    assert subqueries(both) == (held, inner)
+    assert has_subquery(both)
+    assert not has_subquery(_equal(Literal(1, INTEGER), Literal(1, INTEGER)))
+    outer = {c.id for node in walk_plan(query.plan) for c in node.columns if c.name == "k"}
+    assert len(used_columns(held)) == 1
+    assert used_columns(held) <= outer
+
+
+def test_walk_goes_parents_first_and_from_the_left() -> None:
+    a, b, c = (new_column(n, INTEGER) for n in "abc")
+    left, right = _equal(a, b), _equal(b, c)
+    both = conjunction((left, right))
+    assert list(walk(both)) == [both, left, a, b, right, b, c]
+
+
+def test_constants_of_one_form_share_a_kernel() -> None:
+    def plus(x: int, y: int) -> Call:
+        return Call("add", (Literal(x, INTEGER), Literal(y, INTEGER)), INTEGER, False)
+
+    held = get_target("python").held
+    assert evaluate(plus(1, 2)) == Literal(3, INTEGER)
+    before = len(held())
+    assert [evaluate(plus(n, 10 * n)) for n in range(2, 5)] == [Literal(11 * n, INTEGER) for n in range(2, 5)]
+    assert len(held()) == before
+
+
+def test_a_constant_that_raises_does_not_spoil_the_next() -> None:
+    def plus(x: int) -> Call:
+        return Call("add", (Literal(x, INTEGER), Literal(1, INTEGER)), INTEGER, False)
+
+    assert evaluate(plus(2**31 - 1)) is None
+    assert evaluate(plus(1)) == Literal(2, INTEGER)
+
+
+def test_the_text_of_a_function_is_what_inspect_gives() -> None:
+    bodies = [f.body for f in FUNCTIONS.values() if f.body is not None]
+    assert len(bodies) > 50
+    assert all(function_source(body) == inspect.getsource(body) for body in bodies)
+
+
+def test_describing_leaves_the_columns_alone() -> None:
+    a = new_column("a", INTEGER, False)
+    columns = {a.id: phys(INTEGER, None, False)}
+    known = describe(_equal(a, Literal(3, INTEGER)), columns)
+    assert known.dtype == BOOLEAN
+    assert columns == {a.id: phys(INTEGER, None, False)}
+    assert Code("cpu").known == {}
+
+
+def test_a_kept_plan_is_neither_parsed_nor_lowered_again() -> None:
+    with gquery.connect(device="python") as connection:
+        connection.register("t", {"x": [1, 2, 3]})
+        text = "SELECT sum(x) AS s FROM t WHERE x > 1"
+        assert connection.sql(text).fetchall() == [(5,)]
+        (kept,) = connection._plans.values()
+        program = kept.program
+        assert connection.sql(text).fetchall() == [(5,)]
+        assert list(connection._plans.values()) == [kept]
+        assert kept.program is program is not None
+        connection.register("t", {"x": [4]})
+        assert connection.sql(text).fetchall() == [(4,)]

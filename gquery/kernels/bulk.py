@@ -56,6 +56,18 @@ def handwritten(parameters: str, *body: str, ahead: tuple[str, ...] = ()) -> Ker
     return replace(kernel, batch=batched(body, _BATCH_ROWS, ahead), batch_rows=_BATCH_ROWS) if ahead else kernel
 
 
+_FILL = handwritten("values:*i64 value:i64", "store_i64(values, i64(i), value)")
+_FILLED_BY_KERNEL = 2**16  # words from which on our kernel is faster than CuPy's
+
+
+def fill(words: Any, value: int) -> None:
+    """Set all of an array of int64."""
+    if namespace(words) is not np and words.size >= _FILLED_BY_KERNEL:
+        launch(_FILL, words.size, words, words, value)
+    else:
+        words.fill(value)
+
+
 # ---- scans and groups --------------------------------------------------------------------------------------------
 
 
@@ -136,6 +148,19 @@ def bits_of(flags: Any) -> Any:
     if words:
         launch(_MARK, words, bits, flags.view(np.uint64), bits)
     return bits
+
+
+_FLAGS = handwritten("s0:*u32 flags:*u8", "v0 = i64(s0[word_index(i)])", "store_bool(flags, i, bit_at(v0, i))", ahead=("v0",))
+
+
+def flags_of_bits(bits: Any, size: int) -> Any:
+    """The first ``size`` bits of a bitmap in words of 32 as a byte each."""
+    xp = namespace(bits)
+    if xp is np:
+        return np.unpackbits(bits.view(np.uint8), count=size, bitorder="little")
+    flags = xp.empty(size, np.uint8)
+    launch(_FLAGS, size, bits, bits, flags)
+    return flags
 
 
 def rows_of_bits(bits: Any) -> Any:

@@ -13,12 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from gquery.device import Device, cpu_device
 from gquery.expr import Column as PlanColumn
 from gquery.kernels import bulk
 from gquery.kernels.code import Code
+from gquery.kernels.numbers import number
 from gquery.kernels.render import render
 from gquery.operators import accumulators
-from gquery.operators.accumulators import entry_words, has_plain_count, is_flagged
+from gquery.operators.accumulators import entry_words, has_bits, has_plain_count, is_flagged
 from gquery.operators.aggregates import Fold, finish_aggregate
 from gquery.operators.base import Frame, Launch, SinkRun, State, make_column, narrow
 from gquery.operators.collect import contiguous
@@ -26,6 +28,8 @@ from gquery.operators.join import find_or_insert
 from gquery.operators.keys import pack, raw_key, unpack, unpack_raw
 from gquery.planner.physical import TOUCHED, Group, ReadStage, Source
 from gquery.table import Column
+
+HOST_WORDS = 2**14  # a state of so many words at most is finished on the host
 
 # ---- text -----------------------------------------------------------------------------------------------------------
 
@@ -68,13 +72,33 @@ class GroupRun(SinkRun):
         if self.sink.layout == "hash":
             return self._entries()
         state: State = {"mask": n - 1}
-        for k, fold in enumerate(self.sink.folds):
-            state[f"fold{k}"] = make.full(n, fold.identity, "int64" if fold.word == "i64" else "float64", self.label)
+        state["block"] = self._words(n)
+        state |= self._folds(state["block"])
         if self.sink.layout == "rows":
             state["slots"] = make.zeros(n, "uint32", self.label)
+        elif has_bits(self.sink, "cuda" if self.launch.by_row else "cpu"):
+            state["bits"] = make.zeros(n // 32 + 1, "uint32", self.label)
         elif is_flagged(self.sink):
             state["touched"] = make.zeros(n, "uint8", self.label)
         return state
+
+    def _folds(self, block: Any) -> State:
+        """The array of each fold as a part of one piece of memory."""
+        n, state = self.capacity, {}
+        for k, fold in enumerate(self.sink.folds):
+            words = block[k * n : (k + 1) * n]
+            state[f"fold{k}"] = words if fold.word == "i64" else words.view(np.float64)
+        return state
+
+    def _words(self, n: int) -> Any:
+        """For each fold ``n`` times its identity: one piece of memory, cleared at once where all are 0."""
+        starts = [0 if f.word == "f64" else int(f.identity) for f in self.sink.folds]  # 0.0 has no bit set
+        make = self.device.empty if any(starts) else self.device.zeros
+        block = make(len(starts) * n, "int64", self.label)
+        if any(starts):
+            for k, start in enumerate(starts):
+                bulk.fill(block[k * n : (k + 1) * n], start)
+        return block
 
     def _entries(self) -> State:
         """A table of empty entries: memory that is cleared, if every identity is 0."""
@@ -93,13 +117,17 @@ class GroupRun(SinkRun):
         return True
 
     def finish(self, states: Sequence[State]) -> Frame:
-        xp = self.device.xp
         folds = self.sink.folds
         if self.sink.in_place:
-            return self._as_it_lies(_combine_elementwise(states, folds))
+            return self._as_it_lies(_combine_elementwise(states, folds, self.capacity))
+        device = self.device
+        if self._is_small():
+            device = cpu_device()
+            states = [self._on_host(s) for s in states]
+        xp = device.xp
         match self.sink.layout:
             case "direct":
-                total = _combine_elementwise(states, folds)
+                total = _combine_elementwise(states, folds, self.capacity)
                 plain = has_plain_count(folds)
                 present = total["touched"] if plain is None else total[f"fold{plain}"] > 0
                 at = bulk.compact(present).astype("int64")
@@ -116,13 +144,26 @@ class GroupRun(SinkRun):
                 words = [states[0][f"fold{k}"][at] for k in range(len(folds))]
                 packed = None
         count = int(packed.size if packed is not None else rows.size)  # type: ignore[union-attr]
-        columns = self._keys(packed, rows, count, xp)
+        columns = self._keys(packed, rows, count, device)
         for column, plan in self.sink.aggregates:
             values, validity = finish_aggregate(plan, words, xp)
             carrier = plan.result.carrier
-            made = make_column(plan.result, carrier, narrow(values, carrier), validity, count, self.device)
-            columns[column.id] = contiguous(made, self.device)
+            made = make_column(plan.result, carrier, narrow(values, carrier), validity, count, device)
+            columns[column.id] = contiguous(made, device)
         return Frame(columns, count)
+
+    def _is_small(self) -> bool:
+        """Whether the state is finished on the host: a copy of it takes less time than a dozen array functions on a GPU."""
+        words = self.capacity * (len(self.sink.folds) + 1)
+        texts = any(a.finish == "text" for _, a in self.sink.aggregates)  # addresses in the GPU's memory
+        return self.device.is_cuda and words <= HOST_WORDS and self.sink.layout != "rows" and not texts
+
+    def _on_host(self, state: State) -> State:
+        """A copy of the state; the words of a direct one are one piece of memory."""
+        if self.sink.layout == "hash":
+            return {"entries_i64": self.device.to_host(state["entries_i64"])}
+        host: State = {"touched": self.device.to_host(state["touched"])} if "touched" in state else {}
+        return host | self._folds(self.device.to_host(state["block"]))
 
     def _as_it_lies(self, total: State) -> Frame:
         """The arrays themselves, a row a place."""
@@ -133,7 +174,7 @@ class GroupRun(SinkRun):
             columns[stored.column.id] = made
         return Frame(columns, self.capacity)
 
-    def _keys(self, packed: Any, rows: Any, count: int, xp: Any) -> dict[int, Column]:
+    def _keys(self, packed: Any, rows: Any, count: int, device: Device) -> dict[int, Column]:
         columns: dict[int, Column] = {}
         if rows is not None:
             assert self.frame is not None
@@ -146,7 +187,7 @@ class GroupRun(SinkRun):
         for (column, _, what), (values, validity) in zip(self.sink.keys, values_, strict=True):
             data = narrow(values, what.carrier)
             validity = validity if what.nullable else None
-            columns[column.id] = make_column(what, what.carrier, data, validity, count, self.device)
+            columns[column.id] = make_column(what, what.carrier, data, validity, count, device)
         return columns
 
     def _combine_by_key(self, states: Sequence[State], xp: Any) -> tuple[Any, list[Any]]:
@@ -157,7 +198,7 @@ class GroupRun(SinkRun):
             entries = state["entries_i64"].reshape(-1, stride)
             at = bulk.compact(entries[:, 0] != 0)
             found = entries[at]
-            if at.size and int(at[-1]) > self.capacity - 1:
+            if at.size and number(at[-1]) > self.capacity - 1:
                 found[-1, 0] = 0  # the entry behind the others is that of the key 0
             keys.append(xp.ascontiguousarray(found[:, 0]))
             parts = [xp.ascontiguousarray(found[:, 1 + k]) for k in range(len(folds))]
@@ -174,14 +215,17 @@ class GroupRun(SinkRun):
         return unique, merged
 
 
-def _combine_elementwise(states: Sequence[State], folds: Sequence[Fold]) -> State:
+def _combine_elementwise(states: Sequence[State], folds: Sequence[Fold], places: int) -> State:
     """States whose places mean the same, merged into the first."""
     total = states[0]
     for other in states[1:]:
         for k, fold in enumerate(folds):
             _merge_into(total[f"fold{k}"], other[f"fold{k}"], fold.op)
-        if "touched" in total:
-            total["touched"] |= other["touched"]
+        for flags in ("touched", "bits"):
+            if flags in total:
+                total[flags] |= other[flags]
+    if "bits" in total:
+        total["touched"] = bulk.flags_of_bits(total.pop("bits"), places)
     return total
 
 

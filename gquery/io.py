@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +24,7 @@ from gquery.errors import FileError, NotSupportedError
 from gquery.files import File, PathColumn, Paths, path_columns, reading, resolve, stamp
 from gquery.interrupt import check
 from gquery.io_parquet import ParquetReader, Spent, Wanted
+from gquery.parallel import run_phases
 from gquery.sources import ColumnCache, check_names
 from gquery.table import Column, ColumnStatistics, Table
 
@@ -82,20 +84,29 @@ class ParquetSource:
 
     def load(self, fields: Sequence[int]) -> Table:
         """The columns in the order that is asked for, those not in the cache read now, together."""
-        self._check(fields)
-        with self._lock:
-            found: dict[int, Column] = {}
-            for f in set(fields):
-                column = self._cache.get(id(self), f)
-                if column is not None:
-                    found[f] = column
-            missing = sorted(set(fields) - set(found))
-            if missing:
-                made = self._read(missing)
-                found |= made
-                self._statistics |= {f: column.statistics for f, column in made.items()}
-                self._cache.put(id(self), found, self.name)
-        return Table(Schema(tuple(self.schema.fields[f] for f in fields)), tuple(found[f] for f in fields), self._rows)
+        return self.load_many([(self, fields)])[0]
+
+    @staticmethod
+    def load_many(requests: Sequence[tuple[ParquetSource, Sequence[int]]]) -> list[Table]:
+        """Columns of several sources, those that are not in the cache read side by side."""
+        for source, fields in requests:
+            source._check(fields)
+        with ExitStack() as stack:
+            for source in sorted({s for s, _ in requests}, key=id):  # in one order, so that no two wait for each other
+                stack.enter_context(source._lock)
+            loadings = [_Loading(source, fields) for source, fields in requests]
+            wanted = [(loading, f, w) for loading in loadings for f, w in loading.wanted.items()]
+            wanted.sort(key=lambda each: -each[2].size)  # what takes long shall not come last
+            values = sum(loading.source.rows for loading, _, _ in wanted)
+            workers = max(source._cache.workers for source, _ in requests) if values > _SMALL else 1
+            try:
+                made = run_phases([loading.reader.column(w) for loading, _, w in wanted], workers)
+            finally:
+                for loading in loadings:
+                    loading.close()
+            for (loading, field, _), column in zip(wanted, made, strict=True):
+                loading.found[field] = column
+            return [loading.table() for loading in loadings]
 
     def __del__(self) -> None:
         cache = getattr(self, "_cache", None)
@@ -141,21 +152,6 @@ class ParquetSource:
         reasons = [self._reasons[f] for f in fields if f in self._reasons]
         if reasons:
             raise NotSupportedError("; ".join(reasons))
-
-    def _read(self, fields: Sequence[int]) -> dict[int, Column]:
-        made: dict[int, Column] = {}
-        rows = [footer.num_rows for footer in self._footers]
-        for f in fields:
-            if f in self._path_columns:
-                made[f] = import_column(self._path_columns[f].array(rows), self.schema.fields[f], self._narrow)
-        stored = [f for f in fields if f not in made]
-        if stored:
-            columns = [self._wanted(f) for f in stored]
-            workers = self._cache.workers if self._rows * len(stored) > _SMALL else 1
-            reader = ParquetReader(self._files, self._footers, workers, self._cache.device, self._narrow)
-            made |= dict(zip(stored, reader.read(columns), strict=True))
-            self.spent = reader.spent
-        return made
 
     def _wanted(self, field: int) -> Wanted:
         type_ = self._arrow_schema.field(field).type
@@ -224,6 +220,41 @@ class ParquetSource:
         if nulls != 0:
             bounds = bounds | Bounds(0, 0)  # payloads under NULL are zero
         return ColumnStatistics(bounds, nulls, min(self._rows, bounds.width))
+
+
+class _Loading:
+    """What a query asks of a source: the columns in the cache, and the reading of the others."""
+
+    def __init__(self, source: ParquetSource, fields: Sequence[int]) -> None:
+        self.source = source
+        self._fields = fields
+        self.found: dict[int, Column] = {}
+        self.wanted: dict[int, Wanted] = {}  # what is to be read
+        rows = [footer.num_rows for footer in source._footers]
+        for f in set(fields):
+            column = source._cache.get(id(source), f)
+            if column is not None:
+                self.found[f] = column
+            elif f in source._path_columns:
+                array = source._path_columns[f].array(rows)
+                self.found[f] = import_column(array, source.schema.fields[f], source._narrow)
+            else:
+                self.wanted[f] = source._wanted(f)
+        codes = [w.field.name for w in self.wanted.values() if w.as_codes]
+        device, narrow = source._cache.device, source._narrow
+        self.reader = ParquetReader(source._files, source._footers, device, narrow, codes)
+
+    def close(self) -> None:
+        if self.wanted:
+            self.source.spent = self.reader.close()
+
+    def table(self) -> Table:
+        """The columns in the order that was asked for, now in the cache."""
+        source, found = self.source, self.found
+        source._statistics |= {f: column.statistics for f, column in found.items()}
+        source._cache.put(id(source), found, source.name)
+        columns = tuple(found[f] for f in self._fields)
+        return Table(Schema(tuple(source.schema.fields[f] for f in self._fields)), columns, source.rows)
 
 
 def _physical(value: Any, dtype: DType) -> int | None:

@@ -1,8 +1,9 @@
 """Reading columns of Parquet files on all cores: a task is one column of one row group.
 
-Arrow decodes a row group in batches that stay in a core's cache; the same thread encodes each batch into the column's
-final array (`gquery.assemble`) and, on a GPU, sends the finished row group over while others are still decoding. So
-reading, encoding and copying overlap, and wide values such as Arrow's 16-byte decimals never reach main memory.
+A column is a generator of tasks, so that those of all columns, and of several tables, share the threads. Arrow decodes
+a row group in batches that stay in a core's cache; the same thread encodes each batch into the column's final array
+(`gquery.assemble`) and, on a GPU, sends the finished row group over while others are still decoding. So reading,
+encoding and copying overlap, and wide values such as Arrow's 16-byte decimals never reach main memory.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -22,7 +24,7 @@ from gquery.device import Device
 from gquery.dtypes import Bounds, Field
 from gquery.errors import FileError
 from gquery.files import File, reading
-from gquery.parallel import Task, run_all, run_phases
+from gquery.parallel import Phases, Task
 from gquery.table import Column
 from gquery.upload import Upload
 
@@ -51,83 +53,78 @@ class Spent:
 
 
 class ParquetReader:
-    """One reading of some columns of some files."""
+    """One reading of some columns of some files; to be closed before the columns are used."""
 
     def __init__(
-        self, files: Sequence[File], footers: Sequence[Any], workers: int, device: Device | None, narrow: bool
+        self, files: Sequence[File], footers: Sequence[Any], device: Device | None, narrow: bool, codes: Sequence[str]
     ) -> None:
         self._files, self._footers = files, footers
-        self._workers, self._narrow = workers, narrow
+        self._narrow = narrow
+        self._codes = list(codes)  # the names of columns that are wanted as codes
         self._upload = Upload(device)
         self._groups = [(f, g) for f, footer in enumerate(footers) for g in range(footer.num_row_groups)]
         rows = [footers[f].row_group(g).num_rows for f, g in self._groups]
         self._starts = [0, *itertools.accumulate(rows)]
         self._idle: list[list[Any]] = [[] for _ in files]  # opened files that no thread uses now
-        self._codes: list[str] = []
-        self._times: list[tuple[float, float]] = []  # of each task: decoding, in all
-        self.spent = Spent()
+        self._began = time.perf_counter()
+        self._decoding: list[float] = []  # seconds of each row group
+        self._working: list[float] = []  # seconds of each task
 
-    def read(self, columns: Sequence[Wanted]) -> list[Column]:
-        """The columns. FileError names a file that is damaged."""
+    def column(self, wanted: Wanted) -> Phases[Column]:
+        """Read one column; its tasks raise FileError, which names a file that is damaged."""
+        phases = self._column(wanted)
+        while True:
+            try:
+                tasks = next(phases)
+            except StopIteration as end:
+                return end.value  # type: ignore[no-any-return]
+            yield [partial(self._timed, task) for task in tasks]
+
+    def close(self) -> Spent:
+        """Wait until all has arrived on the device; where the time went."""
+        for opened in itertools.chain.from_iterable(self._idle):
+            opened.close()
+        self._upload.wait()
+        decode, copy = sum(self._decoding), sum(self._upload.seconds)
+        encode = max(0.0, sum(self._working) - decode - copy)
+        return Spent(time.perf_counter() - self._began, decode, encode, copy)
+
+    def _timed(self, task: Task) -> None:
         began = time.perf_counter()
-        self._codes = [w.field.name for w in columns if w.as_codes]
-        try:
-            assemblies = [self._assembly(w) for w in columns]
-            misfits = self._decode(columns, assemblies)
-            for number in misfits:
-                assemblies[number] = self._gathered(columns[number])
-            again = sorted(misfits)
-            self._decode([columns[n] for n in again], [assemblies[n] for n in again])
-            decoded = time.perf_counter()
-            made = run_phases([assembly.finish() for assembly in assemblies], self._workers)
-            joined = time.perf_counter() - decoded
-            self._upload.wait()
-        finally:
-            for opened in itertools.chain.from_iterable(self._idle):
-                opened.close()
-        decode, copy = sum(d for d, _ in self._times), sum(self._upload.seconds)
-        encode = sum(t for _, t in self._times) - decode + joined * self._workers - copy
-        self.spent = Spent(time.perf_counter() - began, decode, max(encode, 0.0), copy)
-        return made
+        task()
+        self._working.append(time.perf_counter() - began)
 
-    def _assembly(self, wanted: Wanted) -> Assembly:
-        return assembly_for(wanted.type, wanted.field, self._starts, wanted.bounds, self._narrow, self._upload)
+    def _column(self, wanted: Wanted) -> Phases[Column]:
+        assembly = assembly_for(
+            wanted.type, wanted.field, self._starts, wanted.bounds, self._narrow, self._upload
+        )  # fmt: skip
+        misfits: list[int] = []
+        yield [partial(self._decode, wanted, group, assembly, misfits) for group in range(len(self._groups))]
+        if misfits:
+            assembly = Gathered(self._starts, wanted.type, wanted.field, self._narrow)
+            yield [partial(self._decode, wanted, group, assembly, []) for group in range(len(self._groups))]
+        return (yield from assembly.finish())
 
-    def _gathered(self, wanted: Wanted) -> Assembly:
-        return Gathered(self._starts, wanted.type, wanted.field, self._narrow)
-
-    def _decode(self, columns: Sequence[Wanted], assemblies: Sequence[Assembly]) -> set[int]:
-        """Every row group of the columns into their assemblies; the numbers of those that do not fit theirs."""
-        misfits: set[int] = set()
-
-        def task(number: int, group: int) -> Task:
-            def decode() -> None:
-                if number not in misfits:
-                    try:
-                        self._decode_group(columns[number].field.name, group, assemblies[number])
-                    except MisfitError:
-                        misfits.add(number)
-
-            return decode
-
-        largest_first = sorted(range(len(columns)), key=lambda n: -columns[n].size)
-        run_all([task(n, group) for group in range(len(self._groups)) for n in largest_first], self._workers)
-        return misfits
-
-    def _decode_group(self, name: str, group: int, assembly: Assembly) -> None:
-        at, number = self._groups[group]
-        began = time.perf_counter()
+    def _decode(self, wanted: Wanted, group: int, assembly: Assembly, misfits: list[int]) -> None:
+        """A row group into its assembly, or its number into ``misfits``."""
+        if misfits:
+            return
+        name, (at, number) = wanted.field.name, self._groups[group]
         waited = [0.0]
         with reading(self._files[at].name, "Parquet file"), self._opened(at) as opened:
             batches = opened.iter_batches(_BATCH, row_groups=[number], columns=[name], use_threads=False)
-            rows = assembly.add(group, _pieces(batches, waited))
-            expected = self._starts[group + 1] - self._starts[group]
+            try:
+                rows = assembly.add(group, _pieces(batches, waited))
+            except MisfitError:
+                misfits.append(group)
+                return
+        self._decoding.append(waited[0])
+        expected = self._starts[group + 1] - self._starts[group]
         if rows != expected:
             raise FileError(
                 f'Cannot read the Parquet file "{self._files[at].name}": its footer tells {expected} rows of row group '
                 f"{number}, and {name} has {rows}"
             )
-        self._times.append((waited[0], time.perf_counter() - began))
 
     @contextmanager
     def _opened(self, at: int) -> Iterator[Any]:

@@ -551,15 +551,14 @@ def _load(plan: Plan) -> bool:
     """Load what a plan scans; True where that told anything new."""
     from gquery.planner.logical import Scan
     from gquery.planner.tree import walk
+    from gquery.sources import load_all
 
     wanted: dict[int, tuple[TableSource, set[int]]] = {}
     for node in walk(plan):
         if isinstance(node, Scan):
             wanted.setdefault(id(node.source), (node.source, set()))[1].update(node.fields)
-    new = False
-    for source, fields in wanted.values():
-        before = [source.statistics(f) for f in sorted(fields)]
-        with part("read"):
-            source.load(sorted(fields))
-        new = new or before != [source.statistics(f) for f in sorted(fields)]
-    return new
+    requests = [(source, sorted(fields)) for source, fields in wanted.values()]
+    before = [[source.statistics(f) for f in fields] for source, fields in requests]
+    with part("read"):
+        load_all(requests)
+    return before != [[source.statistics(f) for f in fields] for source, fields in requests]

@@ -113,6 +113,21 @@ class ColumnCache:
                 del self._columns[key]
 
 
+def load_all(requests: Sequence[tuple[TableSource, Sequence[int]]]) -> list[Table]:
+    """What `TableSource.load` gives for each; sources of a kind that can load several at once do so (``load_many``)."""
+    together: dict[type, list[int]] = {}
+    for number, (source, _) in enumerate(requests):
+        together.setdefault(type(source), []).append(number)
+    tables: dict[int, Table] = {}
+    for kind, numbers in together.items():
+        load_many = getattr(kind, "load_many", None)
+        if load_many is None:
+            tables |= {n: requests[n][0].load(requests[n][1]) for n in numbers}
+        else:
+            tables |= dict(zip(numbers, load_many([requests[n] for n in numbers]), strict=True))
+    return [tables[number] for number in range(len(requests))]
+
+
 class ArrowSource:
     """Columns in memory: Arrow arrays, and CuPy arrays that stay on their GPU. Encoded at first use, then kept.
     ``release`` gives up Arrow's array of a column that was encoded."""

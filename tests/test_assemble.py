@@ -143,9 +143,10 @@ def test_a_footer_that_tells_other_rows(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": range(10)}), tmp_path / "a.parquet")
     pq.write_table(pa.table({"a": range(12)}), tmp_path / "b.parquet")
     source = ParquetSource(tmp_path / "a.parquet")
-    reader = io_parquet.ParquetReader(source._files, [pq.read_metadata(tmp_path / "b.parquet")], 1, None, True)
+    reader = io_parquet.ParquetReader(source._files, [pq.read_metadata(tmp_path / "b.parquet")], None, True, [])
     with pytest.raises(FileError, match=r"a\.parquet"):
-        reader.read([io_parquet.Wanted(Field("a", BIGINT), pa.int64(), False, None, 1)])
+        run_phases([reader.column(io_parquet.Wanted(Field("a", BIGINT), pa.int64(), False, None, 1))], 1)
+    reader.close()
 
 
 def test_a_dictionary_that_becomes_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -105,6 +105,16 @@ QUERIES = (
     "n WHERE n.v = a.k AND n.k <> a.x)",
     "SELECT * FROM n WHERE EXISTS (SELECT 1 FROM n m WHERE m.k = n.k AND m.v <> n.v AND m.w IS NULL) AND NOT "
     "EXISTS (SELECT 1 FROM n m WHERE m.k = n.k AND m.v <= n.v AND m.w = 'p') OR n.v = 1",
+    "SELECT sum(a.x) FROM a, b WHERE a.k = b.k AND b.y = 1 AND b.t = 'p' AND a.x < (SELECT avg(x) FROM a a2 "
+    "WHERE a2.k = b.k)",
+    "SELECT * FROM (SELECT a.id, a.x FROM a JOIN b ON a.k = b.k WHERE b.y = 1) c JOIN (SELECT a.id, a.d, a.s "
+    "FROM a JOIN b ON a.k = b.k WHERE b.y = 1) e ON c.id = e.id",
+    "SELECT count(*) FROM (SELECT a.id, a.x, b.t FROM a JOIN b ON a.k = b.k WHERE b.y = 1) c WHERE x > (SELECT "
+    "avg(a.x) FROM a JOIN b ON a.k = b.k WHERE b.y = 1) AND t > 'p'",
+    "SELECT count(*) FROM (SELECT a.x, b.t FROM a JOIN b ON a.k = b.k WHERE b.y = 1) c WHERE x > (SELECT "
+    "avg(a.x) FROM a JOIN b ON a.k = b.k WHERE b.y = 2)",
+    "SELECT sum(a.id), count(*) FROM a WHERE x > (SELECT avg(a.x) FROM a JOIN b ON a.k = b.k WHERE b.y = 1 AND "
+    "b.t = 'p') AND k IN (SELECT a.k FROM a JOIN b ON a.k = b.k WHERE b.y = 1 AND b.t = 'p')",
 )
 OPTIONAL = [rule.name for rule in optimizer.RULES if not rule.required]
 

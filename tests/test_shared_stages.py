@@ -6,6 +6,7 @@ import pytest
 
 import gquery
 from gquery.planner.physical import Build, Collect, Group, Pipeline, Program, ReadTable
+from gquery.planner.rules import reduce_aggregate_input, share_rows
 from tests import programs
 from tests.harness import assert_same
 from tests.tables import joins
@@ -100,3 +101,24 @@ def test_nothing_is_shared_where_nothing_is_equal() -> None:
     program = programs.program("q05", "cpu")
     assert [s.number for s in program.stages] == list(range(len(program.stages)))
     assert not any(isinstance(s.work, Pipeline) and isinstance(s.work.sink, Group) for s in program.stages[:-2])
+
+
+FEW = (
+    "SELECT sum(l.v) FROM l, u WHERE l.k = u.k AND u.v > 30 AND l.v < (SELECT avg(v) FROM l x WHERE x.k = u.k)",
+    "SELECT c.id, c.v, e.s, e.d FROM (SELECT l.id, l.v FROM l JOIN u ON l.k = u.k WHERE u.v > 20) c "
+    "LEFT JOIN (SELECT l.id, l.s, u.d FROM l JOIN u ON l.k = u.k WHERE u.v > 20) e ON c.id = e.id",
+    "SELECT c.id, c.s FROM (SELECT l.id, l.v, u.s FROM l JOIN u ON l.k = u.k WHERE u.v > 20) c "
+    "WHERE v > (SELECT avg(l.v) FROM l JOIN u ON l.k = u.k WHERE u.v > 20)",
+)
+
+
+@pytest.mark.parametrize("sql", FEW)
+def test_few_rows_are_found_once(sql: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for rule in (share_rows, reduce_aggregate_input):
+        monkeypatch.setattr(rule, "_LEAST_ROWS", 1)
+    monkeypatch.setattr(share_rows, "_SHARE", 1.0)
+    monkeypatch.setattr(reduce_aggregate_input, "_WORTH", 1.0)
+    shared = [s.label for s in _program(sql).stages if s.label == "shared subplan"]
+    assert len(shared) == 1
+    tables = dict(joins())  # other connections: those at hand keep their plans
+    assert_same(sql, tables, targets=("python", "cpu"), partitions=(3,))

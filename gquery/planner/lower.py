@@ -55,6 +55,7 @@ from gquery.planner.physical import (
     Stored,
     stage_columns,
 )
+from gquery.planner.rules.share_rows import is_reduction
 from gquery.planner.statistics import Estimator
 from gquery.planner.tree import canonical, used_columns, walk
 from gquery.table import TableSource
@@ -100,16 +101,21 @@ class Lowering:
             self._tables[key] = (source, dict(zip(order, table.columns, strict=True)))
 
     def _find_repeats(self, plan: Plan) -> None:
-        """Remember the aggregates that the plan holds more than once: they are computed once."""
-        alike: dict[Any, list[Aggregate]] = {}  # a cheap look first: most queries have no two that could be equal
+        """Remember the aggregates, and the joins that leave few rows, that the plan holds more than once: they are computed
+        once."""
+        alike: dict[Any, list[Plan]] = {}  # a cheap look first: most queries have no two that could be equal
         for node in walk(plan):
             if isinstance(node, Aggregate):
-                look = len(node.keys), tuple([a.function for _, a in node.aggregates]), type(node.source)
+                look: Any = len(node.keys), tuple([a.function for _, a in node.aggregates]), type(node.source)
                 alike.setdefault(look, []).append(node)
+            elif isinstance(node, Project) and isinstance(node.source, Join):
+                alike.setdefault(len(node.exprs), []).append(node)
         for nodes in alike.values():
             seen: set[Any] = set()
-            for key in map(canonical, nodes) if len(nodes) > 1 else ():
-                (self._repeated if key in seen else seen).add(key)
+            for node in nodes if len(nodes) > 1 else ():
+                if isinstance(node, Aggregate) or is_reduction(node, self.estimator):
+                    key = canonical(node)
+                    (self._repeated if key in seen else seen).add(key)
 
     def plan(self, plan: Plan, wanted: frozenset[int]) -> Stream:
         """The stream of a plan; ``wanted`` are the columns that are used above it."""
@@ -126,6 +132,8 @@ class Lowering:
                 stream = self.filter(
                     self.plan(source, wanted | used_columns(predicate)), predicate, self._estimate(plan)
                 )
+            case Project() if self._repeated and canonical(plan) in self._repeated:
+                stream = self._once(plan, wanted)
             case Project(source, exprs):
                 kept = tuple((c, e) for c, e in exprs if c.id in wanted)
                 below = frozenset(i for _, e in kept for i in used_columns(e))
@@ -283,13 +291,18 @@ class Lowering:
         number = self.sink(stream, Collect(tuple(stored), ordered=True, limit=enough), label, host)
         return self.read(number, columns, stream.rows, stream.limit)
 
-    def _once(self, plan: Aggregate, wanted: frozenset[int]) -> Stream:
-        """An aggregate; one that the query holds twice is computed at its first place and read at the others."""
+    def _once(self, plan: Aggregate | Project, wanted: frozenset[int]) -> Stream:
+        """A plan; one that the query holds twice is computed at its first place and read at the others."""
         key = canonical(plan) if self._repeated else None
-        if key not in self._repeated:
+        if isinstance(plan, Aggregate) and key not in self._repeated:
             return lower_aggregate.aggregate(self, plan, wanted)
         if key not in self._shared:
-            stream = lower_aggregate.aggregate(self, plan, frozenset(c.id for c in plan.columns))
+            every = frozenset(c.id for c in plan.columns)
+            if isinstance(plan, Aggregate):
+                stream = lower_aggregate.aggregate(self, plan, every)
+            else:
+                below = self.plan(plan.source, frozenset(i for _, e in plan.exprs for i in used_columns(e)))
+                stream = self.compute(below, plan.exprs)
             stream = self.collected(stream, plan.columns, "shared subplan")
             assert isinstance(stream.source, ReadStage)
             self._shared[key] = (stream.source.stage, tuple(self._origins(stream, plan.columns)))

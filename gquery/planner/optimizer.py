@@ -32,6 +32,7 @@ from gquery.planner.rules.reduce_aggregate_input import reduce_aggregate_input
 from gquery.planner.rules.reduce_group_keys import reduce_group_keys
 from gquery.planner.rules.reduce_outer_joins import reduce_outer_joins
 from gquery.planner.rules.refresh_nullability import refresh_nullability
+from gquery.planner.rules.share_rows import share_rows
 from gquery.planner.rules.simplify import simplify
 from gquery.planner.rules.unnest_subqueries import unnest_subqueries
 from gquery.planner.verify import verify
@@ -96,6 +97,7 @@ RULES: tuple[Rule, ...] = (
     Rule("prune_columns_last", _prune),
     # pruning would take from each copy what only the others ask for
     Rule("merge_aggregates", _on_plan(merge_aggregates)),
+    Rule("share_rows", lambda query, _: share_rows(query)),
 )
 
 

@@ -374,12 +374,18 @@ def canonical(plan: Plan) -> tuple[Any, ...]:
     return cached(plan, "_canonical", lambda: _Canonical().plan(plan))
 
 
-class _Canonical:
-    def __init__(self) -> None:
-        self.number: dict[int, int] = {}
+def expression_key(e: Expr, name: Callable[[Column], Any]) -> tuple[Any, ...]:
+    """A hashable key that two expressions share where they are the same over columns that are called the same."""
+    return _Canonical(name).expr(e)
 
-    def column(self, c: Column) -> int:
-        return self.number.setdefault(c.id, len(self.number))
+
+class _Canonical:
+    def __init__(self, name: Callable[[Column], Any] | None = None) -> None:
+        self.number: dict[int, int] = {}
+        self.name = name
+
+    def column(self, c: Column) -> Any:
+        return self.number.setdefault(c.id, len(self.number)) if self.name is None else self.name(c)
 
     def plan(self, p: Plan) -> tuple[Any, ...]:
         below = tuple([self.plan(s) for s in p.sources])

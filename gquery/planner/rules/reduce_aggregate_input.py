@@ -18,7 +18,7 @@ from gquery.expr import Call, Column, Expr, conjuncts
 from gquery.planner.logical import Aggregate, Filter, Join, JoinKind, Plan, Project, Scan, sources
 from gquery.planner.rules.infer_predicates import equal_columns
 from gquery.planner.statistics import Estimator
-from gquery.planner.tree import column_ids, fresh_copy, with_sources
+from gquery.planner.tree import column_ids, fresh_copy, walk, with_sources
 
 _WORTH = 0.25  # the share of rows kept below which the SEMI join pays for itself
 _LEAST_ROWS = 10_000
@@ -37,8 +37,9 @@ def _walk(plan: Plan, estimator: Estimator) -> Plan:
         _flatten(plan, terms, relations)
         if any(_aggregate(r) is not None for r in relations):
             classes = equal_columns(tuple(terms))
-            new = {id(r): _reduced(r, relations, classes, estimator) for r in relations}
-            return _replace(plan, new)
+            twins: dict[int, Plan] = {}
+            new = {id(r): _reduced(r, relations, classes, estimator, twins) for r in relations}
+            return _replace(plan, new | twins)
     return with_sources(plan, tuple(_walk(s, estimator) for s in sources(plan)))
 
 
@@ -64,7 +65,15 @@ def _aggregate(plan: Plan) -> Aggregate | None:
     return plan if isinstance(plan, Aggregate) and plan.keys else None
 
 
-def _reduced(plan: Plan, relations: list[Plan], classes: dict[int, tuple[Column, ...]], estimator: Estimator) -> Plan:
+def _reduced(
+    plan: Plan,
+    relations: list[Plan],
+    classes: dict[int, tuple[Column, ...]],
+    estimator: Estimator,
+    twins: dict[int, Plan],
+) -> Plan:
+    """A relation that is an aggregate over fewer rows, where that pays. ``twins`` takes up the scans of the same table that
+    are joined by the same key, reduced in the same way: `share_rows` then reads the table once for both."""
     aggregate = _aggregate(plan)
     if aggregate is None:
         return _walk(plan, estimator)
@@ -85,8 +94,34 @@ def _reduced(plan: Plan, relations: list[Plan], classes: dict[int, tuple[Column,
         copy, names = fresh_copy(best[1])
         mine, theirs = best[2], names[best[3].id]
         on = Call("eq", (mine, theirs), BOOLEAN, mine.nullable or theirs.nullable)
+        twins.update(_twins(source, mine, best[1], best[3], relations, classes))
         source = Join(source, copy, JoinKind.SEMI, on)
     return _rebuilt(plan, aggregate, source)
+
+
+def _twins(
+    source: Plan,
+    key: Column,
+    home: Plan,
+    other: Column,
+    relations: list[Plan],
+    classes: dict[int, tuple[Column, ...]],
+) -> dict[int, Plan]:
+    """The scans among the relations of the table that makes ``key``, joined by the same field, as SEMI joins with ``home``."""
+    scan = next((n for n in walk(source) if isinstance(n, Scan) and key.id in column_ids(n)), None)
+    if scan is None:
+        return {}
+    field = scan.fields[scan.columns.index(key)]
+    out: dict[int, Plan] = {}
+    for r in relations:
+        if isinstance(r, Scan) and r.source is scan.source and field in r.fields:
+            mine = r.columns[r.fields.index(field)]
+            if mine in classes.get(other.id, ()):
+                copy, names = fresh_copy(home)
+                theirs = names[other.id]
+                on = Call("eq", (mine, theirs), BOOLEAN, mine.nullable or theirs.nullable)
+                out[id(r)] = Join(r, copy, JoinKind.SEMI, on)
+    return out
 
 
 def _rebuilt(plan: Plan, aggregate: Aggregate, source: Plan) -> Plan:

@@ -1,0 +1,234 @@
+"""Few rows out of many that a query asks for in several places are found once.
+
+    Join inner on item = k and q < a          Join inner on item = k and q < a
+      Join semi on item = id                    Project item, q            the same plan twice:
+        Scan sales (item, q)                      Join semi on item = id   lowering computes it once
+        Filter items                    =>          Scan sales (item, q)
+      Aggregate by k = item': a = avg(q')           Filter items
+        Join semi on item' = id'                Aggregate by k = item': a = avg(q')
+          Scan sales (item', q')                  Project item' = item'', q' = q''
+          Filter items                              Project item'', q''
+                                                      Join semi on item'' = id''
+                                                        Scan sales (item'', q'')
+                                                        Filter items
+
+Two joins are the same where they pair the same rows by the same conditions, whichever columns they read for others;
+one that gives all columns that are asked for takes the place of both. Done where the rows are few against those that
+are read to find them: writing them down is cheap then, reading everything again is not. It comes after pruning, which
+would make the copies different again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+from gquery.expr import Column, new_column
+from gquery.planner.logical import (
+    Aggregate,
+    Filter,
+    Join,
+    JoinKind,
+    Plan,
+    Project,
+    Query,
+    Scan,
+    UnionAll,
+)
+from gquery.planner.statistics import Estimator
+from gquery.planner.tree import (
+    canonical,
+    column_ids,
+    expression_key,
+    expressions,
+    fresh_copy,
+    used_columns,
+    walk,
+    with_sources,
+)
+
+_LEAST_ROWS = 100_000  # of the table that is read
+_SHARE = 0.1  # of its rows that may be left
+_KINDS = (JoinKind.INNER, JoinKind.SEMI, JoinKind.ANTI)
+
+Values = dict[int, Any]  # column id: where its value comes from, the same in joins that are the same
+Shape = tuple[Any, Values]
+
+
+def share_rows(query: Query) -> Query | None:
+    """The query with joins that find the same few rows as copies of one."""
+    scanned = Counter(id(n.source) for n in walk(query.plan) if isinstance(n, Scan) and n.source.rows >= _LEAST_ROWS)
+    if not scanned or max(scanned.values()) < 2:
+        return None
+    new = _Sharing(query).plan()
+    return None if new is query.plan else replace(query, plan=new)
+
+
+def is_reduction(plan: Plan, estimator: Estimator) -> bool:
+    """Whether a join leaves few rows of the table that streams through it."""
+    rows, node = estimator.rows(plan), plan
+    while not isinstance(node, Scan):
+        if not isinstance(node, Join | Filter | Project):
+            return False
+        node = node.sources[0]
+    return node.source.rows >= _LEAST_ROWS and rows <= _SHARE * node.source.rows
+
+
+class _Sharing:
+    """One query: which of its joins are the same, and what is asked of them."""
+
+    def __init__(self, query: Query) -> None:
+        self.query = query
+        self.estimator = Estimator()
+        self.estimator.rows(query.plan)
+        self.shapes: dict[int, Shape | None] = {}
+        self.alike: dict[Any, list[Join]] = {}
+        self.needs: dict[int, frozenset[int]] = {}
+
+    def plan(self) -> Plan:
+        self._need(self.query.plan, frozenset(c.id for c in self.query.outputs))
+        self._find(self.query.plan, set())
+        new: dict[int, Plan] = {}
+        for joins in self.alike.values():
+            if len(joins) > 1:
+                new.update(self._as_one(joins))
+        return _replaced(self.query.plan, new)
+
+    def _need(self, plan: Plan, needed: frozenset[int]) -> None:
+        """The columns of each join that are used above it."""
+        if isinstance(plan, Join):
+            self.needs[id(plan)] = needed & column_ids(plan)
+        match plan:
+            case Project(exprs=exprs):
+                below = frozenset[int]().union(*(used_columns(e) for c, e in exprs if c.id in needed))
+            case UnionAll(inputs=inputs):
+                below = frozenset(c.id for row in inputs for c in row)
+            case _:
+                below = needed.union(*(used_columns(e) for e in expressions(plan)))
+        for s in plan.sources:
+            self._need(s, below)
+
+    def _find(self, plan: Plan, known: set[Any]) -> None:
+        """The joins that leave few rows, by what they pair; not those inside others, nor inside what is shared anyway."""
+        if isinstance(plan, Aggregate):
+            key = canonical(plan)
+            if key in known:
+                return
+            known.add(key)
+        if isinstance(plan, Join) and plan.kind in _KINDS and is_reduction(plan, self.estimator):
+            shape = self._shape(plan)
+            if shape is not None:
+                self.alike.setdefault(shape[0], []).append(plan)
+                if len(self.alike[shape[0]]) > 1:
+                    return
+        for s in plan.sources:
+            self._find(s, known)
+
+    def _shape(self, plan: Plan) -> Shape | None:
+        if id(plan) not in self.shapes:
+            self.shapes[id(plan)] = self._made_shape(plan)
+        return self.shapes[id(plan)]
+
+    def _made_shape(self, plan: Plan) -> Shape | None:
+        """What rows a plan gives, and where each column comes from; None for plans that are not compared."""
+        below = [self._shape(s) for s in plan.sources]
+        if any(s is None for s in below):
+            return None
+        parts = [s for s in below if s is not None]
+        values: Values = (
+            parts[0][1]
+            if len(parts) == 1
+            else {i: (n, v) for n, (_, given) in enumerate(parts) for i, v in given.items()}
+        )
+
+        def key(e: Any) -> Any:
+            return expression_key(e, lambda c: values.get(c.id, ("unknown", c.id)))
+
+        match plan:
+            case Scan(source, columns, fields):
+                return ("scan", id(source)), {c.id: f for c, f in zip(columns, fields, strict=True)}
+            case Filter(predicate=p):
+                return ("filter", parts[0][0], key(p)), values
+            case Project(exprs=exprs):
+                return parts[0][0], {c.id: values[e.id] if isinstance(e, Column) else key(e) for c, e in exprs}
+            case Join(kind=kind, condition=condition, mark=None):
+                return ("join", kind, parts[0][0], parts[1][0], key(condition)), values
+            case Aggregate(keys=keys, aggregates=calls):
+                by = tuple(key(e) for _, e in keys)
+                made = [
+                    (a.function, a.distinct, tuple(key(x) for x in a.args), a.filter and key(a.filter))
+                    for _, a in calls
+                ]
+                named = {c.id: ("group", n) for n, c in enumerate(plan.columns)}
+                return ("aggregate", parts[0][0], by, tuple(made)), named
+            case _:
+                return None
+
+    def _as_one(self, joins: list[Join]) -> dict[int, Plan]:
+        """The joins as copies of the one that gives all that is asked of any; as they were where none does."""
+        asked: list[dict[Any, list[Column]]] = []
+        for join in joins:
+            shape = self._shape(join)
+            assert shape is not None
+            columns: dict[Any, list[Column]] = {}
+            for c in join.columns:
+                if c.id in self.needs[id(join)]:
+                    columns.setdefault(shape[1][c.id], []).append(c)
+            asked.append(columns)
+        wanted = {v: columns[0] for by_value in reversed(asked) for v, columns in by_value.items()}
+        for join in joins:
+            shape = self._shape(join)
+            assert shape is not None
+            given = {shape[1][c.id]: c for c in reversed(join.columns)}
+            source = _giving(join, {v: c for v, c in wanted.items() if v not in given}, given)
+            if source is not None:
+                passed = {given[v].id for v in wanted}
+                one = Project(source, tuple((c, c) for c in source.columns if c.id in passed))
+                return {
+                    id(j): one if j is join else _copy(one, {v: given[v] for v in wanted}, columns)
+                    for j, columns in zip(joins, asked, strict=True)
+                }
+        return {}
+
+
+def _giving(plan: Plan, values: dict[Any, Column], given: dict[Any, Column]) -> Plan | None:
+    """The plan with more columns of the tables that it reads, like these; they are entered into ``given``."""
+    for value, like in values.items():
+        found = _with_column(plan, value, like)
+        if found is None:
+            return None
+        plan, given[value] = found
+    return plan
+
+
+def _with_column(plan: Plan, value: Any, like: Column) -> tuple[Plan, Column] | None:
+    """The plan with the column that a value comes from, and that column."""
+    match plan:
+        case Scan(source, columns, fields) if isinstance(value, int):
+            column = new_column(like.name, like.dtype, like.nullable)
+            return Scan(source, (*columns, column), (*fields, value)), column
+        case Filter(source=s):
+            below = _with_column(s, value, like)
+            return below and (with_sources(plan, (below[0],)), below[1])
+        case Join(left=left, right=right) if isinstance(value, tuple) and value[0] in (0, 1):
+            side, at = value
+            below = _with_column((left, right)[side], at, like)
+            if below is None or (side and plan.kind is not JoinKind.INNER):
+                return None
+            return with_sources(plan, (left, below[0]) if side else (below[0], right)), below[1]
+        case _:
+            return None
+
+
+def _copy(one: Project, given: dict[Any, Column], asked: dict[Any, list[Column]]) -> Plan:
+    """A copy of the shared plan that gives its columns under the names that are asked for."""
+    copy, names = fresh_copy(one)
+    made = {v: names[c.id] for v, c in given.items()}
+    return Project(copy, tuple((c, made[v]) for v, columns in asked.items() for c in columns))
+
+
+def _replaced(plan: Plan, new: dict[int, Plan]) -> Plan:
+    if id(plan) in new:
+        return new[id(plan)]
+    return with_sources(plan, tuple(_replaced(s, new) for s in plan.sources))

@@ -19,6 +19,7 @@ import numpy as np
 from gquery.device import Device
 from gquery.kernels import bulk
 from gquery.kernels.code import ErrorSite
+from gquery.kernels.numbers import waited_for
 
 WORDS = 1024  # of 32 bits: the halt word, and bits for the errors of kernels
 _EXPECT = bulk.handwritten(
@@ -62,12 +63,12 @@ class Outlook:
     def number(self, array: Any) -> int:
         """The one integer in ``array``, which the stage has made: waited for, or as it was in the run before."""
         if isinstance(array, int | np.ndarray | np.generic):
-            return int(array)
+            return waited_for(array)
         key = (self.stage, self._asked.get(self.stage, 0))
         self._asked[self.stage] = key[1] + 1
         value = None if self._known is None else self._known.get(key)
         if value is None:
-            value = int(array)
+            value = waited_for(array)
         else:
             numbers = array.reshape(1).astype(np.int64, copy=False)
             bulk.launch(_EXPECT, 1, numbers, numbers, value, self.halt)

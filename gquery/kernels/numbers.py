@@ -16,14 +16,19 @@ _local = threading.local()
 
 def number(array: Any) -> int:
     """The integer in an array of one (NumPy or CuPy)."""
-    ask: Callable[[Any], int] = getattr(_local, "ask", int)
+    ask: Callable[[Any], int] = getattr(_local, "ask", waited_for)
     return ask(array)
+
+
+def waited_for(array: Any) -> int:
+    """The integer, once it is there."""
+    return array if isinstance(array, int) else int(array.item())
 
 
 @contextmanager
 def asking(ask: Callable[[Any], int]) -> Iterator[None]:
     """Within it, this thread's `number` is ``ask``."""
-    before = getattr(_local, "ask", int)
+    before = getattr(_local, "ask", waited_for)
     _local.ask = ask
     try:
         yield

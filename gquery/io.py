@@ -249,8 +249,11 @@ class _Loading:
             self.source.spent = self.reader.close()
 
     def table(self) -> Table:
-        """The columns in the order that was asked for, now in the cache."""
+        """The columns in the order that was asked for, now in the cache. FileError where a file has changed meanwhile: the
+        footers that were read before tell where its pages lie."""
         source, found = self.source, self.found
+        if self.wanted and stamp(source._find()) != stamp(source._files):
+            raise FileError(f"The files of {source.name} have changed while they were read")
         source._statistics |= {f: column.statistics for f, column in found.items()}
         source._cache.put(id(source), found, source.name)
         columns = tuple(found[f] for f in self._fields)

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from gquery.assemble import Fixed
 from gquery.dtypes import BIGINT, Bounds
 from gquery.errors import FileError, InterfaceError, NotSupportedError, OutOfMemoryError
 from gquery.io import ParquetSource
@@ -151,6 +152,22 @@ def test_changed_files_are_noticed(path: str) -> None:
     os.remove(path)
     with pytest.raises(FileError):
         _ = source.version
+
+
+def test_files_that_change_while_they_are_read(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = ParquetSource(path)
+    add = Fixed.add
+
+    def slowly(self: Fixed, *arguments: Any) -> int:
+        os.utime(path, (1, 1))
+        return add(self, *arguments)
+
+    monkeypatch.setattr(Fixed, "add", slowly)
+    with pytest.raises(FileError, match="files of data have changed"):
+        source.load([0])
+    monkeypatch.undo()
+    _ = source.version
+    assert source.load([0]).rows == 4
 
 
 def test_column_cache(path: str) -> None:

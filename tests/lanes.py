@@ -56,7 +56,7 @@ class Lanes(PythonTarget):
             simulated_words.enter(block, thread)
             _own.number = number * THREADS + thread
             try:
-                compiled.entry(lo, hi, *arguments)
+                compiled.entry(lo, hi, (0,), *arguments)
             except BaseException as error:
                 failures.append(error)
 

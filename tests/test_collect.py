@@ -116,3 +116,16 @@ def test_starts_by_row(rows: int) -> None:
     starts, total = bulk.starts_by_row(counts)
     assert total == counts.sum()
     assert np.array_equal(starts, (np.cumsum(counts, dtype=np.int64) - counts)[:: bulk.ROWS_A_START])
+
+
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_flags_of_groups_are_bits_on_a_gpu(partitions: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only whether a value is there is asked: a bit a value, in place or packed together."""
+    r = np.random.default_rng(3)
+    values = r.integers(10, 40_000, 3_000)
+    found = gquery.connect(device="cpu").register("v", pa.table({"v": values, "w": values % 9_000}))
+    assert answer(found, "SELECT count(DISTINCT v) FROM v", monkeypatch, partitions).to_arrow()[0].to_pylist() == [
+        len(set(values.tolist()))
+    ]
+    kept = answer(found, "SELECT DISTINCT w FROM v", monkeypatch, partitions).to_arrow()[0].to_pylist()
+    assert sorted(kept) == sorted(set((values % 9_000).tolist()))

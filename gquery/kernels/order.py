@@ -20,9 +20,11 @@ from gquery.device import Device
 from gquery.dtypes import Bounds, Carrier
 from gquery.kernels.bulk import address, check_rows, compact, gather_views, handwritten, launch, namespace
 from gquery.kernels.kernel import Kernel
+from gquery.kernels.numbers import number
 from gquery.table import Column
 
 WORD = 64
+_ALL_BITS = 2**64 - 1
 FEW_BITS = 12  # where a round could sort by fewer bits, two sorts of whole words are faster than many rounds
 NUMPY_ROWS = 200_000  # of text on the host, for more of which a compiled kernel is worth having
 MOST_WORDS = 32  # of text, by which rows are compared on the device
@@ -55,7 +57,7 @@ class Integers:
         if n > 0:
             return None
         bounds = self.bounds or _bounds(self._taken(rows))
-        low, top = np.uint64(bounds.low & (2**64 - 1)), np.uint64(bounds.high & (2**64 - 1))
+        low, top = np.uint64(bounds.low & _ALL_BITS), np.uint64(bounds.high & _ALL_BITS)
 
         def values(rows: Any) -> Any:
             found = self._taken(rows).astype(np.int64, copy=False).view(np.uint64)
@@ -81,7 +83,7 @@ class Text:
     def part(self, n: int, rows: Any) -> tuple[Values, int] | None:
         if self.longest < 0:
             lengths = self._lengths(rows)
-            self.longest = int(lengths.max()) if lengths.size else 0
+            self.longest = number(lengths.max()) if lengths.size else 0
         words = -(-self.longest // 8)
         if n > min(words, MOST_WORDS):
             return None
@@ -237,7 +239,7 @@ def _round(digits: _Digits, rows: Any, size: int, runs: Any, xp: Any) -> tuple[l
     """Sort ``size`` tied rows within their runs by the next bits: what tells them apart now, in the new order, and the place
     that each had before; None where no bit is left."""
     place_bits = (size - 1).bit_length()
-    run_bits = 0 if runs is None else int(runs[-1]).bit_length()
+    run_bits = 0 if runs is None else number(runs[-1]).bit_length()
     room = WORD - place_bits - run_bits
     in_two = runs is not None and room < FEW_BITS
     values = digits.take(rows, WORD if in_two else room)
@@ -276,8 +278,10 @@ def _with_neighbours(same: Any) -> Any:
 def _bounds(values: Any) -> Bounds:
     if values.size == 0:
         return Bounds(0, 0)
-    low, high = namespace(values).stack((values.min(), values.max())).tolist()
-    return Bounds(low, high)
+    least, most = values.min(), values.max()
+    if values.dtype != np.uint64:
+        return Bounds(number(least), number(most))
+    return Bounds(number(least.view(np.int64)) & _ALL_BITS, number(most.view(np.int64)) & _ALL_BITS)
 
 
 # ---- text -----------------------------------------------------------------------------------------------------------

@@ -43,6 +43,12 @@ def is_flagged(sink: Group) -> bool:
     return sink.layout == "direct" and has_plain_count(sink.folds) is None
 
 
+def has_bits(sink: Group, target: str) -> bool:
+    """Whether flags are bits while a kernel runs: where they are all the state there is, an eighth of it more often lies in
+    a GPU's cache."""
+    return target == "cuda" and is_flagged(sink) and not sink.folds and place_of(sink, target) == "global"
+
+
 def entry_words(sink: Group) -> int:
     """Words of an entry of a hash table: the key and the folds; up to a sector of memory a power of two, so that none lies
     in two."""
@@ -158,7 +164,9 @@ def _out(sink: Group, key: str, words: Sequence[str], code: Code) -> None:
     elif sink.layout == "hash":
         _out_entry(sink, key, words, code)
     else:
-        if is_flagged(sink):
+        if has_bits(sink, code.target):
+            code.line(code.call("bit_set", code.pointer("u32", StatePart("bits"), "s"), key))
+        elif is_flagged(sink):
             code.line(code.call("store_u8", _touched(code), key, code.call("i64", "1")))
         fold_words(sink.folds, words, code, lambda n, fold: _fold_array(n, fold, key, words[n], code))
 

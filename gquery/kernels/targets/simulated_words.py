@@ -153,7 +153,7 @@ def shared_cas_i64(word: int, old: int, new: int) -> int:
 def _locked(combine: Callable[[Any, Any], Any]) -> Callable[[Pointer, int, Any], int]:
     def atomic(pointer: Pointer, index: int, value: Any) -> int:
         with _own.block.lock:
-            old = pointer[index].item()
+            old = np.asarray(pointer)[index].item()
             pointer[index] = combine(old, value)
             return int(old)
 

@@ -11,7 +11,7 @@ from functools import cache
 import pytest
 
 from gquery.dtypes import Carrier
-from gquery.kernels import bulk, order
+from gquery.kernels import bulk, order, spread
 from gquery.kernels.kernel import Kernel
 from tpch import cubins, queries
 from tpch.engines import GQueryEngine, Options
@@ -26,7 +26,8 @@ def engine() -> GQueryEngine:
 
 
 def handwritten() -> dict[str, Kernel]:
-    found = {name: value for name, value in vars(bulk).items() if isinstance(value, Kernel)}
+    found = {n: value for module in (bulk, spread) for n, value in vars(module).items() if isinstance(value, Kernel)}
+    found |= {f"ENTER_WORDS {c.value}": kernel for c, kernel in spread.ENTER_WORDS.items()}
     return found | {c.value: order.words_kernel(c) for c in (Carrier.STRING32, Carrier.STRING64)}
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 
-@pytest.mark.parametrize("module", ["simulated", "simulated_groups"])
+@pytest.mark.parametrize("module", ["simulated", "simulated_groups", "simulated_spread"])
 def test_primitives_in_the_simulator(module: str) -> None:
     pytest.importorskip("numba_cuda")
     root = Path(__file__).parent.parent

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 import gquery
 from gquery.execution import run_with_report
+from gquery.planner import lower_join
 from gquery.planner.physical import Build, JoinTable, Pipeline, Probe
 from tests.harness import assert_same
 
@@ -129,6 +131,72 @@ def test_unique_behind_a_filter_and_null_keys() -> None:
     assert_same("SELECT q.k FROM q WHERE k NOT IN (SELECT k FROM far) ORDER BY ALL", tables)
     assert_same("SELECT q.k, far.v FROM q JOIN (SELECT k, v FROM far UNION ALL SELECT 0, 9) far ON q.k = far.k ORDER BY ALL",
                 tables)  # fmt: skip
+
+
+@pytest.fixture
+def spread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables are filled part by part wherever they could be."""
+    monkeypatch.setattr(lower_join, "SPREAD_TARGETS", ("python", "cpu", "cuda"))
+    monkeypatch.setattr(lower_join, "SPREAD_BYTES", 0)
+    monkeypatch.setattr(lower_join, "SPREAD_SHARE", 0.0)
+
+
+@pytest.mark.usefixtures("spread")
+@pytest.mark.parametrize("key", ["dense", "far"])
+def test_tables_that_are_filled_part_by_part(key: str) -> None:
+    tables = _sides()
+    assert _table(tables, f"SELECT p.w, b.small FROM p JOIN b ON p.{key} = b.{key}").spread
+    assert_same(f"SELECT p.w, b.small, b.flag FROM p LEFT JOIN b ON p.{key} = b.{key} ORDER BY 1", tables)
+    assert_same(f"SELECT p.w, b.wide FROM p JOIN b ON p.{key} = b.{key} ORDER BY 1", tables)
+    assert_same(f"SELECT p.w, b.small FROM p JOIN (FROM b WHERE small > 0) b ON p.{key} = b.{key} ORDER BY 1", tables)
+    tables["b"] = tables["b"].slice(0, 3)
+    assert_same(f"SELECT p.w, b.same FROM p JOIN b ON p.{key} = b.{key} ORDER BY 1", tables)
+
+
+@pytest.mark.usefixtures("spread")
+def test_keys_that_repeat_after_all() -> None:
+    """Found when parts are entered, or because a part has more entries than there is room for."""
+    keys = np.arange(3_000) * ODD
+    for repeated in (1, 900):
+        keys[:repeated] = keys[-1]
+        tables = {"b": pa.table({"k": keys, "v": np.arange(3_000)}), "p": pa.table({"k": np.tile(keys[::50], 60)})}
+        plans = [_expecting(tables, sql) for sql in ("SELECT sum(v), count(*) FROM p JOIN b ON p.k = b.k",)]
+        assert plans == [[2, 1]], "the second attempt knows"
+
+
+def _expecting(tables: dict[str, pa.Table], sql: str) -> list[int]:
+    """How often the first stage runs, in a first and a second run, where its keys are expected to be unique."""
+    connection = gquery.connect(device="cpu")
+    for name, table in tables.items():
+        connection.register(name, table)
+    program = connection.program(sql)
+    build = program.stages[0].work
+    assert isinstance(build, Pipeline)
+    assert isinstance(build.sink, Build)
+    expected = replace(build.sink.table, expected_unique=True)
+    probe = program.stages[1].work
+    assert isinstance(probe, Pipeline)
+    steps = tuple(
+        replace(s, table=replace(s.table, expected_unique=True)) if isinstance(s, Probe) else s for s in probe.steps
+    )
+    program = replace(
+        program,
+        stages=(
+            replace(program.stages[0], work=replace(build, sink=Build(replace(expected, spread=True)))),
+            replace(program.stages[1], work=replace(probe, steps=steps)),
+        ),
+    )
+    attempts = []
+    b = tables["b"].to_pydict()
+    by_key: dict[int, list[int]] = {}
+    for k, v in zip(b["k"], b["v"], strict=True):
+        by_key.setdefault(k, []).append(v)
+    matches = [v for k in tables["p"].column("k").to_pylist() for v in by_key[k]]
+    for _ in range(2):
+        result, reports = run_with_report(program, connection._context())
+        assert list(result.to_arrow().to_pylist()[0].values()) == [sum(matches), len(matches)]
+        attempts.append(reports[0].attempts)
+    return attempts
 
 
 def test_two_keys_in_one_integer() -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from gquery.device import Device
 from gquery.expr import AggregateCall
 from gquery.kernels.numbers import number
 from gquery.operators.aggregates import AggregatePlan, plan_aggregates
@@ -21,6 +22,7 @@ from gquery.planner.physical import Build, Group, JoinTable, Pipeline, Probe, Re
 from gquery.table import Buffer
 
 FEW = 4
+SPREAD_ROW_BYTES = 80  # of a row, twice an entry of 16 bytes and two slots of a hash table, and some more
 SPARSE, DENSE_ENOUGH = 16, 2**16  # groups that use less than one place in so many, of so many places, are hashed
 
 
@@ -36,6 +38,14 @@ def adapt(pipeline: Pipeline, rows: int, joins: Mapping[int, JoinIndex]) -> Pipe
         groups = _group_limit(pipeline, sink, joins)
         if groups * SPARSE < sink.packing.size and sink.packing.size > DENSE_ENOUGH:
             return replace(pipeline, sink=replace(sink, layout="hash", groups=max(groups, 1)))
+    return pipeline
+
+
+def with_room(pipeline: Pipeline, rows: int, device: Device) -> Pipeline:
+    """A build as there is memory for: one that is spread first holds its entries twice beside the table."""
+    sink = pipeline.sink
+    if isinstance(sink, Build) and sink.table.spread and device.free_bytes < SPREAD_ROW_BYTES * rows:
+        return replace(pipeline, sink=Build(replace(sink.table, spread=False)))
     return pipeline
 
 

@@ -85,7 +85,7 @@ def units_of(program: Program, stage: Stage, pipeline: Pipeline, target: str, co
     limbs = tuple(a.limb_bits for _, a in sink.aggregates) if isinstance(sink, Group | Reduce) else ()
     unique = tuple(s.table.unique for s in pipeline.steps if isinstance(s, Probe))
     if isinstance(sink, Build):
-        unique = (*unique, sink.table.unique)
+        unique = (*unique, sink.table.unique, sink.table.spread)
     key = ("units", stage.number, target, layout, limbs, unique, pipeline.rows >= WIDE, counts)
     found = program.memory.get(key)
     if found is None:

@@ -4,7 +4,8 @@ A *direct* table is addressed by the packed key. A *keyed* hash table holds keys
 other hash tables hold row numbers alone, and keys are compared where they stand, in the columns.
 
 A unique table holds a row's number plus 1, or a `Word` of its columns. Where uniqueness is only expected, the build leaves
-what tells whether it was right: how many rows it entered, or that it met a key again.
+what tells whether it was right: how many rows it entered, or that it met a key again. A table that is larger than a GPU's
+cache is not filled here: rows leave entries, which are entered part by part when all are there.
 """
 
 from __future__ import annotations
@@ -66,6 +67,11 @@ def stored_key(table: JoinTable, column: Column) -> Stored:
     return next(s for s in table.columns if s.column == column)
 
 
+def is_spread(table: JoinTable) -> bool:
+    """Whether the build leaves entries, a place a row, which `join_table` enters into the table."""
+    return table.spread and table.unique and not table.exists
+
+
 def is_checked(table: JoinTable) -> bool:
     """Whether the build has to find out if its keys are unique, as it takes them to be."""
     return table.unique and table.expected_unique
@@ -74,6 +80,9 @@ def is_checked(table: JoinTable) -> bool:
 def _enter_direct(table: JoinTable, key: str, code: Code) -> None:
     if table.exists:
         code.line(code.call("bit_set", code.pointer("u32", StatePart("bits"), "s"), key))
+    elif is_spread(table):
+        entry = code.call("or_i64", code.call("shl_i64", key, code.call("i64", "32")), _entry(table, code))
+        code.line(code.call("store_i64", code.pointer("i64", StatePart("spread"), "s"), "i", entry))
     elif table.unique:
         carrier = entry_carrier(table)
         entries = code.pointer(element_type(carrier), StatePart("entries"), "s")
@@ -85,6 +94,10 @@ def _enter_direct(table: JoinTable, key: str, code: Code) -> None:
 
 
 def _enter_keyed(table: JoinTable, key: str, code: Code) -> None:
+    if is_spread(table):
+        spread = code.pointer("i64", StatePart("spread"), "s")
+        code.line(code.call("store_pair", spread, code.call("i64", "i"), key, _entry(table, code)))
+        return
     capacity = code.scalar(StatePart("capacity"))
     if not table.unique or table.exists:
         slot = code.call("key_insert", code.pointer("i64", StatePart("keys"), "s"), capacity, key)

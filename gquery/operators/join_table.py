@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gquery.kernels import bulk
+from gquery.kernels import bulk, spread
 from gquery.kernels.numbers import number
 from gquery.operators.base import DuplicateKeysError, Frame, JoinIndex, Launch, SinkRun, State
-from gquery.operators.join_build import entry_carrier, is_checked
+from gquery.operators.join_build import entry_carrier, is_checked, is_spread
 from gquery.planner.physical import JoinTable
 from gquery.table import Buffer
 
@@ -58,13 +58,17 @@ class BuildRun(SinkRun):
             size = table.packing.size
             if table.exists:
                 state["bits"] = make.zeros(size // 32 + 1, "uint32", self.label)
+            elif is_spread(table):
+                state["spread"] = make.zeros(rows, "int64", self.label)
             elif table.unique:
                 state["entries"] = make.zeros(size, entry_carrier(table).numpy, self.label)
                 if is_checked(table):
                     state["entered"] = make.zeros(1, "int64", self.label)
         elif table.keyed:
             state["capacity"] = self.capacity
-            if table.unique and not table.exists:
+            if is_spread(table):
+                state["spread"] = make.zeros(2 * rows, "int64", self.label)
+            elif table.unique and not table.exists:
                 state["pairs"] = make.zeros(2 * self._slots, "int64", self.label)
                 if is_checked(table):
                     state["twice"] = make.zeros(1, "uint8", self.label)
@@ -79,6 +83,8 @@ class BuildRun(SinkRun):
 
     def finish(self, states: Sequence[State]) -> JoinIndex:
         state, rows = states[0], self.launch.rows
+        if is_spread(self.table):
+            state = self._entered(state)
         if is_checked(self.table) and self._has_duplicates(state):
             raise DuplicateKeysError
         parts = {k: v for k, v in state.items() if k not in ("slot_of_row", "entered", "twice")}
@@ -89,6 +95,28 @@ class BuildRun(SinkRun):
         if self.wants_nulls:
             parts["null_keys"] = self._null_keys()
         return JoinIndex(parts, self.frame, self.table.unique)
+
+    def _entered(self, left: State) -> State:
+        """The state as it is where rows are entered at once, made from the entries that they have left."""
+        make, rows, entries = self.device, self.launch.rows, left["spread"]
+        if self.table.layout == "direct":
+            carrier = entry_carrier(self.table)
+            state: State = {"entries": make.zeros(self._slots, carrier.numpy, self.label)}
+            parts = spread.spread_words(entries, rows, self._slots)
+            spread.enter_words(
+                parts, state["entries"], carrier
+            )  # a part has room for all keys but for those that repeat
+            state["entered"] = parts.counters.sum(dtype="int64").reshape(1)
+            return state
+        state = {"capacity": self.capacity, "twice": make.zeros(1, "uint8", self.label)}
+        state["pairs"] = make.zeros(2 * self._slots, "int64", self.label)
+        parts = spread.spread_pairs(entries, rows)
+        if number((parts.counters > parts.room).any()):  # one key many times; else by a chance of 1 to 10^15
+            if is_checked(self.table):
+                raise DuplicateKeysError
+            parts = spread.whole(entries, rows)
+        spread.enter_pairs(parts, state["pairs"], self.capacity, state["twice"])
+        return state
 
     def _has_duplicates(self, state: State) -> bool:
         if "twice" in state:

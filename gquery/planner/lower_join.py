@@ -43,6 +43,11 @@ ROWS_A_SLOT = 16  # an array of row numbers may have this many slots a build row
 BITS_A_ROW = 512  # ... and a bitmap this many bits
 NUMBER_BYTES = 4  # of a row number; an array may hold columns that take more ...
 WIDE_PLACES = 4  # ... if it has at most this many places a build row
+SPREAD_TARGETS = ("cuda",)
+SPREAD_BYTES = 2**27  # of a join table from which on it is filled part by part ...
+PAIR_BYTES = 32  # of a hash table, a row: two pairs of a key and a word
+SPREAD_SHARE = 0.5  # ... if at least this share of the rows goes into it ...
+SPREAD_PLACES = 2  # ... and an array has at most this many places a row
 SMALL_ARRAY = 2**20  # slots that are always affordable
 SMALL_BITMAP = 2**23
 LARGEST = 2**31
@@ -189,6 +194,7 @@ def _probe(
     )
     if kind is not JoinKind.FULL:
         table = replace(table, word=_word(table, [s for s in at_hand if s.column.id in read]))
+    table = replace(table, spread=_is_spread(lowering, right, table))
     number = lowering.build(right, table, f"build for {kind.value} join")
     table = replace(table, stage=number)
     probe = Probe(
@@ -345,6 +351,31 @@ def _word(table: JoinTable, read: list[Stored]) -> Word | None:
         return word
     assert table.packing is not None
     return word if _is_worth_a_word(word, table.packing, table.rows) else None
+
+
+def _is_spread(lowering: Lowering, right: Stream, table: JoinTable) -> bool:
+    """Whether a table is so large, and its rows in no order, that filling it part by part is faster."""
+    if lowering.target not in SPREAD_TARGETS or table.exists or not (table.unique or table.expected_unique):
+        return False
+    if not all(isinstance(s, Select) and s.share >= SPREAD_SHARE for s in right.steps):
+        return False
+    if table.keyed:
+        return PAIR_BYTES * table.rows >= SPREAD_BYTES
+    if table.layout != "direct" or table.packing is None or _may_be_in_order(right, table):
+        return False
+    width = NUMBER_BYTES if table.word is None else table.word.carrier.bytes
+    size = table.packing.size
+    return width <= NUMBER_BYTES and size <= SPREAD_PLACES * table.rows and width * size >= SPREAD_BYTES
+
+
+def _may_be_in_order(right: Stream, table: JoinTable) -> bool:
+    """Whether the rows come in the order of their key, as those of many tables and of what is left of them do."""
+    source = right.source
+    if not isinstance(source, ReadTable) or len(table.keys) != 1:
+        return True
+    fields = {s.column.id: f for s, f in zip(source.columns, source.fields, strict=True)}
+    field = fields.get(table.keys[0].id)
+    return field is None or source.source.statistics(field).is_sorted
 
 
 def _is_worth_a_word(word: Word | None, packing: Packing, rows: int) -> bool:

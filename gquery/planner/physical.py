@@ -103,6 +103,8 @@ class JoinTable:
 
     A plan says unique where that is proved. ``expected_unique``: it is likely, so a build tries, and finds out: what probes the
     table is fitted to it then (`execution.adaptive`). ``word`` is what a unique table holds in place of a row's number.
+    ``spread``: a unique table larger than a GPU's cache, whose rows come in no order, is filled a part at a time
+    (`kernels.spread`).
 
     ``columns`` are the stored columns of the build rows, ``keys`` those of them that are compared; ``null_safe[i]``: key i
     compares NULLs as equal.
@@ -120,6 +122,7 @@ class JoinTable:
     keyed: bool = False
     expected_unique: bool = False
     word: Word | None = None
+    spread: bool = False
 
 
 @dataclass(frozen=True)

@@ -104,6 +104,7 @@ class Strings:
     def __init__(self, starts: Sequence[int], upload: Upload, may_repeat: bool = True) -> None:
         self._starts, self._upload, self._may_repeat = starts, upload, may_repeat
         self._groups: list[list[pa.Array]] = [[] for _ in starts[1:]]
+        self._nulls = self._distinct = 0
 
     def add(self, group: int, pieces: Iterable[pa.Array]) -> int:
         kept = []
@@ -116,18 +117,21 @@ class Strings:
 
     def finish(self) -> Phases[Column]:
         rows = self._starts[-1]
-        pieces = [p for group in self._groups for p in group]
-        if any(p.type == pa.large_string() for p in pieces):
-            self._groups = [[p.cast(pa.large_string()) for p in group] for group in self._groups]
-            pieces = [p for group in self._groups for p in group]
-        nulls = sum(p.null_count for p in pieces)
-        if nulls == rows:
+        yield [self._look]
+        if self._nulls == rows:
             return null_strings(rows)
-        found: list[int] = []
-        yield [lambda: found.append(estimate_strings(pa.chunked_array(pieces), nulls))]
-        if self._may_repeat and found[0] <= dictionary_limit(rows):
+        if self._may_repeat and self._distinct <= dictionary_limit(rows):
             return (yield from self._encoded())
-        return (yield from self._written(nulls, found[0]))
+        return (yield from self._written())
+
+    def _look(self) -> None:
+        """Find out what all pieces together tell, and give them one type."""
+        if any(p.type == pa.large_string() for group in self._groups for p in group):
+            self._groups = [[p.cast(pa.large_string()) for p in group] for group in self._groups]
+        pieces = [p for group in self._groups for p in group]
+        self._nulls = sum(p.null_count for p in pieces)
+        if self._nulls < self._starts[-1]:
+            self._distinct = estimate_strings(pa.chunked_array(pieces), self._nulls)
 
     def _encoded(self) -> Phases[Column]:
         """The column with a dictionary; without one if the sample was wrong."""
@@ -139,9 +143,9 @@ class Strings:
         yield [_task(encode, group, strings) for group, strings in enumerate(self._groups)]
         return (yield from pieces.finish())
 
-    def _written(self, nulls: int, distinct: int) -> Phases[Column]:
+    def _written(self) -> Phases[Column]:
         """The column as offsets and bytes."""
-        rows = self._starts[-1]
+        rows, nulls = self._starts[-1], self._nulls
         groups = [_Group() for _ in self._groups]
         yield [_task(group.clear, strings) for group, strings in zip(groups, self._groups, strict=True)]
         total = sum(group.bytes for group in groups)
@@ -157,7 +161,7 @@ class Strings:
             byte += group.bytes
         yield tasks
         ok = None if validity is None else validity.buffer()
-        return characters_column(offsets.buffer(), characters.buffer(), ok, nulls, distinct)
+        return characters_column(offsets.buffer(), characters.buffer(), ok, nulls, self._distinct)
 
 
 class _Group:
@@ -167,8 +171,10 @@ class _Group:
         self.bytes = 0
         self._parts: list[tuple[pa.Array, Any, Any]] = []
 
-    def clear(self, strings: Sequence[pa.Array]) -> None:
-        for array in strings:
+    def clear(self, strings: list[pa.Array]) -> None:
+        """Take the strings out of a list, so that each is freed once it is written."""
+        while strings:
+            array = strings.pop(0)
             ok = bits_of(array, 0) if array.null_count else None
             array, offsets = cleared(array, ok)
             self._parts.append((array, offsets, ok))

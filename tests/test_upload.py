@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -25,6 +26,7 @@ class Played:
 
     def __init__(self) -> None:
         self.pending: list[Any] = []
+        self.lock = threading.RLock()
         self.settled = 0
         self.cuda = SimpleNamespace(
             Stream=lambda non_blocking: SimpleNamespace(ptr=1, synchronize=self.complete),
@@ -37,11 +39,13 @@ class Played:
 
     def copy(self, to: int, source: int, size: int, kind: int, stream: int) -> None:
         assert (kind, stream) == (1, 1)
-        self.pending.append((to, source, size))
+        with self.lock:
+            self.pending.append((to, source, size))
 
     def complete(self) -> None:
-        while self.pending:
-            ctypes.memmove(*self.pending.pop())
+        with self.lock:
+            while self.pending:
+                ctypes.memmove(*self.pending.pop())
 
     def settle(self) -> None:
         self.settled += 1

@@ -23,9 +23,9 @@ from gquery.kernels.numbers import waited_for
 
 WORDS = 1024  # of 32 bits: the halt word, and bits for the errors of kernels
 _EXPECT = bulk.handwritten(
-    "numbers:*i64 expected:i64 halt:*u32",
+    "numbers:*i64 expected:i64 word:*u32",
     "if ne_i64(i64(numbers[i]), expected):",
-    "    store_u32(halt, i64(i), 1)",
+    "    store_u32(word, i64(i), 1)",
 )
 
 

@@ -17,7 +17,7 @@ import gquery
 from gquery.execution import ExecutionContext
 from gquery.execution.program import run
 from gquery.kernels.kernel import Kernel
-from gquery.kernels.primitives import warp
+from gquery.kernels.primitives import block, warp
 from gquery.kernels.targets import get_target, simulated_words
 from gquery.kernels.targets.base import Compiled
 from gquery.kernels.targets.cuda import CudaTarget
@@ -38,7 +38,7 @@ class Lanes(PythonTarget):
         return text[text.index("SIGNATURE") :]
 
     def compile(self, kernel: Kernel) -> Compiled:
-        words = {k: v for m in (simulated_words, warp) for k, v in vars(m).items() if not k.startswith("_")}
+        words = {k: v for m in (simulated_words, warp, block) for k, v in vars(m).items() if not k.startswith("_")}
         namespace: dict[str, Any] = primitives() | words
         namespace |= {
             "uint32": lambda x: x & 0xFFFFFFFF,
@@ -63,13 +63,14 @@ class Lanes(PythonTarget):
         before = sys.getswitchinterval()
         sys.setswitchinterval(1000)  # a lane runs until it waits for others, so that what is atomic on a GPU is so here
         try:
-            self._blocks(lane, hi > lo, shared_words, failures)
+            self._blocks(lane, hi > lo, compiled.kernel, shared_words, failures)
         finally:
             sys.setswitchinterval(before)
 
-    def _blocks(self, lane: Any, some: bool, shared_words: int, failures: list[BaseException]) -> None:
+    def _blocks(self, lane: Any, some: bool, kernel: Kernel, words: int, failures: list[BaseException]) -> None:
         for number in range(BLOCKS if some else 0):
-            block = simulated_words.Block(THREADS, shared_words)
+            shared = words if kernel.uses_block else 0
+            block = simulated_words.Block(THREADS, words - shared, shared)
             threads = [threading.Thread(target=lane, args=(block, number, k)) for k in range(THREADS)]
             for thread in threads:
                 thread.start()

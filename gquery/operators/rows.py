@@ -18,6 +18,7 @@ from gquery.planner.physical import (
     Bulk,
     ConcatRows,
     DecodeRows,
+    DistinctRows,
     EncodeRows,
     SliceRows,
     SortRows,
@@ -30,7 +31,7 @@ from gquery.table import Buffer, Column
 def bulk_inputs(work: Bulk) -> list[int]:
     """The stages whose frames or tables an operation reads."""
     match work:
-        case SortRows(stage=stage) | SliceRows(stage=stage) | EncodeRows(stage=stage):
+        case SortRows(stage=stage) | SliceRows(stage=stage) | EncodeRows(stage=stage) | DistinctRows(stage=stage):
             return [stage]
         case ConcatRows(stages=stages):
             return list(stages)
@@ -65,6 +66,8 @@ def run_bulk(
             return _decode(frames[stage], frames[encoded], pairs, device)
         case UnmatchedRows(table, _, columns):
             return _unmatched(joins[table.stage].frame, matched[table.stage], columns, device)
+        case DistinctRows():
+            return _distinct(work, frames[work.stage], device)
         case _:
             assert_never(work)
 
@@ -114,6 +117,23 @@ def _parts(column: Column, device: Device, descending: bool = False) -> list[ord
             if column.validity is not None and known is not None:
                 known = known | Bounds(0, 0)  # what lies under a NULL
             return [order.Integers(data, known, descending)]
+
+
+def _distinct(work: DistinctRows, frame: Frame, device: Device) -> Frame:
+    values = device.xp.sort(frame.columns[work.source.id].data.on(device))
+    starts = device.xp.ones(values.size, np.bool_)
+    device.xp.not_equal(values[1:], values[:-1], out=starts[1:])
+    if work.counted:
+        count = starts.sum(dtype=np.int64).reshape(1)
+        made = {s.column.id: narrow(count, s.carrier) for s in work.columns}
+        rows = 1
+    else:
+        found = values[bulk.compact(starts)]
+        made = {s.column.id: narrow(found, s.carrier) for s in work.columns}
+        rows = int(found.size)
+    return Frame(
+        {s.column.id: make_column(s.phys, s.carrier, made[s.column.id], None, rows, device) for s in work.columns}, rows
+    )
 
 
 # ---- concatenation --------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from gquery.planner.physical import (
     Compute,
     ConcatRows,
     DecodeRows,
+    DistinctRows,
     EncodeRows,
     Group,
     JoinTable,
@@ -254,5 +255,7 @@ def _bulk(work: Bulk, printer: Printer) -> str:
             return f"turn the ranks of stage {encoded} in stage {stage} back into values"
         case UnmatchedRows(table, probe_stage):
             return f"rows of stage {table.stage} that stage {probe_stage} did not match"
+        case DistinctRows(stage, source, _, counted):
+            return f"{'count' if counted else 'take'} the different values of {printer.expr(source)} in stage {stage}"
         case _:
             assert_never(work)

@@ -19,6 +19,7 @@ from gquery.operators.accumulators import has_plain_count
 from gquery.operators.aggregates import AggregatePlan, needs_ranks, plan_aggregates
 from gquery.operators.keys import is_raw_key, packing_of
 from gquery.planner.logical import Aggregate
+from gquery.planner.lower_distinct import distinct
 from gquery.planner.lower_lookups import gives_all, limits_groups, lookups, resumed
 from gquery.planner.physical import (
     TOUCHED,
@@ -47,6 +48,8 @@ SPARSE_PLACES = 16  # ... where one place in so many is used, at least
 
 def aggregate(lowering: Lowering, plan: Aggregate, wanted: frozenset[int]) -> Stream:
     """The stream of an aggregate's groups."""
+    if (values := distinct(lowering, plan, wanted)) is not None:
+        return values
     aggregates = tuple((c, a) for c, a in plan.aggregates if c.id in wanted)
     exprs = [e for _, e in plan.keys] + [
         x for _, a in aggregates for x in (*a.args, *((a.filter,) if a.filter else ()))

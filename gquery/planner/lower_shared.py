@@ -27,6 +27,7 @@ from gquery.planner.physical import (
     Compute,
     ConcatRows,
     DecodeRows,
+    DistinctRows,
     EncodeRows,
     Group,
     JoinTable,
@@ -331,7 +332,7 @@ def _with_stages(work: Pipeline | Bulk, number: Callable[[int], int]) -> Pipelin
             if source is work.source and sink is work.sink and same_objects(steps, work.steps):
                 return work
             return replace(work, source=source, steps=steps, sink=sink)
-        case SortRows() | SliceRows() | EncodeRows():
+        case SortRows() | SliceRows() | EncodeRows() | DistinctRows():
             return replace(work, stage=number(work.stage))
         case ConcatRows():
             return replace(work, stages=tuple([number(n) for n in work.stages]))

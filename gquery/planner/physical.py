@@ -275,7 +275,17 @@ class UnmatchedRows:
     columns: tuple[Stored, ...]
 
 
-Bulk = SortRows | SliceRows | ConcatRows | EncodeRows | DecodeRows | UnmatchedRows
+@dataclass(frozen=True)
+class DistinctRows:
+    """The different values of a column of integers without NULLs, ascending; ``counted``: how many there are, one row."""
+
+    stage: int
+    source: Column
+    columns: tuple[Stored, ...]
+    counted: bool
+
+
+Bulk = SortRows | SliceRows | ConcatRows | EncodeRows | DecodeRows | UnmatchedRows | DistinctRows
 
 
 @dataclass(frozen=True)

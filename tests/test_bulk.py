@@ -43,6 +43,8 @@ def test_group_rows(device: str, rows: int) -> None:
     kept = slots[slots != bulk.NOT_IN]
     assert (np.diff(starts) == np.bincount(kept, minlength=size)).all()
     assert (found == np.argsort(slots, kind="stable")[: kept.size]).all()
+    for quick, slow in zip(bulk.rows_by_sorting(slots, np.zeros(size + 1, np.uint32)), (starts, found), strict=True):
+        assert np.array_equal(quick, slow)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -54,6 +56,10 @@ def test_group_rows_of_clustered_keys(device: str) -> None:
         bulk.group_rows(on(device, slots), 700, is_sorted=True), bulk.group_rows(on(device, slots), 700), strict=True
     ):
         assert np.array_equal(host(quick), host(slow))
+    slots = np.sort(slots[slots != bulk.NOT_IN])
+    starts, places = bulk.group_rows(on(device, slots), 700, is_sorted=True)
+    assert places is None, "every row is at its place"
+    assert np.array_equal(host(starts), np.searchsorted(slots, np.arange(701)))
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -106,7 +106,17 @@ def starts_by_row(counts: Any) -> tuple[Any, int]:
 
 
 _COUNT_BITS = handwritten("bits:*u32 counts:*i64", "store_i64(counts, i64(i), popcount(i64(bits[i])))")
-_MARK = handwritten("flags:*u64 bits:*u32", "store_u32(bits, i64(i), bits_of_flags(flags, i64(i)))")
+_VOTES = {
+    np.dtype(name): handwritten(
+        f"c0:*{word} none:i64 bits:*u32",
+        "v0 = i64(c0[i])",
+        "v1 = ballot(members(i, hi), ne_i64(v0, none))",
+        "if eq_i64(lane(), 0):",
+        "    store_u32(bits, word_index(i), v1)",
+        ahead=("v0",),
+    )
+    for name, word in (("bool", "u8"), ("uint8", "u8"), ("uint32", "u32"), ("int64", "i64"))
+}
 _PLACE = handwritten(
     "s0:*u32 s1:*i64 rows:*u32",
     "v0 = i64(s0[word_index(i)])",
@@ -126,27 +136,19 @@ def bits_up_to(bits: Any) -> tuple[Any, int]:
     return ends, number(ends[-1]) if ends.size else 0
 
 
-def compact(flags: Any) -> Any:
-    """The row numbers whose flag is not 0, ascending (uint32)."""
+def compact(flags: Any, none: int = 0) -> Any:
+    """The row numbers whose flag is not ``none``, ascending (uint32)."""
     check_rows(flags.size)
     if namespace(flags) is np:
-        return np.flatnonzero(flags).astype(np.uint32)
-    return rows_of_bits(bits_of(flags))
+        return np.flatnonzero(flags if none == 0 else flags != none).astype(np.uint32)
+    return rows_of_bits(bits_of(flags, none))
 
 
-def bits_of(flags: Any) -> Any:
-    """The bitmap of the flags that are not 0, in words of 32 bits (uint32)."""
+def bits_of(flags: Any, none: int = 0) -> Any:
+    """The bitmap of the flags that are not ``none``, in words of 32 bits (uint32). Bytes, uint32 or int64, on a GPU."""
     xp = namespace(flags)
-    words = -(-flags.size // 32)
-    if (
-        flags.dtype != np.bool_ or flags.size % 32 or not flags.flags.c_contiguous
-    ):  # the kernel reads whole words of 0 and 1
-        whole = xp.zeros(32 * words, np.bool_)
-        whole[: flags.size] = flags
-        flags = whole
-    bits = xp.empty(words, np.uint32)
-    if words:
-        launch(_MARK, words, bits, flags.view(np.uint64), bits)
+    bits = xp.empty(-(-flags.size // 32), np.uint32)
+    launch(_VOTES[flags.dtype], flags.size, bits, xp.ascontiguousarray(flags), none, bits)
     return bits
 
 
@@ -188,27 +190,56 @@ _SCATTER = handwritten(
 )
 
 
-def group_rows(slots: Any, size: int, is_sorted: bool = False) -> tuple[Any, Any]:
+_PAIRS = handwritten("slots:*u32 pairs:*i64",
+                     "store_i64(pairs, i64(i), or_i64(shl_i64(i64(slots[i]), 32), i64(i)))")  # fmt: skip
+_RUNS = handwritten(  # of equal slots: where one starts is taken from its count, where it ends is added
+    "slots:*u32 stride:i64 first:i64 rows:i64 counts:*u32",
+    "here = add_i64(mul_i64(i64(i), stride), first)",
+    "slot = i64(slots[row_index(here)])",
+    f"if ne_i64(slot, {NOT_IN}):",
+    "    if eq_i64(i64(i), 0) or ne_i64(slot, i64(slots[row_index(sub_i64(here, stride))])):",
+    "        fold_add_u32(counts, add_i64(slot, 1), sub_i64(0, i64(i)))",
+    "    if eq_i64(add_i64(i64(i), 1), rows) or ne_i64(slot, i64(slots[row_index(add_i64(here, stride))])):",
+    "        fold_add_u32(counts, add_i64(slot, 1), add_i64(i64(i), 1))",
+)
+
+
+def group_rows(slots: Any, size: int, is_sorted: bool = False) -> tuple[Any, Any | None]:
     """Rows by slot: ``rows[starts[s]:starts[s + 1]]`` are those of slot s, ascending. `NOT_IN` rows are left out.
 
-    ``is_sorted``: the slots of the rows that take part never decrease, so that the rows are in their order as they stand.
+    ``is_sorted``: the slots of the rows that take part never decrease, so that the rows are in their order as they stand. Where
+    all take part, too, ``rows`` is None: each place is its row.
     """
     xp = namespace(slots)
     check_rows(slots.size)
     counts = xp.zeros(size + 1, np.uint32)
-    launch(_COUNT, slots.size, slots, slots, counts)
-    starts = xp.cumsum(counts, dtype=np.uint32)
     if is_sorted:
-        return starts, compact(slots != NOT_IN)
+        rows = None
+        if number(xp.count_nonzero(slots == NOT_IN)):
+            rows = compact(slots, NOT_IN)
+            slots = slots[rows]
+        launch(_RUNS, slots.size, slots, slots, 1, 0, slots.size, counts)
+        return xp.cumsum(counts, dtype=np.uint32), rows
     if xp is np:  # a counting sort: one thread, so that rows stay in order
+        launch(_COUNT, slots.size, slots, slots, counts)
+        starts = np.cumsum(counts, dtype=np.uint32)
         rows = np.empty(int(starts[-1]), np.uint32)
         launch(_SCATTER, slots.size, slots, slots, starts[:-1].copy(), rows)
         return starts, rows
-    # sorting (slot, row) pairs is faster than sorting slots with a permutation beside them
-    rows = compact(slots != NOT_IN).astype(np.uint64)
-    pairs = (slots[rows].astype(np.uint64) << np.uint64(32)) | rows
+    return rows_by_sorting(slots, counts)
+
+
+def rows_by_sorting(slots: Any, counts: Any) -> tuple[Any, Any]:
+    """`group_rows` for GPUs: sorting is contiguous work, where counting goes to memory anew for each row. (slot, row) pairs are
+    sorted faster than slots with a permutation beside them. ``counts`` are zeros, one more than there are slots."""
+    xp = namespace(slots)
+    pairs = xp.empty(slots.size, np.uint64)
+    launch(_PAIRS, slots.size, slots, slots, pairs)
     pairs.sort()
-    return starts, pairs.astype(np.uint32)
+    halves = pairs.view(np.uint32)
+    launch(_RUNS, slots.size, slots, halves, 2, 1, slots.size, counts)
+    starts = xp.cumsum(counts, dtype=np.uint32)
+    return starts, xp.ascontiguousarray(halves[: 2 * number(starts[-1]) : 2])
 
 
 def fold_at(total: Any, slots: Any, values: Any, op: Literal["add", "min", "max"]) -> None:

@@ -183,43 +183,41 @@ def _emit_unique(step: Probe, code: Code, consume: Consumer) -> None:
 
 def _emit_many(step: Probe, code: Code, consume: Consumer) -> None:
     """A probe that loops over a range of build rows."""
-    begin, end, rows = _range(step, code)
+    begin, end = _range(step, code)
     kind = step.kind
     if kind is JoinKind.INNER:
         with code.block(f"for {(j := code.name('j'))} in range({begin}, {end}):"):
-            row = _range_row(rows, j, code)
+            row = _range_row(step, j, code)
             _provide(step, code, row, None)
             _with_residual(step, code, lambda: _pass_on(step, code, row, consume))
         return
     if kind in (JoinKind.LEFT, JoinKind.FULL):
-        _emit_outer(step, code, consume, begin, end, rows)
+        _emit_outer(step, code, consume, begin, end)
         return
     matched = code.let("False")
     null = code.let("False") if kind is JoinKind.MARK and step.residual is not None else None
     if kind is JoinKind.SINGLE:
-        _emit_single(step, code, consume, begin, end, rows, matched)
+        _emit_single(step, code, consume, begin, end, matched)
         return
     if step.residual is None:
         code.line(f"{matched} = {begin} < {end}")
     else:  # stop at the first match
         j = code.let(begin)
         with code.block(f"while {j} < {end} and not {matched}:"):
-            row = _range_row(rows, j, code)
+            row = _range_row(step, j, code)
             _provide(step, code, row, None)
             _test_residual(step, code, matched, null)
             code.line(f"{j} = {code.call('next_index', j)}")
     _finish_exists(step, code, matched, consume, null)
 
 
-def _range(step: Probe, code: Code) -> tuple[str, str, str | None]:
-    """The range of places that the probe's key has, and the array that holds row numbers there (None: the places are the
-    row numbers)."""
+def _range(step: Probe, code: Code) -> tuple[str, str]:
+    """The range of places that the probe's key has."""
     table = step.table
     if table.layout == "loop":
         count = code.scalar(BuildPart(table.stage, "count"))
-        return code.let(code.call("row_index", code.call("i64", "0"))), code.let(code.call("row_index", count)), None
+        return code.let(code.call("row_index", code.call("i64", "0"))), code.let(code.call("row_index", count))
     starts = code.pointer("u32", BuildPart(table.stage, "starts"), "b")
-    order = code.pointer("u32", BuildPart(table.stage, "order"), "b")
     where, inside = _lookup(step, code)
     begin = code.let(code.call("row_index", code.call("i64", "0")))
     end = code.let(begin)
@@ -230,14 +228,28 @@ def _range(step: Probe, code: Code) -> tuple[str, str, str | None]:
     code.line(f"{end} = {code.call('row_index', f'{starts}[{following}]')}")
     if inside is not None:
         code.close()
-    return begin, end, order
+    return begin, end
 
 
-def _range_row(rows: str | None, j: str, code: Code) -> str:
-    return code.let(code.call("i64", j if rows is None else f"{rows}[{j}]"))
+def _set_row(step: Probe, row: str, j: str, code: Code) -> None:
+    """Set a variable to the number of the row at place ``j`` of its range. Where the build's rows come in the order of their
+    keys, places are row numbers, and memory is not asked for them."""
+    code.line(f"{row} = {code.call('i64', j)}")
+    if step.table.layout == "loop":
+        return
+    gathers = code.scalar(BuildPart(step.table.stage, "gathers"))
+    with code.block(f"if {code.call('ne_i64', gathers, code.call('i64', '0'))}:"):
+        order = code.pointer("u32", BuildPart(step.table.stage, "order"), "b")
+        code.line(f"{row} = {code.call('i64', f'{order}[{j}]')}")
 
 
-def _emit_outer(step: Probe, code: Code, consume: Consumer, begin: str, end: str, rows: str | None) -> None:
+def _range_row(step: Probe, j: str, code: Code) -> str:
+    row = code.name("v")
+    _set_row(step, row, j, code)
+    return row
+
+
+def _emit_outer(step: Probe, code: Code, consume: Consumer, begin: str, end: str) -> None:
     """LEFT and FULL: one turn more than there are matches, which passes the row on with NULLs if none matched. One copy of
     the consumer's lines serves both."""
     matched = code.let("False")
@@ -245,7 +257,7 @@ def _emit_outer(step: Probe, code: Code, consume: Consumer, begin: str, end: str
         found, row = code.let(f"{j} < {end}"), code.let(code.call("i64", "0"))
         emit = code.let(f"not {found} and not {matched}")
         with code.block(f"if {found}:"):
-            code.line(f"{row} = {code.call('i64', j if rows is None else f'{rows}[{j}]')}")
+            _set_row(step, row, j, code)
             if step.residual is None:
                 code.line(f"{emit} = True")
             else:
@@ -259,13 +271,11 @@ def _emit_outer(step: Probe, code: Code, consume: Consumer, begin: str, end: str
             consume()
 
 
-def _emit_single(
-    step: Probe, code: Code, consume: Consumer, begin: str, end: str, rows: str | None, matched: str
-) -> None:
+def _emit_single(step: Probe, code: Code, consume: Consumer, begin: str, end: str, matched: str) -> None:
     """SINGLE over a range: the one match, or NULLs; a second match is an error."""
     found_row = code.let(code.call("i64", "0"))
     with code.block(f"for {(j := code.name('j'))} in range({begin}, {end}):"):
-        row = _range_row(rows, j, code)
+        row = _range_row(step, j, code)
         _provide(step, code, row, None)
 
         def keep() -> None:

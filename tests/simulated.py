@@ -12,7 +12,7 @@ import numpy as np
 from numba import cuda
 
 from gquery.kernels import bulk
-from gquery.kernels.primitives import checked, tables, warp
+from gquery.kernels.primitives import checked, groups, tables, warp
 from gquery.kernels.targets import python_words, simulated_words
 
 THREADS, BLOCKS, ROWS, GROUPS = 64, 3, 1000, 5
@@ -30,7 +30,7 @@ def simulated(body: Any) -> Any:
     return FunctionType(body.__code__, namespace, body.__name__)
 
 
-table_insert_i64, table_find_i64 = simulated(tables.table_insert_i64), simulated(tables.table_find_i64)
+entry_insert = simulated(groups.entry_insert)
 bit_set, bit_test = simulated(tables.bit_set), simulated(tables.bit_test)
 key_insert, pair_insert = simulated(tables.key_insert), simulated(tables.pair_insert)
 fold_min_i64, fold_max_i64 = simulated(warp.fold_min_i64), simulated(warp.fold_max_i64)
@@ -85,19 +85,13 @@ def extremes(values: Any, groups: Any, state: Any) -> None:
 
 
 @cuda.jit
-def inserts(keys: Any, table: Any, mask: int, slots: Any, bits: Any, status: Any) -> None:
+def inserts(keys: Any, entries: Any, mask: int, places: Any, bits: Any, status: Any) -> None:
     simulated_words.enter(blocks[cuda.blockIdx.x], cuda.threadIdx.x)
     for i in range(cuda.grid(1), ROWS, cuda.gridsize(1)):
-        slots[i] = table_insert_i64(table, mask, int(keys[i]), status, 33)
+        places[i] = entry_insert(entries, mask, 2, int(keys[i]), status, 33)
+        if places[i] >= 0:
+            warp.fold_add_i64(entries, int(places[i]), 1)
         bit_set(bits, int(keys[i]))
-
-
-@cuda.jit
-def finds(keys: Any, table: Any, mask: int, slots: Any, bits: Any, present: Any) -> None:
-    simulated_words.enter(blocks[cuda.blockIdx.x], cuda.threadIdx.x)
-    for i in range(cuda.grid(1), ROWS, cuda.gridsize(1)):
-        slots[i] = table_find_i64(table, mask, int(keys[i]))
-        present[i] = bit_test(bits, int(keys[i]))
 
 
 @cuda.jit
@@ -149,32 +143,29 @@ def check_extremes(r: np.random.Generator) -> None:
 
 def check_tables(r: np.random.Generator) -> None:
     keys, status = r.integers(0, 500, ROWS), np.zeros(2, np.uint32)
-    table, slots = np.full(1024, LOW), np.zeros(ROWS, np.int64)
+    keys[::7] = 0
+    entries, places = np.zeros((1026, 2), np.int64), np.zeros(ROWS, np.int64)
     bits = np.zeros(32, np.uint32)
-    inserts[BLOCKS, THREADS](keys, table, 1023, slots, bits, status)
-    assert (table[slots] == keys).all()
-    assert sorted(table[table != LOW]) == sorted(set(keys.tolist()))
+    inserts[BLOCKS, THREADS](keys, entries.reshape(-1), 1023, places, bits, status)
+    assert (entries[places // 2, 0] == np.where(keys == 0, 1, keys)).all()
+    assert sorted(entries[:1024, 0][entries[:1024, 0] != 0]) == sorted(set(keys.tolist()) - {0})
+    assert (entries.reshape(-1)[places] == (keys[:, None] == keys).sum(1)).all()
+    assert entries[1024].tolist() == [1, (keys == 0).sum()], "the key 0 has an entry of its own"
     assert [k for k in range(512) if bits[k >> 5] >> (k & 31) & 1] == sorted(set(keys.tolist()))
+    assert all(bit_test(bits, int(k)) for k in keys)
+    assert not any(bit_test(bits, int(k)) for k in r.integers(500, 1000, ROWS))
     assert status.tolist() == [0, 0]
-    found, present = np.zeros(ROWS, np.int64), np.zeros(ROWS, np.uint8)
-    finds[BLOCKS, THREADS](keys, table, 1023, found, bits, present)
-    assert (found == slots).all()
-    assert present.all()
-    others = r.integers(500, 1000, ROWS)
-    finds[BLOCKS, THREADS](others, table, 1023, found, bits, present)
-    assert (found == -1).all()
-    assert not present.any()
-    inserts[BLOCKS, THREADS](keys, np.full(64, LOW), 63, slots, bits, status)
+    inserts[BLOCKS, THREADS](keys, np.zeros(2 * 66, np.int64), 63, places, bits, status)
     assert status.tolist() == [0, 2], "a table that is too small says so"
 
 
 def check_one_key(r: np.random.Generator) -> None:
     """All threads want the same place at once."""
     keys, status = np.full(ROWS, 77), np.zeros(2, np.uint32)
-    table, slots = np.full(64, LOW), np.zeros(ROWS, np.int64)
-    inserts[BLOCKS, THREADS](keys, table, 63, slots, np.zeros(32, np.uint32), status)
-    assert len(set(slots.tolist())) == 1
-    assert table[table != LOW].tolist() == [77]
+    entries, places = np.zeros((66, 2), np.int64), np.zeros(ROWS, np.int64)
+    inserts[BLOCKS, THREADS](keys, entries.reshape(-1), 63, places, np.zeros(32, np.uint32), status)
+    assert len(set(places.tolist())) == 1
+    assert entries[entries[:, 0] != 0].tolist() == [[77, ROWS]]
 
 
 def check_join_tables(r: np.random.Generator) -> None:

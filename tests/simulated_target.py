@@ -86,7 +86,7 @@ class SimulatedTarget(CudaTarget):
                 namespace = _namespace(first + thread, BLOCKS * THREADS)
                 try:
                     exec(self._codes[kernel.digest], namespace)
-                    namespace["kernel"](lo, hi, *arguments)
+                    namespace["kernel"](lo, hi, np.zeros(1, np.uint32), *arguments)
                 except BaseException as error:
                     errors.append(error)
                     mine.barrier.abort()

@@ -49,6 +49,7 @@ EDGES = pa.table(
     }
 )
 TABLES = {"t": table(400), "edges": EDGES}
+MANY = {"t": table(300_000)}
 
 AGGREGATES = (
     "sum(v)",
@@ -70,23 +71,36 @@ PLACES = {  # words a thread, words a block, folds that are held
 
 @pytest.mark.parametrize("place", PLACES)
 def test_places_of_accumulators(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_words, "PATIENCE", 2)
+    with simulated_connection() as connection:
+        check_places(connection, place, monkeypatch, TABLES)
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("place", PLACES)
+def test_places_of_accumulators_on_a_gpu(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with gquery.connect(device="cuda") as connection:
+        connection.sql("SET interpret_limit = 0")
+        check_places(connection, place, monkeypatch, MANY)
+
+
+def check_places(
+    connection: gquery.Connection, place: str, monkeypatch: pytest.MonkeyPatch, tables: dict[str, pa.Table]
+) -> None:
     private, shared, held = PLACES[place]
     monkeypatch.setattr(accumulators, "PRIVATE_WORDS", private)
     monkeypatch.setattr(accumulators, "BLOCK_WORDS", shared)
     monkeypatch.setattr(accumulators, "HELD_FOLDS", held)
-    monkeypatch.setattr(row_words, "PATIENCE", 2)
-    with simulated_connection() as connection:
-        for name, rows in TABLES.items():
-            connection.register(name, rows)
-        plan = str(connection.explain("SELECT skewed, count(*) FROM t GROUP BY skewed", "pipelines"))
-        assert ("shared columns" if shared else "direct arrays") in plan
-        for key in KEYS:
-            for aggregates in AGGREGATES:
-                check(connection, f"SELECT {key}, {aggregates} FROM t GROUP BY {key}")
+    connection.register("t", tables["t"])
+    plan = str(connection.explain("SELECT skewed, count(*) FROM t GROUP BY skewed", "pipelines"))
+    assert ("shared columns" if shared else "direct arrays") in plan
+    for key in KEYS:
+        for aggregates in AGGREGATES:
+            check(connection, f"SELECT {key}, {aggregates} FROM t GROUP BY {key}", tables)
 
 
-def check(connection: gquery.Connection, sql: str) -> None:
-    types, want = expect(sql, TABLES)
+def check(connection: gquery.Connection, sql: str, tables: dict[str, pa.Table]) -> None:
+    types, want = expect(sql, tables)
     wrong = compare(connection.sql(sql).fetchall(), want, False, types)
     assert wrong is None, f"{wrong}\n{sql}"
 
@@ -98,7 +112,7 @@ def test_a_block_with_too_few_places(monkeypatch: pytest.MonkeyPatch) -> None:
         for name, rows in TABLES.items():
             connection.register(name, rows)
         for aggregates in AGGREGATES:
-            check(connection, f"SELECT sparse, {aggregates} FROM t GROUP BY sparse")
+            check(connection, f"SELECT sparse, {aggregates} FROM t GROUP BY sparse", TABLES)
 
 
 def test_threads_that_want_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,7 +127,7 @@ def test_threads_that_want_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
     with simulated_connection() as connection:
         connection.register("t", TABLES["t"])
         for _ in range(3):
-            check(connection, "SELECT sparse, sum(v) FROM t GROUP BY sparse")
+            check(connection, "SELECT sparse, sum(v) FROM t GROUP BY sparse", TABLES)
 
 
 def test_fan_out_into_groups() -> None:
@@ -124,6 +138,7 @@ def test_fan_out_into_groups() -> None:
         check(
             connection,
             "SELECT a.sparse, count(*), sum(b.v) FROM t a LEFT JOIN edges b ON a.small = b.k GROUP BY a.sparse",
+            TABLES,
         )
 
 
@@ -137,7 +152,7 @@ def test_keys_of_any_size_in_a_simulation(key: str) -> None:
     with simulated_connection() as connection:
         for name, rows in TABLES.items():
             connection.register(name, rows)
-        check(connection, f"SELECT {key}, sum(v), min(v), count(*) FROM edges GROUP BY {key}")
+        check(connection, f"SELECT {key}, sum(v), min(v), count(*) FROM edges GROUP BY {key}", TABLES)
 
 
 def test_distinct_and_counts_of_any_size() -> None:

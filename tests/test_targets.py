@@ -102,14 +102,16 @@ def test_hash_table_and_bitmap(target: str) -> None:
     keys = np.abs(b) % 1500
     table = Kernel(
         (
-            Parameter("c1", "i64", True), Parameter("keys", "i64", True), Parameter("mask", "i64", False),
+            Parameter("c1", "i64", True), Parameter("entries", "i64", True), Parameter("mask", "i64", False),
             Parameter("slots", "i64", True), Parameter("bits", "u32", True), Parameter("status", "u32", True),
             Parameter("counter", "i64", True),
         ),
         (),
         (
-            "slot = table_insert_i64(keys, mask, i64(c1[i]), status, 40)",
-            "store_i64(slots, i64(i), slot)",
+            "place = entry_insert(entries, mask, 2, i64(c1[i]), status, 40)",
+            "store_i64(slots, i64(i), place)",
+            "if ge_i64(place, 0):",
+            "    fold_add_i64(entries, place, 1)",
             "bit_set(bits, i64(c1[i]))",
             "if bit_test(bits, i64(c1[i])):",
             "    n = reserve(counter, 2)",
@@ -117,17 +119,20 @@ def test_hash_table_and_bitmap(target: str) -> None:
         (),
         frozenset(),
     )  # fmt: skip
-    empty = np.full(2048, -(2**63))
+    empty = np.zeros(2 * 2050, np.int64)
     _, found, _, slots, bits, status, counter = run(
         target, table, 4000,
         [keys, empty, 2047, np.zeros(4000, np.int64), np.zeros(64, np.uint32), np.zeros(2, np.uint32), np.zeros(1, np.int64)],
     )  # fmt: skip
-    assert (found[slots] == keys).all()
-    assert sorted(found[found != -(2**63)]) == sorted(set(keys.tolist()))
+    entries = found.reshape(-1, 2)
+    assert (entries[:2048, 1] > 0).sum() + 1 == len(set(keys.tolist()))
+    assert entries[2048].tolist() == [1, (keys == 0).sum()], "the key 0 has an entry of its own"
+    assert (entries[slots // 2, 0] == np.where(keys == 0, 1, keys)).all()
+    assert (entries[slots // 2, 1] == (keys[:, None] == keys).sum(1)).all()
     assert [k for k in range(2048) if bits[k >> 5] >> (k & 31) & 1] == sorted(set(keys.tolist()))
     assert status.tolist() == [0, 0]
     assert counter[0] == 8000
-    full = np.full(16, -(2**63))
+    full = np.zeros(2 * 18, np.int64)
     *_, status, _ = run(
         target, table, 4000,
         [keys, full, 15, np.zeros(4000, np.int64), np.zeros(64, np.uint32), np.zeros(2, np.uint32), np.zeros(1, np.int64)],

@@ -13,6 +13,7 @@ from gquery.device import Device, cpu_device
 from gquery.execution.adaptive import expected
 from gquery.execution.state import Run
 from gquery.kernels.targets import compile_many, get_target
+from gquery.operators.accumulators import place_of
 from gquery.operators.rows import bulk_inputs
 from gquery.planner.physical import (
     Build,
@@ -81,7 +82,7 @@ def state_size(sink: Sink) -> int:
 def units_of(program: Program, stage: Stage, pipeline: Pipeline, target: str, counts: bool = False) -> tuple[Unit, ...]:
     """The kernels of a pipeline, made at its first run."""
     sink = pipeline.sink
-    layout = sink.layout if isinstance(sink, Group) else ""
+    layout = (sink.layout, place_of(sink, target)) if isinstance(sink, Group) else ()
     limbs = tuple(a.limb_bits for _, a in sink.aggregates) if isinstance(sink, Group | Reduce) else ()
     unique = tuple(s.table.unique for s in pipeline.steps if isinstance(s, Probe))
     if isinstance(sink, Build):

@@ -17,7 +17,6 @@ from gquery.device import Device, cpu_device
 from gquery.expr import Column as PlanColumn
 from gquery.kernels import bulk
 from gquery.kernels.code import Code
-from gquery.kernels.numbers import number
 from gquery.kernels.render import render
 from gquery.operators import accumulators
 from gquery.operators.accumulators import entry_words, has_bits, has_plain_count, is_flagged
@@ -198,9 +197,7 @@ class GroupRun(SinkRun):
             entries = state["entries_i64"].reshape(-1, stride)
             at = bulk.compact(entries[:, 0] != 0)
             found = entries[at]
-            if at.size and number(at[-1]) > self.capacity - 1:
-                found[-1, 0] = 0  # the entry behind the others is that of the key 0
-            keys.append(xp.ascontiguousarray(found[:, 0]))
+            keys.append(found[:, 0] * (at != self.capacity))  # the entry behind the others is that of the key 0
             parts = [xp.ascontiguousarray(found[:, 1 + k]) for k in range(len(folds))]
             words.append([p if f.word == "i64" else p.view("float64") for p, f in zip(parts, folds, strict=True)])
         if len(states) == 1:

@@ -3,7 +3,8 @@
 An entry is ``stride`` words of 64 bits: one look into memory finds both, where a table of keys beside arrays of state would
 need two. An empty entry's key is 0, so that most tables are made by clearing memory; the key 0 has an entry of its own,
 behind the others, whose first word says that it is there. Probing is linear. An insertion that finds no room within `_LIMIT`
-entries gives up and sets its bit in the status block: the table is then built anew, larger.
+entries gives up and sets its bit in the status block: the table is then built anew, larger. Half of the entries are free if
+as many groups come as were expected, and then the longest walk in a table of any size is some hundred entries.
 """
 
 from __future__ import annotations
@@ -18,12 +19,20 @@ from gquery.kernels.targets.python_words import (
     hash_i64,
     i64,
     load_i64,
+    load_u32,
     lt_i64,
     mul_i64,
+    ne_i64,
+    shl_i64,
+    shr_i64,
     store_i64,
 )
 
-_LIMIT = 4096
+_LIMIT, _LONG = 512, 32
+
+
+def _has_failed(status: Pointer, site: int) -> bool:
+    return ne_i64(and_i64(load_u32(status, shr_i64(site, 5)), shl_i64(1, and_i64(site, 31))), 0)
 
 
 def entry_insert(entries: Pointer, mask: int, stride: int, key: int, status: Pointer, site: int) -> int:
@@ -43,6 +52,8 @@ def entry_insert(entries: Pointer, mask: int, stride: int, key: int, status: Poi
             found = cas_i64(entries, place, 0, key)
         if eq_i64(found, key) or eq_i64(found, 0):
             return add_i64(place, 1)
+        if eq_i64(tries, _LONG) and _has_failed(status, site):  # another row has found out that the table is full
+            return i64(-1)
         slot = and_i64(add_i64(slot, 1), mask)
         tries = add_i64(tries, 1)
     fail(status, site)

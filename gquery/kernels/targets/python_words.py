@@ -517,9 +517,8 @@ def reserve(counter: Pointer, n: int) -> int:
     return atomic_add_i64(counter, 0, n)
 
 
-# ---- bitmaps and hash tables: as `primitives.tables`, with fewer calls ---------------------------------------------
-_EMPTY = -_TOP
-_LIMIT = 4096
+# ---- bitmaps and tables of groups: as in `primitives.tables` and `primitives.groups`, with fewer calls ---------------
+_LIMIT = 512
 
 
 def bit_set(bits: Pointer, k: int) -> None:
@@ -530,27 +529,19 @@ def bit_test(bits: Pointer, k: int) -> bool:
     return bool(bits[k >> 5] >> (k & 31) & 1)
 
 
-def table_find_i64(keys: Pointer, mask: int, key: int) -> int:
+def entry_insert(entries: Pointer, mask: int, stride: int, key: int, status: Pointer, site: int) -> int:
+    if key == 0:
+        entries[(mask + 1) * stride] = 1
+        return (mask + 1) * stride + 1
     slot = hash_i64(key) & mask
     for _ in range(_LIMIT):
-        found = keys[slot]
+        place = slot * stride
+        found = entries[place]
+        if found == 0:
+            entries[place] = key
+            return place + 1
         if found == key:
-            return slot
-        if found == _EMPTY:
-            return -1
-        slot = (slot + 1) & mask
-    return -1
-
-
-def table_insert_i64(keys: Pointer, mask: int, key: int, status: Pointer, site: int) -> int:
-    slot = hash_i64(key) & mask
-    for _ in range(_LIMIT):
-        found = keys[slot]
-        if found == _EMPTY:
-            keys[slot] = key
-            return slot
-        if found == key:
-            return slot
+            return place + 1
         slot = (slot + 1) & mask
     fail(status, site)
     return -1

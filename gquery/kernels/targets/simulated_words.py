@@ -166,6 +166,10 @@ atomic_max_i64 = _locked(max)
 atomic_or_u32 = _locked(lambda old, v: old | v)
 
 
+def cas_u32(pointer: Pointer, index: int, old: int, new: int) -> int:
+    return cas_i64(pointer, index, old, new)
+
+
 def cas_i64(pointer: Pointer, index: int, old: int, new: int) -> int:
     with _own.block.lock:
         found = int(pointer[index])

@@ -28,7 +28,7 @@ from gquery.parallel import Phases, Task
 from gquery.table import Column
 from gquery.upload import Upload
 
-_BATCH = 1 << 18  # rows: 4 MB of decimals as Arrow has them, and few steps of the interpreter
+_BATCH = 4 << 20  # bytes that Arrow decodes at a time: they stay in cache, and the interpreter has few steps to take
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,9 @@ class ParquetReader:
         name, (at, number) = wanted.field.name, self._groups[group]
         waited = [0.0]
         with reading(self._files[at].name, "Parquet file"), self._opened(at) as opened:
-            batches = opened.iter_batches(_BATCH, row_groups=[number], columns=[name], use_threads=False)
+            batches = opened.iter_batches(
+                _batch_rows(wanted.type), row_groups=[number], columns=[name], use_threads=False
+            )
             try:
                 rows = assembly.add(group, _pieces(batches, waited))
             except MisfitError:
@@ -145,6 +147,17 @@ class ParquetReader:
             )
         yield opened
         idle.append(opened)
+
+
+def _batch_rows(type_: pa.DataType) -> int:
+    """How many rows of a type make a batch."""
+    if pa.types.is_dictionary(type_):
+        width = 4
+    elif pa.types.is_primitive(type_) or pa.types.is_decimal(type_):
+        width = max(1, type_.bit_width // 8)
+    else:
+        width = 16
+    return max(1, _BATCH // width)
 
 
 def _pieces(batches: Iterator[Any], waited: list[float]) -> Iterator[pa.Array]:

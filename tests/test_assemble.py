@@ -80,7 +80,7 @@ def facts(column: Any) -> tuple[Any, ...]:
 def test_the_same_as_encoded_as_a_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statistics: bool, narrow: bool, workers: int
 ) -> None:
-    monkeypatch.setattr(io_parquet, "_BATCH", 700)
+    monkeypatch.setattr(io_parquet, "_BATCH", 5_600)
     table = table_of_everything()
     for part in range(2):
         pq.write_table(

@@ -12,6 +12,7 @@ import pytest
 
 import gquery
 from gquery.kernels.code import BuildPart, ColumnPart, StatePart
+from gquery.operators import selection
 from gquery.planner.physical import (
     Build,
     Collect,
@@ -209,3 +210,16 @@ def test_a_column_name_is_not_in_the_code() -> None:
             for stage in programs.program(name, target).stages:
                 if isinstance(stage.work, Pipeline):
                     assert not any(re.search(r"\bl_", u.kernel.text) for u in units(stage.work, target))
+
+
+@pytest.mark.parametrize("number", [8, 9])
+def test_few_rows_of_many_are_found_first(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a first step drops most rows, a kernel finds the others, and a second has a thread for each of them."""
+    monkeypatch.setattr(selection, "LEAST_ROWS", 1)
+    pipeline = selection.narrowed(_lineitem(programs.program(f"q{number:02d}", "cuda")), 60_000)
+    assert pipeline.selected == 1
+    select, main = units(pipeline, "cuda")
+    assert select.role == "select" and "ballot" in select.kernel.text
+    assert len(_columns(select, None)) == 1, "only the key of the first probe is read of every row"
+    assert "r = i64(s" in main.kernel.text and "[r]" in main.kernel.text
+    assert not selection.narrowed(_lineitem(programs.program("q01", "cuda")), 60_000).selected, "no probe to gain by"

@@ -87,7 +87,7 @@ def units_of(program: Program, stage: Stage, pipeline: Pipeline, target: str, co
     unique = tuple(s.table.unique for s in pipeline.steps if isinstance(s, Probe))
     if isinstance(sink, Build):
         unique = (*unique, sink.table.unique, sink.table.spread)
-    key = ("units", stage.number, target, layout, limbs, unique, pipeline.rows >= WIDE, counts)
+    key = ("units", stage.number, target, layout, limbs, unique, pipeline.rows >= WIDE, counts, pipeline.selected)
     found = program.memory.get(key)
     if found is None:
         found = program.memory[key] = units(pipeline, target, counts)

@@ -24,6 +24,7 @@ from gquery.measure import Meter, named_range
 from gquery.operators import prefix
 from gquery.operators.base import DuplicateKeysError, Frame, JoinIndex
 from gquery.operators.rows import bulk_inputs, run_bulk
+from gquery.operators.selection import narrowed
 from gquery.planner.physical import (
     Bulk,
     Collect,
@@ -246,6 +247,8 @@ def _whole(state: Run, stage: Stage, pipeline: Pipeline, frame: Frame, report: S
         state.outlook.confirm()
     if frame.rows >= WIDE > pipeline.rows:  # more than was estimated: the index needs 64 bits
         pipeline = replace(pipeline, rows=frame.rows)
+    if name == "cuda" and not context.counts:
+        pipeline = narrowed(pipeline, frame.rows)
     runner = Runner(state, stage, pipeline, frame, name, report)
     result = runner.run()
     report.target = runner.name

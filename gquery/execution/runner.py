@@ -13,7 +13,7 @@ import numpy as np
 from gquery import stopwatch
 from gquery.device import cpu_device
 from gquery.distributed.place import Placed, place
-from gquery.distributed.schedule import run_partitions
+from gquery.distributed.schedule import RunRange, run_partitions
 from gquery.errors import InternalError
 from gquery.execution.choose import units_of
 from gquery.execution.foreseen import raised
@@ -78,8 +78,9 @@ class Runner:
                 if isinstance(step, Probe) and step.records_matches:
                     rows = self.state.joins[step.table.stage].frame.rows
                     self.state.matched[step.table.stage] = self.device.zeros(max(rows, 1), "uint8", self.label)
-            partitions = place(self.frame.rows, self._partitions(), UNIT, self.device)
             run = self._run_range if context.meter is None else self._measured_range
+            rows = self.frame.rows if "select" not in self.units else self._select(run)
+            partitions = place(rows, self._partitions(), UNIT, self.device)
             states = run_partitions(sink, partitions, sink.launch.workers, run)
             if not self._full(sink):
                 if self.counters is not None and context.meter is not None:
@@ -100,6 +101,15 @@ class Runner:
             return later
         self.looked_at.append(role)
         return self.device.zeros(-(-len(unit.sites) // 32), "uint32")
+
+    def _select(self, run: RunRange) -> int:
+        """Find the rows that get past the first steps; how many there are."""
+        rows = self.frame.rows
+        bits = self.device.empty(-(-rows // 32), "uint32", self.label)
+        for partition in place(rows, self._partitions(), UNIT, self.device):
+            run("select", partition, [{"bits": bits}])
+        self.selected = bulk.rows_of_bits(bits)
+        return int(self.selected.size)
 
     def _partitions(self) -> int:
         sink = self.pipeline.sink
@@ -282,6 +292,8 @@ class Runner:
                 return self.status[unit.role]
             case StatePart("counters"):
                 return self.counters
+            case StatePart("selected"):
+                return self.selected
             case StatePart(part):
                 return state[part]
             case _:

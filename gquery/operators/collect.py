@@ -56,9 +56,9 @@ def roles(mode: Mode) -> tuple[str, ...]:
     return ("count", "write") if mode in ("bitmap", "two_pass") else ("main",)
 
 
-def steps_again(steps: tuple[Step, ...], sink: Collect) -> tuple[Step, ...]:
-    """The steps for rows of which it is known that they get past all of them: what is left makes columns."""
-    needed = {s.column.id for s in sink.columns}
+def steps_again(steps: tuple[Step, ...], wanted: frozenset[int]) -> tuple[Step, ...]:
+    """The steps for rows of which it is known that they get past all of them: what is left makes the columns ``wanted``."""
+    needed = set(wanted)
     kept: list[Step] = []
     for step in reversed(steps):
         match step:

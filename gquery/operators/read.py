@@ -9,15 +9,15 @@ from gquery.kernels.code import Code, Constant, Phys, Value, load
 from gquery.planner.physical import ReadOne, ReadRange, ReadStage, ReadTable, Source, Stored
 
 
-def read(source: Source, code: Code) -> None:
-    """Say how each column of the source is loaded for the row ``i``."""
+def read(source: Source, code: Code, row: str = "i") -> None:
+    """Say how each column of the source is loaded for its row ``row``."""
     match source:
         case ReadTable(columns=columns) | ReadStage(columns=columns):
             for stored in columns:
-                provide_stored(code, None, stored, "i")
+                provide_stored(code, None, stored, row)
             if isinstance(source, ReadStage) and (numbered := source.numbered) is not None:
                 known, base = numbered.phys, source.base
-                code.provide(numbered.column.id, known, lambda: _row_number(known, base, code))
+                code.provide(numbered.column.id, known, lambda: _row_number(known, base, row, code))
         case ReadRange():
             code.provide(source.column.id, source.phys, lambda: _range_value(source, code))
         case ReadOne():
@@ -42,9 +42,9 @@ def nullable(what: Phys) -> Phys:
     return Phys(what.dtype, what.bounds, True, what.dictionary)
 
 
-def _row_number(known: Phys, base: int, code: Code) -> Value:
+def _row_number(known: Phys, base: int, row: str, code: Code) -> Value:
     """The number of the row, counted from ``base``."""
-    var = code.call("i64", "i")
+    var = code.call("i64", row)
     if base:
         var = code.call("add_i64", var, code.constant(base))
     return Value(code.let(var), None, known)

@@ -10,6 +10,7 @@ from gquery.expr import Column
 from gquery.operators import accumulators
 from gquery.operators.collect import collect_mode
 from gquery.operators.rows import bulk_inputs
+from gquery.operators.selection import narrowed
 from gquery.planner.explain import Printer
 from gquery.planner.physical import (
     Build,
@@ -41,6 +42,7 @@ from gquery.planner.physical import (
 )
 from gquery.planner.pipeline import units
 
+SELECTED = "; rows that get here are found by a kernel of their own"
 ProgramLevel = Literal["physical", "pipelines", "code"]
 
 
@@ -60,7 +62,8 @@ def explain_program(program: Program, target: str, interpret_limit: int, level: 
         for text in _pipeline(work, target, printer):
             lines.append("  " + text)
         if level == "code":
-            for unit in units(work, "python" if work.host is not None else target):
+            runs = narrowed(work, work.rows) if target == "cuda" else work
+            for unit in units(runs, "python" if work.host is not None else target):
                 lines += ["", *("    " + line for line in unit.kernel.text.splitlines()), ""]
                 if batch := unit.kernel.batch:
                     lines += [f"    {unit.kernel.batch_rows} rows at once:", *("        " + line for line in batch), ""]
@@ -136,8 +139,9 @@ def _where(work: Pipeline, target: str, interpret_limit: int) -> str:
 
 def _pipeline(work: Pipeline, target: str, printer: Printer) -> Iterator[str]:
     yield _source(work.source, printer)
-    for step in work.steps:
-        yield _step(step, printer)
+    selected = narrowed(work, work.rows).selected if target == "cuda" else 0
+    for number, step in enumerate(work.steps, 1):
+        yield _step(step, printer) + (SELECTED if number == selected else "")
     yield _sink(work, work.sink, target, printer)
 
 

@@ -206,6 +206,7 @@ def _probe(
         mark=plan.mark,
         records_matches=kind is JoinKind.FULL,
         null_key=null_key,
+        share=min(1.0, lowering.estimator.rows(plan) / max(left.source_rows, 1)),
     )
     known = dict(left.columns)
     filled = kind in (JoinKind.LEFT, JoinKind.SINGLE, JoinKind.FULL)

@@ -130,7 +130,8 @@ class Probe:
     """Looks a row up in a join table and passes on what the kind of join says. ``keys`` are the probing side's expressions,
     ``residual`` the part of the condition that is tested on each pair, ``payload`` the build columns that are passed on.
     ``null_key``: MARK alone, the mark is NULL without a match where the probe's key or some build key is NULL. ``always``: it
-    is known that there is one match, as the key was found there before."""
+    is known that there is one match, as the key was found there before. ``share`` is the estimated share of the source's rows
+    that are left behind it."""
 
     table: JoinTable
     kind: JoinKind
@@ -141,6 +142,7 @@ class Probe:
     records_matches: bool = False  # FULL: remember which build rows matched
     null_key: bool = False
     always: bool = False
+    share: float = 1.0
 
 
 Step = Select | Compute | Probe
@@ -202,7 +204,8 @@ Sink = Collect | Reduce | Group | Build
 
 @dataclass(frozen=True)
 class Pipeline:
-    """One loop over the rows of a source. ``host`` names the function for whose sake it runs on the python target."""
+    """One loop over the rows of a source. ``host`` names the function for whose sake it runs on the python target. The rows
+    that get past the first ``selected`` steps are found in a kernel of their own (see `operators.selection`)."""
 
     source: Source
     steps: tuple[Step, ...]
@@ -210,6 +213,7 @@ class Pipeline:
     rows: int  # estimated rows that the source gives
     work: int  # estimated row-steps, fan-out included
     host: str | None = None
+    selected: int = 0
 
 
 # ---- bulk operations: whole tables ----------------------------------------------------------------------------------

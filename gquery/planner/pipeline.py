@@ -19,6 +19,7 @@ from gquery.operators import accumulators, collect, group, reduce
 from gquery.operators.accumulators import place_of
 from gquery.operators.join import emit_build, emit_probe
 from gquery.operators.read import read
+from gquery.operators.selection import needed_by
 from gquery.planner.physical import (
     Build,
     Collect,
@@ -61,18 +62,37 @@ def units(pipeline: Pipeline, target: str, counted: bool = False) -> tuple[Unit,
     roles: tuple[str, ...] = ("main",)
     if isinstance(sink, Collect):
         roles = collect.roles(collect.collect_mode(pipeline.steps, target == "cuda"))
+    if pipeline.selected:
+        return _selection(pipeline, target), _unit(_behind_selection(pipeline), target, "main", counted, "r")
     return tuple(_unit(pipeline, target, role, counted and role != "write") for role in roles)
 
 
-def _unit(pipeline: Pipeline, target: str, role: str, counted: bool = False) -> Unit:
+def _selection(pipeline: Pipeline, target: str) -> Unit:
+    """The kernel that marks the rows which get past the first steps."""
+    steps, none = pipeline.steps[: pipeline.selected], Collect((), ordered=True)
+    return replace(_unit(replace(pipeline, steps=steps, sink=none, selected=0), target, "count"), role="select")
+
+
+def _behind_selection(pipeline: Pipeline) -> Pipeline:
+    """What is left to do for a row that gets past the first steps: the columns that they give are made again."""
+    first, rest = pipeline.steps[: pipeline.selected], pipeline.steps[pipeline.selected :]
+    return replace(pipeline, steps=collect.steps_again(first, needed_by(rest, pipeline.sink)) + rest)
+
+
+def _unit(pipeline: Pipeline, target: str, role: str, counted: bool = False, row: str = "i") -> Unit:
+    """The kernel for a role; ``row`` is the number of the source's row that it is at."""
     code = Code(target)
     code.wide_index = pipeline.rows >= WIDE
     mode = collect.collect_mode(pipeline.steps, target == "cuda")
     if isinstance(pipeline.sink, Collect) and mode == "bitmap" and role == "write":  # of rows that are known to be kept
         code.share = min((s.share for s in pipeline.steps if isinstance(s, Select)), default=1.0)
-        pipeline = replace(pipeline, steps=collect.steps_again(pipeline.steps, pipeline.sink))
+        needed = frozenset(s.column.id for s in pipeline.sink.columns)
+        pipeline = replace(pipeline, steps=collect.steps_again(pipeline.steps, needed))
     _begin(pipeline.sink, mode, role, code)
-    read(pipeline.source, code)
+    if row != "i":  # the rows were selected
+        code.share = 0.0
+        code.line(f"{row} = {code.call('i64', code.pointer('u32', StatePart('selected'), 's') + '[i]')}")
+    read(pipeline.source, code, row)
 
     def go_on(steps: tuple[Step, ...]) -> None:
         if counted:
@@ -85,7 +105,7 @@ def _unit(pipeline: Pipeline, target: str, role: str, counted: bool = False) -> 
     go_on(pipeline.steps)
     _end(pipeline.sink, mode, role, code)
     kernel = code.kernel()
-    if code.ahead and not counted and _gains_from_batches(pipeline, target, len(kernel.body)):
+    if code.ahead and not counted and row == "i" and _gains_from_batches(pipeline, target, len(kernel.body)):
         kernel = replace(kernel, batch=batched(kernel.body, BATCH_ROWS, code.ahead), batch_rows=BATCH_ROWS)
     return Unit(role, kernel, dict(code.bindings), tuple(code.sites), dict(code.shares))
 

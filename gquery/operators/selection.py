@@ -1,0 +1,113 @@
+"""Narrowing: on a GPU, rows that a filter lets through are found first, and the rest of a pipeline runs over those alone.
+
+Threads go in warps of 32. Where one row in twenty gets past the first steps, a warp takes every later step for one or two
+rows while the other lanes wait. So a pipeline whose first steps drop most rows has two kernels: *select* marks the rows that
+get past these steps in a bitmap, and *main* has a thread a marked row. What goes through memory between them is a bit a row and
+four bytes a marked row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import assert_never
+
+from gquery.expr import Expr
+from gquery.planner.logical import JoinKind
+from gquery.planner.physical import (
+    Build,
+    Collect,
+    Compute,
+    Group,
+    Pipeline,
+    Probe,
+    ReadStage,
+    ReadTable,
+    Reduce,
+    Select,
+    Sink,
+    Step,
+)
+from gquery.planner.tree import used_columns
+
+LEAST_ROWS = 2**22  # a smaller source does not fill a GPU twice
+MOST_SHARE = 1 / 8  # of the rows, that gets past the first steps
+LEAST_PROBES = 2  # behind the first steps: what there is to gain
+
+
+def narrowed(pipeline: Pipeline, rows: int) -> Pipeline:
+    """The pipeline with its first steps as a selection, where that is a gain."""
+    steps = pipeline.steps
+    if rows < LEAST_ROWS or pipeline.host is not None or not isinstance(pipeline.source, ReadTable | ReadStage):
+        return pipeline
+    if not _takes_any_row(pipeline.sink):
+        return pipeline
+    for n, step in enumerate(steps, 1):
+        if not _is_cheap(step):
+            break
+        if _share(step) <= MOST_SHARE and sum(isinstance(s, Probe) for s in steps[n:]) >= LEAST_PROBES:
+            while n < len(steps) and isinstance(steps[n], Select):  # filters that stand right behind cost nothing more
+                n += 1
+            return replace(pipeline, selected=n)
+    return pipeline
+
+
+def _share(step: Step) -> float:
+    return 1.0 if isinstance(step, Compute) else step.share
+
+
+def _is_cheap(step: Step) -> bool:
+    """Whether a step looks at one place at most for each row."""
+    if not isinstance(step, Probe):
+        return True
+    found = step.table.exists or (step.table.unique and step.kind is JoinKind.INNER)
+    return found and step.residual is None and step.mark is None and not step.records_matches
+
+
+def _takes_any_row(sink: Sink) -> bool:
+    """Whether a sink does not care for the numbers of the rows that it gets."""
+    match sink:
+        case Group(layout=layout):
+            return layout != "rows"
+        case Reduce():
+            return True
+        case Build(table=table):
+            return table.exists or (table.unique and table.word is not None)
+        case Collect():
+            return False  # collects by bitmap themselves
+        case _:
+            assert_never(sink)
+
+
+def needed_by(steps: Sequence[Step], sink: Sink) -> frozenset[int]:
+    """The columns that steps and a sink use."""
+    return frozenset(i for e in _used(steps, sink) for i in used_columns(e))
+
+
+def _used(steps: Sequence[Step], sink: Sink) -> Iterator[Expr]:
+    for step in steps:
+        match step:
+            case Select(predicate):
+                yield predicate
+            case Compute(exprs):
+                yield from (e for _, e in exprs)
+            case Probe(keys=probed, residual=residual):
+                yield from probed
+                if residual is not None:
+                    yield residual
+            case _:
+                assert_never(step)
+    match sink:
+        case Collect(columns=columns):
+            yield from (s.column for s in columns)
+        case Group(keys=keys, folds=folds):
+            yield from (e for _, e, _ in keys)
+            yield from (e for f in folds for e in (f.arg, f.filter) if e is not None)
+        case Reduce(folds=folds):
+            yield from (e for f in folds for e in (f.arg, f.filter) if e is not None)
+        case Build(table=table):
+            yield from table.keys
+            if table.word is not None:
+                yield from (f.column for f in table.word.fields)
+        case _:
+            assert_never(sink)

@@ -115,6 +115,12 @@ QUERIES = (
     "avg(a.x) FROM a JOIN b ON a.k = b.k WHERE b.y = 2)",
     "SELECT sum(a.id), count(*) FROM a WHERE x > (SELECT avg(a.x) FROM a JOIN b ON a.k = b.k WHERE b.y = 1 AND "
     "b.t = 'p') AND k IN (SELECT a.k FROM a JOIN b ON a.k = b.k WHERE b.y = 1 AND b.t = 'p')",
+    "SELECT a.id, b.t FROM a JOIN b ON a.k = b.k WHERE b.y = 1 AND a.x > (SELECT avg(a.x) FROM a JOIN b ON a.k = "
+    "b.k WHERE b.y = 1)",
+    "SELECT * FROM a WHERE k IN (SELECT DISTINCT k FROM n) AND x IN (SELECT v FROM n GROUP BY v, w)",
+    "SELECT * FROM n WHERE k NOT IN (SELECT DISTINCT k FROM b) OR v IN (SELECT DISTINCT k FROM n)",
+    "SELECT count(*), min(b.t) FROM a JOIN b ON a.k = b.k JOIN n ON n.k = b.y WHERE b.z = 1 AND n.w = 'p' AND "
+    "a.x > (SELECT avg(a.x) FROM a JOIN b ON a.k = b.k JOIN n ON n.k = b.y WHERE b.z = 1 AND n.w = 'p')",
 )
 OPTIONAL = [rule.name for rule in optimizer.RULES if not rule.required]
 

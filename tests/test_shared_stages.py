@@ -6,7 +6,7 @@ import pytest
 
 import gquery
 from gquery.planner.physical import Build, Collect, Group, Pipeline, Program, ReadTable
-from gquery.planner.rules import reduce_aggregate_input, share_rows
+from gquery.planner.rules import reduce_aggregate_input, reduce_build, share_rows
 from tests import programs
 from tests.harness import assert_same
 from tests.tables import joins
@@ -109,15 +109,18 @@ FEW = (
     "LEFT JOIN (SELECT l.id, l.s, u.d FROM l JOIN u ON l.k = u.k WHERE u.v > 20) e ON c.id = e.id",
     "SELECT c.id, c.s FROM (SELECT l.id, l.v, u.s FROM l JOIN u ON l.k = u.k WHERE u.v > 20) c "
     "WHERE v > (SELECT avg(l.v) FROM l JOIN u ON l.k = u.k WHERE u.v > 20)",
+    "SELECT c.us, count(*), max(c.v) FROM (SELECT l.*, u.s us FROM l JOIN u ON l.k = u.k WHERE u.v > 20) c "
+    "WHERE EXISTS (SELECT 1 FROM l x WHERE x.k2 = c.k2 AND x.v <> c.v) "
+    "AND NOT EXISTS (SELECT 1 FROM l x WHERE x.k2 = c.k2 AND x.v <> c.v AND x.d > 0.1) GROUP BY c.us",
 )
 
 
 @pytest.mark.parametrize("sql", FEW)
 def test_few_rows_are_found_once(sql: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for rule in (share_rows, reduce_aggregate_input):
+    for rule in (share_rows, reduce_aggregate_input, reduce_build):
         monkeypatch.setattr(rule, "_LEAST_ROWS", 1)
-    monkeypatch.setattr(share_rows, "_SHARE", 1.0)
-    monkeypatch.setattr(reduce_aggregate_input, "_WORTH", 1.0)
+        monkeypatch.setattr(rule, "_WORTH" if rule is reduce_aggregate_input else "_SHARE", 1.0)
+    monkeypatch.setattr(reduce_build, "_READING", 0.0)
     shared = [s.label for s in _program(sql).stages if s.label == "shared subplan"]
     assert len(shared) == 1
     tables = dict(joins())  # other connections: those at hand keep their plans

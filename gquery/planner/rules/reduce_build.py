@@ -4,7 +4,7 @@
       Join inner (few rows)                   Join inner (few rows)
       Scan big                          =>    Join semi on k = key
                                                 Scan big
-                                                Aggregate by key = j
+                                                Project key = k
                                                   Join inner (few rows)
 
 A SEMI or ANTI join with a condition besides its equalities keeps all rows of its right side, in lists by key: the dearest
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from gquery.dtypes import BOOLEAN
 from gquery.expr import Call, Column, conjuncts, new_column
-from gquery.planner.logical import Aggregate, Join, JoinKind, Plan, Scan
+from gquery.planner.logical import Join, JoinKind, Plan, Project, Scan
 from gquery.planner.proofs import key_pairs
 from gquery.planner.statistics import Estimator
 from gquery.planner.tree import column_ids, fresh_copy, walk
@@ -44,7 +44,7 @@ def reduce_build(left: Plan, join: Join, right: Plan, estimator: Estimator) -> P
     key = new_column(mine.name, mine.dtype, mine.nullable)
     found = names[mine.id]
     found = Column(found.id, found.name, found.dtype, mine.nullable)
-    keys = Aggregate(copy, ((key, found),), ())
+    keys = Project(copy, ((key, found),))
     condition = Call("eq", (theirs, key), BOOLEAN, theirs.nullable or key.nullable)
     return Join(right, keys, JoinKind.SEMI, condition)
 

@@ -4,21 +4,35 @@
       Scan t (k unique)         =>      Scan t (k unique)
 
 Constant keys go the same way. At least one key stays: an aggregate without keys would have a row for no input. DISTINCT
-of rows that have a unique key is no aggregate at all.
+of rows that have a unique key is no aggregate at all, nor is DISTINCT of rows that are only looked for (SEMI, ANTI, MARK).
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gquery.expr import AggregateCall, Column, Expr
-from gquery.planner.logical import Aggregate, Plan, Project
+from gquery.planner.logical import Aggregate, Join, JoinKind, Plan, Project
 from gquery.planner.proofs import determined, is_unique
 from gquery.planner.tree import transform_up, used_columns
 
 
 def reduce_group_keys(plan: Plan) -> Plan | None:
     """Every aggregate with as few keys as functional dependencies allow."""
-    new = transform_up(plan, lambda n: _reduce(n) if isinstance(n, Aggregate) and n.keys else n)
+    new = transform_up(plan, _node)
     return None if new is plan else new
+
+
+def _node(plan: Plan) -> Plan:
+    match plan:
+        case Aggregate(keys=keys) if keys:
+            return _reduce(plan)
+        case Join(kind=JoinKind.SEMI | JoinKind.ANTI | JoinKind.MARK, right=Aggregate(aggregates=()) as right) if (
+            right.keys
+        ):
+            return replace(plan, right=Project(right.source, right.keys))
+        case _:
+            return plan
 
 
 def _reduce(plan: Aggregate) -> Plan:

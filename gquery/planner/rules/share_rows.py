@@ -1,27 +1,28 @@
 """Few rows out of many that a query asks for in several places are found once.
 
     Join inner on item = k and q < a          Join inner on item = k and q < a
-      Join semi on item = id                    Project item, q            the same plan twice:
-        Scan sales (item, q)                      Join semi on item = id   lowering computes it once
-        Filter items                    =>          Scan sales (item, q)
-      Aggregate by k = item': a = avg(q')           Filter items
-        Join semi on item' = id'                Aggregate by k = item': a = avg(q')
-          Scan sales (item', q')                  Project item' = item'', q' = q''
-          Filter items                              Project item'', q''
-                                                      Join semi on item'' = id''
-                                                        Scan sales (item'', q'')
-                                                        Filter items
+      Join semi on item = id                    Project item = item', q = q'
+        Scan sales (item, q)                      Project item', q'               the same plan twice:
+        Filter items                    =>          Join semi on item' = id'      lowering computes it once
+      Aggregate by k = item: a = avg(q)               Scan sales, Filter items
+        Join semi on item = id                  Aggregate by k = item: a = avg(q)
+          Scan sales (item, q)                    Project item = item", q = q"
+          Filter items                              Project item", q"
+                                                      Join semi on item" = id"
+                                                        Scan sales, Filter items
 
-Two joins are the same where they pair the same rows by the same conditions, whichever columns they read for others;
-one that gives all columns that are asked for takes the place of both. Done where the rows are few against those that
-are read to find them: writing them down is cheap then, reading everything again is not. It comes after pruning, which
-would make the copies different again.
+Two joins are the same where they pair the same rows by the same conditions, whichever columns they read for others; one
+that gives all columns that are asked for takes the place of both. Text that a row finds in one row of another table is
+not among them: it is looked up again, behind the few rows. Done where the rows are few against those that are read to
+find them: writing them down is cheap then, reading everything again is not. It comes after pruning, which would make the
+copies different again.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from gquery.expr import Column, new_column
@@ -36,6 +37,7 @@ from gquery.planner.logical import (
     Scan,
     UnionAll,
 )
+from gquery.planner.proofs import many_to_one
 from gquery.planner.statistics import Estimator
 from gquery.planner.tree import (
     canonical,
@@ -75,6 +77,43 @@ def is_reduction(plan: Plan, estimator: Estimator) -> bool:
     return node.source.rows >= _LEAST_ROWS and rows <= _SHARE * node.source.rows
 
 
+@dataclass(frozen=True)
+class _Found:
+    """A join, where its columns' values come from, and which of them are asked for."""
+
+    join: Join
+    values: Values
+    asked: dict[Any, Column]
+
+    def home(self, value: Any) -> tuple[int, Join | None]:
+        """The join on the way down the left side whose right side a value comes from, if it finds a row in one row there;
+        and how far down it stands."""
+        node: Plan = self.join
+        depth = 0
+        while isinstance(node, Filter) or (isinstance(node, Join) and value[0] == 0):
+            if isinstance(node, Join):
+                value, depth = value[1], depth + 1
+            node = node.sources[0]
+        found = isinstance(node, Join) and node.kind is JoinKind.INNER and many_to_one(node)
+        return depth, node if found and isinstance(node, Join) else None
+
+    @cached_property
+    def lookups(self) -> tuple[Join, ...]:
+        """The joins, lowest first, whose right side is looked up again behind the shared rows, which are small without its
+        text."""
+        homes = [self.home(v) for v, c in self.asked.items() if c.dtype.is_string]
+        by_id = {id(join): (depth, join) for depth, join in homes if join is not None}
+        return tuple(join for _, join in sorted(by_id.values(), key=lambda h: -h[0]))
+
+    @cached_property
+    def carried(self) -> dict[Any, Column]:
+        """What the shared rows have to give for this join: what is not looked up, and the keys of what is."""
+        again = {id(join) for join in self.lookups}
+        used = {i for join in self.lookups for i in used_columns(join.condition)}
+        keys = {self.values[c.id]: c for join in self.lookups for c in join.left.columns if c.id in used}
+        return {v: c for v, c in (keys | self.asked).items() if id(self.home(v)[1]) not in again}
+
+
 class _Sharing:
     """One query: which of its joins are the same, and what is asked of them."""
 
@@ -83,16 +122,17 @@ class _Sharing:
         self.estimator = Estimator()
         self.estimator.rows(query.plan)
         self.shapes: dict[int, Shape | None] = {}
-        self.alike: dict[Any, list[Join]] = {}
+        self.alike: dict[Any, list[_Found]] = {}
+        self.places: Counter[Any] = Counter()
         self.needs: dict[int, frozenset[int]] = {}
 
     def plan(self) -> Plan:
         self._need(self.query.plan, frozenset(c.id for c in self.query.outputs))
-        self._find(self.query.plan, set())
+        self._find(self.query.plan, set(), False)
         new: dict[int, Plan] = {}
-        for joins in self.alike.values():
-            if len(joins) > 1:
-                new.update(self._as_one(joins))
+        for key, found in self.alike.items():
+            if self.places[key] > 1:
+                new.update(_as_one(found))
         return _replaced(self.query.plan, new)
 
     def _need(self, plan: Plan, needed: frozenset[int]) -> None:
@@ -109,21 +149,22 @@ class _Sharing:
         for s in plan.sources:
             self._need(s, below)
 
-    def _find(self, plan: Plan, known: set[Any]) -> None:
-        """The joins that leave few rows, by what they pair; not those inside others, nor inside what is shared anyway."""
+    def _find(self, plan: Plan, known: set[Any], is_copy: bool) -> None:
+        """The joins that leave few rows, by what they pair. What stands in an aggregate that is shared anyway is rewritten as
+        the first of its kind is, but is no reason to."""
         if isinstance(plan, Aggregate):
             key = canonical(plan)
-            if key in known:
-                return
+            is_copy = is_copy or key in known
             known.add(key)
         if isinstance(plan, Join) and plan.kind in _KINDS and is_reduction(plan, self.estimator):
             shape = self._shape(plan)
-            if shape is not None:
-                self.alike.setdefault(shape[0], []).append(plan)
-                if len(self.alike[shape[0]]) > 1:
-                    return
+            needed = self.needs[id(plan)]
+            asked = {} if shape is None else {shape[1][c.id]: c for c in plan.columns if c.id in needed}
+            if shape is not None and len(asked) == len(needed):
+                self.alike.setdefault(shape[0], []).append(_Found(plan, shape[1], asked))
+                self.places[shape[0]] += not is_copy
         for s in plan.sources:
-            self._find(s, known)
+            self._find(s, known, is_copy)
 
     def _shape(self, plan: Plan) -> Shape | None:
         if id(plan) not in self.shapes:
@@ -165,32 +206,6 @@ class _Sharing:
             case _:
                 return None
 
-    def _as_one(self, joins: list[Join]) -> dict[int, Plan]:
-        """The joins as copies of the one that gives all that is asked of any; as they were where none does."""
-        asked: list[dict[Any, list[Column]]] = []
-        for join in joins:
-            shape = self._shape(join)
-            assert shape is not None
-            columns: dict[Any, list[Column]] = {}
-            for c in join.columns:
-                if c.id in self.needs[id(join)]:
-                    columns.setdefault(shape[1][c.id], []).append(c)
-            asked.append(columns)
-        wanted = {v: columns[0] for by_value in reversed(asked) for v, columns in by_value.items()}
-        for join in joins:
-            shape = self._shape(join)
-            assert shape is not None
-            given = {shape[1][c.id]: c for c in reversed(join.columns)}
-            source = _giving(join, {v: c for v, c in wanted.items() if v not in given}, given)
-            if source is not None:
-                passed = {given[v].id for v in wanted}
-                one = Project(source, tuple((c, c) for c in source.columns if c.id in passed))
-                return {
-                    id(j): one if j is join else _copy(one, {v: given[v] for v in wanted}, columns)
-                    for j, columns in zip(joins, asked, strict=True)
-                }
-        return {}
-
 
 def _giving(plan: Plan, values: dict[Any, Column], given: dict[Any, Column]) -> Plan | None:
     """The plan with more columns of the tables that it reads, like these; they are entered into ``given``."""
@@ -221,11 +236,28 @@ def _with_column(plan: Plan, value: Any, like: Column) -> tuple[Plan, Column] | 
             return None
 
 
-def _copy(one: Project, given: dict[Any, Column], asked: dict[Any, list[Column]]) -> Plan:
-    """A copy of the shared plan that gives its columns under the names that are asked for."""
+def _as_one(found: list[_Found]) -> dict[int, Plan]:
+    """Joins that pair the same rows as copies of one that gives all that is asked of any; as they were where none can."""
+    wanted: dict[Any, Column] = {}
+    for f in reversed(found):
+        wanted.update(f.carried)
+    for f in found:
+        given = {f.values[c.id]: c for c in reversed(f.join.columns)}
+        source = _giving(f.join, {v: c for v, c in wanted.items() if v not in given}, given)
+        if source is not None:
+            passed = {given[v].id for v in wanted}
+            one = Project(source, tuple((c, c) for c in source.columns if c.id in passed))
+            return {id(g.join): _reading(g, one, given) for g in found}
+    return {}
+
+
+def _reading(found: _Found, one: Project, given: dict[Any, Column]) -> Plan:
+    """What takes the place of a join: a copy of the shared rows under its own names, joined anew for text."""
     copy, names = fresh_copy(one)
-    made = {v: names[c.id] for v, c in given.items()}
-    return Project(copy, tuple((c, made[v]) for v, columns in asked.items() for c in columns))
+    plan: Plan = Project(copy, tuple((c, names[given[v].id]) for v, c in found.carried.items()))
+    for join in found.lookups:
+        plan = Join(plan, join.right, JoinKind.INNER, join.condition)
+    return plan
 
 
 def _replaced(plan: Plan, new: dict[int, Plan]) -> Plan:

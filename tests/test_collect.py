@@ -14,7 +14,7 @@ from gquery.kernels import bulk
 from gquery.operators.collect import collect_mode
 from gquery.planner.physical import Collect, Pipeline, Probe
 from tests.harness import compare, expect
-from tests.lanes import answer
+from tests.lanes import Lanes, answer
 
 
 @cache
@@ -97,14 +97,23 @@ def test_the_second_pass_tests_nothing_again() -> None:
 
 @pytest.mark.parametrize("rows", [0, 1, 31, 32, 33, 1_000, 100_000])
 @pytest.mark.parametrize("share", [0.0, 0.02, 0.5, 1.0])
-def test_bitmaps(rows: int, share: float) -> None:
+def test_bitmaps(rows: int, share: float, monkeypatch: pytest.MonkeyPatch) -> None:
     flags = np.random.default_rng(rows).random(rows) < share
-    for form in (flags, flags.astype(np.uint8) * 9, flags.astype(np.int64) << 40, np.repeat(flags, 2)[::2]):
-        bits = bulk.bits_of(form)
-        assert bits.size == -(-rows // 32)
-        found = bulk.rows_of_bits(bits)
-        assert found.dtype == np.uint32
-        assert np.array_equal(found, np.flatnonzero(flags))
+    padded = np.packbits(np.resize(np.append(flags, np.zeros(31, bool)), -(-rows // 32) * 32), bitorder="little")
+    bits = padded.view(np.uint32)
+    found = bulk.rows_of_bits(bits)
+    assert found.dtype == np.uint32
+    assert np.array_equal(found, np.flatnonzero(flags))
+    assert np.array_equal(bulk.flags_of_bits(bits, rows), flags)
+    if rows > 1_000:
+        return  # many threads of Python
+    monkeypatch.setattr(bulk, "get_target", lambda name: Lanes())
+    for form, none in (
+        (flags, 0), (flags.astype(np.uint8) * 9, 0), (flags.astype(np.int64) << 40, 0),
+        (np.where(flags, np.uint32(3), np.uint32(bulk.NOT_IN)), bulk.NOT_IN),
+    ):  # fmt: skip
+        assert np.array_equal(bulk.bits_of(form, none), bits)
+        assert np.array_equal(bulk.compact(form, none), found)
 
 
 @pytest.mark.parametrize("rows", [0, 1, 8, 9, 30_000])

@@ -106,7 +106,7 @@ def starts_by_row(counts: Any) -> tuple[Any, int]:
 
 
 _COUNT_BITS = handwritten("bits:*u32 counts:*i64", "store_i64(counts, i64(i), popcount(i64(bits[i])))")
-_VOTES = {
+VOTES = {
     np.dtype(name): handwritten(
         f"c0:*{word} none:i64 bits:*u32",
         "v0 = i64(c0[i])",
@@ -148,11 +148,13 @@ def bits_of(flags: Any, none: int = 0) -> Any:
     """The bitmap of the flags that are not ``none``, in words of 32 bits (uint32). Bytes, uint32 or int64, on a GPU."""
     xp = namespace(flags)
     bits = xp.empty(-(-flags.size // 32), np.uint32)
-    launch(_VOTES[flags.dtype], flags.size, bits, xp.ascontiguousarray(flags), none, bits)
+    launch(VOTES[flags.dtype], flags.size, bits, xp.ascontiguousarray(flags), none, bits)
     return bits
 
 
-_FLAGS = handwritten("s0:*u32 flags:*u8", "v0 = i64(s0[word_index(i)])", "store_bool(flags, i, bit_at(v0, i))", ahead=("v0",))
+_FLAGS = handwritten(
+    "s0:*u32 flags:*u8", "v0 = i64(s0[word_index(i)])", "store_bool(flags, i, bit_at(v0, i))", ahead=("v0",)
+)
 
 
 def flags_of_bits(bits: Any, size: int) -> Any:

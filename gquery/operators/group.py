@@ -128,8 +128,7 @@ class GroupRun(SinkRun):
             case "direct":
                 total = _combine_elementwise(states, folds, self.capacity)
                 plain = has_plain_count(folds)
-                present = total["touched"] if plain is None else total[f"fold{plain}"] > 0
-                at = bulk.compact(present).astype("int64")
+                at = bulk.compact(total["touched" if plain is None else f"fold{plain}"]).astype("int64")
                 packed, rows = at, None
                 words = [total[f"fold{k}"][at] for k in range(len(folds))]
             case "hash":

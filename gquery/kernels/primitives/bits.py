@@ -10,23 +10,9 @@ from gquery.kernels.targets.python_words import (
     load_i64,
     load_u32,
     lt_i64,
-    mul_i64,
-    or_i64,
     shl_i64,
     shr_i64,
-    shr_u64,
 )
-
-
-def bits_of_flags(flags: Pointer, k: int) -> int:
-    """Word ``k`` of the bitmap of flags, bytes of 0 or 1 that are read eight at a time: the product moves byte j's bit to bit
-    56 + j, and no two of its terms meet in one bit."""
-    word, place = i64(0), i64(0)
-    while lt_i64(place, 32):
-        eight = load_i64(flags, add_i64(shl_i64(k, 2), shr_i64(place, 3)))
-        word = or_i64(word, shl_i64(shr_u64(mul_i64(eight, 0x0102040810204080), 56), place))
-        place = add_i64(place, 8)
-    return word
 
 
 def sum_of_rows(counts: Pointer, k: int) -> int:

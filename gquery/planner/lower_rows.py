@@ -124,10 +124,11 @@ def merge_phys(known: list[Phys]) -> Phys:
 
 def union_dictionary(dictionaries: Sequence[Dictionary]) -> Dictionary:
     """The sorted dictionary that holds every entry of several."""
-    import pyarrow as pa
+    from gquery.arrow import string_array
 
-    entries = sorted({s for d in dictionaries for s in d.strings}, key=lambda s: s.encode())
-    return Dictionary(pa.array(entries or [""], pa.large_string()))
+    return Dictionary(
+        string_array(sorted({s for d in dictionaries for s in d.strings}, key=lambda s: s.encode()) or [""])
+    )
 
 
 def _constant_table(plan: Values) -> TableSource:

@@ -126,9 +126,8 @@ def union_dictionary(dictionaries: Sequence[Dictionary]) -> Dictionary:
     """The sorted dictionary that holds every entry of several."""
     from gquery.arrow import string_array
 
-    return Dictionary(
-        string_array(sorted({s for d in dictionaries for s in d.strings}, key=lambda s: s.encode()) or [""])
-    )
+    entries = sorted({s for d in dictionaries for s in d.strings}, key=lambda s: s.encode())
+    return Dictionary(string_array(entries or [""]))
 
 
 def _constant_table(plan: Values) -> TableSource:

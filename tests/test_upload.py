@@ -213,3 +213,30 @@ def test_a_slice_lies_where_its_buffer_does(gpu: Gpu) -> None:
     part = buffer.slice(2, 5)
     assert set(part.devices) == {Device("cpu"), gpu}
     assert part.on(gpu).values.tolist() == part.host.tolist() == [2, 3, 4]
+
+
+@pytest.mark.cuda
+def test_a_file_arrives_on_a_real_device(tmp_path: Any) -> None:
+    import cupy
+
+    rows = 3_000_000
+    numbers = np.arange(rows)
+    table = pa.table(
+        {
+            "n": numbers * 7919 % 1_000_003,
+            "null": pa.array(numbers, mask=numbers % 5 == 0),
+            "code": pa.DictionaryArray.from_arrays(pa.array(numbers % 3, pa.int8()), ["a", "b", "c"]),
+            "text": pa.array(numbers).cast(pa.string()),
+            "x": numbers / 3,
+        }
+    )
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=200_000)
+    device = Device("cuda")
+    for _ in range(3):  # memory that was freed before is given out again
+        source = ParquetSource(tmp_path / "a.parquet", cache=ColumnCache(device=device))
+        for column in source.load(range(table.num_columns)).columns:
+            for buffer in column.buffers:
+                assert buffer.is_on(device)
+                assert np.array_equal(cupy.asnumpy(buffer.on(device)), buffer.host)
+    buffer = Buffer(np.arange(20_000_000))
+    assert np.array_equal(cupy.asnumpy(buffer.on(device)), buffer.host)

@@ -174,7 +174,8 @@ GroupLayout = Literal["direct", "hash", "rows"]
 @dataclass(frozen=True)
 class Group:
     """Aggregates by key. ``layout``: *direct* address in arrays over the packed key, *hash* table of packed keys, or hash
-    table of *rows* of the source frame, whose key columns are compared as they stand there.
+    table of *rows* of the source frame, whose key columns are compared as they stand there. A hash table without a packing
+    has one integer of any size as its key.
 
     ``in_place``: the frame of direct groups is their arrays as they lie, one row a place, whether a group is there or not:
     these columns, each with the number of its fold (`TOUCHED` for the flags). Whoever reads it tests for that itself."""

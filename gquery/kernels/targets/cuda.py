@@ -29,7 +29,6 @@ THREADS = 256
 PRIVATE_THREADS = 128
 _BLOCKS_PER_PROCESSOR = 16
 _THREADS_PER_PROCESSOR = 2048
-_MOST_THREADS = 1024  # of a block
 _REGISTERS = 65_536  # of a block, and of a processor
 _FREE_SHARED_BYTES = 48 * 1024  # more a block has to be asked for
 _RESERVED_SHARED_BYTES = 1024  # of each block, by the driver
@@ -127,12 +126,10 @@ class CudaTarget:
         threads, resident, shared = THREADS, _BLOCKS_PER_PROCESSOR, 0
         if kernel.uses_private:
             threads, shared = PRIVATE_THREADS, shared_words * PRIVATE_THREADS * 8
+            resident = _resident(threads, shared, shared_a_processor, compiled.registers)
         elif kernel.uses_block:
             shared = shared_words * 8
-            threads = block_threads(shared, shared_a_processor, compiled.registers)
-            resident = _THREADS_PER_PROCESSOR // threads  # no more: a block costs filling and flushing
-        if shared:
-            resident = max(1, min(resident, shared_a_processor // (shared + _RESERVED_SHARED_BYTES)))
+            threads, resident = block_shape(shared, shared_a_processor, compiled.registers)
         if shared > _FREE_SHARED_BYTES:
             _allow_shared(compiled.entry, shared)
         index = np.uint64 if kernel.wide_index else np.uint32
@@ -154,21 +151,30 @@ class CudaTarget:
         return _never(_device())[1] if word is None else word
 
 
-def block_threads(shared: int, shared_a_processor: int, registers: int) -> int:
-    """Threads of a block with ``shared`` bytes of shared memory: as few as fill a processor with what it has of it.
+def block_shape(shared: int, shared_a_processor: int, registers: int) -> tuple[int, int]:
+    """Threads of a block with ``shared`` bytes of shared memory, and the blocks that a processor runs at once: the most threads
+    in all, in small blocks. No more blocks are launched, because each has to be filled and flushed.
 
-    >>> [block_threads(shared, 233472, 40) for shared in (8_000, 40_000, 65_536)]
-    [256, 512, 1024]
-    >>> block_threads(65_536, 233472, 100)
-    512
+    >>> [block_shape(shared, 233472, 32) for shared in (8_000, 40_000, 65_536)]
+    [(256, 8), (512, 4), (1024, 2)]
+    >>> block_shape(8_000, 233472, 40), block_shape(65_536, 233472, 100)
+    ((256, 6), (256, 2))
     """
-    most = _REGISTERS // (32 * -(-max(registers, 1) // 8) * 8) * 32
-    threads = THREADS
-    while threads < _MOST_THREADS and 2 * threads <= most:
-        if _THREADS_PER_PROCESSOR // threads * (shared + _RESERVED_SHARED_BYTES) <= shared_a_processor:
-            break
-        threads *= 2
-    return threads
+    shapes = [(n, _resident(n, shared, shared_a_processor, registers)) for n in (THREADS, 2 * THREADS, 4 * THREADS)]
+    fitting = [(n, blocks) for n, blocks in shapes if n * _rounded(registers) <= _REGISTERS]
+    return max(fitting, key=lambda shape: shape[0] * shape[1])
+
+
+def _resident(threads: int, shared: int, shared_a_processor: int, registers: int) -> int:
+    """Blocks that a processor runs at once, one at least."""
+    by_registers = _REGISTERS // (threads * _rounded(registers))
+    by_shared = shared_a_processor // (shared + _RESERVED_SHARED_BYTES)
+    return max(1, min(_THREADS_PER_PROCESSOR // threads, by_registers, by_shared))
+
+
+def _rounded(registers: int) -> int:
+    """The registers that a thread takes: they are given out eight at a time."""
+    return max(8, -(-registers // 8) * 8)
 
 
 def _allow_shared(function: Any, size: int) -> None:

@@ -8,10 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from gquery.device import cpu_device
+import gquery
+from gquery.device import Device, cpu_device
 from gquery.dtypes import VARCHAR, Bounds, Carrier
 from gquery.kernels import bulk, order
 from gquery.kernels.order import Integers, Text
+from gquery.operators import prefix
+from gquery.operators.base import Frame
+from gquery.planner.physical import Pipeline, ReadTable
 from gquery.table import Buffer, Column
 from tests.harness import assert_same
 from tests.test_bulk import DEVICES, host, on, place
@@ -145,3 +149,20 @@ def test_order_by_text() -> None:
         "SELECT f, min(s), max(s) FROM t GROUP BY f ORDER BY f",
     ):
         assert_same(sql, {"t": t}, ordered=True)
+
+
+def test_what_is_sorted_is_not_copied_first() -> None:
+    """A GPU's sort reads a table's columns where they lie; whatever else could be written to has columns of its own."""
+    connection = gquery.connect(device="cpu").register(
+        "t", pa.table({"s": [f"text {n}" for n in range(999)], "k": range(999)})
+    )
+    collects, sorts = (s.work for s in connection.program("SELECT s FROM t ORDER BY k", "cuda").stages)
+    assert isinstance(collects, Pipeline)
+    assert isinstance(collects.source, ReadTable)
+    columns = collects.source.source.load(collects.source.fields).columns
+    frame = Frame({s.column.id: c for s, c in zip(collects.source.columns, columns, strict=True)}, 999)
+    gpu = Device("cuda")
+    assert prefix.as_it_lies(collects, frame, gpu, False, [sorts]) == frame
+    assert prefix.as_it_lies(collects, frame, gpu, False, [sorts, collects]) is None
+    assert prefix.as_it_lies(collects, frame, gpu, False) is None
+    assert prefix.as_it_lies(collects, frame, gpu, True, [sorts]) is None

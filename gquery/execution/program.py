@@ -238,7 +238,8 @@ def _whole(state: Run, stage: Stage, pipeline: Pipeline, frame: Frame, report: S
     report.rows = frame.rows
     context = state.context
     is_result = stage.number == state.program.stages[-1].number
-    lies = prefix.as_it_lies(pipeline, frame, context.device, is_result)
+    readers = [s.work for s in state.program.stages[stage.number + 1 :] if stage.number in inputs(s.work)]
+    lies = prefix.as_it_lies(pipeline, frame, context.device, is_result, readers)
     if lies is not None and context.meter is None:
         report.target = "none"
         return lies

@@ -6,13 +6,14 @@ came out. A prefix is a view, so a GPU gets no more of a column than is read.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from gquery.device import Device
 from gquery.dtypes import Carrier
 from gquery.operators.base import Frame, words_a_row
 from gquery.operators.collect import collect_mode
-from gquery.planner.physical import Collect, Pipeline, Probe, ReadStage, ReadTable
+from gquery.planner.physical import Bulk, Collect, DistinctRows, Pipeline, Probe, ReadStage, ReadTable, SortRows
 from gquery.table import Buffer, Column
 
 FIRST_ROWS = 16_384  # of the first prefix where rows may be dropped
@@ -72,12 +73,17 @@ def _first(column: Column, rows: int, device: Device) -> Column:
     return part
 
 
-def as_it_lies(pipeline: Pipeline, frame: Frame, device: Device, is_result: bool) -> Frame | None:
-    """The frame of a pipeline that would only copy its source's columns: those themselves. On the CPU alone: a result on
-    a GPU can be written to, and a column of a table must not change. Within a program columns have to lie as the stages
-    behind expect it."""
+def as_it_lies(
+    pipeline: Pipeline, frame: Frame, device: Device, is_result: bool, readers: Sequence[Pipeline | Bulk] = ()
+) -> Frame | None:
+    """The frame of a pipeline that would only copy its source's columns: those themselves. A result on a GPU can be written
+    to, and a column of a table must not change: so there only for ``readers`` that take rows out. Within a program columns
+    have to lie as the stages behind expect it; text may lie in any way where rows are taken out."""
     sink, source = pipeline.sink, pipeline.source
-    if pipeline.steps or pipeline.host is not None or not device.is_cpu or not isinstance(sink, Collect):
+    are_taken = bool(readers) and all(isinstance(r, SortRows | DistinctRows) for r in readers)
+    if pipeline.steps or pipeline.host is not None or not isinstance(sink, Collect):
+        return None
+    if not device.is_cpu and (is_result or not are_taken):
         return None
     if not isinstance(source, ReadTable | ReadStage):
         return None
@@ -85,7 +91,7 @@ def as_it_lies(pipeline: Pipeline, frame: Frame, device: Device, is_result: bool
         column = frame.columns.get(stored.column.id)
         if column is None or column.dictionary is not stored.phys.dictionary:
             return None
-        same = column.carrier is stored.carrier and (column.validity is not None) == stored.phys.nullable
-        if not is_result and (not same or column.carrier.is_string):
+        as_wanted = are_taken if column.carrier.is_string else column.carrier is stored.carrier
+        if not is_result and (not as_wanted or (column.validity is not None) != stored.phys.nullable):
             return None
     return Frame({s.column.id: frame.columns[s.column.id] for s in sink.columns}, frame.rows)

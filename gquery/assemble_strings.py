@@ -146,55 +146,51 @@ class Strings:
     def _written(self) -> Phases[Column]:
         """The column as offsets and bytes."""
         rows, nulls = self._starts[-1], self._nulls
-        groups = [_Group() for _ in self._groups]
-        yield [_task(group.clear, strings) for group, strings in zip(groups, self._groups, strict=True)]
-        total = sum(group.bytes for group in groups)
+        groups: list[list[_Part]] = [[] for _ in self._groups]
+        yield [_task(_clear, strings, parts) for strings, parts in zip(self._groups, groups, strict=True)]
+        parts = [part for group in groups for part in group]
+        total = sum(part.bytes for part in parts)
         offsets = self._upload.start(np.empty(rows + 1, np.int32 if total < _NARROW_OFFSETS else np.int64))
         characters = self._upload.start(np.empty(total, np.uint8))
         validity = self._upload.start(np.empty(rows, np.uint8)) if nulls else None
         offsets.host[0] = 0
         offsets.send(0, 1)
         tasks: list[Task] = []
-        byte = 0
-        for start, group in zip(self._starts, groups, strict=False):
-            tasks.append(_task(group.write, start, byte, offsets, characters, validity))
-            byte += group.bytes
+        row = byte = 0
+        for part in parts:
+            tasks.append(_task(part.write, row, byte, offsets, characters, validity))
+            row, byte = row + part.rows, byte + part.bytes
         yield tasks
         ok = None if validity is None else validity.buffer()
         return characters_column(offsets.buffer(), characters.buffer(), ok, nulls, self._distinct)
 
 
-class _Group:
-    """The strings of a group, whose NULLs are empty, with their offsets and validity."""
+class _Part:
+    """Some strings of a column, whose NULLs are empty, with their offsets and validity."""
 
-    def __init__(self) -> None:
-        self.bytes = 0
-        self._parts: list[tuple[pa.Array, Any, Any]] = []
+    def __init__(self, array: pa.Array) -> None:
+        self._ok = bits_of(array, 0) if array.null_count else None
+        self._array, self._offsets = cleared(array, self._ok)
+        self.rows = len(array)
+        self.bytes = int(self._offsets[-1]) - int(self._offsets[0])
 
-    def clear(self, strings: list[pa.Array]) -> None:
-        """Take the strings out of a list, so that each is freed once it is written."""
-        while strings:
-            array = strings.pop(0)
-            ok = bits_of(array, 0) if array.null_count else None
-            array, offsets = cleared(array, ok)
-            self._parts.append((array, offsets, ok))
-            self.bytes += int(offsets[-1]) - int(offsets[0])
-
-    def write(self, start: int, byte: int, offsets: Transfer, characters: Transfer, validity: Transfer | None) -> None:
-        """Into the column, from row ``start`` and byte ``byte`` on."""
-        at, to = start, byte
-        for array, own, ok in self._parts:
-            rows, low, high = len(array), int(own[0]), int(own[-1])
-            np.add(own[1:], to - low, out=offsets.host[at + 1 : at + rows + 1], dtype=offsets.host.dtype)
-            characters.host[to : to + high - low] = characters_of(array)[low:high]
-            if validity is not None:
-                validity.host[at : at + rows] = 1 if ok is None else ok
-            at, to = at + rows, to + high - low
-        offsets.send(start + 1, at + 1)
-        characters.send(byte, to)
+    def write(self, row: int, byte: int, offsets: Transfer, characters: Transfer, validity: Transfer | None) -> None:
+        """Into the column, from a row and a byte on; then they are freed."""
+        low, end, last = int(self._offsets[0]), byte + self.bytes, row + self.rows
+        np.add(self._offsets[1:], byte - low, out=offsets.host[row + 1 : last + 1], dtype=offsets.host.dtype)
+        characters.host[byte:end] = characters_of(self._array)[low : low + self.bytes]
         if validity is not None:
-            validity.send(start, at)
-        self._parts.clear()
+            validity.host[row:last] = 1 if self._ok is None else self._ok
+            validity.send(row, last)
+        offsets.send(row + 1, last + 1)
+        characters.send(byte, end)
+        self._array = self._offsets = self._ok = None
+
+
+def _clear(strings: list[pa.Array], parts: list[_Part]) -> None:
+    """Make parts of strings, which leave their list: each is to be freed once it is written."""
+    while strings:
+        parts.append(_Part(strings.pop(0)))
 
 
 def _task(work: Callable[..., None], *arguments: Any) -> Task:

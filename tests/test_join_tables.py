@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import gquery
-from gquery.execution import run_with_report
+from gquery.execution import adaptive, run_with_report
 from gquery.planner import lower_join
 from gquery.planner.physical import Build, JoinTable, Pipeline, Probe
 from tests.harness import assert_same
@@ -199,6 +199,27 @@ def _expecting(tables: dict[str, pa.Table], sql: str) -> list[int]:
     return attempts
 
 
+def test_few_rows_of_many_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An array was planned; the rows that are there in the end are so few that they are hashed, and probed so."""
+    for module in (lower_join, adaptive):
+        monkeypatch.setattr(module, "SMALL_ARRAY", 16)
+    tables = _sides()
+    few = "SELECT dense, count(*) AS n, min(small) AS small FROM b WHERE x * x < 0.0001 GROUP BY dense"
+    for kind in ("JOIN", "LEFT JOIN", "FULL JOIN"):
+        sql = f"SELECT p.w, b.n, b.small FROM p {kind} ({few}) b ON p.dense = b.dense ORDER BY ALL"
+        assert_same(sql, tables)
+    connection = gquery.connect(device="cpu")
+    for name, table in tables.items():
+        connection.register(name, table)
+    program = connection.program(f"SELECT p.w, b.n FROM p JOIN ({few}) b ON p.dense = b.dense")
+    (planned,) = [s.table for stage in program.stages if isinstance(w := stage.work, Pipeline) for s in w.steps
+                  if isinstance(s, Probe)]  # fmt: skip
+    assert planned.layout == "direct"
+    run_with_report(program, connection._context())
+    ran = {layout for key in program.memory if key[0] == "units" for layout, *_ in key[5]}
+    assert ran == {"hash"}
+
+
 def test_two_keys_in_one_integer() -> None:
     """Keys that pack into an integer too large to address with: each table holds it, NULLs as equal where that is asked."""
     r = np.random.default_rng(5)
@@ -209,6 +230,8 @@ def test_two_keys_in_one_integer() -> None:
                        "b": np.r_[b[:900], b[:300]], "w": np.arange(1200)}),
     }  # fmt: skip
     assert _table(tables, "SELECT t.v, u.w FROM t JOIN u ON t.a = u.a AND t.b = u.b").keyed
+    grouped = "(SELECT a, b, min(w) AS w FROM u GROUP BY a, b) g"
+    assert_same(f"SELECT t.v, g.w FROM t JOIN {grouped} ON t.a = g.a AND t.b = g.b ORDER BY ALL", tables)
     for condition in ("t.a = u.a", "t.a IS NOT DISTINCT FROM u.a"):
         for kind in ("JOIN", "LEFT JOIN"):
             assert_same(f"SELECT t.v, u.w FROM t {kind} u ON {condition} AND t.b = u.b ORDER BY ALL", tables)

@@ -2,8 +2,9 @@
 
 A plan is made from proofs and estimates. When a pipeline starts, the tables that it probes are built, and two things are
 known that were not: how many groups there can be where each belongs to a row of a build side, and how many rows a fan-out
-can make at most. The first chooses between addressing and hashing groups, the second how exact sums are split. So is whether
-the keys of a build side are unique: a build tries where that is likely, and a probe of unique keys needs no loop.
+can make at most. The first chooses between addressing and hashing groups, the second how exact sums are split. A build, too,
+is fitted to its rows: there may be too few of them for an array. And it finds out whether its keys are unique: it tries where
+that is likely, and a probe of unique keys needs no loop. What probes a table is fitted to it as it was built.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from gquery.kernels.numbers import number
 from gquery.operators.aggregates import AggregatePlan, plan_aggregates
 from gquery.operators.base import JoinIndex
 from gquery.planner.logical import JoinKind
+from gquery.planner.lower_join import ROWS_A_SLOT, SMALL_ARRAY
 from gquery.planner.lower_lookups import limits_groups
 from gquery.planner.physical import Build, Group, JoinTable, Pipeline, Probe, Reduce
 from gquery.table import Buffer
@@ -28,8 +30,8 @@ SPARSE, DENSE_ENOUGH = 16, 2**16  # groups that use less than one place in so ma
 
 def adapt(pipeline: Pipeline, rows: int, joins: Mapping[int, JoinIndex]) -> Pipeline:
     """The pipeline as it should run over ``rows`` rows with these join tables."""
-    if any(isinstance(s, Probe) and joins[s.table.stage].unique is not s.table.unique for s in pipeline.steps):
-        pipeline = _with_tables(pipeline, lambda table: joins[table.stage].unique)
+    if any(isinstance(s, Probe) and not _is_built_so(s.table, joins[s.table.stage].table) for s in pipeline.steps):
+        pipeline = _with_tables(pipeline, lambda table: _as_built(table, joins[table.stage].table))
     sink = pipeline.sink
     if isinstance(sink, Group | Reduce) and any(a.limb_bits == 16 for _, a in sink.aggregates):
         pipeline = with_row_limit(pipeline, _row_limit(pipeline, rows, joins))
@@ -41,12 +43,21 @@ def adapt(pipeline: Pipeline, rows: int, joins: Mapping[int, JoinIndex]) -> Pipe
     return pipeline
 
 
-def with_room(pipeline: Pipeline, rows: int, device: Device) -> Pipeline:
-    """A build as there is memory for: one that is spread first holds its entries twice beside the table."""
+def fitted(pipeline: Pipeline, rows: int, device: Device) -> Pipeline:
+    """A build over ``rows`` rows, now that their number is known. An array with many places and few rows is a hash table
+    instead: what probes it finds it in the cache. One that is spread first holds its entries twice beside the table, so it
+    is not if there is no room."""
     sink = pipeline.sink
-    if isinstance(sink, Build) and sink.table.spread and device.free_bytes < SPREAD_ROW_BYTES * rows:
-        return replace(pipeline, sink=Build(replace(sink.table, spread=False)))
-    return pipeline
+    if not isinstance(sink, Build):
+        return pipeline
+    table = sink.table
+    if table.layout == "direct" and not table.exists:
+        assert table.packing is not None
+        if table.packing.size > max(ROWS_A_SLOT * rows, SMALL_ARRAY):
+            table = replace(table, layout="hash", keyed=True, spread=False)
+    if table.spread and device.free_bytes < SPREAD_ROW_BYTES * rows:
+        table = replace(table, spread=False)
+    return pipeline if table is sink.table else replace(pipeline, sink=Build(table))
 
 
 def attempted(pipeline: Pipeline) -> Pipeline:
@@ -57,19 +68,24 @@ def attempted(pipeline: Pipeline) -> Pipeline:
     return pipeline
 
 
-def _with_tables(pipeline: Pipeline, is_unique: Callable[[JoinTable], bool]) -> Pipeline:
-    """The pipeline with its probes as their tables are built."""
-    steps = tuple(
-        replace(s, table=replace(s.table, unique=is_unique(s.table))) if isinstance(s, Probe) else s
-        for s in pipeline.steps
-    )
+def _is_built_so(planned: JoinTable, built: JoinTable) -> bool:
+    return planned.unique is built.unique and planned.layout == built.layout
+
+
+def _as_built(planned: JoinTable, built: JoinTable) -> JoinTable:
+    return replace(planned, unique=built.unique, layout=built.layout, keyed=built.keyed)
+
+
+def _with_tables(pipeline: Pipeline, fitted: Callable[[JoinTable], JoinTable]) -> Pipeline:
+    """The pipeline with other tables for its probes."""
+    steps = tuple(replace(s, table=fitted(s.table)) if isinstance(s, Probe) else s for s in pipeline.steps)
     return replace(pipeline, steps=steps)
 
 
 def expected(pipeline: Pipeline) -> Pipeline:
     """The pipeline as `adapt` will probably make it, for compiling ahead: a key has few rows in each table."""
     if any(isinstance(s, Probe) and s.table.expected_unique for s in pipeline.steps):
-        pipeline = _with_tables(pipeline, lambda table: table.unique or table.expected_unique)
+        pipeline = _with_tables(pipeline, lambda table: replace(table, unique=table.unique or table.expected_unique))
     pipeline = attempted(pipeline)
     sink = pipeline.sink
     if isinstance(sink, Group | Reduce) and any(a.limb_bits == 16 for _, a in sink.aggregates):

@@ -84,10 +84,11 @@ def units_of(program: Program, stage: Stage, pipeline: Pipeline, target: str, co
     sink = pipeline.sink
     layout = (sink.layout, place_of(sink, target)) if isinstance(sink, Group) else ()
     limbs = tuple(a.limb_bits for _, a in sink.aggregates) if isinstance(sink, Group | Reduce) else ()
-    unique = tuple(s.table.unique for s in pipeline.steps if isinstance(s, Probe))
-    if isinstance(sink, Build):
-        unique = (*unique, sink.table.unique, sink.table.spread)
-    key = ("units", stage.number, target, layout, limbs, unique, pipeline.rows >= WIDE, counts, pipeline.selected)
+    tables = [s.table for s in pipeline.steps if isinstance(s, Probe)] + (
+        [sink.table] if isinstance(sink, Build) else []
+    )
+    built = tuple([(t.layout, t.unique, t.spread) for t in tables])
+    key = ("units", stage.number, target, layout, limbs, built, pipeline.rows >= WIDE, counts, pipeline.selected)
     found = program.memory.get(key)
     if found is None:
         found = program.memory[key] = units(pipeline, target, counts)

@@ -12,7 +12,7 @@ from typing import Any, assert_never
 from gquery import stopwatch
 from gquery.dtypes import Field, Schema
 from gquery.errors import InterruptError, OutOfMemoryError
-from gquery.execution.adaptive import adapt, attempted, with_room
+from gquery.execution.adaptive import adapt, attempted, fitted
 from gquery.execution.choose import bulk_device, prepare, target_of
 from gquery.execution.foreseen import Outlook, UnforeseenError
 from gquery.execution.runner import Runner
@@ -205,7 +205,7 @@ def _pipeline(state: Run, stage: Stage, pipeline: Pipeline, report: StageReport)
 
 def _unique_if_so(state: Run, stage: Stage, pipeline: Pipeline, frame: Frame, report: StageReport) -> Frame | JoinIndex:
     """A pipeline over all rows; a build of keys that may be unique tries that first, unless an earlier run has seen one twice."""
-    pipeline = with_room(pipeline, frame.rows, state.context.device)
+    pipeline = fitted(pipeline, frame.rows, state.context.device)
     key = ("duplicates", stage.number)
     attempt = attempted(pipeline)
     if attempt is not pipeline and key not in state.program.memory:

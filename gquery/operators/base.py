@@ -10,12 +10,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gquery.device import Device
 from gquery.dtypes import Carrier
 from gquery.kernels.code import Phys
 from gquery.table import Buffer, Column, ColumnStatistics
+
+if TYPE_CHECKING:
+    from gquery.planner.physical import JoinTable
 
 State = dict[str, Any]  # arrays and numbers by the names that `StatePart` bindings give them
 
@@ -31,12 +34,12 @@ class Frame:
 
 @dataclass(frozen=True)
 class JoinIndex:
-    """A join table: arrays and numbers by the names that `BuildPart` bindings give them, and the rows they number.
-    ``unique``: no key stands twice, by proof or as the build found."""
+    """A join table: arrays and numbers by the names that `BuildPart` bindings give them, and the rows they number. ``table``
+    is its description as it was built, which may not be as it was planned."""
 
     parts: dict[str, Any]
     frame: Frame
-    unique: bool = False
+    table: JoinTable
 
 
 class DuplicateKeysError(Exception):

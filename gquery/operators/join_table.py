@@ -96,7 +96,7 @@ class BuildRun(SinkRun):
         parts["count"] = rows
         if self.wants_nulls:
             parts["null_keys"] = self._null_keys()
-        return JoinIndex(parts, self.frame, self.table.unique)
+        return JoinIndex(parts, self.frame, self.table)
 
     def _entered(self, left: State) -> State:
         """The state as it is where rows are entered at once, made from the entries that they have left."""

@@ -169,7 +169,7 @@ def _probe(
         tested: list[Expr] = []
     else:
         right, keys = _framed(lowering, left, right, keys, payload, null_key or not keys or kind is JoinKind.FULL)
-        layout, packing, keys, tested = _layout(left, right, keys, exists, single, null_key)
+        layout, packing, keys, tested = _layout(left, right, keys, exists, single, null_key, unique)
         held = at_hand = right.source.columns if isinstance(right.source, ReadTable | ReadStage) else ()
     residual = residual + tested
     if tested:
@@ -309,29 +309,28 @@ def _meets_text(left: Stream, right: Stream, key: Key) -> bool:
 
 
 def _layout(
-    left: Stream, right: Stream, keys: list[Key], exists: bool, single: bool, null_key: bool
+    left: Stream, right: Stream, keys: list[Key], exists: bool, single: bool, null_key: bool, unique: bool = False
 ) -> tuple[JoinLayout, Packing | None, list[Key], list[Expr]]:
     """How the table is addressed; the keys that address it, and equalities that are tested on each match instead."""
     if not keys:
         return ("one" if single else "loop"), None, [], []
     rows = max(right.source_rows, 1)
     usable = [k for k in keys if _same_registers(left, right, k)]
+    packing = None
     if len(usable) == len(keys):
         packing = packing_of([right.columns[_id(k)] for k in keys], [k.null_safe for k in keys])
         most = max(BITS_A_ROW * rows, SMALL_BITMAP) if exists else max(ROWS_A_SLOT * rows, SMALL_ARRAY)
         if packing is not None and packing.size <= min(most, LARGEST):
             return "direct", packing, keys, []
-    if len(keys) > 1 and not null_key:
+    is_found_at_once = packing is not None and (exists or unique)  # where several rows of one key would be gone through
+    if len(keys) > 1 and not null_key and not is_found_at_once:
         for key in sorted(usable, key=lambda k: -_width(right, k)):
-            packing = packing_of([right.columns[_id(key)]], [key.null_safe])
-            if packing is None or packing.size > min(max(ROWS_A_SLOT * rows, SMALL_ARRAY), LARGEST):
+            alone = packing_of([right.columns[_id(key)]], [key.null_safe])
+            if alone is None or alone.size > min(max(ROWS_A_SLOT * rows, SMALL_ARRAY), LARGEST):
                 continue
-            if right.rows / packing.size <= RANGE_LIMIT:
+            if right.rows / alone.size <= RANGE_LIMIT:
                 tested = [_equality(k) for k in keys if k is not key]
-                return "direct", packing, [key], tested
-    packing = None
-    if len(usable) == len(keys):
-        packing = packing_of([right.columns[_id(k)] for k in keys], [k.null_safe for k in keys])
+                return "direct", alone, [key], tested
     return "hash", packing, keys, []
 
 

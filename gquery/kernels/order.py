@@ -111,7 +111,7 @@ class Text:
 
     def _ranked(self, rows: Any) -> tuple[Values, int]:
         """The ranks of long strings that begin alike, found on the host."""
-        wanted = np.arange(self.size) if rows is None else self.device.to_host(rows)
+        wanted = np.arange(self.size) if rows is None else np.minimum(self.device.to_host(rows), self.size - 1)
         texts = _strings(self.column, wanted)
         rank = {s: k for k, s in enumerate(sorted(set(texts)))}
         ranks = np.zeros(self.size, np.uint64)

@@ -212,6 +212,8 @@ def _probe(
     filled = kind in (JoinKind.LEFT, JoinKind.SINGLE, JoinKind.FULL)
     if kind in (JoinKind.INNER, JoinKind.LEFT, JoinKind.SINGLE, JoinKind.FULL) and not exists:
         for i, what in right.columns.items():
+            if table.word is not None and i not in payload:
+                continue  # the table holds nothing else
             known[i] = nullable(what) if filled else what
             if i in right.by_id:
                 left.by_id.setdefault(i, right.by_id[i])

@@ -218,3 +218,7 @@ select u.k, count(*), count(x.s), max(x.d) from u left join same x on u.k = x.k 
 select l.k, l.v, count(*), count(r.s), min(r.d) from (select distinct k, v from l) l left join r on l.k = r.k group by l.k, l.v
 
 select e.k, count(r.v) from (select distinct k from e) e left join r on e.k = r.k group by e.k
+
+select l.id, substring(u.s from 1 for 1) || l.s from l left join u on l.k = u.k
+
+select l.id, upper(u.s) || l.s, r.id from l left join u on l.k = u.k left join r on u.v = r.v and r.d > l.d

@@ -34,7 +34,7 @@ def merge_aggregates(plan: Plan) -> Plan | None:
             groups.setdefault((id(part.scan.source), part.key_fields, len(part.joins)), []).append(part)
     merged: dict[int, Aggregate] = {}
     for parts in groups.values():
-        if len({canonical(p.aggregate) for p in parts}) > 1:
+        if len(parts) > 1 and len({canonical(p.aggregate) for p in parts}) > 1:
             new = [_with_all(p, parts) for p in parts]
             if len({canonical(a) for a in new}) == 1:
                 merged.update({id(p.join): a for p, a in zip(parts, new, strict=True)})

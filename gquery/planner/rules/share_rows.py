@@ -124,16 +124,24 @@ class _Sharing:
         self.shapes: dict[int, Shape | None] = {}
         self.alike: dict[Any, list[_Found]] = {}
         self.places: Counter[Any] = Counter()
+        self.keys: dict[int, Any] = {}
+        self.copies: dict[Any, dict[int, Plan]] = {}
         self.needs: dict[int, frozenset[int]] = {}
 
     def plan(self) -> Plan:
         self._need(self.query.plan, frozenset(c.id for c in self.query.outputs))
         self._find(self.query.plan, set(), False)
-        new: dict[int, Plan] = {}
-        for key, found in self.alike.items():
-            if self.places[key] > 1:
-                new.update(_as_one(found))
-        return _replaced(self.query.plan, new)
+        return self._replaced(self.query.plan)
+
+    def _replaced(self, plan: Plan) -> Plan:
+        """The plan with joins that stand in several places as copies of one; what is inside them goes with them."""
+        key = self.keys.get(id(plan))
+        if key is not None and self.places[key] > 1:
+            if key not in self.copies:
+                self.copies[key] = _as_one(self.alike[key])
+            if id(plan) in self.copies[key]:
+                return self.copies[key][id(plan)]
+        return with_sources(plan, tuple([self._replaced(s) for s in plan.sources]))
 
     def _need(self, plan: Plan, needed: frozenset[int]) -> None:
         """The columns of each join that are used above it."""
@@ -163,6 +171,7 @@ class _Sharing:
             if shape is not None and len(asked) == len(needed):
                 self.alike.setdefault(shape[0], []).append(_Found(plan, shape[1], asked))
                 self.places[shape[0]] += not is_copy
+                self.keys[id(plan)] = shape[0]
         for s in plan.sources:
             self._find(s, known, is_copy)
 
@@ -258,9 +267,3 @@ def _reading(found: _Found, one: Project, given: dict[Any, Column]) -> Plan:
     for join in found.lookups:
         plan = Join(plan, join.right, JoinKind.INNER, join.condition)
     return plan
-
-
-def _replaced(plan: Plan, new: dict[int, Plan]) -> Plan:
-    if id(plan) in new:
-        return new[id(plan)]
-    return with_sources(plan, tuple(_replaced(s, new) for s in plan.sources))

@@ -26,7 +26,9 @@ def engine() -> GQueryEngine:
 
 
 def handwritten() -> dict[str, Kernel]:
-    found = {n: value for module in (bulk, spread) for n, value in vars(module).items() if isinstance(value, Kernel)}
+    found = {
+        n: value for module in (bulk, order, spread) for n, value in vars(module).items() if isinstance(value, Kernel)
+    }
     found |= {f"{d} votes": kernel for d, kernel in bulk.VOTES.items()}
     found |= {f"ENTER_WORDS {c.value}": kernel for c, kernel in spread.ENTER_WORDS.items()}
     return found | {c.value: order.words_kernel(c) for c in (Carrier.STRING32, Carrier.STRING64)}

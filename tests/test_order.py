@@ -12,12 +12,14 @@ import gquery
 from gquery.device import Device, cpu_device
 from gquery.dtypes import VARCHAR, Bounds, Carrier
 from gquery.kernels import bulk, order
+from gquery.kernels.kernel import Kernel
 from gquery.kernels.order import Integers, Text
 from gquery.operators import prefix
 from gquery.operators.base import Frame
 from gquery.planner.physical import Pipeline, ReadTable
 from gquery.table import Buffer, Column
 from tests.harness import assert_same
+from tests.lanes import Lanes
 from tests.test_bulk import DEVICES, host, on, place
 
 SIZES = [0, 1, 2, 10, 5_000, 200_000]
@@ -166,3 +168,24 @@ def test_what_is_sorted_is_not_copied_first() -> None:
     assert prefix.as_it_lies(collects, frame, gpu, False, [sorts, collects]) is None
     assert prefix.as_it_lies(collects, frame, gpu, False) is None
     assert prefix.as_it_lies(collects, frame, gpu, True, [sorts]) is None
+
+
+@pytest.mark.parametrize("rows", [1, 2, 33, 500])
+@pytest.mark.parametrize("bits", [0, 3, 9])
+def test_kernels_of_a_round(rows: int, bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a GPU does around each sort, on lanes, and what NumPy does."""
+    lanes = Lanes()
+    r = np.random.default_rng(rows)
+    values = r.integers(0, 2**62, rows).astype(np.uint64) >> np.uint64(50)
+
+    def run(kernel: Kernel, values: Any, bits: int, made: Any) -> Any:
+        arguments = [lanes.argument(p, v) for p, v in zip(kernel.parameters, (values, bits, made), strict=True)]
+        lanes.run(lanes.compile(kernel), 0, rows, arguments)
+        return made
+
+    words = order._with_places(values, bits)
+    assert np.array_equal(run(order.PLACED, values, bits, np.empty(rows, np.uint64)), words)
+    words.sort()
+    assert np.array_equal(run(order.PLACES, words, 2**bits - 1, np.empty(rows, np.uint32)), order._places(words, bits))
+    marks = run(order.TIED, words, bits, np.empty(-(-rows // 32), np.uint32))
+    assert np.array_equal(bulk.rows_of_bits(marks), order._tied([(words, bits)]))

@@ -18,7 +18,16 @@ import numpy as np
 
 from gquery.device import Device
 from gquery.dtypes import Bounds, Carrier
-from gquery.kernels.bulk import address, check_rows, compact, gather_views, handwritten, launch, namespace
+from gquery.kernels.bulk import (
+    address,
+    check_rows,
+    compact,
+    gather_views,
+    handwritten,
+    launch,
+    namespace,
+    rows_of_bits,
+)
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.numbers import number
 from gquery.table import Column
@@ -220,24 +229,24 @@ def _sorted(keys: Sequence[Key], rows: Any, with_starts: bool) -> tuple[Any, Any
             order[at] = moved
         if digits.ended and starts is None:
             break
-        changed = _changed(groups)
         if starts is not None:
-            if at is None:
-                starts[1:] = changed
-            else:
-                starts[at[1:]] = changed
-        still = compact(_with_neighbours(~changed))
+            starts[slice(1, None) if at is None else at[1:]] = _changed(groups)
+        still = _tied(groups)
         if still.size == 0:
             break
         at = still if at is None else at[still]
         runs = xp.zeros(still.size, np.uint64)
-        xp.cumsum(_changed([g[still] for g in groups]), dtype=np.uint64, out=runs[1:])
+        xp.cumsum(_changed([(g[still], bits) for g, bits in groups]), dtype=np.uint64, out=runs[1:])
     return (xp.arange(n, dtype=np.uint32) if order is None else order), starts
 
 
-def _round(digits: _Digits, rows: Any, size: int, runs: Any, xp: Any) -> tuple[list[Any], Any]:
-    """Sort ``size`` tied rows within their runs by the next bits: what tells them apart now, in the new order, and the place
-    that each had before; None where no bit is left."""
+Groups = list[tuple[Any, int]]
+"""What tells rows apart, in their new order: unsigned integers, without so many bits at their end."""
+
+
+def _round(digits: _Digits, rows: Any, size: int, runs: Any, xp: Any) -> tuple[Groups, Any]:
+    """Sort ``size`` tied rows within their runs by the next bits: what tells them apart now, and the place that each had
+    before; None where no bit is left."""
     place_bits = (size - 1).bit_length()
     run_bits = 0 if runs is None else number(runs[-1]).bit_length()
     room = WORD - place_bits - run_bits
@@ -248,31 +257,75 @@ def _round(digits: _Digits, rows: Any, size: int, runs: Any, xp: Any) -> tuple[l
     if in_two:
         places = xp.argsort(values, kind="stable")
         places = places[xp.argsort(runs[places], kind="stable")]
-        return [runs[places], values[places]], places.astype(np.uint32)
-    words = values << np.uint64(place_bits)
-    words |= xp.arange(size, dtype=np.uint64)
+        return [(runs[places], 0), (values[places], 0)], places.astype(np.uint32)
+    words = _with_places(values, place_bits)
     if run_bits:
         words |= runs << np.uint64(WORD - run_bits)
     words.sort()
-    places = (words & np.uint64(2**place_bits - 1)).astype(np.uint32)
-    words >>= np.uint64(place_bits)
-    return [words], places
+    return [(words, place_bits)], _places(words, place_bits)
 
 
-def _changed(groups: Sequence[Any]) -> Any:
+PLACED = handwritten("c0:*u64 bits:i64 words:*u64", "v0 = i64(c0[i])",
+                     "store_u64(words, i, or_i64(shl_i64(v0, bits), i64(i)))", ahead=("v0",))  # fmt: skip
+PLACES = handwritten("c0:*u64 mask:i64 places:*u32", "v0 = i64(c0[i])", "store_u32(places, i, and_i64(v0, mask))",
+                     ahead=("v0",))  # fmt: skip
+TIED = handwritten(
+    "c0:*u64 bits:i64 marks:*u32",
+    "v0 = i64(c0[i])",
+    "tied = False",
+    "if gt_i64(i64(i), 0):",
+    "    tied = eq_i64(shr_u64(v0, bits), shr_u64(i64(c0[row_index(sub_i64(i64(i), 1))]), bits))",
+    "if not tied and lt_i64(add_i64(i64(i), 1), i64(hi)):",
+    "    tied = eq_i64(shr_u64(v0, bits), shr_u64(i64(c0[row_index(add_i64(i64(i), 1))]), bits))",
+    "v1 = ballot(members(i, hi), tied)",
+    "if eq_i64(lane(), 0):",
+    "    store_u32(marks, word_index(i), v1)",
+    ahead=("v0",),
+)
+
+
+def _with_places(values: Any, bits: int) -> Any:
+    """Each value with its place in so many bits behind it."""
+    xp = namespace(values)
+    if xp is np:
+        return values << np.uint64(bits) | np.arange(values.size, dtype=np.uint64)
+    words = xp.empty(values.size, np.uint64)
+    launch(PLACED, values.size, values, values, bits, words)
+    return words
+
+
+def _places(words: Any, bits: int) -> Any:
+    """The places in the last bits (uint32)."""
+    xp = namespace(words)
+    if xp is np:
+        return (words & np.uint64(2**bits - 1)).astype(np.uint32)
+    places = xp.empty(words.size, np.uint32)
+    launch(PLACES, words.size, words, words, 2**bits - 1, places)
+    return places
+
+
+def _tied(groups: Groups) -> Any:
+    """The places of rows that are not told apart from the one before or behind them."""
+    (words, bits), *more = groups
+    xp = namespace(words)
+    if xp is np or more:
+        same = ~_changed(groups)
+        flags = xp.zeros(words.size, np.bool_)
+        flags[1:] = same
+        flags[:-1] |= same
+        return compact(flags)
+    marks = xp.empty(-(-words.size // 32), np.uint32)
+    launch(TIED, words.size, words, words, bits, marks)
+    return rows_of_bits(marks)
+
+
+def _changed(groups: Groups) -> Any:
     """For each place but the first, whether it differs from the one before."""
-    changed = groups[0][1:] != groups[0][:-1]
-    for group in groups[1:]:
-        changed |= group[1:] != group[:-1]
+    changed = None
+    for words, bits in groups:
+        differs = (words[1:] ^ words[:-1]) >> np.uint64(bits) != 0
+        changed = differs if changed is None else changed | differs
     return changed
-
-
-def _with_neighbours(same: Any) -> Any:
-    """The places that are the same as the one before or behind them."""
-    flags = namespace(same).zeros(same.size + 1, np.bool_)
-    flags[1:] = same
-    flags[:-1] |= same
-    return flags
 
 
 def _bounds(values: Any) -> Bounds:

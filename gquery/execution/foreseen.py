@@ -36,7 +36,8 @@ class UnforeseenError(Exception):
 class Outlook:
     """What one run knows of its stages, and what it has to look at in the end.
 
-    ``memory`` is the program's. Nothing is foreseen where ``waits``, on the CPU, and before a program's first run has ended.
+    ``memory`` is the program's, ``halt`` the word that kernels look at before they do anything (None on the CPU). Nothing is
+    foreseen where ``waits``, on the CPU, and before a program's first run has ended.
     """
 
     def __init__(self, memory: dict[Any, Any], device: Device, waits: bool) -> None:
@@ -48,13 +49,9 @@ class Outlook:
         self._asked: dict[int, int] = {}  # by stage, how many numbers it asked for
         self.stage = 0  # which one runs
         self._words = device.zeros(WORDS, "uint32") if device.is_cuda else None
+        self.halt = None if self._words is None else self._words[:1]
         self._used = 1
         self._sites: list[tuple[int, Sequence[ErrorSite]]] = []
-
-    @property
-    def halt(self) -> Any:
-        """The word that kernels look at before they do anything; None on the CPU."""
-        return None if self._words is None else self._words[:1]
 
     @property
     def foresees(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, assert_never
@@ -39,7 +39,7 @@ from gquery.planner.physical import (
     Stage,
 )
 from gquery.planner.pipeline import WIDE
-from gquery.table import Buffer, Table
+from gquery.table import Buffer, Column, Table, TableSource
 
 
 def run(program: Program, context: ExecutionContext) -> Table:
@@ -259,8 +259,7 @@ def _whole(state: Run, stage: Stage, pipeline: Pipeline, frame: Frame, report: S
 def _read(state: Run, source: Source) -> Frame:
     match source:
         case ReadTable(table, fields, columns):
-            wanted = sorted(set(fields))
-            loaded = dict(zip(wanted, table.load(wanted).columns, strict=True)) if wanted else {}
+            loaded = _loaded(state, table, fields)
             rows = next(iter(loaded.values())).length if loaded else table.rows
             return Frame({s.column.id: loaded[f] for s, f in zip(columns, fields, strict=True)}, rows)
         case ReadStage(number, columns, origins):
@@ -272,3 +271,18 @@ def _read(state: Run, source: Source) -> Frame:
             return Frame({}, 1)
         case _:
             assert_never(source)
+
+
+def _loaded(state: Run, table: TableSource, fields: Sequence[int]) -> dict[int, Column]:
+    """Columns of a table by field: those that the program reads, asked for once a run."""
+    found = state.tables.get(id(table))
+    if found is None or any(f not in found for f in fields):
+        wanted = _fields_of(state.program, table)
+        found = state.tables[id(table)] = dict(zip(wanted, table.load(wanted).columns, strict=True)) if wanted else {}
+    return {f: found[f] for f in fields}
+
+
+def _fields_of(program: Program, table: TableSource) -> list[int]:
+    """The fields of a table that a program reads."""
+    sources = [s.work.source for s in program.stages if isinstance(s.work, Pipeline)]
+    return sorted({f for s in sources if isinstance(s, ReadTable) and s.source is table for f in s.fields})

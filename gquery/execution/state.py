@@ -13,6 +13,7 @@ from gquery.operators.base import Frame, JoinIndex
 from gquery.planner.physical import (
     Program,
 )
+from gquery.table import Column
 
 
 @dataclass(frozen=True)
@@ -52,5 +53,6 @@ class Run:
     outlook: Outlook
     frames: dict[int, Frame] = field(default_factory=dict)
     joins: dict[int, JoinIndex] = field(default_factory=dict)
+    tables: dict[int, dict[int, Column]] = field(default_factory=dict)  # by the id of the source: columns by field
     matched: dict[int, Any] = field(default_factory=dict)  # FULL joins: which build rows matched, by build stage
     reports: list[StageReport] = field(default_factory=list)

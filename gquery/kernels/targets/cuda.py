@@ -22,6 +22,7 @@ from gquery.kernels.kernel import Kernel, Parameter
 from gquery.kernels.targets.base import NARROW_ROWS, Compiled
 from gquery.kernels.targets.cache import module_path
 from gquery.kernels.targets.cubin import Cubin, cubin_file, make_cubin, read_cubin
+from gquery.kernels.targets.cuda_launch import Launcher
 from gquery.kernels.targets.text import free_names, functions_text, indented
 from gquery.kernels.targets.workers import compile_at_once
 
@@ -107,14 +108,14 @@ class CudaTarget:
         cubin = cubin or make_cubin(path, cc)
         module = cupy.cuda.Module()  # launches in half the time of a RawModule
         module.load_file(str(cubin_file(path, cc)))
-        function = module.get_function(cubin.entry)
+        function = Launcher(module.get_function(cubin.entry), kernel)
         seconds = time.perf_counter() - start
         return Compiled(kernel, function, path, seconds, cached, cubin.registers, cubin.local_bytes, cubin.shared_bytes)
 
     def argument(self, parameter: Parameter, value: Any) -> Any:
         if not parameter.is_pointer:
-            return np.float64(value) if parameter.type == "f64" else np.int64(value)
-        return np.uint64(0 if value is None or value.size == 0 else value.data.ptr)
+            return float(value) if parameter.type == "f64" else int(value)
+        return 0 if value is None or value.size == 0 else value.data.ptr
 
     def run(self, compiled: Compiled, lo: int, hi: int, arguments: Sequence[Any], shared_words: int = 0) -> None:
         if hi <= lo:
@@ -132,23 +133,22 @@ class CudaTarget:
             threads, resident = block_shape(shared, shared_a_processor, compiled.registers)
         if shared > _FREE_SHARED_BYTES:
             _allow_shared(compiled.entry, shared)
-        index = np.uint64 if kernel.wide_index else np.uint32
         blocks = min(-(-(hi - lo) // threads), processors * resident)
-        compiled.entry((blocks,), (threads,), (index(lo), index(hi), self._halt(), *arguments), shared_mem=shared)
+        compiled.entry(blocks, threads, shared, lo, hi, self._halt(), arguments)
 
     @contextmanager
     def halting(self, word: Any) -> Iterator[None]:
         """Within it, kernels that this thread launches do nothing once ``word`` (uint32, on the GPU) is not 0."""
         before = getattr(self._local, "halt", None)
-        self._local.halt = np.uint64(word.data.ptr)
+        self._local.halt = int(word.data.ptr)
         try:
             yield
         finally:
             self._local.halt = before
 
-    def _halt(self) -> Any:
+    def _halt(self) -> int:
         word = getattr(self._local, "halt", None)
-        return _never(_device())[1] if word is None else word
+        return _never(_device())[1] if word is None else int(word)
 
 
 def block_shape(shared: int, shared_a_processor: int, registers: int) -> tuple[int, int]:
@@ -198,14 +198,14 @@ def _device() -> int:
 
 
 @cache
-def _never(device: int) -> tuple[Any, Any]:
+def _never(device: int) -> tuple[Any, int]:
     """A halt word that stays 0, and its address."""
     import cupy
 
     with cupy.cuda.Device(device):
         word = cupy.zeros(1, np.uint32)
         cupy.cuda.get_current_stream().synchronize()  # other streams read it too
-    return word, np.uint64(word.data.ptr)
+    return word, int(word.data.ptr)
 
 
 @cache

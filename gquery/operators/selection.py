@@ -32,7 +32,7 @@ from gquery.planner.tree import used_columns
 
 LEAST_ROWS = 2**22  # a smaller source does not fill a GPU twice
 MOST_SHARE = 1 / 8  # of the rows, that gets past the first steps
-LEAST_PROBES = 2  # behind the first steps: what there is to gain
+LEAST_PLACES = 2  # that are looked at behind the first steps: what there is to gain
 
 
 def narrowed(pipeline: Pipeline, rows: int) -> Pipeline:
@@ -45,11 +45,18 @@ def narrowed(pipeline: Pipeline, rows: int) -> Pipeline:
     for n, step in enumerate(steps, 1):
         if not _is_cheap(step):
             break
-        if _share(step) <= MOST_SHARE and sum(isinstance(s, Probe) for s in steps[n:]) >= LEAST_PROBES:
+        if _share(step) <= MOST_SHARE and _places(steps[n:], pipeline.sink) >= LEAST_PLACES:
             while n < len(steps) and isinstance(steps[n], Select):  # filters that stand right behind cost nothing more
                 n += 1
             return replace(pipeline, selected=n)
     return pipeline
+
+
+def _places(steps: Sequence[Step], sink: Sink) -> int:
+    """Places in memory, not next to each other, that a row is taken to; the table of hashed groups counts twice, since
+    neighbouring lanes search it for different times."""
+    hashed = isinstance(sink, Group) and sink.layout == "hash"
+    return sum(isinstance(s, Probe) for s in steps) + 2 * hashed
 
 
 def _share(step: Step) -> float:

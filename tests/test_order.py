@@ -189,3 +189,24 @@ def test_kernels_of_a_round(rows: int, bits: int, monkeypatch: pytest.MonkeyPatc
     assert np.array_equal(run(order.PLACES, words, 2**bits - 1, np.empty(rows, np.uint32)), order._places(words, bits))
     marks = run(order.TIED, words, bits, np.empty(-(-rows // 32), np.uint32))
     assert np.array_equal(bulk.rows_of_bits(marks), order._tied([(words, bits)]))
+
+
+@pytest.mark.parametrize("descending", [False, True])
+def test_kernels_of_a_part(descending: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    lanes = Lanes()
+    data = np.random.default_rng(4).integers(-(2**62), 2**62, 200)
+    part = order.Part(lambda rows: data, Bounds(int(data.min()), int(data.max())), descending)
+
+    def run(kernel: Kernel, *values: Any) -> None:
+        arguments = [lanes.argument(p, v) for p, v in zip(kernel.parameters, values, strict=True)]
+        lanes.run(lanes.compile(kernel), 0, data.size, arguments)
+
+    flip, low = (-1, ~part.bounds.high) if descending else (0, part.bounds.low)
+    top, both = np.empty(200, np.uint64), np.empty(200, np.uint64)
+    run(order.FIRST_BITS, data, flip, low, part.bits - 9, 2**9 - 1, top)
+    assert np.array_equal(top, part.append(None, None, part.bits - 9, 9))
+    run(order.NEXT_BITS, data, top, flip, low, 5, 2**20 - 1, 20, both)
+    assert np.array_equal(both, part.append(top, None, 5, 20))
+    offsets = part.bounds.high - data.astype(object) if descending else data.astype(object) - part.bounds.low
+    assert both.tolist() == [(x >> part.bits - 9 & 2**9 - 1) << 20 | x >> 5 & 2**20 - 1 for x in offsets]
+    assert [order.signed(x) for x in (2**64 - 1, 2**63, -1, 5)] == [-1, -(2**63), -1, 5]

@@ -11,6 +11,7 @@ Arrays are NumPy's or CuPy's; row numbers are uint32. Sorts are stable.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
 
@@ -40,17 +41,68 @@ MOST_WORDS = 32  # of text, by which rows are compared on the device
 SPARE_BITS = 4  # more than a row number has, of the keys by which the first rows are chosen
 CHUNK = 1024  # rows of which a bound looks at the least only
 
-Values = Callable[[Any], Any]
-"""``values(rows)``: for these rows (None: all) unsigned integers of 64 bits."""
+Fetch = Callable[[Any], Any]
+"""``fetch(rows)``: the integers of these rows (None: all)."""
+
+FIRST_BITS = handwritten(
+    "c0:*i64 flip:i64 low:i64 right:i64 mask:i64 words:*u64",
+    "v0 = i64(c0[i])",
+    "store_u64(words, i, and_i64(shr_u64(sub_i64(xor_i64(v0, flip), low), right), mask))",
+    ahead=("v0",),
+)
+NEXT_BITS = handwritten(
+    "c0:*i64 c1:*u64 flip:i64 low:i64 right:i64 mask:i64 left:i64 words:*u64",
+    "v0 = i64(c0[i])",
+    "v1 = i64(c1[i])",
+    "v2 = and_i64(shr_u64(sub_i64(xor_i64(v0, flip), low), right), mask)",
+    "store_u64(words, i, or_i64(shl_i64(v1, left), v2))",
+    ahead=("v0", "v1"),
+)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A number by which rows are sorted, or a part of one. Descending is ascending with every bit turned."""
+
+    fetch: Fetch
+    bounds: Bounds
+    descending: bool
+
+    @property
+    def bits(self) -> int:
+        return (self.bounds.width - 1).bit_length()
+
+    def append(self, words: Any, rows: Any, right: int, count: int) -> Any:
+        """``words`` (None: nothing) with ``count`` bits of the rows' numbers behind them, those before the last ``right``."""
+        found = self.fetch(rows)
+        if found.dtype.itemsize < 8:
+            found = found.astype(np.int64)
+        flip, least = (-1, ~self.bounds.high) if self.descending else (0, self.bounds.low)
+        mask, xp = 2**count - 1, namespace(found)
+        if xp is np:
+            turned = (found.view(np.uint64) ^ np.uint64(flip & _ALL_BITS)) - np.uint64(least & _ALL_BITS)
+            part = turned >> np.uint64(right) & np.uint64(mask)
+            return part if words is None else words << np.uint64(count) | part
+        made, least, mask = xp.empty(found.size, np.uint64), signed(least), signed(mask)
+        if words is None:
+            launch(FIRST_BITS, found.size, found, found, flip, least, right, mask, made)
+        else:
+            launch(NEXT_BITS, found.size, found, found, words, flip, least, right, mask, count, made)
+        return made
+
+
+def signed(bits: int) -> int:
+    """The 64 last bits as a signed number."""
+    return (bits + 2**63) % 2**64 - 2**63
 
 
 class Key(Protocol):
-    """What rows are sorted by: parts, most significant first, each a number of so many bits."""
+    """What rows are sorted by, as parts, most significant first."""
 
     size: int
     xp: Any
 
-    def part(self, n: int, rows: Any) -> tuple[Values, int] | None:
+    def part(self, n: int, rows: Any) -> Part | None:
         """The n-th part; None behind the last one. ``rows`` are those that will be asked for, and parts of them."""
         ...
 
@@ -62,19 +114,10 @@ class Integers:
         self.data, self.bounds, self.descending = data, bounds, descending
         self.size, self.xp = int(data.size), namespace(data)
 
-    def part(self, n: int, rows: Any) -> tuple[Values, int] | None:
+    def part(self, n: int, rows: Any) -> Part | None:
         if n > 0:
             return None
-        bounds = self.bounds or _bounds(self._taken(rows))
-        low, top = np.uint64(bounds.low & _ALL_BITS), np.uint64(bounds.high & _ALL_BITS)
-
-        def values(rows: Any) -> Any:
-            found = self._taken(rows).astype(np.int64, copy=False).view(np.uint64)
-            if self.descending:
-                return top - found
-            return found - low if low else found
-
-        return values, (bounds.width - 1).bit_length()
+        return Part(self._taken, self.bounds or _bounds(self._taken(rows)), self.descending)
 
     def _taken(self, rows: Any) -> Any:
         return self.data if rows is None else self.data[rows]
@@ -89,7 +132,7 @@ class Text:
         self.size, self.xp = column.length, device.xp
         self.longest = -1
 
-    def part(self, n: int, rows: Any) -> tuple[Values, int] | None:
+    def part(self, n: int, rows: Any) -> Part | None:
         if self.longest < 0:
             lengths = self._lengths(rows)
             self.longest = number(lengths.max()) if lengths.size else 0
@@ -97,7 +140,7 @@ class Text:
         if n > min(words, MOST_WORDS):
             return None
         if n == words:
-            return self._turned(self._lengths, Bounds(0, self.longest))
+            return Part(self._lengths, Bounds(0, self.longest), self.descending)
         if n == MOST_WORDS:
             return self._ranked(rows)
 
@@ -106,27 +149,22 @@ class Text:
         def word(wanted: Any) -> Any:
             return first if wanted is rows else text_words(self.column, self.device, n, wanted)
 
-        return self._turned(word, _bounds(first))
-
-    def _turned(self, find: Values, bounds: Bounds) -> tuple[Values, int]:
-        low, high = np.uint64(bounds.low), np.uint64(bounds.high)
-        if self.descending:
-            return lambda rows: high - find(rows).astype(np.uint64), (bounds.width - 1).bit_length()
-        return lambda rows: find(rows).astype(np.uint64) - low, (bounds.width - 1).bit_length()
+        return Part(word, _bounds(first), self.descending)
 
     def _lengths(self, rows: Any) -> Any:
         data = self.column.data.on(self.device)
         return data[1:] - data[:-1] if rows is None else data[1:][rows] - data[:-1][rows]
 
-    def _ranked(self, rows: Any) -> tuple[Values, int]:
+    def _ranked(self, rows: Any) -> Part:
         """The ranks of long strings that begin alike, found on the host."""
         wanted = np.arange(self.size) if rows is None else np.minimum(self.device.to_host(rows), self.size - 1)
         texts = _strings(self.column, wanted)
         rank = {s: k for k, s in enumerate(sorted(set(texts)))}
-        ranks = np.zeros(self.size, np.uint64)
+        ranks = np.zeros(self.size, np.int64)
         ranks[wanted] = [rank[s] for s in texts]
         placed = self.device.from_host(ranks)
-        return self._turned(lambda rows: placed if rows is None else placed[rows], Bounds(0, max(len(rank) - 1, 0)))
+        bounds = Bounds(0, max(len(rank) - 1, 0))
+        return Part(lambda rows: placed if rows is None else placed[rows], bounds, self.descending)
 
 
 class _Digits:
@@ -135,36 +173,30 @@ class _Digits:
     def __init__(self, keys: Sequence[Key]) -> None:
         self.keys = list(keys)
         self.number = 0  # of the next part of the first key that is left
-        self.values: Values | None = None
-        self.bits = self.left = 0  # of the current part, and how many of them were not taken yet
+        self.part: Part | None = None
+        self.left = 0  # bits of it that were not taken yet
 
     def take(self, rows: Any, room: int, enough: int = WORD) -> Any:
         """The next bits of these rows, at most ``room``, and no further part behind ``enough`` of them; None where no bit is
         left."""
-        found, used = None, 0
+        words, used = None, 0
         while used < min(room, enough) and self._find(rows):
-            assert self.values is not None
-            count, is_begun = min(self.left, room - used), self.left < self.bits
+            assert self.part is not None
+            count = min(self.left, room - used)
             self.left -= count
-            part = self.values(rows)
-            if self.left:
-                part = part >> np.uint64(self.left)
-            if is_begun:
-                part = part & np.uint64(2**count - 1)
-            found = part if found is None else found << np.uint64(count) | part
+            words = self.part.append(words, rows, self.left, count)
             used += count
-        return found
+        return words
 
     def _find(self, rows: Any) -> bool:
         """Whether there is a bit left; the part that it is in is at hand then."""
         while self.left == 0 and self.keys:
-            part = self.keys[0].part(self.number, rows)
-            if part is None:
+            self.part = self.keys[0].part(self.number, rows)
+            if self.part is None:
                 self.keys.pop(0)
                 self.number = 0
             else:
-                (self.values, self.bits), self.number = part, self.number + 1
-                self.left = self.bits
+                self.number, self.left = self.number + 1, self.part.bits
         return self.left > 0
 
     @property

@@ -91,6 +91,9 @@ class ParquetSource:
         """Columns of several sources, those that are not in the cache read side by side."""
         for source, fields in requests:
             source._check(fields)
+        held = [source._held(fields) for source, fields in requests]
+        if all(table is not None for table in held):
+            return [table for table in held if table is not None]
         with ExitStack() as stack:
             for source in sorted({s for s, _ in requests}, key=id):  # in one order, so that no two wait for each other
                 stack.enter_context(source._lock)
@@ -107,6 +110,14 @@ class ParquetSource:
             for (loading, field, _), column in zip(wanted, made, strict=True):
                 loading.found[field] = column
             return [loading.table() for loading in loadings]
+
+    def _held(self, fields: Sequence[int]) -> Table | None:
+        """The columns, if all are in the cache."""
+        found = [self._cache.get(id(self), f) for f in fields]
+        columns = tuple(c for c in found if c is not None)
+        if len(columns) < len(found):
+            return None
+        return Table(Schema(tuple(self.schema.fields[f] for f in fields)), columns, self.rows)
 
     def __del__(self) -> None:
         cache = getattr(self, "_cache", None)

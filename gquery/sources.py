@@ -81,6 +81,8 @@ class ColumnCache:
             kept = {(source, field): column for field, column in columns.items()}
             self._columns |= kept
             excess = 0 if self.limit is None else self.nbytes - self.limit
+            if excess <= 0:
+                return
             for key, column in self._by_use():
                 if excess > 0 and key not in kept:
                     excess -= column.nbytes

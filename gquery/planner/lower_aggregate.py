@@ -83,7 +83,8 @@ def _by_build_row(
     if any(a.function not in MERGED_BY for _, a in aggregates):
         return None
     probe = gives_all(stream.steps, [e for _, e in keys])
-    if probe is None or packing_of([describe(e, stream.columns) for e in probe.keys], [False] * len(keys)) is None:
+    probed = [] if probe is None else [describe(e, stream.columns) for e in probe.keys]
+    if probe is None or packing_of(probed, [False] * len(probed)) is None:
         return None
     first = tuple((new_column("key", e.dtype), e) for e in probe.keys)
     parts = tuple((new_column(c.name, a.dtype, c.nullable), a) for c, a in aggregates)

@@ -141,3 +141,5 @@ select case when n is null then w end as c, f64, count(*) from t group by 1, 2
 
 -- cpu
 select case when n > 100 then w end as c, min(f64), n from t group by 1, 3
+
+select b.f64, min(a.n), count(*) from t a join t b on a.id = b.id and a.n = b.n group by 1

@@ -28,14 +28,20 @@ def batched(body: Sequence[str], rows: int, ahead: Collection[str]) -> tuple[str
     if lt_i64(v0_1, k0):
         n = add_i64(n, v0_1)
     """
+    loads, rest = split_loads(body, ahead)
+    text = [for_row(line, row) for line in loads for row in range(rows)]
+    return tuple(text + [for_row(line, row) for row in range(rows) for line in rest])
+
+
+def split_loads(body: Sequence[str], ahead: Collection[str]) -> tuple[list[str], list[str]]:
+    """The loads of the variables ``ahead``, and the body without them."""
     is_ahead = [(found := _LOAD.match(line)) is not None and found[1] in ahead for line in body]
     loads = [line.strip() for line, first in zip(body, is_ahead, strict=True) if first]
-    rest = _without_empty_blocks([line for line, first in zip(body, is_ahead, strict=True) if not first])
-    text = [_for_row(line, row) for line in loads for row in range(rows)]
-    return tuple(text + [_for_row(line, row) for row in range(rows) for line in rest])
+    return loads, _without_empty_blocks([line for line, first in zip(body, is_ahead, strict=True) if not first])
 
 
-def _for_row(line: str, row: int) -> str:
+def for_row(line: str, row: int) -> str:
+    """A line with the names of one row of several."""
     return _ROW.sub(f"i{row}", _LOCAL.sub(rf"\1_{row}", line))
 
 

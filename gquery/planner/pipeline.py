@@ -15,6 +15,7 @@ from gquery.kernels.batch import batched
 from gquery.kernels.code import Binding, Code, ErrorSite, StatePart
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.render import condition, describe, render
+from gquery.kernels.stages import staged
 from gquery.operators import accumulators, collect, group, reduce
 from gquery.operators.accumulators import place_of
 from gquery.operators.join import emit_build, emit_probe
@@ -37,6 +38,8 @@ from gquery.planner.physical import (
 )
 
 BATCH_ROWS = 4  # rows an iteration of the batched loop: 8 are no faster with narrow columns and compile much longer
+STAGED_ROWS = 2**22  # from which on a GPU is busy for longer than a larger kernel takes to load
+STAGED_LINES = 48  # of a loop with look-ups: what follows them is written for each row
 BATCH_LINES = 60  # of a loop that collects: rows are looked up and stored in the batch, one after another
 WIDE = 2**31  # rows from which on indices have 64 bits
 
@@ -105,7 +108,12 @@ def _unit(pipeline: Pipeline, target: str, role: str, counted: bool = False, row
     go_on(pipeline.steps)
     _end(pipeline.sink, mode, role, code)
     kernel = code.kernel()
-    if code.ahead and not counted and row == "i" and _gains_from_batches(pipeline, target, len(kernel.body)):
+    steps = None
+    if not counted and _gains_from_stages(pipeline, target, len(kernel.body)):
+        steps = staged(kernel.body, BATCH_ROWS, code.ahead)
+    if steps is not None:
+        kernel = replace(kernel, batch=steps, batch_rows=BATCH_ROWS)
+    elif code.ahead and not counted and row == "i" and _gains_from_batches(pipeline, target, len(kernel.body)):
         kernel = replace(kernel, batch=batched(kernel.body, BATCH_ROWS, code.ahead), batch_rows=BATCH_ROWS)
     return Unit(role, kernel, dict(code.bindings), tuple(code.sites), dict(code.shares))
 
@@ -135,21 +143,33 @@ def _gains_from_batches(pipeline: Pipeline, target: str, lines: int) -> bool:
     return isinstance(sink, Reduce) or (isinstance(sink, Group) and place_of(sink, target) != "global")
 
 
+def _gains_from_stages(pipeline: Pipeline, target: str, lines: int) -> bool:
+    """Whether the loop waits for look-ups: a row's come one after another, and there are rows enough to take several at once."""
+    if target != "cuda" or pipeline.rows < STAGED_ROWS or lines > STAGED_LINES:
+        return False
+    return isinstance(pipeline.source, ReadTable | ReadStage) and any(isinstance(s, Probe) for s in pipeline.steps)
+
+
 def _step(step: Step, code: Code, consume: Callable[[], None]) -> None:
     """Write the lines of a step; it calls ``consume`` where it passes a row on."""
     match step:
         case Select(predicate, share):
             with code.block(f"if {condition(predicate, code)}:"):
-                before, code.share = code.share, min(code.share, share)
-                consume()
-                code.share = before
+                _behind(share, code, consume)
         case Compute(exprs):
             _compute(exprs, code)
             consume()
-        case Probe():
-            emit_probe(step, code, consume)
+        case Probe(share=share):
+            emit_probe(step, code, lambda: _behind(share, code, consume))
         case _:
             assert_never(step)
+
+
+def _behind(share: float, code: Code, consume: Callable[[], None]) -> None:
+    """Pass a row on that got past a step, as that share of the source's rows does."""
+    before, code.share = code.share, min(code.share, share)
+    consume()
+    code.share = before
 
 
 def _compute(exprs: tuple[tuple[Column, Expr], ...], code: Code) -> None:

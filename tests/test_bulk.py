@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -11,10 +12,10 @@ import pyarrow as pa
 import pytest
 
 from gquery.device import Device, cpu_device
-from gquery.dtypes import Carrier
+from gquery.dtypes import VARCHAR, Carrier
 from gquery.errors import OperationalError
 from gquery.kernels import bulk, order
-from gquery.table import Column, Table
+from gquery.table import Buffer, Column, Table
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
 SIZES = [0, 1, 10, 5_000, 200_000]
@@ -143,8 +144,6 @@ def test_views_become_contiguous(device: str) -> None:
     source = Table.from_arrow(pa.table({"s": values})).columns[0]
     at = place(device)
     views = bulk.string_views(source, at, on(device, np.arange(0, 5_000, 7, dtype=np.uint32)))
-    from gquery.table import Buffer
-
     column = Column(source.dtype, Carrier.VIEW, views.size // 2, Buffer(views, at))
     found = bulk.gather_views(column, at)
     assert found.carrier in (Carrier.STRING32, Carrier.STRING64)
@@ -183,3 +182,21 @@ def test_fold_doubles_at(device: str) -> None:
     total = on(device, np.zeros(5))
     bulk.fold_at(total, on(device, slots), on(device, values), "add")
     np.testing.assert_allclose(host(total), np.bincount(slots, values), rtol=1e-12)
+
+
+@pytest.mark.parametrize("carrier", [Carrier.STRING32, Carrier.STRING64, Carrier.VIEW])
+@pytest.mark.parametrize("count", [0, 1, 40, 5_000])
+def test_take_strings(carrier: Carrier, count: int) -> None:
+    """A GPU's way to take strings out of a column, and the host's."""
+    values = ["", "a", "wörld", "x" * 40, *(f"{n} of many" for n in range(300))]
+    offsets = np.cumsum([0, *(len(s.encode()) for s in values)])
+    characters = np.frombuffer("".join(values).encode() + bytes(16), np.uint8)[: offsets[-1]]
+    column = Column(VARCHAR, Carrier.STRING64, len(values), Buffer(offsets), None, Buffer(characters))
+    if carrier is Carrier.STRING32:
+        column = replace(column, carrier=carrier, data=Buffer(offsets.astype(np.int32)))
+    elif carrier is Carrier.VIEW:
+        column = replace(column, carrier=carrier, data=Buffer(bulk.string_views(column, cpu_device())), characters=None)
+    rows = np.random.default_rng(count).integers(0, len(values), count).astype(np.uint32)
+    found = bulk.take_strings(column, rows, cpu_device())
+    for mine, theirs in zip(found, bulk.gather_strings(bulk.string_views(column, cpu_device(), rows)), strict=True):
+        assert np.array_equal(mine, theirs)

@@ -30,6 +30,7 @@ def handwritten() -> dict[str, Kernel]:
         n: value for module in (bulk, order, spread) for n, value in vars(module).items() if isinstance(value, Kernel)
     }
     found |= {f"{d} votes": kernel for d, kernel in bulk.VOTES.items()}
+    found |= {f"{c.value} {n}": k for n in ("LENGTHS", "COPIES") for c, k in getattr(bulk, n).items()}
     found |= {f"ENTER_WORDS {c.value}": kernel for c, kernel in spread.ENTER_WORDS.items()}
     return found | {c.value: order.words_kernel(c) for c in (Carrier.STRING32, Carrier.STRING64)}
 

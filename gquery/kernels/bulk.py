@@ -368,11 +368,13 @@ def address(array: Any) -> int:
 
 def gather_views(column: Column, device: Device) -> Column:
     """A column of views as offsets and characters of its own."""
-    return _from_views(column, column.data.on(device), column.validity, column.length, device)
+    return _plain_text(column, gather_strings(column.data.on(device)), column.validity, column.length, device)
 
 
-def _from_views(column: Column, views: Any, validity: Buffer | None, length: int, device: Device) -> Column:
-    offsets, characters = gather_strings(views)
+def _plain_text(
+    column: Column, strings: tuple[Any, Any], validity: Buffer | None, length: int, device: Device
+) -> Column:
+    offsets, characters = strings
     return replace(  # always 64-bit offsets, so that the carrier is known before the bytes are counted
         column, carrier=Carrier.STRING64, length=length, data=Buffer(offsets, device),
         characters=Buffer(characters, device), validity=validity, owners=(),
@@ -393,6 +395,47 @@ def string_views(column: Column, device: Device, rows: Any = None) -> Any:
     return xp.stack((starts + address(column.characters.on(device)), ends - starts), axis=1).reshape(-1)
 
 
+_STRINGS = {
+    Carrier.STRING32: ("*i32", "string32(data, characters, i64(rows[i]))"),
+    Carrier.STRING64: ("*i64", "string64(data, characters, i64(rows[i]))"),
+    Carrier.VIEW: ("*i64", "view(data, i64(rows[i]))"),
+}
+LENGTHS = {
+    carrier: handwritten(
+        f"data:{element} characters:i64 rows:*u32 lengths:*i64",
+        "if eq_i64(i64(i), 0):",
+        "    store_i64(lengths, 0, 0)",
+        f"store_i64(lengths, add_i64(i64(i), 1), str_bytes({string}))",
+    )
+    for carrier, (element, string) in _STRINGS.items()
+}
+COPIES = {
+    carrier: handwritten(
+        f"data:{element} characters:i64 rows:*u32 offsets:*i64 copy:i64",
+        f"s = {string}",
+        "copy_bytes(str_address(s), add_i64(copy, i64(offsets[i])), str_bytes(s))",
+    )
+    for carrier, (element, string) in _STRINGS.items()
+}
+
+
+def take_strings(column: Column, rows: Any, device: Device) -> tuple[Any, Any]:
+    """The strings of these rows one after another, as `gather_strings` gives them: two kernels and a scan, where array
+    functions would be a dozen."""
+    xp, n = device.xp, int(rows.size)
+    rows = rows.astype(np.uint32, copy=False)
+    data = column.data.on(device)
+    characters = 0 if column.characters is None else address(column.characters.on(device))
+    lengths = xp.empty(n + 1, np.int64) if n else xp.zeros(1, np.int64)
+    launch(LENGTHS[column.carrier], n, lengths, data, characters, rows, lengths)
+    offsets = xp.cumsum(lengths)
+    total = number(offsets[-1])
+    copy = xp.empty(total + READ_AHEAD, np.uint8)[:total]
+    if total:
+        launch(COPIES[column.carrier], n, copy, data, characters, rows, offsets, address(copy))
+    return offsets, copy
+
+
 def take(column: Column, rows: Any, device: Device) -> Column:
     """The column's rows of these numbers, in their order; strings are copied out."""
     validity = None if column.validity is None else Buffer(column.validity.on(device)[rows], device)
@@ -400,7 +443,10 @@ def take(column: Column, rows: Any, device: Device) -> Column:
                          null_count=0 if column.validity is None else None)  # fmt: skip
     column = replace(column, statistics=statistics)
     if column.carrier.is_string:
-        return _from_views(column, string_views(column, device, rows), validity, int(rows.size), device)
+        taken = (
+            gather_strings(string_views(column, device, rows)) if device.is_cpu else take_strings(column, rows, device)
+        )
+        return _plain_text(column, taken, validity, int(rows.size), device)
     words = 2 if column.carrier is Carrier.I128 else 1
     data = gather(column.data.on(device), rows, words)
     return replace(column, length=int(rows.size), data=Buffer(data, device), validity=validity)

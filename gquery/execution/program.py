@@ -112,7 +112,7 @@ def _asking(state: Run) -> Iterator[None]:
         yield
         return
     cuda: Any = get_target("cuda")
-    with asking(outlook.number), cuda.halting(outlook.halt):
+    with asking(outlook.number, outlook.confirm), cuda.halting(outlook.halt):
         yield
 
 

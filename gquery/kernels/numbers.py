@@ -25,12 +25,19 @@ def waited_for(array: Any) -> int:
     return array if isinstance(array, int) else int(array.item())
 
 
+def confirm() -> None:
+    """See that every number so far is right: before the host reads what a GPU has made, other than numbers."""
+    check: Callable[[], None] | None = getattr(_local, "check", None)
+    if check is not None:
+        check()
+
+
 @contextmanager
-def asking(ask: Callable[[Any], int]) -> Iterator[None]:
-    """Within it, this thread's `number` is ``ask``."""
-    before = getattr(_local, "ask", waited_for)
-    _local.ask = ask
+def asking(ask: Callable[[Any], int], check: Callable[[], None]) -> Iterator[None]:
+    """Within it, this thread's `number` is ``ask``, and `confirm` is ``check``."""
+    before = getattr(_local, "ask", waited_for), getattr(_local, "check", None)
+    _local.ask, _local.check = ask, check
     try:
         yield
     finally:
-        _local.ask = before
+        _local.ask, _local.check = before

@@ -220,14 +220,18 @@ def sort_starts(keys: Sequence[Key]) -> tuple[Any, Any]:
 
 def top_k(keys: Sequence[Key], k: int) -> Any:
     """The first ``k`` rows of `sort_order`, without sorting the rest."""
+    return sort_order(keys, candidates(keys, k))[: max(k, 0)]
+
+
+def candidates(keys: Sequence[Key], k: int) -> Any | None:
+    """Rows among which the first ``k`` of `sort_order` are, in any case few more; None where there are not many rows."""
     n = keys[0].size
     check_rows(n)
-    rows = None
     if 0 < k < n // 4:
         values = _Digits(keys).take(None, WORD, n.bit_length() + SPARE_BITS)
         if values is not None:
-            rows = compact(values <= _bound(values, k))
-    return sort_order(keys, rows)[: max(k, 0)]
+            return compact(values <= _bound(values, k))
+    return None
 
 
 def _bound(values: Any, k: int) -> Any:

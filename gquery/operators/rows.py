@@ -8,11 +8,12 @@ from typing import Any, assert_never
 
 import numpy as np
 
-from gquery.device import Device
+from gquery.device import Device, cpu_device
 from gquery.dtypes import Bounds, Carrier
 from gquery.expr import Column as PlanColumn
 from gquery.expr import SortKey
 from gquery.kernels import bulk, order
+from gquery.kernels.numbers import confirm
 from gquery.operators.base import Frame, JoinIndex, make_column, narrow
 from gquery.planner.physical import (
     Bulk,
@@ -25,7 +26,10 @@ from gquery.planner.physical import (
     Stored,
     UnmatchedRows,
 )
+from gquery.planner.tree import used_columns
 from gquery.table import Buffer, Column
+
+FEW_ROWS = 4096  # candidates of a sort with a limit that are sorted on the host
 
 
 def bulk_inputs(work: Bulk) -> list[int]:
@@ -78,12 +82,24 @@ def run_bulk(
 def _sort(work: SortRows, frame: Frame, device: Device) -> Frame:
     keys = sort_keys(work.keys, frame, device)
     if work.limit is not None:
-        rows = order.top_k(keys, min(work.limit + work.offset, frame.rows))[work.offset :]
+        wanted = min(work.limit + work.offset, frame.rows)
+        found = order.candidates(keys, wanted)
+        if device.is_cuda and found is not None and found.size <= FEW_ROWS:
+            return _sort(work, _few(work, frame, found, device), cpu_device())
+        rows = order.sort_order(keys, found)[work.offset : wanted]
     else:
         rows = order.sort_order(keys)[work.offset :]
     return Frame(
         {s.column.id: bulk.take(frame.columns[s.column.id], rows, device) for s in work.columns}, int(rows.size)
     )
+
+
+def _few(work: SortRows, frame: Frame, rows: Any, device: Device) -> Frame:
+    """Some rows of a frame, to be sorted on the host: it takes less time for that than a GPU for the first of many steps."""
+    ids = {s.column.id for s in work.columns} | {i for k in work.keys for i in used_columns(k.expr)}
+    few = Frame({i: bulk.take(frame.columns[i], rows, device) for i in ids}, int(rows.size))
+    confirm()
+    return few
 
 
 def sort_keys(keys: Sequence[SortKey], frame: Frame, device: Device) -> list[order.Key]:

@@ -108,3 +108,20 @@ def test_hash_agrees(target: str) -> None:
     cases = [(s.encode(),) for s in texts(50)]
     wanted = [("hash_str(a)", "i64", False)]
     assert evaluate(target, ["str"], cases, wanted) == evaluate("python", ["str"], cases, wanted)
+
+
+def test_words_from_anywhere_as_a_gpu_reads_them() -> None:
+    """Two aligned words, moved: the same code compiled for the CPU."""
+    import numpy as np
+    from numba import njit
+    from numba.extending import intrinsic
+
+    from gquery.kernels.targets.cuda_words import CUDA_DEFINITIONS
+    from gquery.kernels.targets.intrinsics import build
+
+    load = build(CUDA_DEFINITIONS["load_word_unaligned"], intrinsic)
+    load_at = njit(lambda address: load(address))
+    data = np.frombuffer(random.Random(3).randbytes(64), np.uint8).copy()
+    start = -data.ctypes.data % 8
+    for k in range(start, start + 40):
+        assert load_at(data.ctypes.data + k) == int.from_bytes(data[k : k + 8].tobytes(), "little", signed=True)

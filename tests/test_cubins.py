@@ -10,9 +10,7 @@ from functools import cache
 
 import pytest
 
-from gquery.dtypes import Carrier
-from gquery.kernels import bulk, order, spread
-from gquery.kernels.kernel import Kernel
+from gquery.kernels.ready import handwritten_kernels
 from tpch import cubins, queries
 from tpch.engines import GQueryEngine, Options
 from tpch.generate import generate
@@ -25,22 +23,12 @@ def engine() -> GQueryEngine:
     return GQueryEngine(generate(0.01), Options(device="cpu"))
 
 
-def handwritten() -> dict[str, Kernel]:
-    found = {
-        n: value for module in (bulk, order, spread) for n, value in vars(module).items() if isinstance(value, Kernel)
-    }
-    found |= {f"{d} votes": kernel for d, kernel in bulk.VOTES.items()}
-    found |= {f"{c.value} {n}": k for n in ("LENGTHS", "COPIES") for c, k in getattr(bulk, n).items()}
-    found |= {f"ENTER_WORDS {c.value}": kernel for c, kernel in spread.ENTER_WORDS.items()}
-    return found | {c.value: order.words_kernel(c) for c in (Carrier.STRING32, Carrier.STRING64)}
-
-
-@pytest.mark.parametrize("name", sorted(handwritten()))
+@pytest.mark.parametrize("name", sorted(handwritten_kernels()))
 def test_handwritten_kernels_compile(name: str) -> None:
     from gquery.kernels.targets.cuda import CudaTarget
 
     for architecture in cubins.ARCHITECTURES:
-        assert CudaTarget().compile_cubin(handwritten()[name], architecture).local_bytes == 0
+        assert CudaTarget().compile_cubin(handwritten_kernels()[name], architecture).local_bytes == 0
 
 
 @pytest.mark.parametrize("number", queries.NUMBERS)

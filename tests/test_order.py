@@ -130,7 +130,7 @@ def test_words_of_text_by_numpy_and_by_kernel(values: list[str]) -> None:
     for n in range(5):
         words = np.empty(column.length, np.uint64)
         at: Any = bulk.address(column.characters.host)
-        kernel = order.words_kernel(column.carrier)
+        kernel = order.WORDS[column.carrier]
         bulk.launch(kernel, column.length, words, column.data.host, at, rows, n, words)
         want = [int.from_bytes(s.encode()[8 * n : 8 * n + 8].ljust(8, b"\0"), "big") for s in values]
         assert words.tolist() == want

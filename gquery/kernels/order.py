@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -29,7 +28,6 @@ from gquery.kernels.bulk import (
     namespace,
     rows_of_bits,
 )
-from gquery.kernels.kernel import Kernel
 from gquery.kernels.numbers import number
 from gquery.table import Column
 
@@ -383,22 +381,17 @@ def text_words(column: Column, device: Device, n: int, rows: Any = None) -> Any:
     rows = device.xp.arange(column.length, dtype=np.uint32) if rows is None else rows
     words = device.xp.empty(rows.size, np.uint64)
     characters = 0 if column.characters is None else address(column.characters.on(device))
-    launch(words_kernel(column.carrier), rows.size, words, column.data.on(device), characters, rows, n, words)
+    launch(WORDS[column.carrier], rows.size, words, column.data.on(device), characters, rows, n, words)
     return words
 
 
-@cache
-def words_kernel(carrier: Carrier) -> Kernel:
-    """The kernel behind `text_words` on a GPU."""
-    string = {
-        Carrier.STRING32: "string32(data, characters, i64(rows[i]))",
-        Carrier.STRING64: "string64(data, characters, i64(rows[i]))",
-    }[carrier]
-    element = "i32" if carrier is Carrier.STRING32 else "i64"
-    return handwritten(
+WORDS = {
+    carrier: handwritten(
         f"data:*{element} characters:i64 rows:*u32 n:i64 words:*u64",
-        f"store_u64(words, i64(i), text_word({string}, n))",
+        f"store_u64(words, i64(i), text_word({string}(data, characters, i64(rows[i])), n))",
     )
+    for carrier, element, string in ((Carrier.STRING32, "i32", "string32"), (Carrier.STRING64, "i64", "string64"))
+}
 
 
 def _words_by_numpy(column: Column, n: int, rows: Any) -> Any:

@@ -13,12 +13,14 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gquery.errors import DeviceError
 from gquery.kernels.kernel import Kernel, Parameter
+from gquery.kernels.ready import handwritten_kernels
 from gquery.kernels.targets.base import NARROW_ROWS, Compiled
 from gquery.kernels.targets.cache import module_path
 from gquery.kernels.targets.cubin import Cubin, cubin_file, make_cubin, read_cubin
@@ -81,15 +83,22 @@ class CudaTarget:
         return compiled
 
     def compile_many(self, kernels: Sequence[Kernel]) -> list[Compiled]:
-        """`compile` for the kernels of a query: those that no cache has compile at once, in worker processes."""
+        """`compile` for the kernels of a query: those that no cache has compile at once, in worker processes, and with them the
+        handwritten ones, which the query or the next one would wait for one at a time."""
         device = _device()
-        self.compile_cubins([k for k in kernels if (k.digest, device) not in self._compiled], _capability(device))
+        cc = _capability(device)
+        missing = [k for k in kernels if (k.digest, device) not in self._compiled]
+        if self._missing(missing, cc):
+            self.compile_cubins([*missing, *handwritten_kernels().values()], cc)
         return [self.compile(k) for k in kernels]
+
+    def _missing(self, kernels: Sequence[Kernel], cc: tuple[int, int]) -> list[Path]:
+        paths = {module_path(self.source(k), self.name) for k in kernels}
+        return [path for path in sorted(paths) if read_cubin(path, cc) is None]
 
     def compile_cubins(self, kernels: Sequence[Kernel], cc: tuple[int, int]) -> None:
         """Have the kernels' machine code in the cache folder. Needs no GPU."""
-        paths = {module_path(self.source(k), self.name) for k in kernels}
-        missing = [path for path in sorted(paths) if read_cubin(path, cc) is None]
+        missing = self._missing(kernels, cc)
         if len(missing) > 1:
             compile_at_once([(self.name, path, cc) for path in missing], lambda r: make_cubin(r[1], r[2]))
 

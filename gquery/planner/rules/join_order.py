@@ -3,7 +3,7 @@
 A group of inner joins is taken apart into its relations and conditions and put together anew. The engine streams the
 left side of a join through in one fused pipeline and builds a table over the right side, so the relation that is
 largest (the *driver*) comes to stand leftmost, and every other relation is a build side of the chain over it, or joined
-into one first:
+into one first (`join_cost` says which is cheaper):
 
     Join                     the largest table is read once, probing two tables, in one kernel;
       Join                   orders are joined with customers before their table is built
@@ -23,23 +23,16 @@ from dataclasses import dataclass, field
 
 from gquery.dtypes import BOOLEAN
 from gquery.expr import Call, Column, Expr, conjunction, conjuncts
-from gquery.planner.logical import Aggregate, Filter, Join, JoinKind, Plan, Scan, Sort, sources
-from gquery.planner.proofs import Keys, equality, is_unique, unique_keys
+from gquery.planner.logical import Filter, Join, JoinKind, Plan, sources
+from gquery.planner.proofs import equality, is_unique
 from gquery.planner.rules.infer_predicates import equal_columns
+from gquery.planner.rules.join_cost import COLLECT_SOURCE, LEAST, Tree, cost_of, leaf, raw_rows
 from gquery.planner.rules.reduce_build import reduce_build
 from gquery.planner.statistics import Estimator, weight
 from gquery.planner.tree import column_ids, used_columns, with_sources
 
 _MOST_BY_DP = 10
 _MOST_PAIRS = 1500  # some 15 milliseconds
-# What a row costs. A table over a unique key is one write a row; one over repeated keys counts, scans and orders, and its
-# arrays have a place for every row of the source, also for those that its filter drops.
-_UNIQUE_BUILD, _DUPLICATE_BUILD, _DUPLICATE_SOURCE = 2.0, 5.0, 1.5
-_PROBE, _DUPLICATE_PROBE = 1.0, 2.0
-_LEAST = min(_UNIQUE_BUILD, _DUPLICATE_BUILD, _PROBE, _DUPLICATE_PROBE, 1.0)  # of either side, whatever the join
-# A table over anything but a filtered table or frame is built from rows that are collected first: what its source's rows
-# cost once more, and what the collected columns cost.
-_COLLECT_SOURCE, _COLLECT_COLUMN, _COLLECT_TEXT = 0.5, 0.5, 4.0
 _EARLY = 0.3  # a SEMI join on the driver that keeps less than this share of rows goes before the other joins
 
 
@@ -136,7 +129,7 @@ class _Group:
 
     def _driver(self, rows: list[float]) -> int:
         """The relation to stream: the heaviest one, or the one of most rows below its filters if that chain is cheaper."""
-        raw = [_raw_rows(r, n) for r, n in zip(self.relations, rows, strict=True)]
+        raw = [raw_rows(r, n) for r, n in zip(self.relations, rows, strict=True)]
         numbers = range(len(rows))
         heaviest = max(numbers, key=lambda i: weight(raw[i], rows[i]))
         longest = max(numbers, key=lambda i: raw[i])
@@ -167,58 +160,6 @@ class _Group:
             here = tuple(dict.fromkeys(self.terms))
             return Filter(self.relations[0], conjunction(here)) if here else self.relations[0]
         return _Graph(self.relations, rows, tuple(dict.fromkeys(self.terms)), driver, self.estimator).best()
-
-
-def _raw_rows(plan: Plan, rows: float) -> float:
-    """Rows of the table below filters: what reading it costs."""
-    while True:
-        match plan:
-            case Filter(source=s) | Sort(source=s):
-                plan = s
-            case Join(left=s, kind=JoinKind.SEMI | JoinKind.ANTI):
-                plan = s
-            case Scan():
-                return float(plan.source.rows)
-            case _:
-                return rows
-
-
-@dataclass(frozen=True)
-class _Tree:
-    """A joined subset of the relations: how, and what it is estimated to give and cost."""
-
-    mask: int
-    rows: float
-    cost: float
-    keys: Keys = ()  # unique keys of the result
-    source: float = 0.0  # rows of the frame that a table over it has places for
-    collect: float = 0.0  # what it costs to have its rows in a frame
-    streamed: float = 0.0  # rows of the relation that streams through
-    width: float = 0.0  # what a collected row costs
-    left: _Tree | None = None
-    right: _Tree | None = None
-
-
-def _leaf(mask: int, plan: Plan, rows: float) -> _Tree:
-    """A relation by itself. A filter on a table or on groups is fused into the build: its dropped rows stay in the frame."""
-    base = plan
-    while isinstance(base, Filter):
-        base = base.source
-    raw = _raw_rows(plan, rows)
-    width = sum(_COLLECT_TEXT if c.dtype.is_string else _COLLECT_COLUMN for c in plan.columns)
-    is_frame = isinstance(base, Scan | Aggregate)
-    collect = 0.0 if is_frame else raw * _COLLECT_SOURCE + rows * width
-    return _Tree(mask, rows, 0.0, unique_keys(plan), raw if is_frame else rows, collect, raw, width)
-
-
-def _cost(stream: _Tree, build: _Tree, is_equality: bool, is_unique_key: bool) -> float:
-    """The cost of a table over one tree and of looking up every row of the other in it."""
-    if not is_equality:  # every row meets every row
-        return build.collect + build.rows + stream.rows * max(build.rows, 1.0)
-    if is_unique_key:
-        return build.collect + build.rows * _UNIQUE_BUILD + stream.rows * _PROBE
-    table = build.rows * _DUPLICATE_BUILD + build.source * _DUPLICATE_SOURCE
-    return build.collect + table + stream.rows * _DUPLICATE_PROBE
 
 
 class _Graph:
@@ -261,7 +202,7 @@ class _Graph:
         for columns in self.classes:
             at = [(1 << self.home[c.id], c) for c in columns]
             self.edges.append((_union(bit for bit, _ in at), at))
-        self.base = [_leaf(1 << i, r, max(self.estimator.rows(r), 0.1)) for i, r in enumerate(self.relations)]
+        self.base = [leaf(1 << i, r, max(self.estimator.rows(r), 0.1)) for i, r in enumerate(self.relations)]
 
     def _equal_inside(self, columns: tuple[Column, ...]) -> None:
         """Two columns of one relation that must be equal because both equal a third: a filter on the relation."""
@@ -289,7 +230,7 @@ class _Graph:
     def cost(self) -> float:
         return self._best().cost
 
-    def _best(self) -> _Tree:
+    def _best(self) -> Tree:
         parts = [self._search(part) for part in self._components()]
         parts.sort(key=lambda t: (not t.mask & self.driver, t.rows))
         tree = parts[0]
@@ -318,18 +259,18 @@ class _Graph:
             rest ^= low
         return found & ~mask
 
-    def _search(self, part: int) -> _Tree:
+    def _search(self, part: int) -> Tree:
         members = list(_bits(part))
         if len(members) == 1:
             return self.base[members[0]]
         if len(members) > _MOST_BY_DP:
             return self._greedy(members)
-        found: dict[int, _Tree] = {1 << i: self.base[i] for i in members}
+        found: dict[int, Tree] = {1 << i: self.base[i] for i in members}
         for number, (a, b) in enumerate(self._pairs(members)):
             if number > _MOST_PAIRS:  # nearly everything is joined with everything
                 return self._greedy(members)
             left, right, known = found[a], found[b], found.get(a | b)
-            if known is not None and left.cost + right.cost + (left.rows + right.rows) * _LEAST >= known.cost:
+            if known is not None and left.cost + right.cost + (left.rows + right.rows) * LEAST >= known.cost:
                 continue  # without finding out what they cost together
             tree = self._join(left, right)
             if known is None or tree.cost < known.cost:
@@ -358,11 +299,11 @@ class _Graph:
         for s in grown:
             yield from self._grown(mask | s, banned | near)
 
-    def _greedy(self, members: list[int]) -> _Tree:
+    def _greedy(self, members: list[int]) -> Tree:
         trees = [self.base[i] for i in members]
-        known: dict[tuple[int, int], _Tree] = {}
+        known: dict[tuple[int, int], Tree] = {}
 
-        def joined(a: _Tree, b: _Tree) -> _Tree:
+        def joined(a: Tree, b: Tree) -> Tree:
             key = (a.mask, b.mask)
             if key not in known:
                 known[key] = self._join(a, b)
@@ -375,7 +316,7 @@ class _Graph:
             trees = [t for t in trees if t is not a and t is not b] + [best]
         return trees[0]
 
-    def _join(self, a: _Tree, b: _Tree) -> _Tree:
+    def _join(self, a: Tree, b: Tree) -> Tree:
         """The cheaper side as build side; the driver is always streamed."""
         if b.mask & self.driver or (not a.mask & self.driver and b.rows > a.rows):
             a, b = b, a
@@ -388,14 +329,14 @@ class _Graph:
         left, right = {x.id for x, _ in pairs}, {y.id for _, y in pairs}
         unique_a, unique_b = any(key <= left for key in a.keys), any(key <= right for key in b.keys)
         keys = (a.keys if unique_b else ()) + (b.keys if unique_a else ())
-        cost = _cost(a, b, bool(pairs), unique_b)
+        cost = cost_of(a, b, bool(pairs), unique_b)
         if unique_a and not unique_b and not a.mask & self.driver:
-            other = _cost(b, a, bool(pairs), True)
+            other = cost_of(b, a, bool(pairs), True)
             if other < cost:
                 a, b, cost = b, a, other
         width = a.width + b.width
-        collect = a.streamed * _COLLECT_SOURCE + rows * width
-        return _Tree(a.mask | b.mask, rows, a.cost + b.cost + cost, keys, rows, collect, a.streamed, width, a, b)
+        collect = a.streamed * COLLECT_SOURCE + rows * width
+        return Tree(a.mask | b.mask, rows, a.cost + b.cost + cost, keys, rows, collect, a.streamed, width, a, b)
 
     def _equalities(self, a: int, b: int) -> list[tuple[Column, Column]]:
         """One (left column, right column) for each class of equal columns that both sides hold."""
@@ -417,7 +358,7 @@ class _Graph:
 
     # -- the plan
 
-    def _plan(self, tree: _Tree) -> Plan:
+    def _plan(self, tree: Tree) -> Plan:
         if tree.left is None or tree.right is None:
             return self.relations[tree.mask.bit_length() - 1]
         a, b = tree.left, tree.right

@@ -1,0 +1,70 @@
+"""What joins cost, in rows that are looked up: estimates by which `join_order` compares trees of joins.
+
+A table over a unique key is filled with one write a row. One over repeated keys counts, scans and orders its rows, and has
+places for every row of its source, also for those that a filter drops. Anything but a filtered table, or groups, is
+collected before a table is built over it: its source is gone through once more, and its columns are written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gquery.planner.logical import Aggregate, Filter, Join, JoinKind, Plan, Scan, Sort
+from gquery.planner.proofs import Keys, unique_keys
+
+_UNIQUE_BUILD, _DUPLICATE_BUILD, _DUPLICATE_SOURCE = 2.0, 5.0, 1.5
+_PROBE, _DUPLICATE_PROBE = 1.0, 2.0
+LEAST = min(_UNIQUE_BUILD, _DUPLICATE_BUILD, _PROBE, _DUPLICATE_PROBE, 1.0)  # of either side, whatever the join
+COLLECT_SOURCE, _COLLECT_COLUMN, _COLLECT_TEXT = 0.5, 0.5, 4.0
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A joined subset of the relations: how, and what it is estimated to give and cost."""
+
+    mask: int
+    rows: float
+    cost: float
+    keys: Keys = ()  # unique keys of the result
+    source: float = 0.0  # rows of the frame that a table over it has places for
+    collect: float = 0.0  # what it costs to have its rows in a frame
+    streamed: float = 0.0  # rows of the relation that streams through
+    width: float = 0.0  # what a collected row costs
+    left: Tree | None = None
+    right: Tree | None = None
+
+
+def leaf(mask: int, plan: Plan, rows: float) -> Tree:
+    """A relation by itself. A filter on a table or on groups is fused into the build: its dropped rows stay in the frame."""
+    base = plan
+    while isinstance(base, Filter):
+        base = base.source
+    raw = raw_rows(plan, rows)
+    width = sum(_COLLECT_TEXT if c.dtype.is_string else _COLLECT_COLUMN for c in plan.columns)
+    is_frame = isinstance(base, Scan | Aggregate)
+    collect = 0.0 if is_frame else raw * COLLECT_SOURCE + rows * width
+    return Tree(mask, rows, 0.0, unique_keys(plan), raw if is_frame else rows, collect, raw, width)
+
+
+def cost_of(stream: Tree, build: Tree, is_equality: bool, is_unique_key: bool) -> float:
+    """The cost of a table over one tree and of looking up every row of the other in it."""
+    if not is_equality:  # every row meets every row
+        return build.collect + build.rows + stream.rows * max(build.rows, 1.0)
+    if is_unique_key:
+        return build.collect + build.rows * _UNIQUE_BUILD + stream.rows * _PROBE
+    table = build.rows * _DUPLICATE_BUILD + build.source * _DUPLICATE_SOURCE
+    return build.collect + table + stream.rows * _DUPLICATE_PROBE
+
+
+def raw_rows(plan: Plan, rows: float) -> float:
+    """Rows of the table below filters: what reading it costs."""
+    while True:
+        match plan:
+            case Filter(source=s) | Sort(source=s):
+                plan = s
+            case Join(left=s, kind=JoinKind.SEMI | JoinKind.ANTI):
+                plan = s
+            case Scan():
+                return float(plan.source.rows)
+            case _:
+                return rows

@@ -40,6 +40,10 @@ def adapt(pipeline: Pipeline, rows: int, joins: Mapping[int, JoinIndex]) -> Pipe
         groups = _group_limit(pipeline, sink, joins)
         if groups * SPARSE < sink.packing.size and sink.packing.size > DENSE_ENOUGH:
             return replace(pipeline, sink=replace(sink, layout="hash", groups=max(groups, 1)))
+    if isinstance(sink, Group) and sink.layout == "hash":
+        groups = _group_limit(pipeline, sink, joins)
+        if groups < sink.groups:
+            return replace(pipeline, sink=replace(sink, groups=max(groups, 1)))
     return pipeline
 
 
@@ -95,11 +99,10 @@ def expected(pipeline: Pipeline) -> Pipeline:
 
 def _group_limit(pipeline: Pipeline, sink: Group, joins: Mapping[int, JoinIndex]) -> int:
     """At most so many groups: the rows of a build side that all keys come from."""
-    assert sink.packing is not None
-    groups = sink.packing.size
+    groups = sink.packing.size if sink.packing is not None else 2**62
     for step in pipeline.steps:
         if isinstance(step, Probe) and limits_groups(step, sink.keys):
-            groups = min(groups, joins[step.table.stage].frame.rows)
+            groups = min(groups, joins[step.table.stage].entries)
     return groups
 
 

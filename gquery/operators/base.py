@@ -35,11 +35,12 @@ class Frame:
 @dataclass(frozen=True)
 class JoinIndex:
     """A join table: arrays and numbers by the names that `BuildPart` bindings give them, and the rows they number. ``table``
-    is its description as it was built, which may not be as it was planned."""
+    is its description as it was built, which may not be as it was planned. ``entries``: at most so many rows are in it."""
 
     parts: dict[str, Any]
     frame: Frame
     table: JoinTable
+    entries: int
 
 
 class DuplicateKeysError(Exception):

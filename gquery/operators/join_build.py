@@ -77,6 +77,12 @@ def is_checked(table: JoinTable) -> bool:
     return table.unique and table.expected_unique
 
 
+def is_counted(table: JoinTable) -> bool:
+    """Whether the build counts the rows that it enters: to find out if keys are unique, or because rows that no frame holds
+    would not be known otherwise."""
+    return is_checked(table) or table.counted
+
+
 def _enter_direct(table: JoinTable, key: str, code: Code) -> None:
     if table.exists:
         code.line(code.call("bit_set", code.pointer("u32", StatePart("bits"), "s"), key))
@@ -87,7 +93,7 @@ def _enter_direct(table: JoinTable, key: str, code: Code) -> None:
         carrier = entry_carrier(table)
         entries = code.pointer(element_type(carrier), StatePart("entries"), "s")
         store(code, carrier, entries, key, _entry(table, code))
-        if is_checked(table):
+        if is_counted(table):
             _count_entered(code)
     else:
         _note_slot(key, code)

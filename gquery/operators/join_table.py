@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from gquery.kernels import bulk, spread
 from gquery.kernels.numbers import number
 from gquery.operators.base import DuplicateKeysError, Frame, JoinIndex, Launch, SinkRun, State
-from gquery.operators.join_build import entry_carrier, is_checked, is_spread
+from gquery.operators.join_build import entry_carrier, is_checked, is_counted, is_spread
 from gquery.planner.physical import JoinTable
 from gquery.table import Buffer
 
@@ -62,7 +62,7 @@ class BuildRun(SinkRun):
                 state["spread"] = make.zeros(rows, "int64", self.label)
             elif table.unique:
                 state["entries"] = make.zeros(size, entry_carrier(table).numpy, self.label)
-                if is_checked(table):
+                if is_counted(table):
                     state["entered"] = make.zeros(1, "int64", self.label)
         elif table.keyed:
             state["capacity"] = self.capacity
@@ -96,7 +96,8 @@ class BuildRun(SinkRun):
         parts["count"] = rows
         if self.wants_nulls:
             parts["null_keys"] = self._null_keys()
-        return JoinIndex(parts, self.frame, self.table)
+        entries = number(state["entered"]) if self.table.counted and "entered" in state else self.frame.rows
+        return JoinIndex(parts, self.frame, self.table, entries)
 
     def _entered(self, left: State) -> State:
         """The state as it is where rows are entered at once, made from the entries that they have left."""

@@ -188,6 +188,7 @@ def _probe(
         packing=packing,
         rows=right.source_rows,
         keyed=keyed,
+        counted=rowless is not None and not exists,
         expected_unique=not (unique or exists)
         and (keyed or layout == "direct")
         and any(id(k.term) in likely for k in keys),

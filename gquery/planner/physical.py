@@ -102,7 +102,7 @@ class JoinTable:
     that a hash table holds its keys, one integer each, and not only the numbers of rows where they stand.
 
     A plan says unique where that is proved. ``expected_unique``: it is likely, so a build tries, and finds out: what probes the
-    table is fitted to it then (`execution.adaptive`). ``word`` is what a unique table holds in place of a row's number.
+    table is fitted to it then (`execution.adaptive`). ``counted``: the build counts the rows that it enters. ``word`` is what a unique table holds in place of a row's number.
     ``spread``: a unique table larger than a GPU's cache, whose rows come in no order, is filled a part at a time
     (`kernels.spread`).
 
@@ -122,6 +122,7 @@ class JoinTable:
     keyed: bool = False
     expected_unique: bool = False
     word: Word | None = None
+    counted: bool = False
     spread: bool = False
 
 

@@ -6,9 +6,11 @@ token itself. A token is set once and never reset, so an interrupt that comes la
 
 from __future__ import annotations
 
+import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 from gquery.errors import InterruptError
 
@@ -49,11 +51,36 @@ class Running:
         with self._lock:
             self._tokens.add(token)
         try:
-            yield
+            with _noticing(token):
+                yield
         finally:
             _thread.token = None
             with self._lock:
                 self._tokens.discard(token)
+
+
+@contextmanager
+def _noticing(token: Token) -> Iterator[None]:
+    """Within it, Ctrl-C sets the token before it raises KeyboardInterrupt: where that is lost, as in a callback of a compiler's,
+    the run still ends at its next check. Only on the main thread, and only where nobody handles the signal in a way of
+    their own."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        token.stopped = True
+        signal.default_int_handler(number, frame)
+
+    signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGINT) is stop:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class _Thread(threading.local):

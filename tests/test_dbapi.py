@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import gc
 import signal
@@ -246,6 +247,30 @@ def test_an_interrupt_stops_what_runs_then_and_nothing_later(db: gquery.Connecti
         thread.join(10)
     assert [type(r) for r in results] == [errors.InterruptError] * 2
     assert db.sql("SELECT 2").fetchall() == [(2,)]
+
+
+def test_ctrl_c_that_got_lost_still_ends_the_query() -> None:
+    """A callback that a library calls from C cannot raise: the interrupt is noticed at the next check all the same."""
+    before = signal.getsignal(signal.SIGINT)
+    with Running().one():
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        with pytest.raises(errors.InterruptError):
+            check()
+    assert signal.getsignal(signal.SIGINT) is before
+    check()
+
+
+def test_a_handler_of_the_users_own_stays() -> None:
+    seen: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: seen.append(number))
+    try:
+        with Running().one():
+            signal.raise_signal(signal.SIGINT)
+            check()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert seen == [signal.SIGINT]
 
 
 def test_runs_within_runs() -> None:

@@ -64,8 +64,12 @@ def steps_again(steps: tuple[Step, ...], wanted: frozenset[int]) -> tuple[Step, 
         match step:
             case Select():
                 continue
-            case Compute(exprs):
-                needed.update(i for c, e in exprs if c.id in needed for i in used_columns(e))
+            case Compute(exprs):  # what nobody asks for may use columns of steps that are left out
+                exprs = tuple((c, e) for c, e in exprs if c.id in needed)
+                if not exprs:
+                    continue
+                step = Compute(exprs)
+                needed.update(i for _, e in exprs for i in used_columns(e))
             case Probe():
                 made = {c.id for c in (*step.payload, *(s.column for s in step.table.columns))}
                 made |= set() if step.mark is None else {step.mark.id}

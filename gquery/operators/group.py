@@ -160,7 +160,7 @@ class GroupRun(SinkRun):
         """A copy of the state; the words of a direct one are one piece of memory."""
         if self.sink.layout == "hash":
             return {"entries_i64": self.device.to_host(state["entries_i64"])}
-        host: State = {"touched": self.device.to_host(state["touched"])} if "touched" in state else {}
+        host: State = {k: self.device.to_host(state[k]) for k in ("touched", "bits") if k in state}
         return host | self._folds(self.device.to_host(state["block"]))
 
     def _as_it_lies(self, total: State) -> Frame:

@@ -24,7 +24,7 @@ from gquery.planner.physical import Build, Group, JoinTable, Pipeline, Probe, Re
 from gquery.table import Buffer
 
 FEW = 4
-SPREAD_ROW_BYTES = 80  # of a row, twice an entry of 16 bytes and two slots of a hash table, and some more
+SPREAD_ROW_BYTES = 32  # of a row, twice an entry of 8 bytes and two places of 4, and some more
 SPARSE, DENSE_ENOUGH = 16, 2**16  # groups that use less than one place in so many, of so many places, are hashed
 
 

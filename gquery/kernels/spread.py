@@ -1,14 +1,13 @@
-"""Filling tables that are larger than a GPU's cache: entries are spread over the parts of the table first.
+"""Filling arrays that are larger than a GPU's cache: entries are spread over the parts of the array first.
 
-Entering rows in any order goes to memory for each of them, a sector back and forth: 100 million in 6 ms for a direct table,
-14 for a hash table on an H200. Moved next to those that go near the same place, which is a pass over contiguous memory, they
-find that part of the table in the cache. Functions take NumPy or CuPy arrays; a table on the CPU is filled so in tests.
+Entering rows in any order goes to memory for each of them, a sector back and forth: 100 million in 6 ms on an H200. Moved
+next to those that go near the same place, which is a pass over contiguous memory, they find that part of the array in the
+cache. Functions take NumPy or CuPy arrays; an array on the CPU is filled so in tests.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,6 @@ from gquery.kernels.bulk import handwritten, launch, namespace
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.primitives.spread import ENTRIES_A_THREAD, PARTS
 from gquery.kernels.targets import get_target
-from gquery.kernels.targets.python_words import hash_i64
 
 _LARGEST_BLOCK = 1024  # threads: a launch of a multiple of them has whole blocks only
 
@@ -27,8 +25,6 @@ def _of_blocks(kernel: Kernel) -> Kernel:
     return replace(kernel, uses_block=True)
 
 
-PAIRS = _of_blocks(handwritten("entries:i64 pairs:*i64 out:*i64 counters:*u32 room:i64",
-                               "spread_pairs(i64(i), entries, pairs, out, counters, room)"))  # fmt: skip
 WORDS = _of_blocks(handwritten("entries:i64 words:*i64 out:*i64 counters:*u32 room:i64 shift:i64",
                                "spread_words(i64(i), entries, words, out, counters, room, shift)"))  # fmt: skip
 # in the order of parts, and no more blocks than run at once: each would go through all parts anew
@@ -36,11 +32,6 @@ _HERE = (
     "part = div_u64(i64(i), room)",
     "if lt_i64(sub_i64(i64(i), mul_i64(part, room)), i64(counters[row_index(part)])):",
 )
-ENTER_PAIRS = _of_blocks(handwritten(
-    "pairs:*i64 counters:*u32 room:i64 table:*i64 capacity:i64 twice:*u8", *_HERE,
-    "    pair = load_pair(pairs, i64(i))",
-    "    if ne_i64(str_bytes(pair), 0) and not pair_insert(table, capacity, str_address(pair), str_bytes(pair)):",
-    "        store_u8(twice, 0, 1)"))  # fmt: skip
 ENTER_WORDS = {
     carrier: _of_blocks(handwritten(
         f"words:*i64 counters:*u32 room:i64 table:*{carrier.value}", *_HERE,
@@ -63,29 +54,6 @@ class Spread:
     @property
     def places(self) -> int:
         return self.room * self.parts
-
-
-def whole(entries: Any, rows: int) -> Spread:
-    """Entries as they are, as one part."""
-    return Spread(entries, namespace(entries).array([rows], np.uint32), rows, 1)
-
-
-def pair_room(rows: int) -> int:
-    """Room for the entries of a part of a hash table: eight standard deviations more than the mean."""
-    mean = rows // PARTS + 1
-    return mean + 8 * isqrt(mean) + 8
-
-
-def spread_pairs(pairs: Any, rows: int) -> Spread:
-    """(key, word) pairs by the part of a hash table that they go to."""
-    xp, room = namespace(pairs), pair_room(rows)
-    out, counters = xp.empty(2 * room * PARTS, np.int64), xp.zeros(PARTS, np.uint32)
-    if xp is np:
-        parts = [(hash_i64(int(k)) >> 56) & (PARTS - 1) for k in pairs[::2].tolist()]
-        _move(pairs.reshape(-1, 2), pairs[1::2] != 0, np.array(parts, np.int64), out.reshape(-1, 2), counters, room)
-    else:
-        _run(PAIRS, rows, rows, pairs, out, counters, room)
-    return Spread(out, counters, room, PARTS)
 
 
 def word_shift(places: int) -> int:
@@ -118,11 +86,6 @@ def _run(kernel: Kernel, entries: int, *values: Any) -> None:
     arguments = [target.argument(p, v) for p, v in zip(kernel.parameters, values, strict=True)]
     rows = -(-entries // (ENTRIES_A_THREAD * _LARGEST_BLOCK)) * _LARGEST_BLOCK
     target.run(target.compile(kernel), 0, rows, arguments, PARTS // 2)
-
-
-def enter_pairs(spread: Spread, table: Any, capacity: int, twice: Any) -> None:
-    """Enter pairs into a hash table; ``twice`` is set where a key is there already."""
-    launch(ENTER_PAIRS, spread.places, table, spread.entries, spread.counters, spread.room, table, capacity, twice)
 
 
 def enter_words(spread: Spread, table: Any, carrier: Carrier) -> None:

@@ -100,10 +100,6 @@ def _enter_direct(table: JoinTable, key: str, code: Code) -> None:
 
 
 def _enter_keyed(table: JoinTable, key: str, code: Code) -> None:
-    if is_spread(table):
-        spread = code.pointer("i64", StatePart("spread"), "s")
-        code.line(code.call("store_pair", spread, code.call("i64", "i"), key, _entry(table, code)))
-        return
     capacity = code.scalar(StatePart("capacity"))
     if not table.unique or table.exists:
         slot = code.call("key_insert", code.pointer("i64", StatePart("keys"), "s"), capacity, key)

@@ -66,9 +66,7 @@ class BuildRun(SinkRun):
                     state["entered"] = make.zeros(1, "int64", self.label)
         elif table.keyed:
             state["capacity"] = self.capacity
-            if is_spread(table):
-                state["spread"] = make.zeros(2 * rows, "int64", self.label)
-            elif table.unique and not table.exists:
+            if table.unique and not table.exists:
                 state["pairs"] = make.zeros(2 * self._slots, "int64", self.label)
                 if is_checked(table):
                     state["twice"] = make.zeros(1, "uint8", self.label)
@@ -101,25 +99,11 @@ class BuildRun(SinkRun):
 
     def _entered(self, left: State) -> State:
         """The state as it is where rows are entered at once, made from the entries that they have left."""
-        make, rows, entries = self.device, self.launch.rows, left["spread"]
-        if self.table.layout == "direct":
-            carrier = entry_carrier(self.table)
-            state: State = {"entries": make.zeros(self._slots, carrier.numpy, self.label)}
-            parts = spread.spread_words(entries, rows, self._slots)
-            spread.enter_words(
-                parts, state["entries"], carrier
-            )  # a part has room for all keys but for those that repeat
-            state["entered"] = parts.counters.sum(dtype="int64").reshape(1)
-            return state
-        state = {"capacity": self.capacity, "twice": make.zeros(1, "uint8", self.label)}
-        state["pairs"] = make.zeros(2 * self._slots, "int64", self.label)
-        parts = spread.spread_pairs(entries, rows)
-        if number((parts.counters > parts.room).any()):  # one key many times; else by a chance of 1 to 10^15
-            if is_checked(self.table):
-                raise DuplicateKeysError
-            parts = spread.whole(entries, rows)
-        spread.enter_pairs(parts, state["pairs"], self.capacity, state["twice"])
-        return state
+        carrier = entry_carrier(self.table)
+        entries = self.device.zeros(self._slots, carrier.numpy, self.label)
+        parts = spread.spread_words(left["spread"], self.launch.rows, self._slots)
+        spread.enter_words(parts, entries, carrier)  # a part has room for all keys but for those that repeat
+        return {"entries": entries, "entered": parts.counters.sum(dtype="int64").reshape(1)}
 
     def _has_duplicates(self, state: State) -> bool:
         if "twice" in state:

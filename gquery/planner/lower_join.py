@@ -44,8 +44,7 @@ BITS_A_ROW = 512  # ... and a bitmap this many bits
 NUMBER_BYTES = 4  # of a row number; an array may hold columns that take more ...
 WIDE_PLACES = 4  # ... if it has at most this many places a build row
 SPREAD_TARGETS = ("cuda",)
-SPREAD_BYTES = 2**27  # of a join table from which on it is filled part by part ...
-PAIR_BYTES = 32  # of a hash table, a row: two pairs of a key and a word
+SPREAD_BYTES = 2**27  # of an array from which on it is filled part by part ...
 SPREAD_SHARE = 0.5  # ... if at least this share of the rows goes into it ...
 SPREAD_PLACES = 2  # ... and an array has at most this many places a row
 SMALL_ARRAY = 2**20  # slots that are always affordable
@@ -357,13 +356,12 @@ def _word(table: JoinTable, read: list[Stored]) -> Word | None:
 
 
 def _is_spread(lowering: Lowering, right: Stream, table: JoinTable) -> bool:
-    """Whether a table is so large, and its rows in no order, that filling it part by part is faster."""
+    """Whether an array is so large, and its rows in no order, that filling it part by part is faster. (A hash table is not filled
+    faster so: 100 million keys took 20.8 ms with their probes, and 19.5 entered as they come.)"""
     if lowering.target not in SPREAD_TARGETS or table.exists or not (table.unique or table.expected_unique):
         return False
     if not all(isinstance(s, Select) and s.share >= SPREAD_SHARE for s in right.steps):
         return False
-    if table.keyed:
-        return PAIR_BYTES * table.rows >= SPREAD_BYTES
     if table.layout != "direct" or table.packing is None or _may_be_in_order(right, table):
         return False
     width = NUMBER_BYTES if table.word is None else table.word.carrier.bytes

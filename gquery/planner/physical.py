@@ -102,12 +102,9 @@ class JoinTable:
     that a hash table holds its keys, one integer each, and not only the numbers of rows where they stand.
 
     A plan says unique where that is proved. ``expected_unique``: it is likely, so a build tries, and finds out: what probes the
-    table is fitted to it then (`execution.adaptive`). ``counted``: the build counts the rows that it enters. ``word`` is what a unique table holds in place of a row's number.
-    ``spread``: a unique table larger than a GPU's cache, whose rows come in no order, is filled a part at a time
-    (`kernels.spread`).
-
-    ``columns`` are the stored columns of the build rows, ``keys`` those of them that are compared; ``null_safe[i]``: key i
-    compares NULLs as equal.
+    table is fitted to it then (`execution.adaptive`). ``counted``: the build counts the rows that it enters. ``word`` is what a
+    unique table holds in place of a row's number. ``spread``: a unique array larger than a GPU's cache, whose rows come in no
+    order, is filled a part at a time (`kernels.spread`).
     """
 
     stage: int

@@ -12,18 +12,13 @@ from __future__ import annotations
 from gquery.kernels.targets.python_words import (
     Pointer,
     add_i64,
-    hash_i64,
     load_i64,
-    load_pair,
     lt_i64,
     min_i64,
     mul_i64,
     ne_i64,
     shr_u64,
     store_i64,
-    store_pair,
-    str_address,
-    str_bytes,
     sub_i64,
 )
 from gquery.kernels.targets.simulated_words import (
@@ -38,7 +33,6 @@ from gquery.kernels.targets.simulated_words import (
 
 PARTS = 256
 ENTRIES_A_THREAD = 4  # so few that what was counted is still near when it is moved
-_PART_SHIFT = 56  # of a hash: its upper bits are what `primitives.tables` begins a search with, too
 
 
 def _begin() -> None:
@@ -71,31 +65,9 @@ def _stop(i: int, entries: int) -> int:
     return min_i64(add_i64(begin, mul_i64(block_threads(), ENTRIES_A_THREAD)), entries)
 
 
-def spread_pairs(i: int, entries: int, pairs: Pointer, out: Pointer, counters: Pointer, room: int) -> None:
-    """Move (key, word) pairs to the rooms of the parts of a hash table; those of word 0 are left out. ``counters`` say how
-    many each part has; what is more than ``room`` is counted and not written."""
-    _begin()
-    at, stop = _first(i), _stop(i, entries)
-    while lt_i64(at, stop):
-        pair = load_pair(pairs, at)
-        if ne_i64(str_bytes(pair), 0):
-            shared_atomic_add_u32(shr_u64(hash_i64(str_address(pair)), _PART_SHIFT), 1)
-        at = add_i64(at, block_threads())
-    _reserve(counters)
-    at = _first(i)
-    while lt_i64(at, stop):
-        pair = load_pair(pairs, at)
-        if ne_i64(str_bytes(pair), 0):
-            part = shr_u64(hash_i64(str_address(pair)), _PART_SHIFT)
-            place = shared_atomic_add_u32(part, 1)
-            if lt_i64(place, room):
-                store_pair(out, add_i64(mul_i64(part, room), place), str_address(pair), str_bytes(pair))
-        at = add_i64(at, block_threads())
-    block_barrier()
-
-
 def spread_words(i: int, entries: int, words: Pointer, out: Pointer, counters: Pointer, room: int, shift: int) -> None:
-    """The same of single words that are not 0, whose bits from ``shift`` on say which part they go to."""
+    """Move words that are not 0 to the rooms of the parts of an array; their bits from ``shift`` on say which part. ``counters``
+    say how many each part has; what is more than ``room`` is counted and not written."""
     _begin()
     at, stop = _first(i), _stop(i, entries)
     while lt_i64(at, stop):

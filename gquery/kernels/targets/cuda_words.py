@@ -17,7 +17,6 @@ from gquery.kernels.targets.intrinsics import (
     constant,
     element,
     pair_load,
-    pair_store,
 )
 
 _GLOBAL = 1  # LLVM's address space of global memory
@@ -116,7 +115,6 @@ _WORDS: tuple[tuple[str, str, str, Emit], ...] = (
     ("load_word", "i64", "i64", _load_global),
     ("load_word_unaligned", "i64", "i64", _load_unaligned),
     ("load_pair", "* i64", "str", pair_load(16)),  # one instruction: memory of its own begins at multiples of 256
-    ("store_pair", "* i64 i64 i64", "void", pair_store(16)),
 )
 CUDA_DEFINITIONS = {
     name: Definition(name, tuple(arguments.split()), result, emit) for name, arguments, result, emit in _WORDS

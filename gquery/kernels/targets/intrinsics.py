@@ -292,20 +292,7 @@ def pair_load(alignment: int) -> Emit:
     return emit
 
 
-def pair_store(alignment: int) -> Emit:
-    """Store two neighbouring words at once."""
-
-    def emit(b: Any, pointer: Any, index: Any, first: Any, second: Any) -> None:
-        both = ir.Constant(ir.VectorType(I64, 2), ir.Undefined)
-        both = b.insert_element(both, first, constant(0, I32))
-        both = b.insert_element(both, second, constant(1, I32))
-        _aligned_to(b.store(both, element(b, pointer, index, ir.VectorType(I64, 2))), alignment)
-
-    return emit
-
-
 define("load_pair", "* i64", "str", pair_load(8))
-define("store_pair", "* i64 i64 i64", "void", pair_store(8))
 define("string32", "* i64 i64", "str", _string(I32))
 define("string64", "* i64 i64", "str", _string(I64))
 define("view", "* i64", "str", _view)

@@ -422,10 +422,6 @@ def view(pointer: Pointer, i: int) -> Str:
 load_pair = view
 
 
-def store_pair(pointer: Pointer, i: int, first: int, second: int) -> None:
-    pointer[2 * i], pointer[2 * i + 1] = first, second
-
-
 def store_view(pointer: Pointer, i: int, s: Str) -> None:
     pointer[2 * i], pointer[2 * i + 1] = s
 

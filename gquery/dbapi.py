@@ -16,7 +16,8 @@ from gquery.errors import InterfaceError, ProgrammingError
 
 if TYPE_CHECKING:
     from gquery.frame import Relation
-    from gquery.session import Connection, Parameters
+    from gquery.planned import Parameters
+    from gquery.session import Connection
 
 apilevel = "2.0"
 threadsafety = 1

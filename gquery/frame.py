@@ -18,8 +18,9 @@ from gquery.preview import preview_rows
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from gquery.planned import Parameters, Planned
     from gquery.planner.logical import Query
-    from gquery.session import Connection, Parameters, Planned
+    from gquery.session import Connection
     from gquery.table import Table
 
 _SHOWN = 40

@@ -16,8 +16,9 @@ from gquery.errors import BindError, FileError, NotSupportedError, did_you_mean
 if TYPE_CHECKING:
     from gquery.config import Settings
     from gquery.frame import Relation
+    from gquery.planned import Planned
     from gquery.planner.logical import Plan, Query
-    from gquery.session import Connection, Planned
+    from gquery.session import Connection
     from gquery.sources import ColumnCache
     from gquery.table import TableSource
 

@@ -1,8 +1,8 @@
 """Connection: a catalog, settings and a device; SQL goes in here and Relations come out.
 
 Everything that a query passes through is called from `Connection.sql` (parse, bind), `Connection._plan` (optimize) and
-`Connection._program` (load, lower), all once a query text, and `Connection.run_plan` (execute). Plans are kept by SQL
-text, parameters and settings, and used again while the catalog and the tables that they read are of the same version.
+`Connection._program` (load, lower), all once a query text, and `Connection.run_plan` (execute). `gquery.planned` keeps plans
+to use again.
 
 All of the engine is imported inside functions: ``import gquery`` loads none of it.
 """
@@ -10,19 +10,19 @@ All of the engine is imported inside functions: ``import gquery`` loads none of 
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, assert_never
 
-from gquery.config import Settings, from_environment
+from gquery.config import from_environment
 from gquery.dataframe.connect import Frames
 from gquery.dbapi import Exceptions
 from gquery.errors import CatalogError, DataError, InterfaceError, NotSupportedError, ProgrammingError
 from gquery.interrupt import Running
+from gquery.planned import KeptPlans, Parameters, Planned, load_tables, sources_of
 from gquery.readers import Files, check_readable
+from gquery.startup import Target, choose, preload
 from gquery.stopwatch import part
 
 if TYPE_CHECKING:
@@ -32,37 +32,13 @@ if TYPE_CHECKING:
     from gquery.expr import Literal as Constant
     from gquery.frame import Relation
     from gquery.kernels.kernel import Kernel
-    from gquery.planner.logical import Plan, Query
+    from gquery.planner.logical import Query
     from gquery.planner.physical import Program
     from gquery.sql.statement import Statement
     from gquery.table import Table, TableSource
 
-Target = Literal["python", "cpu", "cuda"]
 Level = Literal["bound", "optimized", "physical", "pipelines", "code", "tree", "analyze"]
-Parameters = Sequence[Any] | Mapping[str, Any] | None
 LEVELS: tuple[Level, ...] = ("bound", "optimized", "physical", "pipelines", "code", "tree", "analyze")
-_PLANS_KEPT = 256
-
-
-@dataclass
-class Planned:
-    """A query on its way: the optimized plan and, once it was lowered, the program; both belong to these versions."""
-
-    bound: Query
-    optimize: Callable[[Query], Query]
-    settings: Settings
-    sources: tuple[TableSource, ...]
-    versions: tuple[int, ...]
-    catalog_version: int
-    program: Program | None = None
-
-    @cached_property
-    def query(self) -> Query:
-        """The optimized plan."""
-        return self.optimize(self.bound)
-
-    def is_current(self, catalog_version: int) -> bool:
-        return catalog_version == self.catalog_version and self.versions == tuple(s.version for s in self.sources)
 
 
 class Connection(Frames, Files, Exceptions):
@@ -91,7 +67,7 @@ class Connection(Frames, Files, Exceptions):
         self.settings = settings
         self.target: Target
         self.device: Device
-        self.target, self.device = _choose(device, settings.memory_limit)
+        self.target, self.device = choose(device, settings.memory_limit)
 
         from gquery.sources import ColumnCache
         from gquery.sql.catalog import Catalog
@@ -100,12 +76,11 @@ class Connection(Frames, Files, Exceptions):
         self.device.relief = self._cache.relieve
         self._files: dict[Any, TableSource] = {}
         self._catalog = Catalog(self._open_file, self._variable, self._check_function)
-        self._plans: OrderedDict[Any, Planned] = OrderedDict()
-        self._lock = threading.RLock()
+        self._plans = KeptPlans()
         self._files_lock = threading.RLock()
         self._running = Running()
         self._closed = False
-        _preload(self.target, self.device)
+        preload(self.target, self.device)
 
     @property
     def device_name(self) -> str:
@@ -122,8 +97,8 @@ class Connection(Frames, Files, Exceptions):
         from gquery.sql.bind import bind
         from gquery.sql.parse import parse
 
-        kept = self._kept_plan(query, params)
-        if kept is not None:
+        kept = self._plans.find(query, params, self.settings)
+        if kept is not None and kept.is_current(self._catalog.version):
             return Relation(self, kept, query, params)
         with part("parse"):
             statements = parse(query)
@@ -169,7 +144,7 @@ class Connection(Frames, Files, Exceptions):
                 planned = self._plan(query)
                 planned.catalog_version = version
                 if text is not None:
-                    self._keep_plan(text, params, planned)
+                    self._plans.keep(text, params, self.settings, planned)
                 return Relation(self, planned, text, params)
             case st.CreateTable(name, query, or_replace, if_not_exists):
                 if if_not_exists and self._catalog.lookup(name) is not None:
@@ -286,7 +261,7 @@ class Connection(Frames, Files, Exceptions):
 
     def _plan(self, query: Query, now: bool = True) -> Planned:
         """A bound query, optimized now or when it is first needed."""
-        sources = _sources(query.plan)
+        sources = sources_of(query.plan)
         versions = tuple(s.version for s in sources)
         planned = Planned(query, self._optimize, self.settings, sources, versions, self._catalog.version)
         if now:
@@ -306,9 +281,9 @@ class Connection(Frames, Files, Exceptions):
             from gquery.planner.lower import lower
 
             try:
-                if _load(planned.query.plan):
+                if load_tables(planned.query.plan):
                     planned.query = self._optimize(planned.bound)
-                    _load(planned.query.plan)
+                    load_tables(planned.query.plan)
                 planned.program = lower(planned.query, self.target)
             except MemoryError as error:  # of NumPy or CuPy: encoding takes arrays of its own
                 reason = str(error)
@@ -403,32 +378,6 @@ class Connection(Frames, Files, Exceptions):
 
     # ---- plans that are kept ---------------------------------------------------------------------------------------
 
-    def _key(self, text: str, params: Parameters) -> Any:
-        values = tuple(params.items()) if isinstance(params, Mapping) else tuple(params or ())
-        return text, tuple((type(v), v) for v in values), self.settings
-
-    def _kept_plan(self, text: str, params: Parameters) -> Planned | None:
-        try:
-            key = self._key(text, params)
-            with self._lock:
-                planned = self._plans.get(key)
-                if planned is None:
-                    return None
-                self._plans.move_to_end(key)
-        except TypeError:  # a parameter that cannot be hashed
-            return None
-        return planned if planned.is_current(self._catalog.version) else None
-
-    def _keep_plan(self, text: str, params: Parameters, planned: Planned) -> None:
-        try:
-            key = self._key(text, params)
-            with self._lock:
-                self._plans[key] = planned
-                while len(self._plans) > _PLANS_KEPT:
-                    self._plans.popitem(last=False)
-        except TypeError:
-            return
-
     def current_plan(self, planned: Planned, text: str | None, params: Parameters) -> Planned:
         """The plan, or a new one of the same text where a table has changed since."""
         if planned.is_current(self._catalog.version):
@@ -486,42 +435,6 @@ def _nesting() -> Iterator[None]:
         raise NotSupportedError("The query is nested too deeply: split its expressions or subqueries up") from None
 
 
-def _preload(target: Target, device: Device) -> None:
-    """Import the engine and wake the device when a connection is made, so that the first query does not wait for them."""
-    import sqlglot.dialects.duckdb  # noqa: F401
-
-    import gquery.execution
-    import gquery.frame
-    import gquery.planner.lower
-    import gquery.planner.optimizer
-    import gquery.sql.bind  # noqa: F401
-    from gquery.kernels.targets import get_target, python
-
-    get_target(target)
-    python.primitives()
-    if device.is_cuda:  # makes the driver's context, loads CuPy's first kernel
-        device.zeros(1, "uint8", "connecting")
-        device.synchronize()
-
-
-def _choose(name: str, memory_limit: int | None) -> tuple[Target, Device]:
-    from gquery.device import best_device, cpu_device, cuda_device
-
-    kind, _, ordinal = name.lower().partition(":")
-    match kind:
-        case "auto" if not ordinal:
-            device = best_device()
-        case "cpu" | "python" if not ordinal:
-            return ("cpu" if kind == "cpu" else "python"), cpu_device().with_limit(memory_limit)
-        case "cuda" if not ordinal or ordinal.isdecimal():
-            device = cuda_device(int(ordinal or 0))
-        case _:
-            raise InterfaceError(
-                f'There is no device "{name}"; there are auto, cpu, cuda, cuda:1 and so on, and python'
-            )
-    return ("cuda" if device.is_cuda else "cpu"), device.with_limit(memory_limit)
-
-
 def _evaluate(e: Expr) -> Constant:
     """The value of a constant expression; DataError where computing it fails, which is left to the query."""
     from gquery.kernels.host import evaluate
@@ -530,35 +443,3 @@ def _evaluate(e: Expr) -> Constant:
     if value is None:
         raise DataError("A constant expression fails")
     return value
-
-
-def _sources(plan: Plan) -> tuple[TableSource, ...]:
-    """The tables that a plan scans, subqueries included, each once."""
-    from gquery.planner.logical import Scan
-    from gquery.planner.tree import own_subqueries, walk
-
-    found: dict[int, TableSource] = {}
-    stack = [plan]
-    while stack:
-        for node in walk(stack.pop()):
-            if isinstance(node, Scan):
-                found[id(node.source)] = node.source
-            stack += [s.plan for s in own_subqueries(node)]
-    return tuple(found.values())
-
-
-def _load(plan: Plan) -> bool:
-    """Load what a plan scans; True where that told anything new."""
-    from gquery.planner.logical import Scan
-    from gquery.planner.tree import walk
-    from gquery.sources import load_all
-
-    wanted: dict[int, tuple[TableSource, set[int]]] = {}
-    for node in walk(plan):
-        if isinstance(node, Scan):
-            wanted.setdefault(id(node.source), (node.source, set()))[1].update(node.fields)
-    requests = [(source, sorted(fields)) for source, fields in wanted.values()]
-    before = [[source.statistics(f) for f in fields] for source, fields in requests]
-    with part("read"):
-        load_all(requests)
-    return before != [[source.statistics(f) for f in fields] for source, fields in requests]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numba import cuda
 
-from gquery.kernels import bulk
+from gquery.kernels import wide_arrays
 from gquery.kernels.primitives import checked, groups, tables, warp
 from gquery.kernels.targets import python_words, simulated_words
 
@@ -127,7 +127,7 @@ def check_wide_sums(r: np.random.Generator) -> None:
     limbs = np.zeros(4, np.int64)
     wide_sums[BLOCKS, THREADS](words.reshape(-1), limbs)
     total = sum(int(h) << 64 | int(low) & (2**64 - 1) for low, h in words)
-    (low, high) = bulk.limbs_to_i128([limbs[k : k + 1] for k in range(4)])[0]
+    (low, high) = wide_arrays.limbs_to_i128([limbs[k : k + 1] for k in range(4)])[0]
     assert int(high) << 64 | int(low) & (2**64 - 1) == total
 
 

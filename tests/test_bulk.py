@@ -14,7 +14,7 @@ import pytest
 from gquery.device import Device, cpu_device
 from gquery.dtypes import VARCHAR, Carrier
 from gquery.errors import OperationalError
-from gquery.kernels import bulk, order
+from gquery.kernels import bulk, order, wide_arrays
 from gquery.table import Buffer, Column, Table
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
@@ -90,20 +90,20 @@ def test_128_bits(device: str) -> None:
         1 - 10**38,
     ]
     limbs = [np.array([v >> 96 if k == 3 else v >> 32 * k & 0xFFFFFFFF for v in values]) for k in range(4)]
-    wide = bulk.limbs_to_i128([on(device, x) for x in limbs])
+    wide = wide_arrays.limbs_to_i128([on(device, x) for x in limbs])
     assert integers(wide) == values
-    sums = bulk.limbs_to_i128([on(device, x * 3) for x in limbs])
+    sums = wide_arrays.limbs_to_i128([on(device, x * 3) for x in limbs])
     assert integers(sums) == [max(-(2**127), min(2**127 - 1, 3 * v)) for v in values]
-    np.testing.assert_allclose(host(bulk.f64_from_i128(wide)), [float(v) for v in values], rtol=1e-15)
-    assert bulk.i128_within(wide, -(2**127), 2**127 - 1)
-    assert not bulk.i128_within(wide, -(2**127) + 1, 2**127 - 1)
-    assert not bulk.i128_within(wide, -(2**127), 2**127 - 2)
+    np.testing.assert_allclose(host(wide_arrays.f64_from_i128(wide)), [float(v) for v in values], rtol=1e-15)
+    assert wide_arrays.i128_within(wide, -(2**127), 2**127 - 1)
+    assert not wide_arrays.i128_within(wide, -(2**127) + 1, 2**127 - 1)
+    assert not wide_arrays.i128_within(wide, -(2**127), 2**127 - 2)
     small = np.array([5, -5, 2**62, -(2**63)])
-    assert integers(bulk.i128_from_i64(on(device, small))) == small.tolist()
+    assert integers(wide_arrays.i128_from_i64(on(device, small))) == small.tolist()
     halves = [on(device, small & 0xFFFFFFFF), on(device, small >> 32)]
-    found, fits = bulk.limbs_to_i64(halves)
+    found, fits = wide_arrays.limbs_to_i64(halves)
     assert (host(found).tolist(), fits) == (small.tolist(), True)
-    assert not bulk.limbs_to_i64([on(device, small & 0xFFFFFFFF), on(device, (small >> 32) * 4)])[1]
+    assert not wide_arrays.limbs_to_i64([on(device, small & 0xFFFFFFFF), on(device, (small >> 32) * 4)])[1]
 
 
 def integers(wide: Any) -> list[int]:
@@ -113,8 +113,8 @@ def integers(wide: Any) -> list[int]:
 @pytest.mark.parametrize("device", DEVICES)
 def test_order_of_doubles(device: str) -> None:
     values = np.array([0.0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 1e-300, -5e-324])
-    order = bulk.f64_order(on(device, values))
-    assert np.array_equal(host(bulk.f64_unorder(order)), values, equal_nan=True)
+    order = wide_arrays.f64_order(on(device, values))
+    assert np.array_equal(host(wide_arrays.f64_unorder(order)), values, equal_nan=True)
     assert host(order)[0] == host(order)[1]
     assert (np.argsort(host(order), kind="stable") == np.argsort(values, kind="stable")).all()
 

@@ -57,6 +57,8 @@ LAYERS: dict[str, int] = {
                 "frame",
                 "dataframe",
                 "session",
+                "planned",
+                "startup",
                 "readers",
                 "dbapi",
                 "output",

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from gquery.config import Settings
     from gquery.frame import Relation
     from gquery.functions.user import UserFunction
+    from gquery.planned import Planned
     from gquery.planner.logical import Query
-    from gquery.session import Planned
     from gquery.sql.catalog import Bound, Catalog
     from gquery.table import TableSource
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from gquery.dtypes import INT64, Bounds, Carrier, DType, Kind, Register, carrier_for, register_for, type_bounds
-from gquery.errors import ConversionError, DatabaseError
+from gquery.errors import DatabaseError
 from gquery.expr import Column, Expr
 from gquery.kernels.kernel import ElementType, Kernel, Parameter
 from gquery.table import Buffer, Dictionary
@@ -410,6 +410,3 @@ def store(code: Code, carrier: Carrier, pointer: str, row: str, var: str) -> Non
 
 def fits_int64(bounds: Bounds | None) -> bool:
     return bounds is not None and bounds.within(INT64)
-
-
-CAST_FAILED = (ConversionError, "a value could not be converted")

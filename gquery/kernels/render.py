@@ -29,8 +29,7 @@ from gquery.expr import (
 )
 from gquery.functions import FUNCTIONS
 from gquery.kernels import arithmetic, casts, compare, dictionaries, like
-from gquery.kernels.code import Code, Content, NeedsHostError, Phys, Value, phys
-from gquery.table import Buffer
+from gquery.kernels.code import Code, NeedsHostError, Phys, Value, phys
 
 NESTED = 16  # arguments of AND and OR that are tested one inside another
 ARITHMETIC = {"add", "subtract", "multiply", "divide", "int_divide", "modulo", "negate", "abs"}
@@ -319,8 +318,3 @@ def convert(value: Value, what: Phys, code: Code) -> Value:
     if what.register is Register.I128 and value.phys.register is Register.I64:
         return Value(code.let(code.call("i128_from_i64", value.var)), value.ok, what)
     return value
-
-
-def table_constant(buffer: Buffer, element: str, code: Code) -> str:
-    """A pointer parameter to an array known while planning."""
-    return code.pointer(element, Content(buffer), "t")  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from gquery.dtypes import BIGINT, DOUBLE, INT64, Bounds, DType, Kind, Register, type_bounds
 from gquery.errors import NotSupportedError, OutOfRangeError
 from gquery.expr import AggregateCall, Expr
-from gquery.kernels import bulk
+from gquery.kernels import wide_arrays
 from gquery.kernels.code import Code, Phys, Value
 from gquery.kernels.render import condition, render
 
@@ -217,11 +217,11 @@ def finish_aggregate(plan: AggregatePlan, words: Sequence[Any], xp: Any) -> tupl
         case "sum_i64":
             return _fit_i64(used[0], plan, xp), validity
         case "sum_limbs":
-            return _fit_wide(bulk.limbs_to_i128(used, plan.limb_bits), plan, xp), validity
+            return _fit_wide(wide_arrays.limbs_to_i128(used, plan.limb_bits), plan, xp), validity
         case "avg_i64" | "avg_f64":
             return _average(used[0].astype("float64"), plan, words, xp), validity
         case "avg_limbs":
-            return _average(_exact_total(bulk.limbs_to_i128(used, plan.limb_bits)), plan, words, xp), validity
+            return _average(_exact_total(wide_arrays.limbs_to_i128(used, plan.limb_bits)), plan, words, xp), validity
         case "text":
             views = xp.stack((used[0], used[1]), axis=1)
             if valid is not None:
@@ -233,7 +233,7 @@ def finish_aggregate(plan: AggregatePlan, words: Sequence[Any], xp: Any) -> tupl
                 value = xp.where(valid, value, 0)
             assert plan.arg is not None
             if plan.arg.register is Register.F64:
-                return bulk.f64_unorder(value), validity
+                return wide_arrays.f64_unorder(value), validity
             return value, validity
 
 
@@ -249,14 +249,14 @@ def _fit_i64(values: Any, plan: AggregatePlan, xp: Any) -> Any:
         if int(values.min()) < limit.low or int(values.max()) > limit.high:
             raise _overflow(plan)
     if plan.result.register is Register.I128:
-        return bulk.i128_from_i64(values).reshape(-1)
+        return wide_arrays.i128_from_i64(values).reshape(-1)
     return values
 
 
 def _fit_wide(wide: Any, plan: AggregatePlan, xp: Any) -> Any:
     limit = type_bounds(plan.result.dtype)
     assert limit is not None
-    if not bulk.i128_within(wide, limit.low, limit.high):
+    if not wide_arrays.i128_within(wide, limit.low, limit.high):
         raise _overflow(plan)
     if plan.result.register is Register.I64:
         return xp.ascontiguousarray(wide[:, 0])
@@ -265,11 +265,11 @@ def _fit_wide(wide: Any, plan: AggregatePlan, xp: Any) -> Any:
 
 def _exact_total(wide: Any) -> Any:
     """128-bit sums as doubles; OutOfRangeError where one was larger."""
-    if not bulk.i128_within(wide, 1 - 2**127, 2**127 - 2):
+    if not wide_arrays.i128_within(wide, 1 - 2**127, 2**127 - 2):
         raise OutOfRangeError(
             "Overflow in avg: the sum of its values has more than 128 bits. Cast its argument to DOUBLE."
         )
-    return bulk.f64_from_i128(wide)
+    return wide_arrays.f64_from_i128(wide)
 
 
 def _average(total: Any, plan: AggregatePlan, words: Sequence[Any], xp: Any) -> Any:

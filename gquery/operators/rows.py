@@ -12,7 +12,7 @@ from gquery.device import Device, cpu_device
 from gquery.dtypes import Bounds, Carrier
 from gquery.expr import Column as PlanColumn
 from gquery.expr import SortKey
-from gquery.kernels import bulk, order
+from gquery.kernels import bulk, order, wide_arrays
 from gquery.kernels.numbers import confirm
 from gquery.operators.base import Frame, JoinIndex, make_column, narrow
 from gquery.planner.physical import (
@@ -121,7 +121,7 @@ def _parts(column: Column, device: Device, descending: bool = False) -> list[ord
     data = column.data.on(device)
     match column.carrier:
         case Carrier.F32 | Carrier.F64:
-            return [order.Integers(bulk.f64_order(data.astype(np.float64)), None, descending)]
+            return [order.Integers(wide_arrays.f64_order(data.astype(np.float64)), None, descending)]
         case Carrier.I128:
             words = data.reshape(-1, 2)
             high, low = words[:, 1].copy(), words[:, 0] ^ np.int64(-(2**63))

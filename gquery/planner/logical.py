@@ -12,7 +12,7 @@ from enum import Enum
 from functools import cached_property
 from typing import ClassVar
 
-from gquery.dtypes import BIGINT, BOOLEAN
+from gquery.dtypes import BOOLEAN
 from gquery.expr import AggregateCall, Column, Expr, SortKey
 from gquery.table import TableSource
 
@@ -234,6 +234,3 @@ class Query:
 def sources(plan: Plan) -> tuple[Plan, ...]:
     """The plans directly below a node (not those of subquery expressions)."""
     return plan.sources
-
-
-RANGE_TYPE = BIGINT

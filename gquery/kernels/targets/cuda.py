@@ -192,14 +192,6 @@ def _allow_shared(function: Any, size: int) -> None:
     driver.funcSetAttribute(function.ptr, driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, size)
 
 
-def private_words(device: int | None = None) -> int:
-    """How many words of private accumulators a thread can have."""
-    import cupy
-
-    limit = cupy.cuda.Device(_device() if device is None else device).attributes["MaxSharedMemoryPerBlockOptin"]
-    return int(limit) // (PRIVATE_THREADS * 8)
-
-
 def _device() -> int:
     import cupy
 

@@ -1,0 +1,120 @@
+"""Plans on their way through a connection: what they were made of, which tables they read, and those that are kept.
+
+A plan is used again for the same text, parameters and settings, while the catalog and the tables that it reads are of the
+versions that it was made over.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from gquery.config import Settings
+from gquery.stopwatch import part
+
+if TYPE_CHECKING:
+    from gquery.planner.logical import Plan, Query
+    from gquery.planner.physical import Program
+    from gquery.table import TableSource
+
+Parameters = Sequence[Any] | Mapping[str, Any] | None
+MOST_KEPT = 256
+
+
+@dataclass
+class Planned:
+    """A query on its way: the optimized plan and, once it was lowered, the program; both belong to these versions."""
+
+    bound: Query
+    optimize: Callable[[Query], Query]
+    settings: Settings
+    sources: tuple[TableSource, ...]
+    versions: tuple[int, ...]
+    catalog_version: int
+    program: Program | None = None
+
+    @cached_property
+    def query(self) -> Query:
+        """The optimized plan."""
+        return self.optimize(self.bound)
+
+    def is_current(self, catalog_version: int) -> bool:
+        return catalog_version == self.catalog_version and self.versions == tuple(s.version for s in self.sources)
+
+
+class KeptPlans:
+    """The plans of the queries that were asked last, by text, parameters and settings."""
+
+    def __init__(self) -> None:
+        self._plans: OrderedDict[Any, Planned] = OrderedDict()
+        self._lock = threading.RLock()
+
+    def find(self, text: str, params: Parameters, settings: Settings) -> Planned | None:
+        """The plan that is kept, whether it is current or not; None also for parameters that cannot be hashed."""
+        try:
+            key = _key(text, params, settings)
+            with self._lock:
+                planned = self._plans.get(key)
+                if planned is not None:
+                    self._plans.move_to_end(key)
+                return planned
+        except TypeError:
+            return None
+
+    def keep(self, text: str, params: Parameters, settings: Settings, planned: Planned) -> None:
+        """Keep a plan, if its parameters can be hashed."""
+        try:
+            key = _key(text, params, settings)
+            with self._lock:
+                self._plans[key] = planned
+                while len(self._plans) > MOST_KEPT:
+                    self._plans.popitem(last=False)
+        except TypeError:
+            return
+
+    def values(self) -> Iterable[Planned]:
+        return self._plans.values()
+
+    def clear(self) -> None:
+        self._plans.clear()
+
+
+def _key(text: str, params: Parameters, settings: Settings) -> Any:
+    values = tuple(params.items()) if isinstance(params, Mapping) else tuple(params or ())
+    return text, tuple((type(v), v) for v in values), settings
+
+
+def sources_of(plan: Plan) -> tuple[TableSource, ...]:
+    """The tables that a plan scans, subqueries included, each once."""
+    from gquery.planner.logical import Scan
+    from gquery.planner.tree import own_subqueries, walk
+
+    found: dict[int, TableSource] = {}
+    stack = [plan]
+    while stack:
+        for node in walk(stack.pop()):
+            if isinstance(node, Scan):
+                found[id(node.source)] = node.source
+            stack += [s.plan for s in own_subqueries(node)]
+    return tuple(found.values())
+
+
+def load_tables(plan: Plan) -> bool:
+    """Load what a plan scans; True where that told anything new."""
+    from gquery.planner.logical import Scan
+    from gquery.planner.tree import walk
+    from gquery.sources import load_all
+
+    wanted: dict[int, tuple[TableSource, set[int]]] = {}
+    for node in walk(plan):
+        if isinstance(node, Scan):
+            wanted.setdefault(id(node.source), (node.source, set()))[1].update(node.fields)
+    requests = [(source, sorted(fields)) for source, fields in wanted.values()]
+    before = [[source.statistics(f) for f in fields] for source, fields in requests]
+    with part("read"):
+        load_all(requests)
+    return before != [[source.statistics(f) for f in fields] for source, fields in requests]

@@ -12,7 +12,7 @@ import pytest
 
 import gquery
 from gquery.kernels.like import like_pattern, part_table
-from gquery.kernels.primitives import strings
+from gquery.kernels.primitives import search
 from tests.harness import assert_same
 from tests.primitives import signed
 
@@ -78,10 +78,10 @@ def test_parts_at_every_alignment() -> None:
     """The body that GPUs compile, run on Python's integers: begins and ends at each of the eight bytes of a word."""
     r = random.Random(4)
     wrapping = {
-        **strings.str_has_parts.__globals__,
+        **search.str_has_parts.__globals__,
         "sub_i64": lambda a, b: signed(a - b),
     }  # taken for proved to fit there
-    has_parts = FunctionType(strings.str_has_parts.__code__, wrapping)
+    has_parts = FunctionType(search.str_has_parts.__code__, wrapping)
     for _ in range(3000):
         letters = r.choice(["ab", "abc", "aé"])
         parts = [
@@ -93,7 +93,7 @@ def test_parts_at_every_alignment() -> None:
         memory = np.frombuffer(b"b" * (8 + before) + text + r.choice(parts) + b"ab" * 8, np.uint8).copy()
         start = memory.ctypes.data + 8 + before
         needles = np.frombuffer(b"".join(parts) + bytes(8), np.uint8).copy()
-        stop = len(parts) * strings.PART_WORDS
+        stop = len(parts) * search.PART_WORDS
         got = has_parts((start, len(text)), part_table(parts).tolist(), stop, (needles.ctypes.data, needles.size - 8))
         want = re.search(b".*".join(map(re.escape, parts)), text, re.DOTALL) is not None
         assert got is want, (text, parts, before)

@@ -2,7 +2,7 @@
 
 A pattern without ``_`` is a beginning, an end, and parts between that have to follow one another anywhere: what begins
 and ends is compared, and the parts are searched for in one walk over the string, eight bytes at a time
-(`primitives.strings.str_has_parts`). Any other pattern is matched a code point at a time.
+(`primitives.search.str_has_parts`). Any other pattern is matched a code point at a time.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 
 from gquery.kernels.code import Code, Content
 from gquery.kernels.compare import string_constant
-from gquery.kernels.primitives.strings import PART_WORDS
+from gquery.kernels.primitives.search import PART_WORDS
 from gquery.table import Buffer
 
 ANY, ONE = 0xFF, 0xFE  # % and _ in a prepared pattern: bytes that UTF-8 never has

@@ -17,7 +17,7 @@ from gquery.kernels.primitives import ALIASES
 from gquery.kernels.targets.intrinsics import DEFINITIONS, Definition, build
 from gquery.kernels.targets.intrinsics_user import BY_TYPE, build_by_type
 
-BODIES = ("checked", "wide", "floats", "dates", "strings", "tables", "bits", "groups", "user")
+BODIES = ("checked", "wide", "floats", "dates", "strings", "search", "tables", "bits", "groups", "user")
 
 
 @cache

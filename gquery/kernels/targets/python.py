@@ -31,7 +31,7 @@ FEW_ROWS = 500  # rows up to which a kernel runs as it is: to inline its primiti
 @cache
 def primitives() -> dict[str, Any]:
     """Every primitive by its name: plain words first, then bodies shared with the compiled targets."""
-    from gquery.kernels.primitives import ALIASES, bits, checked, dates, floats, groups, strings, tables, user
+    from gquery.kernels.primitives import ALIASES, bits, checked, dates, floats, groups, search, strings, tables, user
     from gquery.kernels.targets import python_strings, python_user, python_words
 
     found: dict[str, Any] = {}
@@ -43,6 +43,7 @@ def primitives() -> dict[str, Any]:
         groups,
         tables,
         strings,
+        search,
         user,
         python_words,
         python_strings,

@@ -10,7 +10,8 @@ import re
 from ctypes import string_at
 from functools import lru_cache
 
-from gquery.kernels.primitives.strings import PART_WORDS, hash_str, str_substring, str_substring_from
+from gquery.kernels.primitives.search import PART_WORDS
+from gquery.kernels.primitives.strings import hash_str, str_substring, str_substring_from
 from gquery.kernels.targets.python_words import Pointer, Str
 
 __all__ = ["hash_str", "str_substring", "str_substring_from"]

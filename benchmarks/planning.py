@@ -19,9 +19,11 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import gquery
 import gquery.execution
@@ -78,19 +80,15 @@ def write_source(program: Program, target: str) -> None:
 @contextmanager
 def no_execution() -> Iterator[None]:
     """Programs are handed over but not run."""
-    run = gquery.execution.run
-    gquery.execution.run = lambda program, context: None  # type: ignore[assignment, return-value]
-    try:
+    with mock.patch.object(gquery.execution, "run"):
         yield
-    finally:
-        gquery.execution.run = run
 
 
-def kept(connection: Connection, sql: str) -> float:
+def kept(connection: Connection, sql: str) -> list[float]:
     """Seconds from a text whose plan is kept to the start of its program."""
     start = now()
     connection.sql(sql).execute()
-    return now() - start
+    return [now() - start]
 
 
 def median_of(runs: int, sample: Callable[[], list[float]]) -> list[float]:
@@ -131,9 +129,9 @@ def main() -> None:
     print(f"{'ms':4}" + "".join(f"{name:>10}" for name in (*PHASES, "total", "kept")))
     rows: list[list[float]] = []
     for number, sql in texts.items():
-        times = median_of(given.runs, lambda sql=sql: _fresh(connection, sql))  # type: ignore[misc]
+        times = median_of(given.runs, partial(_fresh, connection, sql))
         with no_execution():
-            times += median_of(given.runs, lambda sql=sql: [kept(connection, sql)])  # type: ignore[misc]
+            times += median_of(given.runs, partial(kept, connection, sql))
         rows.append(times)
         print(f"{number:<4}" + "".join(f"{t:10.2f}" for t in times[:-1]) + f"{times[-1]:10.3f}")
     summaries: dict[str, Callable[[Any], float]] = {"med": statistics.median, "max": max}

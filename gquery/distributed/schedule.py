@@ -19,9 +19,10 @@ def run_partitions(sink: SinkRun, partitions: Sequence[Placed], workers: int, ru
     """Run all of a sink's kernels over all partitions; the states that they filled."""
     if sink.shared:
         state = sink.allocate()
+        of_workers = sink.for_workers(state, workers)
         for role in sink.roles:
             for partition in partitions:
-                run(role, partition, [state] * workers)
+                run(role, partition, of_workers)
             sink.after(role, state)
         return [state]
     states: list[State] = []

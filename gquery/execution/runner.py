@@ -17,7 +17,7 @@ from gquery.distributed.schedule import RunRange, run_partitions
 from gquery.errors import InternalError
 from gquery.execution.choose import units_of
 from gquery.execution.foreseen import raised
-from gquery.execution.state import Run, StageReport
+from gquery.execution.state import MORSEL, Run, StageReport
 from gquery.interrupt import check, current
 from gquery.kernels import bulk, host
 from gquery.kernels.code import Binding, BuildPart, ColumnPart, Constant, Content, StatePart
@@ -44,7 +44,6 @@ from gquery.planner.pipeline import Unit
 from gquery.table import Buffer
 
 UNIT = 1024  # rows that one count of a Collect covers
-MORSEL = 131_072
 # row-steps of a nested loop after which an interrupt is looked for
 PYTHON_STEPS, CPU_STEPS, GPU_STEPS = 2**20, 2**25, 2**38
 TRIAL_SECONDS = 0.05  # a pipeline that the interpreter has run for longer goes on compiled, at the next unit of rows
@@ -150,7 +149,7 @@ class Runner:
         if self.name != "cpu":
             return 1
         sink = self.pipeline.sink
-        if isinstance(sink, Group) and sink.layout == "rows":
+        if isinstance(sink, Group) and sink.layout == "rows" and not sink.concurrent:
             return 1
         return max(1, min(self.state.context.settings.worker_count, -(-rows // MORSEL)))
 

@@ -5,6 +5,8 @@ table. This module folds the row's words there. On a GPU the rows of few groups 
 addresses of global memory, so few groups are folded in shared memory and flushed once: *private* columns of accumulators,
 one a thread, need no atomics; *block* accumulators, one or several copies a block, are folded by shared atomics, which are
 many times as fast as global ones. Everything else is *global*, behind a group that each thread holds (`operators.row_words`).
+On a CPU each thread folds into a state of its own, or, where that would be large, all into one behind a *front*
+(`operators.front`).
 
 Which groups of arrays have rows is told by a fold that counts all rows. Where no aggregate has one, a flag a group stands
 beside the folds: it costs a store, a count would cost an atomic.
@@ -13,10 +15,12 @@ beside the folds: it costs a store, a count would cost an atomic.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from gquery.errors import OperationalError
 from gquery.kernels.code import Code, StatePart
+from gquery.operators import front
 from gquery.operators.aggregates import Fold, emit_folds
 from gquery.operators.reduce import identity_text
 from gquery.operators.row_words import HELD_FOLDS, fold_words, hold, row_words
@@ -24,7 +28,7 @@ from gquery.operators.row_words import HELD_FOLDS, fold_words, hold, row_words
 if TYPE_CHECKING:
     from gquery.planner.physical import Group
 
-Place = Literal["private", "block", "global"]
+Place = Literal["private", "block", "runs", "front", "global"]
 
 PRIVATE_WORDS = 48  # 64-bit words of private state a thread: 128 threads of them fill 48 KB of shared memory
 BLOCK_WORDS = 8192  # of shared state a block: 64 KB, what any GPU can give to one block
@@ -58,7 +62,9 @@ def entry_words(sink: Group) -> int:
 
 def place_of(sink: Group, target: str) -> Place:
     """Where the accumulators are while a kernel runs."""
-    if target != "cuda" or sink.layout == "rows":
+    if target != "cuda":
+        return "global" if not sink.concurrent else "front" if sink.runs is None else "runs"
+    if sink.layout == "rows":
         return "global"
     words = _places(sink) * _width(sink)
     if sink.layout == "direct" and words <= PRIVATE_WORDS:
@@ -73,7 +79,7 @@ def shared_words(sink: Group, target: str) -> int:
             return _places(sink) * _width(sink)
         case "block":
             return _places(sink) * _width(sink) * _copies(sink)
-        case "global":
+        case "runs" | "front" | "global":
             return 0
 
 
@@ -108,7 +114,7 @@ def begin(sink: Group, code: Code) -> None:
             _begin_private(sink, code)
         case "block":
             _begin_block(sink, code)
-        case "global":
+        case "runs" | "front" | "global":
             pass
 
 
@@ -126,6 +132,14 @@ def fold(sink: Group, key: str, code: Code) -> None:
             hold(sink.folds, key, words, code, lambda key, words: _out(sink, key, words, code))
         else:
             _out(sink, key, words, code)
+    elif place == "runs":
+        words = row_words(sink.folds, code)
+        with code.block(f"if {front.is_at_an_edge(sink, code)}:"):
+            _out(sink, key, words, code)
+        with code.block("else:"):
+            _out(replace(sink, concurrent=False), key, words, code)
+    elif place == "front":
+        front.fold(sink, key, code, lambda key, words: _out(sink, key, words, code), lambda: _prefetch(sink, key, code))
     elif sink.layout == "hash":
         entry = _entry(sink, key, code)
         with code.block(f"if {code.call('ge_i64', entry, code.call('i64', '0'))}:"):
@@ -133,7 +147,7 @@ def fold(sink: Group, key: str, code: Code) -> None:
     else:
         if is_flagged(sink):
             code.line(code.call("store_u8", _touched(code), key, code.call("i64", "1")))
-        emit_folds(sink.folds, code, lambda n, fold, text: code.line(_fold_array(n, fold, key, text, code)))
+        emit_folds(sink.folds, code, lambda n, fold, text: code.line(_fold_array(sink, n, fold, key, text, code)))
 
 
 def end(sink: Group, code: Code) -> None:
@@ -145,7 +159,9 @@ def end(sink: Group, code: Code) -> None:
             _end_block_hash(sink, code)
         case "block":
             _end_block(sink, code)
-        case "global":
+        case "front":
+            front.end(sink, code, lambda key, words: _out(sink, key, words, code))
+        case "runs" | "global":
             pass
 
 
@@ -168,7 +184,7 @@ def _out(sink: Group, key: str, words: Sequence[str], code: Code) -> None:
             code.line(code.call("bit_set", code.pointer("u32", StatePart("bits"), "s"), key))
         elif is_flagged(sink):
             code.line(code.call("store_u8", _touched(code), key, code.call("i64", "1")))
-        fold_words(sink.folds, words, code, lambda n, fold: _fold_array(n, fold, key, words[n], code))
+        fold_words(sink.folds, words, code, lambda n, fold: _fold_array(sink, n, fold, key, words[n], code))
 
 
 # ---- the state: arrays by slot, or entries ``key, word of fold 0, word of fold 1, ...`` ----
@@ -182,8 +198,13 @@ def _touched(code: Code) -> str:
     return code.pointer("u8", StatePart("touched"), "s")
 
 
-def _fold_array(n: int, fold: Fold, slot: str, text: str, code: Code) -> str:
-    return code.call(f"fold_{fold.op}_{fold.word}", _state(n, fold, code), slot, text)
+def _fold_array(sink: Group, n: int, fold: Fold, slot: str, text: str, code: Code) -> str:
+    return code.call(f"{_verb(sink)}_{fold.op}_{fold.word}", _state(n, fold, code), slot, text)
+
+
+def _verb(sink: Group) -> str:
+    """What folds into the state: on a CPU ``fold`` is for one thread, on a GPU for all."""
+    return "atomic" if sink.concurrent else "fold"
 
 
 def _entry(sink: Group, key: str, code: Code) -> str:
@@ -197,7 +218,19 @@ def _entry(sink: Group, key: str, code: Code) -> str:
 def _fold_entry(sink: Group, n: int, fold: Fold, entry: str, text: str, code: Code) -> str:
     entries = code.pointer(fold.word, StatePart(f"entries_{fold.word}"), "s")
     place = code.call("add_i64", entry, code.call("i64", str(n))) if n else entry
-    return code.call(f"fold_{fold.op}_{fold.word}", entries, place, text)
+    return code.call(f"{_verb(sink)}_{fold.op}_{fold.word}", entries, place, text)
+
+
+def _prefetch(sink: Group, key: str, code: Code) -> None:
+    """Have the state of a group come near, for when the front lets go of it."""
+    if sink.layout == "hash":
+        entries, mask = code.pointer("i64", StatePart("entries_i64"), "s"), code.scalar(StatePart("mask"))
+        code.line(code.call("entry_prefetch", entries, mask, code.call("i64", str(entry_words(sink))), key))
+        return
+    if is_flagged(sink):  # a store that waits for memory would hold up the atomics behind it
+        code.line(code.call("prefetch", _touched(code), code.call("shr_i64", key, code.call("i64", "3"))))
+    for n, fold in enumerate(sink.folds):
+        code.line(code.call("prefetch", _state(n, fold, code), key))
 
 
 def _out_entry(sink: Group, key: str, words: Sequence[str], code: Code) -> None:

@@ -76,6 +76,10 @@ class SinkRun(ABC):
     def allocate(self) -> State:
         """A fresh state."""
 
+    def for_workers(self, state: State, workers: int) -> list[State]:
+        """The shared state as each worker has it."""
+        return [state] * workers
+
     def after(self, role: str, state: State) -> None:  # noqa: B027  (most sinks have one kernel)
         """What happens between two kernels of a shared state."""
 

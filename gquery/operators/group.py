@@ -8,7 +8,7 @@ known.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,19 +16,37 @@ import numpy as np
 from gquery.device import Device, cpu_device
 from gquery.expr import Column as PlanColumn
 from gquery.kernels import bulk
-from gquery.kernels.code import Code
+from gquery.kernels.code import Code, Phys
 from gquery.kernels.render import render
-from gquery.operators import accumulators
+from gquery.kernels.targets.morsels import run_parts
+from gquery.operators import accumulators, front
 from gquery.operators.accumulators import entry_words, has_bits, has_plain_count, is_flagged
-from gquery.operators.aggregates import Fold, finish_aggregate
+from gquery.operators.aggregates import finish_aggregate
 from gquery.operators.base import Frame, Launch, SinkRun, State, make_column, narrow
 from gquery.operators.collect import contiguous
+from gquery.operators.combine import (
+    PART,
+    SORTED_ENTRIES,
+    combine_arrays,
+    combine_entries,
+    combine_tables,
+    empty_table,
+    entries_of,
+)
 from gquery.operators.join import find_or_insert
 from gquery.operators.keys import pack, raw_key, unpack, unpack_raw
 from gquery.planner.physical import TOUCHED, Group, ReadStage, Source
 from gquery.table import Column
 
 HOST_WORDS = 2**14  # a state of so many words at most is finished on the host
+PARTS_A_WORKER = 4  # in which a CPU finishes a large state
+
+Values = tuple[Any, Any | None]
+"""An array, and the validity of its rows."""
+Picked = tuple[Any, list[Any], int]
+"""Packed keys (None where they are columns already), words by fold, and how many groups there are."""
+Pick = Callable[[int, int], Picked]
+"""``pick(lo, hi)``: what is in a part of a state's places."""
 
 # ---- text -----------------------------------------------------------------------------------------------------------
 
@@ -59,7 +77,7 @@ class GroupRun(SinkRun):
         super().__init__(launch, label)
         self.sink = sink
         self.frame = frame
-        self.shared = sink.layout == "rows"
+        self.shared = sink.layout == "rows" or sink.concurrent
         wanted = max(min(2 * sink.groups, 2 * launch.rows), 512)
         self.capacity = 1 << (wanted - 1).bit_length()
         if sink.layout == "direct":
@@ -69,7 +87,7 @@ class GroupRun(SinkRun):
     def allocate(self) -> State:
         make, n = self.device, self.capacity
         if self.sink.layout == "hash":
-            return self._entries()
+            return empty_table(self.sink, n, self.device, self.label)
         state: State = {"mask": n - 1}
         state["block"] = self._words(n)
         state |= self._folds(state["block"])
@@ -80,6 +98,12 @@ class GroupRun(SinkRun):
         elif is_flagged(self.sink):
             state["touched"] = make.zeros(n, "uint8", self.label)
         return state
+
+    def for_workers(self, state: State, workers: int) -> list[State]:
+        if not self.sink.concurrent:
+            return [state] * workers
+        fronts = [self.device.zeros(front.words(self.sink), "int64", self.label) for _ in range(workers)]
+        return [{**state, "front_i64": f, "front_f64": f.view("float64")} for f in fronts]
 
     def _folds(self, block: Any) -> State:
         """The array of each fold as a part of one piece of memory."""
@@ -99,15 +123,6 @@ class GroupRun(SinkRun):
                 bulk.fill(block[k * n : (k + 1) * n], start)
         return block
 
-    def _entries(self) -> State:
-        """A table of empty entries: memory that is cleared, if every identity is 0."""
-        stride = entry_words(self.sink)
-        entries = self.device.zeros((self.capacity + 2) * stride, "int64", self.label)
-        for k, fold in enumerate(self.sink.folds):
-            if fold.identity:
-                entries[1 + k :: stride] = fold.identity
-        return {"mask": self.capacity - 1, "entries_i64": entries, "entries_f64": entries.view("float64")}
-
     def grow(self) -> bool:
         most = 1 << (4 * max(self.launch.rows, 1) - 1).bit_length()
         if self.sink.layout == "direct" or self.capacity >= most:
@@ -116,38 +131,39 @@ class GroupRun(SinkRun):
         return True
 
     def finish(self, states: Sequence[State]) -> Frame:
-        folds = self.sink.folds
         if self.sink.in_place:
-            return self._as_it_lies(_combine_elementwise(states, folds, self.capacity))
-        device = self.device
+            return self._as_it_lies(combine_arrays(states, self.sink.folds, self.capacity, self.launch.workers))
+        device, workers = self.device, self.launch.workers
         if self._is_small():
-            device = cpu_device()
+            device, workers = cpu_device(), 1
             states = [self._on_host(s) for s in states]
-        xp = device.xp
+        columns: dict[int, Column] = {}
         match self.sink.layout:
             case "direct":
-                total = _combine_elementwise(states, folds, self.capacity)
-                plain = has_plain_count(folds)
-                at = bulk.compact(total["touched" if plain is None else f"fold{plain}"]).astype("int64")
-                packed, rows = at, None
-                words = [total[f"fold{k}"][at] for k in range(len(folds))]
+                size, pick = self._of_arrays(states, workers)
             case "hash":
-                packed, words = self._combine_by_key(states, xp)
-                rows = None
+                size, pick = self._of_tables(states, device, workers)
             case "rows":
-                at = bulk.compact(states[0]["slots"]).astype("int64")
-                rows = states[0]["slots"][at].astype("int64") - 1
-                order = xp.argsort(rows)  # the order of first appearance would do as well: any, but always the same
-                rows, at = rows[order], at[order]
-                words = [states[0][f"fold{k}"][at] for k in range(len(folds))]
-                packed = None
-        count = int(packed.size if packed is not None else rows.size)  # type: ignore[union-attr]
-        columns = self._keys(packed, rows, count, device)
-        for column, plan in self.sink.aggregates:
-            values, validity = finish_aggregate(plan, words, xp)
-            carrier = plan.result.carrier
-            made = make_column(plan.result, carrier, narrow(values, carrier), validity, count, device)
-            columns[column.id] = contiguous(made, device)
+                size, pick = self._of_rows(states[0], columns)
+
+        def part(lo: int, hi: int) -> tuple[int, list[Values]]:
+            packed, words, count = pick(lo, hi)
+            own = [] if packed is None else self._keys(packed)
+            return count, own + [finish_aggregate(plan, words, device.xp) for _, plan in self.sink.aggregates]
+
+        places = size if workers == 1 or device.is_cuda else max(PART, -(-size // (PARTS_A_WORKER * workers)))
+        parts = run_parts(part, size, max(places, 1), workers)
+        count = sum(n for n, _ in parts)
+        named = [] if columns else [(c, what) for c, _, what in self.sink.keys]
+        named += [(c, plan.result) for c, plan in self.sink.aggregates]
+
+        def column(n: int, _: int) -> Column:
+            what = named[n][1]
+            data, validity = _joined([values[n] for _, values in parts], what)
+            return make_column(what, what.carrier, data, validity, count, device)
+
+        for (key, _), made in zip(named, run_parts(column, len(named), 1, workers) if named else [], strict=True):
+            columns[key.id] = contiguous(made, device)
         return Frame(columns, count)
 
     def _is_small(self) -> bool:
@@ -172,64 +188,62 @@ class GroupRun(SinkRun):
             columns[stored.column.id] = made
         return Frame(columns, self.capacity)
 
-    def _keys(self, packed: Any, rows: Any, count: int, device: Device) -> dict[int, Column]:
-        columns: dict[int, Column] = {}
-        if rows is not None:
-            assert self.frame is not None
-            for column, e, _ in self.sink.keys:
-                assert isinstance(e, PlanColumn)
-                columns[column.id] = bulk.take(self.frame.columns[e.id], rows, self.device)
-            return columns
+    # ---- what is picked from a state: for each part of its places the packed keys and the words of the groups there ----
+
+    def _of_arrays(self, states: Sequence[State], workers: int) -> tuple[int, Pick]:
+        folds = self.sink.folds
+        total = combine_arrays(states, folds, self.capacity, workers)
+        plain = has_plain_count(folds)
+        flags = total["touched" if plain is None else f"fold{plain}"]
+
+        def pick(lo: int, hi: int) -> Picked:
+            at = bulk.compact(flags[lo:hi]).astype("int64")
+            return at + lo, [total[f"fold{k}"][lo:hi][at] for k in range(len(folds))], int(at.size)
+
+        return self.capacity, pick
+
+    def _of_tables(self, states: Sequence[State], device: Device, workers: int) -> tuple[int, Pick]:
+        capacity = self.capacity
+        if len(states) > 1 and device.is_cpu and self._filled(states) > SORTED_ENTRIES:
+            table, capacity = combine_tables(self.sink, states, capacity, device, self.label, workers)
+            states = [table]
+        if len(states) > 1:
+            tables = [entries_of(self.sink, s, 0, capacity + 1, capacity) for s in states]
+            keys, words = combine_entries(self.sink, tables, device.xp)
+            return int(keys.size), lambda lo, hi: (keys[lo:hi], [w[lo:hi] for w in words], hi - lo)
+
+        def pick(lo: int, hi: int) -> Picked:
+            keys, words = entries_of(self.sink, states[0], lo, hi, capacity)
+            return keys, words, int(keys.size)
+
+        return capacity + 1, pick
+
+    def _of_rows(self, state: State, columns: dict[int, Column]) -> tuple[int, Pick]:
+        """Groups of a table of row numbers, and in ``columns`` their keys."""
+        at = bulk.compact(state["slots"]).astype("int64")
+        rows = state["slots"][at].astype("int64") - 1
+        order = self.device.xp.argsort(rows)  # the order of first appearance would do as well: any, but always the same
+        rows, at = rows[order], at[order]
+        assert self.frame is not None
+        for column, e, _ in self.sink.keys:
+            assert isinstance(e, PlanColumn)
+            columns[column.id] = bulk.take(self.frame.columns[e.id], rows, self.device)
+        folds = [state[f"fold{k}"] for k in range(len(self.sink.folds))]
+        return int(at.size), lambda lo, hi: (None, [f[at[lo:hi]] for f in folds], hi - lo)
+
+    def _keys(self, packed: Any) -> list[Values]:
         packing = self.sink.packing
-        values_ = [unpack_raw(packed, self.sink.keys[0][2])] if packing is None else unpack(packed, packing)
-        for (column, _, what), (values, validity) in zip(self.sink.keys, values_, strict=True):
-            data = narrow(values, what.carrier)
-            validity = validity if what.nullable else None
-            columns[column.id] = make_column(what, what.carrier, data, validity, count, device)
-        return columns
+        found = [unpack_raw(packed, self.sink.keys[0][2])] if packing is None else unpack(packed, packing)
+        whats = [what for _, _, what in self.sink.keys]
+        return [(v, valid if what.nullable else None) for (v, valid), what in zip(found, whats, strict=True)]
 
-    def _combine_by_key(self, states: Sequence[State], xp: Any) -> tuple[Any, list[Any]]:
-        """The groups of several hash tables: taken out, and merged by key where there is more than one table."""
-        folds, stride = self.sink.folds, entry_words(self.sink)
-        keys, words = [], []
-        for state in states:
-            entries = state["entries_i64"].reshape(-1, stride)
-            at = bulk.compact(entries[:, 0] != 0)
-            found = entries[at]
-            keys.append(found[:, 0] * (at != self.capacity))  # the entry behind the others is that of the key 0
-            parts = [xp.ascontiguousarray(found[:, 1 + k]) for k in range(len(folds))]
-            words.append([p if f.word == "i64" else p.view("float64") for p, f in zip(parts, folds, strict=True)])
-        if len(states) == 1:
-            return keys[0], words[0]
-        unique, inverse = xp.unique(xp.concatenate(keys), return_inverse=True)
-        merged = []
-        for k, fold in enumerate(folds):
-            parts_ = xp.concatenate([w[k] for w in words])
-            total = xp.full(unique.size, fold.identity, parts_.dtype)
-            bulk.fold_at(total, inverse, parts_, fold.op)
-            merged.append(total)
-        return unique, merged
+    def _filled(self, states: Sequence[State]) -> int:
+        return sum(int(np.count_nonzero(s["entries_i64"][:: entry_words(self.sink)])) for s in states)
 
 
-def _combine_elementwise(states: Sequence[State], folds: Sequence[Fold], places: int) -> State:
-    """States whose places mean the same, merged into the first."""
-    total = states[0]
-    for other in states[1:]:
-        for k, fold in enumerate(folds):
-            _merge_into(total[f"fold{k}"], other[f"fold{k}"], fold.op)
-        for flags in ("touched", "bits"):
-            if flags in total:
-                total[flags] |= other[flags]
-    if "bits" in total:
-        total["touched"] = bulk.flags_of_bits(total.pop("bits"), places)
-    return total
-
-
-def _merge_into(total: Any, other: Any, op: str) -> None:
-    match op:
-        case "add":
-            total += other
-        case "min":
-            total[...] = np.minimum(total, other)  # dispatches to CuPy for its arrays
-        case _:
-            total[...] = np.maximum(total, other)
+def _joined(parts: Sequence[Values], what: Phys) -> Values:
+    """The values of all parts as their carrier has them, and their validity."""
+    data = [narrow(values, what.carrier) for values, _ in parts]
+    if len(parts) == 1:
+        return data[0], parts[0][1]
+    return np.concatenate(data), np.concatenate([v for _, v in parts]) if parts[0][1] is not None else None

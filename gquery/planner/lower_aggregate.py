@@ -28,6 +28,7 @@ from gquery.planner.physical import (
     GroupLayout,
     Pipeline,
     ReadStage,
+    ReadTable,
     Reduce,
     Stored,
     stage_columns,
@@ -183,10 +184,28 @@ def _grouped(
     if packing is not None:
         groups = min(groups, packing.size)
     triples = tuple((c, e, w) for (c, e), w in zip(keys, described, strict=True))
-    sink_ = Group(layout, triples, packing, folds, _named(aggregates, plans), int(max(groups, 1)))
+    sink_ = Group(
+        layout, triples, packing, folds, _named(aggregates, plans), int(max(groups, 1)), runs=_runs(stream, keys)
+    )
     if in_place and layout == "direct" and not any(limits_groups(s, triples) for s in stream.steps):
         sink_ = replace(sink_, in_place=_columns_in_place(sink_))
     return lowering.sink(stream, sink_, f"group by {', '.join(c.name for c, _ in keys)}")
+
+
+def _runs(stream: Stream, keys: tuple[tuple[Column, Expr], ...]) -> Stored | None:
+    """A key that is sorted in the source: its groups' rows lie together."""
+    source = stream.source
+    if not isinstance(source, ReadTable):
+        return None
+    wanted = {e.id for _, e in keys if isinstance(e, Column)}
+    for field, stored in zip(source.fields, source.columns, strict=True):
+        if (
+            stored.column.id in wanted
+            and stored.phys.register is Register.I64
+            and source.source.statistics(field).is_sorted
+        ):
+            return stored
+    return None
 
 
 # ---- groups in place ------------------------------------------------------------------------------------------------

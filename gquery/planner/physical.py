@@ -176,7 +176,10 @@ class Group:
     has one integer of any size as its key.
 
     ``in_place``: the frame of direct groups is their arrays as they lie, one row a place, whether a group is there or not:
-    these columns, each with the number of its fold (`TOUCHED` for the flags). Whoever reads it tests for that itself."""
+    these columns, each with the number of its fold (`TOUCHED` for the flags). Whoever reads it tests for that itself.
+
+    ``runs``: a key that is sorted in the source, so that a group's rows lie together. ``concurrent``: the threads of a CPU fold
+    into one state (see `operators.front`), else each into one of its own."""
 
     layout: GroupLayout
     keys: tuple[tuple[Column, Expr, Phys], ...]
@@ -185,6 +188,8 @@ class Group:
     aggregates: tuple[tuple[Column, AggregatePlan], ...]
     groups: int  # an estimate
     in_place: tuple[tuple[Stored, int], ...] = ()
+    runs: Stored | None = None
+    concurrent: bool = False
 
 
 TOUCHED = -1

@@ -23,6 +23,7 @@ from gquery.kernels.targets.python_words import (
     lt_i64,
     mul_i64,
     ne_i64,
+    prefetch,
     shl_i64,
     shr_i64,
     store_i64,
@@ -58,3 +59,21 @@ def entry_insert(entries: Pointer, mask: int, stride: int, key: int, status: Poi
         tries = add_i64(tries, 1)
     fail(status, site)
     return i64(-1)
+
+
+def entry_prefetch(entries: Pointer, mask: int, stride: int, key: int) -> None:
+    """Have memory bring the place where the search for a key begins."""
+    prefetch(entries, mul_i64(and_i64(hash_i64(key), mask), stride))
+
+
+# ---- the front of a thread: groups that it holds before they go on to a table that threads share. An entry is a key,
+# ---- whether it is there, and what is folded for it; `operators.front` says how many there are. ----
+
+
+def front_place(key: int, last: int, stride: int) -> int:
+    """Where in the front the entry of a key is, of ``last`` + 1 of them: the key's own, or another one's."""
+    return mul_i64(and_i64(hash_i64(key), last), stride)
+
+
+def front_holds(front: Pointer, place: int, key: int) -> bool:
+    return eq_i64(load_i64(front, place), key) and ne_i64(load_i64(front, add_i64(place, 1)), 0)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gquery.kernels.targets.intrinsics import F64, I32, I64, Definition, Emit, constant, element
+from llvmlite import ir
+
+from gquery.kernels.targets.intrinsics import F64, I8, I32, I64, Definition, Emit, constant, element
 
 ELEMENTS = ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64")
 
@@ -25,6 +27,14 @@ def _reserve(b: Any, counter: Any, n: Any) -> Any:
     return b.atomic_rmw("add", element(b, counter, constant(0), I64), n, "monotonic")
 
 
+def _prefetch(b: Any, pointer: Any, index: Any) -> None:
+    """Have the line of word ``index`` of 64 bits come to this core, to be written."""
+    type_ = ir.FunctionType(ir.VoidType(), [I8.as_pointer(), I32, I32, I32])
+    take = b.module.declare_intrinsic("llvm.prefetch", [I8.as_pointer()], type_)
+    place = b.bitcast(element(b, pointer, index, I64), I8.as_pointer())
+    b.call(take, [place, constant(1, I32), constant(3, I32), constant(1, I32)])
+
+
 def _fold_u32(b: Any, state: Any, slot: Any, value: Any) -> None:
     place = element(b, state, slot, I32)
     b.store(b.add(b.load(place), b.trunc(value, I32)), place)
@@ -42,5 +52,6 @@ CPU_DEFINITIONS = {
        for name, (type_, emit) in _FOLDS.items() for how in ("fold", "reduce")},
     "atomic_add_f64": Definition("atomic_add_f64", ("*", "i64", "f64"), "f64", _fadd_atomic),
     "fold_add_u32": Definition("fold_add_u32", ("*", "i64", "i64"), "void", _fold_u32),
+    "prefetch": Definition("prefetch", ("*", "i64"), "void", _prefetch),
     "reserve": Definition("reserve", ("*", "i64"), "i64", _reserve),
 }  # fmt: skip

@@ -10,7 +10,9 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
 
+T = TypeVar("T")
 Work = Callable[[int, int, int], None]
 """``work(worker, lo, hi)``; called from one thread at a time for each worker."""
 
@@ -32,6 +34,19 @@ def _forget_pool() -> None:
 
 
 os.register_at_fork(after_in_child=_forget_pool)
+
+
+def run_parts(work: Callable[[int, int], T], size: int, part: int, workers: int) -> list[T]:
+    """What ``work(lo, hi)`` gives for each part of ``size`` things, in order; on threads where there are several."""
+    starts = range(0, max(size, 1), part)
+    found: dict[int, T] = {}
+
+    def one(worker: int, first: int, last: int) -> None:
+        for number in range(first, last):
+            found[number] = work(starts[number], min(starts[number] + part, size))
+
+    run_morsels(one, 0, len(starts), workers, 1)
+    return [found[number] for number in range(len(starts))]
 
 
 def run_morsels(

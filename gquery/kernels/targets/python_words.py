@@ -509,6 +509,10 @@ def fold_add_f64(state: Pointer, slot: int, v: float) -> None:
 reduce_add_i64, reduce_min_i64, reduce_max_i64, reduce_add_f64 = fold_add_i64, fold_min_i64, fold_max_i64, fold_add_f64
 
 
+def prefetch(pointer: Pointer, i: int) -> None:
+    """Nothing: the interpreter waits for everything but memory."""
+
+
 def reserve(counter: Pointer, n: int) -> int:
     return atomic_add_i64(counter, 0, n)
 

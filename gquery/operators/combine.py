@@ -1,0 +1,139 @@
+"""Several states of groups become one: those of workers and of partitions.
+
+States of arrays mean the same at the same place. Hash tables are taken out and entered into one that has room for all their
+entries; few entries are sorted instead, since that needs no compiler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gquery.device import Device
+from gquery.kernels import bulk
+from gquery.kernels.kernel import Kernel
+from gquery.kernels.targets import get_target
+from gquery.kernels.targets.morsels import run_parts
+from gquery.operators.accumulators import entry_words
+from gquery.operators.aggregates import Fold
+from gquery.operators.base import State
+from gquery.planner.physical import Group
+
+PART = 2**15  # places that one thread takes at once
+SORTED_ENTRIES = 2**14  # of all tables, up to which they are sorted
+
+
+def combine_arrays(states: Sequence[State], folds: Sequence[Fold], places: int, workers: int) -> State:
+    """States whose places mean the same, merged into the first."""
+    total = states[0]
+
+    def merge(lo: int, hi: int) -> None:
+        for other in states[1:]:
+            for k, fold in enumerate(folds):
+                _merge_into(total[f"fold{k}"][lo:hi], other[f"fold{k}"][lo:hi], fold.op)
+
+    if len(states) > 1:
+        on_host = isinstance(total.get("fold0"), np.ndarray)
+        run_parts(merge, places, PART if on_host and workers > 1 else max(places, 1), workers)
+    for flags in ("touched", "bits"):
+        if flags in total:
+            for other in states[1:]:
+                total[flags] |= other[flags]
+    if "bits" in total:
+        total["touched"] = bulk.flags_of_bits(total.pop("bits"), places)
+    return total
+
+
+def _merge_into(total: Any, other: Any, op: str) -> None:
+    match op:
+        case "add":
+            total += other
+        case "min":
+            total[...] = np.minimum(total, other)  # dispatches to CuPy for its arrays
+        case _:
+            total[...] = np.maximum(total, other)
+
+
+def entries_of(sink: Group, state: State, lo: int, hi: int, capacity: int) -> tuple[Any, list[Any]]:
+    """The keys and folded words of the groups in the places ``lo`` to ``hi`` of a hash table, the one behind the last
+    included."""
+    entries = state["entries_i64"].reshape(-1, entry_words(sink))[lo:hi]
+    at = bulk.compact(entries[:, 0] != 0)
+    found = entries[at]
+    keys = found[:, 0]
+    if hi > capacity:
+        keys = keys * (at != capacity - lo)  # the entry behind the others is that of the key 0
+    xp = bulk.namespace(found)
+    words = [xp.ascontiguousarray(found[:, 1 + k]) for k in range(len(sink.folds))]
+    return keys, [w if f.word == "i64" else w.view("float64") for w, f in zip(words, sink.folds, strict=True)]
+
+
+def empty_table(sink: Group, capacity: int, device: Device, label: str) -> State:
+    """A hash table without groups: memory that is cleared, if every identity is 0."""
+    stride = entry_words(sink)
+    entries = device.zeros((capacity + 2) * stride, "int64", label)
+    for k, fold in enumerate(sink.folds):
+        if fold.identity:
+            entries[1 + k :: stride] = fold.identity
+    return {"mask": capacity - 1, "entries_i64": entries, "entries_f64": entries.view("float64")}
+
+
+def combine_tables(
+    sink: Group, states: Sequence[State], capacity: int, device: Device, label: str, workers: int
+) -> tuple[State, int]:
+    """One hash table of a CPU with the groups of several, and its capacity."""
+    stride = entry_words(sink)
+    filled = sum(int(np.count_nonzero(s["entries_i64"][::stride])) for s in states)
+    target, kernel = get_target("cpu"), _merger(sink)
+    compiled = target.compile(kernel)
+    room = 1 << (2 * filled - 1).bit_length()
+    while True:
+        table = empty_table(sink, room, device, label)
+        status = np.zeros(1, np.uint32)
+
+        def enter(lo: int, hi: int, table: State = table, status: Any = status) -> None:
+            for number in range(lo, hi):
+                source = states[number]
+                values = (source["entries_i64"], source["entries_f64"], capacity, table["entries_i64"],
+                          table["entries_f64"], table["mask"], status)  # fmt: skip
+                given = [target.argument(p, v) for p, v in zip(kernel.parameters, values, strict=True)]
+                target.run(compiled, 0, capacity + 1, given)
+
+        run_parts(enter, len(states), 1, workers)
+        if not status[0]:
+            return table, room
+        room *= 2
+
+
+def _merger(sink: Group) -> Kernel:
+    """The kernel that enters what a hash table holds into another one, into which others enter theirs."""
+    stride = entry_words(sink)
+    words = [
+        f"    atomic_{f.op}_{f.word}(to_{f.word}, add_i64(at, {n}), {f.word}(from_{f.word}[add_i64(place, {n + 1})]))"
+        for n, f in enumerate(sink.folds)
+    ]
+    return bulk.handwritten(
+        "from_i64:*i64 from_f64:*f64 behind:i64 to_i64:*i64 to_f64:*f64 mask:i64 status:*u32",
+        f"place = mul_i64(i64(i), {stride})",
+        "key = i64(from_i64[place])",
+        "if ne_i64(key, 0):",
+        "    if eq_i64(i64(i), behind):",  # the entry behind the others is that of the key 0
+        "        key = i64(0)",
+        f"    at = entry_insert(to_i64, mask, {stride}, key, status, 0)",
+        "    if ge_i64(at, 0):",
+        *("    " + line for line in words or ["    pass"]),
+    )
+
+
+def combine_entries(sink: Group, tables: Sequence[tuple[Any, list[Any]]], xp: Any) -> tuple[Any, list[Any]]:
+    """The keys and folded words of several tables, merged by sorting the keys."""
+    unique, inverse = xp.unique(xp.concatenate([keys for keys, _ in tables]), return_inverse=True)
+    merged = []
+    for k, fold in enumerate(sink.folds):
+        parts = xp.concatenate([words[k] for _, words in tables])
+        total = xp.full(unique.size, fold.identity, parts.dtype)
+        bulk.fold_at(total, inverse, parts, fold.op)
+        merged.append(total)
+    return unique, merged

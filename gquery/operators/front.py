@@ -1,0 +1,123 @@
+"""Groups on many threads of a CPU.
+
+Where a state is small, each thread has its own, and `operators.combine` makes one of them. Where it is large that would cost
+memory, and time to clear and to combine, for each thread; so all fold into one, by atomics, and each has a *front*: a few
+entries in its core's first cache, found by the key's hash. A row is folded there; the group that was there before goes on
+to the state. So the rows of a key that many rows have are folded where nobody waits; for others the state's memory is
+asked for when a group enters the front, and is there when it leaves.
+
+Where a key is sorted in the source, a group's rows lie together: of those that a morsel folds only the first group and the
+last may have rows in others. Rows of these are folded by atomics, and all others as if there were one thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from gquery.kernels.code import Code, ColumnPart, StatePart, element_type
+from gquery.operators.aggregates import Fold, emit_folds
+from gquery.operators.reduce import identity_text
+
+if TYPE_CHECKING:
+    from gquery.planner.physical import Group
+
+ENTRIES = 256  # a power of two: of two words of state they take 8 KB
+OWN_WORDS = 2**17  # of state that each thread may have for itself: 1 MB, half of a core's second cache
+
+Out = Callable[[str, Sequence[str]], None]
+"""``out(key, words)`` writes the lines that fold words into the group of a key, in the state."""
+
+
+def is_worth_it(sink: Group, capacity: int) -> bool:
+    """Whether threads fold into one state; ``capacity``: that of an earlier run whose table had to grow."""
+    match sink.layout:
+        case "direct":
+            assert sink.packing is not None
+            return sink.packing.size * max(len(sink.folds), 1) > OWN_WORDS
+        case "hash":
+            return max(2 * sink.groups, capacity) * (1 + len(sink.folds)) > OWN_WORDS
+        case "rows":  # the table of row numbers is one anyway
+            return True
+
+
+def width(sink: Group) -> int:
+    """Words of an entry: the key, whether it is there, the folds."""
+    return 2 + len(sink.folds)
+
+
+def words(sink: Group) -> int:
+    """Words of a front; all are 0 before the first row."""
+    return ENTRIES * width(sink)
+
+
+def fold(sink: Group, key: str, code: Code, out: Out, prefetch: Callable[[], None]) -> None:
+    """The lines that fold the current row into the group of ``key``."""
+    stride, last = code.call("i64", str(width(sink))), code.call("i64", str(ENTRIES - 1))
+    entries = _entries("i64", code)
+    place = code.let(code.call("front_place", key, last, stride))
+    with code.block(f"if not {code.call('front_holds', entries, place, key)}:"):
+        with code.block(f"if {_is_there(place, code)}:"):
+            _let_go(sink, place, code, out)
+        code.line(code.call("store_i64", entries, place, key))
+        code.line(code.call("store_i64", entries, _word(place, 1, code), code.call("i64", "1")))
+        for n, one in enumerate(sink.folds):
+            at = _word(place, 2 + n, code)
+            code.line(code.call(f"store_{one.word}", _entries(one.word, code), at, identity_text(one, code)))
+        prefetch()
+
+    def into(n: int, one: Fold, text: str) -> None:
+        at = _word(place, 2 + n, code)
+        code.line(code.call(f"fold_{one.op}_{one.word}", _entries(one.word, code), at, text))
+
+    emit_folds(sink.folds, code, into)
+
+
+def end(sink: Group, code: Code, out: Out) -> None:
+    """What is in the front goes on to the state, after the last row of a morsel."""
+
+    def flush() -> None:
+        code.line(f"place = {code.call('i64', '0')}")
+        with code.block(f"while {code.call('lt_i64', 'place', code.call('i64', str(words(sink))))}:"):
+            with code.block(f"if {_is_there('place', code)}:"):
+                _let_go(sink, "place", code, out)
+                there = _word("place", 1, code)
+                code.line(code.call("store_i64", _entries("i64", code), there, code.call("i64", "0")))
+            code.line(f"place = {_word('place', width(sink), code)}")
+
+    code.after_rows(flush)
+
+
+def is_at_an_edge(sink: Group, code: Code) -> str:
+    """The text of a test that the row's group may have rows in another morsel."""
+    assert sink.runs is not None
+    key = code.column(sink.runs.column).var
+    column = ColumnPart(None, sink.runs.column.id, "data")
+    data = code.pointer(element_type(sink.runs.carrier), column, "c")
+    first = f"first = {code.call('i64', f'{data}[lo]')}"
+    if first not in code.prologue:  # a probe may write what follows it more than once
+        code.prologue += [first, f"last = {code.call('i64', f'{data}[hi - uint64(1)]')}"]
+    return f"{code.call('eq_i64', key, 'first')} or {code.call('eq_i64', key, 'last')}"
+
+
+def _entries(word: str, code: Code) -> str:
+    return code.pointer("f64" if word == "f64" else "i64", StatePart(f"front_{word}"), "s")
+
+
+def _word(place: str, n: int, code: Code) -> str:
+    return code.call("add_i64", place, code.call("i64", str(n)))
+
+
+def _is_there(place: str, code: Code) -> str:
+    there = code.call("load_i64", _entries("i64", code), _word(place, 1, code))
+    return code.call("ne_i64", there, code.call("i64", "0"))
+
+
+def _let_go(sink: Group, place: str, code: Code, out: Out) -> None:
+    """Fold the entry's words into the state."""
+    key = code.let(code.call("load_i64", _entries("i64", code), place))
+    held = [
+        code.let(code.call(one.word, f"{_entries(one.word, code)}[{_word(place, 2 + n, code)}]"))
+        for n, one in enumerate(sink.folds)
+    ]
+    out(key, held)

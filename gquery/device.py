@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import mmap
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -23,6 +24,7 @@ from gquery.errors import DeviceError, InterfaceError, OutOfMemoryError
 READ_AHEAD = 16  # bytes behind the last character that a kernel may read (and never looks at)
 # CPU allocations above this size are checked against free memory first: Linux promises more than it has
 _CHECKED_BYTES = 64 << 20
+_HUGE_PAGE = 2 << 20
 _STAGED_BYTES = 4 << 20  # copies to a GPU above this size go through page-locked memory
 
 
@@ -85,6 +87,14 @@ class Device:
     def empty(self, shape: int | tuple[int, ...], dtype: Any, context: str = "") -> Any:
         """An uninitialised array on this device; OutOfMemoryError where it does not fit."""
         return self._allocate(lambda xp: xp.empty(shape, dtype), _bytes(shape, dtype), context)
+
+    def empty_sparse(self, size: int, dtype: Any, context: str = "") -> Any:
+        """An uninitialised array of which only few places, here and there, will be written: the system is asked not to clear
+        2 MB around each."""
+        array = self.empty(size, dtype, context)
+        if self.is_cpu:
+            _refuse_huge_pages(array)
+        return array
 
     def zeros(self, shape: int | tuple[int, ...], dtype: Any, context: str = "") -> Any:
         return self._allocate(lambda xp: xp.zeros(shape, dtype), _bytes(shape, dtype), context)
@@ -237,6 +247,23 @@ class Device:
             f"{format_bytes(self.used_bytes)} in use{limit}, {format_bytes(self.free_bytes)} free. "
             f"Remedies: {remedy}, or read less (fewer columns, an earlier filter, smaller groups)."
         )
+
+
+def _refuse_huge_pages(array: Any) -> None:
+    """Have the memory of a fresh array come in small pages. NumPy asks for huge ones; where there are none, nothing is done."""
+    page, advice = mmap.PAGESIZE, getattr(mmap, "MADV_NOHUGEPAGE", None)
+    if advice is None or array.nbytes < _HUGE_PAGE:
+        return
+    start = -(-array.ctypes.data // page) * page
+    end = (array.ctypes.data + array.nbytes) // page * page
+    _madvise()(start, end - start, advice)  # advice: that it is not taken costs time alone
+
+
+@lru_cache(maxsize=1)
+def _madvise() -> Any:
+    function = ctypes.CDLL(None).madvise
+    function.argtypes, function.restype = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int), ctypes.c_int
+    return function
 
 
 class _Nothing:

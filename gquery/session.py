@@ -342,7 +342,8 @@ class Connection(Frames, Files, Exceptions):
                 from gquery.planner.explain_program import explain_program
 
                 limit = self.settings.interpret_limit
-                return explain_program(self._program(planned), self.target, limit, level)
+                threads = self.settings.worker_count
+                return explain_program(self._program(planned), self.target, limit, level, threads)
 
     def program(self, query: str, target: Target | None = None, params: Parameters = None) -> Program:
         """The program of a SELECT for a target (that of the connection if None), without running it: for a GPU too, where

@@ -6,13 +6,12 @@ interpreter has taken in earlier runs of the same program counts too, so that a 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import cast
 
 from gquery import stopwatch
 from gquery.device import Device, cpu_device
 from gquery.execution.adaptive import expected
-from gquery.execution.state import MORSEL, Run
+from gquery.execution.state import Run
 from gquery.kernels.targets import compile_many, get_target
 from gquery.operators import front
 from gquery.operators.accumulators import place_of
@@ -81,13 +80,12 @@ def state_size(sink: Sink) -> int:
             return 0
 
 
-def with_threads(state: Run, stage: Stage, pipeline: Pipeline) -> Pipeline:
-    """The pipeline as the threads of a CPU run it: those fold groups into one state where each one's own would be large."""
-    sink = pipeline.sink
-    if not isinstance(sink, Group) or state.context.settings.worker_count == 1 or pipeline.rows <= MORSEL:
+def for_threads(state: Run, stage: Stage, pipeline: Pipeline) -> Pipeline:
+    """The pipeline as the threads of a CPU run it; see `operators.front`."""
+    if state.context.target != "cpu":
         return pipeline
     grown = state.program.memory.get(("capacity", stage.number), 0)
-    return replace(pipeline, sink=replace(sink, concurrent=front.is_worth_it(sink, grown)))
+    return front.with_threads(pipeline, state.context.settings.worker_count, grown)
 
 
 def units_of(program: Program, stage: Stage, pipeline: Pipeline, target: str, counts: bool = False) -> tuple[Unit, ...]:
@@ -124,7 +122,7 @@ def prepare(state: Run) -> None:
         work = stage.work
         if isinstance(work, Pipeline) and work.host is None:
             if work.work + state_size(work.sink) / 64 >= context.settings.interpret_limit:
-                work = with_threads(state, stage, expected(work)) if context.target == "cpu" else expected(work)
+                work = for_threads(state, stage, expected(work))
                 kernels += [u.kernel for u in units_of(program, stage, work, context.target, context.counts)]
     if len(kernels) > 1:
         with stopwatch.part("compile"):

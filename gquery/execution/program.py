@@ -13,7 +13,7 @@ from gquery import stopwatch
 from gquery.dtypes import Field, Schema
 from gquery.errors import InterruptError, OutOfMemoryError
 from gquery.execution.adaptive import adapt, attempted, fitted
-from gquery.execution.choose import bulk_device, prepare, target_of, with_threads
+from gquery.execution.choose import bulk_device, for_threads, prepare, target_of
 from gquery.execution.foreseen import Outlook, UnforeseenError
 from gquery.execution.runner import Runner
 from gquery.execution.state import ExecutionContext, Run, StageReport
@@ -243,7 +243,7 @@ def _whole(state: Run, stage: Stage, pipeline: Pipeline, frame: Frame, report: S
     if lies is not None and context.meter is None:
         report.target = "none"
         return lies
-    threaded = with_threads(state, stage, pipeline) if context.target == "cpu" else pipeline
+    threaded = for_threads(state, stage, pipeline)
     name = target_of(state, stage, threaded, frame.rows)
     if name == "cpu":
         pipeline = threaded

@@ -17,12 +17,13 @@ from gquery.distributed.schedule import RunRange, run_partitions
 from gquery.errors import InternalError
 from gquery.execution.choose import units_of
 from gquery.execution.foreseen import raised
-from gquery.execution.state import MORSEL, Run, StageReport
+from gquery.execution.state import Run, StageReport
 from gquery.interrupt import check, current
 from gquery.kernels import bulk, host
 from gquery.kernels.code import Binding, BuildPart, ColumnPart, Constant, Content, StatePart
 from gquery.kernels.kernel import Parameter
 from gquery.kernels.targets import get_target
+from gquery.kernels.targets.morsels import MORSEL
 from gquery.measure import traffic_of
 from gquery.operators import collect
 from gquery.operators.accumulators import shared_words
@@ -123,7 +124,7 @@ class Runner:
         match sink:
             case Collect():
                 mode = collect.collect_mode(self.pipeline.steps, self.name == "cuda")
-                return CollectRun(sink, mode, launch, self.label)
+                return CollectRun(sink, mode, launch, self.label, collect.share(self.pipeline.steps))
             case Reduce():
                 return ReduceRun(sink, launch, self.label)
             case Group():

@@ -15,8 +15,6 @@ from gquery.planner.physical import (
 )
 from gquery.table import Column
 
-MORSEL = 131_072  # rows that a thread of the CPU takes at once
-
 
 @dataclass(frozen=True)
 class ExecutionContext:

@@ -7,6 +7,7 @@ uint32.
 
 from __future__ import annotations
 
+import ctypes
 import sys
 from dataclasses import replace
 from typing import Any, Literal
@@ -270,7 +271,11 @@ def gather_strings(views: Any) -> tuple[Any, Any]:
     xp.cumsum(views[1::2], out=offsets[1:])
     total = number(offsets[-1])
     characters = xp.empty(total + READ_AHEAD, np.uint8)[:total]
-    if characters.size:
+    if xp is np and rows < _INTERPRETED_ROWS:
+        characters[:] = np.frombuffer(
+            b"".join(map(ctypes.string_at, views[::2].tolist(), views[1::2].tolist())), np.uint8
+        )
+    elif characters.size:
         launch(_COPY, rows, views, views, offsets, address(characters))
     return offsets, characters
 

@@ -27,6 +27,7 @@ from gquery.planner.tree import used_columns
 from gquery.table import Column
 
 Mode = Literal["dense", "region", "bitmap", "two_pass"]
+SPARSE = 0.1  # of a source's rows: of fewer, each morsel writes a few small pages of its region
 
 
 def collect_mode(steps: Sequence[Step], by_row: bool) -> Mode:
@@ -49,6 +50,11 @@ def collect_mode(steps: Sequence[Step], by_row: bool) -> Mode:
     if not drops and not fans_out:
         return "dense"
     return "two_pass" if fans_out else "bitmap" if by_row else "region"
+
+
+def share(steps: Sequence[Step]) -> float:
+    """The estimated share of a source's rows that get past all steps."""
+    return min((s.share for s in steps if isinstance(s, Select | Probe)), default=1.0)
 
 
 def roles(mode: Mode) -> tuple[str, ...]:
@@ -199,10 +205,11 @@ class CollectRun(SinkRun):
 
     shared = True
 
-    def __init__(self, sink: Collect, mode: Mode, launch: Launch, label: str) -> None:
+    def __init__(self, sink: Collect, mode: Mode, launch: Launch, label: str, share: float = 1.0) -> None:
         super().__init__(launch, label)
         self.sink = sink
         self.mode = mode
+        self.is_sparse = mode == "region" and share < SPARSE
         self.roles = roles(mode)
         self.total = launch.rows
 
@@ -235,10 +242,11 @@ class CollectRun(SinkRun):
         self._columns(state, self.total)
 
     def _columns(self, state: State, rows: int) -> None:
+        make = self.device.empty_sparse if self.is_sparse else self.device.empty
         for k, stored in enumerate(self.sink.columns):
-            state[f"data{k}"] = self.device.empty(rows * words_a_row(stored.carrier), stored.carrier.numpy, self.label)
+            state[f"data{k}"] = make(rows * words_a_row(stored.carrier), stored.carrier.numpy, self.label)
             if stored.phys.nullable:
-                state[f"validity{k}"] = self.device.empty(rows, "uint8", self.label)
+                state[f"validity{k}"] = make(rows, "uint8", self.label)
 
     def finish(self, states: Sequence[State]) -> Frame:
         state = states[0]

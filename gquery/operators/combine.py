@@ -70,13 +70,18 @@ def entries_of(sink: Group, state: State, lo: int, hi: int, capacity: int) -> tu
     return keys, [w if f.word == "i64" else w.view("float64") for w, f in zip(words, sink.folds, strict=True)]
 
 
-def empty_table(sink: Group, capacity: int, device: Device, label: str) -> State:
+def empty_table(sink: Group, capacity: int, device: Device, label: str, workers: int) -> State:
     """A hash table without groups: memory that is cleared, if every identity is 0."""
     stride = entry_words(sink)
     entries = device.zeros((capacity + 2) * stride, "int64", label)
-    for k, fold in enumerate(sink.folds):
-        if fold.identity:
-            entries[1 + k :: stride] = fold.identity
+    identities = [(1 + k, fold.identity) for k, fold in enumerate(sink.folds) if fold.identity]
+
+    def fill(lo: int, hi: int) -> None:
+        for n, identity in identities:
+            entries[lo * stride + n : hi * stride : stride] = identity
+
+    if identities:
+        run_parts(fill, capacity + 2, PART if device.is_cpu and workers > 1 else capacity + 2, workers)
     return {"mask": capacity - 1, "entries_i64": entries, "entries_f64": entries.view("float64")}
 
 
@@ -90,7 +95,7 @@ def combine_tables(
     compiled = target.compile(kernel)
     room = 1 << (2 * filled - 1).bit_length()
     while True:
-        table = empty_table(sink, room, device, label)
+        table = empty_table(sink, room, device, label, workers)
         status = np.zeros(1, np.uint32)
 
         def enter(lo: int, hi: int, table: State = table, status: Any = status) -> None:

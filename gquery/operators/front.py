@@ -13,14 +13,13 @@ last may have rows in others. Rows of these are folded by atomics, and all other
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 from gquery.kernels.code import Code, ColumnPart, StatePart, element_type
+from gquery.kernels.targets.morsels import MORSEL
 from gquery.operators.aggregates import Fold, emit_folds
 from gquery.operators.reduce import identity_text
-
-if TYPE_CHECKING:
-    from gquery.planner.physical import Group
+from gquery.planner.physical import Group, Pipeline
 
 ENTRIES = 256  # a power of two: of two words of state they take 8 KB
 OWN_WORDS = 2**17  # of state that each thread may have for itself: 1 MB, half of a core's second cache
@@ -29,8 +28,15 @@ Out = Callable[[str, Sequence[str]], None]
 """``out(key, words)`` writes the lines that fold words into the group of a key, in the state."""
 
 
-def is_worth_it(sink: Group, capacity: int) -> bool:
-    """Whether threads fold into one state; ``capacity``: that of an earlier run whose table had to grow."""
+def with_threads(pipeline: Pipeline, threads: int, capacity: int = 0) -> Pipeline:
+    """The pipeline as so many threads run it; ``capacity``: that of an earlier run whose table had to grow."""
+    sink = pipeline.sink
+    if isinstance(sink, Group) and threads > 1 and pipeline.rows > MORSEL and _is_large(sink, capacity):
+        return replace(pipeline, sink=replace(sink, concurrent=True))
+    return pipeline
+
+
+def _is_large(sink: Group, capacity: int) -> bool:
     match sink.layout:
         case "direct":
             assert sink.packing is not None

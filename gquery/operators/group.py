@@ -87,7 +87,7 @@ class GroupRun(SinkRun):
     def allocate(self) -> State:
         make, n = self.device, self.capacity
         if self.sink.layout == "hash":
-            return empty_table(self.sink, n, self.device, self.label)
+            return empty_table(self.sink, n, self.device, self.label, self._hands)
         state: State = {"mask": n - 1}
         state["block"] = self._words(n)
         state |= self._folds(state["block"])
@@ -118,10 +118,19 @@ class GroupRun(SinkRun):
         starts = [0 if f.word == "f64" else int(f.identity) for f in self.sink.folds]  # 0.0 has no bit set
         make = self.device.empty if any(starts) else self.device.zeros
         block = make(len(starts) * n, "int64", self.label)
-        if any(starts):
+
+        def fill(lo: int, hi: int) -> None:
             for k, start in enumerate(starts):
-                bulk.fill(block[k * n : (k + 1) * n], start)
+                bulk.fill(block[k * n + lo : k * n + hi], start)
+
+        if any(starts):
+            run_parts(fill, n, PART if self._hands > 1 else max(n, 1), self._hands)
         return block
+
+    @property
+    def _hands(self) -> int:
+        """Threads that make a state: one that belongs to a worker is made by one."""
+        return self.launch.workers if self.shared and self.device.is_cpu else 1
 
     def grow(self) -> bool:
         most = 1 << (4 * max(self.launch.rows, 1) - 1).bit_length()

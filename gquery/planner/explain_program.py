@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Literal, assert_never
 
 from gquery.expr import Column
 from gquery.operators import accumulators
 from gquery.operators.collect import collect_mode
+from gquery.operators.front import with_threads
 from gquery.operators.rows import bulk_inputs
 from gquery.operators.selection import narrowed
 from gquery.planner.explain import Printer
@@ -46,8 +48,12 @@ SELECTED = "; rows that get here are found by a kernel of their own"
 ProgramLevel = Literal["physical", "pipelines", "code"]
 
 
-def explain_program(program: Program, target: str, interpret_limit: int, level: ProgramLevel | str) -> str:
-    """The program for ``target``; pipelines of less than ``interpret_limit`` row-steps are said to be interpreted."""
+def explain_program(
+    program: Program, target: str, interpret_limit: int, level: ProgramLevel | str, threads: int = 1
+) -> str:
+    """The program for ``target``; pipelines of less than ``interpret_limit`` row-steps are said to be interpreted. ``threads``
+    are those of the CPU."""
+    program = as_threads_run(program, target, threads)
     printer = printer_of(program)
     lines: list[str] = []
     for stage in program.stages:
@@ -68,6 +74,16 @@ def explain_program(program: Program, target: str, interpret_limit: int, level: 
                 if batch := unit.kernel.batch:
                     lines += [f"    {unit.kernel.batch_rows} rows at once:", *("        " + line for line in batch), ""]
     return "\n".join(lines) + "\n"
+
+
+def as_threads_run(program: Program, target: str, threads: int) -> Program:
+    """The program as so many threads of a CPU run it."""
+    if target != "cpu":
+        return program
+    stages = [
+        replace(s, work=with_threads(s.work, threads)) if isinstance(s.work, Pipeline) else s for s in program.stages
+    ]
+    return replace(program, stages=tuple(stages))
 
 
 def printer_of(program: Program) -> Printer:
@@ -234,9 +250,9 @@ def _sink(work: Pipeline, sink: Sink, target: str, printer: Printer) -> str:
                 "private": "private columns",
                 "block": "shared columns" if layout == "direct" else "shared hash table",
             }
-            how = places.get(accumulators.place_of(sink, target)) or {"direct": "direct arrays"}.get(
-                layout, f"{layout} table"
-            )
+            where = accumulators.place_of(sink, target)
+            how = places.get(where) or {"direct": "direct arrays"}.get(layout, f"{layout} table")
+            how += {"runs": " for all threads", "front": " for all threads, each with a front"}.get(where, "")
             return f"group by {by} to ({_names((c for c, _ in aggregates), printer)}), {how}{size}, {len(folds)} words"
         case Build(table):
             return f"build ({_names(table.keys, printer)}): {_layout(table, printer)}"

@@ -13,6 +13,7 @@ from typing import Literal
 from gquery.errors import ProgrammingError
 from gquery.execution import ExecutionContext, run_with_report
 from gquery.measure import Meter, copy_bandwidth
+from gquery.planner.explain_program import as_threads_run
 from gquery.planner.logical import Query
 from gquery.planner.physical import Program
 from gquery.profile.tree import Analysis, Explained, explained
@@ -26,8 +27,9 @@ def explain_tree(sql: str, query: Query, program: Program, context: ExecutionCon
     """The tree of a query that was lowered to ``program``; ``analyze`` runs it."""
     analysis = measured(program, context) if analyze else None
     device = "python" if context.target == "python" else context.device.name
+    shown = as_threads_run(program, context.target, context.settings.worker_count)
     return explained(
-        without_explain(sql), query, program, context.target, device, context.settings.interpret_limit, analysis
+        without_explain(sql), query, shown, context.target, device, context.settings.interpret_limit, analysis
     )
 
 

@@ -13,6 +13,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 T = TypeVar("T")
+MORSEL = 131_072  # rows that a thread takes at once
+
 Work = Callable[[int, int, int], None]
 """``work(worker, lo, hi)``; called from one thread at a time for each worker."""
 

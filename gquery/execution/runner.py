@@ -88,6 +88,8 @@ class Runner:
                 result = sink.finish(states)
                 if self.name == "python":
                     host.reset_arena()
+                if self.name == "cpu" and isinstance(sink, GroupRun) and isinstance(result, Frame):
+                    self.state.program.memory["groups", self.stage.number] = result.rows
                 return result
             self.report.attempts += 1
 
@@ -132,8 +134,10 @@ class Runner:
                     bulk.check_rows(rows)
                 made = GroupRun(sink, launch, self.label, self.frame)
                 if sink.layout != "direct":
-                    grown = self.state.program.memory.get(("capacity", self.stage.number), 0)
-                    made.capacity = max(made.capacity, grown)
+                    memory = self.state.program.memory
+                    if self.name == "cpu" and ("groups", self.stage.number) in memory:
+                        made.expect(memory["groups", self.stage.number])
+                    made.capacity = max(made.capacity, memory.get(("capacity", self.stage.number), 0))
                 return made
             case Build(table):
                 bulk.check_rows(rows)

@@ -21,6 +21,7 @@ from gquery.kernels.batch import batched
 from gquery.kernels.kernel import ElementType, Kernel, Parameter
 from gquery.kernels.numbers import number
 from gquery.kernels.targets import get_target
+from gquery.kernels.targets.morsels import run_parts
 from gquery.table import Buffer, Column
 
 NOT_IN = 0xFFFFFFFF
@@ -29,6 +30,7 @@ MOST_ROWS = 2**32 - 2
 _INTERPRETED_ROWS = 2_000
 _MASK_32 = 0xFFFFFFFF
 _BATCH_ROWS = 4
+_PART = 2**17  # rows that one thread of several takes at once
 
 
 def namespace(array: Any) -> Any:
@@ -36,12 +38,16 @@ def namespace(array: Any) -> Any:
     return np if isinstance(array, np.ndarray) else sys.modules[type(array).__module__.partition(".")[0]]
 
 
-def launch(kernel: Kernel, rows: int, like: Any, *values: Any) -> None:
-    """Run a kernel over all rows where the arrays lie."""
+def launch(kernel: Kernel, rows: int, like: Any, *values: Any, workers: int = 1) -> None:
+    """Run a kernel over all rows where the arrays lie; on a CPU by so many threads, if its rows do not meet in memory."""
     name = "cuda" if namespace(like) is not np else "python" if rows < _INTERPRETED_ROWS else "cpu"
     target = get_target(name)
     arguments = [target.argument(p, v) for p, v in zip(kernel.parameters, values, strict=True)]
-    target.run(target.compile(kernel), 0, rows, arguments)
+    compiled = target.compile(kernel)
+    if name == "cpu" and workers > 1:
+        run_parts(lambda lo, hi: target.run(compiled, lo, hi, arguments), rows, _PART, workers)
+    else:
+        target.run(compiled, 0, rows, arguments)
 
 
 def handwritten(parameters: str, *body: str, ahead: tuple[str, ...] = ()) -> Kernel:
@@ -206,20 +212,34 @@ _RUNS = handwritten(  # of equal slots: where one starts is taken from its count
 )
 
 
-def group_rows(slots: Any, size: int, is_sorted: bool = False) -> tuple[Any, Any | None]:
+_STARTS = handwritten(  # each row says where the slots begin that come behind the last row's, up to its own
+    "slots:*u32 starts:*u32",
+    "slot = i64(0)",
+    "if gt_i64(i64(i), 0):",
+    "    slot = add_i64(i64(slots[row_index(sub_i64(i64(i), 1))]), 1)",
+    "while le_i64(slot, i64(slots[i])):",
+    "    store_u32(starts, slot, i64(i))",
+    "    slot = add_i64(slot, 1)",
+)
+
+
+def group_rows(slots: Any, size: int, is_sorted: bool = False, workers: int = 1) -> tuple[Any, Any | None]:
     """Rows by slot: ``rows[starts[s]:starts[s + 1]]`` are those of slot s, ascending. `NOT_IN` rows are left out.
 
     ``is_sorted``: the slots of the rows that take part never decrease, so that the rows are in their order as they stand. Where
-    all take part, too, ``rows`` is None: each place is its row.
+    all take part, too, ``rows`` is None: each place is its row. ``workers`` threads of a CPU work at it then.
     """
     xp = namespace(slots)
     check_rows(slots.size)
-    counts = xp.zeros(size + 1, np.uint32)
     if is_sorted:
         rows = None
-        if number(xp.count_nonzero(slots == NOT_IN)):
+        if _count(slots, NOT_IN, workers):
             rows = compact(slots, NOT_IN)
             slots = slots[rows]
+        if xp is np:
+            return _starts_of_sorted(slots, size, workers), rows
+    counts = xp.zeros(size + 1, np.uint32)
+    if is_sorted:
         launch(_RUNS, slots.size, slots, slots, 1, 0, slots.size, counts)
         return xp.cumsum(counts, dtype=np.uint32), rows
     if xp is np:  # a counting sort: one thread, so that rows stay in order
@@ -229,6 +249,21 @@ def group_rows(slots: Any, size: int, is_sorted: bool = False) -> tuple[Any, Any
         launch(_SCATTER, slots.size, slots, slots, starts[:-1].copy(), rows)
         return starts, rows
     return rows_by_sorting(slots, counts)
+
+
+def _count(values: Any, wanted: int, workers: int) -> int:
+    """How many values are ``wanted``."""
+    if namespace(values) is not np:
+        return number(namespace(values).count_nonzero(values == wanted))
+    return sum(run_parts(lambda lo, hi: int(np.count_nonzero(values[lo:hi] == wanted)), values.size, _PART, workers))
+
+
+def _starts_of_sorted(slots: Any, size: int, workers: int) -> Any:
+    """Where each slot's rows start, and the last one's end; ``slots`` never decrease and are on the host."""
+    starts = np.empty(size + 1, np.uint32)
+    starts[int(slots[-1]) + 1 if slots.size else 0 :] = slots.size
+    launch(_STARTS, slots.size, slots, slots, starts, workers=workers)
+    return starts
 
 
 def rows_by_sorting(slots: Any, counts: Any) -> tuple[Any, Any]:
@@ -263,7 +298,7 @@ _COPY = handwritten("views:*i64 offsets:*i64 characters:i64",
                 "copy_bytes(str_address(s), add_i64(characters, i64(offsets[i])), str_bytes(s))")  # fmt: skip
 
 
-def gather_strings(views: Any) -> tuple[Any, Any]:
+def gather_strings(views: Any, workers: int = 1) -> tuple[Any, Any]:
     """The strings of (address, length) pairs one after another: int64 offsets and their bytes."""
     xp = namespace(views)
     rows = views.size // 2
@@ -276,7 +311,7 @@ def gather_strings(views: Any) -> tuple[Any, Any]:
             b"".join(map(ctypes.string_at, views[::2].tolist(), views[1::2].tolist())), np.uint8
         )
     elif characters.size:
-        launch(_COPY, rows, views, views, offsets, address(characters))
+        launch(_COPY, rows, views, views, offsets, address(characters), workers=workers)
     return offsets, characters
 
 
@@ -285,9 +320,9 @@ def address(array: Any) -> int:
     return int(array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr)
 
 
-def gather_views(column: Column, device: Device) -> Column:
+def gather_views(column: Column, device: Device, workers: int = 1) -> Column:
     """A column of views as offsets and characters of its own."""
-    return _plain_text(column, gather_strings(column.data.on(device)), column.validity, column.length, device)
+    return _plain_text(column, gather_strings(column.data.on(device), workers), column.validity, column.length, device)
 
 
 def _plain_text(

@@ -261,7 +261,7 @@ class CollectRun(SinkRun):
             data = close_gaps(state[f"data{k}"], pieces, words_a_row(stored.carrier))
             validity = close_gaps(state[f"validity{k}"], pieces, 1) if stored.phys.nullable else None
             column = make_column(stored.phys, stored.carrier, data, validity, self.total, self.device)
-            columns[stored.column.id] = contiguous(column, self.device)
+            columns[stored.column.id] = contiguous(column, self.device, self.launch.workers)
         return Frame(columns, self.total)
 
 
@@ -281,8 +281,8 @@ def close_gaps(array: Any, pieces: list[tuple[int, int]] | None, words: int) -> 
     return np.concatenate([array[start * words : (start + n) * words] for start, n in pieces])
 
 
-def contiguous(column: Column, device: Any) -> Column:
+def contiguous(column: Column, device: Any, workers: int = 1) -> Column:
     """A column of string views as offsets and characters of its own; any other as it is."""
     if column.carrier is not Carrier.VIEW:
         return column
-    return bulk.gather_views(column, device)
+    return bulk.gather_views(column, device, workers)

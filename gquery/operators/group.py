@@ -84,6 +84,10 @@ class GroupRun(SinkRun):
             assert sink.packing is not None
             self.capacity = sink.packing.size
 
+    def expect(self, groups: int) -> None:
+        """Take a smaller table than was planned, where an earlier run had so few groups."""
+        self.capacity = min(self.capacity, 1 << max(4 * groups - 1, 511).bit_length())
+
     def allocate(self) -> State:
         make, n = self.device, self.capacity
         if self.sink.layout == "hash":
@@ -172,7 +176,7 @@ class GroupRun(SinkRun):
             return make_column(what, what.carrier, data, validity, count, device)
 
         for (key, _), made in zip(named, run_parts(column, len(named), 1, workers) if named else [], strict=True):
-            columns[key.id] = contiguous(made, device)
+            columns[key.id] = contiguous(made, device, workers)
         return Frame(columns, count)
 
     def _is_small(self) -> bool:

@@ -87,7 +87,9 @@ class BuildRun(SinkRun):
             raise DuplicateKeysError
         parts = {k: v for k, v in state.items() if k not in ("slot_of_row", "entered", "twice")}
         if self.ranges:
-            starts, order = bulk.group_rows(state["slot_of_row"], self._slots, self._is_clustered())
+            starts, order = bulk.group_rows(
+                state["slot_of_row"], self._slots, self._is_clustered(), self.launch.workers
+            )
             parts["starts"], parts["gathers"] = starts, int(order is not None)
             parts["order"] = starts[:1] if order is None else order
         parts = {k: v if isinstance(v, int) else Buffer(v, self.device) for k, v in parts.items()}

@@ -1,0 +1,159 @@
+"""Groups that several threads of a CPU fold: each into a state of its own, or all into one, through fronts or by runs."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import gquery
+from gquery.execution import runner
+from gquery.kernels import bulk
+from gquery.kernels.targets.morsels import run_parts
+from gquery.operators import combine, front
+from gquery.operators.group import GroupRun
+from tests.harness import compare, expect
+
+ROWS = 60_000
+LOW, HIGH = -(2**63), 2**63 - 1
+
+
+def tables() -> dict[str, pa.Table]:
+    r = np.random.default_rng(11)
+    spread = r.integers(0, 2**60, ROWS // 3)[r.integers(0, ROWS // 3, ROWS)]
+    return {
+        "t": pa.table(
+            {
+                "ordered": np.sort(r.integers(0, 20_000, ROWS)),
+                "runs": np.repeat(np.arange(400), ROWS // 400),
+                "narrow": spread >> 20,
+                "dense": r.integers(0, 30_000, ROWS),
+                "spread": spread - 2**59,
+                "skewed": np.where(r.random(ROWS) < 0.5, HIGH, spread),
+                "edges": np.array([LOW, HIGH, 0, -1, 1])[r.integers(0, 5, ROWS)],
+                "absent": pa.array([None if k % 5 == 0 else int(k) for k in spread]),
+                "text": pa.array([None if k % 97 == 0 else f"text {k % 9001}" for k in spread]),
+                "v": r.integers(-(10**12), 10**12, ROWS),
+                "big": r.integers(LOW // 2, HIGH // 2, ROWS),
+                "f": r.integers(-1000, 1000, ROWS) / 8,
+                "n": pa.array([None if x < 3 else int(x) for x in r.integers(0, 10, ROWS)]),
+            }
+        )
+    }
+
+
+TABLES = tables()
+MANY_FOLDS = "count(*), sum(v), min(v), max(f), sum(f), count(n), avg(big), sum(v) FILTER (WHERE n > 5)"
+QUERIES = {  # by how threads share the groups: what EXPLAIN says of it where every state counts as large
+    "direct arrays for all threads, each with a front": f"SELECT dense, {MANY_FOLDS} FROM t GROUP BY dense",
+    "direct arrays for all threads": f"SELECT ordered, {MANY_FOLDS} FROM t GROUP BY ordered",
+    "hash table for all threads, each with a front": f"SELECT spread, {MANY_FOLDS} FROM t GROUP BY spread",
+    "hash table for all threads": "SELECT runs, narrow, sum(v), max(n) FROM t GROUP BY runs, narrow",
+    "rows table for all threads, each with a front": "SELECT text, f, count(*), sum(v), min(n) FROM t GROUP BY text, f",
+}
+MORE = (
+    "SELECT DISTINCT spread FROM t",
+    "SELECT DISTINCT ordered FROM t WHERE n > 4",
+    "SELECT DISTINCT text FROM t",
+    "SELECT skewed, count(*), sum(f) FROM t GROUP BY skewed",
+    "SELECT edges, count(*), min(v) FROM t GROUP BY edges",
+    "SELECT absent, min(f), max(n) FROM t GROUP BY absent",
+    "SELECT dense, count(n) FROM t WHERE v > 10000000000000 GROUP BY dense",
+    "SELECT ordered, max(text) FROM t GROUP BY ordered",
+)
+
+
+@pytest.fixture
+def db(monkeypatch: pytest.MonkeyPatch) -> gquery.Connection:
+    """A connection whose threads all have something to do."""
+    for module in (runner, front):
+        monkeypatch.setattr(module, "MORSEL", 1000)
+    monkeypatch.setattr(combine, "PART", 512)
+    connection = gquery.connect(device="cpu", threads=4)
+    connection.sql("SET interpret_limit = 0")
+    for name, table in TABLES.items():
+        connection.register(name, table)
+    return connection
+
+
+def assert_right(db: gquery.Connection, sql: str) -> None:
+    types, rows = expect(sql, TABLES)
+    found = db.sql(sql)
+    assert (wrong := compare(found.fetchall(), rows, False, types)) is None, wrong
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+@pytest.mark.parametrize("how", QUERIES)
+def test_one_state(how: str, partitions: int, db: gquery.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(front, "OWN_WORDS", 0)
+    db.sql(f"SET partitions = {partitions}")
+    assert re.search(rf"{how},", db.explain(QUERIES[how], "pipelines"))
+    for _ in range(2):  # the second run knows how many groups there are
+        assert_right(db, QUERIES[how])
+
+
+@pytest.mark.parametrize("sql", MORE)
+def test_one_state_of_other_groups(sql: str, db: gquery.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(front, "OWN_WORDS", 0)
+    assert_right(db, sql)
+
+
+@pytest.mark.parametrize("entries", [0, 10**9], ids=["entered", "sorted"])
+@pytest.mark.parametrize("sql", [*QUERIES.values(), *MORE[3:6]])
+def test_own_states(sql: str, entries: int, db: gquery.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    from gquery.operators import group
+
+    monkeypatch.setattr(front, "OWN_WORDS", 2**40)
+    monkeypatch.setattr(group, "SORTED_ENTRIES", entries)
+    assert_right(db, sql)
+
+
+def test_a_table_that_threads_share_grows(db: gquery.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(front, "OWN_WORDS", 0)
+    attempts = []
+    make, grow = GroupRun.__init__, GroupRun.grow
+
+    def small(self: GroupRun, *arguments: object) -> None:
+        make(self, *arguments)  # type: ignore[arg-type]
+        if not attempts:
+            self.capacity = 512
+
+    def counted(self: GroupRun) -> bool:
+        attempts.append(self.capacity)
+        return grow(self)
+
+    monkeypatch.setattr(GroupRun, "__init__", small)
+    monkeypatch.setattr(GroupRun, "grow", counted)
+    assert_right(db, QUERIES["hash table for all threads, each with a front"])
+    assert attempts == [512]
+
+
+def test_a_later_run_takes_a_smaller_table(db: gquery.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(front, "OWN_WORDS", 0)
+    made: list[int] = []
+    allocate = GroupRun.allocate
+    monkeypatch.setattr(GroupRun, "allocate", lambda self: made.append(self.capacity) or allocate(self))
+    sql = "SELECT spread % 10, count(*) FROM t WHERE spread % 7 = 1 GROUP BY spread % 10"
+    assert_right(db, sql)
+    first = list(made)
+    assert_right(db, sql)
+    assert made[len(first) :] <= first
+
+
+def test_starts_of_sorted_slots_by_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bulk, "_PART", 700)
+    slots = np.sort(np.random.default_rng(5).integers(3, 9000, 30_000)).astype(np.uint32)
+    starts, rows = bulk.group_rows(slots, 10_000, is_sorted=True, workers=3)
+    assert rows is None
+    assert np.array_equal(starts, np.searchsorted(slots, np.arange(10_001)))
+    nothing, _ = bulk.group_rows(slots[:0], 5, is_sorted=True, workers=3)
+    assert nothing.tolist() == [0] * 6
+
+
+def test_parts_come_in_order() -> None:
+    assert run_parts(lambda lo, hi: (lo, hi), 10, 4, 3) == [(0, 4), (4, 8), (8, 10)]
+    assert run_parts(lambda lo, hi: (lo, hi), 0, 4, 3) == [(0, 0)]
+    with pytest.raises(ZeroDivisionError):
+        run_parts(lambda lo, hi: 1 // (lo - 4), 10, 4, 3)

@@ -122,7 +122,7 @@ class Runner:
         """The sink at run time."""
         sink, rows = self.pipeline.sink, self.frame.rows
         workers = self._workers(rows)
-        launch = Launch(self.device, rows, workers, UNIT, self.name == "cuda")
+        launch = Launch(self.device, rows, workers, UNIT, self.name == "cuda", self.name == "cpu")
         match sink:
             case Collect():
                 mode = collect.collect_mode(self.pipeline.steps, self.name == "cuda")

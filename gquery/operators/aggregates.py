@@ -202,6 +202,17 @@ def _limb(fold: Fold, value: Value, code: Code) -> str:
     return code.call("and_i64", text, code.call("i64", str((1 << fold.bits) - 1)))
 
 
+def is_plain(plan: AggregatePlan) -> bool:
+    """Whether the result of an aggregate, where it is not NULL, is the word of its fold: there is nothing to do or to check."""
+    if plan.finish not in ("count", "sum_i64", "sum_f64", "extreme"):
+        return False
+    if plan.finish == "sum_f64":
+        return plan.result.dtype == DOUBLE
+    limit = type_bounds(plan.result.dtype)
+    checked = plan.finish == "sum_i64" and limit is not None and not INT64.within(limit)
+    return plan.result.register is Register.I64 and not checked
+
+
 # ---- from folded words to results -----------------------------------------------------------------------------------
 
 

@@ -56,6 +56,7 @@ class Launch:
     workers: int
     unit: int  # rows that one count of a Collect covers
     by_row: bool  # counts are kept for each row (cuda), not for each unit
+    compiled: bool = False  # by kernels that are compiled for the CPU
 
 
 class SinkRun(ABC):

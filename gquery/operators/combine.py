@@ -56,18 +56,20 @@ def _merge_into(total: Any, other: Any, op: str) -> None:
             total[...] = np.maximum(total, other)
 
 
-def entries_of(sink: Group, state: State, lo: int, hi: int, capacity: int) -> tuple[Any, list[Any]]:
-    """The keys and folded words of the groups in the places ``lo`` to ``hi`` of a hash table, the one behind the last
-    included."""
-    entries = state["entries_i64"].reshape(-1, entry_words(sink))[lo:hi]
+def entries_of(sink: Group, state: State, capacity: int) -> tuple[Any, list[Any]]:
+    """The keys and folded words of the groups in a hash table."""
+    entries = state["entries_i64"].reshape(-1, entry_words(sink))
     at = bulk.compact(entries[:, 0] != 0)
     found = entries[at]
-    keys = found[:, 0]
-    if hi > capacity:
-        keys = keys * (at != capacity - lo)  # the entry behind the others is that of the key 0
+    keys = found[:, 0] * (at != capacity)  # the entry behind the others is that of the key 0
     xp = bulk.namespace(found)
     words = [xp.ascontiguousarray(found[:, 1 + k]) for k in range(len(sink.folds))]
     return keys, [w if f.word == "i64" else w.view("float64") for w, f in zip(words, sink.folds, strict=True)]
+
+
+def filled(sink: Group, states: Sequence[State]) -> int:
+    """How many entries of hash tables on the host hold a group."""
+    return sum(int(np.count_nonzero(s["entries_i64"][:: entry_words(sink)])) for s in states)
 
 
 def empty_table(sink: Group, capacity: int, device: Device, label: str, workers: int) -> State:
@@ -89,11 +91,9 @@ def combine_tables(
     sink: Group, states: Sequence[State], capacity: int, device: Device, label: str, workers: int
 ) -> tuple[State, int]:
     """One hash table of a CPU with the groups of several, and its capacity."""
-    stride = entry_words(sink)
-    filled = sum(int(np.count_nonzero(s["entries_i64"][::stride])) for s in states)
     target, kernel = get_target("cpu"), _merger(sink)
     compiled = target.compile(kernel)
-    room = 1 << (2 * filled - 1).bit_length()
+    room = 1 << (2 * filled(sink, states) - 1).bit_length()
     while True:
         table = empty_table(sink, room, device, label, workers)
         status = np.zeros(1, np.uint32)

@@ -8,7 +8,7 @@ known.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from gquery.kernels.code import Code, Phys
 from gquery.kernels.render import render
 from gquery.kernels.targets.morsels import run_parts
 from gquery.operators import accumulators, front
-from gquery.operators.accumulators import entry_words, has_bits, has_plain_count, is_flagged
+from gquery.operators.accumulators import has_bits, has_plain_count, is_flagged
 from gquery.operators.aggregates import finish_aggregate
 from gquery.operators.base import Frame, Launch, SinkRun, State, make_column, narrow
 from gquery.operators.collect import contiguous
@@ -32,21 +32,15 @@ from gquery.operators.combine import (
     combine_tables,
     empty_table,
     entries_of,
+    filled,
 )
+from gquery.operators.group_output import PLACES, GroupOutput, Values
 from gquery.operators.join import find_or_insert
 from gquery.operators.keys import pack, raw_key, unpack, unpack_raw
 from gquery.planner.physical import TOUCHED, Group, ReadStage, Source
 from gquery.table import Column
 
 HOST_WORDS = 2**14  # a state of so many words at most is finished on the host
-PARTS_A_WORKER = 4  # in which a CPU finishes a large state
-
-Values = tuple[Any, Any | None]
-"""An array, and the validity of its rows."""
-Picked = tuple[Any, list[Any], int]
-"""Packed keys (None where they are columns already), words by fold, and how many groups there are."""
-Pick = Callable[[int, int], Picked]
-"""``pick(lo, hi)``: what is in a part of a state's places."""
 
 # ---- text -----------------------------------------------------------------------------------------------------------
 
@@ -86,7 +80,7 @@ class GroupRun(SinkRun):
 
     def expect(self, groups: int) -> None:
         """Take a smaller table than was planned, where an earlier run had so few groups."""
-        self.capacity = min(self.capacity, 1 << max(4 * groups - 1, 511).bit_length())
+        self.capacity = min(self.capacity, 1 << max(9 * groups // 4, 511).bit_length())
 
     def allocate(self) -> State:
         make, n = self.device, self.capacity
@@ -144,40 +138,71 @@ class GroupRun(SinkRun):
         return True
 
     def finish(self, states: Sequence[State]) -> Frame:
-        if self.sink.in_place:
-            return self._as_it_lies(combine_arrays(states, self.sink.folds, self.capacity, self.launch.workers))
-        device, workers = self.device, self.launch.workers
+        sink, device, workers = self.sink, self.device, self.launch.workers
         if self._is_small():
             device, workers = cpu_device(), 1
             states = [self._on_host(s) for s in states]
-        columns: dict[int, Column] = {}
-        match self.sink.layout:
-            case "direct":
-                size, pick = self._of_arrays(states, workers)
-            case "hash":
-                size, pick = self._of_tables(states, device, workers)
-            case "rows":
-                size, pick = self._of_rows(states[0], columns)
+        if sink.layout == "rows":
+            return self._of_rows(states[0])
+        capacity = self.capacity
+        if sink.layout == "direct":
+            states = [combine_arrays(states, sink.folds, capacity, workers)]
+            if sink.in_place:
+                return self._as_it_lies(states[0])
+        elif device.is_cpu and len(states) > 1 and filled(sink, states) > SORTED_ENTRIES:
+            table, capacity = combine_tables(sink, states, capacity, device, self.label, workers)
+            states = [table]
+        if self.launch.compiled and len(states) == 1 and capacity >= PLACES:
+            count, columns = GroupOutput(sink).columns(states[0], capacity, device, workers, self.label)
+        else:
+            count, columns = self._picked(states, capacity, device)
+        named = [(c, what) for c, _, what in sink.keys] + [(c, plan.result) for c, plan in sink.aggregates]
+        return Frame(self._columns(named, columns, count, device, workers), count)
 
-        def part(lo: int, hi: int) -> tuple[int, list[Values]]:
-            packed, words, count = pick(lo, hi)
-            own = [] if packed is None else self._keys(packed)
-            return count, own + [finish_aggregate(plan, words, device.xp) for _, plan in self.sink.aggregates]
+    def _picked(self, states: Sequence[State], capacity: int, device: Device) -> tuple[int, list[Values]]:
+        """How many groups there are, and the columns of their keys and aggregates, by array functions."""
+        folds = self.sink.folds
+        if self.sink.layout == "direct":
+            plain = has_plain_count(folds)
+            packed = bulk.compact(states[0]["touched" if plain is None else f"fold{plain}"]).astype("int64")
+            words = [states[0][f"fold{k}"][packed] for k in range(len(folds))]
+        else:
+            tables = [entries_of(self.sink, s, capacity) for s in states]
+            packed, words = tables[0] if len(tables) == 1 else combine_entries(self.sink, tables, device.xp)
+        return int(packed.size), self._keys(packed) + self._results(words, device.xp)
 
-        places = size if workers == 1 or device.is_cuda else max(PART, -(-size // (PARTS_A_WORKER * workers)))
-        parts = run_parts(part, size, max(places, 1), workers)
-        count = sum(n for n, _ in parts)
-        named = [] if columns else [(c, what) for c, _, what in self.sink.keys]
-        named += [(c, plan.result) for c, plan in self.sink.aggregates]
+    def _of_rows(self, state: State) -> Frame:
+        """The groups of a table of row numbers."""
+        at = bulk.compact(state["slots"]).astype("int64")
+        rows = state["slots"][at].astype("int64") - 1
+        order = self.device.xp.argsort(rows)  # the order of first appearance would do as well: any, but always the same
+        rows, at = rows[order], at[order]
+        results = self._results([state[f"fold{k}"][at] for k in range(len(self.sink.folds))], self.device.xp)
+        named = [(c, plan.result) for c, plan in self.sink.aggregates]
+        columns = self._columns(named, results, int(rows.size), self.device, self.launch.workers)
+        assert self.frame is not None
+        for column, e, _ in self.sink.keys:
+            assert isinstance(e, PlanColumn)
+            columns[column.id] = bulk.take(self.frame.columns[e.id], rows, self.device)
+        return Frame(columns, int(rows.size))
 
-        def column(n: int, _: int) -> Column:
-            what = named[n][1]
-            data, validity = _joined([values[n] for _, values in parts], what)
-            return make_column(what, what.carrier, data, validity, count, device)
+    def _results(self, words: Sequence[Any], xp: Any) -> list[Values]:
+        found = [(plan, finish_aggregate(plan, words, xp)) for _, plan in self.sink.aggregates]
+        return [(narrow(values, plan.result.carrier), validity) for plan, (values, validity) in found]
 
-        for (key, _), made in zip(named, run_parts(column, len(named), 1, workers) if named else [], strict=True):
-            columns[key.id] = contiguous(made, device, workers)
-        return Frame(columns, count)
+    def _columns(
+        self,
+        named: Sequence[tuple[PlanColumn, Phys]],
+        values: Sequence[Values],
+        count: int,
+        device: Device,
+        workers: int,
+    ) -> dict[int, Column]:
+        columns = {}
+        for (column, what), (data, validity) in zip(named, values, strict=True):
+            made = make_column(what, what.carrier, data, validity, count, device)
+            columns[column.id] = contiguous(made, device, workers)
+        return columns
 
     def _is_small(self) -> bool:
         """Whether the state is finished on the host: a copy of it takes less time than a dozen array functions on a GPU."""
@@ -201,62 +226,11 @@ class GroupRun(SinkRun):
             columns[stored.column.id] = made
         return Frame(columns, self.capacity)
 
-    # ---- what is picked from a state: for each part of its places the packed keys and the words of the groups there ----
-
-    def _of_arrays(self, states: Sequence[State], workers: int) -> tuple[int, Pick]:
-        folds = self.sink.folds
-        total = combine_arrays(states, folds, self.capacity, workers)
-        plain = has_plain_count(folds)
-        flags = total["touched" if plain is None else f"fold{plain}"]
-
-        def pick(lo: int, hi: int) -> Picked:
-            at = bulk.compact(flags[lo:hi]).astype("int64")
-            return at + lo, [total[f"fold{k}"][lo:hi][at] for k in range(len(folds))], int(at.size)
-
-        return self.capacity, pick
-
-    def _of_tables(self, states: Sequence[State], device: Device, workers: int) -> tuple[int, Pick]:
-        capacity = self.capacity
-        if len(states) > 1 and device.is_cpu and self._filled(states) > SORTED_ENTRIES:
-            table, capacity = combine_tables(self.sink, states, capacity, device, self.label, workers)
-            states = [table]
-        if len(states) > 1:
-            tables = [entries_of(self.sink, s, 0, capacity + 1, capacity) for s in states]
-            keys, words = combine_entries(self.sink, tables, device.xp)
-            return int(keys.size), lambda lo, hi: (keys[lo:hi], [w[lo:hi] for w in words], hi - lo)
-
-        def pick(lo: int, hi: int) -> Picked:
-            keys, words = entries_of(self.sink, states[0], lo, hi, capacity)
-            return keys, words, int(keys.size)
-
-        return capacity + 1, pick
-
-    def _of_rows(self, state: State, columns: dict[int, Column]) -> tuple[int, Pick]:
-        """Groups of a table of row numbers, and in ``columns`` their keys."""
-        at = bulk.compact(state["slots"]).astype("int64")
-        rows = state["slots"][at].astype("int64") - 1
-        order = self.device.xp.argsort(rows)  # the order of first appearance would do as well: any, but always the same
-        rows, at = rows[order], at[order]
-        assert self.frame is not None
-        for column, e, _ in self.sink.keys:
-            assert isinstance(e, PlanColumn)
-            columns[column.id] = bulk.take(self.frame.columns[e.id], rows, self.device)
-        folds = [state[f"fold{k}"] for k in range(len(self.sink.folds))]
-        return int(at.size), lambda lo, hi: (None, [f[at[lo:hi]] for f in folds], hi - lo)
-
     def _keys(self, packed: Any) -> list[Values]:
         packing = self.sink.packing
         found = [unpack_raw(packed, self.sink.keys[0][2])] if packing is None else unpack(packed, packing)
         whats = [what for _, _, what in self.sink.keys]
-        return [(v, valid if what.nullable else None) for (v, valid), what in zip(found, whats, strict=True)]
-
-    def _filled(self, states: Sequence[State]) -> int:
-        return sum(int(np.count_nonzero(s["entries_i64"][:: entry_words(self.sink)])) for s in states)
-
-
-def _joined(parts: Sequence[Values], what: Phys) -> Values:
-    """The values of all parts as their carrier has them, and their validity."""
-    data = [narrow(values, what.carrier) for values, _ in parts]
-    if len(parts) == 1:
-        return data[0], parts[0][1]
-    return np.concatenate(data), np.concatenate([v for _, v in parts]) if parts[0][1] is not None else None
+        return [
+            (narrow(values, what.carrier), validity if what.nullable else None)
+            for (values, validity), what in zip(found, whats, strict=True)
+        ]

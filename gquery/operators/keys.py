@@ -116,7 +116,7 @@ def is_raw_key(what: Phys) -> bool:
     return not what.nullable or what.bounds.width < 2**64
 
 
-def _null_key(what: Phys) -> int:
+def null_key(what: Phys) -> int:
     """A number that is none of a column's values."""
     assert what.bounds is not None
     return what.bounds.high + 1 if what.bounds.high < INT64.high else what.bounds.low - 1
@@ -128,7 +128,7 @@ def raw_key(value: Value, what: Phys, code: Code) -> str:
         return value.var
     var = code.let(value.var)
     with code.block(f"if not {value.ok}:"):
-        code.line(f"{var} = {code.constant(_null_key(what))}")
+        code.line(f"{var} = {code.constant(null_key(what))}")
     return var
 
 
@@ -136,7 +136,7 @@ def unpack_raw(keys: Any, what: Phys) -> tuple[Any, Any | None]:
     """The values (and, where they can be NULL, their validity) of an array of integers that were keys as they are."""
     if not what.nullable:
         return keys, None
-    valid = keys != _null_key(what)
+    valid = keys != null_key(what)
     return keys * valid, valid.astype("uint8")
 
 

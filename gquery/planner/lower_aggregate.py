@@ -10,13 +10,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gquery.dtypes import BIGINT, BOOLEAN, DOUBLE, INT64, Carrier, Register, type_bounds
+from gquery.dtypes import BIGINT, BOOLEAN, Carrier, Register
 from gquery.expr import AggregateCall, Column, Expr, Literal, new_column
 from gquery.functions import call
 from gquery.kernels.code import NeedsHostError, Phys, phys
 from gquery.kernels.render import describe
 from gquery.operators.accumulators import has_plain_count
-from gquery.operators.aggregates import AggregatePlan, needs_ranks, plan_aggregates
+from gquery.operators.aggregates import AggregatePlan, is_plain, needs_ranks, plan_aggregates
 from gquery.operators.keys import is_raw_key, packing_of
 from gquery.planner.logical import Aggregate
 from gquery.planner.lower_distinct import distinct
@@ -218,7 +218,7 @@ def _columns_in_place(sink: Group) -> tuple[tuple[Stored, int], ...]:
     assert packing is not None
     if packing.size < IN_PLACE or sink.groups * SPARSE_PLACES < packing.size or len(packing.digits) != 1:
         return ()
-    if packing.digits[0].nullable or any(not _is_a_word(a) for _, a in sink.aggregates):
+    if packing.digits[0].nullable or any(a.result.nullable or not is_plain(a) for _, a in sink.aggregates):
         return ()
     made = [(Stored(c, a.result, _word_carrier(a)), a.folds[0]) for c, a in sink.aggregates]
     plain = has_plain_count(sink.folds)
@@ -229,17 +229,6 @@ def _columns_in_place(sink: Group) -> tuple[tuple[Stored, int], ...]:
         count = Stored(new_column("count", BIGINT, False), phys(BIGINT, None, False), Carrier.I64)
         made.append((count, plain))
     return tuple(made)
-
-
-def _is_a_word(plan: AggregatePlan) -> bool:
-    """Whether an aggregate's result is its word of state, with nothing to be done or checked."""
-    if plan.result.nullable or plan.finish not in ("count", "sum_i64", "sum_f64", "extreme"):
-        return False
-    if plan.finish == "sum_f64":
-        return plan.result.dtype == DOUBLE
-    limit = type_bounds(plan.result.dtype)
-    checked = plan.finish == "sum_i64" and limit is not None and not INT64.within(limit)
-    return plan.result.register is Register.I64 and not checked
 
 
 def _word_carrier(plan: AggregatePlan) -> Carrier:

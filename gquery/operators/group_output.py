@@ -1,0 +1,209 @@
+"""Large states of groups become columns: one kernel goes over the places of a state once, takes keys apart, and writes values
+as their carriers have them. Threads of a CPU do so with a part of the places each, whose groups were counted before.
+
+What of an aggregate is more than its word of state (averages, sums of limbs, checks) is left to array functions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from gquery.device import Device
+from gquery.dtypes import Register
+from gquery.errors import InternalError
+from gquery.kernels.code import Binding, Code, Constant, Phys, StatePart, element_type, store
+from gquery.kernels.kernel import Kernel
+from gquery.kernels.targets import get_target
+from gquery.kernels.targets.morsels import run_parts
+from gquery.operators.accumulators import entry_words, has_plain_count
+from gquery.operators.aggregates import AggregatePlan, finish_aggregate, is_plain
+from gquery.operators.base import State, narrow
+from gquery.operators.keys import null_key
+from gquery.planner.physical import Group
+
+PLACES = 2**16  # of a state, from which on a kernel is worth it
+PARTS_A_WORKER = 2
+
+Values = tuple[Any, Any | None]
+"""The values of a column as its carrier has them, and their validity."""
+
+
+def is_large(sink: Group) -> bool:
+    """Whether a sink's state will probably be so large."""
+    if sink.layout == "rows" or sink.in_place:
+        return False
+    places = 2 * sink.groups if sink.packing is None or sink.layout == "hash" else sink.packing.size
+    return places >= PLACES
+
+
+@dataclass(frozen=True)
+class GroupOutput:
+    """The kernel of a sink whose groups are in arrays or in a hash table, and its run."""
+
+    sink: Group
+
+    # ---- text ----
+
+    @cached_property
+    def unit(self) -> tuple[Kernel, dict[str, Binding]]:
+        """The kernel, and what its parameters stand for."""
+        code = Code("cpu")
+        zero = code.call("i64", "0")
+        code.prologue.append(f"pos = {code.scalar(StatePart('start'))}")
+        if self.sink.layout == "hash":
+            place = code.let(code.call("mul_i64", code.call("i64", "i"), code.call("i64", str(entry_words(self.sink)))))
+            key = code.let(code.call("i64", f"{code.pointer('i64', StatePart('entries_i64'))}[{place}]"))
+            with code.block(f"if {code.call('ne_i64', key, zero)}:"):
+                with code.block(f"if {code.call('eq_i64', code.call('i64', 'i'), code.scalar(StatePart('behind')))}:"):
+                    code.line(f"{key} = {zero}")  # the entry behind the others is that of the key 0
+                self._row(key, place, code)
+        else:
+            part, element = self._flags
+            there = code.call("i64", f"{code.pointer(element, StatePart(part))}[i]")
+            with code.block(f"if {code.call('ne_i64', there, zero)}:"):
+                self._row(code.let(code.call("i64", "i")), "", code)
+        return code.kernel(), code.bindings
+
+    @property
+    def _flags(self) -> tuple[str, Any]:
+        """Where arrays say which groups there are."""
+        plain = has_plain_count(self.sink.folds)
+        return ("touched", "u8") if plain is None else (f"fold{plain}", "i64")
+
+    def _row(self, key: str, place: str, code: Code) -> None:
+        """The lines for a group that is there."""
+        words = [self._word(n, place, code) for n in range(len(self.sink.folds))]
+        self._keys(key, code)
+        for n, (_, plan) in enumerate(self.sink.aggregates):
+            if is_plain(plan):
+                self._plain(n, plan, words, code)
+        for n in self._kept:
+            word = self.sink.folds[n].word
+            code.line(code.call(f"store_{word}", code.pointer(word, StatePart(f"word{n}"), "o"), "pos", words[n]))
+        code.line(f"pos = {code.call('add_i64', 'pos', code.call('i64', '1'))}")
+
+    def _word(self, n: int, place: str, code: Code) -> str:
+        word = self.sink.folds[n].word
+        if self.sink.layout == "direct":
+            return code.let(code.call(word, f"{code.pointer(word, StatePart(f'fold{n}'))}[i]"))
+        at = code.call("add_i64", place, code.call("i64", str(n + 1)))
+        return code.let(code.call(word, f"{code.pointer(word, StatePart(f'entries_{word}'))}[{at}]"))
+
+    def _keys(self, key: str, code: Code) -> None:
+        """The lines that take a packed key apart; see `keys.unpack`."""
+        packing = self.sink.packing
+        if packing is None:
+            what = self.sink.keys[0][2]
+            ok = code.let(code.call("ne_i64", key, code.constant(null_key(what)))) if what.nullable else None
+            self._store("key0", what, key, ok, code)
+            return
+        rest = key
+        for n, ((_, _, what), digit) in enumerate(zip(self.sink.keys, packing.digits, strict=True)):
+            value = rest
+            if n < len(packing.digits) - 1:
+                width = code.constant(digit.width)
+                value = code.let(code.call("mod_u64", rest, width))
+                rest = code.let(code.call("div_u64", rest, width))
+            ok = code.let(code.call("ne_i64", value, code.constant(digit.width - 1))) if digit.nullable else None
+            value = code.let(code.call("add_i64", value, code.constant(digit.base)))
+            self._store(f"key{n}", what, value, ok, code)
+
+    def _plain(self, n: int, plan: AggregatePlan, words: list[str], code: Code) -> None:
+        ok = None
+        if plan.count is not None and plan.result.nullable:
+            ok = code.let(code.call("gt_i64", words[plan.count], code.call("i64", "0")))
+        self._store(f"out{n}", plan.result, words[plan.folds[0]], ok, code)
+
+    def _store(self, name: str, what: Phys, var: str, ok: str | None, code: Code) -> None:
+        """Store a value; where it is NULL, a zero."""
+        pointer = code.pointer(element_type(what.carrier), StatePart(name), "o")
+        if what.nullable:
+            valid = code.pointer("u8", StatePart(f"{name}_valid"), "o")
+            code.line(code.call("store_bool", valid, "pos", ok or "True"))
+        if ok is not None:
+            kept, var = var, code.let(code.zero(Register.F64 if what.register is Register.F64 else Register.I64))
+            with code.block(f"if {ok}:"):
+                code.line(f"{var} = {kept}")
+        text = code.call("truth", var) if what.register is Register.BOOL else var
+        store(code, what.carrier, pointer, "pos", text)
+
+    # ---- run time ----
+
+    @property
+    def _kept(self) -> list[int]:
+        """The folds whose words array functions make results of."""
+        kept: set[int] = set()
+        for _, plan in self.sink.aggregates:
+            if not is_plain(plan):
+                kept.update(plan.folds if plan.count is None else (*plan.folds, plan.count))
+        return sorted(kept)
+
+    def columns(
+        self, state: State, capacity: int, device: Device, workers: int, label: str
+    ) -> tuple[int, list[Values]]:
+        """How many groups there are in a state, and the columns of their keys and aggregates."""
+        is_hash = self.sink.layout == "hash"
+        size = capacity + is_hash
+        part = max(1, -(-size // (PARTS_A_WORKER * workers)))
+        flags = state["entries_i64"][:: entry_words(self.sink)] if is_hash else state[self._flags[0]]
+        counts = run_parts(lambda lo, hi: int(np.count_nonzero(flags[lo:hi])), size, part, workers)
+        starts = np.cumsum([0, *counts])
+        total = int(starts[-1])
+        made = {**state, "behind": capacity, **self._allocated(total, device, label)}
+        kernel, bindings = self.unit
+        target = get_target("cpu")
+        compiled = target.compile(kernel)
+
+        def write(lo: int, hi: int) -> None:
+            given = {**made, "start": int(starts[lo // part])}
+            arguments = [target.argument(p, _value(bindings[p.name], given)) for p in kernel.parameters]
+            target.run(compiled, lo, hi, arguments)
+
+        run_parts(write, size, part, workers)
+        keys: list[Values] = [(made[f"key{n}"], made.get(f"key{n}_valid")) for n in range(len(self.sink.keys))]
+        words = [made.get(f"word{n}") for n in range(len(self.sink.folds))]
+        results = [
+            (made[f"out{n}"], made.get(f"out{n}_valid")) if is_plain(plan) else _finished(plan, words, total, workers)
+            for n, (_, plan) in enumerate(self.sink.aggregates)
+        ]
+        return total, keys + results
+
+    def _allocated(self, rows: int, device: Device, label: str) -> State:
+        named = [(f"key{n}", what) for n, (_, _, what) in enumerate(self.sink.keys)]
+        named += [(f"out{n}", plan.result) for n, (_, plan) in enumerate(self.sink.aggregates) if is_plain(plan)]
+        made: State = {}
+        for name, what in named:
+            made[name] = device.empty(rows, what.carrier.numpy, label)
+            if what.nullable:
+                made[f"{name}_valid"] = device.empty(rows, "uint8", label)
+        for n in self._kept:
+            made[f"word{n}"] = device.empty(rows, "int64" if self.sink.folds[n].word == "i64" else "float64", label)
+        return made
+
+
+def _value(binding: Binding, given: State) -> Any:
+    match binding:
+        case Constant(value):
+            return value
+        case StatePart(part):
+            return given[part]
+        case _:
+            raise InternalError(f"groups are made of their state, not of {binding}")
+
+
+def _finished(plan: AggregatePlan, words: list[Any], rows: int, workers: int) -> Values:
+    """The results of an aggregate, by array functions."""
+
+    def part(lo: int, hi: int) -> Values:
+        values, validity = finish_aggregate(plan, [w if w is None else w[lo:hi] for w in words], np)
+        return narrow(values, plan.result.carrier), validity
+
+    parts = run_parts(part, rows, max(1, -(-rows // workers)), workers)
+    if len(parts) == 1:
+        return parts[0]
+    validity = [v for _, v in parts if v is not None]
+    return np.concatenate([v for v, _ in parts]), np.concatenate(validity) if validity else None

@@ -28,6 +28,8 @@ NOT_IN = 0xFFFFFFFF
 """The slot of a row that belongs to no group."""
 MOST_ROWS = 2**32 - 2
 _INTERPRETED_ROWS = 2_000
+_WORTH_COMPILING = 10_000  # rows that the interpreter takes some 0.03 s for
+_interpreted: dict[str, int] = {}  # rows by the digest of a kernel
 _MASK_32 = 0xFFFFFFFF
 _BATCH_ROWS = 4
 _PART = 2**17  # rows that one thread of several takes at once
@@ -40,7 +42,7 @@ def namespace(array: Any) -> Any:
 
 def launch(kernel: Kernel, rows: int, like: Any, *values: Any, workers: int = 1) -> None:
     """Run a kernel over all rows where the arrays lie; on a CPU by so many threads, if its rows do not meet in memory."""
-    name = "cuda" if namespace(like) is not np else "python" if rows < _INTERPRETED_ROWS else "cpu"
+    name = "cuda" if namespace(like) is not np else "python" if _is_interpreted(kernel, rows) else "cpu"
     target = get_target(name)
     arguments = [target.argument(p, v) for p, v in zip(kernel.parameters, values, strict=True)]
     compiled = target.compile(kernel)
@@ -48,6 +50,14 @@ def launch(kernel: Kernel, rows: int, like: Any, *values: Any, workers: int = 1)
         run_parts(lambda lo, hi: target.run(compiled, lo, hi, arguments), rows, _PART, workers)
     else:
         target.run(compiled, 0, rows, arguments)
+
+
+def _is_interpreted(kernel: Kernel, rows: int) -> bool:
+    """Whether the interpreter is quicker than a compiler, counting what it has done with the kernel before."""
+    if rows >= _INTERPRETED_ROWS or _interpreted.get(kernel.digest, 0) >= _WORTH_COMPILING:
+        return False
+    _interpreted[kernel.digest] = _interpreted.get(kernel.digest, 0) + rows
+    return True
 
 
 def handwritten(parameters: str, *body: str, ahead: tuple[str, ...] = ()) -> Kernel:
@@ -306,7 +316,7 @@ def gather_strings(views: Any, workers: int = 1) -> tuple[Any, Any]:
     xp.cumsum(views[1::2], out=offsets[1:])
     total = number(offsets[-1])
     characters = xp.empty(total + READ_AHEAD, np.uint8)[:total]
-    if xp is np and rows < _INTERPRETED_ROWS:
+    if xp is np and _is_interpreted(_COPY, rows):
         characters[:] = np.frombuffer(
             b"".join(map(ctypes.string_at, views[::2].tolist(), views[1::2].tolist())), np.uint8
         )

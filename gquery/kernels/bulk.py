@@ -84,6 +84,15 @@ def fill(words: Any, value: int) -> None:
         words.fill(value)
 
 
+def full(device: Device, size: int, value: int, dtype: str, context: str, workers: int) -> Any:
+    """An array of one value; so many threads of a CPU write it."""
+    if workers == 1 or not device.is_cpu:
+        return device.full(size, value, dtype, context)
+    made = device.empty(size, dtype, context)
+    run_parts(lambda lo, hi: made[lo:hi].fill(value), size, 4 * _PART, workers)
+    return made
+
+
 # ---- scans and groups --------------------------------------------------------------------------------------------
 
 

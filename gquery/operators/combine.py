@@ -77,13 +77,17 @@ def empty_table(sink: Group, capacity: int, device: Device, label: str, workers:
     stride = entry_words(sink)
     entries = device.zeros((capacity + 2) * stride, "int64", label)
     identities = [(1 + k, fold.identity) for k, fold in enumerate(sink.folds) if fold.identity]
-
-    def fill(lo: int, hi: int) -> None:
-        for n, identity in identities:
-            entries[lo * stride + n : hi * stride : stride] = identity
-
     if identities:
-        run_parts(fill, capacity + 2, PART if device.is_cpu and workers > 1 else capacity + 2, workers)
+        part = min(PART, capacity + 2) if device.is_cpu else capacity + 2
+        few = device.zeros(part * stride, "int64", label) if device.is_cpu else entries
+        for n, identity in identities:
+            few[n::stride] = identity
+
+        def fill(lo: int, hi: int) -> None:
+            entries[lo * stride : hi * stride] = few[: (hi - lo) * stride]
+
+        if device.is_cpu:  # all words of a few entries at once: memory is gone through only once
+            run_parts(fill, capacity + 2, part, workers)
     return {"mask": capacity - 1, "entries_i64": entries, "entries_f64": entries.view("float64")}
 
 

@@ -22,7 +22,7 @@ from gquery.operators.reduce import identity_text
 from gquery.planner.physical import Group, Pipeline
 
 ENTRIES = 256  # a power of two: of two words of state they take 8 KB
-OWN_WORDS = 2**17  # of state that each thread may have for itself: 1 MB, half of a core's second cache
+OWN_WORDS = 2**16  # of state that each thread may have for itself: half a MB, which lies in its core's second cache
 
 Out = Callable[[str, Sequence[str]], None]
 """``out(key, words)`` writes the lines that fold words into the group of a key, in the state."""

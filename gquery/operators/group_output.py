@@ -148,7 +148,7 @@ class GroupOutput:
         """How many groups there are in a state, and the columns of their keys and aggregates."""
         is_hash = self.sink.layout == "hash"
         size = capacity + is_hash
-        part = max(1, -(-size // (PARTS_A_WORKER * workers)))
+        part = max(PLACES // PARTS_A_WORKER, -(-size // (PARTS_A_WORKER * workers)))
         flags = state["entries_i64"][:: entry_words(self.sink)] if is_hash else state[self._flags[0]]
         counts = run_parts(lambda lo, hi: int(np.count_nonzero(flags[lo:hi])), size, part, workers)
         starts = np.cumsum([0, *counts])
@@ -202,7 +202,7 @@ def _finished(plan: AggregatePlan, words: list[Any], rows: int, workers: int) ->
         values, validity = finish_aggregate(plan, [w if w is None else w[lo:hi] for w in words], np)
         return narrow(values, plan.result.carrier), validity
 
-    parts = run_parts(part, rows, max(1, -(-rows // workers)), workers)
+    parts = run_parts(part, rows, max(PLACES, -(-rows // workers)), workers)
     if len(parts) == 1:
         return parts[0]
     validity = [v for _, v in parts if v is not None]

@@ -76,7 +76,7 @@ class BuildRun(SinkRun):
             state["slots"] = make.zeros(self.capacity, "uint32", self.label)
             state["mask"] = self.capacity - 1
         if self.ranges:
-            state["slot_of_row"] = make.full(rows, NOT_IN, "uint32", self.label)
+            state["slot_of_row"] = bulk.full(make, rows, NOT_IN, "uint32", self.label, self.launch.workers)
         return state
 
     def finish(self, states: Sequence[State]) -> JoinIndex:

@@ -102,6 +102,8 @@ def run_morsels(
     except BaseException as e:  # also KeyboardInterrupt: the others stop at their next morsel
         failure = e
     for other in others:
+        if other.cancel():  # it has not begun, and there is nothing left for it to do
+            continue
         while True:  # nobody may leave while a worker still writes: the arrays would be freed under it
             try:
                 error = other.exception()

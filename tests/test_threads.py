@@ -70,8 +70,6 @@ def db(monkeypatch: pytest.MonkeyPatch) -> gquery.Connection:
     """A connection whose threads all have something to do."""
     for module in (runner, front):
         monkeypatch.setattr(module, "MORSEL", 1000)
-    monkeypatch.setattr(runner, "SMALLEST", 512)
-    monkeypatch.setattr(runner, "LARGEST", 2048)
     monkeypatch.setattr(combine, "PART", 512)
     connection = gquery.connect(device="cpu", threads=4)
     connection.sql("SET interpret_limit = 0")

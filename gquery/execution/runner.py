@@ -23,7 +23,7 @@ from gquery.kernels import bulk, host
 from gquery.kernels.code import Binding, BuildPart, ColumnPart, Constant, Content, StatePart
 from gquery.kernels.kernel import Parameter
 from gquery.kernels.targets import get_target
-from gquery.kernels.targets.morsels import LARGEST, MORSEL, SMALLEST
+from gquery.kernels.targets.morsels import MORSEL
 from gquery.measure import traffic_of
 from gquery.operators import collect
 from gquery.operators.accumulators import shared_words
@@ -221,15 +221,17 @@ class Runner:
         """Run rows on threads of the CPU, until the query is interrupted."""
         token, watch = current(), stopwatch.current()
         cpu: Any = get_target("cpu")
-        largest = self._rows_at_once(CPU_STEPS, LARGEST)
-        smallest = min(largest, SMALLEST)
+        step = self._rows_at_once(CPU_STEPS, MORSEL)
+        taken = lo
 
-        def is_stopped(taken: int) -> bool:
+        def is_stopped() -> bool:  # asked before each morsel, under the scheduler's lock
+            nonlocal taken
             if watch is not None:
-                watch.advance((lo + taken) / self.frame.rows)
+                watch.advance(taken / self.frame.rows)
+            taken += step
             return token is not None and token.is_stopped()
 
-        cpu.run_morsels(compiled, lo, hi, arguments, smallest, largest, is_stopped)
+        cpu.run_morsels(compiled, lo, hi, arguments, step, is_stopped)
         check()
 
     def _rows_at_once(self, steps: int, most: int) -> int:

@@ -20,7 +20,7 @@ import numpy as np
 from gquery.kernels.kernel import Kernel, Parameter
 from gquery.kernels.targets.base import Compiled
 from gquery.kernels.targets.cache import load_module, module_path
-from gquery.kernels.targets.morsels import LARGEST, SMALLEST, run_morsels
+from gquery.kernels.targets.morsels import run_morsels
 from gquery.kernels.targets.text import free_names, functions_text, indented
 from gquery.kernels.targets.workers import compile_at_once
 
@@ -108,16 +108,15 @@ class CpuTarget:
         lo: int,
         hi: int,
         arguments_per_worker: Sequence[Sequence[Any]],
-        smallest: int = SMALLEST,
-        largest: int = LARGEST,
-        cancelled: Callable[[int], bool] | None = None,
+        morsel_rows: int = 262_144,
+        cancelled: Callable[[], bool] | None = None,
     ) -> None:
         """Run rows lo..hi on one thread for each worker's arguments; see `targets.morsels`."""
 
         def work(worker: int, start: int, end: int) -> None:
             compiled.entry(start, end, *arguments_per_worker[worker])
 
-        run_morsels(work, lo, hi, len(arguments_per_worker), smallest, largest, cancelled)
+        run_morsels(work, lo, hi, len(arguments_per_worker), morsel_rows, cancelled)
 
 
 TARGET = CpuTarget()

@@ -1,9 +1,7 @@
 """The scheduler of the cpu target: threads that take row ranges from one counter until none is left.
 
 A morsel is small enough that a slow one holds up nobody and a cancelled query stops soon, and large enough that taking
-it costs nothing: taking needs the interpreter's lock, for which many threads wait. So the first morsels are a share of the
-rows, and they grow smaller towards the end. Which worker runs which morsel is chance, so states are per worker and their
-combination commutes.
+it costs nothing. Which worker runs which morsel is chance, so states are per worker and their combination commutes.
 """
 
 from __future__ import annotations
@@ -15,9 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 T = TypeVar("T")
-MORSEL = 131_072  # rows that are worth a thread
-SMALLEST, LARGEST = 32_768, 2_097_152  # rows that a thread takes at once
-SHARES = 2  # of what is left, a morsel is one of so many a worker
+MORSEL = 131_072  # rows that a thread takes at once
 
 Work = Callable[[int, int, int], None]
 """``work(worker, lo, hi)``; called from one thread at a time for each worker."""
@@ -56,21 +52,12 @@ def run_parts(work: Callable[[int, int], T], size: int, part: int, workers: int)
 
 
 def run_morsels(
-    work: Work,
-    lo: int,
-    hi: int,
-    workers: int,
-    smallest: int,
-    largest: int | None = None,
-    cancelled: Callable[[int], bool] | None = None,
+    work: Work, lo: int, hi: int, workers: int, morsel_rows: int, cancelled: Callable[[], bool] | None = None
 ) -> None:
-    """Run ``work`` over rows lo..hi in morsels of ``smallest`` rows, or of multiples up to ``largest`` of them as long as many
-    are left. The calling thread is worker 0; the first exception is raised.
+    """Run ``work`` over rows lo..hi in morsels. The calling thread is worker 0; the first exception is raised.
 
-    Returns early where ``cancelled(rows)``, asked before each morsel with the rows that were taken, turns true: the caller, who
-    knows why, raises.
+    Returns early where ``cancelled()`` turns true: the caller, who knows why, raises.
     """
-    units = max(1, (largest or smallest) // smallest)
     lock = threading.Lock()
     place = lo
     stopped = False
@@ -78,11 +65,10 @@ def run_morsels(
     def take() -> tuple[int, int] | None:
         nonlocal place
         with lock:
-            if stopped or place >= hi or (cancelled is not None and cancelled(place - lo)):
+            if stopped or place >= hi or (cancelled is not None and cancelled()):
                 return None
             start = place
-            share = (hi - start) // (SHARES * workers * smallest)
-            place = min(hi, start + smallest * max(1, min(share, units)))
+            place = min(hi, start + morsel_rows)
             return start, place
 
     def loop(worker: int) -> None:
@@ -94,7 +80,7 @@ def run_morsels(
             stopped = True
             raise
 
-    needed = min(workers, -(-(hi - lo) // smallest))
+    needed = min(workers, -(-(hi - lo) // morsel_rows))
     others: list[Future[None]] = [_threads().submit(loop, worker) for worker in range(1, needed)]
     failure: BaseException | None = None
     try:

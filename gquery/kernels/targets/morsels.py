@@ -9,33 +9,48 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from queue import SimpleQueue
 from typing import TypeVar
 
 T = TypeVar("T")
 MORSEL = 131_072  # rows that a thread takes at once
+MOST_THREADS = max(64, os.cpu_count() or 1)
 
 Work = Callable[[int, int, int], None]
 """``work(worker, lo, hi)``; called from one thread at a time for each worker."""
 
-_pool: ThreadPoolExecutor | None = None
-_pool_lock = threading.Lock()
+
+class _Threads:
+    """Threads that wait for something to help with. They start when they are first wanted and never end."""
+
+    def __init__(self) -> None:
+        self._wanted: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._count = 0
+        self._lock = threading.Lock()
+
+    def help_with(self, work: Callable[[], None], times: int) -> None:
+        """Have ``work``, which raises nothing, called by up to so many threads, now or later."""
+        with self._lock:
+            while self._count < min(times, MOST_THREADS):
+                self._count += 1
+                threading.Thread(target=self._serve, name=f"gquery-morsel-{self._count}", daemon=True).start()
+        for _ in range(times):
+            self._wanted.put(work)
+
+    def _serve(self) -> None:
+        while True:
+            self._wanted.get()()
 
 
-def _threads() -> ThreadPoolExecutor:
-    global _pool
-    with _pool_lock:
-        if _pool is None:
-            _pool = ThreadPoolExecutor(max(64, os.cpu_count() or 1), thread_name_prefix="gquery-morsel")
-        return _pool
+_threads = _Threads()
 
 
-def _forget_pool() -> None:
-    global _pool
-    _pool = None  # threads do not survive a fork
+def _forget_threads() -> None:
+    global _threads
+    _threads = _Threads()  # threads do not survive a fork
 
 
-os.register_at_fork(after_in_child=_forget_pool)
+os.register_at_fork(after_in_child=_forget_threads)
 
 
 def run_parts(work: Callable[[int, int], T], size: int, part: int, workers: int) -> list[T]:
@@ -54,50 +69,75 @@ def run_parts(work: Callable[[int, int], T], size: int, part: int, workers: int)
 def run_morsels(
     work: Work, lo: int, hi: int, workers: int, morsel_rows: int, cancelled: Callable[[], bool] | None = None
 ) -> None:
-    """Run ``work`` over rows lo..hi in morsels. The calling thread is worker 0; the first exception is raised.
+    """Run ``work`` over rows lo..hi in morsels. The calling thread is worker 0; the first exception is raised. Who comes to
+    help when all rows are taken is not waited for.
 
     Returns early where ``cancelled()`` turns true: the caller, who knows why, raises.
     """
-    lock = threading.Lock()
-    place = lo
-    stopped = False
-
-    def take() -> tuple[int, int] | None:
-        nonlocal place
-        with lock:
-            if stopped or place >= hi or (cancelled is not None and cancelled()):
-                return None
-            start = place
-            place = min(hi, start + morsel_rows)
-            return start, place
-
-    def loop(worker: int) -> None:
-        nonlocal stopped
-        try:
-            while (morsel := take()) is not None:
-                work(worker, *morsel)
-        except BaseException:
-            stopped = True
-            raise
-
-    needed = min(workers, -(-(hi - lo) // morsel_rows))
-    others: list[Future[None]] = [_threads().submit(loop, worker) for worker in range(1, needed)]
-    failure: BaseException | None = None
+    run = _Run(work, lo, hi, morsel_rows, cancelled)
+    others = min(workers, -(-(hi - lo) // morsel_rows)) - 1
     try:
-        loop(0)
-    except BaseException as e:  # also KeyboardInterrupt: the others stop at their next morsel
-        failure = e
-    for other in others:
-        if other.cancel():  # it has not begun, and there is nothing left for it to do
-            continue
-        while True:  # nobody may leave while a worker still writes: the arrays would be freed under it
+        if others > 0:
+            _threads.help_with(run.help, others)
+        run.loop(0)
+    except BaseException as error:  # an interrupt; helpers may be at work
+        run.failures.append(error)
+    run.wait()
+    if run.failures:
+        raise run.failures[0]
+
+
+class _Run:
+    """The rows of one `run_morsels`, and who is at work on them."""
+
+    def __init__(self, work: Work, lo: int, hi: int, morsel_rows: int, cancelled: Callable[[], bool] | None) -> None:
+        self.failures: list[BaseException] = []
+        self._work, self._place, self._hi, self._rows, self._cancelled = work, lo, hi, morsel_rows, cancelled
+        self._lock = threading.Lock()
+        self._workers = 1  # numbers that were given out
+        self._helping = 0
+        self._done = False  # the caller found no more rows
+        self._alone = threading.Lock()  # held while the caller waits for helpers
+        self._alone.acquire()
+
+    def help(self) -> None:
+        with self._lock:
+            if self._done:
+                return
+            worker = self._workers
+            self._workers += 1
+            self._helping += 1
+        self.loop(worker)
+        with self._lock:
+            self._helping -= 1
+            if self._done and self._helping == 0:
+                self._alone.release()
+
+    def loop(self, worker: int) -> None:
+        """Take morsels until there are none; after a failure nobody takes one."""
+        try:
+            while (morsel := self._take()) is not None:
+                self._work(worker, *morsel)
+        except BaseException as error:  # also KeyboardInterrupt
+            self.failures.append(error)
+
+    def _take(self) -> tuple[int, int] | None:
+        with self._lock:
+            if self.failures or self._place >= self._hi or (self._cancelled is not None and self._cancelled()):
+                return None
+            start = self._place
+            self._place = min(self._hi, start + self._rows)
+            return start, self._place
+
+    def wait(self) -> None:
+        """Return when no helper is at work: the arrays that it writes would be freed under it."""
+        while True:
             try:
-                error = other.exception()
-            except KeyboardInterrupt as e:
-                stopped, error = True, e
-                failure = failure or e
-                continue
-            failure = failure or error
-            break
-    if failure is not None:
-        raise failure
+                with self._lock:
+                    self._done = True
+                    if self._helping == 0:
+                        return
+                self._alone.acquire()
+                return
+            except KeyboardInterrupt as error:  # the helpers stop at their next morsel
+                self.failures.append(error)

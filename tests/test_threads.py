@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,8 +13,10 @@ import gquery
 from gquery.execution import runner
 from gquery.kernels import bulk
 from gquery.kernels.targets.morsels import run_parts
-from gquery.operators import combine, front
+from gquery.operators import combine, front, group, group_output
 from gquery.operators.group import GroupRun
+from gquery.operators.group_output import GroupOutput
+from tests import simulated_target
 from tests.harness import compare, expect
 
 ROWS = 60_000
@@ -103,8 +106,6 @@ def test_one_state_of_other_groups(sql: str, db: gquery.Connection, monkeypatch:
 @pytest.mark.parametrize("entries", [0, 10**9], ids=["entered", "sorted"])
 @pytest.mark.parametrize("sql", [*QUERIES.values(), *MORE[3:6]])
 def test_own_states(sql: str, entries: int, db: gquery.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
-    from gquery.operators import group
-
     monkeypatch.setattr(front, "OWN_WORDS", 2**40)
     monkeypatch.setattr(group, "SORTED_ENTRIES", entries)
     assert_right(db, sql)
@@ -140,6 +141,39 @@ def test_a_later_run_takes_a_smaller_table(db: gquery.Connection, monkeypatch: p
     first = list(made)
     assert_right(db, sql)
     assert made[len(first) :] <= first
+
+
+LARGE = {
+    "direct": "SELECT dense, n, count(*), sum(v), min(v), max(f), sum(f), avg(big), count(n) FROM t GROUP BY dense, n",
+    "hash": "SELECT spread, sum(v), min(n), max(f), avg(v), sum(n) FROM t GROUP BY spread",
+    "hash of NULLs": "SELECT absent, count(*), min(v) FILTER (WHERE n > 5) FROM t GROUP BY absent",
+    "hash of several": "SELECT narrow, n, runs > 200, sum(v) FROM t GROUP BY narrow, n, runs > 200",
+}
+
+
+@pytest.mark.parametrize("target", ["cpu", "cuda"])
+@pytest.mark.parametrize("sql", LARGE.values(), ids=LARGE)
+def test_states_become_columns(sql: str, target: str, db: gquery.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernels of both targets take the same groups from a state; that of a GPU runs in a simulation."""
+    made: list[str] = []
+    columns = group_output.GroupOutput.columns
+
+    def as_told(self: GroupOutput, *arguments: Any) -> Any:
+        made.append(self.target)
+        return columns(GroupOutput(self.sink, target), *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(group, "PLACES", 1)
+    monkeypatch.setattr(GroupOutput, "columns", as_told)
+    real = group_output.get_target
+    monkeypatch.setattr(
+        group_output, "get_target", lambda name: simulated_target.TARGET if name == "cuda" else real(name)
+    )
+    db.register("t", TABLES["t"].slice(0, 700))
+    tables = {"t": TABLES["t"].slice(0, 700)}
+    types, rows = expect(sql, tables)
+    found = db.sql(sql).fetchall()
+    assert (wrong := compare(found, rows, False, types)) is None, wrong
+    assert made == ["cpu"]
 
 
 def test_starts_of_sorted_slots_by_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from gquery.execution.state import Run
 from gquery.kernels.targets import compile_many, get_target
 from gquery.operators import front
 from gquery.operators.accumulators import place_of
-from gquery.operators.group_output import GroupOutput, is_large
+from gquery.operators.group_output import GroupOutput, is_probable
 from gquery.operators.rows import bulk_inputs
 from gquery.planner.physical import (
     Build,
@@ -125,8 +125,8 @@ def prepare(state: Run) -> None:
             if work.work + state_size(work.sink) / 64 >= context.settings.interpret_limit:
                 work = for_threads(state, stage, expected(work))
                 kernels += [u.kernel for u in units_of(program, stage, work, context.target, context.counts)]
-                if context.target == "cpu" and isinstance(work.sink, Group) and is_large(work.sink):
-                    kernels.append(GroupOutput(work.sink).unit[0])
+                if isinstance(work.sink, Group) and is_probable(work.sink, context.target):
+                    kernels.append(GroupOutput(work.sink, "cuda" if context.target == "cuda" else "cpu").unit[0])
     if len(kernels) > 1:
         with stopwatch.part("compile"):
             compile_many(get_target(context.target), kernels)

@@ -177,6 +177,30 @@ def bits_of(flags: Any, none: int = 0) -> Any:
     return bits
 
 
+_VOTES_OF_EVERY = handwritten(
+    "c0:*i64 stride:i64 bits:*u32",
+    "v0 = i64(c0[row_index(mul_i64(i64(i), stride))])",
+    "v1 = ballot(members(i, hi), ne_i64(v0, 0))",
+    "if eq_i64(lane(), 0):",
+    "    store_u32(bits, word_index(i), v1)",
+)
+
+
+def bits_of_every(flags: Any, stride: int) -> Any:
+    """The bitmap of every ``stride``-th flag that is not 0, from the first on, in words of 32 bits (uint32)."""
+    size = -(-flags.size // stride)
+    if namespace(flags) is np:
+        bits = np.zeros(-(-size // 32) * 4, np.uint8)
+        packed = np.packbits(flags[::stride] != 0, bitorder="little")
+        bits[: packed.size] = packed
+        return bits.view(np.uint32)
+    if stride == 1:
+        return bits_of(flags)
+    bits = namespace(flags).empty(-(-size // 32), np.uint32)
+    launch(_VOTES_OF_EVERY, size, flags, flags, stride, bits)
+    return bits
+
+
 _FLAGS = handwritten(
     "s0:*u32 flags:*u8", "v0 = i64(s0[word_index(i)])", "store_bool(flags, i, bit_at(v0, i))", ahead=("v0",)
 )

@@ -34,13 +34,11 @@ from gquery.operators.combine import (
     entries_of,
     filled,
 )
-from gquery.operators.group_output import PLACES, GroupOutput, Values
+from gquery.operators.group_output import HOST_WORDS, PLACES, GroupOutput, Values
 from gquery.operators.join import find_or_insert
 from gquery.operators.keys import pack, raw_key, unpack, unpack_raw
 from gquery.planner.physical import TOUCHED, Group, ReadStage, Source
 from gquery.table import Column
-
-HOST_WORDS = 2**14  # a state of so many words at most is finished on the host
 
 # ---- text -----------------------------------------------------------------------------------------------------------
 
@@ -146,14 +144,17 @@ class GroupRun(SinkRun):
             return self._of_rows(states[0])
         capacity = self.capacity
         if sink.layout == "direct":
-            states = [combine_arrays(states, sink.folds, capacity, workers)]
+            if len(states) > 1 or sink.in_place or not device.is_cuda:
+                states = [combine_arrays(states, sink.folds, capacity, workers)]
             if sink.in_place:
                 return self._as_it_lies(states[0])
         elif device.is_cpu and len(states) > 1 and filled(sink, states) > SORTED_ENTRIES:
             table, capacity = combine_tables(sink, states, capacity, device, self.label, workers)
             states = [table]
-        if self.launch.compiled and len(states) == 1 and capacity >= PLACES:
-            count, columns = GroupOutput(sink).columns(states[0], capacity, device, workers, self.label)
+        if device.is_cuda and len(states) == 1:
+            count, columns = GroupOutput(sink, "cuda").columns(states[0], capacity, device, 1, self.label)
+        elif self.launch.compiled and len(states) == 1 and capacity >= PLACES:
+            count, columns = GroupOutput(sink, "cpu").columns(states[0], capacity, device, workers, self.label)
         else:
             count, columns = self._picked(states, capacity, device)
         named = [(c, what) for c, _, what in sink.keys] + [(c, plan.result) for c, plan in sink.aggregates]

@@ -1,22 +1,25 @@
 """Large states of groups become columns: one kernel goes over the places of a state once, takes keys apart, and writes values
-as their carriers have them. Threads of a CPU do so with a part of the places each, whose groups were counted before.
+as their carriers have them. Threads of a CPU do so with a part of the places each, whose groups were counted before; on a GPU
+a bitmap of the places where groups are says where each is written.
 
 What of an aggregate is more than its word of state (averages, sums of limbs, checks) is left to array functions.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from gquery.device import Device
 from gquery.dtypes import Register
 from gquery.errors import InternalError
+from gquery.kernels import bulk
+from gquery.kernels.batch import batched
 from gquery.kernels.code import Binding, Code, Constant, Phys, StatePart, element_type, store
-from gquery.kernels.kernel import Kernel
+from gquery.kernels.kernel import ElementType, Kernel
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.morsels import run_parts
 from gquery.operators.accumulators import entry_words, has_plain_count
@@ -25,19 +28,21 @@ from gquery.operators.base import State, narrow
 from gquery.operators.keys import null_key
 from gquery.planner.physical import Group
 
-PLACES = 2**16  # of a state, from which on a kernel is worth it
+PLACES = 2**16  # of a state in a CPU's memory, from which on a kernel is worth it
+HOST_WORDS = 2**14  # a GPU's state of so many words at most is finished on the host
 PARTS_A_WORKER = 2
+BATCH_ROWS = 4
 
 Values = tuple[Any, Any | None]
 """The values of a column as its carrier has them, and their validity."""
 
 
-def is_large(sink: Group) -> bool:
-    """Whether a sink's state will probably be so large."""
+def is_probable(sink: Group, target: str) -> bool:
+    """Whether the groups of a sink will probably become columns so."""
     if sink.layout == "rows" or sink.in_place:
         return False
     places = 2 * sink.groups if sink.packing is None or sink.layout == "hash" else sink.packing.size
-    return places >= PLACES
+    return places >= PLACES if target == "cpu" else target == "cuda" and places * (len(sink.folds) + 1) > HOST_WORDS
 
 
 @dataclass(frozen=True)
@@ -45,32 +50,60 @@ class GroupOutput:
     """The kernel of a sink whose groups are in arrays or in a hash table, and its run."""
 
     sink: Group
+    target: Literal["cpu", "cuda"]
 
     # ---- text ----
 
     @cached_property
     def unit(self) -> tuple[Kernel, dict[str, Binding]]:
         """The kernel, and what its parameters stand for."""
-        code = Code("cpu")
-        zero = code.call("i64", "0")
+        code = Code(self.target)
+        with code.block(f"if {self._is_there(code)}:"):
+            place = key = code.let(code.call("i64", "i"))
+            if self.sink.layout == "hash":
+                stride, entries = code.call("i64", str(entry_words(self.sink))), StatePart("entries_i64")
+                place = code.let(code.call("mul_i64", key, stride))
+                is_zero = code.call("eq_i64", key, code.scalar(StatePart("behind")))
+                key = code.let(code.call("i64", f"{code.pointer('i64', entries)}[{self._index(place, code)}]"))
+                with code.block(f"if {is_zero}:"):  # the entry behind the others is that of the key 0
+                    code.line(f"{key} = {code.call('i64', '0')}")
+            self._row(key, place, code)
+        kernel = code.kernel()
+        if code.ahead:
+            kernel = replace(kernel, batch=batched(kernel.body, BATCH_ROWS, code.ahead), batch_rows=BATCH_ROWS)
+        return kernel, code.bindings
+
+    def _is_there(self, code: Code) -> str:
+        """The text of a test that a place has a group; ``pos`` is where that is written."""
+        if self.target == "cuda":
+            parts: tuple[tuple[str, ElementType], ...] = (("bits", "u32"), ("ends", "i64"))
+            word, end = (
+                code.let(
+                    code.call("i64", f"{code.pointer(type_, StatePart(part), 's')}[{code.call('word_index', 'i')}]")
+                )
+                for part, type_ in parts
+            )
+            code.ahead.update((word, end))
+            code.line(f"pos = {code.call('sub_i64', end, code.call('bits_from', word, 'i'))}")
+            return code.call("bit_at", word, "i")
         code.prologue.append(f"pos = {code.scalar(StatePart('start'))}")
+        part, element = self._flags
+        place = "i"
         if self.sink.layout == "hash":
-            place = code.let(code.call("mul_i64", code.call("i64", "i"), code.call("i64", str(entry_words(self.sink)))))
-            key = code.let(code.call("i64", f"{code.pointer('i64', StatePart('entries_i64'))}[{place}]"))
-            with code.block(f"if {code.call('ne_i64', key, zero)}:"):
-                with code.block(f"if {code.call('eq_i64', code.call('i64', 'i'), code.scalar(StatePart('behind')))}:"):
-                    code.line(f"{key} = {zero}")  # the entry behind the others is that of the key 0
-                self._row(key, place, code)
-        else:
-            part, element = self._flags
-            there = code.call("i64", f"{code.pointer(element, StatePart(part))}[i]")
-            with code.block(f"if {code.call('ne_i64', there, zero)}:"):
-                self._row(code.let(code.call("i64", "i")), "", code)
-        return code.kernel(), code.bindings
+            stride = code.call("i64", str(entry_words(self.sink)))
+            place = self._index(code.call("mul_i64", code.call("i64", "i"), stride), code)
+        return code.call(
+            "ne_i64", code.call("i64", f"{code.pointer(element, StatePart(part))}[{place}]"), code.call("i64", "0")
+        )
+
+    def _index(self, place: str, code: Code) -> str:
+        return code.call("row_index", place)
 
     @property
     def _flags(self) -> tuple[str, Any]:
-        """Where arrays say which groups there are."""
+        """Which array says what groups there are."""
+        if self.sink.layout == "hash":
+            return "entries_i64", "i64"
         plain = has_plain_count(self.sink.folds)
         return ("touched", "u8") if plain is None else (f"fold{plain}", "i64")
 
@@ -84,14 +117,15 @@ class GroupOutput:
         for n in self._kept:
             word = self.sink.folds[n].word
             code.line(code.call(f"store_{word}", code.pointer(word, StatePart(f"word{n}"), "o"), "pos", words[n]))
-        code.line(f"pos = {code.call('add_i64', 'pos', code.call('i64', '1'))}")
+        if self.target == "cpu":
+            code.line(f"pos = {code.call('add_i64', 'pos', code.call('i64', '1'))}")
 
     def _word(self, n: int, place: str, code: Code) -> str:
         word = self.sink.folds[n].word
         if self.sink.layout == "direct":
             return code.let(code.call(word, f"{code.pointer(word, StatePart(f'fold{n}'))}[i]"))
         at = code.call("add_i64", place, code.call("i64", str(n + 1)))
-        return code.let(code.call(word, f"{code.pointer(word, StatePart(f'entries_{word}'))}[{at}]"))
+        return code.let(code.call(word, f"{code.pointer(word, StatePart(f'entries_{word}'))}[{self._index(at, code)}]"))
 
     def _keys(self, key: str, code: Code) -> None:
         """The lines that take a packed key apart; see `keys.unpack`."""
@@ -146,31 +180,38 @@ class GroupOutput:
         self, state: State, capacity: int, device: Device, workers: int, label: str
     ) -> tuple[int, list[Values]]:
         """How many groups there are in a state, and the columns of their keys and aggregates."""
-        is_hash = self.sink.layout == "hash"
-        size = capacity + is_hash
-        part = max(PLACES // PARTS_A_WORKER, -(-size // (PARTS_A_WORKER * workers)))
-        flags = state["entries_i64"][:: entry_words(self.sink)] if is_hash else state[self._flags[0]]
-        counts = run_parts(lambda lo, hi: int(np.count_nonzero(flags[lo:hi])), size, part, workers)
-        starts = np.cumsum([0, *counts])
-        total = int(starts[-1])
-        made = {**state, "behind": capacity, **self._allocated(total, device, label)}
-        kernel, bindings = self.unit
-        target = get_target("cpu")
-        compiled = target.compile(kernel)
-
-        def write(lo: int, hi: int) -> None:
-            given = {**made, "start": int(starts[lo // part])}
-            arguments = [target.argument(p, _value(bindings[p.name], given)) for p in kernel.parameters]
-            target.run(compiled, lo, hi, arguments)
-
-        run_parts(write, size, part, workers)
+        stride = entry_words(self.sink) if self.sink.layout == "hash" else 1
+        size = capacity + (self.sink.layout == "hash")
+        state = {**state, "behind": capacity}
+        if self.target == "cuda":
+            if "bits" not in state:
+                state["bits"] = bulk.bits_of_every(state[self._flags[0]][: size * stride], stride)
+            state["ends"], total = bulk.bits_up_to(state["bits"])
+            made = state | self._allocated(total, device, label)
+            self._write(made, 0, size)
+        else:
+            flags = state[self._flags[0]][: size * stride : stride]
+            part = max(PLACES // PARTS_A_WORKER, -(-size // (PARTS_A_WORKER * workers)))
+            counts = run_parts(lambda lo, hi: int(np.count_nonzero(flags[lo:hi])), size, part, workers)
+            starts = np.cumsum([0, *counts])
+            total = int(starts[-1])
+            made = state | self._allocated(total, device, label)
+            run_parts(lambda lo, hi: self._write({**made, "start": starts[lo // part]}, lo, hi), size, part, workers)
         keys: list[Values] = [(made[f"key{n}"], made.get(f"key{n}_valid")) for n in range(len(self.sink.keys))]
         words = [made.get(f"word{n}") for n in range(len(self.sink.folds))]
         results = [
-            (made[f"out{n}"], made.get(f"out{n}_valid")) if is_plain(plan) else _finished(plan, words, total, workers)
+            (made[f"out{n}"], made.get(f"out{n}_valid"))
+            if is_plain(plan)
+            else _finished(plan, words, total, device, workers)
             for n, (_, plan) in enumerate(self.sink.aggregates)
         ]
         return total, keys + results
+
+    def _write(self, state: State, lo: int, hi: int) -> None:
+        """Write the groups in a part of the places."""
+        (kernel, bindings), target = self.unit, get_target(self.target)
+        arguments = [target.argument(p, _value(bindings[p.name], state)) for p in kernel.parameters]
+        target.run(target.compile(kernel), lo, hi, arguments)
 
     def _allocated(self, rows: int, device: Device, label: str) -> State:
         named = [(f"key{n}", what) for n, (_, _, what) in enumerate(self.sink.keys)]
@@ -195,14 +236,14 @@ def _value(binding: Binding, given: State) -> Any:
             raise InternalError(f"groups are made of their state, not of {binding}")
 
 
-def _finished(plan: AggregatePlan, words: list[Any], rows: int, workers: int) -> Values:
+def _finished(plan: AggregatePlan, words: list[Any], rows: int, device: Device, workers: int) -> Values:
     """The results of an aggregate, by array functions."""
 
     def part(lo: int, hi: int) -> Values:
-        values, validity = finish_aggregate(plan, [w if w is None else w[lo:hi] for w in words], np)
+        values, validity = finish_aggregate(plan, [w if w is None else w[lo:hi] for w in words], device.xp)
         return narrow(values, plan.result.carrier), validity
 
-    parts = run_parts(part, rows, max(PLACES, -(-rows // workers)), workers)
+    parts = run_parts(part, rows, max(PLACES, -(-rows // workers)) if device.is_cpu else max(rows, 1), workers)
     if len(parts) == 1:
         return parts[0]
     validity = [v for _, v in parts if v is not None]

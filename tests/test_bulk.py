@@ -64,6 +64,16 @@ def test_group_rows_of_clustered_keys(device: str) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int8", "int16", "uint16", "int32", "uint32", "int64"])
+def test_count(dtype: str, device: str) -> None:
+    values = np.random.default_rng(2).integers(0, 2, 70_001).astype(dtype)
+    for none in (0, 1):
+        counted = bulk.count_others(on(device, values), none)
+        assert (host(counted).tolist(), counted.dtype) == ([int((values != none).sum())], np.int64)
+    assert host(bulk.count_others(on(device, values[:0]))).tolist() == [0]
+
+
+@pytest.mark.parametrize("device", DEVICES)
 def test_scan_and_compact(device: str) -> None:
     counts = np.array([3, 0, 2, 5], np.uint32)
     starts, total = bulk.exclusive_scan(on(device, counts))

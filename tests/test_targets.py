@@ -273,6 +273,7 @@ def test_a_second_process_compiles_nothing(tmp_path: Path) -> None:
     in_process(cache)
     written = {file: file.stat().st_mtime_ns for file in cache.rglob("*.*")}
     assert sum(file.suffix == ".cubin" for file in written) == 3
+    assert not any(file.suffix == ".json" for file in written), "code and the name of its entry are written at once"
     assert sum(file.suffix == ".nbi" for file in written) == 3
     assert in_process(cache) == [True, True, True]
     assert {file: file.stat().st_mtime_ns for file in cache.rglob("*.*")} == written

@@ -105,6 +105,16 @@ def units_of(program: Program, stage: Stage, pipeline: Pipeline, target: str, co
     return cast(tuple[Unit, ...], found)
 
 
+def output_of(program: Program, number: int, sink: Group, target: str) -> GroupOutput:
+    """What makes columns of a sink's groups, made at its first run."""
+    limbs = tuple(a.limb_bits for _, a in sink.aggregates)
+    key = ("output", number, target, sink.layout, limbs)
+    found = program.memory.get(key)
+    if found is None:
+        found = program.memory[key] = GroupOutput(sink, "cuda" if target == "cuda" else "cpu")
+    return cast(GroupOutput, found)
+
+
 def is_ready(program: Program, stage: Stage, pipeline: Pipeline, target: str) -> bool:
     ready = get_target(target).is_ready
     return all(ready(u.kernel) for u in units_of(program, stage, pipeline, target))
@@ -126,7 +136,7 @@ def prepare(state: Run) -> None:
                 work = for_threads(state, stage, expected(work))
                 kernels += [u.kernel for u in units_of(program, stage, work, context.target, context.counts)]
                 if isinstance(work.sink, Group) and is_probable(work.sink, context.target):
-                    kernels.append(GroupOutput(work.sink, "cuda" if context.target == "cuda" else "cpu").unit[0])
+                    kernels.append(output_of(program, stage.number, work.sink, context.target).unit[0])
     if len(kernels) > 1:
         with stopwatch.part("compile"):
             compile_many(get_target(context.target), kernels)

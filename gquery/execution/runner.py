@@ -15,7 +15,7 @@ from gquery.device import cpu_device
 from gquery.distributed.place import Placed, place
 from gquery.distributed.schedule import RunRange, run_partitions
 from gquery.errors import InternalError
-from gquery.execution.choose import units_of
+from gquery.execution.choose import output_of, units_of
 from gquery.execution.foreseen import raised
 from gquery.execution.state import Run, StageReport
 from gquery.interrupt import check, current
@@ -132,7 +132,8 @@ class Runner:
             case Group():
                 if sink.layout == "rows":
                     bulk.check_rows(rows)
-                made = GroupRun(sink, launch, self.label, self.frame)
+                output = output_of(self.state.program, self.stage.number, sink, self.name)
+                made = GroupRun(sink, launch, self.label, self.frame, output)
                 if sink.layout != "direct":
                     memory = self.state.program.memory
                     if self.name == "cpu" and ("groups", self.stage.number) in memory:

@@ -65,9 +65,12 @@ def emit(sink: Group, source: Source, code: Code) -> None:
 class GroupRun(SinkRun):
     """Arrays of state, one place a group; for hash and rows layouts a table beside them that gives the place."""
 
-    def __init__(self, sink: Group, launch: Launch, label: str, frame: Frame | None) -> None:
+    def __init__(
+        self, sink: Group, launch: Launch, label: str, frame: Frame | None, output: GroupOutput | None = None
+    ) -> None:
         super().__init__(launch, label)
         self.sink = sink
+        self.output = output
         self.frame = frame
         self.shared = sink.layout == "rows" or sink.concurrent
         wanted = max(min(2 * sink.groups, 2 * launch.rows), 512)
@@ -151,10 +154,9 @@ class GroupRun(SinkRun):
         elif device.is_cpu and len(states) > 1 and filled(sink, states) > SORTED_ENTRIES:
             table, capacity = combine_tables(sink, states, capacity, device, self.label, workers)
             states = [table]
-        if device.is_cuda and len(states) == 1:
-            count, columns = GroupOutput(sink, "cuda").columns(states[0], capacity, device, 1, self.label)
-        elif self.launch.compiled and len(states) == 1 and capacity >= PLACES:
-            count, columns = GroupOutput(sink, "cpu").columns(states[0], capacity, device, workers, self.label)
+        output = self.output if len(states) == 1 else None
+        if output is not None and (device.is_cuda or (self.launch.compiled and capacity >= PLACES)):
+            count, columns = output.columns(states[0], capacity, device, workers, self.label)
         else:
             count, columns = self._picked(states, capacity, device)
         named = [(c, what) for c, _, what in sink.keys] + [(c, plan.result) for c, plan in sink.aggregates]

@@ -110,8 +110,8 @@ class BuildRun(SinkRun):
     def _has_duplicates(self, state: State) -> bool:
         if "twice" in state:
             return bool(number(state["twice"]))
-        used = self.device.xp.count_nonzero(state["entries"])
-        return number(used - state["entered"][0]) != 0
+        used = bulk.count_others(state["entries"])
+        return number((used - state["entered"])[0]) != 0
 
     def _is_clustered(self) -> bool:
         """Whether rows lie in the order of their slots: the one key of a direct table is sorted at load."""
@@ -125,5 +125,6 @@ class BuildRun(SinkRun):
         for key in self.table.keys:
             validity = self.frame.columns[key.id].validity
             if validity is not None:
-                total += number((validity.on(self.device) == 0).sum())
+                flags = validity.on(self.device)
+                total += int(flags.size) - number(bulk.count_others(flags)[0])
         return total

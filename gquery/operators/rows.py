@@ -140,7 +140,7 @@ def _distinct(work: DistinctRows, frame: Frame, device: Device) -> Frame:
     starts = device.xp.ones(values.size, np.bool_)
     device.xp.not_equal(values[1:], values[:-1], out=starts[1:])
     if work.counted:
-        count = starts.sum(dtype=np.int64).reshape(1)
+        count = bulk.count_others(starts)
         made = {s.column.id: narrow(count, s.carrier) for s in work.columns}
         rows = 1
     else:

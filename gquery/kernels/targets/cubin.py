@@ -34,9 +34,8 @@ class Cubin:
 
 def read_cubin(path: Path, cc: tuple[int, int]) -> Cubin | None:
     """The cubin of a kernel's module from the cache folder."""
-    file = cubin_file(path, cc)
     try:
-        facts, code = file.with_suffix(".json").read_text(), file.read_bytes()
+        facts, _, code = cubin_file(path, cc).read_bytes().partition(b"\n")
     except FileNotFoundError:
         return None
     return Cubin(code, **json.loads(facts))
@@ -56,15 +55,15 @@ def make_cubin(path: Path, cc: tuple[int, int]) -> Cubin:
     except Exception as e:
         raise compile_error(path, e) from e
     cubin = Cubin(code, entry, *_resources(code, entry))
-    file = cubin_file(path, cc)
-    write_whole(file, code)
     facts = asdict(cubin)
     del facts["code"]
-    write_whole(file.with_suffix(".json"), json.dumps(facts).encode())
+    # one file: several processes may compile a kernel at once, and each names its entry differently
+    write_whole(cubin_file(path, cc), json.dumps(facts).encode() + b"\n" + code)
     return cubin
 
 
 def cubin_file(path: Path, cc: tuple[int, int]) -> Path:
+    """The file of a kernel's machine code: a line of JSON with what `Cubin` says of it, then the code."""
     return path.with_name(f"{path.stem}-sm{cc[0]}{cc[1]}.cubin")
 
 

@@ -23,7 +23,7 @@ from gquery.kernels.kernel import Kernel, Parameter
 from gquery.kernels.ready import handwritten_kernels
 from gquery.kernels.targets.base import NARROW_ROWS, Compiled
 from gquery.kernels.targets.cache import module_path
-from gquery.kernels.targets.cubin import Cubin, cubin_file, make_cubin, read_cubin
+from gquery.kernels.targets.cubin import Cubin, make_cubin, read_cubin
 from gquery.kernels.targets.cuda_launch import Launcher
 from gquery.kernels.targets.text import free_names, functions_text, indented
 from gquery.kernels.targets.workers import compile_at_once
@@ -116,7 +116,7 @@ class CudaTarget:
         cached = cubin is not None
         cubin = cubin or make_cubin(path, cc)
         module = cupy.cuda.Module()  # launches in half the time of a RawModule
-        module.load_file(str(cubin_file(path, cc)))
+        module.load(cubin.code)
         function = Launcher(module.get_function(cubin.entry), kernel)
         seconds = time.perf_counter() - start
         return Compiled(kernel, function, path, seconds, cached, cubin.registers, cubin.local_bytes, cubin.shared_bytes)

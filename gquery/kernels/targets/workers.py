@@ -19,7 +19,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import IO, Any
 
-MOST_WORKERS = 16
+MOST_WORKERS = 8
 Request = tuple[str, Path, tuple[int, int]]
 """The target, the kernel's module and the compute capability (cuda alone looks at it)."""
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import threading
+import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,10 +16,12 @@ import pytest
 import gquery
 from gquery.execution import runner
 from gquery.kernels import bulk
-from gquery.kernels.targets.morsels import run_parts
+from gquery.kernels.targets import get_target, morsels
+from gquery.kernels.targets.morsels import run_morsels, run_parts
 from gquery.operators import combine, front, group, group_output
 from gquery.operators.group import GroupRun
 from gquery.operators.group_output import GroupOutput
+from gquery.planner.physical import Group, Pipeline
 from tests import simulated_target
 from tests.harness import compare, expect
 
@@ -113,7 +119,7 @@ def test_own_states(sql: str, entries: int, db: gquery.Connection, monkeypatch: 
 
 def test_a_table_that_threads_share_grows(db: gquery.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(front, "OWN_WORDS", 0)
-    attempts = []
+    attempts: list[int] = []
     make, grow = GroupRun.__init__, GroupRun.grow
 
     def small(self: GroupRun, *arguments: object) -> None:
@@ -135,7 +141,12 @@ def test_a_later_run_takes_a_smaller_table(db: gquery.Connection, monkeypatch: p
     monkeypatch.setattr(front, "OWN_WORDS", 0)
     made: list[int] = []
     allocate = GroupRun.allocate
-    monkeypatch.setattr(GroupRun, "allocate", lambda self: made.append(self.capacity) or allocate(self))
+
+    def noted(self: GroupRun) -> Any:
+        made.append(self.capacity)
+        return allocate(self)
+
+    monkeypatch.setattr(GroupRun, "allocate", noted)
     sql = "SELECT spread % 10, count(*) FROM t WHERE spread % 7 = 1 GROUP BY spread % 10"
     assert_right(db, sql)
     first = list(made)
@@ -164,9 +175,8 @@ def test_states_become_columns(sql: str, target: str, db: gquery.Connection, mon
 
     monkeypatch.setattr(group, "PLACES", 1)
     monkeypatch.setattr(GroupOutput, "columns", as_told)
-    real = group_output.get_target
     monkeypatch.setattr(
-        group_output, "get_target", lambda name: simulated_target.TARGET if name == "cuda" else real(name)
+        group_output, "get_target", lambda name: simulated_target.TARGET if name == "cuda" else get_target(name)
     )
     db.register("t", TABLES["t"].slice(0, 700))
     tables = {"t": TABLES["t"].slice(0, 700)}
@@ -174,6 +184,48 @@ def test_states_become_columns(sql: str, target: str, db: gquery.Connection, mon
     found = db.sql(sql).fetchall()
     assert (wrong := compare(found, rows, False, types)) is None, wrong
     assert made == ["cpu"]
+
+
+@pytest.mark.parametrize("name", ["front", "runs", "output"])
+def test_golden_code(name: str, db: gquery.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernels of groups that threads share, and one that makes columns of them, as they lie under ``golden``."""
+    monkeypatch.setattr(front, "OWN_WORDS", 0)
+    column = {"front": "spread", "runs": "ordered", "output": "spread"}[name]
+    sql = f"SELECT {column}, sum(v), min(n), avg(f) FROM t GROUP BY {column}"
+    if name == "output":
+        works = [s.work for s in db.program(sql).stages]
+        sink = next(w.sink for w in works if isinstance(w, Pipeline) and isinstance(w.sink, Group))
+        got = "\n".join(f"-- {t}\n{GroupOutput(sink, t).unit[0].text}" for t in ("cpu", "cuda"))
+    else:
+        got = db.explain(sql, "code")
+    path = Path(__file__).parent / "golden" / "threads" / f"{name}.txt"
+    if os.environ.get("GQUERY_UPDATE_GOLDEN"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(got)
+    assert got == path.read_text(), "GQUERY_UPDATE_GOLDEN=1 writes it anew"
+
+
+def test_who_comes_too_late_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(morsels, "_threads", morsels._Threads())
+    monkeypatch.setattr(morsels, "MOST_THREADS", 2)
+    gate, busy = threading.Event(), threading.Barrier(3)
+
+    def wait() -> None:
+        busy.wait(10)
+        gate.wait(10)
+
+    morsels._threads.help_with(wait, 2)
+    busy.wait(10)  # both threads have something else to do
+    done: list[tuple[int, int, int]] = []
+    start = time.perf_counter()
+    run_morsels(lambda worker, lo, hi: done.append((worker, lo, hi)), 0, 30, 3, 10)
+    assert time.perf_counter() - start < 5
+    assert done == [(0, 0, 10), (0, 10, 20), (0, 20, 30)]
+    gate.set()
+    late = threading.Event()
+    morsels._threads.help_with(late.set, 1)  # behind the two that came too late, who found nothing to do
+    assert late.wait(10)
+    assert len(done) == 3
 
 
 def test_starts_of_sorted_slots_by_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -93,8 +93,10 @@ def assert_right(db: gquery.Connection, sql: str) -> None:
     assert (wrong := compare(found.fetchall(), rows, False, types)) is None, wrong
 
 
-@pytest.mark.parametrize("partitions", [1, 3])
-@pytest.mark.parametrize("how", QUERIES)
+SPREAD = "hash table for all threads, each with a front"
+
+
+@pytest.mark.parametrize(("how", "partitions"), [*((how, 1) for how in QUERIES), (SPREAD, 3)])
 def test_one_state(how: str, partitions: int, db: gquery.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(front, "OWN_WORDS", 0)
     db.sql(f"SET partitions = {partitions}")
@@ -109,8 +111,9 @@ def test_one_state_of_other_groups(sql: str, db: gquery.Connection, monkeypatch:
     assert_right(db, sql)
 
 
-@pytest.mark.parametrize("entries", [0, 10**9], ids=["entered", "sorted"])
-@pytest.mark.parametrize("sql", [*QUERIES.values(), *MORE[3:6]])
+@pytest.mark.parametrize(
+    ("sql", "entries"), [*((sql, 0) for sql in (*QUERIES.values(), *MORE[4:6])), (QUERIES[SPREAD], 10**9)]
+)
 def test_own_states(sql: str, entries: int, db: gquery.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(front, "OWN_WORDS", 2**40)
     monkeypatch.setattr(group, "SORTED_ENTRIES", entries)
@@ -133,7 +136,7 @@ def test_a_table_that_threads_share_grows(db: gquery.Connection, monkeypatch: py
 
     monkeypatch.setattr(GroupRun, "__init__", small)
     monkeypatch.setattr(GroupRun, "grow", counted)
-    assert_right(db, QUERIES["hash table for all threads, each with a front"])
+    assert_right(db, QUERIES[SPREAD])
     assert attempts == [512]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import TYPE_CHECKING, Literal
 
 from gquery.errors import InterfaceError
@@ -43,6 +44,7 @@ def preload(target: Target, device: Device) -> None:
 
     get_target(target)
     python.primitives()
+    gc.collect()  # all that was imported is looked through now, and not in the midst of a first query
     if device.is_cuda:  # makes the driver's context, loads CuPy's first kernel
         device.zeros(1, "uint8", "connecting")
         device.synchronize()

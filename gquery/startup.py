@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from gquery.errors import InterfaceError
@@ -44,7 +45,14 @@ def preload(target: Target, device: Device) -> None:
 
     get_target(target)
     python.primitives()
-    gc.collect()  # all that was imported is looked through now, and not in the midst of a first query
+    _look_through_imports()
     if device.is_cuda:  # makes the driver's context, loads CuPy's first kernel
         device.zeros(1, "uint8", "connecting")
         device.synchronize()
+
+
+@cache
+def _look_through_imports() -> None:
+    """Have the collector look, once in a process, through all that was imported: it would in the midst of a first query, for
+    50 ms."""
+    gc.collect()

@@ -184,12 +184,15 @@ def interrupted(db: gquery.Connection, query: str, stop: Callable[[], Any], afte
         stop()
 
     timer = threading.Timer(after, call)
+    rescue = threading.Timer(after + 30, db.interrupt)  # so that a stop that is lost fails a test and does not hang it
     timer.start()
+    rescue.start()
     try:
         with pytest.raises((errors.InterruptError, KeyboardInterrupt)):
             db.sql(query).fetchall()
     finally:
         timer.cancel()
+        rescue.cancel()
     return time.perf_counter() - at[0]
 
 

@@ -48,7 +48,7 @@ EDGES = pa.table(
         "v": pa.array(range(33), pa.int64()),
     }
 )
-TABLES = {"t": table(400), "edges": EDGES}
+TABLES = {"t": table(200), "edges": EDGES}
 MANY = {"t": table(300_000)}
 
 AGGREGATES = (

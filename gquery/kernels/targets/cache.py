@@ -99,6 +99,9 @@ def load_module(path: Path, again: bool = False) -> ModuleType:
     except Exception as e:
         del sys.modules[name]
         raise compile_error(path, e) from e
+    except BaseException:  # an interrupt: half a module must not be found by the next query
+        del sys.modules[name]
+        raise
     return module
 
 

@@ -7,7 +7,7 @@ import re
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -125,8 +125,8 @@ def test_a_table_that_threads_share_grows(db: gquery.Connection, monkeypatch: py
     attempts: list[int] = []
     make, grow = GroupRun.__init__, GroupRun.grow
 
-    def small(self: GroupRun, *arguments: object) -> None:
-        make(self, *arguments)  # type: ignore[arg-type]
+    def small(self: GroupRun, *arguments: Any) -> None:
+        make(self, *arguments)
         if not attempts:
             self.capacity = 512
 
@@ -167,14 +167,16 @@ LARGE = {
 
 @pytest.mark.parametrize("target", ["cpu", "cuda"])
 @pytest.mark.parametrize("sql", LARGE.values(), ids=LARGE)
-def test_states_become_columns(sql: str, target: str, db: gquery.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_states_become_columns(
+    sql: str, target: Literal["cpu", "cuda"], db: gquery.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The kernels of both targets take the same groups from a state; that of a GPU runs in a simulation."""
     made: list[str] = []
     columns = group_output.GroupOutput.columns
 
     def as_told(self: GroupOutput, *arguments: Any) -> Any:
         made.append(self.target)
-        return columns(GroupOutput(self.sink, target), *arguments)  # type: ignore[arg-type]
+        return columns(GroupOutput(self.sink, target), *arguments)
 
     monkeypatch.setattr(group, "PLACES", 1)
     monkeypatch.setattr(GroupOutput, "columns", as_told)

@@ -35,7 +35,7 @@ class Lanes(PythonTarget):
 
     def source(self, kernel: Kernel) -> str:
         text = CudaTarget().source(kernel)
-        return text[text.index("SIGNATURE") :]
+        return text[text.index(")\n") + 2 :] if text.startswith("from") else text
 
     def compile(self, kernel: Kernel) -> Compiled:
         words = {k: v for m in (simulated_words, warp, block) for k, v in vars(m).items() if not k.startswith("_")}
@@ -43,6 +43,8 @@ class Lanes(PythonTarget):
         namespace |= {
             "uint32": lambda x: x & 0xFFFFFFFF,
             "uint64": int,
+            "device": lambda function: function,
+            "inlined": lambda function: function,
             "thread_index": lambda: _own.number,
             "thread_count": lambda: BLOCKS * THREADS,
         }

@@ -35,7 +35,7 @@ def _namespace(thread: int, threads: int) -> dict[str, Any]:
     for module in _SIMULATED:
         found |= {k: v for k, v in vars(module).items() if isinstance(v, FunctionType) and not k.startswith("_")}
     found["load_i64"] = found["load_u32"] = lambda pointer, i: int(pointer[i])
-    found |= {"uint32": int, "uint64": int, "device": lambda f: f}
+    found |= {"uint32": int, "uint64": int, "device": lambda f: f, "inlined": lambda f: f}
     found |= {"thread_index": lambda: thread, "thread_count": lambda: threads}
     for module in (checked, groups, tables):
         for name, f in vars(module).items():

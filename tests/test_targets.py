@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from gquery.errors import DeviceError, InternalError, OperationalError
+from gquery.kernels.batch import Batch
 from gquery.kernels.kernel import Kernel, Parameter
 from gquery.kernels.targets import compile_many, get_target
 from gquery.kernels.targets.cache import cache_directory
@@ -172,8 +173,7 @@ def test_private_accumulators_and_batches(wide: bool) -> None:
         tuple(f"private_flush_add_i64({2 * g}, s0, {g})" for g in range(4))
         + tuple(f"private_flush_add_f64({2 * g + 1}, s1, {g})" for g in range(4)),
         frozenset(),
-        batch=tuple(line.format(k) for line in (*step, *update) for k in range(4)),
-        batch_rows=4,
+        batch=Batch(4, tuple(line.format(k) for line in (*step, *update) for k in range(4))),
         wide_index=wide,
         uses_private=True,
     )  # fmt: skip

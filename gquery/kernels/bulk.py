@@ -69,7 +69,7 @@ def handwritten(parameters: str, *body: str, ahead: tuple[str, ...] = ()) -> Ker
         element: ElementType = type_.removeprefix("*")  # type: ignore[assignment]
         parsed.append(Parameter(name, element, type_.startswith("*")))
     kernel = Kernel(tuple(parsed), (), body, (), frozenset())
-    return replace(kernel, batch=batched(body, _BATCH_ROWS, ahead), batch_rows=_BATCH_ROWS) if ahead else kernel
+    return replace(kernel, batch=batched(body, _BATCH_ROWS, ahead)) if ahead else kernel
 
 
 _FILL = handwritten("values:*i64 value:i64", "store_i64(values, i64(i), value)")

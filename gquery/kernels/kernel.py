@@ -14,6 +14,8 @@ from functools import cached_property, lru_cache
 from types import CodeType
 from typing import Any, Literal
 
+from gquery.kernels.batch import Batch
+
 ElementType = Literal["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64"]
 
 
@@ -34,8 +36,8 @@ class Kernel:
     after its rows, and share the body's variables (accumulators). Lines carry their own relative indentation (four
     spaces a level). Variables ``lo`` and ``hi`` are in scope everywhere.
 
-    ``batch`` is the same work for ``batch_rows`` rows at once, their indices in ``i0``, ``i1``, ...: targets that gain
-    from loads in flight (cuda) run it while a full batch is left and ``body`` for the rest; others ignore it.
+    ``batch`` is the same work for several rows at once: targets that gain from loads in flight (cuda) run it while a full
+    batch is left; others ignore it.
     ``uses_private``: threads have private accumulators (``private_*``); ``uses_block``: blocks have shared ones
     (``shared_*``). How many 64-bit words, of a thread or of a block, is said at launch.
     ``functions`` are bodies of scalar functions from `gquery.functions` that the text calls by name: plain Python
@@ -48,8 +50,7 @@ class Kernel:
     epilogue: tuple[str, ...]
     primitives: frozenset[str]
     functions: tuple[tuple[str, Callable[..., Any]], ...] = ()
-    batch: tuple[str, ...] = ()
-    batch_rows: int = 1
+    batch: Batch | None = None
     wide_index: bool = False  # row indices need 64 bits on cuda (2^32 rows and more)
     uses_private: bool = False
     uses_block: bool = False
@@ -67,7 +68,7 @@ class Kernel:
     @cached_property
     def digest(self) -> str:
         """Content hash of everything that decides the machine code, but for target and versions (see `targets`)."""
-        parts = [self.text, *self.batch, str((self.batch_rows, self.wide_index, self.uses_private, self.uses_block))]
+        parts = [self.text, repr((self.batch, self.wide_index, self.uses_private, self.uses_block))]
         parts += [f"{name}\n{function_source(f)}" for name, f in self.functions]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 

@@ -4,7 +4,7 @@ A probe waits for memory twice: for its key, and for the place that the key says
 takes one row after the other has one of these loads under way. Here it makes the same step for several rows before it makes
 the next one, so that their loads are under way together. The text of the lazy body, a chain of nested ifs, is cut into its
 steps; each step of a row runs under a flag that says whether the row got there, and what follows the last look-up is written
-once a row, as in `kernels.batch`.
+once a row or as a function, as in `kernels.batch`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from gquery.kernels.batch import for_row, split_loads
+from gquery.kernels.batch import Batch, assigned, for_row, row_function, split_loads
 
 MOST_STEPS = 4  # nested ifs
 MOST_LEFT = 24  # lines behind the last look-up, which are written for each row and take their time to compile
@@ -35,11 +35,12 @@ class _Step:
     test: str
 
 
-def staged(body: Sequence[str], rows: int, ahead: Collection[str]) -> tuple[str, ...] | None:
+def staged(body: Sequence[str], rows: int, ahead: Collection[str], prologue: Sequence[str] = ()) -> Batch | None:
     """``body`` for ``rows`` rows at once, a step at a time; None where no look-up stands in its chain, or much behind it.
+    ``prologue`` are the lines before the loop, whose variables the rows share.
 
     >>> body = ["v0 = i64(c0[i])", "v1 = sub_i64(v0, k0)", "v2 = bit_test(b0, v1)", "if v2:", "    n = add_i64(n, v0)"]
-    >>> print("\\n".join(staged(body, 2, {"v0"})))
+    >>> print("\\n".join(staged(body, 2, {"v0"}).body))
     v0_0 = i64(c0[i0])
     v0_1 = i64(c0[i1])
     v1_0 = sub_i64(v0_0, k0)
@@ -58,6 +59,9 @@ def staged(body: Sequence[str], rows: int, ahead: Collection[str]) -> tuple[str,
     steps, tail = _chain(rest)
     if not steps or len(tail) > MOST_LEFT or any(line.lstrip().startswith(("for ", "while ")) for line in tail):
         return None
+    function = row_function(tail, assigned(prologue) | assigned(before))
+    if function is not None:
+        tail = [function.call]
     out = [for_row(line, row) for line in loads for row in range(rows)]
     guard: str | None = None
     for n, step in enumerate(steps):
@@ -74,7 +78,7 @@ def staged(body: Sequence[str], rows: int, ahead: Collection[str]) -> tuple[str,
         out += before
         out += _guarded([for_row(line, row) for line in tail], guard, row)
         out += [for_row(line, row) for line in behind]
-    return tuple(out)
+    return Batch(rows, tuple(out), function=function)
 
 
 def _guarded(lines: list[str], guard: str | None, row: int) -> list[str]:

@@ -70,7 +70,7 @@ class GroupOutput:
             self._row(key, place, code)
         kernel = code.kernel()
         if code.ahead:
-            kernel = replace(kernel, batch=batched(kernel.body, BATCH_ROWS, code.ahead), batch_rows=BATCH_ROWS)
+            kernel = replace(kernel, batch=batched(kernel.body, BATCH_ROWS, code.ahead, kernel.prologue))
         return kernel, code.bindings
 
     def _is_there(self, code: Code) -> str:

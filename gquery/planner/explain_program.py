@@ -72,7 +72,7 @@ def explain_program(
             for unit in units(runs, "python" if work.host is not None else target):
                 lines += ["", *("    " + line for line in unit.kernel.text.splitlines()), ""]
                 if batch := unit.kernel.batch:
-                    lines += [f"    {unit.kernel.batch_rows} rows at once:", *("        " + line for line in batch), ""]
+                    lines += [*("    " + line if line else "" for line in batch.text), ""]
     return "\n".join(lines) + "\n"
 
 

@@ -110,11 +110,11 @@ def _unit(pipeline: Pipeline, target: str, role: str, counted: bool = False, row
     kernel = code.kernel()
     steps = None
     if not counted and _gains_from_stages(pipeline, target, len(kernel.body)):
-        steps = staged(kernel.body, BATCH_ROWS, code.ahead)
+        steps = staged(kernel.body, BATCH_ROWS, code.ahead, kernel.prologue)
     if steps is not None:
-        kernel = replace(kernel, batch=steps, batch_rows=BATCH_ROWS)
+        kernel = replace(kernel, batch=steps)
     elif code.ahead and not counted and row == "i" and _gains_from_batches(pipeline, target, len(kernel.body)):
-        kernel = replace(kernel, batch=batched(kernel.body, BATCH_ROWS, code.ahead), batch_rows=BATCH_ROWS)
+        kernel = replace(kernel, batch=batched(kernel.body, BATCH_ROWS, code.ahead, kernel.prologue))
     return Unit(role, kernel, dict(code.bindings), tuple(code.sites), dict(code.shares))
 
 

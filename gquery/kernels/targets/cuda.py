@@ -56,14 +56,19 @@ class CudaTarget:
         lines += ["    if halt[0] != 0:", "        return"]
         lines += [f"    step = {index}(thread_count())", f"    i = {index}(lo + thread_index())"]
         lines += indented(kernel.prologue, 1)
-        if kernel.batch:
+        batch, body = kernel.batch, kernel.body or ("pass",)
+        functions = functions_text(kernel, "@device\n")
+        if batch is not None:
             # the last of a warp's rows decides, so that all its lanes take the same loop
-            lines.append(f"    while (i | 31) + {kernel.batch_rows - 1} * step < hi:")
-            lines += [f"        i{k} = {index}(i + {k} * step)" for k in range(kernel.batch_rows)]
-            lines += [*indented(kernel.batch, 2), f"        i = {index}(i + {kernel.batch_rows} * step)"]
-        lines += ["    while i < hi:", *indented(kernel.body or ("pass",), 2), f"        i = {index}(i + step)"]
+            lines.append(f"    while (i | 31) + {batch.rows - 1} * step < hi:")
+            lines += [f"        i{k} = {index}(i + {k} * step)" for k in range(batch.rows)]
+            lines += [*indented(batch.body, 2), f"        i = {index}(i + {batch.rows} * step)"]
+            body = batch.single or body
+            if batch.function is not None:
+                functions += "\n".join(["@inlined", *batch.function.text]) + "\n\n\n"
+        lines += ["    while i < hi:", *indented(body, 2), f"        i = {index}(i + step)"]
         lines += indented(kernel.epilogue, 1)
-        text = functions_text(kernel, "@device\n") + "\n".join(lines) + "\n"
+        text = functions + "\n".join(lines) + "\n"
         imported = "".join(f"    {name},\n" for name in sorted(free_names(text)))
         return f"from gquery.kernels.targets.cuda_primitives import (\n{imported})\n\n\n{text}"
 

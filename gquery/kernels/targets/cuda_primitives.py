@@ -22,9 +22,10 @@ from gquery.kernels.targets.binding import Binding
 from gquery.kernels.targets.cuda_shared import SHARED_DEFINITIONS
 from gquery.kernels.targets.cuda_words import CUDA_DEFINITIONS
 
-__all__ = ["device", "ptx", "uint32", "uint64"]
+__all__ = ["device", "inlined", "ptx", "uint32", "uint64"]
 
 device = cuda.jit(device=True)
+inlined = cuda.jit(device=True, forceinline=True)  # as if its text stood at each call
 _compiling = threading.Lock()
 _capability: tuple[int, int] | None = None  # what is compiled for now; see `ptx`
 

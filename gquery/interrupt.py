@@ -16,12 +16,12 @@ from gquery.errors import InterruptError
 
 
 class Token:
-    """Whether one run is to stop."""
+    """Whether one run is to stop, and whether it was told so."""
 
-    __slots__ = ("stopped",)
+    __slots__ = ("stopped", "told")
 
     def __init__(self) -> None:
-        self.stopped = False
+        self.stopped = self.told = False
 
     def is_stopped(self) -> bool:
         return self.stopped
@@ -53,6 +53,8 @@ class Running:
         try:
             with _noticing(token):
                 yield
+                if not token.told:  # planning is a run of its own, what follows it has another token
+                    check()
         finally:
             _thread.token = None
             with self._lock:
@@ -99,4 +101,5 @@ def check() -> None:
     """InterruptError where this thread's run is to stop."""
     token = _thread.token
     if token is not None and token.stopped:
+        token.told = True
         raise InterruptError("The query was interrupted")

@@ -34,6 +34,14 @@ def db() -> Iterator[gquery.Connection]:
         yield connection
 
 
+@pytest.fixture
+def sigint() -> Iterator[None]:
+    """Python's own handler: a process that was started in the background, as by a shell's ``&``, ignores the signal."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 # ---- the specification -----------------------------------------------------------------------------------------------
 
 
@@ -222,7 +230,7 @@ def test_memory_is_free_while_the_error_is_held() -> None:
         assert db.device.used_bytes < 10_000_000
 
 
-def test_ctrl_c(db: gquery.Connection) -> None:
+def test_ctrl_c(db: gquery.Connection, sigint: None) -> None:
     """A signal ends the query on the main thread; workers have left its memory by then."""
     main = threading.main_thread().ident
     assert main is not None
@@ -252,8 +260,9 @@ def test_an_interrupt_stops_what_runs_then_and_nothing_later(db: gquery.Connecti
     assert db.sql("SELECT 2").fetchall() == [(2,)]
 
 
-def test_ctrl_c_that_got_lost_still_ends_the_query() -> None:
-    """A callback that a library calls from C cannot raise: the interrupt is noticed at the next check all the same."""
+def test_ctrl_c_that_got_lost_still_ends_the_query(sigint: None) -> None:
+    """A callback that a library calls from C cannot raise: the interrupt is noticed at the next check all the same, or when
+    the run ends."""
     before = signal.getsignal(signal.SIGINT)
     with Running().one():
         with contextlib.suppress(KeyboardInterrupt):
@@ -261,6 +270,9 @@ def test_ctrl_c_that_got_lost_still_ends_the_query() -> None:
         with pytest.raises(errors.InterruptError):
             check()
     assert signal.getsignal(signal.SIGINT) is before
+    check()
+    with pytest.raises(errors.InterruptError), Running().one(), contextlib.suppress(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
     check()
 
 

@@ -49,6 +49,10 @@ def preload(target: Target, device: Device) -> None:
     if device.is_cuda:  # makes the driver's context, loads CuPy's first kernel
         device.zeros(1, "uint8", "connecting")
         device.synchronize()
+        from gquery.kernels.targets.cuda import TARGET
+
+        with device.activate():
+            TARGET.compile_ahead()
 
 
 @cache

@@ -137,7 +137,7 @@ def prepare(state: Run) -> None:
                 kernels += [u.kernel for u in units_of(program, stage, work, context.target, context.counts)]
                 if isinstance(work.sink, Group) and is_probable(work.sink, context.target):
                     kernels.append(output_of(program, stage.number, work.sink, context.target).unit[0])
-    if len(kernels) > 1:
+    if kernels:
         with stopwatch.part("compile"):
             compile_many(get_target(context.target), kernels)
 

@@ -22,7 +22,7 @@ from gquery.kernels.targets.base import Compiled
 from gquery.kernels.targets.cache import load_module, module_path
 from gquery.kernels.targets.morsels import run_morsels
 from gquery.kernels.targets.text import free_names, functions_text, indented
-from gquery.kernels.targets.workers import compile_at_once
+from gquery.kernels.targets.workers import workers
 
 _DUMMY = np.zeros(2, np.int64)
 
@@ -81,7 +81,9 @@ class CpuTarget:
         paths = {k.digest: self._path(k) for k in kernels if k.digest not in self._compiled}
         missing = {path for path in paths.values() if not _is_compiled(path)}
         if len(missing) > 1:
-            compile_at_once([(self.name, path, (0, 0)) for path in sorted(missing)], lambda r: load_module(r[1]))
+            workers().compile_at_once(
+                [(self.name, path, (0, 0)) for path in sorted(missing)], lambda r: load_module(r[1])
+            )
         return [self.compile(k) for k in kernels]
 
     def _path(self, kernel: Kernel) -> Path:

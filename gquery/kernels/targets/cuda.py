@@ -22,11 +22,11 @@ from gquery.errors import DeviceError
 from gquery.kernels.kernel import Kernel, Parameter
 from gquery.kernels.ready import handwritten_kernels
 from gquery.kernels.targets.base import NARROW_ROWS, Compiled
-from gquery.kernels.targets.cache import module_path
+from gquery.kernels.targets.cache import cache_directory, module_path
 from gquery.kernels.targets.cubin import Cubin, make_cubin, read_cubin
 from gquery.kernels.targets.cuda_launch import Launcher
 from gquery.kernels.targets.text import free_names, functions_text, indented
-from gquery.kernels.targets.workers import compile_at_once
+from gquery.kernels.targets.workers import workers
 
 THREADS = 256
 PRIVATE_THREADS = 128
@@ -88,14 +88,25 @@ class CudaTarget:
         return compiled
 
     def compile_many(self, kernels: Sequence[Kernel]) -> list[Compiled]:
-        """`compile` for the kernels of a query: those that no cache has compile at once, in worker processes, and with them the
+        """`compile` for the kernels of a query: those that no cache has compile at once, in worker processes, and behind them the
         handwritten ones, which the query or the next one would wait for one at a time."""
         device = _device()
         cc = _capability(device)
         missing = [k for k in kernels if (k.digest, device) not in self._compiled]
         if self._missing(missing, cc):
-            self.compile_cubins([*missing, *handwritten_kernels().values()], cc)
+            self._compile_handwritten(cc)
+            self.compile_cubins(missing, cc)
         return [self.compile(k) for k in kernels]
+
+    def compile_ahead(self) -> None:
+        """Where nothing has been compiled yet, begin with the handwritten kernels, while files are opened and read."""
+        if not any(cache_directory().glob("*.cubin")):
+            self._compile_handwritten(_capability(_device()))
+
+    def _compile_handwritten(self, cc: tuple[int, int]) -> None:
+        missing = self._missing(list(handwritten_kernels().values()), cc)
+        if missing:
+            workers().compile_later([(self.name, path, cc) for path in missing])
 
     def _missing(self, kernels: Sequence[Kernel], cc: tuple[int, int]) -> list[Path]:
         paths = {module_path(self.source(k), self.name) for k in kernels}
@@ -104,8 +115,8 @@ class CudaTarget:
     def compile_cubins(self, kernels: Sequence[Kernel], cc: tuple[int, int]) -> None:
         """Have the kernels' machine code in the cache folder. Needs no GPU."""
         missing = self._missing(kernels, cc)
-        if len(missing) > 1:
-            compile_at_once([(self.name, path, cc) for path in missing], lambda r: make_cubin(r[1], r[2]))
+        if len(missing) > 1 or (missing and workers().has_ready):
+            workers().compile_at_once([(self.name, path, cc) for path in missing], lambda r: make_cubin(r[1], r[2]))
 
     def compile_cubin(self, kernel: Kernel, cc: tuple[int, int]) -> Cubin:
         """The kernel's machine code for a compute capability, from the cache or made now. Needs no GPU."""
@@ -119,7 +130,9 @@ class CudaTarget:
         path = module_path(self.source(kernel), self.name)
         cubin = read_cubin(path, cc)
         cached = cubin is not None
-        cubin = cubin or make_cubin(path, cc)
+        if cubin is None:
+            self.compile_cubins([kernel], cc)
+            cubin = read_cubin(path, cc) or make_cubin(path, cc)
         module = cupy.cuda.Module()  # launches in half the time of a RawModule
         module.load(cubin.code)
         function = Launcher(module.get_function(cubin.entry), kernel)

@@ -1,7 +1,8 @@
-"""Processes that compile the kernels of a query at once; see `gquery.kernels.compile_worker`.
+"""Processes that compile kernels beside this one; see `gquery.kernels.compile_worker`.
 
-They start with the first query that needs two kernels, stay for later ones, and end with this process. Where none can
-be started, or one fails, nothing is lost: the kernel is compiled when it is asked for, in this process.
+They start when there is work for them, take what queries wait for before what may be wanted later, and end when there has
+been nothing to do for a while, or with this process. Where none can be started, or one fails, nothing is lost: the kernel is
+compiled when it is asked for, in this process.
 """
 
 from __future__ import annotations
@@ -14,99 +15,185 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
-from queue import SimpleQueue
 from typing import IO, Any
 
 MOST_WORKERS = 8
+IDLE_SECONDS = 300.0
+STOP_SECONDS = 5.0
 Request = tuple[str, Path, tuple[int, int]]
 """The target, the kernel's module and the compute capability (cuda alone looks at it)."""
 
-_lock = threading.Lock()
-_idle: SimpleQueue[subprocess.Popen[str]] = SimpleQueue()
-_all: list[subprocess.Popen[str]] = []
+
+@dataclass(eq=False)
+class _Task:
+    """A kernel to be compiled; ``done`` also where that failed: it will be tried again where the kernel is needed."""
+
+    request: Request
+    done: bool = False
 
 
-def compile_at_once(requests: Sequence[Request], here: Callable[[Request], object]) -> None:
-    """Compile kernels' modules into the disk cache: in workers, and by ``here`` in this thread meanwhile.
+class Workers:
+    """The workers of this process: each has a thread that hands it one kernel at a time."""
 
-    A worker takes a second to start, in which this thread has done the first few.
-    """
-    with _lock:
-        workers = _start(min(len(requests) - 1, MOST_WORKERS, (os.cpu_count() or 1) - 1))
-        waiting = deque(requests)
-        if not workers:
-            _drain(waiting, here)
-            return
-        with ThreadPoolExecutor(workers) as pool:
-            lanes = [pool.submit(_drain, waiting, _compile) for _ in range(workers)]
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._changed = threading.Condition()
+        self._urgent: deque[_Task] = deque()
+        self._later: deque[_Task] = deque()
+        self._open: dict[Request, _Task] = {}  # those that are not done
+        self._processes: list[subprocess.Popen[str]] = []
+        self._threads: set[threading.Thread] = set()
+        self._ready = 0  # workers that have imported what they need
+        self._stopped = False
+
+    def compile_at_once(self, requests: Sequence[Request], here: Callable[[Request], object]) -> None:
+        """Compile kernels' modules into the disk cache, and wait for them. This thread compiles by ``here`` those that there
+        is no worker for: a worker takes a second to start."""
+        with self._changed:
+            mine = [self._task(r, self._urgent) for r in requests]
+            self._start(requests[0][0], len(requests) - 1)
             try:
-                _drain(waiting, here)
-            finally:
-                waiting.clear()
-        for lane in lanes:
-            lane.result()
+                while not all(t.done for t in mine):
+                    if len(self._urgent) > self._ready:
+                        self._compile_here(self._urgent.popleft(), here)
+                    else:
+                        self._changed.wait()
+            finally:  # an interrupt: nobody waits for the rest
+                for task in mine:
+                    if task in self._urgent:
+                        self._urgent.remove(task)
+                        self._end(task)
 
+    def compile_later(self, requests: Sequence[Request]) -> None:
+        """Have kernels' modules compiled when no query waits for a worker."""
+        with self._changed:
+            for request in requests:
+                self._task(request, self._later)
+            self._start(requests[0][0], len(requests))
 
-def _drain(waiting: deque[Request], compile_: Callable[[Request], object]) -> None:
-    while waiting:
+    @property
+    def has_ready(self) -> bool:
+        """Whether a worker is there that compiles sooner than this process, which has compilers yet to import."""
+        return self._ready > 0
+
+    def stop(self) -> None:
+        """End all workers, whatever they do."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+            for process in self._processes:
+                process.terminate()
+        for thread in list(self._threads):
+            thread.join(STOP_SECONDS)
+
+    # ---- with the lock held ----
+
+    def _task(self, request: Request, queue: deque[_Task]) -> _Task:
+        task = self._open.get(request)
+        if task is None:
+            task = self._open[request] = _Task(request)
+            queue.append(task)
+        elif queue is self._urgent and task in self._later:
+            self._later.remove(task)
+            queue.append(task)
+        self._changed.notify_all()
+        return task
+
+    def _start(self, target: str, wanted: int) -> None:
+        """Have so many workers, as far as there are cores for them."""
+        wanted = min(wanted, self.most, (os.cpu_count() or 1) - 1)
+        while len(self._threads) < wanted and not self._stopped:
+            process = _process(target)
+            if process is None:
+                return
+            thread = threading.Thread(target=self._serve, args=(process,), name="gquery-compiler", daemon=True)
+            self._processes.append(process)
+            self._threads.add(thread)
+            thread.start()
+
+    def _compile_here(self, task: _Task, here: Callable[[Request], object]) -> None:
+        self._changed.release()
         try:
-            request = waiting.popleft()
-        except IndexError:  # another lane took the last one
-            return
-        compile_(request)
+            here(task.request)
+        finally:
+            self._changed.acquire()
+            self._end(task)
+
+    def _end(self, task: _Task) -> None:
+        task.done = True
+        self._open.pop(task.request, None)
+        self._changed.notify_all()
+
+    # ---- a worker's thread ----
+
+    def _serve(self, process: subprocess.Popen[str]) -> None:
+        """Hand a worker one kernel after another, until there is none for a while."""
+        is_ready = _answers(process)
+        with self._changed:
+            self._ready += is_ready
+            self._changed.notify_all()
+            while is_ready and (task := self._next()) is not None:
+                self._changed.release()
+                try:
+                    is_well = _compile(process, task.request)
+                finally:
+                    self._changed.acquire()
+                    self._end(task)
+                if not is_well:
+                    break
+            self._ready -= is_ready
+            self._processes.remove(process)
+            self._threads.remove(threading.current_thread())
+            self._changed.notify_all()
+        for pipe in (process.stdin, process.stdout):
+            _close(pipe)  # at the end of its input a worker ends
+        process.wait()
+
+    def _next(self) -> _Task | None:
+        while not self._stopped:
+            if self._urgent:
+                return self._urgent.popleft()
+            if self._later:
+                return self._later.popleft()
+            if not self._changed.wait(IDLE_SECONDS) and not (self._urgent or self._later):
+                return None
+        return None
 
 
-def _start(wanted: int) -> int:
-    """Have up to ``wanted`` workers running; how many are."""
-    for dead in [w for w in _all if w.poll() is not None]:
-        _all.remove(dead)
+def _process(target: str) -> subprocess.Popen[str] | None:
     # the package may be importable here because of the script's place alone
     root = str(Path(__file__).resolve().parents[3])
     path = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
-    while len(_all) < wanted:
-        try:
-            worker = subprocess.Popen(
-                [sys.executable, "-m", "gquery.kernels.compile_worker"],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path},
-                process_group=0,  # Ctrl-C in a terminal is meant for us alone
-            )  # fmt: skip
-        except OSError:
-            break
-        _all.append(worker)
-        _idle.put(worker)
-    return len(_all)
-
-
-def _compile(request: Request) -> None:
-    target, path, cc = request
-    while True:
-        worker = _idle.get()
-        if worker.poll() is None:
-            break
-        if all(w.poll() is not None for w in _all):
-            _idle.put(worker)
-            return
     try:
-        assert worker.stdin is not None
-        assert worker.stdout is not None
-        worker.stdin.write(json.dumps([target, str(path), cc]) + "\n")
-        worker.stdin.flush()
-        worker.stdout.readline()  # what went wrong comes up again where the kernel is asked for
+        return subprocess.Popen(
+            [sys.executable, "-m", "gquery.kernels.compile_worker", target],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path},
+            process_group=0,  # Ctrl-C in a terminal is meant for us alone
+        )  # fmt: skip
     except OSError:
-        worker.kill()
-    _idle.put(worker)
+        return None
 
 
-@atexit.register
-def _stop() -> None:
-    for worker in _all:
-        for pipe in (worker.stdin, worker.stdout):
-            _close(pipe)
-        worker.terminate()
-        worker.wait()
-    _all.clear()
+def _compile(process: subprocess.Popen[str], request: Request) -> bool:
+    """Have a worker compile; whether it is well. What went wrong with a kernel comes up again where that is asked for."""
+    target, path, cc = request
+    try:
+        assert process.stdin is not None
+        process.stdin.write(json.dumps([target, str(path), cc]) + "\n")
+        process.stdin.flush()
+    except (OSError, ValueError):
+        return False
+    return _answers(process)
+
+
+def _answers(process: subprocess.Popen[str]) -> bool:
+    try:
+        assert process.stdout is not None
+        return bool(process.stdout.readline())
+    except (OSError, ValueError):  # closed
+        return False
 
 
 def _close(pipe: IO[Any] | None) -> None:
@@ -117,11 +204,19 @@ def _close(pipe: IO[Any] | None) -> None:
         return  # the worker is gone already
 
 
+_workers = Workers(MOST_WORKERS)
+
+
+def workers() -> Workers:
+    """Those of this process."""
+    return _workers
+
+
 def _forget() -> None:
     """A forked child has no workers: their pipes belong to its parent."""
-    global _idle, _lock
-    _lock, _idle = threading.Lock(), SimpleQueue()
-    _all.clear()
+    global _workers
+    _workers = Workers(MOST_WORKERS)
 
 
 os.register_at_fork(after_in_child=_forget)
+atexit.register(lambda: _workers.stop())

@@ -1,0 +1,139 @@
+"""Processes that compile kernels: what they are given, and what happens when they end too early."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from gquery.kernels.targets import get_target, workers
+from gquery.kernels.targets.cache import cache_directory, load_module, module_path
+from gquery.kernels.targets.workers import Request, Workers
+
+TEXT = """
+from gquery.kernels.targets.cpu_primitives import entry
+
+
+@entry("")
+def kernel(lo, hi):
+    return
+"""
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("GQUERY_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def pool(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workers]:
+    monkeypatch.setattr("os.cpu_count", lambda: 3)
+    pool = Workers(2)
+    yield pool
+    pool.stop()
+
+
+def requests(count: int) -> list[Request]:
+    assert get_target("cpu")
+    own = cache_directory()  # a module that was loaded is not compiled again
+    return [("cpu", module_path(f"# {own} {k}\n{TEXT}", "cpu"), (0, 0)) for k in range(count)]
+
+
+def is_compiled(request: Request) -> bool:
+    return any(request[1].parent.rglob(f"{request[1].stem}.*.nbi"))
+
+
+def wait_for(condition: Callable[[], object]) -> None:
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def refuse(request: Request) -> None:
+    raise AssertionError("a worker was to compile it")
+
+
+def test_kernels_are_compiled_here_and_there(pool: Workers) -> None:
+    wanted, here = requests(4), []
+
+    def compile_here(request: Request) -> None:
+        here.append(request)
+        load_module(request[1])
+
+    pool.compile_at_once(wanted, compile_here)
+    assert all(is_compiled(r) for r in wanted)
+    assert here, "no worker is there when the first one is asked for"
+
+
+def test_what_may_be_wanted_later(pool: Workers) -> None:
+    wanted = requests(3)
+    pool.compile_later(wanted)
+    wait_for(lambda: all(is_compiled(r) for r in wanted))
+    assert pool.has_ready
+    more = requests(4)[3:]
+    pool.compile_at_once(more, refuse)
+    assert is_compiled(more[0])
+
+
+def test_a_worker_that_dies_loses_nothing(pool: Workers) -> None:
+    pool.compile_later(requests(2))
+    wait_for(lambda: pool.has_ready)
+    for process in list(pool._processes):
+        process.kill()
+    here: list[Request] = []
+    wanted = requests(6)[2:]
+    pool.compile_at_once(wanted, here.append)
+    assert here, "nobody else was left"
+    assert all(is_compiled(r) or r in here for r in wanted)
+
+
+def test_workers_end_when_there_is_nothing_to_do(pool: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "IDLE_SECONDS", 0.05)
+    pool.compile_later(requests(1))
+    wait_for(lambda: pool._processes)
+    process = pool._processes[0]
+    wait_for(lambda: not pool._processes)
+    assert process.wait(10) == 0
+    assert not pool.has_ready
+    pool.compile_later(requests(2)[1:])  # and start again
+    wait_for(lambda: is_compiled(requests(2)[1]))
+
+
+def test_a_failure_here_ends_the_wait(pool: Workers) -> None:
+    with pytest.raises(AssertionError):
+        pool.compile_at_once(requests(40), refuse)
+    assert not pool._urgent, "nobody waits for the others"
+
+
+def test_two_that_want_the_same(pool: Workers) -> None:
+    """Each kernel is compiled once, and both wait until it is there."""
+    wanted, seen = requests(3), []
+
+    def ask() -> None:
+        pool.compile_at_once(wanted, lambda r: load_module(r[1]))
+        seen.append(all(is_compiled(r) for r in wanted))
+
+    threads = [threading.Thread(target=ask) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert seen == [True, True]
+    assert not pool._open
+
+
+def test_where_no_process_can_be_started(pool: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OSError("no more processes")
+
+    monkeypatch.setattr("subprocess.Popen", fail)
+    here: list[Request] = []
+    pool.compile_later(requests(2))
+    pool.compile_at_once(requests(3), here.append)
+    assert set(requests(3)) >= set(here)
+    assert len(here) == 3

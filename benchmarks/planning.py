@@ -27,8 +27,9 @@ from unittest import mock
 
 import gquery
 import gquery.execution
-from gquery.execution.adaptive import expected
-from gquery.planner.physical import Pipeline, Program
+from gquery.device import cpu_device
+from gquery.execution.prepare import forecast
+from gquery.planner.physical import Program
 from gquery.planner.pipeline import units
 from gquery.session import Connection
 from gquery.sql.bind import bind
@@ -71,10 +72,9 @@ def phases(connection: Connection, sql: str) -> list[float]:
 
 def write_source(program: Program, target: str) -> None:
     """The kernels of every pipeline, and the hashes by which they are found on disk."""
-    for stage in program.stages:
-        if isinstance(stage.work, Pipeline):
-            for unit in units(expected(stage.work), target if stage.work.host is None else "python"):
-                _ = unit.kernel.digest
+    for found in forecast(program, target, cpu_device(), 0):
+        for unit in units(found.pipeline, target if found.pipeline.host is None else "python"):
+            _ = unit.kernel.digest
 
 
 @contextmanager

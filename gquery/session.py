@@ -364,15 +364,19 @@ class Connection(Frames, Files, Exceptions):
     def kernels(self, query: str, target: Target | None = None, params: Parameters = None) -> list[Kernel]:
         """The kernels of a SELECT for a target (that of the connection if None), without running it: what CI compiles for
         GPUs that it does not have."""
+        from gquery.execution.prepare import forecast
         from gquery.operators.group_output import GroupOutput, is_probable
-        from gquery.planner.physical import Group, Pipeline
+        from gquery.operators.selection import narrowed
+        from gquery.planner.physical import Group
         from gquery.planner.pipeline import units
 
-        stages = self.program(query, target, params).stages
         where = target or self.target
-        pipelines = [s.work for s in stages if isinstance(s.work, Pipeline) and s.work.host is None]
-        kernels = [unit.kernel for pipeline in pipelines for unit in units(pipeline, where)]
-        sinks = [p.sink for p in pipelines if isinstance(p.sink, Group) and is_probable(p.sink, where)]
+        found = [
+            f.pipeline for f in forecast(self.program(query, target, params), where, self.device, 0) if f.is_compiled
+        ]
+        runs = [narrowed(p, p.rows) if where == "cuda" else p for p in found]
+        kernels = [unit.kernel for pipeline in runs for unit in units(pipeline, where)]
+        sinks = [p.sink for p in runs if isinstance(p.sink, Group) and is_probable(p.sink, where)]
         return kernels + [GroupOutput(sink, "cuda" if where == "cuda" else "cpu").unit[0] for sink in sinks]
 
     def _stored(self, table: Table) -> Table:

@@ -74,6 +74,29 @@ def test_count(dtype: str, device: str) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", ["uint32", "int64"])
+def test_sum(dtype: str, device: str) -> None:
+    values = np.random.default_rng(2).integers(0, 2**32, 70_001).astype(dtype)
+    total = bulk.sum_of(on(device, values))
+    assert (host(total).tolist(), total.dtype) == ([int(values.sum(dtype=np.int64))], np.int64)
+    assert host(bulk.sum_of(on(device, values[:0]))).tolist() == [0]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("row", ["uint32", "int64", "int32"])
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "float32", "uint32", "int64", "float64"])
+def test_gather(dtype: str, row: str, device: str) -> None:
+    r = np.random.default_rng(3)
+    values, rows = r.integers(0, 200, 999).astype(dtype), r.integers(0, 999, 5_000).astype(row)
+    taken = bulk.gather(on(device, values), on(device, rows))
+    assert taken.dtype == dtype
+    assert np.array_equal(host(taken), values[rows])
+    assert host(bulk.gather(on(device, values), on(device, rows[:0]))).size == 0
+    every_other = bulk.gather(on(device, values)[::2], on(device, rows)[::2] % 500)
+    assert np.array_equal(host(every_other), values[::2][rows[::2] % 500])
+
+
+@pytest.mark.parametrize("device", DEVICES)
 def test_scan_and_compact(device: str) -> None:
     counts = np.array([3, 0, 2, 5], np.uint32)
     starts, total = bulk.exclusive_scan(on(device, counts))

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import gquery
-from gquery.device import Device
-from gquery.execution.adaptive import expected
+from gquery.device import Device, cpu_device
+from gquery.execution.prepare import forecast
 from gquery.expr import Column, new_column
 from gquery.kernels.kernel import Kernel
 from gquery.operators import selection
@@ -35,9 +35,10 @@ def _program(connection: gquery.Connection, sql: str) -> Program:
 def _kernels(connection: gquery.Connection, sql: str) -> list[Kernel]:
     program = _program(connection, sql)
     made: list[Kernel] = []
-    for stage in program.stages:
-        if isinstance(stage.work, Pipeline) and stage.work.host is None:
-            for pipeline in (stage.work, selection.narrowed(expected(stage.work), stage.work.rows)):
+    for found in forecast(program, "cuda", cpu_device(), 0):
+        assert isinstance(found.stage.work, Pipeline)
+        if found.is_compiled:
+            for pipeline in (found.stage.work, selection.narrowed(found.pipeline, found.pipeline.rows)):
                 made += [u.kernel for u in units(pipeline, "cuda")]
     return made
 

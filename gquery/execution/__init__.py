@@ -1,7 +1,7 @@
 """Execution: runs a program stage by stage.
 
-`program` goes through the stages, `adaptive` fits a pipeline to the join tables that it meets, `choose` picks the target that
-runs it, `runner` runs its kernels over partitions and workers.
+`prepare` compiles what a program will need, `program` goes through its stages, `adaptive` fits a pipeline to the join tables
+that it meets, `choose` picks the target that runs it, `runner` runs its kernels over partitions and workers.
 """
 
 from __future__ import annotations

@@ -23,7 +23,6 @@ from gquery.planner.lower_lookups import limits_groups
 from gquery.planner.physical import Build, Group, JoinTable, Pipeline, Probe, Reduce
 from gquery.table import Buffer
 
-FEW = 4
 SPREAD_ROW_BYTES = 32  # of a row, twice an entry of 8 bytes and two places of 4, and some more
 SPARSE, DENSE_ENOUGH = 16, 2**16  # groups that use less than one place in so many, of so many places, are hashed
 
@@ -84,17 +83,6 @@ def _with_tables(pipeline: Pipeline, fitted: Callable[[JoinTable], JoinTable]) -
     """The pipeline with other tables for its probes."""
     steps = tuple(replace(s, table=fitted(s.table)) if isinstance(s, Probe) else s for s in pipeline.steps)
     return replace(pipeline, steps=steps)
-
-
-def expected(pipeline: Pipeline) -> Pipeline:
-    """The pipeline as `adapt` will probably make it, for compiling ahead: a key has few rows in each table."""
-    if any(isinstance(s, Probe) and s.table.expected_unique for s in pipeline.steps):
-        pipeline = _with_tables(pipeline, lambda table: replace(table, unique=table.unique or table.expected_unique))
-    pipeline = attempted(pipeline)
-    sink = pipeline.sink
-    if isinstance(sink, Group | Reduce) and any(a.limb_bits == 16 for _, a in sink.aggregates):
-        return with_row_limit(pipeline, pipeline.rows * FEW)
-    return pipeline
 
 
 def _group_limit(pipeline: Pipeline, sink: Group, joins: Mapping[int, JoinIndex]) -> int:

@@ -1,4 +1,4 @@
-"""Choosing the target of a pipeline, and having its kernels ready.
+"""Choosing the target of a pipeline.
 
 Small work is interpreted: a kernel takes longer to compile than the interpreter takes for some 100,000 row-steps. What the
 interpreter has taken in earlier runs of the same program counts too, so that a query that comes again and again is compiled.
@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from typing import cast
 
-from gquery import stopwatch
 from gquery.device import Device, cpu_device
-from gquery.execution.adaptive import expected
 from gquery.execution.state import Run
-from gquery.kernels.targets import compile_many, get_target
+from gquery.kernels.targets import get_target
 from gquery.operators import front
 from gquery.operators.accumulators import place_of
-from gquery.operators.group_output import GroupOutput, is_probable
+from gquery.operators.group_output import GroupOutput
 from gquery.operators.rows import bulk_inputs
 from gquery.planner.physical import (
     Build,
@@ -118,28 +116,6 @@ def output_of(program: Program, number: int, sink: Group, target: str) -> GroupO
 def is_ready(program: Program, stage: Stage, pipeline: Pipeline, target: str) -> bool:
     ready = get_target(target).is_ready
     return all(ready(u.kernel) for u in units_of(program, stage, pipeline, target))
-
-
-def prepare(state: Run) -> None:
-    """Compile the kernels of the pipelines that will surely not be interpreted, all at once, at a program's first run."""
-    program, context = state.program, state.context
-    if context.meter is not None and not context.counts:
-        return  # each kernel compiles when it is first run, so that its own time is known
-    if context.target == "python" or program.memory.setdefault(("prepared", context.counts), False):
-        return
-    program.memory["prepared", context.counts] = True
-    kernels = []
-    for stage in program.stages:
-        work = stage.work
-        if isinstance(work, Pipeline) and work.host is None:
-            if work.work + state_size(work.sink) / 64 >= context.settings.interpret_limit:
-                work = for_threads(state, stage, expected(work))
-                kernels += [u.kernel for u in units_of(program, stage, work, context.target, context.counts)]
-                if isinstance(work.sink, Group) and is_probable(work.sink, context.target):
-                    kernels.append(output_of(program, stage.number, work.sink, context.target).unit[0])
-    if kernels:
-        with stopwatch.part("compile"):
-            compile_many(get_target(context.target), kernels)
 
 
 def bulk_device(state: Run, work: Bulk) -> Device:

@@ -13,8 +13,9 @@ from gquery import stopwatch
 from gquery.dtypes import Field, Schema
 from gquery.errors import InterruptError, OutOfMemoryError
 from gquery.execution.adaptive import adapt, attempted, fitted
-from gquery.execution.choose import bulk_device, for_threads, prepare, target_of
+from gquery.execution.choose import bulk_device, for_threads, target_of
 from gquery.execution.foreseen import Outlook, UnforeseenError
+from gquery.execution.prepare import prepare
 from gquery.execution.runner import Runner
 from gquery.execution.state import ExecutionContext, Run, StageReport
 from gquery.interrupt import check

@@ -76,6 +76,11 @@ _FILL = handwritten("values:*i64 value:i64", "store_i64(values, i64(i), value)")
 _FILLED_BY_KERNEL = 2**16  # words from which on our kernel is faster than CuPy's
 
 
+def _nth(row: str, words: int, word: int) -> str:
+    """The text of the index of a row's word, of which it has so many."""
+    return row if words == 1 else f"add_i64(mul_i64({row}, {words}), {word})"
+
+
 def fill(words: Any, value: int) -> None:
     """Set all of an array of int64."""
     if namespace(words) is not np and words.size >= _FILLED_BY_KERNEL:
@@ -170,33 +175,45 @@ def compact(flags: Any, none: int = 0) -> Any:
 
 
 _INTEGERS = ("u8", "i8", "i16", "u16", "i32", "u32", "i64")
+
+
+def _folding(parameters: str, *body: str) -> Kernel:
+    """A handwritten kernel that adds up ``n`` over all rows, into the first word of ``total``."""
+    kernel = handwritten(f"{parameters} total:*i64", "v0 = i64(c0[i])", *body, ahead=("v0",))
+    return replace(kernel, prologue=("n = i64(0)",), epilogue=("reduce_add_i64(total, 0, n)",))
+
+
 COUNTS = {
-    word: replace(
-        handwritten(
-            f"c0:*{word} none:i64 total:*i64",
-            "v0 = i64(c0[i])",
-            "if ne_i64(v0, none):",
-            "    n = add_i64(n, i64(1))",
-            ahead=("v0",),
-        ),
-        prologue=("n = i64(0)",),
-        epilogue=("reduce_add_i64(total, 0, n)",),
-    )
-    for word in _INTEGERS
+    word: _folding(f"c0:*{word} none:i64", "if ne_i64(v0, none):", "    n = add_i64(n, i64(1))") for word in _INTEGERS
 }
+SUMS = {word: _folding(f"c0:*{word}", "n = add_i64(n, v0)") for word in ("u32", "i64")}
 
 
 def count_others(values: Any, none: int = 0) -> Any:
-    """How many of an array's integers are not ``none``: an array of one int64. (CuPy compiles a reduction of its own for
-    seconds when it is first used.)"""
+    """How many of an array's integers are not ``none``: an array of one int64."""
     xp = namespace(values)
     if xp is np:
         return np.array([np.count_nonzero(values != none)], np.int64)
     total = xp.zeros(1, np.int64)
     if values.size:
-        kind = values.dtype.kind.replace("b", "u") + str(8 * values.dtype.itemsize)
-        launch(COUNTS[kind], values.size, values, xp.ascontiguousarray(values), none, total)
+        launch(COUNTS[_word(values)], values.size, values, xp.ascontiguousarray(values), none, total)
     return total
+
+
+def sum_of(values: Any) -> Any:
+    """The sum of uint32 or int64: an array of one int64. (CuPy compiles a reduction for seconds when it is first used.)"""
+    xp = namespace(values)
+    if xp is np:
+        return values.sum(dtype=np.int64).reshape(1)
+    total = xp.zeros(1, np.int64)
+    if values.size:
+        launch(SUMS[_word(values)], values.size, values, xp.ascontiguousarray(values), total)
+    return total
+
+
+def _word(values: Any) -> str:
+    """The element type of an array of integers or booleans."""
+    return f"{values.dtype.kind.replace('b', 'u')}{8 * values.dtype.itemsize}"
 
 
 def bits_of(flags: Any, none: int = 0) -> Any:
@@ -255,9 +272,32 @@ def rows_of_bits(bits: Any) -> Any:
     return rows
 
 
+_ELEMENTS = {1: "u8", 2: "u16", 4: "u32", 8: "i64"}  # by bytes
+GATHERS = {
+    (element, row, words): handwritten(
+        f"rows:*{row} data:*{element} made:*{element}",
+        "row = i64(rows[i])",
+        *(
+            f"store_{element}(made, {_nth('i64(i)', words, k)}, i64(data[row_index({_nth('row', words, k)})]))"
+            for k in range(words)
+        ),
+    )
+    for row in ("u32", "i64")
+    for element, words in (("u8", 1), ("u16", 1), ("u32", 1), ("i64", 1), ("i64", 2))
+}
+
+
 def gather(array: Any, rows: Any, words: int = 1) -> Any:
-    """``array[rows]``, of ``words`` consecutive elements a row."""
-    return array[rows] if words == 1 else array.reshape(-1, words)[rows].reshape(-1)
+    """``array[rows]``, of ``words`` consecutive elements a row (one, or two of 8 bytes); on a GPU for rows that are there."""
+    xp = namespace(array)
+    if xp is np:
+        return array[rows] if words == 1 else array.reshape(-1, words)[rows].reshape(-1)
+    element = _ELEMENTS[array.dtype.itemsize]
+    row = "u32" if rows.dtype == np.uint32 else "i64"
+    rows = xp.ascontiguousarray(rows if row == "u32" else rows.astype(np.int64, copy=False))
+    made = xp.empty(words * rows.size, array.dtype)
+    launch(GATHERS[element, row, words], rows.size, made, rows, xp.ascontiguousarray(array), made)
+    return made
 
 
 _COUNT = handwritten("slots:*u32 counts:*u32", f"if ne_i64(i64(slots[i]), {NOT_IN}):",
@@ -308,7 +348,7 @@ def group_rows(slots: Any, size: int, is_sorted: bool = False, workers: int = 1)
         rows = None
         if _count(slots, NOT_IN, workers):
             rows = compact(slots, NOT_IN)
-            slots = slots[rows]
+            slots = gather(slots, rows)
         if xp is np:
             return _starts_of_sorted(slots, size, workers), rows
     counts = xp.zeros(size + 1, np.uint32)
@@ -416,7 +456,7 @@ def string_views(column: Column, device: Device, rows: Any = None) -> Any:
     assert column.characters is not None
     starts, ends = data[:-1], data[1:]
     if rows is not None:
-        starts, ends = starts[rows], ends[rows]
+        starts, ends = gather(starts, rows), gather(ends, rows)
     starts, ends = starts.astype(np.int64), ends.astype(np.int64)
     xp = namespace(data)
     return xp.stack((starts + address(column.characters.on(device)), ends - starts), axis=1).reshape(-1)
@@ -465,7 +505,7 @@ def take_strings(column: Column, rows: Any, device: Device) -> tuple[Any, Any]:
 
 def take(column: Column, rows: Any, device: Device) -> Column:
     """The column's rows of these numbers, in their order; strings are copied out."""
-    validity = None if column.validity is None else Buffer(column.validity.on(device)[rows], device)
+    validity = None if column.validity is None else Buffer(gather(column.validity.on(device), rows), device)
     statistics = replace(column.statistics, distinct=None, is_sorted=False, is_unique=False,
                          null_count=0 if column.validity is None else None)  # fmt: skip
     column = replace(column, statistics=statistics)

@@ -22,6 +22,7 @@ from gquery.kernels.bulk import (
     address,
     check_rows,
     compact,
+    gather,
     gather_views,
     handwritten,
     launch,
@@ -118,7 +119,7 @@ class Integers:
         return Part(self._taken, self.bounds or _bounds(self._taken(rows)), self.descending)
 
     def _taken(self, rows: Any) -> Any:
-        return self.data if rows is None else self.data[rows]
+        return self.data if rows is None else gather(self.data, rows)
 
 
 class Text:
@@ -151,7 +152,7 @@ class Text:
 
     def _lengths(self, rows: Any) -> Any:
         data = self.column.data.on(self.device)
-        return data[1:] - data[:-1] if rows is None else data[1:][rows] - data[:-1][rows]
+        return data[1:] - data[:-1] if rows is None else gather(data[1:], rows) - gather(data[:-1], rows)
 
     def _ranked(self, rows: Any) -> Part:
         """The ranks of long strings that begin alike, found on the host."""
@@ -162,7 +163,7 @@ class Text:
         ranks[wanted] = [rank[s] for s in texts]
         placed = self.device.from_host(ranks)
         bounds = Bounds(0, max(len(rank) - 1, 0))
-        return Part(lambda rows: placed if rows is None else placed[rows], bounds, self.descending)
+        return Part(lambda rows: placed if rows is None else gather(placed, rows), bounds, self.descending)
 
 
 class _Digits:
@@ -256,7 +257,7 @@ def _sorted(keys: Sequence[Key], rows: Any, with_starts: bool) -> tuple[Any, Any
         groups, places = _round(digits, tied, n if at is None else int(at.size), runs, xp)
         if places is None:
             break
-        moved = places if tied is None else tied[places]
+        moved = places if tied is None else gather(tied, places)
         if at is None:
             order = moved
         else:

@@ -105,7 +105,7 @@ class BuildRun(SinkRun):
         entries = self.device.zeros(self._slots, carrier.numpy, self.label)
         parts = spread.spread_words(left["spread"], self.launch.rows, self._slots)
         spread.enter_words(parts, entries, carrier)  # a part has room for all keys but for those that repeat
-        return {"entries": entries, "entered": parts.counters.sum(dtype="int64").reshape(1)}
+        return {"entries": entries, "entered": bulk.sum_of(parts.counters)}
 
     def _has_duplicates(self, state: State) -> bool:
         if "twice" in state:

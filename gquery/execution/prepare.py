@@ -1,0 +1,89 @@
+"""The kernels of a program, compiled before it first runs: all at once, where each would be waited for when its turn comes.
+
+A pipeline is fitted to what it meets when it starts (`execution.adaptive`, `operators.selection`). Here the same is done with
+estimates: rows are those of the plan, keys that are expected to be unique are. What turns out otherwise is compiled then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gquery import stopwatch
+from gquery.device import Device
+from gquery.execution.adaptive import adapt, attempted, fitted
+from gquery.execution.choose import COPIED_BYTES, for_threads, output_of, state_size, units_of
+from gquery.execution.state import Run
+from gquery.kernels.targets import compile_many, get_target
+from gquery.operators.base import Frame, JoinIndex
+from gquery.operators.group_output import is_probable
+from gquery.operators.selection import narrowed
+from gquery.planner.physical import Build, Compute, Group, JoinTable, Pipeline, Probe, Program, Stage
+
+FEW = 4  # rows that a key has, where it may have several
+_ENTRY_BYTES = 8
+
+
+def prepare(state: Run) -> None:
+    """Compile the kernels of the pipelines that will surely not be interpreted, at a program's first run."""
+    program, context = state.program, state.context
+    if context.meter is not None and not context.counts:
+        return  # each kernel compiles when it is first run, so that its own time is known
+    if context.target == "python" or program.memory.setdefault(("prepared", context.counts), False):
+        return
+    program.memory["prepared", context.counts] = True
+    kernels = []
+    narrows = context.target == "cuda" and not context.counts
+    for found in forecast(program, context.target, context.device, context.settings.interpret_limit):
+        if found.is_compiled:
+            work = for_threads(state, found.stage, found.pipeline)
+            work = narrowed(work, work.rows) if narrows else work
+            kernels += [u.kernel for u in units_of(program, found.stage, work, context.target, context.counts)]
+            if isinstance(work.sink, Group) and is_probable(work.sink, context.target):
+                kernels.append(output_of(program, found.stage.number, work.sink, context.target).unit[0])
+    if kernels:
+        with stopwatch.part("compile"):
+            compile_many(get_target(context.target), kernels)
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """A pipeline as it will probably run, and whether that is in a compiled kernel."""
+
+    stage: Stage
+    pipeline: Pipeline
+    is_compiled: bool
+
+
+def forecast(program: Program, target: str, device: Device, interpret_limit: int) -> Iterator[Forecast]:
+    """The pipelines of a program, in their order."""
+    joins: dict[int, JoinIndex] = {}
+    on_gpu: set[int] = set()  # stages whose join tables are too large to be copied to the host
+    for stage in program.stages:
+        work = stage.work
+        if not isinstance(work, Pipeline):
+            continue
+        is_large = work.work + state_size(work.sink) / 64 >= interpret_limit
+        is_large = is_large or any(isinstance(s, Probe) and s.table.stage in on_gpu for s in work.steps)
+        work = attempted(fitted(adapt(work, work.rows, joins), work.rows, device))
+        if isinstance(work.sink, Build):
+            index = joins[stage.number] = _index(work.sink.table, work)
+            if target == "cuda" and is_large and _bytes(index) > COPIED_BYTES:
+                on_gpu.add(stage.number)
+        yield Forecast(stage, work, is_large and work.host is None)
+
+
+def _index(table: JoinTable, work: Pipeline) -> JoinIndex:
+    """Stands for the join table that a pipeline will build."""
+    share = min((s.share for s in work.steps if not isinstance(s, Compute)), default=1.0)
+    entries = max(1, int(work.rows * share))
+    longest = entries if table.layout == "loop" else 1 if table.unique or table.layout == "one" else FEW
+    return JoinIndex({"longest": longest}, Frame({}, entries), table, entries)
+
+
+def _bytes(index: JoinIndex) -> int:
+    """The size of a join table and of the columns that it gives, roughly."""
+    table = index.table
+    places = index.entries if table.packing is None or table.layout != "direct" else table.packing.size
+    own = places // 8 if table.exists and table.layout == "direct" else places * _ENTRY_BYTES
+    return own + len(table.columns) * index.entries * _ENTRY_BYTES

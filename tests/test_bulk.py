@@ -83,6 +83,26 @@ def test_sum(dtype: str, device: str) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
+def test_longest_range(device: str) -> None:
+    lengths = np.random.default_rng(4).integers(0, 50, 70_001)
+    lengths[3] = 77
+    starts = np.cumsum([0, *lengths]).astype(np.uint32)
+    assert bulk.longest_range(on(device, starts)) == 77
+    assert [bulk.longest_range(on(device, starts[:n])) for n in (0, 1, 2)] == [0, 0, lengths[0]]
+    far = np.array([5, 2**32 - 1], np.uint32)
+    assert bulk.longest_range(on(device, far)) == 2**32 - 6
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", ["uint32", "int64"])
+def test_fill(dtype: str, device: str) -> None:
+    for size in (0, 1, 70_001):
+        made = on(device, np.zeros(size, dtype))
+        bulk.fill(made, bulk.NOT_IN)
+        assert (host(made) == bulk.NOT_IN).all()
+
+
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("row", ["uint32", "int64", "int32"])
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "float32", "uint32", "int64", "float64"])
 def test_gather(dtype: str, row: str, device: str) -> None:

@@ -6,6 +6,7 @@ import os
 import re
 import threading
 import time
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal
 
@@ -29,6 +30,9 @@ ROWS = 60_000
 LOW, HIGH = -(2**63), 2**63 - 1
 
 
+WIDE = pa.decimal128(38, 5)
+
+
 def tables() -> dict[str, pa.Table]:
     r = np.random.default_rng(11)
     spread = r.integers(0, 2**60, ROWS // 3)[r.integers(0, ROWS // 3, ROWS)]
@@ -48,6 +52,14 @@ def tables() -> dict[str, pa.Table]:
                 "big": r.integers(LOW // 2, HIGH // 2, ROWS),
                 "f": r.integers(-1000, 1000, ROWS) / 8,
                 "n": pa.array([None if x < 3 else int(x) for x in r.integers(0, 10, ROWS)]),
+                "money": pa.array(
+                    [Decimal(int(x)).scaleb(-2) for x in r.integers(-(10**9), 10**9, ROWS)], pa.decimal128(15, 2)
+                ),
+                "wide": pa.array(
+                    [Decimal(int(x) * 10**15).scaleb(-5) for x in r.integers(-(10**18), 10**18, ROWS)], WIDE
+                ),
+                "real": (r.integers(-1000, 1000, ROWS) / 8).astype(np.float32),
+                "day": r.integers(0, 20_000, ROWS).astype("datetime64[D]"),
             }
         )
     }
@@ -162,6 +174,11 @@ LARGE = {
     "hash": "SELECT spread, sum(v), min(n), max(f), avg(v), sum(n) FROM t GROUP BY spread",
     "hash of NULLs": "SELECT absent, count(*), min(v) FILTER (WHERE n > 5) FROM t GROUP BY absent",
     "hash of several": "SELECT narrow, n, runs > 200, sum(v) FROM t GROUP BY narrow, n, runs > 200",
+    "wide sums": "SELECT dense, sum(big), avg(big), sum(wide), avg(wide), avg(money), sum(money), avg(n) FROM t GROUP BY dense",
+    "sums of few": "SELECT dense, sum(wide) FILTER (WHERE n > 8), avg(big) FILTER (WHERE n > 8) FROM t GROUP BY dense",
+    "small floats": "SELECT dense, sum(real), max(real), min(-f), max(f > 0), min(day) FROM t GROUP BY dense",
+    "rows": "SELECT text, f, count(*), sum(v), avg(big), min(n), sum(wide), max(f) FROM t GROUP BY text, f",
+    "one text": "SELECT ordered, any_value(text) FROM t WHERE text = 'text 7' GROUP BY ordered",
 }
 
 
@@ -189,6 +206,36 @@ def test_states_become_columns(
     found = db.sql(sql).fetchall()
     assert (wrong := compare(found, rows, False, types)) is None, wrong
     assert made == ["cpu"]
+
+
+@pytest.mark.parametrize("target", ["cpu", "cuda"])
+@pytest.mark.parametrize(
+    ("sql", "says"),
+    [
+        ("SELECT k, count(*), sum(w) FROM o GROUP BY k", "Overflow in sum: the result does not fit DECIMAL"),
+        ("SELECT s, min(k), avg(w) FROM o GROUP BY s", "Overflow in avg: the sum of its values has more than 128 bits"),
+        ("SELECT k, sum(b)::BIGINT, sum(n) FROM o GROUP BY k", "BIGINT"),
+    ],
+)
+def test_what_does_not_fit(
+    sql: str, says: str, target: Literal["cpu", "cuda"], db: gquery.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernels that make columns of groups see it."""
+    columns = group_output.GroupOutput.columns
+    monkeypatch.setattr(group, "PLACES", 1)
+    monkeypatch.setattr(GroupOutput, "columns", lambda self, *a: columns(GroupOutput(self.sink, target), *a))
+    monkeypatch.setattr(
+        group_output, "get_target", lambda name: simulated_target.TARGET if name == "cuda" else get_target(name)
+    )
+    most = Decimal(10**38 - 1)
+    k = [7, 7, *range(20)]
+    o = {"k": k, "s": [f"s{x}" for x in k], "w": pa.array([most, most] + [Decimal(1)] * 20, pa.decimal128(38, 0))}
+    o |= {"b": [HIGH, HIGH] + [1] * 20, "n": k}
+    db.register("o", pa.table(o))
+    with pytest.raises(gquery.DataError, match=says):
+        db.sql(sql).fetchall()
+    with pytest.raises(gquery.DataError, match=says):
+        db.sql(sql).fetchall()
 
 
 @pytest.mark.parametrize("name", ["front", "runs", "output"])

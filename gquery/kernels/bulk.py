@@ -72,8 +72,9 @@ def handwritten(parameters: str, *body: str, ahead: tuple[str, ...] = ()) -> Ker
     return replace(kernel, batch=batched(body, _BATCH_ROWS, ahead)) if ahead else kernel
 
 
-_FILL = handwritten("values:*i64 value:i64", "store_i64(values, i64(i), value)")
-_FILLED_BY_KERNEL = 2**16  # words from which on our kernel is faster than CuPy's
+FILLS = {
+    word: handwritten(f"values:*{word} value:i64", f"store_{word}(values, i64(i), value)") for word in ("u32", "i64")
+}
 
 
 def _nth(row: str, words: int, word: int) -> str:
@@ -81,19 +82,20 @@ def _nth(row: str, words: int, word: int) -> str:
     return row if words == 1 else f"add_i64(mul_i64({row}, {words}), {word})"
 
 
-def fill(words: Any, value: int) -> None:
-    """Set all of an array of int64."""
-    if namespace(words) is not np and words.size >= _FILLED_BY_KERNEL:
-        launch(_FILL, words.size, words, words, value)
+def fill(values: Any, value: int) -> None:
+    """Set all of an array of int64 or uint32."""
+    if namespace(values) is np:
+        values.fill(value)
     else:
-        words.fill(value)
+        launch(FILLS[_word(values)], values.size, values, values, value)
 
 
 def full(device: Device, size: int, value: int, dtype: str, context: str, workers: int) -> Any:
-    """An array of one value; so many threads of a CPU write it."""
-    if workers == 1 or not device.is_cpu:
-        return device.full(size, value, dtype, context)
+    """An array of one value, uint32 or int64; so many threads of a CPU write it."""
     made = device.empty(size, dtype, context)
+    if workers == 1 or not device.is_cpu:
+        fill(made, value)
+        return made
     run_parts(lambda lo, hi: made[lo:hi].fill(value), size, 4 * _PART, workers)
     return made
 
@@ -364,6 +366,37 @@ def group_rows(slots: Any, size: int, is_sorted: bool = False, workers: int = 1)
     return rows_by_sorting(slots, counts)
 
 
+_ROW_PAIRS = handwritten(
+    "places:*u32 slots:*u32 pairs:*i64",
+    "place = i64(places[i])",
+    "row = sub_i64(i64(slots[row_index(place)]), 1)",
+    "store_i64(pairs, i64(i), or_i64(shl_i64(row, 32), place))",
+)
+_HALVES = handwritten(
+    "c0:*u64 high:*u32 low:*u32",
+    "v0 = i64(c0[i])",
+    "store_u32(high, i64(i), shr_u64(v0, 32))",
+    "store_u32(low, i64(i), v0)",
+    ahead=("v0",),
+)
+
+
+def rows_in_order(slots: Any) -> tuple[Any, Any]:
+    """The row numbers in a table whose slots have a number more than their row, or 0: ascending, and the place of each."""
+    places = compact(slots)
+    xp = namespace(slots)
+    if xp is np:
+        pairs = slots[places].astype(np.uint64) - np.uint64(1) << np.uint64(32) | places.astype(np.uint64)
+        pairs.sort()
+        return (pairs >> np.uint64(32)).astype(np.uint32), pairs.astype(np.uint32)
+    pairs = xp.empty(places.size, np.uint64)
+    launch(_ROW_PAIRS, places.size, pairs, places, slots, pairs)
+    pairs.sort()
+    rows = xp.empty(places.size, np.uint32)
+    launch(_HALVES, places.size, rows, pairs, rows, places)
+    return rows, places
+
+
 def _count(values: Any, wanted: int, workers: int) -> int:
     """How many values are ``wanted``."""
     if namespace(values) is not np:
@@ -377,6 +410,25 @@ def _starts_of_sorted(slots: Any, size: int, workers: int) -> Any:
     starts[int(slots[-1]) + 1 if slots.size else 0 :] = slots.size
     launch(_STARTS, slots.size, slots, slots, starts, workers=workers)
     return starts
+
+
+_LONGEST = replace(
+    handwritten("starts:*u32 longest:*i64", "n = max_i64(n, sub_i64(i64(starts[next_index(i)]), i64(starts[i])))"),
+    prologue=("n = i64(0)",),
+    epilogue=("reduce_max_i64(longest, 0, n)",),
+)
+
+
+def longest_range(starts: Any) -> int:
+    """The most rows of a slot, of those whose rows begin at ``starts`` (uint32); the last one is the end of all."""
+    xp, slots = namespace(starts), starts.size - 1
+    if slots < 1:
+        return 0
+    if xp is np:
+        return int((starts[1:] - starts[:-1]).max())
+    longest = xp.zeros(1, np.int64)
+    launch(_LONGEST, slots, starts, starts, longest)
+    return number(longest)
 
 
 def rows_by_sorting(slots: Any, counts: Any) -> tuple[Any, Any]:

@@ -2,8 +2,8 @@
 
 A fold adds, or takes the minimum or maximum of, one word a row. Folds are shared: ``sum(x)``, ``avg(x)`` and ``count(x)``
 need two between them. Sums are exact: a sum that bounds prove to fit 64 bits is one word, any other is split into limbs
-of 32 bits (of 16, where the rows may be more than 2^31), whose sums cannot overflow; finish passes their carries on. An
-identity never stands for NULL: whether a group had a value is counted.
+of 32 bits (of 16, where the rows may be more than 2^31), whose sums cannot overflow; `operators.finish` passes their carries
+on. An identity never stands for NULL: whether a group had a value is counted.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from gquery.dtypes import BIGINT, DOUBLE, INT64, Bounds, DType, Kind, Register, type_bounds
-from gquery.errors import NotSupportedError, OutOfRangeError
+from gquery.dtypes import BIGINT, DOUBLE, INT64, Bounds, DType, Register, type_bounds
+from gquery.errors import NotSupportedError
 from gquery.expr import AggregateCall, Expr
-from gquery.kernels import wide_arrays
 from gquery.kernels.code import Code, Phys, Value
 from gquery.kernels.render import condition, render
 
@@ -211,80 +210,3 @@ def is_plain(plan: AggregatePlan) -> bool:
     limit = type_bounds(plan.result.dtype)
     checked = plan.finish == "sum_i64" and limit is not None and not INT64.within(limit)
     return plan.result.register is Register.I64 and not checked
-
-
-# ---- from folded words to results -----------------------------------------------------------------------------------
-
-
-def finish_aggregate(plan: AggregatePlan, words: Sequence[Any], xp: Any) -> tuple[Any, Any | None]:
-    """The values of an aggregate (an array in its register's layout; two int64 words a row for 128 bits and strings) and
-    their validity (uint8), from arrays of folded words; OutOfRangeError where a sum does not fit its type."""
-    used = [words[n] for n in plan.folds]
-    valid = None if plan.count is None else words[plan.count] > 0
-    validity = None if valid is None or not plan.result.nullable else valid.astype("uint8")
-    match plan.finish:
-        case "count" | "sum_f64":
-            return used[0], validity
-        case "sum_i64":
-            return _fit_i64(used[0], plan, xp), validity
-        case "sum_limbs":
-            return _fit_wide(wide_arrays.limbs_to_i128(used, plan.limb_bits), plan, xp), validity
-        case "avg_i64" | "avg_f64":
-            return _average(used[0].astype("float64"), plan, words, xp), validity
-        case "avg_limbs":
-            return _average(_exact_total(wide_arrays.limbs_to_i128(used, plan.limb_bits)), plan, words, xp), validity
-        case "text":
-            views = xp.stack((used[0], used[1]), axis=1)
-            if valid is not None:
-                views = xp.where(valid[:, None], views, 0)  # a group of NULLs has an identity, which is no address
-            return views.reshape(-1), validity
-        case "extreme":
-            value = used[0]
-            if valid is not None:
-                value = xp.where(valid, value, 0)
-            assert plan.arg is not None
-            if plan.arg.register is Register.F64:
-                return wide_arrays.f64_unorder(value), validity
-            return value, validity
-
-
-def _overflow(plan: AggregatePlan) -> OutOfRangeError:
-    return OutOfRangeError(
-        f"Overflow in {plan.call.function}: the result does not fit {plan.result.dtype}. Cast its argument to a wider type."
-    )
-
-
-def _fit_i64(values: Any, plan: AggregatePlan, xp: Any) -> Any:
-    limit = type_bounds(plan.result.dtype)
-    if limit is not None and plan.result.bounds is not None and not INT64.within(limit) and values.size:
-        if int(values.min()) < limit.low or int(values.max()) > limit.high:
-            raise _overflow(plan)
-    if plan.result.register is Register.I128:
-        return wide_arrays.i128_from_i64(values).reshape(-1)
-    return values
-
-
-def _fit_wide(wide: Any, plan: AggregatePlan, xp: Any) -> Any:
-    limit = type_bounds(plan.result.dtype)
-    assert limit is not None
-    if not wide_arrays.i128_within(wide, limit.low, limit.high):
-        raise _overflow(plan)
-    if plan.result.register is Register.I64:
-        return xp.ascontiguousarray(wide[:, 0])
-    return wide.reshape(-1)
-
-
-def _exact_total(wide: Any) -> Any:
-    """128-bit sums as doubles; OutOfRangeError where one was larger."""
-    if not wide_arrays.i128_within(wide, 1 - 2**127, 2**127 - 2):
-        raise OutOfRangeError(
-            "Overflow in avg: the sum of its values has more than 128 bits. Cast its argument to DOUBLE."
-        )
-    return wide_arrays.f64_from_i128(wide)
-
-
-def _average(total: Any, plan: AggregatePlan, words: Sequence[Any], xp: Any) -> Any:
-    assert plan.count is not None and plan.arg is not None
-    count = xp.maximum(words[plan.count], 1).astype("float64")
-    scale = plan.arg.dtype.scale if plan.arg.dtype.kind is Kind.DECIMAL else 0
-    return total / count / float(10**scale) if scale else total / count

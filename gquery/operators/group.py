@@ -21,7 +21,6 @@ from gquery.kernels.render import render
 from gquery.kernels.targets.morsels import run_parts
 from gquery.operators import accumulators, front
 from gquery.operators.accumulators import has_bits, has_plain_count, is_flagged
-from gquery.operators.aggregates import finish_aggregate
 from gquery.operators.base import Frame, Launch, SinkRun, State, make_column, narrow
 from gquery.operators.collect import contiguous
 from gquery.operators.combine import (
@@ -34,6 +33,7 @@ from gquery.operators.combine import (
     entries_of,
     filled,
 )
+from gquery.operators.finish import finish_aggregate
 from gquery.operators.group_output import HOST_WORDS, PLACES, GroupOutput, Values
 from gquery.operators.join import find_or_insert
 from gquery.operators.keys import pack, raw_key, unpack, unpack_raw
@@ -176,17 +176,18 @@ class GroupRun(SinkRun):
 
     def _of_rows(self, state: State) -> Frame:
         """The groups of a table of row numbers."""
-        at = bulk.compact(state["slots"]).astype("int64")
-        rows = state["slots"][at].astype("int64") - 1
-        order = self.device.xp.argsort(rows)  # the order of first appearance would do as well: any, but always the same
-        rows, at = rows[order], at[order]
-        results = self._results([state[f"fold{k}"][at] for k in range(len(self.sink.folds))], self.device.xp)
+        device, workers = self.device, self.launch.workers
+        rows, places = bulk.rows_in_order(state["slots"])  # any order would do, but always the same
+        if self.output is not None and (device.is_cuda or (self.launch.compiled and rows.size >= PLACES)):
+            _, results = self.output.columns({**state, "places": places}, self.capacity, device, workers, self.label)
+        else:
+            results = self._results([state[f"fold{k}"][places] for k in range(len(self.sink.folds))], device.xp)
         named = [(c, plan.result) for c, plan in self.sink.aggregates]
-        columns = self._columns(named, results, int(rows.size), self.device, self.launch.workers)
+        columns = self._columns(named, results, int(rows.size), device, workers)
         assert self.frame is not None
         for column, e, _ in self.sink.keys:
             assert isinstance(e, PlanColumn)
-            columns[column.id] = bulk.take(self.frame.columns[e.id], rows, self.device)
+            columns[column.id] = bulk.take(self.frame.columns[e.id], rows, device)
         return Frame(columns, int(rows.size))
 
     def _results(self, words: Sequence[Any], xp: Any) -> list[Values]:

@@ -1,8 +1,7 @@
-"""Large states of groups become columns: one kernel goes over the places of a state once, takes keys apart, and writes values
-as their carriers have them. Threads of a CPU do so with a part of the places each, whose groups were counted before; on a GPU
-a bitmap of the places where groups are says where each is written.
-
-What of an aggregate is more than its word of state (averages, sums of limbs, checks) is left to array functions.
+"""Large states of groups become columns: one kernel goes over the places of a state once, takes keys apart, makes results, and
+writes them as their carriers have them. Threads of a CPU do so with a part of the places each, whose groups were counted
+before; on a GPU a bitmap of the places where groups are says where each is written. Of a table of row numbers the places come
+in the order of their rows, and what the keys are is taken from these.
 """
 
 from __future__ import annotations
@@ -18,13 +17,14 @@ from gquery.dtypes import Register
 from gquery.errors import InternalError
 from gquery.kernels import bulk
 from gquery.kernels.batch import batched
-from gquery.kernels.code import Binding, Code, Constant, Phys, StatePart, element_type, store
+from gquery.kernels.code import Binding, Code, Constant, ErrorSite, Phys, StatePart, element_type, store
 from gquery.kernels.kernel import ElementType, Kernel
+from gquery.kernels.numbers import number
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.morsels import run_parts
 from gquery.operators.accumulators import entry_words, has_plain_count
-from gquery.operators.aggregates import AggregatePlan, finish_aggregate, is_plain
-from gquery.operators.base import State, narrow
+from gquery.operators.base import State, words_a_row
+from gquery.operators.finish import emit_result
 from gquery.operators.keys import null_key
 from gquery.planner.physical import Group
 
@@ -39,8 +39,10 @@ Values = tuple[Any, Any | None]
 
 def is_probable(sink: Group, target: str) -> bool:
     """Whether the groups of a sink will probably become columns so."""
-    if sink.layout == "rows" or sink.in_place:
+    if sink.in_place:
         return False
+    if sink.layout == "rows":
+        return target == "cuda" or 2 * sink.groups >= PLACES
     places = 2 * sink.groups if sink.packing is None or sink.layout == "hash" else sink.packing.size
     return places >= PLACES if target == "cpu" else target == "cuda" and places * (len(sink.folds) + 1) > HOST_WORDS
 
@@ -55,9 +57,23 @@ class GroupOutput:
     # ---- text ----
 
     @cached_property
-    def unit(self) -> tuple[Kernel, dict[str, Binding]]:
-        """The kernel, and what its parameters stand for."""
+    def unit(self) -> tuple[Kernel, dict[str, Binding], tuple[ErrorSite, ...]]:
+        """The kernel, what its parameters stand for, and what its errors mean."""
         code = Code(self.target)
+        if self.sink.layout == "rows":
+            place = code.let(code.call("i64", f"{code.pointer('u32', StatePart('places'), 'c')}[i]"))
+            code.ahead.add(place)
+            code.line(f"pos = {code.call('i64', 'i')}")
+            self._row(None, place, code)
+        else:
+            self._packed(code)
+        kernel = code.kernel()
+        if code.ahead:
+            kernel = replace(kernel, batch=batched(kernel.body, BATCH_ROWS, code.ahead, kernel.prologue))
+        return kernel, code.bindings, tuple(code.sites)
+
+    def _packed(self, code: Code) -> None:
+        """The lines for a place of a state by packed keys."""
         with code.block(f"if {self._is_there(code)}:"):
             place = key = code.let(code.call("i64", "i"))
             if self.sink.layout == "hash":
@@ -68,10 +84,8 @@ class GroupOutput:
                 with code.block(f"if {is_zero}:"):  # the entry behind the others is that of the key 0
                     code.line(f"{key} = {code.call('i64', '0')}")
             self._row(key, place, code)
-        kernel = code.kernel()
-        if code.ahead:
-            kernel = replace(kernel, batch=batched(kernel.body, BATCH_ROWS, code.ahead, kernel.prologue))
-        return kernel, code.bindings
+            if self.target == "cpu":
+                code.line(f"pos = {code.call('add_i64', 'pos', code.call('i64', '1'))}")
 
     def _is_there(self, code: Code) -> str:
         """The text of a test that a place has a group; ``pos`` is where that is written."""
@@ -107,23 +121,20 @@ class GroupOutput:
         plain = has_plain_count(self.sink.folds)
         return ("touched", "u8") if plain is None else (f"fold{plain}", "i64")
 
-    def _row(self, key: str, place: str, code: Code) -> None:
-        """The lines for a group that is there."""
+    def _row(self, key: str | None, place: str, code: Code) -> None:
+        """The lines for a group that is there; ``key`` is its packed key."""
         words = [self._word(n, place, code) for n in range(len(self.sink.folds))]
-        self._keys(key, code)
+        if key is not None:
+            self._keys(key, code)
         for n, (_, plan) in enumerate(self.sink.aggregates):
-            if is_plain(plan):
-                self._plain(n, plan, words, code)
-        for n in self._kept:
-            word = self.sink.folds[n].word
-            code.line(code.call(f"store_{word}", code.pointer(word, StatePart(f"word{n}"), "o"), "pos", words[n]))
-        if self.target == "cpu":
-            code.line(f"pos = {code.call('add_i64', 'pos', code.call('i64', '1'))}")
+            value = emit_result(plan, words, code)
+            self._store(f"out{n}", plan.result, value.var, value.ok, code)
 
     def _word(self, n: int, place: str, code: Code) -> str:
         word = self.sink.folds[n].word
-        if self.sink.layout == "direct":
-            return code.let(code.call(word, f"{code.pointer(word, StatePart(f'fold{n}'))}[i]"))
+        if self.sink.layout != "hash":
+            at = "i" if self.sink.layout == "direct" else self._index(place, code)
+            return code.let(code.call(word, f"{code.pointer(word, StatePart(f'fold{n}'))}[{at}]"))
         at = code.call("add_i64", place, code.call("i64", str(n + 1)))
         return code.let(code.call(word, f"{code.pointer(word, StatePart(f'entries_{word}'))}[{self._index(at, code)}]"))
 
@@ -146,12 +157,6 @@ class GroupOutput:
             value = code.let(code.call("add_i64", value, code.constant(digit.base)))
             self._store(f"key{n}", what, value, ok, code)
 
-    def _plain(self, n: int, plan: AggregatePlan, words: list[str], code: Code) -> None:
-        ok = None
-        if plan.count is not None and plan.result.nullable:
-            ok = code.let(code.call("gt_i64", words[plan.count], code.call("i64", "0")))
-        self._store(f"out{n}", plan.result, words[plan.folds[0]], ok, code)
-
     def _store(self, name: str, what: Phys, var: str, ok: str | None, code: Code) -> None:
         """Store a value; where it is NULL, a zero."""
         pointer = code.pointer(element_type(what.carrier), StatePart(name), "o")
@@ -159,7 +164,7 @@ class GroupOutput:
             valid = code.pointer("u8", StatePart(f"{name}_valid"), "o")
             code.line(code.call("store_bool", valid, "pos", ok or "True"))
         if ok is not None:
-            kept, var = var, code.let(code.zero(Register.F64 if what.register is Register.F64 else Register.I64))
+            kept, var = var, code.let(code.zero(Register.I64 if what.register is Register.BOOL else what.register))
             with code.block(f"if {ok}:"):
                 code.line(f"{var} = {kept}")
         text = code.call("truth", var) if what.register is Register.BOOL else var
@@ -167,22 +172,33 @@ class GroupOutput:
 
     # ---- run time ----
 
-    @property
-    def _kept(self) -> list[int]:
-        """The folds whose words array functions make results of."""
-        kept: set[int] = set()
-        for _, plan in self.sink.aggregates:
-            if not is_plain(plan):
-                kept.update(plan.folds if plan.count is None else (*plan.folds, plan.count))
-        return sorted(kept)
-
     def columns(
         self, state: State, capacity: int, device: Device, workers: int, label: str
     ) -> tuple[int, list[Values]]:
-        """How many groups there are in a state, and the columns of their keys and aggregates."""
+        """How many groups there are in a state, and the columns of their keys and aggregates; of aggregates alone for a table
+        of row numbers, whose ``places`` are in the state. OutOfRangeError where a result does not fit its type."""
+        sites = self.unit[2]
+        failed = device.zeros(-(-len(sites) // 64), "int64", label)
+        state = {**state, "behind": capacity, "status": failed.view("uint32")}
+        if self.sink.layout == "rows":
+            total = int(state["places"].size)
+            made = state | self._allocated(total, device, label)
+            part = max(total, 1) if device.is_cuda else max(PLACES, -(-total // workers))
+            run_parts(lambda lo, hi: self._write(made, lo, hi), total, part, workers)
+        else:
+            total, made = self._picked(state, capacity, device, workers, label)
+        for n in range(failed.size):
+            if bits := number(failed[n : n + 1]):
+                site = sites[64 * n + (bits & -bits).bit_length() - 1]
+                raise site.error(site.message)
+        keys = [] if self.sink.layout == "rows" else [f"key{n}" for n in range(len(self.sink.keys))]
+        results = [f"out{n}" for n in range(len(self.sink.aggregates))]
+        return total, [(made[name], made.get(f"{name}_valid")) for name in keys + results]
+
+    def _picked(self, state: State, capacity: int, device: Device, workers: int, label: str) -> tuple[int, State]:
+        """Write the groups of a state by packed keys; how many there are, and the arrays."""
         stride = entry_words(self.sink) if self.sink.layout == "hash" else 1
         size = capacity + (self.sink.layout == "hash")
-        state = {**state, "behind": capacity}
         if self.target == "cuda":
             if "bits" not in state:
                 state["bits"] = bulk.bits_of_every(state[self._flags[0]][: size * stride], stride)
@@ -197,32 +213,23 @@ class GroupOutput:
             total = int(starts[-1])
             made = state | self._allocated(total, device, label)
             run_parts(lambda lo, hi: self._write({**made, "start": starts[lo // part]}, lo, hi), size, part, workers)
-        keys: list[Values] = [(made[f"key{n}"], made.get(f"key{n}_valid")) for n in range(len(self.sink.keys))]
-        words = [made.get(f"word{n}") for n in range(len(self.sink.folds))]
-        results = [
-            (made[f"out{n}"], made.get(f"out{n}_valid"))
-            if is_plain(plan)
-            else _finished(plan, words, total, device, workers)
-            for n, (_, plan) in enumerate(self.sink.aggregates)
-        ]
-        return total, keys + results
+        return total, made
 
     def _write(self, state: State, lo: int, hi: int) -> None:
         """Write the groups in a part of the places."""
-        (kernel, bindings), target = self.unit, get_target(self.target)
+        (kernel, bindings, _), target = self.unit, get_target(self.target)
         arguments = [target.argument(p, _value(bindings[p.name], state)) for p in kernel.parameters]
         target.run(target.compile(kernel), lo, hi, arguments)
 
     def _allocated(self, rows: int, device: Device, label: str) -> State:
-        named = [(f"key{n}", what) for n, (_, _, what) in enumerate(self.sink.keys)]
-        named += [(f"out{n}", plan.result) for n, (_, plan) in enumerate(self.sink.aggregates) if is_plain(plan)]
+        keys = () if self.sink.layout == "rows" else self.sink.keys
+        named = [(f"key{n}", what) for n, (_, _, what) in enumerate(keys)]
+        named += [(f"out{n}", plan.result) for n, (_, plan) in enumerate(self.sink.aggregates)]
         made: State = {}
         for name, what in named:
-            made[name] = device.empty(rows, what.carrier.numpy, label)
+            made[name] = device.empty(words_a_row(what.carrier) * rows, what.carrier.numpy, label)
             if what.nullable:
                 made[f"{name}_valid"] = device.empty(rows, "uint8", label)
-        for n in self._kept:
-            made[f"word{n}"] = device.empty(rows, "int64" if self.sink.folds[n].word == "i64" else "float64", label)
         return made
 
 
@@ -234,17 +241,3 @@ def _value(binding: Binding, given: State) -> Any:
             return given[part]
         case _:
             raise InternalError(f"groups are made of their state, not of {binding}")
-
-
-def _finished(plan: AggregatePlan, words: list[Any], rows: int, device: Device, workers: int) -> Values:
-    """The results of an aggregate, by array functions."""
-
-    def part(lo: int, hi: int) -> Values:
-        values, validity = finish_aggregate(plan, [w if w is None else w[lo:hi] for w in words], device.xp)
-        return narrow(values, plan.result.carrier), validity
-
-    parts = run_parts(part, rows, max(PLACES, -(-rows // workers)) if device.is_cpu else max(rows, 1), workers)
-    if len(parts) == 1:
-        return parts[0]
-    validity = [v for _, v in parts if v is not None]
-    return np.concatenate([v for v, _ in parts]), np.concatenate(validity) if validity else None

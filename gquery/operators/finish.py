@@ -1,0 +1,169 @@
+"""From the folded words of groups to the results of aggregates: in the text of a kernel, and by array functions, which are
+quicker where groups are few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gquery.dtypes import INT64, Bounds, Kind, Register, type_bounds
+from gquery.errors import OutOfRangeError
+from gquery.kernels import wide_arrays
+from gquery.kernels.arithmetic import words_of
+from gquery.kernels.code import Code, Value
+from gquery.operators.aggregates import AggregatePlan
+
+_TOTAL = Bounds(1 - 2**127, 2**127 - 2)  # of a sum that is divided: the ends stand for what is beyond 128 bits
+_AVERAGE_OVERFLOW = "Overflow in avg: the sum of its values has more than 128 bits. Cast its argument to DOUBLE."
+
+# ---- in a kernel -----------------------------------------------------------------------------------------------------
+
+
+def emit_result(plan: AggregatePlan, words: Sequence[str], code: Code) -> Value:
+    """The lines that make an aggregate's value from the words of a group, which variables hold; an OutOfRangeError is a site.
+    Where there is no value, ``var`` holds anything."""
+    used = [words[n] for n in plan.folds]
+    ok = None
+    if plan.count is not None and plan.result.nullable:
+        ok = code.let(code.call("gt_i64", words[plan.count], code.call("i64", "0")))
+    return Value(_result(plan, used, words, code), ok, plan.result)
+
+
+def _result(plan: AggregatePlan, used: Sequence[str], words: Sequence[str], code: Code) -> str:
+    match plan.finish:
+        case "count" | "sum_f64":
+            return used[0]
+        case "sum_i64":
+            var, limit = used[0], type_bounds(plan.result.dtype)
+            if limit is not None and plan.result.bounds is not None and not INT64.within(limit):
+                site = code.site(OutOfRangeError, _overflow(plan))
+                ends = code.constant(limit.low), code.constant(limit.high)
+                var = code.let(code.call("range_i64", var, *ends, code.status(), site))
+            return code.let(code.call("i128_from_i64", var)) if plan.result.register is Register.I128 else var
+        case "sum_limbs":
+            limit = type_bounds(plan.result.dtype)
+            assert limit is not None
+            var = _total(used, plan.limb_bits, limit, _overflow(plan), code)
+            return code.let(code.call("i64_from_i128", var)) if plan.result.register is Register.I64 else var
+        case "avg_i64":
+            return _divided(code.call("f64", used[0]), plan, words, code)
+        case "avg_f64":
+            return _divided(used[0], plan, words, code)
+        case "avg_limbs":
+            total = _total(used, plan.limb_bits, _TOTAL, _AVERAGE_OVERFLOW, code)
+            return _divided(code.call("f64_from_i128", total), plan, words, code)
+        case "text":
+            return code.let(code.call("make_str", used[0], used[1]))
+        case "extreme":
+            assert plan.arg is not None
+            return code.let(code.call("f64_unorder", used[0])) if plan.arg.register is Register.F64 else used[0]
+
+
+def _total(limbs: Sequence[str], bits: int, limit: Bounds, message: str, code: Code) -> str:
+    """The sums of limbs, carries passed on, as a 128-bit integer within ``limit``."""
+    site, status = code.site(OutOfRangeError, message), code.status()
+    mask, width = code.call("i64", str((1 << bits) - 1)), code.call("i64", str(bits))
+    halves, carry = [code.call("i64", "0"), code.call("i64", "0")], limbs[0]
+    for n, limb in enumerate(limbs[1:]):
+        part = code.call("shl_i64", code.call("and_i64", carry, mask), code.call("i64", str(n * bits % 64)))
+        half = n * bits // 64
+        halves[half] = code.let(part if n * bits % 64 == 0 else code.call("or_i64", halves[half], part))
+        carry = code.let(code.call("add_i64", limb, code.call("shr_i64", carry, width)))
+    shift = (len(limbs) - 1) * bits
+    if shift > 64:  # the last carry has to fit what is left of 128 bits
+        spare = code.call("i64", str(shift - 64))
+        again = code.call("shr_i64", code.call("shl_i64", carry, spare), spare)
+        with code.block(f"if {code.call('ne_i64', again, carry)}:"):
+            code.line(code.call("fail", status, site))
+    top = code.call("shl_i128", code.call("i128_from_i64", carry), code.call("i64", str(shift)))
+    total = code.let(code.call("add_i128", top, code.call("make_i128", halves[1], halves[0])))
+    ends = [code.constant(word) for bound in (limit.low, limit.high) for word in words_of(bound)]
+    return code.let(code.call("range_i128", total, *ends, status, site))
+
+
+def _divided(total: str, plan: AggregatePlan, words: Sequence[str], code: Code) -> str:
+    """The average of values whose sum is ``total``."""
+    assert plan.count is not None
+    count = code.call("f64", code.call("max_i64", words[plan.count], code.call("i64", "1")))
+    result = code.let(code.call("div_f64", total, count))
+    scale = _scale(plan)
+    return code.let(code.call("div_f64", result, code.constant(float(10**scale)))) if scale else result
+
+
+def _scale(plan: AggregatePlan) -> int:
+    assert plan.arg is not None
+    return plan.arg.dtype.scale if plan.arg.dtype.kind is Kind.DECIMAL else 0
+
+
+# ---- by array functions ----------------------------------------------------------------------------------------------
+
+
+def finish_aggregate(plan: AggregatePlan, words: Sequence[Any], xp: Any) -> tuple[Any, Any | None]:
+    """The values of an aggregate (an array in its register's layout; two int64 words a row for 128 bits and strings) and
+    their validity (uint8), from arrays of folded words; OutOfRangeError where a sum does not fit its type."""
+    used = [words[n] for n in plan.folds]
+    valid = None if plan.count is None else words[plan.count] > 0
+    validity = None if valid is None or not plan.result.nullable else valid.astype("uint8")
+    match plan.finish:
+        case "count" | "sum_f64":
+            return used[0], validity
+        case "sum_i64":
+            return _fit_i64(used[0], plan, xp), validity
+        case "sum_limbs":
+            return _fit_wide(wide_arrays.limbs_to_i128(used, plan.limb_bits), plan, xp), validity
+        case "avg_i64" | "avg_f64":
+            return _average(used[0].astype("float64"), plan, words, xp), validity
+        case "avg_limbs":
+            return _average(_exact_total(wide_arrays.limbs_to_i128(used, plan.limb_bits)), plan, words, xp), validity
+        case "text":
+            views = xp.stack((used[0], used[1]), axis=1)
+            if valid is not None:
+                views = xp.where(valid[:, None], views, 0)  # a group of NULLs has an identity, which is no address
+            return views.reshape(-1), validity
+        case "extreme":
+            value = used[0]
+            if valid is not None:
+                value = xp.where(valid, value, 0)
+            assert plan.arg is not None
+            if plan.arg.register is Register.F64:
+                return wide_arrays.f64_unorder(value), validity
+            return value, validity
+
+
+def _overflow(plan: AggregatePlan) -> str:
+    return f"Overflow in {plan.call.function}: the result does not fit {plan.result.dtype}. Cast its argument to a wider type."
+
+
+def _fit_i64(values: Any, plan: AggregatePlan, xp: Any) -> Any:
+    limit = type_bounds(plan.result.dtype)
+    if limit is not None and plan.result.bounds is not None and not INT64.within(limit) and values.size:
+        if int(values.min()) < limit.low or int(values.max()) > limit.high:
+            raise OutOfRangeError(_overflow(plan))
+    if plan.result.register is Register.I128:
+        return wide_arrays.i128_from_i64(values).reshape(-1)
+    return values
+
+
+def _fit_wide(wide: Any, plan: AggregatePlan, xp: Any) -> Any:
+    limit = type_bounds(plan.result.dtype)
+    assert limit is not None
+    if not wide_arrays.i128_within(wide, limit.low, limit.high):
+        raise OutOfRangeError(_overflow(plan))
+    if plan.result.register is Register.I64:
+        return xp.ascontiguousarray(wide[:, 0])
+    return wide.reshape(-1)
+
+
+def _exact_total(wide: Any) -> Any:
+    """128-bit sums as doubles; OutOfRangeError where one was larger."""
+    if not wide_arrays.i128_within(wide, _TOTAL.low, _TOTAL.high):
+        raise OutOfRangeError(_AVERAGE_OVERFLOW)
+    return wide_arrays.f64_from_i128(wide)
+
+
+def _average(total: Any, plan: AggregatePlan, words: Sequence[Any], xp: Any) -> Any:
+    assert plan.count is not None
+    count = xp.maximum(words[plan.count], 1).astype("float64")
+    scale = _scale(plan)
+    return total / count / float(10**scale) if scale else total / count

@@ -21,7 +21,7 @@ from gquery.kernels import targets
 from gquery.kernels.kernel import Kernel, Parameter
 from gquery.kernels.primitives import block, checked, groups, tables, warp
 from gquery.kernels.targets import simulated_words
-from gquery.kernels.targets.base import Compiled
+from gquery.kernels.targets.base import Compiled, Perhaps
 from gquery.kernels.targets.cuda import CudaTarget
 from gquery.kernels.targets.python import primitives
 
@@ -65,7 +65,7 @@ class SimulatedTarget(CudaTarget):
         self._codes = {**getattr(self, "_codes", {}), kernel.digest: code}
         return compiled
 
-    def compile_many(self, kernels: Sequence[Kernel]) -> list[Compiled]:
+    def compile_many(self, kernels: Sequence[Kernel], perhaps: Perhaps = tuple) -> list[Compiled]:
         return [self.compile(k) for k in kernels]
 
     def argument(self, parameter: Parameter, value: Any) -> Any:

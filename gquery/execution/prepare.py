@@ -1,26 +1,30 @@
 """The kernels of a program, compiled before it first runs: all at once, where each would be waited for when its turn comes.
 
 A pipeline is fitted to what it meets when it starts (`execution.adaptive`, `operators.selection`). Here the same is done with
-estimates: rows are those of the plan, keys that are expected to be unique are. What turns out otherwise is compiled then.
+estimates: rows are those of the plan, keys that are expected to be unique are. Where an estimate is of what other stages make,
+there may be few rows just as well; a GPU's kernels for that case are compiled while the first stages run. What turns out in
+another way is compiled then.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gquery import stopwatch
 from gquery.device import Device
 from gquery.execution.adaptive import adapt, attempted, fitted
 from gquery.execution.choose import COPIED_BYTES, for_threads, output_of, state_size, units_of
 from gquery.execution.state import Run
+from gquery.kernels.kernel import Kernel
 from gquery.kernels.targets import compile_many, get_target
 from gquery.operators.base import Frame, JoinIndex
 from gquery.operators.group_output import is_probable
 from gquery.operators.selection import narrowed
-from gquery.planner.physical import Build, Compute, Group, JoinTable, Pipeline, Probe, Program, Stage
+from gquery.planner.physical import Build, Compute, Group, JoinTable, Pipeline, Probe, Program, ReadStage, Stage
 
 FEW = 4  # rows that a key has, where it may have several
+FEW_ROWS = 1000
 _ENTRY_BYTES = 8
 
 
@@ -32,18 +36,25 @@ def prepare(state: Run) -> None:
     if context.target == "python" or program.memory.setdefault(("prepared", context.counts), False):
         return
     program.memory["prepared", context.counts] = True
-    kernels = []
+    kernels = list(_kernels(state, few=False))
+    if kernels:
+        with stopwatch.part("compile"):
+            compile_many(
+                get_target(context.target), kernels, lambda: set(_kernels(state, few=True)).difference(kernels)
+            )
+
+
+def _kernels(state: Run, few: bool) -> Iterator[Kernel]:
+    """The kernels of the pipelines that will surely not be interpreted."""
+    program, context = state.program, state.context
     narrows = context.target == "cuda" and not context.counts
-    for found in forecast(program, context.target, context.device, context.settings.interpret_limit):
+    for found in forecast(program, context.target, context.device, context.settings.interpret_limit, few):
         if found.is_compiled:
             work = for_threads(state, found.stage, found.pipeline)
             work = narrowed(work, work.rows) if narrows else work
-            kernels += [u.kernel for u in units_of(program, found.stage, work, context.target, context.counts)]
+            yield from (u.kernel for u in units_of(program, found.stage, work, context.target, context.counts))
             if isinstance(work.sink, Group) and is_probable(work.sink, context.target):
-                kernels.append(output_of(program, found.stage.number, work.sink, context.target).unit[0])
-    if kernels:
-        with stopwatch.part("compile"):
-            compile_many(get_target(context.target), kernels)
+                yield output_of(program, found.stage.number, work.sink, context.target).unit[0]
 
 
 @dataclass(frozen=True)
@@ -55,8 +66,10 @@ class Forecast:
     is_compiled: bool
 
 
-def forecast(program: Program, target: str, device: Device, interpret_limit: int) -> Iterator[Forecast]:
-    """The pipelines of a program, in their order."""
+def forecast(
+    program: Program, target: str, device: Device, interpret_limit: int, few: bool = False
+) -> Iterator[Forecast]:
+    """The pipelines of a program, in their order; with ``few``, other stages make few rows."""
     joins: dict[int, JoinIndex] = {}
     on_gpu: set[int] = set()  # stages whose join tables are too large to be copied to the host
     for stage in program.stages:
@@ -65,6 +78,8 @@ def forecast(program: Program, target: str, device: Device, interpret_limit: int
             continue
         is_large = work.work + state_size(work.sink) / 64 >= interpret_limit
         is_large = is_large or any(isinstance(s, Probe) and s.table.stage in on_gpu for s in work.steps)
+        if few and isinstance(work.source, ReadStage):
+            work = replace(work, rows=min(work.rows, FEW_ROWS))
         work = attempted(fitted(adapt(work, work.rows, joins), work.rows, device))
         if isinstance(work.sink, Build):
             index = joins[stage.number] = _index(work.sink.table, work)

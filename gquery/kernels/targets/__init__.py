@@ -8,7 +8,7 @@ from functools import cache
 
 from gquery.errors import InterfaceError
 from gquery.kernels.kernel import Kernel
-from gquery.kernels.targets.base import Compiled, Target
+from gquery.kernels.targets.base import Compiled, Perhaps, Target
 
 TARGETS = {
     "python": "gquery.kernels.targets.python",
@@ -28,6 +28,7 @@ def get_target(name: str) -> Target:
     return target
 
 
-def compile_many(target: Target, kernels: Sequence[Kernel]) -> list[Compiled]:
-    """The kernels of a query, ready for a target; those that no cache has compile at once, in worker processes."""
-    return target.compile_many(kernels)
+def compile_many(target: Target, kernels: Sequence[Kernel], perhaps: Perhaps = tuple) -> list[Compiled]:
+    """The kernels of a query, ready for a target; those that no cache has compile at once, in worker processes. ``perhaps``
+    gives others that it may want instead: where kernels had to be compiled, and it can be done beside the query, these are."""
+    return target.compile_many(kernels, perhaps)

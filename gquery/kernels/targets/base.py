@@ -6,7 +6,7 @@ a kernel and its meaning are the same everywhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,6 +15,10 @@ from gquery.kernels.kernel import Kernel, Parameter
 
 NARROW_ROWS = 2**32 - 2**26
 """Above this many rows a kernel has to be made with ``wide_index``: a 32-bit index plus one stride must not wrap."""
+
+
+Perhaps = Callable[[], Iterable[Kernel]]
+"""Gives kernels that a query may want; () where there are none."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +60,8 @@ class Target(Protocol):
         """The kernel, ready: from memory, from disk, or compiled now."""
         ...
 
-    def compile_many(self, kernels: Sequence[Kernel]) -> list[Compiled]:
-        """The kernels of a query, ready; those that need compiling are compiled at once."""
+    def compile_many(self, kernels: Sequence[Kernel], perhaps: Perhaps = tuple) -> list[Compiled]:
+        """See `targets.compile_many`."""
         ...
 
     def argument(self, parameter: Parameter, value: Any) -> Any:

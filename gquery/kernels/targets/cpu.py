@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from gquery.kernels.kernel import Kernel, Parameter
-from gquery.kernels.targets.base import Compiled
+from gquery.kernels.targets.base import Compiled, Perhaps
 from gquery.kernels.targets.cache import load_module, module_path
 from gquery.kernels.targets.morsels import run_morsels
 from gquery.kernels.targets.text import free_names, functions_text, indented
@@ -76,7 +76,7 @@ class CpuTarget:
                 self._compiled[kernel.digest] = compiled
         return compiled
 
-    def compile_many(self, kernels: Sequence[Kernel]) -> list[Compiled]:
+    def compile_many(self, kernels: Sequence[Kernel], perhaps: Perhaps = tuple) -> list[Compiled]:
         """`compile` for the kernels of a query: those that no cache has compile at once, in worker processes."""
         paths = {k.digest: self._path(k) for k in kernels if k.digest not in self._compiled}
         missing = {path for path in paths.values() if not _is_compiled(path)}

@@ -8,6 +8,7 @@ process imports CuPy alone.
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -21,7 +22,7 @@ import numpy as np
 from gquery.errors import DeviceError
 from gquery.kernels.kernel import Kernel, Parameter
 from gquery.kernels.ready import handwritten_kernels
-from gquery.kernels.targets.base import NARROW_ROWS, Compiled
+from gquery.kernels.targets.base import NARROW_ROWS, Compiled, Perhaps
 from gquery.kernels.targets.cache import cache_directory, module_path
 from gquery.kernels.targets.cubin import Cubin, make_cubin, read_cubin
 from gquery.kernels.targets.cuda_launch import Launcher
@@ -87,24 +88,25 @@ class CudaTarget:
                 self._compiled[kernel.digest, device] = compiled
         return compiled
 
-    def compile_many(self, kernels: Sequence[Kernel]) -> list[Compiled]:
+    def compile_many(self, kernels: Sequence[Kernel], perhaps: Perhaps = tuple) -> list[Compiled]:
         """`compile` for the kernels of a query: those that no cache has compile at once, in worker processes, and behind them the
         handwritten ones, which the query or the next one would wait for one at a time."""
         device = _device()
         cc = _capability(device)
         missing = [k for k in kernels if (k.digest, device) not in self._compiled]
         if self._missing(missing, cc):
-            self._compile_handwritten(cc)
+            self._compile_later(list(perhaps()), cc)
+            self._compile_later(list(handwritten_kernels().values()), cc)
             self.compile_cubins(missing, cc)
         return [self.compile(k) for k in kernels]
 
     def compile_ahead(self) -> None:
         """Where nothing has been compiled yet, begin with the handwritten kernels, while files are opened and read."""
         if not any(cache_directory().glob("*.cubin")):
-            self._compile_handwritten(_capability(_device()))
+            self._compile_later(list(handwritten_kernels().values()), _capability(_device()))
 
-    def _compile_handwritten(self, cc: tuple[int, int]) -> None:
-        missing = self._missing(list(handwritten_kernels().values()), cc)
+    def _compile_later(self, kernels: Sequence[Kernel], cc: tuple[int, int]) -> None:
+        missing = self._missing(kernels, cc)
         if missing:
             workers().compile_later([(self.name, path, cc) for path in missing])
 
@@ -116,7 +118,10 @@ class CudaTarget:
         """Have the kernels' machine code in the cache folder. Needs no GPU."""
         missing = self._missing(kernels, cc)
         if len(missing) > 1 or (missing and workers().has_ready):
-            workers().compile_at_once([(self.name, path, cc) for path in missing], lambda r: make_cubin(r[1], r[2]))
+            # a worker that is ready has done three kernels before this process has imported the compiler
+            patience = 1 if "numba.cuda" in sys.modules else 4
+            requests = [(self.name, path, cc) for path in missing]
+            workers().compile_at_once(requests, lambda r: make_cubin(r[1], r[2]), patience)
 
     def compile_cubin(self, kernel: Kernel, cc: tuple[int, int]) -> Cubin:
         """The kernel's machine code for a compute capability, from the cache or made now. Needs no GPU."""

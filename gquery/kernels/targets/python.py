@@ -17,7 +17,7 @@ from typing import Any
 
 from gquery.errors import InternalError
 from gquery.kernels.kernel import Kernel, Parameter
-from gquery.kernels.targets.base import Compiled
+from gquery.kernels.targets.base import Compiled, Perhaps
 from gquery.kernels.targets.python_inline import inlined
 from gquery.kernels.targets.text import indented
 
@@ -93,7 +93,7 @@ class PythonTarget:
             compiled = self._compiled[kernel.digest] = self._make(kernel)
         return compiled
 
-    def compile_many(self, kernels: Sequence[Kernel]) -> list[Compiled]:
+    def compile_many(self, kernels: Sequence[Kernel], perhaps: Perhaps = tuple) -> list[Compiled]:
         return [self.compile(k) for k in kernels]
 
     def _make(self, kernel: Kernel) -> Compiled:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-MOST_WORKERS = 8
+MOST_WORKERS = 6  # what one does slows the others down: of 16 hardware threads, more were no faster
 IDLE_SECONDS = 300.0
 STOP_SECONDS = 5.0
 Request = tuple[str, Path, tuple[int, int]]
@@ -48,15 +48,17 @@ class Workers:
         self._ready = 0  # workers that have imported what they need
         self._stopped = False
 
-    def compile_at_once(self, requests: Sequence[Request], here: Callable[[Request], object]) -> None:
-        """Compile kernels' modules into the disk cache, and wait for them. This thread compiles by ``here`` those that there
-        is no worker for: a worker takes a second to start."""
+    def compile_at_once(
+        self, requests: Sequence[Request], here: Callable[[Request], object], patience: int = 1
+    ) -> None:
+        """Compile kernels' modules into the disk cache, and wait for them. This thread compiles by ``here`` those for which no
+        worker will be there soon: one takes a second to start, and it waits for ``patience`` kernels of each."""
         with self._changed:
             mine = [self._task(r, self._urgent) for r in requests]
             self._start(requests[0][0], len(requests) - 1)
             try:
                 while not all(t.done for t in mine):
-                    if len(self._urgent) > self._ready:
+                    if len(self._urgent) > patience * self._ready:
                         self._compile_here(self._urgent.popleft(), here)
                     else:
                         self._changed.wait()

@@ -14,6 +14,7 @@ from gquery.device import cpu_device
 from gquery.execution import prepare
 from gquery.execution.runner import Runner
 from gquery.kernels.kernel import Kernel
+from gquery.kernels.targets import compile_many
 from gquery.operators.selection import narrowed
 from gquery.planner.physical import Build
 from gquery.planner.pipeline import units
@@ -51,7 +52,7 @@ def db() -> gquery.Connection:
 def test_nothing_else_is_compiled(sql: str, db: gquery.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     ahead: set[str] = set()
     needed: set[str] = set()
-    compile_many, run = prepare.compile_many, Runner.run
+    run = Runner.run
 
     def noted(target: Any, kernels: Sequence[Kernel], *rest: Any) -> Any:
         ahead.update(k.digest for k in kernels)

@@ -47,11 +47,9 @@ def staged(body: Sequence[str], rows: int, ahead: Collection[str], prologue: Seq
     v2_0 = bit_test(b0, v1_0)
     v1_1 = sub_i64(v0_1, k0)
     v2_1 = bit_test(b0, v1_1)
-    g0_0 = v2_0
-    g0_1 = v2_1
-    if g0_0:
+    if v2_0:
         n = add_i64(n, v0_0)
-    if g0_1:
+    if v2_1:
         n = add_i64(n, v0_1)
     """
     loads, rest = split_loads(body, ahead)
@@ -65,15 +63,19 @@ def staged(body: Sequence[str], rows: int, ahead: Collection[str], prologue: Seq
     out = [for_row(line, row) for line in loads for row in range(rows)]
     guard: str | None = None
     for n, step in enumerate(steps):
-        for group in _groups(step.statements):
+        *groups, last = _groups(step.statements) or [[]]
+        if not step.test.isidentifier():  # what it looks at may still be under way
+            groups, last = [*groups, last], []
+        for group in groups:
             for row in range(rows):
                 out += _guarded([for_row(line, row) for s in group for line in s], guard, row)
+        is_flag = guard is None and _NAME.fullmatch(step.test) is not None  # which every row has
         for row in range(rows):
-            flag = f"g{n}_{row}"
-            if guard is not None:
-                out.append(f"{flag} = False")
-            out += _guarded([f"{flag} = {for_row(step.test, row)}"], guard, row)
-        guard = f"g{n}"
+            lines = [for_row(line, row) for s in last for line in s]
+            if not is_flag:
+                lines.append(f"g{n}_{row} = {for_row(step.test, row)}")
+            out += ([] if guard is None else [f"g{n}_{row} = False"]) + _guarded(lines, guard, row)
+        guard = step.test if is_flag else f"g{n}"
     for row in range(rows):
         out += before
         out += _guarded([for_row(line, row) for line in tail], guard, row)

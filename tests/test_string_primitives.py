@@ -8,8 +8,10 @@ import re
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 import pytest
 
+import gquery
 from tests.primitives import TARGETS, check, evaluate
 
 WORDS = ["", "a", "b", "ab", "abc", "special", "requests", "the special  requests", "aXbXc", "wörld", "日本語", "é",
@@ -47,6 +49,24 @@ def test_comparisons_and_search(target: str) -> None:
         "str_length(a)": ("i64", lambda s, t: len(s.decode())),
         "str_bytes(a)": ("i64", lambda s, t: len(s)),
     })  # fmt: skip
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 25])
+def test_one_of(target: str, count: int) -> None:
+    """IN over texts that no dictionary has: a chain of comparisons where they are few, a loop where they are more."""
+    wanted = ["ab", "", "日本語", *WORDS, *WORDS][:count]
+    strings = [*texts(60), None, "ab\x00", "b"]
+    listed = ", ".join(f"'{w}'" for w in wanted)
+    with gquery.connect(device=target) as db:
+        db.sql("SET interpret_limit = 0")
+        db.register("t", pa.table({"s": strings}))
+        found = db.sql(f"SELECT s, reverse(reverse(s)) IN ({listed}), s || 'b' NOT IN ({listed}, 'bb', 'bbb') FROM t")
+        rows = found.fetchall()
+    assert rows == [
+        (s, None if s is None else s in wanted, None if s is None else s + "b" not in [*wanted, "bb", "bbb"])
+        for s in strings
+    ]
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -18,6 +18,7 @@ from gquery.table import Buffer
 
 COMPARISONS = {"eq", "ne", "lt", "le", "gt", "ge", "is_distinct_from", "is_not_distinct_from"}
 _CHAIN = 8  # an IN list up to this long is a chain of tests, a longer one a binary search
+_TEXTS = 2  # the same of text, where a longer one is a loop
 
 
 def comparison(function: str, a: Value, b: Value, code: Code) -> Value:
@@ -79,6 +80,8 @@ def is_in(value: Value, values: tuple[Any, ...], code: Code) -> Value:
         values = tuple(c for c in codes if c is not None)
     if register is Register.I64 and len(values) > _CHAIN:
         return Value(_search(value.var, sorted({int(v) for v in values}), code), value.ok, what)
+    if register is Register.STR and len(values) > _TEXTS:
+        return Value(code.let(_one_of(value.var, [str(v).encode() for v in values], code)), value.ok, what)
     tests = []
     for v in values:
         match register:
@@ -111,8 +114,19 @@ def _search(var: str, values: list[int], code: Code) -> str:
     return found
 
 
+def _one_of(var: str, texts: list[bytes], code: Code) -> str:
+    """A search for a string among few: written out, each comparison would be a loop of its own, to be compiled."""
+    ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
+    table = code.pointer("i64", Content(Buffer(ends)), "t")
+    return code.call("one_of", var, _address(b"".join(texts), code), table, code.constant(len(texts)))
+
+
 def string_constant(text: bytes, code: Code) -> str:
     """A STR of constant bytes, which live in a parameter's buffer."""
+    return code.let(code.call("make_str", _address(text, code), code.constant(len(text))))
+
+
+def _address(text: bytes, code: Code) -> str:
+    """A parameter for where a copy of these bytes lies."""
     data = np.frombuffer(text, dtype=np.uint8) if text else np.zeros(1, dtype=np.uint8)
-    address = code.scalar(Content(Buffer(data.copy())), "i64", "a")
-    return code.let(code.call("make_str", address, code.constant(len(text))))
+    return code.scalar(Content(Buffer(data.copy())), "i64", "a")

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from gquery.kernels.targets.python_words import (
+    Pointer,
     Str,
     add_i64,
     and_i64,
@@ -16,6 +17,7 @@ from gquery.kernels.targets.python_words import (
     hash_i64,
     i64,
     le_i64,
+    load_i64,
     load_u8,
     load_word,
     load_word_unaligned,
@@ -58,6 +60,18 @@ def eq_str(s: Str, t: Str) -> bool:
 
 def ne_str(s: Str, t: Str) -> bool:
     return not eq_str(s, t)
+
+
+def one_of(s: Str, texts: int, ends: Pointer, count: int) -> bool:
+    """Whether a string is one of ``count`` others, whose bytes lie one after another at ``texts``; ``ends`` says up to where."""
+    k = start = i64(0)
+    while lt_i64(k, count):
+        length = sub_i64(load_i64(ends, k), start)
+        if eq_i64(length, str_bytes(s)) and _same(str_address(s), add_i64(texts, start), length):
+            return True
+        start = add_i64(start, length)
+        k = add_i64(k, 1)
+    return False
 
 
 def compare_str(s: Str, t: Str) -> int:

@@ -34,6 +34,16 @@ def ne_str(s: Str, t: Str) -> bool:
     return s[1] != t[1] or _bytes(s) != _bytes(t)
 
 
+def one_of(s: Str, texts: int, ends: Pointer, count: int) -> bool:
+    found, start = _bytes(s), 0
+    for k in range(count):
+        end = int(ends[k])
+        if end - start == len(found) and string_at(texts + start, end - start) == found:
+            return True
+        start = end
+    return False
+
+
 def lt_str(s: Str, t: Str) -> bool:
     return _bytes(s) < _bytes(t)
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import gquery
-from gquery.kernels import bulk
+from gquery.kernels import grouping, handwritten, scans
 from gquery.operators.collect import collect_mode
 from gquery.planner.physical import Collect, Pipeline, Probe
 from tests.harness import compare, expect
@@ -101,30 +101,30 @@ def test_bitmaps(rows: int, share: float, monkeypatch: pytest.MonkeyPatch) -> No
     flags = np.random.default_rng(rows).random(rows) < share
     padded = np.packbits(np.resize(np.append(flags, np.zeros(31, bool)), -(-rows // 32) * 32), bitorder="little")
     bits = padded.view(np.uint32)
-    found = bulk.rows_of_bits(bits)
+    found = scans.rows_of_bits(bits)
     assert found.dtype == np.uint32
     assert np.array_equal(found, np.flatnonzero(flags))
-    assert np.array_equal(bulk.flags_of_bits(bits, rows), flags)
+    assert np.array_equal(scans.flags_of_bits(bits, rows), flags)
     if rows > 1_000:
         return  # many threads of Python
-    monkeypatch.setattr(bulk, "get_target", lambda name: Lanes())
+    monkeypatch.setattr(handwritten, "get_target", lambda name: Lanes())
     for form, none in (
         (flags, 0), (flags.astype(np.uint8) * 9, 0), (flags.astype(np.int64) << 40, 0),
-        (np.where(flags, np.uint32(3), np.uint32(bulk.NOT_IN)), bulk.NOT_IN),
+        (np.where(flags, np.uint32(3), np.uint32(grouping.NOT_IN)), grouping.NOT_IN),
     ):  # fmt: skip
-        assert np.array_equal(bulk.bits_of(form, none), bits)
-        assert np.array_equal(bulk.compact(form, none), found)
+        assert np.array_equal(scans.bits_of(form, none), bits)
+        assert np.array_equal(scans.compact(form, none), found)
 
 
 @pytest.mark.parametrize("rows", [0, 1, 8, 9, 30_000])
 def test_starts_by_row(rows: int) -> None:
     from gquery.device import cpu_device
 
-    counts: Any = bulk.zeros_by_row(rows, cpu_device())
+    counts: Any = scans.zeros_by_row(rows, cpu_device())
     counts[:rows] = np.random.default_rng(rows).integers(0, 5, rows)
-    starts, total = bulk.starts_by_row(counts)
+    starts, total = scans.starts_by_row(counts)
     assert total == counts.sum()
-    assert np.array_equal(starts, (np.cumsum(counts, dtype=np.int64) - counts)[:: bulk.ROWS_A_START])
+    assert np.array_equal(starts, (np.cumsum(counts, dtype=np.int64) - counts)[:: scans.ROWS_A_START])
 
 
 @pytest.mark.parametrize("partitions", [1, 2])

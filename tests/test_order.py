@@ -11,7 +11,7 @@ import pytest
 import gquery
 from gquery.device import Device, cpu_device
 from gquery.dtypes import VARCHAR, Bounds, Carrier
-from gquery.kernels import bulk, order
+from gquery.kernels import handwritten, order, scans
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.order import Integers, Text
 from gquery.operators import prefix
@@ -20,7 +20,7 @@ from gquery.planner.physical import Pipeline, ReadTable
 from gquery.table import Buffer, Column
 from tests.harness import assert_same
 from tests.lanes import Lanes
-from tests.test_bulk import DEVICES, host, on, place
+from tests.test_whole_arrays import DEVICES, host, on, place
 
 SIZES = [0, 1, 2, 10, 5_000, 200_000]
 
@@ -129,9 +129,9 @@ def test_words_of_text_by_numpy_and_by_kernel(values: list[str]) -> None:
     rows = np.arange(column.length, dtype=np.uint32)
     for n in range(5):
         words = np.empty(column.length, np.uint64)
-        at: Any = bulk.address(column.characters.host)
+        at: Any = handwritten.address(column.characters.host)
         kernel = order.WORDS[column.carrier]
-        bulk.launch(kernel, column.length, words, column.data.host, at, rows, n, words)
+        handwritten.launch(kernel, column.length, words, column.data.host, at, rows, n, words)
         want = [int.from_bytes(s.encode()[8 * n : 8 * n + 8].ljust(8, b"\0"), "big") for s in values]
         assert words.tolist() == want
         assert order.text_words(column, device, n).tolist() == want
@@ -188,7 +188,7 @@ def test_kernels_of_a_round(rows: int, bits: int, monkeypatch: pytest.MonkeyPatc
     words.sort()
     assert np.array_equal(run(order.PLACES, words, 2**bits - 1, np.empty(rows, np.uint32)), order._places(words, bits))
     marks = run(order.TIED, words, bits, np.empty(-(-rows // 32), np.uint32))
-    assert np.array_equal(bulk.rows_of_bits(marks), order._tied([(words, bits)]))
+    assert np.array_equal(scans.rows_of_bits(marks), order._tied([(words, bits)]))
 
 
 @pytest.mark.parametrize("descending", [False, True])

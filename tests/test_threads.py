@@ -16,7 +16,7 @@ import pytest
 
 import gquery
 from gquery.execution import runner
-from gquery.kernels import bulk
+from gquery.kernels import grouping
 from gquery.kernels.targets import get_target, morsels
 from gquery.kernels.targets.morsels import run_morsels, run_parts
 from gquery.operators import combine, front, group, group_output
@@ -281,12 +281,12 @@ def test_who_comes_too_late_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_starts_of_sorted_slots_by_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bulk, "_PART", 700)
+    monkeypatch.setattr(grouping, "PART", 700)
     slots = np.sort(np.random.default_rng(5).integers(3, 9000, 30_000)).astype(np.uint32)
-    starts, rows = bulk.group_rows(slots, 10_000, is_sorted=True, workers=3)
+    starts, rows = grouping.group_rows(slots, 10_000, is_sorted=True, workers=3)
     assert rows is None
     assert np.array_equal(starts, np.searchsorted(slots, np.arange(10_001)))
-    nothing, _ = bulk.group_rows(slots[:0], 5, is_sorted=True, workers=3)
+    nothing, _ = grouping.group_rows(slots[:0], 5, is_sorted=True, workers=3)
     assert nothing.tolist() == [0] * 6
 
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from gquery.device import Device
 from gquery.expr import AggregateCall
-from gquery.kernels import bulk
+from gquery.kernels import grouping
 from gquery.operators.aggregates import AggregatePlan, plan_aggregates
 from gquery.operators.base import JoinIndex
 from gquery.planner.logical import JoinKind
@@ -108,7 +108,7 @@ def _longest(index: JoinIndex) -> int:
     if "longest" not in index.parts:
         starts = index.parts.get("starts")
         if isinstance(starts, Buffer):
-            longest = bulk.longest_range(starts.on(starts.devices[0]))
+            longest = grouping.longest_range(starts.on(starts.devices[0]))
         else:  # every row of the side, or one
             longest = index.frame.rows if set(index.parts) <= {"count", "null_keys"} else 1
         index.parts["longest"] = longest

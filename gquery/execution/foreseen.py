@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 
 from gquery.device import Device
-from gquery.kernels import bulk
 from gquery.kernels.code import ErrorSite
+from gquery.kernels.handwritten import handwritten, launch
 from gquery.kernels.numbers import waited_for
 
 WORDS = 1024  # of 32 bits: the halt word, and bits for the errors of kernels
-_EXPECT = bulk.handwritten(
+_EXPECT = handwritten(
     "numbers:*i64 expected:i64 word:*u32",
     "if ne_i64(i64(numbers[i]), expected):",
     "    store_u32(word, i64(i), 1)",
@@ -68,7 +68,7 @@ class Outlook:
             value = waited_for(array)
         else:
             numbers = array.reshape(1).astype(np.int64, copy=False)
-            bulk.launch(_EXPECT, 1, numbers, numbers, value, self.halt)
+            launch(_EXPECT, 1, numbers, numbers, value, self.halt)
         self._seen[key] = value
         return value
 

@@ -19,7 +19,7 @@ from gquery.execution.choose import output_of, units_of
 from gquery.execution.foreseen import raised
 from gquery.execution.state import Run, StageReport
 from gquery.interrupt import check, current
-from gquery.kernels import bulk, host
+from gquery.kernels import host, scans
 from gquery.kernels.code import Binding, BuildPart, ColumnPart, Constant, Content, StatePart
 from gquery.kernels.kernel import Parameter
 from gquery.kernels.targets import get_target
@@ -110,7 +110,7 @@ class Runner:
         bits = self.device.empty(-(-rows // 32), "uint32", self.label)
         for partition in place(rows, self._partitions(), UNIT, self.device):
             run("select", partition, [{"bits": bits}])
-        self.selected = bulk.rows_of_bits(bits)
+        self.selected = scans.rows_of_bits(bits)
         return int(self.selected.size)
 
     def _partitions(self) -> int:
@@ -131,7 +131,7 @@ class Runner:
                 return ReduceRun(sink, launch, self.label)
             case Group():
                 if sink.layout == "rows":
-                    bulk.check_rows(rows)
+                    scans.check_rows(rows)
                 output = output_of(self.state.program, self.stage.number, sink, self.name)
                 made = GroupRun(sink, launch, self.label, self.frame, output)
                 if sink.layout != "direct":
@@ -141,7 +141,7 @@ class Runner:
                     made.capacity = max(made.capacity, memory.get(("capacity", self.stage.number), 0))
                 return made
             case Build(table):
-                bulk.check_rows(rows)
+                scans.check_rows(rows)
                 return BuildRun(table, launch, self.label, self.frame, self._wants_nulls(table.stage))
             case _:
                 assert_never(sink)

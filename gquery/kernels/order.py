@@ -18,18 +18,10 @@ import numpy as np
 
 from gquery.device import Device
 from gquery.dtypes import Bounds, Carrier
-from gquery.kernels.bulk import (
-    address,
-    check_rows,
-    compact,
-    gather,
-    gather_views,
-    handwritten,
-    launch,
-    namespace,
-    rows_of_bits,
-)
+from gquery.kernels.gathers import gather, gather_views
+from gquery.kernels.handwritten import address, handwritten, launch, namespace
 from gquery.kernels.numbers import number
+from gquery.kernels.scans import check_rows, compact, rows_of_bits
 from gquery.table import Column
 
 WORD = 64

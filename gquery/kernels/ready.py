@@ -7,7 +7,7 @@ from functools import cache
 
 from gquery.kernels.kernel import Kernel
 
-MODULES = ("bulk", "order", "spread")
+MODULES = ("scans", "grouping", "gathers", "handwritten", "order", "spread")
 
 
 @cache

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gquery.dtypes import Carrier
-from gquery.kernels.bulk import handwritten, launch, namespace
+from gquery.kernels.handwritten import handwritten, launch, namespace
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.primitives.spread import ENTRIES_A_THREAD, PARTS
 from gquery.kernels.targets import get_target

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gquery.kernels.bulk import namespace
+from gquery.kernels.handwritten import namespace
 
 # ---- doubles as integers ------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from typing import Any, Literal, assert_never
 import numpy as np
 
 from gquery.dtypes import Carrier
-from gquery.kernels import bulk
+from gquery.kernels import gathers, scans
 from gquery.kernels.code import Code, StatePart, Value, element_type, store
 from gquery.kernels.kernel import ElementType
 from gquery.kernels.render import convert
@@ -221,7 +221,7 @@ class CollectRun(SinkRun):
                 assert self.launch.unit % 32 == 0, "partitions would share a word"
                 state["bits"] = self.device.empty(-(-rows // 32), "uint32", self.label)
             case "two_pass" if by_row:
-                state["counts"] = bulk.zeros_by_row(rows, self.device, self.label)
+                state["counts"] = scans.zeros_by_row(rows, self.device, self.label)
             case "two_pass" | "region":
                 state["counts"] = self.device.zeros(rows // self.launch.unit + 1, "int64", self.label)
             case "dense":
@@ -234,11 +234,11 @@ class CollectRun(SinkRun):
         if role != "count":
             return
         if self.mode == "bitmap":
-            state["ends"], self.total = bulk.bits_up_to(state["bits"])
+            state["ends"], self.total = scans.bits_up_to(state["bits"])
         elif self.launch.by_row:
-            state["starts"], self.total = bulk.starts_by_row(state["counts"])
+            state["starts"], self.total = scans.starts_by_row(state["counts"])
         else:
-            state["starts"], self.total = bulk.exclusive_scan(state["counts"])
+            state["starts"], self.total = scans.exclusive_scan(state["counts"])
         self._columns(state, self.total)
 
     def _columns(self, state: State, rows: int) -> None:
@@ -285,4 +285,4 @@ def contiguous(column: Column, device: Any, workers: int = 1) -> Column:
     """A column of string views as offsets and characters of its own; any other as it is."""
     if column.carrier is not Carrier.VIEW:
         return column
-    return bulk.gather_views(column, device, workers)
+    return gathers.gather_views(column, device, workers)

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from gquery.device import Device
-from gquery.kernels import bulk
+from gquery.kernels import grouping, scans
+from gquery.kernels.handwritten import handwritten, namespace
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.morsels import run_parts
@@ -42,7 +43,7 @@ def combine_arrays(states: Sequence[State], folds: Sequence[Fold], places: int, 
             for other in states[1:]:
                 total[flags] |= other[flags]
     if "bits" in total:
-        total["touched"] = bulk.flags_of_bits(total.pop("bits"), places)
+        total["touched"] = scans.flags_of_bits(total.pop("bits"), places)
     return total
 
 
@@ -59,10 +60,10 @@ def _merge_into(total: Any, other: Any, op: str) -> None:
 def entries_of(sink: Group, state: State, capacity: int) -> tuple[Any, list[Any]]:
     """The keys and folded words of the groups in a hash table."""
     entries = state["entries_i64"].reshape(-1, entry_words(sink))
-    at = bulk.compact(entries[:, 0] != 0)
+    at = scans.compact(entries[:, 0] != 0)
     found = entries[at]
     keys = found[:, 0] * (at != capacity)  # the entry behind the others is that of the key 0
-    xp = bulk.namespace(found)
+    xp = namespace(found)
     words = [xp.ascontiguousarray(found[:, 1 + k]) for k in range(len(sink.folds))]
     return keys, [w if f.word == "i64" else w.view("float64") for w, f in zip(words, sink.folds, strict=True)]
 
@@ -123,7 +124,7 @@ def _merger(sink: Group) -> Kernel:
         f"    atomic_{f.op}_{f.word}(to_{f.word}, add_i64(at, {n}), {f.word}(from_{f.word}[add_i64(place, {n + 1})]))"
         for n, f in enumerate(sink.folds)
     ]
-    return bulk.handwritten(
+    return handwritten(
         "from_i64:*i64 from_f64:*f64 behind:i64 to_i64:*i64 to_f64:*f64 mask:i64 status:*u32",
         f"place = mul_i64(i64(i), {stride})",
         "key = i64(from_i64[place])",
@@ -143,6 +144,6 @@ def combine_entries(sink: Group, tables: Sequence[tuple[Any, list[Any]]], xp: An
     for k, fold in enumerate(sink.folds):
         parts = xp.concatenate([words[k] for _, words in tables])
         total = xp.full(unique.size, fold.identity, parts.dtype)
-        bulk.fold_at(total, inverse, parts, fold.op)
+        grouping.fold_at(total, inverse, parts, fold.op)
         merged.append(total)
     return unique, merged

@@ -15,7 +15,7 @@ import numpy as np
 
 from gquery.device import Device, cpu_device
 from gquery.expr import Column as PlanColumn
-from gquery.kernels import bulk
+from gquery.kernels import gathers, grouping, handwritten, scans
 from gquery.kernels.code import Code, Phys
 from gquery.kernels.render import render
 from gquery.kernels.targets.morsels import run_parts
@@ -120,7 +120,7 @@ class GroupRun(SinkRun):
 
         def fill(lo: int, hi: int) -> None:
             for k, start in enumerate(starts):
-                bulk.fill(block[k * n + lo : k * n + hi], start)
+                handwritten.fill(block[k * n + lo : k * n + hi], start)
 
         if any(starts):
             run_parts(fill, n, PART if self._hands > 1 else max(n, 1), self._hands)
@@ -167,7 +167,7 @@ class GroupRun(SinkRun):
         folds = self.sink.folds
         if self.sink.layout == "direct":
             plain = has_plain_count(folds)
-            packed = bulk.compact(states[0]["touched" if plain is None else f"fold{plain}"]).astype("int64")
+            packed = scans.compact(states[0]["touched" if plain is None else f"fold{plain}"]).astype("int64")
             words = [states[0][f"fold{k}"][packed] for k in range(len(folds))]
         else:
             tables = [entries_of(self.sink, s, capacity) for s in states]
@@ -177,7 +177,7 @@ class GroupRun(SinkRun):
     def _of_rows(self, state: State) -> Frame:
         """The groups of a table of row numbers."""
         device, workers = self.device, self.launch.workers
-        rows, places = bulk.rows_in_order(state["slots"])  # any order would do, but always the same
+        rows, places = grouping.rows_in_order(state["slots"])  # any order would do, but always the same
         if self.output is not None and (device.is_cuda or (self.launch.compiled and rows.size >= PLACES)):
             _, results = self.output.columns({**state, "places": places}, self.capacity, device, workers, self.label)
         else:
@@ -187,7 +187,7 @@ class GroupRun(SinkRun):
         assert self.frame is not None
         for column, e, _ in self.sink.keys:
             assert isinstance(e, PlanColumn)
-            columns[column.id] = bulk.take(self.frame.columns[e.id], rows, device)
+            columns[column.id] = gathers.take(self.frame.columns[e.id], rows, device)
         return Frame(columns, int(rows.size))
 
     def _results(self, words: Sequence[Any], xp: Any) -> list[Values]:

@@ -15,7 +15,7 @@ import numpy as np
 from gquery.device import Device
 from gquery.dtypes import Register
 from gquery.errors import InternalError
-from gquery.kernels import bulk
+from gquery.kernels import scans
 from gquery.kernels.batch import batched
 from gquery.kernels.code import Binding, Code, Constant, ErrorSite, Phys, StatePart, element_type, store
 from gquery.kernels.kernel import ElementType, Kernel
@@ -201,8 +201,8 @@ class GroupOutput:
         size = capacity + (self.sink.layout == "hash")
         if self.target == "cuda":
             if "bits" not in state:
-                state["bits"] = bulk.bits_of_every(state[self._flags[0]][: size * stride], stride)
-            state["ends"], total = bulk.bits_up_to(state["bits"])
+                state["bits"] = scans.bits_of_every(state[self._flags[0]][: size * stride], stride)
+            state["ends"], total = scans.bits_up_to(state["bits"])
             made = state | self._allocated(total, device, label)
             self._write(made, 0, size)
         else:

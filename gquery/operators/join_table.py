@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gquery.kernels import bulk, spread
+from gquery.kernels import grouping, handwritten, scans, spread
 from gquery.kernels.numbers import number
 from gquery.operators.base import DuplicateKeysError, Frame, JoinIndex, Launch, SinkRun, State
 from gquery.operators.join_build import entry_carrier, is_checked, is_counted, is_spread
@@ -76,7 +76,7 @@ class BuildRun(SinkRun):
             state["slots"] = make.zeros(self.capacity, "uint32", self.label)
             state["mask"] = self.capacity - 1
         if self.ranges:
-            state["slot_of_row"] = bulk.full(make, rows, NOT_IN, "uint32", self.label, self.launch.workers)
+            state["slot_of_row"] = handwritten.full(make, rows, NOT_IN, "uint32", self.label, self.launch.workers)
         return state
 
     def finish(self, states: Sequence[State]) -> JoinIndex:
@@ -87,7 +87,7 @@ class BuildRun(SinkRun):
             raise DuplicateKeysError
         parts = {k: v for k, v in state.items() if k not in ("slot_of_row", "entered", "twice")}
         if self.ranges:
-            starts, order = bulk.group_rows(
+            starts, order = grouping.group_rows(
                 state["slot_of_row"], self._slots, self._is_clustered(), self.launch.workers
             )
             parts["starts"], parts["gathers"] = starts, int(order is not None)
@@ -105,12 +105,12 @@ class BuildRun(SinkRun):
         entries = self.device.zeros(self._slots, carrier.numpy, self.label)
         parts = spread.spread_words(left["spread"], self.launch.rows, self._slots)
         spread.enter_words(parts, entries, carrier)  # a part has room for all keys but for those that repeat
-        return {"entries": entries, "entered": bulk.sum_of(parts.counters)}
+        return {"entries": entries, "entered": scans.sum_of(parts.counters)}
 
     def _has_duplicates(self, state: State) -> bool:
         if "twice" in state:
             return bool(number(state["twice"]))
-        used = bulk.count_others(state["entries"])
+        used = scans.count_others(state["entries"])
         return number((used - state["entered"])[0]) != 0
 
     def _is_clustered(self) -> bool:
@@ -126,5 +126,5 @@ class BuildRun(SinkRun):
             validity = self.frame.columns[key.id].validity
             if validity is not None:
                 flags = validity.on(self.device)
-                total += int(flags.size) - number(bulk.count_others(flags)[0])
+                total += int(flags.size) - number(scans.count_others(flags)[0])
         return total

@@ -12,7 +12,7 @@ from gquery.device import Device, cpu_device
 from gquery.dtypes import Bounds, Carrier
 from gquery.expr import Column as PlanColumn
 from gquery.expr import SortKey
-from gquery.kernels import bulk, order, wide_arrays
+from gquery.kernels import gathers, order, scans, wide_arrays
 from gquery.kernels.numbers import confirm
 from gquery.operators.base import Frame, JoinIndex, make_column, narrow
 from gquery.planner.physical import (
@@ -90,14 +90,14 @@ def _sort(work: SortRows, frame: Frame, device: Device) -> Frame:
     else:
         rows = order.sort_order(keys)[work.offset :]
     return Frame(
-        {s.column.id: bulk.take(frame.columns[s.column.id], rows, device) for s in work.columns}, int(rows.size)
+        {s.column.id: gathers.take(frame.columns[s.column.id], rows, device) for s in work.columns}, int(rows.size)
     )
 
 
 def _few(work: SortRows, frame: Frame, rows: Any, device: Device) -> Frame:
     """Some rows of a frame, to be sorted on the host: it takes less time for that than a GPU for the first of many steps."""
     ids = {s.column.id for s in work.columns} | {i for k in work.keys for i in used_columns(k.expr)}
-    few = Frame({i: bulk.take(frame.columns[i], rows, device) for i in ids}, int(rows.size))
+    few = Frame({i: gathers.take(frame.columns[i], rows, device) for i in ids}, int(rows.size))
     confirm()
     return few
 
@@ -140,11 +140,11 @@ def _distinct(work: DistinctRows, frame: Frame, device: Device) -> Frame:
     starts = device.xp.ones(values.size, np.bool_)
     device.xp.not_equal(values[1:], values[:-1], out=starts[1:])
     if work.counted:
-        count = bulk.count_others(starts)
+        count = scans.count_others(starts)
         made = {s.column.id: narrow(count, s.carrier) for s in work.columns}
         rows = 1
     else:
-        found = values[bulk.compact(starts)]
+        found = values[scans.compact(starts)]
         made = {s.column.id: narrow(found, s.carrier) for s in work.columns}
         rows = int(found.size)
     return Frame(
@@ -174,8 +174,8 @@ def concatenate(parts: Sequence[Column], stored: Stored, rows: int, device: Devi
         flags = [xp.ones(c.length, np.uint8) if c.validity is None else c.validity.on(device) for c in parts]
         validity = xp.concatenate(flags)
     if stored.carrier.is_string:
-        views = xp.concatenate([bulk.string_views(c, device) for c in parts])
-        offsets, characters = bulk.gather_strings(views)
+        views = xp.concatenate([gathers.string_views(c, device) for c in parts])
+        offsets, characters = gathers.gather_strings(views)
         return Column(
             stored.phys.dtype, Carrier.STRING64, rows, Buffer(offsets, device),
             None if validity is None else Buffer(validity, device), Buffer(characters, device),
@@ -187,11 +187,11 @@ def concatenate(parts: Sequence[Column], stored: Stored, rows: int, device: Devi
 def _unmatched(frame: Frame, matched: Any, columns: Sequence[Stored], device: Device) -> Frame:
     """The build rows that no probe matched, with NULL for the columns of the probing side."""
     flags = Buffer(matched).on(device)[: frame.rows]
-    rows = bulk.compact(flags == 0)
+    rows = scans.compact(flags == 0)
     made = {}
     for stored in columns:
         if (own := frame.columns.get(stored.column.id)) is not None:
-            made[stored.column.id] = bulk.take(own, rows, device)
+            made[stored.column.id] = gathers.take(own, rows, device)
         else:
             made[stored.column.id] = null_column(stored, int(rows.size), device)
     return Frame(made, int(rows.size))
@@ -236,7 +236,7 @@ def rank(column: Column, device: Device) -> tuple[Any, Column]:
     rows, starts = order.sort_starts(_parts(column, device))
     codes = xp.empty(column.length, np.int64)
     codes[rows] = xp.cumsum(starts, dtype=np.int64) - 1
-    return codes, bulk.take(replace(column, validity=None), rows[bulk.compact(starts)], device)
+    return codes, gathers.take(replace(column, validity=None), rows[scans.compact(starts)], device)
 
 
 def _decode(
@@ -254,7 +254,7 @@ def _decode(
             stored = Stored(new, _plain(values), values.carrier)
             columns[new.id] = null_column(stored, frame.rows, device)
             continue
-        taken = bulk.take(values, rows, device)
+        taken = gathers.take(values, rows, device)
         columns[new.id] = replace(taken, validity=codes.validity)
     return Frame(columns, frame.rows, frame.encodings)
 

@@ -14,7 +14,7 @@ import pytest
 from gquery.device import Device, cpu_device
 from gquery.dtypes import VARCHAR, Carrier
 from gquery.errors import OperationalError
-from gquery.kernels import bulk, order, wide_arrays
+from gquery.kernels import gathers, grouping, handwritten, order, scans, wide_arrays
 from gquery.table import Buffer, Column, Table
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
@@ -39,12 +39,14 @@ def test_group_rows(device: str, rows: int) -> None:
     r = np.random.default_rng(rows)
     size = rows // 3 + 1
     slots = r.integers(0, size, rows).astype(np.uint32)
-    slots[r.random(rows) < 0.2] = bulk.NOT_IN
-    starts, found = map(host, bulk.group_rows(on(device, slots), size))
-    kept = slots[slots != bulk.NOT_IN]
+    slots[r.random(rows) < 0.2] = grouping.NOT_IN
+    starts, found = map(host, grouping.group_rows(on(device, slots), size))
+    kept = slots[slots != grouping.NOT_IN]
     assert (np.diff(starts) == np.bincount(kept, minlength=size)).all()
     assert (found == np.argsort(slots, kind="stable")[: kept.size]).all()
-    for quick, slow in zip(bulk.rows_by_sorting(slots, np.zeros(size + 1, np.uint32)), (starts, found), strict=True):
+    for quick, slow in zip(
+        grouping.rows_by_sorting(slots, np.zeros(size + 1, np.uint32)), (starts, found), strict=True
+    ):
         assert np.array_equal(quick, slow)
 
 
@@ -52,13 +54,15 @@ def test_group_rows(device: str, rows: int) -> None:
 def test_group_rows_of_clustered_keys(device: str) -> None:
     rng = np.random.default_rng(3)
     slots = np.sort(rng.integers(0, 700, 5_000)).astype(np.uint32)
-    slots[rng.random(slots.size) < 0.3] = bulk.NOT_IN
+    slots[rng.random(slots.size) < 0.3] = grouping.NOT_IN
     for quick, slow in zip(
-        bulk.group_rows(on(device, slots), 700, is_sorted=True), bulk.group_rows(on(device, slots), 700), strict=True
+        grouping.group_rows(on(device, slots), 700, is_sorted=True),
+        grouping.group_rows(on(device, slots), 700),
+        strict=True,
     ):
         assert np.array_equal(host(quick), host(slow))
-    slots = np.sort(slots[slots != bulk.NOT_IN])
-    starts, places = bulk.group_rows(on(device, slots), 700, is_sorted=True)
+    slots = np.sort(slots[slots != grouping.NOT_IN])
+    starts, places = grouping.group_rows(on(device, slots), 700, is_sorted=True)
     assert places is None, "every row is at its place"
     assert np.array_equal(host(starts), np.searchsorted(slots, np.arange(701)))
 
@@ -68,18 +72,18 @@ def test_group_rows_of_clustered_keys(device: str) -> None:
 def test_count(dtype: str, device: str) -> None:
     values = np.random.default_rng(2).integers(0, 2, 70_001).astype(dtype)
     for none in (0, 1):
-        counted = bulk.count_others(on(device, values), none)
+        counted = scans.count_others(on(device, values), none)
         assert (host(counted).tolist(), counted.dtype) == ([int((values != none).sum())], np.int64)
-    assert host(bulk.count_others(on(device, values[:0]))).tolist() == [0]
+    assert host(scans.count_others(on(device, values[:0]))).tolist() == [0]
 
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", ["uint32", "int64"])
 def test_sum(dtype: str, device: str) -> None:
     values = np.random.default_rng(2).integers(0, 2**32, 70_001).astype(dtype)
-    total = bulk.sum_of(on(device, values))
+    total = scans.sum_of(on(device, values))
     assert (host(total).tolist(), total.dtype) == ([int(values.sum(dtype=np.int64))], np.int64)
-    assert host(bulk.sum_of(on(device, values[:0]))).tolist() == [0]
+    assert host(scans.sum_of(on(device, values[:0]))).tolist() == [0]
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -87,10 +91,10 @@ def test_longest_range(device: str) -> None:
     lengths = np.random.default_rng(4).integers(0, 50, 70_001)
     lengths[3] = 77
     starts = np.cumsum([0, *lengths]).astype(np.uint32)
-    assert bulk.longest_range(on(device, starts)) == 77
-    assert [bulk.longest_range(on(device, starts[:n])) for n in (0, 1, 2)] == [0, 0, lengths[0]]
+    assert grouping.longest_range(on(device, starts)) == 77
+    assert [grouping.longest_range(on(device, starts[:n])) for n in (0, 1, 2)] == [0, 0, lengths[0]]
     far = np.array([5, 2**32 - 1], np.uint32)
-    assert bulk.longest_range(on(device, far)) == 2**32 - 6
+    assert grouping.longest_range(on(device, far)) == 2**32 - 6
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -98,8 +102,8 @@ def test_longest_range(device: str) -> None:
 def test_fill(dtype: str, device: str) -> None:
     for size in (0, 1, 70_001):
         made = on(device, np.zeros(size, dtype))
-        bulk.fill(made, bulk.NOT_IN)
-        assert (host(made) == bulk.NOT_IN).all()
+        handwritten.fill(made, grouping.NOT_IN)
+        assert (host(made) == grouping.NOT_IN).all()
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -108,23 +112,23 @@ def test_fill(dtype: str, device: str) -> None:
 def test_gather(dtype: str, row: str, device: str) -> None:
     r = np.random.default_rng(3)
     values, rows = r.integers(0, 200, 999).astype(dtype), r.integers(0, 999, 5_000).astype(row)
-    taken = bulk.gather(on(device, values), on(device, rows))
+    taken = gathers.gather(on(device, values), on(device, rows))
     assert taken.dtype == dtype
     assert np.array_equal(host(taken), values[rows])
-    assert host(bulk.gather(on(device, values), on(device, rows[:0]))).size == 0
-    every_other = bulk.gather(on(device, values)[::2], on(device, rows)[::2] % 500)
+    assert host(gathers.gather(on(device, values), on(device, rows[:0]))).size == 0
+    every_other = gathers.gather(on(device, values)[::2], on(device, rows)[::2] % 500)
     assert np.array_equal(host(every_other), values[::2][rows[::2] % 500])
 
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_scan_and_compact(device: str) -> None:
     counts = np.array([3, 0, 2, 5], np.uint32)
-    starts, total = bulk.exclusive_scan(on(device, counts))
+    starts, total = scans.exclusive_scan(on(device, counts))
     assert (host(starts).tolist(), total) == ([0, 3, 3, 5], 10)
-    assert bulk.exclusive_scan(on(device, counts[:0]))[1] == 0
-    assert host(bulk.compact(on(device, np.array([0, 1, 1, 0, 1], np.uint8)))).tolist() == [1, 2, 4]
+    assert scans.exclusive_scan(on(device, counts[:0]))[1] == 0
+    assert host(scans.compact(on(device, np.array([0, 1, 1, 0, 1], np.uint8)))).tolist() == [1, 2, 4]
     rows = on(device, np.array([2, 0], np.uint32))
-    assert host(bulk.gather(on(device, np.arange(6)), rows, 2)).tolist() == [4, 5, 0, 1]
+    assert host(gathers.gather(on(device, np.arange(6)), rows, 2)).tolist() == [4, 5, 0, 1]
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -184,7 +188,7 @@ def test_take(device: str, count: int) -> None:
     table = Table.from_arrow(pa.table({"s": values, "n": list(range(len(values)))}))
     rows = np.random.default_rng(3).integers(0, len(values), count).astype(np.uint32)
     at = place(device)
-    strings, numbers = (bulk.take(column, on(device, rows), at) for column in table.columns)
+    strings, numbers = (gathers.take(column, on(device, rows), at) for column in table.columns)
     assert texts(strings) == [values[i] or "" for i in rows]
     assert strings.validity is not None
     assert strings.validity.host.tolist() == [int(values[i] is not None) for i in rows]
@@ -196,19 +200,19 @@ def test_views_become_contiguous(device: str) -> None:
     values = [f"value {i}" for i in range(5_000)]
     source = Table.from_arrow(pa.table({"s": values})).columns[0]
     at = place(device)
-    views = bulk.string_views(source, at, on(device, np.arange(0, 5_000, 7, dtype=np.uint32)))
+    views = gathers.string_views(source, at, on(device, np.arange(0, 5_000, 7, dtype=np.uint32)))
     column = Column(source.dtype, Carrier.VIEW, views.size // 2, Buffer(views, at))
-    found = bulk.gather_views(column, at)
+    found = gathers.gather_views(column, at)
     assert found.carrier in (Carrier.STRING32, Carrier.STRING64)
     assert texts(found) == values[::7]
 
 
 def test_more_rows_than_row_numbers_have_bits() -> None:
     """A clear error; no array of so many rows is touched."""
-    many = np.broadcast_to(np.zeros(1, np.uint8), bulk.MOST_ROWS + 1)
+    many = np.broadcast_to(np.zeros(1, np.uint8), scans.MOST_ROWS + 1)
     key = order.Integers(many)
     refused: tuple[Callable[[], Any], ...] = (
-        lambda: bulk.compact(many), lambda: bulk.group_rows(many, 1), lambda: order.sort_order([key]),
+        lambda: scans.compact(many), lambda: grouping.group_rows(many, 1), lambda: order.sort_order([key]),
         lambda: order.top_k([key], 3),
     )  # fmt: skip
     for call in refused:
@@ -223,7 +227,7 @@ def test_fold_at(device: str, op: Literal["add", "min", "max"]) -> None:
     slots, values = r.integers(0, 50, 3000), r.integers(-(2**62), 2**62, 3000) >> 8
     identity = {"add": 0, "min": 2**63 - 1, "max": -(2**63)}[op]
     total = on(device, np.full(50, identity))
-    bulk.fold_at(total, on(device, slots), on(device, values), op)
+    grouping.fold_at(total, on(device, slots), on(device, values), op)
     combine: Any = {"add": np.sum, "min": np.min, "max": np.max}[op]
     assert host(total).tolist() == [combine(values[slots == k]) for k in range(50)]
 
@@ -233,7 +237,7 @@ def test_fold_doubles_at(device: str) -> None:
     r = np.random.default_rng(5)
     slots, values = r.integers(0, 5, 3000), r.random(3000)
     total = on(device, np.zeros(5))
-    bulk.fold_at(total, on(device, slots), on(device, values), "add")
+    grouping.fold_at(total, on(device, slots), on(device, values), "add")
     np.testing.assert_allclose(host(total), np.bincount(slots, values), rtol=1e-12)
 
 
@@ -248,8 +252,12 @@ def test_take_strings(carrier: Carrier, count: int) -> None:
     if carrier is Carrier.STRING32:
         column = replace(column, carrier=carrier, data=Buffer(offsets.astype(np.int32)))
     elif carrier is Carrier.VIEW:
-        column = replace(column, carrier=carrier, data=Buffer(bulk.string_views(column, cpu_device())), characters=None)
+        column = replace(
+            column, carrier=carrier, data=Buffer(gathers.string_views(column, cpu_device())), characters=None
+        )
     rows = np.random.default_rng(count).integers(0, len(values), count).astype(np.uint32)
-    found = bulk.take_strings(column, rows, cpu_device())
-    for mine, theirs in zip(found, bulk.gather_strings(bulk.string_views(column, cpu_device(), rows)), strict=True):
+    found = gathers.take_strings(column, rows, cpu_device())
+    for mine, theirs in zip(
+        found, gathers.gather_strings(gathers.string_views(column, cpu_device(), rows)), strict=True
+    ):
         assert np.array_equal(mine, theirs)

@@ -1,9 +1,12 @@
-"""A process that compiles kernels: ``python -m gquery.kernels.compile_worker cuda``, or cpu.
+"""Processes that compile kernels: ``python -m gquery.kernels.compile_worker cuda 5:6 7:8``.
 
-Numba compiles one function at a time in a process, so the kernels of a query compile in several. A line on standard
-input is a JSON request (target, path of the module, compute capability); a line on standard output answers it: an empty
-string or what went wrong. One more says in the beginning that the target's compiler is imported. The result itself goes to
-the disk cache. A process with pipes, not `multiprocessing`, which would run the main module of a script again.
+Numba compiles one function at a time in a process, so the kernels of a query compile in several. This one imports the
+compiler of a target (cuda, or cpu), has it make its tables by a first small kernel, and then forks a worker for each pair of
+file descriptors: so that is done once, and its memory is shared. A line on the first of a worker's pipes is a JSON request
+(target, path of the module, compute capability); a line on the second answers it: an empty string or what went wrong. One more
+says in the beginning that the worker is ready. The result itself goes to the disk cache. A worker ends with its input.
+
+A process with pipes, not `multiprocessing`, which would run the main module of a script again.
 """
 
 from __future__ import annotations
@@ -18,23 +21,52 @@ from typing import IO
 from gquery.kernels.targets.cache import load_module
 from gquery.kernels.targets.cubin import make_cubin
 
+COMPILERS = {"cuda": "cubin", "cpu": "cpu_primitives"}  # modules by target
+Ends = tuple[int, int]
+"""The descriptors that a worker reads requests from and writes answers to."""
+
 
 def main() -> None:
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # nothing else may write between the answers
-    importlib.import_module(f"gquery.kernels.targets.{sys.argv[1]}_primitives")
-    _say("", answers)
-    for line in sys.stdin:
-        target, name, cc = json.loads(line)
+    target, *pairs = sys.argv[1:]
+    ends: list[Ends] = [(int(a), int(b)) for a, _, b in (pair.partition(":") for pair in pairs)]
+    importlib.import_module(f"gquery.kernels.targets.{COMPILERS[target]}").warm_up()
+    for own in ends:
+        if os.fork() == 0:
+            _close([e for e in ends if e != own])
+            _serve(own)
+            os._exit(0)
+    _close(ends)
+    for _ in ends:
+        os.wait()
+
+
+def _close(ends: list[Ends]) -> None:
+    """Let go of others' pipes: while somebody holds them, their end is not seen."""
+    for pair in ends:
+        for descriptor in pair:
+            os.close(descriptor)
+
+
+def _serve(own: Ends) -> None:
+    with os.fdopen(own[0]) as requests, os.fdopen(own[1], "w") as answers:
         try:
-            if target == "cuda":
-                make_cubin(Path(name), (cc[0], cc[1]))
-            else:
-                load_module(Path(name))
-            said = ""
-        except Exception as e:
-            said = str(e)
-        _say(said, answers)
+            _say("", answers)
+            for line in requests:
+                _say(_compile(line), answers)
+        except BrokenPipeError:
+            os._exit(0)  # nobody wants the answer
+
+
+def _compile(line: str) -> str:
+    target, name, cc = json.loads(line)
+    try:
+        if target == "cuda":
+            make_cubin(Path(name), (cc[0], cc[1]))
+        else:
+            load_module(Path(name))
+    except Exception as e:
+        return str(e)
+    return ""
 
 
 def _say(text: str, answers: IO[str]) -> None:

@@ -26,6 +26,11 @@ def entry(scalars: str) -> Callable[[Any], Any]:
     return make
 
 
+def warm_up() -> None:
+    """Compile a first small function: Numba fills its tables at that."""
+    njit(types.int64(types.int64))(lambda x: x + 1)
+
+
 def _pointer(name: str) -> Any:
     element = types.CPointer(getattr(types, {"i": "int", "u": "uint", "f": "float"}[name[0]] + name[1:]))
 

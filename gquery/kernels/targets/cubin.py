@@ -10,6 +10,7 @@ import json
 import struct
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from gquery.errors import InternalError
 from gquery.kernels.targets.cache import compile_error, load_module, write_whole
@@ -60,6 +61,19 @@ def make_cubin(path: Path, cc: tuple[int, int]) -> Cubin:
     # one file: several processes may compile a kernel at once, and each names its entry differently
     write_whole(cubin_file(path, cc), json.dumps(facts).encode() + b"\n" + code)
     return cubin
+
+
+def warm_up() -> None:
+    """Compile a first small kernel: the compilers are imported at that and make their tables, for a second or two."""
+    from gquery.kernels.targets.cuda_primitives import compiling_for, ptx
+
+    def kernel(state: Any) -> None:
+        state[0] = 1
+
+    any_gpu = (9, 0)
+    with compiling_for(any_gpu):
+        text, _ = ptx(kernel, ("*i64",), any_gpu)
+    _assemble(text, any_gpu)
 
 
 def cubin_file(path: Path, cc: tuple[int, int]) -> Path:

@@ -10,14 +10,15 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
 
 MOST_WORKERS = 6  # what one does slows the others down: of 16 hardware threads, more were no faster
 IDLE_SECONDS = 300.0
@@ -43,7 +44,7 @@ class Workers:
         self._urgent: deque[_Task] = deque()
         self._later: deque[_Task] = deque()
         self._open: dict[Request, _Task] = {}  # those that are not done
-        self._processes: list[subprocess.Popen[str]] = []
+        self._parent: subprocess.Popen[bytes] | None = None  # of the workers
         self._threads: set[threading.Thread] = set()
         self._ready = 0  # workers that have imported what they need
         self._stopped = False
@@ -55,7 +56,8 @@ class Workers:
         worker will be there soon: one takes a second to start, and it waits for ``patience`` kernels of each."""
         with self._changed:
             mine = [self._task(r, self._urgent) for r in requests]
-            self._start(requests[0][0], len(requests) - 1)
+            if len(requests) > 1:
+                self._start(requests[0][0])
             try:
                 while not all(t.done for t in mine):
                     if len(self._urgent) > patience * self._ready:
@@ -73,7 +75,7 @@ class Workers:
         with self._changed:
             for request in requests:
                 self._task(request, self._later)
-            self._start(requests[0][0], len(requests))
+            self._start(requests[0][0])
 
     @property
     def has_ready(self) -> bool:
@@ -85,8 +87,8 @@ class Workers:
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
-            for process in self._processes:
-                process.terminate()
+            if self._parent is not None:
+                _kill(self._parent)
         for thread in list(self._threads):
             thread.join(STOP_SECONDS)
 
@@ -103,17 +105,21 @@ class Workers:
         self._changed.notify_all()
         return task
 
-    def _start(self, target: str, wanted: int) -> None:
-        """Have so many workers, as far as there are cores for them."""
-        wanted = min(wanted, self.most, (os.cpu_count() or 1) - 1)
-        while len(self._threads) < wanted and not self._stopped:
-            process = _process(target)
-            if process is None:
-                return
-            thread = threading.Thread(target=self._serve, args=(process,), name="gquery-compiler", daemon=True)
-            self._processes.append(process)
-            self._threads.add(thread)
-            thread.start()
+    def _start(self, target: str) -> None:
+        """Have workers, as many as there are cores for, if there are none."""
+        count = min(self.most, (os.cpu_count() or 1) - 1)
+        if self._threads or self._stopped or count < 1:
+            return
+        lines = [_Line() for _ in range(count)]
+        self._parent = _parent(target, lines)
+        for line in lines:
+            line.hand_over(self._parent is not None)
+        if self._parent is not None:
+            for line in lines:
+                arguments = (self._parent, line)
+                thread = threading.Thread(target=self._serve, args=arguments, name="gquery-compiler", daemon=True)
+                self._threads.add(thread)
+                thread.start()
 
     def _compile_here(self, task: _Task, here: Callable[[Request], object]) -> None:
         self._changed.release()
@@ -130,28 +136,30 @@ class Workers:
 
     # ---- a worker's thread ----
 
-    def _serve(self, process: subprocess.Popen[str]) -> None:
+    def _serve(self, parent: subprocess.Popen[bytes], line: _Line) -> None:
         """Hand a worker one kernel after another, until there is none for a while."""
-        is_ready = _answers(process)
+        is_ready = line.answers()
         with self._changed:
             self._ready += is_ready
             self._changed.notify_all()
             while is_ready and (task := self._next()) is not None:
                 self._changed.release()
                 try:
-                    is_well = _compile(process, task.request)
+                    is_well = line.ask(task.request)
                 finally:
                     self._changed.acquire()
                     self._end(task)
                 if not is_well:
                     break
             self._ready -= is_ready
-            self._processes.remove(process)
             self._threads.remove(threading.current_thread())
+            is_last = not self._threads
+            if is_last:
+                self._parent = None
             self._changed.notify_all()
-        for pipe in (process.stdin, process.stdout):
-            _close(pipe)  # at the end of its input a worker ends
-        process.wait()
+        line.close()  # at the end of its input a worker ends
+        if is_last:
+            parent.wait()
 
     def _next(self) -> _Task | None:
         while not self._stopped:
@@ -164,46 +172,65 @@ class Workers:
         return None
 
 
-def _process(target: str) -> subprocess.Popen[str] | None:
+class _Line:
+    """The two pipes between this process and a worker."""
+
+    def __init__(self) -> None:
+        requests, answers = os.pipe(), os.pipe()
+        self.theirs = requests[0], answers[1]
+        self._requests, self._answers = os.fdopen(requests[1], "w"), os.fdopen(answers[0])
+
+    def hand_over(self, is_taken: bool) -> None:
+        """Close the worker's ends here, once it has them; ours too where there is none."""
+        for descriptor in self.theirs:
+            os.close(descriptor)
+        if not is_taken:
+            self.close()
+
+    def ask(self, request: Request) -> bool:
+        """Have a worker compile; whether it is well. What went wrong with a kernel comes up again where that is asked for."""
+        target, path, cc = request
+        try:
+            self._requests.write(json.dumps([target, str(path), cc]) + "\n")
+            self._requests.flush()
+        except (OSError, ValueError):
+            return False
+        return self.answers()
+
+    def answers(self) -> bool:
+        """Wait for a line; False where the worker is gone."""
+        try:
+            return bool(self._answers.readline())
+        except (OSError, ValueError):  # closed
+            return False
+
+    def close(self) -> None:
+        for pipe in (self._requests, self._answers):
+            with suppress(OSError):  # the worker is gone already
+                pipe.close()
+
+
+def _parent(target: str, lines: Sequence[_Line]) -> subprocess.Popen[bytes] | None:
+    """The process that forks a worker for each line."""
     # the package may be importable here because of the script's place alone
     root = str(Path(__file__).resolve().parents[3])
     path = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
+    single = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # a process with threads is not to be forked
     try:
         return subprocess.Popen(
-            [sys.executable, "-m", "gquery.kernels.compile_worker", target],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path},
+            [sys.executable, "-m", "gquery.kernels.compile_worker", target, *(f"{a}:{b}" for a, b in (x.theirs for x in lines))],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": path} | single, pass_fds=[d for x in lines for d in x.theirs],
             process_group=0,  # Ctrl-C in a terminal is meant for us alone
         )  # fmt: skip
     except OSError:
         return None
 
 
-def _compile(process: subprocess.Popen[str], request: Request) -> bool:
-    """Have a worker compile; whether it is well. What went wrong with a kernel comes up again where that is asked for."""
-    target, path, cc = request
-    try:
-        assert process.stdin is not None
-        process.stdin.write(json.dumps([target, str(path), cc]) + "\n")
-        process.stdin.flush()
-    except (OSError, ValueError):
-        return False
-    return _answers(process)
-
-
-def _answers(process: subprocess.Popen[str]) -> bool:
-    try:
-        assert process.stdout is not None
-        return bool(process.stdout.readline())
-    except (OSError, ValueError):  # closed
-        return False
-
-
-def _close(pipe: IO[Any] | None) -> None:
-    try:
-        if pipe is not None:
-            pipe.close()
-    except OSError:
-        return  # the worker is gone already
+def _kill(parent: subprocess.Popen[bytes]) -> None:
+    """End a process and those that it forked."""
+    with suppress(ProcessLookupError):
+        os.killpg(parent.pid, signal.SIGTERM)
 
 
 _workers = Workers(MOST_WORKERS)

@@ -64,7 +64,10 @@ def make_cubin(path: Path, cc: tuple[int, int]) -> Cubin:
 
 
 def warm_up() -> None:
-    """Compile a first small kernel: the compilers are imported at that and make their tables, for a second or two."""
+    """Compile a first small kernel: Numba makes its tables at that. It is not assembled: that wakes the driver, after which
+    a process cannot be forked."""
+    import cuda.core  # noqa: F401  # for what is forked
+
     from gquery.kernels.targets.cuda_primitives import compiling_for, ptx
 
     def kernel(state: Any) -> None:
@@ -72,8 +75,7 @@ def warm_up() -> None:
 
     any_gpu = (9, 0)
     with compiling_for(any_gpu):
-        text, _ = ptx(kernel, ("*i64",), any_gpu)
-    _assemble(text, any_gpu)
+        ptx(kernel, ("*i64",), any_gpu)
 
 
 def cubin_file(path: Path, cc: tuple[int, int]) -> Path:

@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-MOST_WORKERS = 6  # what one does slows the others down: of 16 hardware threads, more were no faster
+MOST_WORKERS = 8
 IDLE_SECONDS = 300.0
 STOP_SECONDS = 5.0
 Request = tuple[str, Path, tuple[int, int]]

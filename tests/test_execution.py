@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 import gquery
@@ -28,3 +33,42 @@ def test_counts_and_rows_go_over_to_the_compiled_kernel_together(monkeypatch: py
     sql = "SELECT a.i, b.i FROM r AS a JOIN r AS b ON a.k = b.k WHERE a.i >= 1500"
     rows = sorted(connection.sql(sql).fetchall())
     assert rows == [(a, b) for a in range(1500, 6000) for b in (a % 3000, a % 3000 + 3000)]
+
+
+SECOND_PROCESS = """
+import sys
+
+import gquery
+from gquery.execution import program
+
+targets = []
+run = program.run_with_report
+
+
+def noted(*arguments):
+    result = run(*arguments)
+    targets.append(result[1][0].target)
+    return result
+
+
+program.run_with_report = noted
+db = gquery.connect(device="cpu")
+db.sql("SET interpret_limit = " + sys.argv[1])
+if sys.argv[2:]:
+    import numba
+for _ in range(3):
+    assert db.sql("SELECT sum(x * 5) FROM range(700) t(x) WHERE x > 11").fetchall() == [(1222920,)]
+print(*targets)
+"""
+
+
+def test_what_an_earlier_process_compiled_is_used_from_the_second_run_on(tmp_path: Path) -> None:
+    def run(limit: int, *more: str) -> list[str]:
+        environment = os.environ | {"GQUERY_CACHE_DIR": str(tmp_path / "cache")}
+        command = [sys.executable, "-c", SECOND_PROCESS, str(limit), *more]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.split()
+
+    assert run(100_000) == ["python"] * 3, "nothing is compiled yet"
+    assert run(0) == ["cpu"] * 3
+    assert run(100_000) == ["python"] * 3, "the compiler would have to be imported"
+    assert run(100_000, "import it") == ["python", "cpu", "cpu"]

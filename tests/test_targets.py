@@ -280,6 +280,27 @@ def test_a_second_process_compiles_nothing(tmp_path: Path) -> None:
     assert cache.stat().st_mode & 0o777 == 0o700
 
 
+@pytest.mark.parametrize("given", [False, True])
+def test_what_is_on_disk_is_known(given: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where Numba has written it."""
+    from gquery.kernels.targets.cpu import CpuTarget
+
+    monkeypatch.setenv("GQUERY_CACHE_DIR", str(tmp_path / "cache"))
+    if given:
+        monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "numba"))
+    script = """
+from gquery.kernels.targets.cpu import CpuTarget
+from tests.test_targets import filtered_sum
+CpuTarget().compile(filtered_sum("k9"))
+"""
+    assert not CpuTarget().is_cached(filtered_sum("k9"))
+    root = str(Path(__file__).parent.parent)
+    subprocess.run([sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": root}, check=True)
+    assert "numba" in sys.modules
+    assert CpuTarget().is_cached(filtered_sum("k9"))
+    assert not CpuTarget().is_cached(filtered_sum("k10"))
+
+
 def test_a_cache_that_others_can_write_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     open_to_all = tmp_path / "cache"
     open_to_all.mkdir()

@@ -1,7 +1,8 @@
 """Choosing the target of a pipeline.
 
 Small work is interpreted: a kernel takes longer to compile than the interpreter takes for some 100,000 row-steps. What the
-interpreter has taken in earlier runs of the same program counts too, so that a query that comes again and again is compiled.
+interpreter has taken in earlier runs of the same program counts too, so that a query that comes again and again is compiled,
+and at its second run where an earlier process did so.
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ def target_of(state: Run, stage: Stage, pipeline: Pipeline, rows: int) -> str:
         return "python"
     spent = state.program.memory.get(("interpreted", stage.number), 0.0)
     if spent > BREAK_EVEN_SECONDS or is_ready(state.program, stage, pipeline, context.target):
+        return context.target
+    if spent and _is_cached(state.program, stage, pipeline, context.target):
         return context.target
     return "python"
 
@@ -116,6 +119,15 @@ def output_of(program: Program, number: int, sink: Group, target: str) -> GroupO
 def is_ready(program: Program, stage: Stage, pipeline: Pipeline, target: str) -> bool:
     ready = get_target(target).is_ready
     return all(ready(u.kernel) for u in units_of(program, stage, pipeline, target))
+
+
+def _is_cached(program: Program, stage: Stage, pipeline: Pipeline, target: str) -> bool:
+    """Whether an earlier process has compiled the kernels of a pipeline, looked up once."""
+    key = ("cached", stage.number)
+    if key not in program.memory:
+        cached = get_target(target).is_cached
+        program.memory[key] = all(cached(u.kernel) for u in units_of(program, stage, pipeline, target))
+    return bool(program.memory[key])
 
 
 def bulk_device(state: Run, work: Bulk) -> Device:

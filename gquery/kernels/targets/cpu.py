@@ -8,6 +8,7 @@ our cache, and Numba's own cache beside it holds the machine code: a warm proces
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -34,10 +35,17 @@ def _machine() -> str:
     return f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
 
 
+_DECORATOR = "@entry"
+
+
 def _is_compiled(path: Path) -> bool:
-    """Whether Numba's cache, beside our file, seems to hold the kernel."""
-    folder = Path(numba_cache) if (numba_cache := os.environ.get("NUMBA_CACHE_DIR")) else path.parent
-    return any(folder.rglob(f"{path.stem}.*.nbi"))
+    """Whether Numba's cache, beside our file, seems to hold the kernel. Its index has the line of the function in its name; a
+    folder with thousands of files is not searched."""
+    line = path.read_text().partition(_DECORATOR)[0].count("\n") + 1
+    name = f"{path.stem}.kernel-{line}.py{sys.version_info[0]}{sys.version_info[1]}{sys.abiflags}.nbi"
+    if folder := os.environ.get("NUMBA_CACHE_DIR"):
+        return any(Path(folder).glob(f"*/{name}"))
+    return (path.parent / "__pycache__" / name).exists()
 
 
 class CpuTarget:
@@ -53,7 +61,7 @@ class CpuTarget:
         pointers = [p for p in kernel.parameters if p.is_pointer]
         names = [f"{p.name}_address" if p.is_pointer else p.name for p in kernel.parameters]
         kinds = "".join("f" if p.type == "f64" and not p.is_pointer else "i" for p in kernel.parameters)
-        lines = [f"@entry({kinds!r})", f"def kernel({', '.join(['lo_row', 'hi_row', *names])}):"]
+        lines = [f"{_DECORATOR}({kinds!r})", f"def kernel({', '.join(['lo_row', 'hi_row', *names])}):"]
         lines += ["    lo = uint64(lo_row)", "    hi = uint64(hi_row)"]
         lines += [f"    {p.name} = pointer_{p.type}({p.name}_address)" for p in pointers]
         lines += indented(kernel.prologue, 1)
@@ -67,6 +75,9 @@ class CpuTarget:
 
     def is_ready(self, kernel: Kernel) -> bool:
         return kernel.digest in self._compiled
+
+    def is_cached(self, kernel: Kernel) -> bool:
+        return self.is_ready(kernel) or ("numba" in sys.modules and _is_compiled(self._path(kernel)))
 
     def compile(self, kernel: Kernel) -> Compiled:
         compiled = self._compiled.get(kernel.digest)

@@ -23,7 +23,7 @@ from gquery.errors import DeviceError
 from gquery.kernels.kernel import Kernel, Parameter
 from gquery.kernels.ready import handwritten_kernels
 from gquery.kernels.targets.base import NARROW_ROWS, Compiled, Perhaps
-from gquery.kernels.targets.cache import cache_directory, module_path
+from gquery.kernels.targets.cache import module_path
 from gquery.kernels.targets.cubin import Cubin, make_cubin, read_cubin
 from gquery.kernels.targets.cuda_launch import Launcher
 from gquery.kernels.targets.text import free_names, functions_text, indented
@@ -79,6 +79,9 @@ class CudaTarget:
     def is_ready(self, kernel: Kernel) -> bool:
         return (kernel.digest, _device()) in self._compiled
 
+    def is_cached(self, kernel: Kernel) -> bool:
+        return self.is_ready(kernel) or not self._missing([kernel], _capability(_device()))
+
     def compile(self, kernel: Kernel) -> Compiled:
         device = _device()
         compiled = self._compiled.get((kernel.digest, device))
@@ -102,8 +105,9 @@ class CudaTarget:
 
     def compile_ahead(self) -> None:
         """Where nothing has been compiled yet, begin with the handwritten kernels, while files are opened and read."""
-        if not any(cache_directory().glob("*.cubin")):
-            self._compile_later(list(handwritten_kernels().values()), _capability(_device()))
+        kernels, cc = list(handwritten_kernels().values()), _capability(_device())
+        if self._missing(kernels[:1], cc):
+            self._compile_later(kernels, cc)
 
     def _compile_later(self, kernels: Sequence[Kernel], cc: tuple[int, int]) -> None:
         missing = self._missing(kernels, cc)

@@ -6,6 +6,7 @@ import os
 import re
 import threading
 import time
+import weakref
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal
@@ -270,8 +271,16 @@ def test_who_comes_too_late_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -
     busy.wait(10)  # both threads have something else to do
     done: list[tuple[int, int, int]] = []
     start = time.perf_counter()
-    run_morsels(lambda worker, lo, hi: done.append((worker, lo, hi)), 0, 30, 3, 10)
+    array = np.zeros(3)
+    freed = weakref.ref(array)
+
+    def work(worker: int, lo: int, hi: int, array: Any = array) -> None:
+        done.append((worker, lo, hi))
+
+    run_morsels(work, 0, 30, 3, 10)
     assert time.perf_counter() - start < 5
+    del array, work
+    assert freed() is None, "nobody who comes later holds the arrays"
     assert done == [(0, 0, 10), (0, 10, 20), (0, 20, 30)]
     gate.set()
     late = threading.Event()

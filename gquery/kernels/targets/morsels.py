@@ -83,6 +83,7 @@ def run_morsels(
     except BaseException as error:  # an interrupt; helpers may be at work
         run.failures.append(error)
     run.wait()
+    run.let_go()
     if run.failures:
         raise run.failures[0]
 
@@ -128,6 +129,10 @@ class _Run:
             start = self._place
             self._place = min(self._hi, start + self._rows)
             return start, self._place
+
+    def let_go(self) -> None:
+        """Drop the work, and with it its arrays: helpers that come too late may hold the rest for as long as they are busy."""
+        del self._work, self._cancelled
 
     def wait(self) -> None:
         """Return when no helper is at work: the arrays that it writes would be freed under it."""

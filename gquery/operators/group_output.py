@@ -42,7 +42,7 @@ def is_probable(sink: Group, target: str) -> bool:
     if sink.in_place:
         return False
     if sink.layout == "rows":
-        return target == "cuda" or 2 * sink.groups >= PLACES
+        return target == "cuda" or (target == "cpu" and 2 * sink.groups >= PLACES)
     places = 2 * sink.groups if sink.packing is None or sink.layout == "hash" else sink.packing.size
     return places >= PLACES if target == "cpu" else target == "cuda" and places * (len(sink.folds) + 1) > HOST_WORDS
 

@@ -83,7 +83,7 @@ class OutOfMemoryError(OperationalError):
 
 
 class InterruptError(OperationalError):
-    """Another thread stopped the query by `Connection.interrupt`; the connection can be used on."""
+    """The query was stopped, by `Connection.interrupt` or by Ctrl-C while it could not be left; the connection can be used on."""
 
 
 class InternalError(DatabaseError):

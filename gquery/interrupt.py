@@ -75,7 +75,8 @@ def _noticing(token: Token) -> Iterator[None]:
 
     def stop(number: int, frame: FrameType | None) -> None:
         token.stopped = True
-        signal.default_int_handler(number, frame)
+        if not _thread.holding:
+            signal.default_int_handler(number, frame)
 
     signal.signal(signal.SIGINT, stop)
     try:
@@ -85,8 +86,22 @@ def _noticing(token: Token) -> Iterator[None]:
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@contextmanager
+def holding() -> Iterator[None]:
+    """Within it, Ctrl-C is noticed and raised as an InterruptError at its end: for what must not be left half done, such as the
+    import of a compiler. (Not where `_noticing` does not look: the signal is the caller's then.)"""
+    _thread.holding += 1
+    try:
+        yield
+    finally:
+        _thread.holding -= 1
+    if not _thread.holding:
+        check()
+
+
 class _Thread(threading.local):
     token: Token | None = None
+    holding: int = 0
 
 
 _thread = _Thread()

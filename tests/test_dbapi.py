@@ -5,7 +5,10 @@ from __future__ import annotations
 import contextlib
 import datetime
 import gc
+import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 import warnings
@@ -21,7 +24,7 @@ import pytest
 
 import gquery
 from gquery import errors
-from gquery.interrupt import Running, check
+from gquery.interrupt import Running, check, holding
 
 TABLE = pa.table({"k": [1, 2, 3], "s": ["x", None, "z"], "d": [datetime.date(2024, 1, d) for d in (1, 2, 3)]})
 LONG = "SELECT count(*) FROM range(100000000) a(x), range(1000000) b(y) WHERE x * y % 7 = 3"
@@ -274,6 +277,55 @@ def test_ctrl_c_that_got_lost_still_ends_the_query(sigint: None) -> None:
     with pytest.raises(errors.InterruptError), Running().one(), contextlib.suppress(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
     check()
+
+
+def test_ctrl_c_waits_for_what_must_not_be_left_half_done(sigint: None) -> None:
+    done = []
+    with pytest.raises(errors.InterruptError), Running().one():
+        with holding(), holding():
+            signal.raise_signal(signal.SIGINT)
+            done.append("all of it")
+        done.append("nothing more")
+    assert done == ["all of it"]
+    with pytest.raises(KeyboardInterrupt), Running().one():
+        signal.raise_signal(signal.SIGINT)
+    check()
+
+
+IMPORTED = """
+import signal, sys, threading, time
+
+import gquery
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+db = gquery.connect(device="cpu", threads=1)
+db.sql("SET interpret_limit = 0")
+main = threading.main_thread().ident
+
+
+def stop():
+    while "numba" not in sys.modules:
+        time.sleep(0.001)
+    time.sleep(0.05)
+    signal.pthread_kill(main, signal.SIGINT)
+
+
+threading.Thread(target=stop).start()
+query = "SELECT sum(x * 3) FROM range(1000) t(x) WHERE x > 4"
+try:
+    db.sql(query).fetchall()
+    print("too late")
+except (KeyboardInterrupt, gquery.InterruptError) as error:
+    print(type(error).__name__)
+print(db.sql(query).fetchall())
+"""
+
+
+def test_ctrl_c_while_the_compiler_is_imported(tmp_path: Path) -> None:
+    """It would be broken for as long as the process lives."""
+    environment = os.environ | {"GQUERY_CACHE_DIR": str(tmp_path / "cache")}
+    run = subprocess.run([sys.executable, "-c", IMPORTED], env=environment, capture_output=True, text=True, check=False)
+    assert run.stdout.split("\n")[:2] == ["InterruptError", "[(1498470,)]"], run.stderr
 
 
 def test_a_handler_of_the_users_own_stays() -> None:

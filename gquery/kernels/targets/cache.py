@@ -20,6 +20,7 @@ from pathlib import Path
 from types import ModuleType
 
 from gquery.errors import InternalError, OperationalError
+from gquery.interrupt import holding
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 
@@ -84,6 +85,7 @@ def write_whole(path: Path, content: bytes) -> None:
         raise OperationalError(f"cannot write {path}: {e}") from e
 
 
+@holding()  # Numba would stay broken where an interrupt ends its import
 def load_module(path: Path, again: bool = False) -> ModuleType:
     """Import a file that we wrote, ``again`` if need be. A failure to compile is one line and the place of the text."""
     name = f"gquery_kernels.{path.stem}"

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gquery.errors import InternalError
+from gquery.interrupt import holding
 from gquery.kernels.targets.cache import compile_error, load_module, write_whole
 
 _FRAME_SIZE, _REGISTERS = 0x11, 0x2F  # attributes of the section .nv.info
@@ -42,6 +43,7 @@ def read_cubin(path: Path, cc: tuple[int, int]) -> Cubin | None:
     return Cubin(code, **json.loads(facts))
 
 
+@holding()  # the compiler would stay broken where an interrupt ends its import
 def make_cubin(path: Path, cc: tuple[int, int]) -> Cubin:
     """Compile a kernel's module and keep the result beside it."""
     from gquery.kernels.targets.cuda_primitives import compiling_for, ptx

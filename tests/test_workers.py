@@ -130,11 +130,12 @@ def test_two_that_want_the_same(pool: Workers) -> None:
     assert not pool._open
 
 
-def test_where_no_process_can_be_started(pool: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("what", ["process", "pipe"])
+def test_where_no_worker_can_be_started(what: str, pool: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise OSError("no more processes")
 
-    monkeypatch.setattr("subprocess.Popen", fail)
+    monkeypatch.setattr("subprocess.Popen" if what == "process" else "os.pipe", fail)
     here: list[Request] = []
     pool.compile_later(requests(2))
     pool.compile_at_once(requests(3), here.append)

@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -47,6 +48,7 @@ class Workers:
         self._parent: subprocess.Popen[bytes] | None = None  # of the workers
         self._threads: set[threading.Thread] = set()
         self._ready = 0  # workers that have imported what they need
+        self._used = 0.0  # when one was last given something, or ended it
         self._stopped = False
 
     def compile_at_once(
@@ -110,16 +112,21 @@ class Workers:
         count = min(self.most, (os.cpu_count() or 1) - 1)
         if self._threads or self._stopped or count < 1:
             return
-        lines = [_Line() for _ in range(count)]
-        self._parent = _parent(target, lines)
+        lines: list[_Line] = []
+        try:
+            for _ in range(count):
+                lines.append(_Line())
+            self._parent = _parent(target, lines)
+        except OSError:  # no processes or descriptors are left
+            self._parent = None
         for line in lines:
             line.hand_over(self._parent is not None)
-        if self._parent is not None:
-            for line in lines:
-                arguments = (self._parent, line)
-                thread = threading.Thread(target=self._serve, args=arguments, name="gquery-compiler", daemon=True)
-                self._threads.add(thread)
-                thread.start()
+        self._used = time.monotonic()
+        for line in lines if self._parent is not None else ():
+            arguments = (self._parent, line)
+            thread = threading.Thread(target=self._serve, args=arguments, name="gquery-compiler", daemon=True)
+            self._threads.add(thread)
+            thread.start()
 
     def _compile_here(self, task: _Task, here: Callable[[Request], object]) -> None:
         self._changed.release()
@@ -131,6 +138,7 @@ class Workers:
 
     def _end(self, task: _Task) -> None:
         task.done = True
+        self._used = time.monotonic()
         self._open.pop(task.request, None)
         self._changed.notify_all()
 
@@ -167,8 +175,10 @@ class Workers:
                 return self._urgent.popleft()
             if self._later:
                 return self._later.popleft()
-            if not self._changed.wait(IDLE_SECONDS) and not (self._urgent or self._later):
+            left = self._used + IDLE_SECONDS - time.monotonic()
+            if left <= 0:  # for all of them at once, so that there are all or none
                 return None
+            self._changed.wait(left)
         return None
 
 
@@ -210,21 +220,19 @@ class _Line:
                 pipe.close()
 
 
-def _parent(target: str, lines: Sequence[_Line]) -> subprocess.Popen[bytes] | None:
-    """The process that forks a worker for each line."""
+def _parent(target: str, lines: Sequence[_Line]) -> subprocess.Popen[bytes]:
+    """The process that forks a worker for each line. What it has to complain of comes up where a kernel is asked for."""
     # the package may be importable here because of the script's place alone
     root = str(Path(__file__).resolve().parents[3])
     path = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
     single = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # a process with threads is not to be forked
-    try:
-        return subprocess.Popen(
-            [sys.executable, "-m", "gquery.kernels.compile_worker", target, *(f"{a}:{b}" for a, b in (x.theirs for x in lines))],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": path} | single, pass_fds=[d for x in lines for d in x.theirs],
-            process_group=0,  # Ctrl-C in a terminal is meant for us alone
-        )  # fmt: skip
-    except OSError:
-        return None
+    ends = [":".join(map(str, line.theirs)) for line in lines]
+    return subprocess.Popen(
+        [sys.executable, "-m", "gquery.kernels.compile_worker", target, *ends],
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": path} | single, pass_fds=[d for line in lines for d in line.theirs],
+        process_group=0,  # Ctrl-C in a terminal is meant for us alone
+    )  # fmt: skip
 
 
 def _kill(parent: subprocess.Popen[bytes]) -> None:

@@ -53,9 +53,6 @@ class SimulatedTarget(CudaTarget):
     def is_ready(self, kernel: Kernel) -> bool:
         return True
 
-    def is_cached(self, kernel: Kernel) -> bool:
-        return True
-
     def compile(self, kernel: Kernel) -> Compiled:
         text = self.source(kernel)
         body = text[text.index(")\n") + 2 :] if text.startswith("from") else text

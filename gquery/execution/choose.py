@@ -2,12 +2,12 @@
 
 Small work is interpreted: a kernel takes longer to compile than the interpreter takes for some 100,000 row-steps. What the
 interpreter has taken in earlier runs of the same program counts too, so that a query that comes again and again is compiled,
-and at its second run where an earlier process did so.
+and on the CPU at its second run where an earlier process did so.
 """
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 
 from gquery.device import Device, cpu_device
 from gquery.execution.state import Run
@@ -54,8 +54,9 @@ def target_of(state: Run, stage: Stage, pipeline: Pipeline, rows: int) -> str:
     spent = state.program.memory.get(("interpreted", stage.number), 0.0)
     if spent > BREAK_EVEN_SECONDS or is_ready(state.program, stage, pipeline, context.target):
         return context.target
-    if spent and _is_cached(state.program, stage, pipeline, context.target):
-        return context.target
+    # not so on a GPU, where a stage on the host waits for what others made there
+    if spent and context.target == "cpu" and _is_cached(state.program, stage, pipeline):
+        return "cpu"
     return "python"
 
 
@@ -121,12 +122,12 @@ def is_ready(program: Program, stage: Stage, pipeline: Pipeline, target: str) ->
     return all(ready(u.kernel) for u in units_of(program, stage, pipeline, target))
 
 
-def _is_cached(program: Program, stage: Stage, pipeline: Pipeline, target: str) -> bool:
+def _is_cached(program: Program, stage: Stage, pipeline: Pipeline) -> bool:
     """Whether an earlier process has compiled the kernels of a pipeline, looked up once."""
     key = ("cached", stage.number)
     if key not in program.memory:
-        cached = get_target(target).is_cached
-        program.memory[key] = all(cached(u.kernel) for u in units_of(program, stage, pipeline, target))
+        cpu: Any = get_target("cpu")
+        program.memory[key] = all(cpu.is_cached(u.kernel) for u in units_of(program, stage, pipeline, "cpu"))
     return bool(program.memory[key])
 
 

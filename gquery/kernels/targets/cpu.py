@@ -77,6 +77,8 @@ class CpuTarget:
         return kernel.digest in self._compiled
 
     def is_cached(self, kernel: Kernel) -> bool:
+        """Whether `compile` would take some milliseconds at most: the kernel is in memory, or on disk with what loads it from
+        there imported. Looks there."""
         return self.is_ready(kernel) or ("numba" in sys.modules and _is_compiled(self._path(kernel)))
 
     def compile(self, kernel: Kernel) -> Compiled:

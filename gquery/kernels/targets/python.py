@@ -85,9 +85,6 @@ class PythonTarget:
     def is_ready(self, kernel: Kernel) -> bool:
         return True
 
-    def is_cached(self, kernel: Kernel) -> bool:
-        return True  # nothing is compiled
-
     def compile(self, kernel: Kernel) -> Compiled:
         if any(f.__closure__ for _, f in kernel.functions):
             return self._make(kernel)  # two closures of one text may hold different values

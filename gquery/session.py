@@ -365,19 +365,14 @@ class Connection(Frames, Files, Exceptions):
         """The kernels of a SELECT for a target (that of the connection if None), without running it: what CI compiles for
         GPUs that it does not have."""
         from gquery.execution.prepare import forecast
-        from gquery.operators.group_output import GroupOutput, is_probable
         from gquery.operators.selection import narrowed
-        from gquery.planner.physical import Group
-        from gquery.planner.pipeline import units
+        from gquery.planner.pipeline import kernels
 
         where = target or self.target
-        found = [
-            f.pipeline for f in forecast(self.program(query, target, params), where, self.device, 0) if f.is_compiled
-        ]
-        runs = [narrowed(p, p.rows) if where == "cuda" else p for p in found]
-        kernels = [unit.kernel for pipeline in runs for unit in units(pipeline, where)]
-        sinks = [p.sink for p in runs if isinstance(p.sink, Group) and is_probable(p.sink, where)]
-        return kernels + [GroupOutput(sink, "cuda" if where == "cuda" else "cpu").unit[0] for sink in sinks]
+        found = forecast(self.program(query, target, params), where, self.device, 0)
+        works = [f.pipeline for f in found if f.is_compiled]
+        runs = [narrowed(p, p.rows) if where == "cuda" else p for p in works]
+        return [kernel for pipeline in runs for kernel in kernels(pipeline, where)]
 
     def _stored(self, table: Table) -> Table:
         """A result as a table to scan: encoded anew, which narrows its columns and makes their statistics exact."""

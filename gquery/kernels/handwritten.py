@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -55,8 +55,7 @@ def handwritten(parameters: str, *body: str, ahead: tuple[str, ...] = ()) -> Ker
     parsed = []
     for word in parameters.split():
         name, _, type_ = word.partition(":")
-        element: ElementType = type_.removeprefix("*")  # type: ignore[assignment]
-        parsed.append(Parameter(name, element, type_.startswith("*")))
+        parsed.append(Parameter(name, cast(ElementType, type_.removeprefix("*")), type_.startswith("*")))
     kernel = Kernel(tuple(parsed), (), body, (), frozenset())
     return replace(kernel, batch=batched(body, _BATCH_ROWS, ahead)) if ahead else kernel
 

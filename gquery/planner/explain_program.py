@@ -8,11 +8,9 @@ from dataclasses import replace
 from typing import Literal, assert_never
 
 from gquery.expr import Column
-from gquery.kernels.kernel import Kernel
 from gquery.operators import accumulators
 from gquery.operators.collect import collect_mode
 from gquery.operators.front import with_threads
-from gquery.operators.group_output import GroupOutput, is_probable
 from gquery.operators.rows import bulk_inputs
 from gquery.operators.selection import narrowed
 from gquery.planner.explain import Printer
@@ -44,7 +42,7 @@ from gquery.planner.physical import (
     UnmatchedRows,
     stage_columns,
 )
-from gquery.planner.pipeline import units
+from gquery.planner.pipeline import kernels
 
 SELECTED = "; rows that get here are found by a kernel of their own"
 ProgramLevel = Literal["physical", "pipelines", "code"]
@@ -70,19 +68,12 @@ def explain_program(
         for text in _pipeline(work, target, printer):
             lines.append("  " + text)
         if level == "code":
-            for kernel in _kernels(work, target):
+            runs = narrowed(work, work.rows) if target == "cuda" else work
+            for kernel in kernels(runs, "python" if work.host is not None else target):
                 lines += ["", *("    " + line for line in kernel.text.splitlines()), ""]
                 if batch := kernel.batch:
                     lines += [*("    " + line if line else "" for line in batch.text), ""]
     return "\n".join(lines) + "\n"
-
-
-def _kernels(work: Pipeline, target: str) -> Iterator[Kernel]:
-    """The kernels of a pipeline: those of its loop, and the one that makes columns of its groups."""
-    runs = narrowed(work, work.rows) if target == "cuda" else work
-    yield from (unit.kernel for unit in units(runs, "python" if work.host is not None else target))
-    if isinstance(work.sink, Group) and work.host is None and is_probable(work.sink, target):
-        yield GroupOutput(work.sink, "cuda" if target == "cuda" else "cpu").unit[0]
 
 
 def as_threads_run(program: Program, target: str, threads: int) -> Program:

@@ -6,7 +6,7 @@ function. A Collect that counts before it writes has two kernels with the same s
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
@@ -18,6 +18,7 @@ from gquery.kernels.render import condition, describe, render
 from gquery.kernels.stages import staged
 from gquery.operators import accumulators, collect, group, reduce
 from gquery.operators.accumulators import place_of
+from gquery.operators.group_output import GroupOutput, is_probable
 from gquery.operators.join import emit_build, emit_probe
 from gquery.operators.read import read
 from gquery.operators.selection import needed_by
@@ -68,6 +69,13 @@ def units(pipeline: Pipeline, target: str, counted: bool = False) -> tuple[Unit,
     if pipeline.selected:
         return _selection(pipeline, target), _unit(_behind_selection(pipeline), target, "main", counted, "r")
     return tuple(_unit(pipeline, target, role, counted and role != "write") for role in roles)
+
+
+def kernels(pipeline: Pipeline, target: str) -> Iterator[Kernel]:
+    """Those of the loop, and the one that probably makes columns of its groups."""
+    yield from (unit.kernel for unit in units(pipeline, target))
+    if isinstance(pipeline.sink, Group) and is_probable(pipeline.sink, target):
+        yield GroupOutput(pipeline.sink, "cuda" if target == "cuda" else "cpu").unit[0]
 
 
 def _selection(pipeline: Pipeline, target: str) -> Unit:

@@ -6,6 +6,7 @@ that the compiler wrote. What a kernel uses is read off the cubin, an ELF file.
 
 from __future__ import annotations
 
+import importlib
 import json
 import struct
 from dataclasses import asdict, dataclass
@@ -68,8 +69,7 @@ def make_cubin(path: Path, cc: tuple[int, int]) -> Cubin:
 def warm_up() -> None:
     """Compile a first small kernel: Numba makes its tables at that. It is not assembled: that wakes the driver, after which
     a process cannot be forked."""
-    import cuda.core  # noqa: F401  # for what is forked
-
+    importlib.import_module("cuda.core")  # for what is forked
     from gquery.kernels.targets.cuda_primitives import compiling_for, ptx
 
     def kernel(state: Any) -> None:

@@ -45,6 +45,7 @@ class CudaTarget:
 
     def __init__(self) -> None:
         self._compiled: dict[tuple[str, int], Compiled] = {}  # by digest and device
+        self._begun: set[tuple[int, int]] = set()  # capabilities for which the handwritten kernels were seen to
         self._lock = threading.Lock()
         self._local = threading.local()
 
@@ -96,15 +97,21 @@ class CudaTarget:
         missing = [k for k in kernels if (k.digest, device) not in self._compiled]
         if self._missing(missing, cc):
             self._compile_later(list(perhaps()), cc)
-            self._compile_later(list(handwritten_kernels().values()), cc)
+            self._compile_handwritten(cc)
             self.compile_cubins(missing, cc)
         return [self.compile(k) for k in kernels]
 
     def compile_ahead(self) -> None:
         """Where nothing has been compiled yet, begin with the handwritten kernels, while files are opened and read."""
-        kernels, cc = list(handwritten_kernels().values()), _capability(_device())
-        if self._missing(kernels[:1], cc):
-            self._compile_later(kernels, cc)
+        cc = _capability(_device())
+        if self._missing(list(handwritten_kernels().values())[:1], cc):
+            self._compile_handwritten(cc)
+
+    def _compile_handwritten(self, cc: tuple[int, int]) -> None:
+        """Once in a process: to look for all of them takes as long as a small query."""
+        if cc not in self._begun:
+            self._begun.add(cc)
+            self._compile_later(list(handwritten_kernels().values()), cc)
 
     def _compile_later(self, kernels: Sequence[Kernel], cc: tuple[int, int]) -> None:
         missing = self._missing(kernels, cc)

@@ -49,7 +49,7 @@ LAYERS: dict[str, int] = {
                 *PLANS,
             ),
             ("kernels", "sql", "planner.rules"),
-            ("operators", "planner.optimizer", "planner.physical"),
+            ("operators", "planner.optimizer", "planner.physical", "planner.verify_program"),
             ("planner.lower", "planner.pipeline", "planner.explain"),
             ("distributed", "measure"),
             ("execution",),

@@ -58,6 +58,8 @@ from gquery.planner.physical import (
 from gquery.planner.rules.share_rows import is_reduction
 from gquery.planner.statistics import Estimator
 from gquery.planner.tree import canonical, used_columns, walk
+from gquery.planner.verify import is_verifying
+from gquery.planner.verify_program import verify_program
 from gquery.table import TableSource
 
 MAX_BUILD_ROWS = 2**32 - 2
@@ -87,7 +89,10 @@ class Lowering:
         for c in query.outputs:
             stored, origin = at[c.id]
             outputs.append(Stored(Column(origin, c.name, c.dtype), stored.phys, stored.carrier))
-        return Program(share_stages(self.stages), tuple(outputs), query.names)
+        program = Program(share_stages(self.stages), tuple(outputs), query.names)
+        if is_verifying():
+            verify_program(program)
+        return program
 
     def load(self, plan: Plan) -> None:
         """Load the columns that the query touches, one call a table."""
@@ -307,10 +312,17 @@ class Lowering:
             assert isinstance(stream.source, ReadStage)
             self._shared[key] = (stream.source.stage, tuple(self._origins(stream, plan.columns)))
         number, made = self._shared[key]
-        rows = self._estimate(plan)
-        stream = self.read(number, made, rows, None)
-        renames = tuple((c, m) for c, m in zip(plan.columns, made, strict=True) if c.id != m.id)
-        return self._rename(stream, renames)
+        return self._named(self.read(number, made, self._estimate(plan), None), plan.columns)
+
+    @staticmethod
+    def _named(stream: Stream, columns: Sequence[Column]) -> Stream:
+        """The stream that reads a frame, with its columns under these names and no others: a frame that is read in two
+        places may meet itself in a join."""
+        source = stream.source
+        assert isinstance(source, ReadStage)
+        stored = tuple(Stored(c, s.phys, s.carrier) for c, s in zip(columns, source.columns, strict=True))
+        known = {s.column.id: s.phys for s in stored}
+        return replace(stream, source=replace(source, columns=stored), columns=known, by_id={c.id: c for c in columns})
 
     @staticmethod
     def _origins(stream: Stream, columns: Sequence[Column]) -> Iterable[Column]:

@@ -7,7 +7,6 @@ on (subqueries gone, no DISTINCT aggregates) cannot.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from time import perf_counter
@@ -35,7 +34,7 @@ from gquery.planner.rules.refresh_nullability import refresh_nullability
 from gquery.planner.rules.share_rows import share_rows
 from gquery.planner.rules.simplify import simplify
 from gquery.planner.rules.unnest_subqueries import unnest_subqueries
-from gquery.planner.verify import verify
+from gquery.planner.verify import is_verifying, verify
 
 Rewrite = Callable[[Query, Evaluate | None], Query | None]
 
@@ -115,7 +114,7 @@ def steps(
     query: Query, evaluate: Evaluate | None = None, disabled: frozenset[str] = frozenset(), check: bool | None = None
 ) -> list[Step]:
     """The query after each rule, in order."""
-    check = os.environ.get("GQUERY_VERIFY", "0") not in ("", "0") if check is None else check
+    check = is_verifying() if check is None else check
     out: list[Step] = []
     for rule in RULES:
         if rule.name in disabled and not rule.required:

@@ -5,6 +5,8 @@ A rule that loses a column, makes an id twice or compares two types fails here, 
 
 from __future__ import annotations
 
+import os
+
 from gquery.errors import InternalError
 from gquery.expr import Call, Case, Column, Expr, InSubquery
 from gquery.expr import walk as walk_expr
@@ -12,6 +14,11 @@ from gquery.planner.logical import Aggregate, Apply, Filter, Join, JoinKind, Pla
 from gquery.planner.tree import expressions, free_columns, has_subquery, made_columns, subqueries, walk
 
 _COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "is_distinct_from", "is_not_distinct_from"})
+
+
+def is_verifying() -> bool:
+    """Whether plans and programs are checked as they are made: under test, and where GQUERY_VERIFY asks for it."""
+    return os.environ.get("GQUERY_VERIFY", "0") not in ("", "0")
 
 
 def verify(query: Query, finished: bool = False) -> None:

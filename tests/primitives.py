@@ -45,9 +45,14 @@ STORE = {"i64": "store_i64({0}, i64(i), {1})", "f64": "store_f64({0}, i64(i), {1
 
 
 def evaluate(
-    target: str, kinds: Sequence[str], cases: Sequence[tuple[Any, ...]], results: Sequence[tuple[str, str, bool]]
+    target: str,
+    kinds: Sequence[str],
+    cases: Sequence[tuple[Any, ...]],
+    results: Sequence[tuple[str, str, bool]],
+    failed: bool = False,
 ) -> list[list[Any]]:
-    """For each (text, kind of result, may fail) over variables ``a``, ``b`` ... the values; None where it failed."""
+    """For each (text, kind of result, may fail) over variables ``a``, ``b`` ... the values; None where it failed, or with
+    ``failed`` what it gave, where all have to fail."""
     n = len(cases)
     parameters: list[Parameter] = []
     body: list[str] = []
@@ -78,7 +83,9 @@ def evaluate(
         values = text_of(by_name[f"o{k}"], characters) if kind == "str" else decode(kind, by_name[f"o{k}"])
         if fails:
             bits = by_name[f"s{k}"]
-            values = [None if int(bits[i >> 5]) >> (i & 31) & 1 else v for i, v in enumerate(values)]
+            has_failed = [bool(int(bits[i >> 5]) >> (i & 31) & 1) for i in range(n)]
+            assert not failed or all(has_failed), results[k]
+            values = [None if bad and not failed else v for bad, v in zip(has_failed, values, strict=True)]
         found.append(values)
     return found
 

@@ -32,7 +32,8 @@ class ScalarFunction:
     the engine renders the operator for each type. ``bounds`` gives the physical range of an exact result from those of
     the arguments. ``strict``: NULL in gives NULL out, and the function is not called. ``nullable``: it may give NULL
     for arguments that are not (division by zero). A body gets a parameter that ``takes_null`` as its value and whether it is
-    there; with ``gives_null`` it returns such a pair. ``example`` is (SQL, its value as text).
+    there; with ``gives_null`` it returns such a pair. ``unproved``: nothing is known of what the body returns but its register,
+so it is checked against its type. ``example`` is (SQL, its value as text).
     """
 
     name: str
@@ -45,6 +46,7 @@ class ScalarFunction:
     example: tuple[str, str] | None = None
     takes_null: tuple[bool, ...] = ()
     gives_null: bool = False
+    unproved: bool = False
 
 
 FUNCTIONS: dict[str, ScalarFunction] = {}

@@ -91,6 +91,7 @@ class UserFunction:
                 nullable=self.gives_null,
                 takes_null=self.takes_null,
                 gives_null=self.gives_null,
+                unproved=True,
             )
         )
 

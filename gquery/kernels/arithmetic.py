@@ -136,7 +136,8 @@ def checked_range(
     var: str, ok: str | None, raw: Bounds, dtype: DType, what: str, code: Code, wide: bool = False
 ) -> Value:
     """``var`` (128 bits if ``wide``), proved within ``raw``, as a value of ``dtype``: checked where the type is narrower,
-    in 64 bits where the result fits."""
+    in 64 bits where the result fits. A value that fails becomes one within the bounds that are declared, as it may be an
+    index before the error is raised."""
     limit = type_bounds(dtype) or INT64
     bounds = raw
     register = Register.I128 if wide else Register.I64
@@ -146,10 +147,11 @@ def checked_range(
             bounds = limit
         site = _overflow(code, what, dtype)
         if wide:
-            words = [code.constant(w) for bound in (limit.low, limit.high) for w in words_of(bound)]
+            words = [code.constant(w) for bound in (bounds.low, bounds.high) for w in words_of(bound)]
             text = code.call("range_i128", var, *words, code.status(), site)
         else:
-            text = code.call("range_i64", var, code.constant(limit.low), code.constant(limit.high), code.status(), site)
+            ends = code.constant(bounds.low), code.constant(bounds.high)
+            text = code.call("range_i64", var, *ends, code.status(), site)
         var = guarded(code, ok, register, text)
     if wide and bounds.within(INT64):
         var = code.let(code.call("i64_from_i128", var))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import assert_never
 
-from gquery.dtypes import BOOLEAN, VARCHAR, Bounds, Interval, Kind, Register
+from gquery.dtypes import BOOLEAN, INT64, VARCHAR, Bounds, Interval, Kind, Register
 from gquery.expr import (
     And,
     Call,
@@ -182,8 +182,14 @@ def _function(e: Call, code: Code) -> Value:
     if what.dtype.kind is Kind.REAL:
         text = code.call("round_f32", text)
     ok = code.both(*(v.ok for v, takes in zip(values, takes_null, strict=True) if not takes))
-    if declared.gives_null:
-        return _pair(text, ok, what, code)
+    value = _pair(text, ok, what, code) if declared.gives_null else _single(text, ok, what, code)
+    if declared.unproved and what.register is Register.I64:
+        value = arithmetic.checked_range(value.var, value.ok, INT64, e.dtype, "a function of Python", code)
+    return value
+
+
+def _single(text: str, ok: str | None, what: Phys, code: Code) -> Value:
+    """A call that gives a value wherever its arguments are there."""
     if ok is None:
         return Value(code.let(text), None, replace(what, nullable=False))
     var = code.let(code.zero(what.register))

@@ -38,13 +38,12 @@ def _result(plan: AggregatePlan, used: Sequence[str], words: Sequence[str], code
             var, limit = used[0], type_bounds(plan.result.dtype)
             if limit is not None and plan.result.bounds is not None and not INT64.within(limit):
                 site = code.site(OutOfRangeError, _overflow(plan))
-                ends = code.constant(limit.low), code.constant(limit.high)
+                ends = code.constant(plan.result.bounds.low), code.constant(plan.result.bounds.high)
                 var = code.let(code.call("range_i64", var, *ends, code.status(), site))
             return code.let(code.call("i128_from_i64", var)) if plan.result.register is Register.I128 else var
         case "sum_limbs":
-            limit = type_bounds(plan.result.dtype)
-            assert limit is not None
-            var = _total(used, plan.limb_bits, limit, _overflow(plan), code)
+            assert plan.result.bounds is not None
+            var = _total(used, plan.limb_bits, plan.result.bounds, _overflow(plan), code)
             return code.let(code.call("i64_from_i128", var)) if plan.result.register is Register.I64 else var
         case "avg_i64":
             return _divided(code.call("f64", used[0]), plan, words, code)

@@ -1,7 +1,8 @@
 """Integer primitives with control flow: overflow checks, division, conversions between doubles and integers.
 
-Each sets its bit in the status block where a value does not fit, and returns 0, so that the loop runs on and the host
-raises once, with the result.
+Each sets its bit in the status block where a value does not fit, so that the loop runs on and the host raises once, with the
+result. What it returns then may be used as an index before that, so it always lies within the bounds that the planner knows
+of the result: `range_i64` returns ``low``, the others 0, which lies within every type's.
 """
 
 from __future__ import annotations
@@ -68,9 +69,10 @@ def abs_i64_checked(a: int, status: Pointer, site: int) -> int:
 
 
 def range_i64(v: int, low: int, high: int, status: Pointer, site: int) -> int:
-    """``v``, which has to lie in low..high."""
+    """``v``, which has to lie in low..high; ``low`` where it does not."""
     if lt_i64(v, low) or lt_i64(high, v):
         fail(status, site)
+        return i64(low)
     return i64(v)
 
 

@@ -105,9 +105,11 @@ def mul_i128_checked(a: int, b: int, status: Pointer, site: int) -> int:
 
 
 def range_i128(v: int, low_high: int, low_low: int, high_high: int, high_low: int, status: Pointer, site: int) -> int:
-    """``v``, which has to lie between two 128-bit numbers that come as words."""
-    if lt_i128(v, make_i128(low_high, low_low)) or lt_i128(make_i128(high_high, high_low), v):
+    """``v``, which has to lie between two 128-bit numbers that come as words; the lower one where it does not."""
+    low = make_i128(low_high, low_low)
+    if lt_i128(v, low) or lt_i128(make_i128(high_high, high_low), v):
         fail(status, site)
+        return low
     return v
 
 

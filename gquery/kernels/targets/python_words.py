@@ -129,15 +129,18 @@ abs_i64_checked, abs_i128_checked = _checked_unary(abs, _TOP), _checked_unary(ab
 
 
 def range_i64(v: int, low: int, high: int, status: Pointer, site: int) -> int:
-    if not low <= v <= high:
-        fail(status, site)
-    return v
+    if low <= v <= high:
+        return v
+    fail(status, site)
+    return low
 
 
 def range_i128(v: int, low_high: int, low_low: int, high_high: int, high_low: int, status: Pointer, site: int) -> int:
-    if not make_i128(low_high, low_low) <= v <= make_i128(high_high, high_low):
-        fail(status, site)
-    return v
+    low = make_i128(low_high, low_low)
+    if low <= v <= make_i128(high_high, high_low):
+        return v
+    fail(status, site)
+    return low
 
 
 def div_i64(a: int, b: int) -> int:

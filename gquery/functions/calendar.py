@@ -8,11 +8,21 @@ from __future__ import annotations
 import re
 
 from gquery.dtypes import Interval
+from gquery.errors import NotSupportedError
 
 DAY_MICROS = 86_400_000_000
-_DATE = re.compile(r"([+-]?\d{1,6})([-/ ])(\d{1,2})\2(\d{1,2})( \(BC\))?")
-_TIME = re.compile(r"(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?)?")
-_ZONE = re.compile(r"Z|[+-]00(?::?00)?")
+_SPACE = r"[ \t\n\v\f\r]*"
+_DATE = re.compile(
+    rf"{_SPACE}(-?)(\d{{1,9}})([-/ \\])(\d{{1,2}})\3(\d{{1,2}})([ \t\n\v\f\r]\([bB][cC]\))?+(?!\d)", re.ASCII
+)
+_SPECIAL = re.compile(rf"{_SPACE}(-?)(epoch|infinity|inf){_SPACE}", re.IGNORECASE)
+_ZONE = rf"(?:Z|[+-]\d\d(?::?\d\d(?::\d\d)?)?| [uU][tT][cC]| ){_SPACE}"
+_CLOCK = re.compile(
+    rf"[ T]?{_SPACE}(\d{{1,9}}):(?:(\d{{1,2}})(?::(?:(\d{{1,2}})(?:\.(\d*))?(?:{_ZONE})?)?)?)?", re.ASCII
+)
+_TIME = re.compile(r"(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?)?", re.ASCII)
+_FIRST_DAY, _LAST_DAY = -(2**31) + 2, 2**31 - 2  # what DuckDB takes; one more on both sides are its infinities
+_FIRST_MICRO, _LAST_MICRO = -106_751_991 * DAY_MICROS, 2**63 - 2
 _UNITS = {
     "microsecond": (0, 0, 1), "us": (0, 0, 1), "millisecond": (0, 0, 1000), "ms": (0, 0, 1000), "msec": (0, 0, 1000),
     "second": (0, 0, 1_000_000), "sec": (0, 0, 1_000_000), "s": (0, 0, 1_000_000), "minute": (0, 0, 60_000_000),
@@ -76,38 +86,62 @@ def add_interval(micros: int, interval: Interval) -> int:
 
 
 def parse_date(text: str) -> int | None:
-    """Days since 1970-01-01, or None for what is no date. A time of day after the date is dropped."""
+    """Days since 1970-01-01, or None for what is no date. What stands behind the date is not looked at.
+
+    >>> parse_date("1970-01-02 x"), parse_date("epoch"), parse_date("0001-01-01 (BC)"), parse_date("1970-02-30")
+    (1, 0, -719528, None)
+    """
+    if (special := _SPECIAL.fullmatch(text)) is not None:
+        if special[2].lower() != "epoch":
+            raise NotSupportedError(f"{text!r}: gquery has no infinite dates and timestamps")
+        return 0
+    found = _date_at(text)
+    return None if found is None else found[0]
+
+
+def _date_at(text: str) -> tuple[int, int] | None:
+    """The days of the date that a text begins with, and where it ends."""
     match = _DATE.match(text)
     if match is None:
         return None
-    rest = text[match.end() :]
-    if rest and (rest[0] not in " T" or _parse_time(rest[1:]) is None):
+    year, month, day = int(match[2]), int(match[4]), int(match[5])
+    if match[6] and (match[1] or not year):
         return None
-    year, month, day = int(match[1]), int(match[3]), int(match[4])
-    if match[5]:
-        year = 1 - year
+    year = -year if match[1] else 1 - year if match[6] else year
     if not (1 <= month <= 12 and 1 <= day <= month_length(year, month)):
         return None
-    return days_from_civil(year, month, day)
+    days = days_from_civil(year, month, day)
+    return (days, match.end()) if _FIRST_DAY <= days <= _LAST_DAY else None
 
 
 def parse_timestamp(text: str) -> int | None:
-    """Microseconds since 1970-01-01, or None for what is no timestamp."""
-    match = _DATE.match(text)
-    days = parse_date(text)
-    if match is None or days is None:
+    """Microseconds since 1970-01-01, or None for what is no timestamp. The time is local: an offset is passed over.
+
+    >>> parse_timestamp("1970-01-01T00:00:01.5+02"), parse_timestamp("1970-01-01 00:00:01 CET")
+    (1500000, None)
+    """
+    if _SPECIAL.fullmatch(text) is not None:
+        return parse_date(text)
+    found = _date_at(text)
+    if found is None:
         return None
-    rest = text[match.end() :]
-    micros = _parse_time(rest[1:]) if rest else 0
-    return None if micros is None else days * DAY_MICROS + micros
+    days, end = found
+    micros = 0
+    if end < len(text):
+        match = _CLOCK.fullmatch(text, end)
+        if match is None:
+            return None
+        hour, minute, second = (int(match[k] or 0) for k in (1, 2, 3))
+        micros = ((hour * 60 + minute) * 60 + second) * 1_000_000 + int((match[4] or "").ljust(6, "0")[:6])
+        if minute > 59 or second > 59 or micros > DAY_MICROS:
+            return None
+    stamp = days * DAY_MICROS + micros
+    return stamp if _FIRST_MICRO <= stamp <= _LAST_MICRO else None
 
 
 def _parse_time(text: str) -> int | None:
-    match = _TIME.match(text)
+    match = _TIME.fullmatch(text)
     if match is None:
-        return None
-    zone = text[match.end() :].strip()
-    if zone and _ZONE.fullmatch(zone) is None:
         return None
     hour, minute, second = int(match[1]), int(match[2]), int(match[3] or 0)
     if hour > 23 or minute > 59 or second > 59:
@@ -169,6 +203,8 @@ def date_text(days: int) -> str:
     >>> date_text(0)
     '1970-01-01'
     """
+    if not _FIRST_DAY <= days <= _LAST_DAY:
+        return "infinity" if days > 0 else "-infinity"
     year, month, day = civil_from_days(days)
     return f"{year:04d}-{month:02d}-{day:02d}" if year > 0 else f"{1 - year:04d}-{month:02d}-{day:02d} (BC)"
 
@@ -179,6 +215,8 @@ def timestamp_text(micros: int) -> str:
     >>> timestamp_text(1_500_000)
     '1970-01-01 00:00:01.5'
     """
+    if not -_LAST_MICRO <= micros <= _LAST_MICRO:
+        return "infinity" if micros > 0 else "-infinity"
     days, of_day = divmod(micros, DAY_MICROS)
     seconds, fraction = divmod(of_day, 1_000_000)
     tail = f".{fraction:06d}".rstrip("0") if fraction else ""

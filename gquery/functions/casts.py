@@ -7,7 +7,6 @@ comparison of dates, and a decimal literal must reach its column's scale, before
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import ROUND_HALF_UP, Decimal, InvalidOperation, localcontext
 from typing import Any
 
 from gquery.dtypes import (
@@ -28,9 +27,7 @@ from gquery.dtypes import (
 )
 from gquery.errors import BindError, ConversionError
 from gquery.expr import Cast, Expr, Literal
-from gquery.functions.calendar import parse_date, parse_interval, parse_timestamp
-
-_TRUE, _FALSE = ("true", "t", "yes", "y", "1"), ("false", "f", "no", "n", "0")
+from gquery.functions.texts import text_of, value_of
 
 
 def castable(source: DType, target: DType) -> bool:
@@ -87,24 +84,24 @@ def fold_cast(literal: Literal, dtype: DType, try_: bool) -> Literal | None:
     if source == TIMESTAMP and dtype == DATE:
         return Literal(value // 86_400_000_000, dtype)
     if source.is_integer or source.is_decimal:
-        exact = _from_unscaled(value, source.scale, dtype)
+        exact = _from_unscaled(value, source, dtype)
         return None if exact is None else Literal(exact, dtype)
     if source.kind is Kind.REAL and dtype == DOUBLE:
         return Literal(value, dtype)
     return None
 
 
-def _from_unscaled(value: int, scale: int, dtype: DType) -> Any:
+def _from_unscaled(value: int, source: DType, dtype: DType) -> Any:
     """An integer (scale 0) or decimal as the physical value of another type; None where it does not fit or is not
     exact."""
     if dtype == DOUBLE:
-        return value / 10**scale
+        return value / 10**source.scale
     if dtype == VARCHAR:
-        return decimal_text(value, scale)
+        return text_of(value, source)
     if dtype.kind is Kind.BOOLEAN:
         return int(value != 0)
     if dtype.is_integer or dtype.is_decimal:
-        rescaled = rescale(value, scale, dtype.scale)
+        rescaled = rescale(value, source.scale, dtype.scale)
         bounds = type_bounds(dtype)
         assert bounds is not None
         return rescaled if bounds.low <= rescaled <= bounds.high else None
@@ -124,64 +121,16 @@ def rescale(value: int, scale: int, to: int) -> int:
     return rounded if value >= 0 else -rounded
 
 
-def decimal_text(value: int, scale: int) -> str:
-    """An unscaled decimal as DuckDB prints it.
-
-    >>> decimal_text(-5, 2), decimal_text(7, 0)
-    ('-0.05', '7')
-    """
-    if not scale:
-        return str(value)
-    digits = str(abs(value)).rjust(scale + 1, "0")
-    return f"{'-' if value < 0 else ''}{digits[:-scale]}.{digits[-scale:]}"
-
-
 def from_text(text: str, dtype: DType) -> Any:
     """The physical value that a string stands for; ConversionError where it stands for none.
 
     >>> from_text("1995-01-02", DATE), from_text(" 12.5 ", decimal(5, 2)), from_text("12.7", BIGINT)
     (9132, 1250, 13)
     """
-    stripped = text.strip()
-    value: Any = None
-    match dtype.kind:
-        case Kind.VARCHAR:
-            return text
-        case Kind.BOOLEAN:
-            low = stripped.lower()
-            value = 1 if low in _TRUE else 0 if low in _FALSE else None
-        case Kind.DATE:
-            value = parse_date(stripped)
-        case Kind.TIMESTAMP:
-            value = parse_timestamp(stripped)
-        case Kind.INTERVAL:
-            value = parse_interval(stripped)
-        case Kind.REAL | Kind.DOUBLE:
-            value = _parse_float(stripped)
-        case _:
-            value = _parse_exact(stripped, dtype)
+    value = value_of(text, dtype)
     if value is None:
         raise ConversionError(f"could not convert string {text!r} to {dtype}")
     return value
-
-
-def _parse_float(text: str) -> float | None:
-    try:
-        return None if "_" in text else float(text)
-    except ValueError:
-        return None
-
-
-def _parse_exact(text: str, dtype: DType) -> int | None:
-    try:
-        with localcontext() as context:
-            context.prec = 100
-            number = Decimal(text.replace("_", "x")).scaleb(dtype.scale)
-            unscaled = int(number.to_integral_value(ROUND_HALF_UP))
-    except (InvalidOperation, ValueError, OverflowError):
-        return None
-    bounds = type_bounds(dtype)
-    return unscaled if bounds is not None and bounds.low <= unscaled <= bounds.high else None
 
 
 # ---- implicit casts --------------------------------------------------------------------------------------------------

@@ -12,16 +12,18 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import ROUND_HALF_UP, Decimal, InvalidOperation, localcontext
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from gquery.dtypes import Bounds, Carrier, DType, Kind, Register, carrier_for, python_value, type_bounds
+from gquery.dtypes import Bounds, Carrier, DType, Kind, Register, carrier_for, python_value
 from gquery.errors import ConversionError, DatabaseError
 from gquery.expr import Column, Expr, Literal, transform, walk
 from gquery.functions import ScalarFunction
+from gquery.functions.texts import text_of as text_of_value
+from gquery.functions.texts import value_of
 from gquery.kernels.code import Code, ErrorSite, Phys, StatePart, Value, phys
 from gquery.table import Buffer, Dictionary
 
@@ -114,12 +116,10 @@ def cast(value: Value, dtype: DType, try_: bool, code: Code) -> Value:
     status, site = code.status(), code.site(ConversionError, f"Could not convert a string to {dtype}")
 
     def convert(register: Any) -> Any:
-        try:
-            if dtype.is_string:
-                return _arenas.own.put(format_value(python_value(source.dtype, register), source.dtype))
-            return to_register(parse_text(text_of(register), dtype), dtype)
-        except (ValueError, InvalidOperation, OverflowError):
-            return None
+        if dtype.is_string:
+            return _arenas.own.put(text_of_value(register, source.dtype))
+        found = value_of(text_of(register), dtype)
+        return bool(found) if found is not None and dtype.kind is Kind.BOOLEAN else found
 
     name = f"cast_{_word(source.dtype)}_to_{_word(dtype)}"
     code.functions[name] = convert
@@ -138,67 +138,6 @@ def _word(dtype: DType) -> str:
     """A type as a part of a name."""
     digits = f"_{dtype.precision}_{dtype.scale}" if dtype.is_decimal else ""
     return dtype.kind.name.lower() + digits
-
-
-def parse_text(text: str, dtype: DType) -> Any:
-    """The Python value of a text under a type; ValueError (InvalidOperation, OverflowError) where it is none."""
-    text = text.strip()
-    match dtype.kind:
-        case Kind.BOOLEAN:
-            lower = text.lower()
-            if lower in ("true", "t", "1", "yes", "y"):
-                return True
-            if lower in ("false", "f", "0", "no", "n"):
-                return False
-            raise ValueError(text)
-        case Kind.REAL | Kind.DOUBLE:
-            return float(text)
-        case Kind.DATE:
-            return datetime.date.fromisoformat(text.split(" ")[0].split("T")[0])
-        case Kind.TIMESTAMP:
-            return datetime.datetime.fromisoformat(text).replace(tzinfo=None)
-        case Kind.DECIMAL:
-            with localcontext() as context:
-                context.prec = 60
-                number = Decimal(text).quantize(Decimal(1).scaleb(-dtype.scale), ROUND_HALF_UP)
-            _check(int(number.scaleb(dtype.scale)), dtype)
-            return number
-        case _:
-            number_ = int(text) if text.lstrip("+-").isdigit() else int(Decimal(text).to_integral_value(ROUND_HALF_UP))
-            _check(number_, dtype)
-            return number_
-
-
-def _check(value: int, dtype: DType) -> None:
-    limit = type_bounds(dtype)
-    if limit is not None and not limit.low <= value <= limit.high:
-        raise ValueError(value)
-
-
-def format_value(value: Any, dtype: DType) -> str:
-    """A Python value as CAST(... AS VARCHAR) prints it."""
-    match dtype.kind:
-        case Kind.BOOLEAN:
-            return "true" if value else "false"
-        case Kind.DECIMAL:
-            return f"{value:.{dtype.scale}f}"
-        case Kind.REAL:
-            return _format_float(float(np.float32(value)), str(np.float32(value)))
-        case Kind.DOUBLE:
-            return _format_float(value, repr(value))
-        case Kind.TIMESTAMP:
-            text = value.isoformat(sep=" ")
-            return text.rstrip("0") if "." in text else str(text)
-        case _:
-            return str(value)
-
-
-def _format_float(value: float, text: str) -> str:
-    if value != value:
-        return "nan"
-    if value in (float("inf"), float("-inf")):
-        return "inf" if value > 0 else "-inf"
-    return text
 
 
 # ---- evaluation of expressions outside queries ---------------------------------------------------------------------

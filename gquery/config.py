@@ -22,7 +22,6 @@ class Settings:
     threads: int | None = None  # workers of the cpu target; None takes the cores that the process may use
     memory_limit: int | None = None  # bytes on the device of the connection ("8GB" in text); None takes what is free
     partitions: int = 1  # row ranges that a query is split into
-    cache_dir: str | None = None  # compiled kernels; None takes the platform's cache directory
     disabled_rules: frozenset[str] = frozenset()  # optimizer rules that are switched off, separated by commas
     python_scan: bool = True  # names in SQL that are no tables mean variables of the caller, such as data frames
     narrow: bool = True  # copy columns at load into the narrowest integers that hold them

@@ -8,7 +8,6 @@ import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -49,7 +48,7 @@ class Lanes(PythonTarget):
             "thread_count": lambda: BLOCKS * THREADS,
         }
         exec(self.source(kernel), namespace)
-        return Compiled(kernel, namespace["kernel"], Path("lanes"), 0.0, cached=False)
+        return Compiled(kernel, namespace["kernel"], "lanes", 0.0, cached=False)
 
     def run(self, compiled: Compiled, lo: int, hi: int, arguments: Sequence[Any], shared_words: int = 0) -> None:
         failures: list[BaseException] = []

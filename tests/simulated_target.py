@@ -10,7 +10,6 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from types import FunctionType
 from typing import Any
 
@@ -61,7 +60,7 @@ class SimulatedTarget(CudaTarget):
         def entry(*arguments: Any) -> None:
             raise AssertionError("run by the target")
 
-        compiled = Compiled(kernel, entry, Path("simulated"), 0.0, cached=True)
+        compiled = Compiled(kernel, entry, "simulated", 0.0, cached=True)
         self._codes = {**getattr(self, "_codes", {}), kernel.digest: code}
         return compiled
 

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from gquery.errors import DeviceError, InternalError, OperationalError
+from gquery.errors import DeviceError, InternalError
 from gquery.kernels.batch import Batch
 from gquery.kernels.kernel import Kernel, Parameter
 from gquery.kernels.targets import compile_many, get_target
-from gquery.kernels.targets.cache import cache_directory
 from tests.primitives import TARGETS, run
 
 ROWS = 10_000
@@ -224,7 +225,9 @@ def test_one_line_for_a_kernel_that_does_not_compile() -> None:
     with pytest.raises(InternalError) as caught:
         get_target("cpu").compile(kernel)
     assert "\n" not in str(caught.value)
-    assert str(cache_directory()) in str(caught.value)
+    place = Path(re.search(r"source: (.*)\)", str(caught.value))[1])  # type: ignore[index]
+    assert "add_i64(c0, 1)" in place.read_text()
+    place.unlink()
 
 
 def test_cuda_kernels_compile_without_a_gpu() -> None:
@@ -242,7 +245,7 @@ def test_a_narrow_index_is_refused_for_many_rows(monkeypatch: pytest.MonkeyPatch
     from gquery.kernels.targets.base import Compiled
     from gquery.kernels.targets.cuda import TARGET
 
-    compiled = Compiled(filtered_sum(), lambda *a, **k: None, Path(), 0.0, cached=True)
+    compiled = Compiled(filtered_sum(), lambda *a, **k: None, "", 0.0, cached=True)
     with pytest.raises(DeviceError):
         TARGET.run(compiled, 0, 2**32, [])
 
@@ -272,22 +275,16 @@ def test_a_second_process_compiles_nothing(tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     in_process(cache)
     written = {file: file.stat().st_mtime_ns for file in cache.rglob("*.*")}
-    assert sum(file.suffix == ".cubin" for file in written) == 3
-    assert not any(file.suffix == ".json" for file in written), "code and the name of its entry are written at once"
-    assert sum(file.suffix == ".nbi" for file in written) == 3
+    assert Counter(file.suffix for file in written) == {".cubin": 3, ".cpu": 3}, "a file a kernel"
     assert in_process(cache) == [True, True, True]
     assert {file: file.stat().st_mtime_ns for file in cache.rglob("*.*")} == written
     assert cache.stat().st_mode & 0o777 == 0o700
 
 
-@pytest.mark.parametrize("given", [False, True])
-def test_what_is_on_disk_is_known(given: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where Numba has written it."""
+def test_what_is_on_disk_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from gquery.kernels.targets.cpu import CpuTarget
 
     monkeypatch.setenv("GQUERY_CACHE_DIR", str(tmp_path / "cache"))
-    if given:
-        monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "numba"))
     script = """
 from gquery.kernels.targets.cpu import CpuTarget
 from tests.test_targets import filtered_sum
@@ -299,22 +296,6 @@ CpuTarget().compile(filtered_sum("k9"))
     assert "numba" in sys.modules
     assert CpuTarget().is_cached(filtered_sum("k9"))
     assert not CpuTarget().is_cached(filtered_sum("k10"))
-
-
-def test_a_cache_that_others_can_write_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    open_to_all = tmp_path / "cache"
-    open_to_all.mkdir()
-    open_to_all.chmod(0o777)
-    monkeypatch.setenv("GQUERY_CACHE_DIR", str(open_to_all))
-    with pytest.raises(OperationalError, match="can be written by others"):
-        cache_directory()
-
-
-def test_a_cache_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GQUERY_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(os, "getuid", lambda: 123456)
-    with pytest.raises(OperationalError, match="belongs to another user"):
-        cache_directory()
 
 
 def test_constants_share_a_kernel() -> None:

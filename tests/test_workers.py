@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gquery.kernels.targets import get_target, workers
-from gquery.kernels.targets.cache import cache_directory, load_module, module_path
+from gquery.kernels.targets.cache import kernel_cache, kernel_source, load_module
 from gquery.kernels.targets.workers import Request, Workers
 
 TEXT = """
@@ -41,12 +41,11 @@ def pool(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workers]:
 
 def requests(count: int) -> list[Request]:
     assert get_target("cpu")
-    own = cache_directory()  # a module that was loaded is not compiled again
-    return [("cpu", module_path(f"# {own} {k}\n{TEXT}", "cpu"), (0, 0)) for k in range(count)]
+    return [("cpu", kernel_source(f"# {k}\n{TEXT}", "cpu"), (0, 0)) for k in range(count)]
 
 
 def is_compiled(request: Request) -> bool:
-    return any(request[1].parent.rglob(f"{request[1].stem}.*.nbi"))
+    return kernel_cache().read(f"{request[1].name}.cpu") is not None
 
 
 def wait_for(condition: Callable[[], object]) -> None:

@@ -3,8 +3,9 @@
 Numba compiles one function at a time in a process, so the kernels of a query compile in several. This one imports the
 compiler of a target (cuda, or cpu), has it make its tables by a first small kernel, and then forks a worker for each pair of
 file descriptors: so that is done once, and its memory is shared. A line on the first of a worker's pipes is a JSON request
-(target, path of the module, compute capability); a line on the second answers it: an empty string or what went wrong. One more
-says in the beginning that the worker is ready. The result itself goes to the disk cache. A worker ends with its input.
+(target, name and text of the module, compute capability, folder of the cache); a line on the second answers it: an empty
+string or what went wrong. One more says in the beginning that the worker is ready. The result itself goes to the disk cache. A
+worker ends with its input.
 
 A process with pipes, not `multiprocessing`, which would run the main module of a script again.
 """
@@ -15,10 +16,9 @@ import importlib
 import json
 import os
 import sys
-from pathlib import Path
 from typing import IO
 
-from gquery.kernels.targets.cache import load_module
+from gquery.kernels.targets.cache import KernelSource, load_module
 from gquery.kernels.targets.cubin import make_cubin
 
 COMPILERS = {"cuda": "cubin", "cpu": "cpu_primitives"}  # modules by target
@@ -58,12 +58,14 @@ def _serve(own: Ends) -> None:
 
 
 def _compile(line: str) -> str:
-    target, name, cc = json.loads(line)
+    target, name, text, cc, folder = json.loads(line)
+    os.environ["GQUERY_CACHE_DIR"] = folder
+    source = KernelSource(name, text)
     try:
         if target == "cuda":
-            make_cubin(Path(name), (cc[0], cc[1]))
+            make_cubin(source, (cc[0], cc[1]))
         else:
-            load_module(Path(name))
+            load_module(source)
     except Exception as e:
         return str(e)
     return ""

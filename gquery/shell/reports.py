@@ -114,7 +114,7 @@ def kernel_source(number: str) -> str:
     if not number.isdecimal() or not 1 <= int(number) <= len(made):
         raise InterfaceError(f"There is no kernel {number}; .kernels lists {len(made)}")
     target, compiled = made[int(number) - 1]
-    return f"# {target}, {compiled.path}\n{get_target(target).source(compiled.kernel)}"
+    return f"# {target}, {compiled.name}\n{get_target(target).source(compiled.kernel)}"
 
 
 def _box(names: Sequence[str], rows: Sequence[Sequence[Any]], types: Sequence[DType] = ()) -> str:

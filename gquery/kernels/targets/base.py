@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 from gquery.kernels.kernel import Kernel, Parameter
@@ -25,13 +24,13 @@ Perhaps = Callable[[], Iterable[Kernel]]
 class Compiled:
     """A kernel that is ready to run.
 
-    ``cached`` says that nothing was compiled for it, ``seconds`` what making it ready took in this process. The last
-    three are known on cuda alone, per thread and block.
+    ``name`` tells the text of its module from all others. ``cached`` says that nothing was compiled for it, ``seconds`` what
+    making it ready took in this process. The last three are known on cuda alone, per thread and block.
     """
 
     kernel: Kernel
     entry: Callable[..., Any]
-    path: Path
+    name: str
     seconds: float
     cached: bool
     registers: int = 0

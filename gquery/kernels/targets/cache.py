@@ -1,53 +1,151 @@
-"""The folder of compiled kernels, kept between processes.
+"""The cache of compiled kernels on disk, kept between processes.
 
-A file is named by the hash of everything that decides its machine code: the kernel's text, the primitives' sources, and
-the versions of what compiles it. Files are only ever added, whole. The folder holds code that we load, so it must
-belong to the user, and nobody else may write to it.
+An entry is one file, named by the hash of everything that decides its machine code: the kernel's text, the primitives' sources,
+and the versions of what compiles it. It is sealed: its header holds a keyed hash of its name and content, whose key lies in the
+folder and can be read by the user alone. What is not whole, or was not written by this user, is not looked into: it counts as
+missing and is written anew. So nothing is unpickled or executed that somebody else made, whoever could write to the folder once.
+
+Where the folder cannot be used, kernels are kept in memory alone, and one warning says so.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
-import importlib.util
+import hmac
 import os
 import re
-import stat
 import sys
 import tempfile
-from functools import cache
+import warnings
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import ModuleType
 
-from gquery.errors import InternalError, OperationalError
+from gquery.errors import InternalError
 from gquery.interrupt import holding
+from gquery.kernels.targets.folder import has_file, open_folder, read_file, write_file
 
 _PACKAGE = Path(__file__).resolve().parent.parent
+_MAGIC = b"gquery kernel 1\n"
+_KEY_BYTES = _SEAL_BYTES = 32
+_HEADER_BYTES = len(_MAGIC) + _SEAL_BYTES
+_MOST_BYTES = 1 << 28  # of an entry: a file that somebody made huge is not read
 
 
-def cache_directory() -> Path:
-    """The folder, made if needed: ``GQUERY_CACHE_DIR``, else the user's cache folder."""
+@dataclass(frozen=True, order=True)
+class KernelSource:
+    """The text of a kernel's module, and the name that what is made of it has in the cache."""
+
+    name: str
+    text: str
+
+
+class KernelCache:
+    """The entries in one folder. ``path`` is that folder's, for messages and for other processes."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._folder: int | None = None
+        self._opened: list[int] = []  # closed at the end alone: another thread may be reading
+        self._key = b""
+        self._open()
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether entries are kept at all."""
+        return self._folder is not None
+
+    def has(self, name: str) -> bool:
+        """Whether there seems to be an entry of that name; `read` may find that it is none."""
+        return self._folder is not None and has_file(self._folder, name)
+
+    def read(self, name: str) -> bytes | None:
+        """What was written under the name; None where that is not there, or not as it was written."""
+        if self._folder is None:
+            return None
+        found = read_file(self._folder, name, _MOST_BYTES)
+        if found is None or not found.startswith(_MAGIC):
+            return None
+        content = found[_HEADER_BYTES:]
+        is_ours = hmac.compare_digest(found[len(_MAGIC) : _HEADER_BYTES], self._seal(name, content))
+        return content if is_ours else None
+
+    def write(self, name: str, content: bytes) -> None:
+        """Keep an entry, in place of one of that name; where that fails, entries are kept no more."""
+        if self._folder is None:
+            return
+        sealed = _MAGIC + self._seal(name, content) + content
+        try:
+            try:
+                write_file(self._folder, name, sealed)
+            except FileNotFoundError:  # somebody cleared the cache, folder and all
+                self._open()
+                if self._folder is not None:
+                    write_file(self._folder, name, _MAGIC + self._seal(name, content) + content)
+        except OSError as error:
+            self._give_up(error)
+
+    def _seal(self, name: str, content: bytes) -> bytes:
+        seal = hashlib.blake2b(name.encode() + b"\0", key=self._key, digest_size=_SEAL_BYTES)
+        seal.update(content)
+        return seal.digest()
+
+    def _open(self) -> None:
+        self._folder = None
+        try:
+            folder = open_folder(self.path)
+            self._opened.append(folder)
+            self._key = _own_key(folder)
+            self._folder = folder
+        except OSError as error:
+            self._give_up(error)
+
+    def _give_up(self, error: OSError) -> None:
+        self._folder = None
+        warnings.warn(
+            f"gquery keeps compiled kernels in memory alone, as the folder {self.path} cannot be used: "
+            f"{error.strerror or error}. Each process compiles them anew; GQUERY_CACHE_DIR names another folder.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+    def __del__(self) -> None:
+        for folder in self._opened:
+            os.close(folder)
+
+
+def _own_key(folder: int) -> bytes:
+    """The key that this user's entries are sealed with, made at first; OSError where it cannot be."""
+    with suppress(OSError):  # a file system without locks: two processes may make a key each, and one compiles again
+        fcntl.flock(folder, fcntl.LOCK_EX)
+    try:
+        key = read_file(folder, "key", 2 * _KEY_BYTES)
+        if key is None or len(key) != _KEY_BYTES or os.stat("key", dir_fd=folder).st_mode & 0o077:
+            key = os.urandom(_KEY_BYTES)
+            write_file(folder, "key", key)
+        return key
+    finally:
+        with suppress(OSError):
+            fcntl.flock(folder, fcntl.LOCK_UN)
+
+
+def kernel_cache() -> KernelCache:
+    """The cache of this process: in the folder ``GQUERY_CACHE_DIR``, else in the user's cache folder."""
     given = os.environ.get("GQUERY_CACHE_DIR")
     if given:
-        return _checked_directory(given)
+        return _cache_at(given)
     import platformdirs
 
-    return _checked_directory(os.path.join(platformdirs.user_cache_dir("gquery"), "kernels"))
+    return _cache_at(os.path.join(platformdirs.user_cache_dir("gquery"), "kernels"))
 
 
-@cache
-def _checked_directory(name: str) -> Path:
-    path = Path(name).expanduser().absolute()
-    try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        status = path.stat()
-    except OSError as e:
-        raise OperationalError(f"the kernel cache {path} cannot be used: {e}; set GQUERY_CACHE_DIR") from e
-    if hasattr(os, "getuid") and status.st_uid != os.getuid():
-        raise OperationalError(f"the kernel cache {path} belongs to another user; set GQUERY_CACHE_DIR to one of yours")
-    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise OperationalError(f"the kernel cache {path} can be written by others; run: chmod go-w {path}")
-    return path
+@lru_cache(maxsize=8)
+def _cache_at(name: str) -> KernelCache:
+    return KernelCache(Path(name).expanduser().absolute())
 
 
 @cache
@@ -64,51 +162,35 @@ def _fixed_hash() -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
-def module_path(text: str, *key: str) -> Path:
-    """The file that holds a kernel's module; written if it is not there."""
+def kernel_source(text: str, *key: str) -> KernelSource:
+    """A kernel's module with its name; ``key`` is what decides the machine code beside the text."""
     digest = hashlib.sha256("\0".join([_fixed_hash(), *key, text]).encode()).hexdigest()[:32]
-    path = cache_directory() / f"k{digest}.py"
-    if not path.exists():
-        write_whole(path, text.encode())
-    return path
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that nobody ever reads a part of it."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as f:
-            f.write(content)
-        os.replace(temporary, path)
-    except OSError as e:
-        Path(temporary).unlink(missing_ok=True)
-        raise OperationalError(f"cannot write {path}: {e}") from e
+    return KernelSource(f"k{digest}", text)
 
 
 @holding()  # Numba would stay broken where an interrupt ends its import
-def load_module(path: Path, again: bool = False) -> ModuleType:
-    """Import a file that we wrote, ``again`` if need be. A failure to compile is one line and the place of the text."""
-    name = f"gquery_kernels.{path.stem}"
-    if name in sys.modules and not again:
-        return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # Numba's cache finds the module of a function by its name
+def load_module(source: KernelSource) -> ModuleType:
+    """Run the text of a kernel's module, which compiles it. A failure is one line and the place of the text."""
+    name = f"gquery_kernels.{source.name}"
+    module = sys.modules[name] = ModuleType(name)  # Numba looks a function's module up by its name
     try:
-        spec.loader.exec_module(module)
-    except Exception as e:
-        del sys.modules[name]
-        raise compile_error(path, e) from e
-    except BaseException:  # an interrupt: half a module must not be found by the next query
-        del sys.modules[name]
-        raise
+        exec(compile(source.text, f"<{name}>", "exec"), vars(module))  # our own text: no user text enters it
+    except Exception as error:
+        raise compile_error(source, error) from error
+    finally:
+        sys.modules.pop(name, None)
     return module
 
 
-def compile_error(path: Path, error: Exception) -> InternalError:
+def compile_error(source: KernelSource, error: Exception) -> InternalError:
+    """A failed compilation in one line; the text is kept in a file, to be looked at and reported."""
     plain = re.sub(r"\x1b\[[0-9;]*m", "", str(error))  # Numba colours its messages
     lines = [line.strip() for line in plain.splitlines() if line.strip()]
     said = next((line for line in lines if "Failed in" not in line), "")
-    return InternalError(f"a kernel does not compile: {type(error).__name__}: {said[:300]} (source: {path})")
+    try:
+        handle, place = tempfile.mkstemp(prefix=f"gquery-{source.name}-", suffix=".py")
+        with os.fdopen(handle, "w") as file:
+            file.write(source.text)
+    except OSError:
+        place = "could not be written"
+    return InternalError(f"a kernel does not compile: {type(error).__name__}: {said[:300]} (source: {place})")

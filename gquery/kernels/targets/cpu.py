@@ -1,26 +1,24 @@
 """The cpu target: one Numba function a kernel, run without the interpreter's lock on morsels of rows by threads.
 
 The function takes addresses and turns them into pointers, so the body reads ``c0[i]`` as on every target; the row index
-is unsigned, because LLVM vectorises no loop over a signed one (up to 6 times slower). The module stands in a file of
-our cache, and Numba's own cache beside it holds the machine code: a warm process loads it in milliseconds.
+is unsigned, because LLVM vectorises no loop over a signed one (up to 6 times slower). The machine code lies in our cache on
+disk (see `cpu_cache`): a warm process loads it in milliseconds.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gquery.kernels.kernel import Kernel, Parameter
 from gquery.kernels.targets.base import Compiled, Perhaps
-from gquery.kernels.targets.cache import load_module, module_path
+from gquery.kernels.targets.cache import KernelSource, kernel_cache, kernel_source, load_module
 from gquery.kernels.targets.morsels import run_morsels
 from gquery.kernels.targets.text import free_names, functions_text, indented
 from gquery.kernels.targets.workers import workers
@@ -35,17 +33,8 @@ def _machine() -> str:
     return f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
 
 
-_DECORATOR = "@entry"
-
-
-def _is_compiled(path: Path) -> bool:
-    """Whether Numba's cache, beside our file, seems to hold the kernel. Its index has the line of the function in its name; a
-    folder with thousands of files is not searched."""
-    line = path.read_text().partition(_DECORATOR)[0].count("\n") + 1
-    name = f"{path.stem}.kernel-{line}.py{sys.version_info[0]}{sys.version_info[1]}{sys.abiflags}.nbi"
-    if folder := os.environ.get("NUMBA_CACHE_DIR"):
-        return any(Path(folder).glob(f"*/{name}"))
-    return (path.parent / "__pycache__" / name).exists()
+def _is_kept(source: KernelSource) -> bool:
+    return kernel_cache().has(f"{source.name}.cpu")
 
 
 class CpuTarget:
@@ -61,7 +50,7 @@ class CpuTarget:
         pointers = [p for p in kernel.parameters if p.is_pointer]
         names = [f"{p.name}_address" if p.is_pointer else p.name for p in kernel.parameters]
         kinds = "".join("f" if p.type == "f64" and not p.is_pointer else "i" for p in kernel.parameters)
-        lines = [f"{_DECORATOR}({kinds!r})", f"def kernel({', '.join(['lo_row', 'hi_row', *names])}):"]
+        lines = [f"@entry({kinds!r})", f"def kernel({', '.join(['lo_row', 'hi_row', *names])}):"]
         lines += ["    lo = uint64(lo_row)", "    hi = uint64(hi_row)"]
         lines += [f"    {p.name} = pointer_{p.type}({p.name}_address)" for p in pointers]
         lines += indented(kernel.prologue, 1)
@@ -79,7 +68,7 @@ class CpuTarget:
     def is_cached(self, kernel: Kernel) -> bool:
         """Whether `compile` would take some milliseconds at most: the kernel is in memory, or on disk with what loads it from
         there imported. Looks there."""
-        return self.is_ready(kernel) or ("numba" in sys.modules and _is_compiled(self._path(kernel)))
+        return self.is_ready(kernel) or ("numba" in sys.modules and _is_kept(self._source(kernel)))
 
     def compile(self, kernel: Kernel) -> Compiled:
         compiled = self._compiled.get(kernel.digest)
@@ -91,23 +80,23 @@ class CpuTarget:
 
     def compile_many(self, kernels: Sequence[Kernel], perhaps: Perhaps = tuple) -> list[Compiled]:
         """`compile` for the kernels of a query: those that no cache has compile at once, in worker processes."""
-        paths = {k.digest: self._path(k) for k in kernels if k.digest not in self._compiled}
-        missing = {path for path in paths.values() if not _is_compiled(path)}
-        if len(missing) > 1:
+        wanted = {k.digest: self._source(k) for k in kernels if k.digest not in self._compiled}
+        missing = {source for source in wanted.values() if not _is_kept(source)}
+        if len(missing) > 1 and kernel_cache().is_usable:  # workers hand their results over through it
             workers().compile_at_once(
-                [(self.name, path, (0, 0)) for path in sorted(missing)], lambda r: load_module(r[1])
+                [(self.name, source, (0, 0)) for source in sorted(missing)], lambda r: load_module(r[1])
             )
         return [self.compile(k) for k in kernels]
 
-    def _path(self, kernel: Kernel) -> Path:
-        return module_path(self.source(kernel), self.name, _machine())
+    def _source(self, kernel: Kernel) -> KernelSource:
+        return kernel_source(self.source(kernel), self.name, _machine())
 
     def _make(self, kernel: Kernel) -> Compiled:
         start = time.perf_counter()
-        path = self._path(kernel)
-        function = load_module(path).kernel
+        source = self._source(kernel)
+        function = load_module(source).kernel
         cached = bool(function.stats.cache_hits)
-        return Compiled(kernel, function, path, time.perf_counter() - start, cached)
+        return Compiled(kernel, function, source.name, time.perf_counter() - start, cached)
 
     def argument(self, parameter: Parameter, value: Any) -> Any:
         if not parameter.is_pointer:

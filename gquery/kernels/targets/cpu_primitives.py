@@ -10,6 +10,7 @@ from numba import njit, types, uint64
 from numba.extending import intrinsic
 
 from gquery.kernels.targets.binding import Binding
+from gquery.kernels.targets.cpu_cache import SealedCache
 from gquery.kernels.targets.cpu_words import CPU_DEFINITIONS, ELEMENTS
 
 __all__ = ["device", "entry", "uint64"]
@@ -22,7 +23,14 @@ _PLAIN = {"i": types.int64, "f": types.float64}
 def entry(scalars: str) -> Callable[[Any], Any]:
     """Decorator of a kernel; ``scalars`` has a letter a parameter: ``i`` an address or an integer, ``f`` a double."""
     signature = types.void(types.int64, types.int64, *(_PLAIN[s] for s in scalars))
-    make: Callable[[Any], Any] = njit(signature, nogil=True, cache=True, error_model="numpy", no_cfunc_wrapper=True)
+
+    def make(function: Any) -> Any:
+        dispatcher = njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)
+        dispatcher._cache = SealedCache(function.__module__.rpartition(".")[2])
+        dispatcher.compile(signature)
+        dispatcher.disable_compile()
+        return dispatcher
+
     return make
 
 

@@ -10,12 +10,11 @@ import importlib
 import json
 import struct
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from gquery.errors import InternalError
 from gquery.interrupt import holding
-from gquery.kernels.targets.cache import compile_error, load_module, write_whole
+from gquery.kernels.targets.cache import KernelSource, compile_error, kernel_cache, load_module
 
 _FRAME_SIZE, _REGISTERS = 0x11, 0x2F  # attributes of the section .nv.info
 _NUMBER_PAIR = 4  # format of an attribute: its value follows, (symbol, number) for these
@@ -35,34 +34,34 @@ class Cubin:
     shared_bytes: int
 
 
-def read_cubin(path: Path, cc: tuple[int, int]) -> Cubin | None:
-    """The cubin of a kernel's module from the cache folder."""
-    try:
-        facts, _, code = cubin_file(path, cc).read_bytes().partition(b"\n")
-    except FileNotFoundError:
+def read_cubin(source: KernelSource, cc: tuple[int, int]) -> Cubin | None:
+    """The cubin of a kernel's module from the cache."""
+    content = kernel_cache().read(cubin_entry(source, cc))
+    if content is None:
         return None
+    facts, _, code = content.partition(b"\n")
     return Cubin(code, **json.loads(facts))
 
 
 @holding()  # the compiler would stay broken where an interrupt ends its import
-def make_cubin(path: Path, cc: tuple[int, int]) -> Cubin:
-    """Compile a kernel's module and keep the result beside it."""
+def make_cubin(source: KernelSource, cc: tuple[int, int]) -> Cubin:
+    """Compile a kernel's module and keep the result."""
     from gquery.kernels.targets.cuda_primitives import compiling_for, ptx
 
     try:
         with compiling_for(cc):
-            module = load_module(path, again=True)
+            module = load_module(source)
             text, entry = ptx(module.kernel, module.SIGNATURE, cc)
         code = _assemble(text, cc)
     except InternalError:
         raise
     except Exception as e:
-        raise compile_error(path, e) from e
+        raise compile_error(source, e) from e
     cubin = Cubin(code, entry, *_resources(code, entry))
     facts = asdict(cubin)
     del facts["code"]
-    # one file: several processes may compile a kernel at once, and each names its entry differently
-    write_whole(cubin_file(path, cc), json.dumps(facts).encode() + b"\n" + code)
+    # one entry: several processes may compile a kernel at once, and each names its entry differently
+    kernel_cache().write(cubin_entry(source, cc), json.dumps(facts).encode() + b"\n" + code)
     return cubin
 
 
@@ -80,9 +79,9 @@ def warm_up() -> None:
         ptx(kernel, ("*i64",), any_gpu)
 
 
-def cubin_file(path: Path, cc: tuple[int, int]) -> Path:
-    """The file of a kernel's machine code: a line of JSON with what `Cubin` says of it, then the code."""
-    return path.with_name(f"{path.stem}-sm{cc[0]}{cc[1]}.cubin")
+def cubin_entry(source: KernelSource, cc: tuple[int, int]) -> str:
+    """The name in the cache of a kernel's machine code: a line of JSON with what `Cubin` says of it, then the code."""
+    return f"{source.name}-sm{cc[0]}{cc[1]}.cubin"
 
 
 def _assemble(text: str, cc: tuple[int, int]) -> bytes:

@@ -14,7 +14,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from gquery.errors import DeviceError
 from gquery.kernels.kernel import Kernel, Parameter
 from gquery.kernels.ready import handwritten_kernels
 from gquery.kernels.targets.base import NARROW_ROWS, Compiled, Perhaps
-from gquery.kernels.targets.cache import module_path
+from gquery.kernels.targets.cache import KernelSource, kernel_cache, kernel_source
 from gquery.kernels.targets.cubin import Cubin, make_cubin, read_cubin
 from gquery.kernels.targets.cuda_launch import Launcher
 from gquery.kernels.targets.text import free_names, functions_text, indented
@@ -115,42 +114,45 @@ class CudaTarget:
 
     def _compile_later(self, kernels: Sequence[Kernel], cc: tuple[int, int]) -> None:
         missing = self._missing(kernels, cc)
-        if missing:
-            workers().compile_later([(self.name, path, cc) for path in missing])
+        if missing and kernel_cache().is_usable:  # workers hand their results over through it
+            workers().compile_later([(self.name, source, cc) for source in missing])
 
-    def _missing(self, kernels: Sequence[Kernel], cc: tuple[int, int]) -> list[Path]:
-        paths = {module_path(self.source(k), self.name) for k in kernels}
-        return [path for path in sorted(paths) if read_cubin(path, cc) is None]
+    def _missing(self, kernels: Sequence[Kernel], cc: tuple[int, int]) -> list[KernelSource]:
+        sources = {self._source(k) for k in kernels}
+        return [source for source in sorted(sources) if read_cubin(source, cc) is None]
+
+    def _source(self, kernel: Kernel) -> KernelSource:
+        return kernel_source(self.source(kernel), self.name)
 
     def compile_cubins(self, kernels: Sequence[Kernel], cc: tuple[int, int]) -> None:
         """Have the kernels' machine code in the cache folder. Needs no GPU."""
-        missing = self._missing(kernels, cc)
+        missing = self._missing(kernels, cc) if kernel_cache().is_usable else []
         if len(missing) > 1 or (missing and workers().has_ready):
             # a worker that is ready has done three kernels before this process has imported the compiler
             patience = 1 if "numba.cuda" in sys.modules else 4
-            requests = [(self.name, path, cc) for path in missing]
+            requests = [(self.name, source, cc) for source in missing]
             workers().compile_at_once(requests, lambda r: make_cubin(r[1], r[2]), patience)
 
     def compile_cubin(self, kernel: Kernel, cc: tuple[int, int]) -> Cubin:
         """The kernel's machine code for a compute capability, from the cache or made now. Needs no GPU."""
-        path = module_path(self.source(kernel), self.name)
-        return read_cubin(path, cc) or make_cubin(path, cc)
+        source = self._source(kernel)
+        return read_cubin(source, cc) or make_cubin(source, cc)
 
     def _make(self, kernel: Kernel, cc: tuple[int, int]) -> Compiled:
         import cupy
 
         start = time.perf_counter()
-        path = module_path(self.source(kernel), self.name)
-        cubin = read_cubin(path, cc)
+        source = self._source(kernel)
+        cubin = read_cubin(source, cc)
         cached = cubin is not None
         if cubin is None:
             self.compile_cubins([kernel], cc)
-            cubin = read_cubin(path, cc) or make_cubin(path, cc)
+            cubin = read_cubin(source, cc) or make_cubin(source, cc)
         module = cupy.cuda.Module()  # launches in half the time of a RawModule
         module.load(cubin.code)
         function = Launcher(module.get_function(cubin.entry), kernel)
         seconds = time.perf_counter() - start
-        return Compiled(kernel, function, path, seconds, cached, cubin.registers, cubin.local_bytes, cubin.shared_bytes)
+        return Compiled(kernel, function, source.name, seconds, cached, cubin.registers, cubin.local_bytes, cubin.shared_bytes)
 
     def argument(self, parameter: Parameter, value: Any) -> Any:
         if not parameter.is_pointer:

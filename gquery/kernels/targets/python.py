@@ -11,7 +11,6 @@ import linecache
 import time
 from collections.abc import Callable, Sequence
 from functools import cache
-from pathlib import Path
 from types import FunctionType
 from typing import Any
 
@@ -116,7 +115,7 @@ class PythonTarget:
         def entry(lo: int, hi: int, *arguments: Any) -> None:
             (plain if hi - lo <= FEW_ROWS else fast())(lo, hi, *arguments)
 
-        return Compiled(kernel, entry, Path(file), time.perf_counter() - start, cached=False)
+        return Compiled(kernel, entry, file, time.perf_counter() - start, cached=False)
 
     def argument(self, parameter: Parameter, value: Any) -> Any:
         if not parameter.is_pointer:

@@ -21,10 +21,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from gquery.kernels.targets.cache import KernelSource, kernel_cache
+
 MOST_WORKERS = 8
 IDLE_SECONDS = 300.0
 STOP_SECONDS = 5.0
-Request = tuple[str, Path, tuple[int, int]]
+Request = tuple[str, KernelSource, tuple[int, int]]
 """The target, the kernel's module and the compute capability (cuda alone looks at it)."""
 
 
@@ -199,9 +201,9 @@ class _Line:
 
     def ask(self, request: Request) -> bool:
         """Have a worker compile; whether it is well. What went wrong with a kernel comes up again where that is asked for."""
-        target, path, cc = request
+        target, source, cc = request
         try:
-            self._requests.write(json.dumps([target, str(path), cc]) + "\n")
+            self._requests.write(json.dumps([target, source.name, source.text, cc, str(kernel_cache().path)]) + "\n")
             self._requests.flush()
         except (OSError, ValueError):
             return False

@@ -18,6 +18,7 @@ from operator import is_
 from typing import TYPE_CHECKING, Any, ClassVar, assert_never, get_args
 
 from gquery.dtypes import BIGINT, BOOLEAN, DType
+from gquery.exact import exact
 
 if TYPE_CHECKING:
     from gquery.planner.logical import Plan
@@ -69,6 +70,17 @@ class Literal(_Node):
     @property
     def nullable(self) -> bool:
         return self.value is None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Literal) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @property
+    def _key(self) -> tuple[Any, DType]:
+        """0.0 is another constant than -0.0, and a NaN the same one."""
+        return exact(self.value) if isinstance(self.value, float) else self.value, self.dtype
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +218,12 @@ class In(_Node):
 
     arg: Expr
     values: tuple[Any, ...]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, In) and self.arg == other.arg and exact(self.values) == exact(other.values)
+
+    def __hash__(self) -> int:
+        return hash((self.arg, exact(self.values)))
 
     @property
     def children(self) -> tuple[Expr, ...]:

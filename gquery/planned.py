@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from gquery.config import Settings
+from gquery.exact import exact
 from gquery.stopwatch import part
 
 if TYPE_CHECKING:
@@ -84,8 +85,7 @@ class KeptPlans:
 
 
 def _key(text: str, params: Parameters, settings: Settings) -> Any:
-    values = tuple(params.items()) if isinstance(params, Mapping) else tuple(params or ())
-    return text, tuple((type(v), v) for v in values), settings
+    return text, None if params is None else exact(params), settings
 
 
 def sources_of(plan: Plan) -> tuple[TableSource, ...]:

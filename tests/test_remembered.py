@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import datetime
 import inspect
 import pickle
 from dataclasses import replace
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
 
 import gquery
-from gquery.dtypes import BOOLEAN, INTEGER
-from gquery.expr import Call, Expr, Literal, ScalarSubquery, conjunction, new_column, transform, walk
+from gquery.dtypes import BOOLEAN, DOUBLE, INTEGER
+from gquery.exact import exact
+from gquery.expr import Call, Expr, In, Literal, ScalarSubquery, conjunction, new_column, transform, walk
 from gquery.functions import FUNCTIONS
 from gquery.kernels.code import Code, phys
 from gquery.kernels.host import evaluate
@@ -18,6 +25,7 @@ from gquery.kernels.targets import get_target
 from gquery.planner.tree import has_subquery, own_subqueries, subqueries, used_columns
 from gquery.planner.tree import walk as walk_plan
 from tests import planned
+from tests.harness import assert_same, connect
 
 
 def _equal(a: Expr, b: Expr) -> Call:
@@ -113,3 +121,58 @@ def test_a_kept_plan_is_neither_parsed_nor_lowered_again() -> None:
         assert kept.program is program is not None
         connection.register("t", {"x": [4]})
         assert connection.sql(text).fetchall() == [(4,)]
+
+
+ALIKE: tuple[object, ...] = (
+    True, 1, 1.0, "1", Decimal("1"), Decimal("1.0"), Decimal("1.00"), np.float64(1), np.float32(1), np.int8(1), np.int64(1),
+    np.True_, 0.0, -0.0, Decimal("0"), Decimal("-0.0"), np.float32(-0.0), False, 0, float("nan"),
+    datetime.date(2020, 1, 1), datetime.datetime(2020, 1, 1),
+    datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC),
+    datetime.datetime(2020, 1, 1, 1, tzinfo=datetime.timezone(datetime.timedelta(hours=1))),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("target", ["python", "cpu"])
+def test_values_that_python_takes_for_equal(target: str) -> None:
+    """They are other values to SQL: a plan that was kept for one is not the other's."""
+    kept, fresh = gquery.connect(device=target), gquery.connect(device=target)
+    for value in (*ALIKE, *reversed(ALIKE)):
+        for sql, params in (("SELECT $1::VARCHAR, $1", [value]), ("SELECT $x::VARCHAR, $x", {"x": value})):
+            fresh._plans.clear()
+            got, want = kept.sql(sql, params), fresh.sql(sql, params)
+            assert [str(t) for t in got.types] == [str(t) for t in want.types]
+            assert repr(got.fetchall()) == repr(want.fetchall())
+
+
+def test_keys_of_values() -> None:
+    keys = [exact(v) for v in ALIKE]
+    assert len(set(keys)) == len(ALIKE)
+    assert [exact(v) for v in ALIKE] == keys, "a NaN has the key of a NaN"
+    assert exact([1, (2.0,)]) != exact([1, (2,)])
+    assert exact({"a": 1}) != exact({"a": True})
+    with pytest.raises(TypeError):
+        exact([object.__new__(bytearray)])
+
+
+def test_constants_of_a_plan_are_told_apart() -> None:
+    assert Literal(0.0, DOUBLE) != Literal(-0.0, DOUBLE)
+    assert Literal(float("nan"), DOUBLE) == Literal(float("nan"), DOUBLE)
+    assert len({Literal(0.0, DOUBLE), Literal(-0.0, DOUBLE), Literal(float("nan"), DOUBLE), Literal(float("nan"), DOUBLE)}) == 3
+    column = new_column("x", DOUBLE)
+    assert In(column, (0.0, 1.0)) != In(column, (-0.0, 1.0))
+
+
+@pytest.mark.parametrize("target", ["python", "cpu"])
+def test_zeros_of_both_signs_in_one_query(target: str) -> None:
+    """DuckDB computes such expressions once for both, so it is no oracle here."""
+    inf = float("inf")
+    db = connect(target, 1, {"t": pa.table({"x": [1.5, 0.0, -0.0, None], "k": [1, 1, 2, 2]})})
+    assert db.sql("SELECT 1 / (x * 0.0e0), 1 / (x * -0.0e0) FROM t WHERE x = 1.5").fetchall() == [(inf, -inf)]
+    assert db.sql("SELECT 1 / min(x * 0.0e0), 1 / min(x * (-0.0e0)) FROM t WHERE x = 1.5").fetchall() == [(inf, -inf)]
+    positive, negative = (f"(SELECT DISTINCT 1 / (x * {zero}) v FROM t WHERE x = 1.5)" for zero in ("0.0e0", "-0.0e0"))
+    assert db.sql(f"SELECT a.v, b.v FROM {positive} a, {negative} b").fetchall() == [(inf, -inf)]
+
+
+def test_groups_of_nan() -> None:
+    tables = {"t": pa.table({"x": [1.5, 0.0, -0.0, None], "k": [1, 1, 2, 2]})}
+    assert_same("SELECT x + 'nan'::DOUBLE AS n, count(*) FROM t GROUP BY x + 'nan'::DOUBLE", tables)

@@ -16,7 +16,7 @@ import numpy as np
 
 import gquery
 from gquery.device import Device
-from gquery.dtypes import BIGINT, INTEGER, VARCHAR, Bounds, Carrier, DType, Field, Schema, carrier_for
+from gquery.dtypes import BIGINT, DOUBLE, INTEGER, VARCHAR, Bounds, Carrier, DType, Field, Schema, carrier_for
 from gquery.sources import import_device_array
 from gquery.table import Buffer, Column, ColumnStatistics, Table
 
@@ -120,20 +120,21 @@ def mix(xp: Any, numbers: Any) -> Any:
 
 
 def register(connection: gquery.Connection, tables: Tables) -> None:
-    """Make the tables known to a connection: arrays as arrays, and where there is a Column, all as columns."""
+    """Make the tables known to a connection. Arrays on a GPU become columns as they lie: nobody writes to them, and as arrays
+    they would be copied."""
     for name, columns in tables.items():
         if name == CHECK:
             continue
-        if not any(isinstance(c, Column) for c in columns.values()):
+        if not any(isinstance(c, Column) or hasattr(c, "__cuda_array_interface__") for c in columns.values()):
             connection.register(name, dict(columns))
             continue
-        made = [c if isinstance(c, Column) else import_device_array(c, _integer_type(c)) for c in columns.values()]
+        made = [c if isinstance(c, Column) else import_device_array(c, _type(c)) for c in columns.values()]
         schema = Schema(tuple(Field(n, c.dtype, False) for n, c in zip(columns, made, strict=True)))
         connection.register(name, Table(schema, tuple(made), made[0].length))
 
 
-def _integer_type(array: Any) -> DType:
-    return {"int64": BIGINT, "int32": INTEGER}[str(array.dtype)]
+def _type(array: Any) -> DType:
+    return {"int64": BIGINT, "int32": INTEGER, "float64": DOUBLE}[str(array.dtype)]
 
 
 def exact_sum(array: Any) -> int:

@@ -13,6 +13,7 @@ from typing import Any, assert_never
 import numpy as np
 import pyarrow as pa
 
+from gquery.buffers import arrow_buffer
 from gquery.dtypes import (
     BIGINT,
     BOOLEAN,
@@ -117,14 +118,12 @@ def export_column(column: Column) -> pa.Array:
         case Kind.VARCHAR:
             return _export_strings(column, data, ok)
         case Kind.BOOLEAN:
-            return _array(pa.bool_(), rows, pa.py_buffer(np.packbits(data[:rows] != 0, bitorder="little")), ok)
+            return _array(pa.bool_(), rows, arrow_buffer(np.packbits(data[:rows] != 0, bitorder="little")), ok)
         case Kind.DECIMAL:
-            return _array(arrow_type(column.dtype), rows, pa.py_buffer(_words128(column, data)), ok)
+            return _array(arrow_type(column.dtype), rows, arrow_buffer(_words128(column, data)), ok)
         case Kind.UBIGINT:
             words = data[: 2 * rows : 2].view(np.uint64) if column.carrier is Carrier.I128 else data[:rows]
-            return _array(
-                pa.uint64(), rows, pa.py_buffer(np.ascontiguousarray(words.astype(np.uint64, copy=False))), ok
-            )
+            return _array(pa.uint64(), rows, arrow_buffer(words.astype(np.uint64, copy=False)), ok)
         case Kind.INTERVAL:
             raise AssertionError("an INTERVAL is a literal only")
         case (
@@ -136,7 +135,7 @@ def export_column(column: Column) -> pa.Array:
                 data = data[::2]
             width = {"date32[day]": "int32", "timestamp[us]": "int64", "float": "float32", "double": "float64"}
             words = data[:rows].astype(width.get(str(type_), str(type_)), copy=False)
-            return _array(type_, rows, pa.py_buffer(np.ascontiguousarray(words)), ok)
+            return _array(type_, rows, arrow_buffer(words), ok)
         case _:
             assert_never(column.dtype.kind)
 
@@ -146,7 +145,7 @@ def _array(type_: Any, rows: int, data: Any, ok: Any) -> pa.Array:
 
 
 def _bitmap(ok: Any) -> Any:
-    return None if ok is None else pa.py_buffer(np.packbits(ok, bitorder="little"))
+    return None if ok is None else arrow_buffer(np.packbits(ok, bitorder="little"))
 
 
 def _words128(column: Column, data: Any) -> Any:
@@ -166,19 +165,19 @@ def _export_strings(column: Column, data: Any, ok: Any) -> pa.Array:
     if column.carrier is Carrier.VIEW:
         return _export_views(data[: 2 * rows].reshape(-1, 2), ok)
     assert column.characters is not None
-    characters = pa.py_buffer(column.characters.host)
+    characters = arrow_buffer(column.characters.host)
     offsets = data[: rows + 1]
     if column.carrier is Carrier.STRING32:
         return pa.StringArray.from_buffers(
-            rows, pa.py_buffer(offsets), characters, _bitmap(ok), -1 if ok is not None else 0
+            rows, arrow_buffer(offsets), characters, _bitmap(ok), -1 if ok is not None else 0
         )
     first, last = (int(offsets[0]), int(offsets[-1])) if len(offsets) else (0, 0)
     if last - first < 2**31:
-        narrow = pa.py_buffer((offsets - first).astype(np.int32))
+        narrow = arrow_buffer((offsets - first).astype(np.int32))
         part = characters.slice(first, last - first)
         return pa.StringArray.from_buffers(rows, narrow, part, _bitmap(ok), -1 if ok is not None else 0)
     nulls = -1 if ok is not None else 0
-    return pa.LargeStringArray.from_buffers(rows, pa.py_buffer(offsets), characters, _bitmap(ok), nulls)
+    return pa.LargeStringArray.from_buffers(rows, arrow_buffer(offsets), characters, _bitmap(ok), nulls)
 
 
 def _export_views(views: Any, ok: Any) -> pa.Array:
@@ -206,14 +205,14 @@ def string_array(values: Sequence[str | bytes | None]) -> pa.Array:
     characters = pa.py_buffer(b"".join(v for v in items if v is not None))
     ok = np.array([v is not None for v in items], np.bool_)
     bitmap = None if ok.all() else _bitmap(ok)
-    return pa.LargeStringArray.from_buffers(len(items), pa.py_buffer(offsets), characters, bitmap)
+    return pa.LargeStringArray.from_buffers(len(items), arrow_buffer(offsets), characters, bitmap)
 
 
 def code_array(codes: Any, ok: Any) -> pa.Array:
     """A NumPy array of integers as an Arrow array, NULL where ``ok`` (None: nowhere) is False."""
-    return _array(_CODES[codes.dtype.name], len(codes), pa.py_buffer(np.ascontiguousarray(codes)), ok)
+    return _array(_CODES[codes.dtype.name], len(codes), arrow_buffer(codes), ok)
 
 
 def integer_array(values: Sequence[int]) -> pa.Array:
     """Integers as an int64 array, without pandas as well."""
-    return _array(pa.int64(), len(values), pa.py_buffer(np.array(values, np.int64)), None)
+    return _array(pa.int64(), len(values), arrow_buffer(np.array(values, np.int64)), None)

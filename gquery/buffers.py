@@ -75,6 +75,17 @@ def zero_nulls(values: Any, validity: Any) -> Any:
     return np.where(validity.view(np.bool_), values, values.dtype.type(0))
 
 
+def read_only(array: Any) -> Any:
+    """A view of a NumPy array through which nobody can make it writable again."""
+    return np.asarray(memoryview(array).toreadonly()) if array.size else array.copy()
+
+
+def arrow_buffer(array: Any) -> pa.Buffer:
+    """The memory of a NumPy array for Arrow, which hands it on for reading alone."""
+    data: Any = np.ascontiguousarray(array)
+    return pa.py_buffer(memoryview(data).toreadonly())
+
+
 def buffer_of(array: Any) -> Buffer | None:
     """A buffer around an array that may be missing."""
     return None if array is None else Buffer(array)

@@ -55,6 +55,11 @@ class Relation(Outputs, Verbs):
         return self._planned.bound
 
     @property
+    def planned(self) -> Planned | None:
+        """The plan of the rows; None where they come from no query."""
+        return self._planned
+
+    @property
     def columns(self) -> list[str]:
         """The names of the columns; a name may come twice."""
         if self._planned is not None:

@@ -2,6 +2,9 @@
 
 A column that lies in Arrow as it will lie here is viewed (`gquery.encode`). Any other is cut into pieces: threads look
 for their bounds first, which tell the carrier, and then write each piece into the final array (`gquery.assemble`).
+
+Data with an `Origin` is copied and validated on the way (`gquery.ownership`). What is cut into pieces is copied block by
+block while it is narrowed; the bounds that were looked for before are a guess there, which the assembly checks.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from gquery.buffers import bits_of, numpy_name
 from gquery.config import Settings
 from gquery.dtypes import INT64, Bounds, Field, Kind, carrier_for
 from gquery.encode import import_column
+from gquery.ownership import Origin
 from gquery.parallel import Phases, Task, run_phases
 from gquery.table import Column, Table
 from gquery.upload import Upload
@@ -34,17 +38,26 @@ def import_table(table: pa.Table, narrow: bool = True) -> Table:
 
 
 def import_columns(
-    arrays: Sequence[pa.ChunkedArray], fields: Sequence[Field], narrow: bool = True, workers: int | None = None
+    arrays: Sequence[pa.ChunkedArray],
+    fields: Sequence[Field],
+    narrow: bool = True,
+    workers: int | None = None,
+    origin: Origin | None = None,
 ) -> list[Column]:
-    """Columns of Arrow arrays, as `import_column` makes them; ``workers`` None takes all cores."""
+    """Columns of Arrow arrays, as `import_column` makes them; ``workers`` None takes all cores. What is not valid is an
+    error of the ``origin`` that names the column; None is for arrays that gquery made."""
     if sum(len(a) for a in arrays) < _SMALL:
-        return [import_column(a, f, narrow) for a, f in zip(arrays, fields, strict=True)]
-    phases = [_import(a, f, narrow) for a, f in zip(arrays, fields, strict=True)]
+        whole = arrays if origin is None else [origin.take(a, f.name) for a, f in zip(arrays, fields, strict=True)]
+        return [import_column(a, f, narrow) for a, f in zip(whole, fields, strict=True)]
+    phases = [_import(a, f, narrow, origin) for a, f in zip(arrays, fields, strict=True)]
     return run_phases(phases, workers or Settings().worker_count)
 
 
-def _import(array: pa.ChunkedArray, field: Field, narrow: bool) -> Phases[Column]:
+def _import(array: pa.ChunkedArray, field: Field, narrow: bool, origin: Origin | None) -> Phases[Column]:
     rows = len(array)
+    if rows <= _PIECE or _is_viewed(array, field, narrow) or not _is_fixed(array.type, field):
+        array = yield from _taken(array, field, origin)
+        origin = None
     if rows <= _PIECE or _is_viewed(array, field, narrow):
         return (yield from _whole(array, field, narrow))
     starts = [*range(0, rows, _PIECE), rows]
@@ -55,13 +68,22 @@ def _import(array: pa.ChunkedArray, field: Field, narrow: bool) -> Phases[Column
         yield [_task(_look, part, field, found) for part in pieces]
         known = Bounds(min(b.low for b in found), max(b.high for b in found))
         if not known.within(INT64) or _fits_as_it_is(array, known):
-            return (yield from _whole(array, field, narrow))
+            return (yield from _whole((yield from _taken(array, field, origin)), field, narrow))
     assembly = assembly_for(array.type, field, starts, known, narrow, Upload(None))
     misfits: list[int] = []
-    yield [_task(_add, assembly, group, part, misfits) for group, part in enumerate(pieces)]
+    yield [_task(_add, assembly, group, part, misfits, field, origin) for group, part in enumerate(pieces)]
     if misfits:
-        return (yield from _whole(array, field, narrow))
+        return (yield from _whole((yield from _taken(array, field, origin)), field, narrow))
     return (yield from assembly.finish())
+
+
+def _taken(array: pa.ChunkedArray, field: Field, origin: Origin | None) -> Phases[pa.ChunkedArray]:
+    """The array in memory of our own, valid in full."""
+    if origin is None:
+        return array
+    made: list[pa.ChunkedArray] = []
+    yield [lambda: made.append(origin.take(array, field.name))]
+    return made[0]
 
 
 def _whole(array: pa.ChunkedArray, field: Field, narrow: bool) -> Phases[Column]:
@@ -78,6 +100,12 @@ def _is_viewed(array: pa.ChunkedArray, field: Field, narrow: bool) -> bool:
         return bool(array.type != pa.string_view())
     is_kept = field.dtype.is_float or (not narrow and field.dtype.kind is not Kind.BOOLEAN)
     return bool(array.null_count == 0 and is_kept)
+
+
+def _is_fixed(type_: pa.DataType, field: Field) -> bool:
+    """Whether a long column is encoded block by block: numbers, dates, times and booleans of up to 64 bits."""
+    is_plain = field.dtype.kind is Kind.BOOLEAN or field.dtype.is_float
+    return (is_plain and not pa.types.is_dictionary(type_)) or _has_bounds(type_, field)
 
 
 def _has_bounds(type_: pa.DataType, field: Field) -> bool:
@@ -103,9 +131,17 @@ def _look(pieces: Sequence[pa.Array], field: Field, found: list[Bounds]) -> None
             found.append(Bounds(int(values.min()), int(values.max())))
 
 
-def _add(assembly: Assembly, group: int, pieces: Sequence[pa.Array], misfits: list[int]) -> None:
+def _add(
+    assembly: Assembly,
+    group: int,
+    pieces: Sequence[pa.Array],
+    misfits: list[int],
+    field: Field,
+    origin: Origin | None,
+) -> None:
+    own = pieces if origin is None else (block for piece in pieces for block in origin.blocks(piece, field.name))
     try:
-        assembly.add(group, pieces)
+        assembly.add(group, own)
     except MisfitError:
         misfits.append(group)
 

@@ -19,6 +19,7 @@ from gquery.dtypes import DType
 from gquery.errors import FileError, InterfaceError, did_you_mean
 from gquery.files import File, Paths, path_columns, reading, resolve, stamp
 from gquery.interrupt import check
+from gquery.ownership import file_origin
 from gquery.sources import ArrowSource
 from gquery.table import Column, ColumnStatistics, Table
 
@@ -111,7 +112,8 @@ class FileSource:
         for column in path_columns(files, hive, filename, whole.column_names):
             whole = whole.append_column(column.name, column.array(rows))
         first = f'"{files[0].name}"'
-        self._inner = ArrowSource(first, whole.column_names, whole.columns, whole.num_rows, self._narrow, release=True)
+        origin = file_origin(first)
+        self._inner = ArrowSource(first, whole.column_names, whole.columns, whole.num_rows, self._narrow, origin)
         self.schema = self._inner.schema
         self._files = files
 

@@ -1,7 +1,8 @@
 """One column of a result as an array, where it lies: NumPy's, CuPy's, and by their protocols everyone's.
 
 The array of a column without NULLs whose carrier is the type's own width is the result's memory itself; narrower carriers
-widen into a new one.
+widen into a new one. On the host that memory may be a table's as well, so it is handed out for reading alone; on a GPU,
+where nothing is read-only, a result has memory of its own.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gquery.buffers import read_only
 from gquery.device import cuda_device
 from gquery.dtypes import Carrier, Kind
 from gquery.errors import InterfaceError
@@ -49,7 +51,7 @@ class ResultColumn:
     @property
     def valid(self) -> Any:
         validity = self._column.validity
-        return None if validity is None else validity.on(self.device)[: len(self)].view("bool")
+        return None if validity is None else _handed_out(validity.on(self.device)[: len(self)].view("bool"))
 
     @cached_property
     def values(self) -> Any:
@@ -58,7 +60,7 @@ class ResultColumn:
         column, kind = self._column, self.dtype.kind
         if kind not in _NUMPY:
             raise InterfaceError(f'Column "{self.name}" of type {self.dtype} is no array of numbers; Arrow can hold it')
-        data, type_ = column.data.on(self.device), _NUMPY[kind]
+        data, type_ = _handed_out(column.data.on(self.device)), _NUMPY[kind]
         if kind is Kind.DECIMAL:
             return self._floats(data)
         if column.carrier is Carrier.I128:
@@ -88,7 +90,7 @@ class ResultColumn:
         elif self.dtype.kind is Kind.TIMESTAMP:
             values = values.view("datetime64[us]")
         values = values.view()
-        values.flags.writeable = False  # it may be the memory of a table
+        values.flags.writeable = False
         if self.valid is None or bool(to_host(self.valid).all()):
             return values
         return np.ma.masked_array(values, mask=~to_host(self.valid))
@@ -114,7 +116,10 @@ class ResultColumn:
         return interface
 
     def __dlpack__(self, **options: Any) -> Any:
-        return self._without_nulls().__dlpack__(**options)
+        values = self._without_nulls()
+        if isinstance(values, np.ndarray) and (options.get("max_version") or (0,))[0] < 1:
+            values = values.copy()  # the protocol's first version cannot say that an array is to be read alone
+        return values.__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         kind, ordinal = self.values.__dlpack_device__()
@@ -124,3 +129,8 @@ class ResultColumn:
         if self.valid is not None and not bool(self.valid.all()):
             raise InterfaceError(f'Column "{self.name}" has NULLs, which an array cannot tell: use coalesce, or Arrow')
         return self.values
+
+
+def _handed_out(array: Any) -> Any:
+    """An array of the result as others may have it."""
+    return read_only(array) if isinstance(array, np.ndarray) else array

@@ -111,6 +111,7 @@ class Connection(Frames, Files, Exceptions):
                 statement = bind(parsed, self._catalog, params)
                 is_kept = alone and self._catalog.scans == scans  # variables of the caller are another's tomorrow
                 result = self._statement(statement, query if is_kept else None, params, version)
+                self._read_variables(result)
         return result
 
     execute = sql
@@ -186,13 +187,14 @@ class Connection(Frames, Files, Exceptions):
 
     def register(self, name: str, data: Any) -> Connection:
         """Make data a table of that name, in place of one that has it: anything with ``__arrow_c_stream__`` (PyArrow,
-        pandas, Polars, a Relation), or a dict of one-dimensional NumPy or CuPy arrays."""
+        pandas, Polars, a Relation), or a dict of one-dimensional NumPy or CuPy arrays. The table holds the data as they are
+        now: register them again after a change."""
         self._check_open()
         from gquery.frame import Relation
-        from gquery.sources import source_of
+        from gquery.sources import detached, kept_source
 
-        table = data.table() if isinstance(data, Relation) else data
-        self._catalog.register(name, source_of(name, table, self.settings.narrow))
+        table = detached(data.table()) if isinstance(data, Relation) else data
+        self._catalog.register(name, kept_source(name, table, self.settings.narrow))
         return self
 
     def unregister(self, name: str) -> Connection:
@@ -379,6 +381,12 @@ class Connection(Frames, Files, Exceptions):
         from gquery.import_arrow import import_table
 
         return import_table(table.to_arrow(), self.settings.narrow)
+
+    def _read_variables(self, relation: Relation) -> None:
+        """Take what a query uses of variables of the caller as they are now."""
+        planned = relation.planned
+        if planned is not None and any(getattr(source, "is_live", False) for source in planned.sources):
+            self._program(planned)
 
     # ---- plans that are kept ---------------------------------------------------------------------------------------
 

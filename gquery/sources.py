@@ -1,7 +1,7 @@
 """Tables that are in memory already: Arrow data, dicts of NumPy or CuPy arrays, stored results; and the column cache.
 
-Arrow columns are encoded when a query first uses them, so that registering is free and an unsupported column that
-nobody uses does no harm. CuPy columns stay on their GPU.
+Arrow columns are encoded when a query first uses them, so that registering is cheap and an unsupported column that
+nobody uses does no harm. CuPy columns stay on their GPU. What others could write to is copied (`gquery.ownership`).
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gquery.config import Settings
-from gquery.device import adopt
+from gquery.device import Device, adopt
 from gquery.dtypes import (
     BIGINT,
     BOOLEAN,
@@ -33,16 +34,17 @@ from gquery.dtypes import (
     Field,
     Schema,
 )
-from gquery.errors import InterfaceError, NotSupportedError, OutOfMemoryError
+from gquery.errors import DataError, InterfaceError, NotSupportedError, OutOfMemoryError
 from gquery.spread import SAMPLE, estimate_distinct
 from gquery.table import Buffer, Column, ColumnStatistics, Table, TableSource
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from gquery.device import Device
+    from gquery.ownership import Origin
 
 _versions = itertools.count(1)
+COPIED_ROWS = 1 << 20  # up to so many rows a column that is registered is copied, and encoded when it is used
 
 
 class ColumnCache:
@@ -131,8 +133,8 @@ def load_all(requests: Sequence[tuple[TableSource, Sequence[int]]]) -> list[Tabl
 
 
 class ArrowSource:
-    """Columns in memory: Arrow arrays, and CuPy arrays that stay on their GPU. Encoded at first use, then kept.
-    ``release`` gives up Arrow's array of a column that was encoded."""
+    """Columns in memory: Arrow arrays, and CuPy arrays that stay on their GPU. Encoded at first use, then kept; the arrays
+    are given up then. ``origin`` tells whose they are, None that gquery made them."""
 
     def __init__(
         self,
@@ -141,11 +143,14 @@ class ArrowSource:
         arrays: Sequence[Any],
         rows: int,
         narrow: bool = True,
-        release: bool = False,
+        origin: Origin | None = None,
     ) -> None:
         self.name = name
-        self._release = release
+        self._origin = origin
         self._arrays = list(arrays)
+        self._owner: Any = None  # of the memory that the arrays lie in, to be kept while one of them is needed
+        self._taken: set[int] = set()  # arrays in memory of our own
+        self.is_live = origin is not None and origin.is_shared  # its columns are as they are when they are loaded
         self._columns: dict[int, Column] = {}
         self._rows = rows
         self._narrow = narrow
@@ -167,6 +172,8 @@ class ArrowSource:
                 f'Column "{name}" of {self.name} has the Arrow type {array.type}, which gquery does not support'
             )
             return Field(name, NULL)
+        if self._origin is not None:
+            self._origin.structure(array, name)
         return Field(name, dtype, array.null_count > 0 or _has_null_entries(array))
 
     @property
@@ -193,18 +200,45 @@ class ArrowSource:
             missing = sorted({f for f in fields if f not in self._columns})
             plain = [f for f in missing if not _is_cupy(self._arrays[f])]
             if plain:
-                from gquery.import_arrow import import_columns
-
-                wanted = [self.schema.fields[f] for f in plain]
-                made = import_columns([self._arrays[f] for f in plain], wanted, self._narrow)
-                self._columns.update(zip(plain, made, strict=True))
+                self._encode([f for f in plain if f in self._taken], None)
+                self._encode([f for f in plain if f not in self._taken], self._origin)
             for f in missing:
                 if f not in self._columns:
-                    self._columns[f] = import_device_array(self._arrays[f], self.schema.fields[f].dtype)
-                if self._release:
-                    self._arrays[f] = None
+                    array = self._arrays[f] if self._origin is None else copy_of(self._arrays[f])
+                    self._columns[f] = import_device_array(array, self.schema.fields[f].dtype)
+                self._arrays[f] = None
+            if all(a is None for a in self._arrays):
+                self._owner = None
             columns = tuple(self._columns[f] for f in fields)
         return Table(Schema(tuple(self.schema.fields[f] for f in fields)), columns, self._rows)
+
+    def keep(self, owner: Any = None) -> ArrowSource:
+        """Take what the arrays hold now. ``owner`` is an object that keeps their memory as it is, so that there is time until
+        a column is used; without one long columns are encoded and short ones copied."""
+        self._owner = owner
+        if owner is None:
+            with self._lock:
+                usable = [f for f in range(len(self._arrays)) if f not in self._reasons]
+                self.load([f for f in usable if self._rows > COPIED_ROWS or _is_cupy(self._arrays[f])])
+                for f in usable:
+                    if self._arrays[f] is not None and self._origin is not None:
+                        self._arrays[f] = self._origin.take(self._arrays[f], self.schema.fields[f].name)
+                        self._taken.add(f)
+        self.is_live = False
+        return self
+
+    def _encode(self, fields: Sequence[int], origin: Origin | None) -> None:
+        """DataError where a column that had no NULL has got one, on which plans rest that are made already."""
+        from gquery.import_arrow import import_columns
+
+        wanted = [self.schema.fields[f] for f in fields]
+        made = import_columns([self._arrays[f] for f in fields], wanted, self._narrow, origin=origin)
+        self._columns.update(zip(fields, made, strict=True))
+        for f, column in zip(fields, made, strict=True):
+            if column.validity is not None and not self.schema.fields[f].nullable:
+                raise DataError(
+                    f'Column "{self.schema.fields[f].name}" of {self.name} has changed since it became a table'
+                )
 
     def held(self) -> list[tuple[int, Column]]:
         """The columns that are encoded already, with the numbers of their fields."""
@@ -243,11 +277,25 @@ class TableStore:
         return Table(Schema(tuple(self.schema.fields[f] for f in fields)), columns, self.table.rows)
 
 
+def kept_source(name: str, data: Any, narrow: bool = True) -> TableSource:
+    """A source for data as they are now, which does not see what their owner writes later."""
+    from gquery.ownership import changes_in_place, unchanging
+
+    if changes_in_place(data):
+        source = source_of(name, data, narrow)
+        return source.keep() if isinstance(source, ArrowSource) else source
+    held = unchanging(data)
+    source = source_of(name, held, narrow)
+    return source.keep(held) if isinstance(source, ArrowSource) else source
+
+
 def source_of(name: str, data: Any, narrow: bool = True) -> TableSource:
     """A source for what can be registered: Arrow streams (PyArrow, pandas, Polars, DuckDB relations), a dict of
     one-dimensional arrays (NumPy, CuPy, anything with ``__cuda_array_interface__`` or DLPack) or lists, a Table.
     InterfaceError for anything else."""
     import pyarrow as pa
+
+    from gquery.ownership import origin_of
 
     if isinstance(data, Table):
         return TableStore(name, data)
@@ -268,11 +316,13 @@ def source_of(name: str, data: Any, narrow: bool = True) -> TableSource:
             )
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise InterfaceError(f'"{name}" cannot be registered as Arrow data: {error}') from error
-    return ArrowSource(name, table.column_names, table.columns, table.num_rows, narrow)
+    return ArrowSource(name, table.column_names, table.columns, table.num_rows, narrow, origin_of(name, data))
 
 
 def _source_of_arrays(name: str, data: Mapping[Any, Any], narrow: bool) -> TableSource:
     import pyarrow as pa
+
+    from gquery.ownership import origin_of
 
     arrays: list[Any] = []
     for key, values in data.items():
@@ -291,7 +341,8 @@ def _source_of_arrays(name: str, data: Mapping[Any, Any], narrow: bool) -> Table
     lengths = {str(k): len(a) for k, a in zip(data, arrays, strict=True)}
     if len(set(lengths.values())) > 1:
         raise InterfaceError(f"The columns of {name} differ in length: {lengths}")
-    return ArrowSource(name, [str(k) for k in data], arrays, next(iter(lengths.values()), 0), narrow)
+    rows = next(iter(lengths.values()), 0)
+    return ArrowSource(name, [str(k) for k in data], arrays, rows, narrow, origin_of(name, data))
 
 
 def _from_array(values: Any) -> pa.Array:
@@ -352,9 +403,35 @@ def _array_type(array: Any, name: str) -> DType:
     return _ARRAY_TYPES[str(array.dtype)][0]
 
 
+def copy_of(array: Any) -> Any:
+    """A copy of a CuPy array on its GPU, which is made when this returns."""
+    device = Device("cuda", int(array.device.id))
+    made = device.empty(array.shape, array.dtype, "copying a column that was registered")
+    with device.activate():
+        made[...] = array
+        device.synchronize()
+    return made
+
+
+def detached(table: Table) -> Table:
+    """A result whose arrays on GPUs, which can be written to where they were handed out, are copied. Those on the host are
+    handed out for reading alone."""
+
+    def own(buffer: Buffer | None) -> Buffer | None:
+        at = None if buffer is None else buffer.devices[0]
+        return buffer if buffer is None or at is None or at.is_cpu else Buffer(copy_of(buffer.on(at)), at)
+
+    def own_column(column: Column) -> Column:
+        data, validity, characters = own(column.data), own(column.validity), own(column.characters)
+        assert data is not None
+        return replace(column, data=data, validity=validity, characters=characters)
+
+    return Table(table.schema, tuple(own_column(c) for c in table.columns), table.rows)
+
+
 def import_device_array(array: Any, dtype: DType) -> Column:
     """An array of NumPy or CuPy as a column where it lies, without NULLs and without narrowing; its statistics are
-    computed there."""
+    computed there. Nobody else may write to it."""
     carrier = _ARRAY_TYPES[str(array.dtype)][1]
     rows = int(array.shape[0])
     if not array.flags.c_contiguous:

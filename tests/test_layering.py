@@ -39,6 +39,7 @@ LAYERS: dict[str, int] = {
                 "parallel",
                 "import_arrow",
                 "upload",
+                "ownership",
                 "sources",
                 "files",
                 "io",

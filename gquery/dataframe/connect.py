@@ -56,14 +56,12 @@ class Frames:
         return Relation(self, self._plan(query, now=False))  # type: ignore[arg-type]
 
     def from_data(self, data: Any, name: str = "data") -> Relation:
-        """Data as a relation, without a name in the catalog: whatever `register` takes."""
-        return self.relation(_scan(self._source(name, data)))
-
-    def _source(self, name: str, data: Any) -> TableSource:
+        """Data as a relation, without a name in the catalog: whatever `register` takes, as they are now."""
         from gquery.dataframe.verbs import Verbs
-        from gquery.sources import source_of
+        from gquery.sources import kept_source
 
-        return source_of(name, data.to_arrow_table() if isinstance(data, Verbs) else data, self.settings.narrow)  # type: ignore[attr-defined]
+        found = data.to_arrow_table() if isinstance(data, Verbs) else data  # type: ignore[attr-defined]
+        return self.relation(_scan(kept_source(name, found, self.settings.narrow)))
 
     def create_function(self, name: str | UserFunction | Callable[..., Any], function: Any = None) -> Any:
         """Make a typed Python function one of SQL, under a name or its own: ``con.create_function("price", price)``."""
@@ -90,6 +88,7 @@ class Frames:
         """What a Python variable of the caller stands for in SQL; None where there is none, or scans are switched off."""
         from gquery.dataframe.verbs import Verbs
         from gquery.functions.user import UserFunction
+        from gquery.sources import source_of
 
         if not self.settings.python_scan:
             return None
@@ -106,7 +105,7 @@ class Frames:
                 "which is no table"
             )
         try:
-            return self._source(name, found)
+            return source_of(name, found, self.settings.narrow)
         except InterfaceError as error:
             raise CatalogError(str(error)) from error
 

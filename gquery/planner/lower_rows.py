@@ -137,9 +137,9 @@ def _constant_table(plan: Values) -> TableSource:
     from gquery.arrow import arrow_type
     from gquery.dtypes import python_value
     from gquery.kernels.host import evaluate
-    from gquery.sources import source_of
+    from gquery.sources import ArrowSource
 
-    arrays = []
+    arrays: list[pa.ChunkedArray] = []
     for n, column in enumerate(plan.columns):
         values = []
         for row in plan.rows:
@@ -147,5 +147,5 @@ def _constant_table(plan: Values) -> TableSource:
             if constant is None:
                 raise NotSupportedError("a VALUES list with an expression that fails")
             values.append(python_value(column.dtype, constant.value))
-        arrays.append(pa.array(values, arrow_type(column.dtype)))
-    return source_of("values", pa.table(arrays, names=[f"column{n}" for n in range(len(arrays))]))
+        arrays.append(pa.chunked_array([pa.array(values, arrow_type(column.dtype))]))
+    return ArrowSource("values", [f"column{n}" for n in range(len(arrays))], arrays, len(plan.rows))

@@ -1,0 +1,281 @@
+"""What is kept is owned: data that changes under a connection, and results that are written to, change no answer."""
+
+from __future__ import annotations
+
+import ctypes
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import gquery
+from gquery.errors import DataError
+from gquery.ownership import copied
+
+ROWS = 3000
+SELF_JOIN = "SELECT count(*) FROM {t} a JOIN {t} b ON a.o = b.o"
+QUERIES = (
+    SELF_JOIN,
+    "SELECT o, count(*), sum(f) FROM {t} GROUP BY o ORDER BY o LIMIT 5",
+    "SELECT o, f, s FROM {t} ORDER BY f, o LIMIT 5",
+    "SELECT count(DISTINCT o), min(o), max(o), sum(f) FROM {t}",
+    "SELECT count(*) FROM {t} WHERE s >= 'v5' AND f > 0.5",
+)
+
+
+def arrays() -> dict[str, Any]:
+    generator = np.random.default_rng(5)
+    return {"o": np.arange(ROWS) % 1000, "f": generator.random(ROWS), "w": np.arange(ROWS) << 40}
+
+
+def strings() -> list[str]:
+    return [f"v{i}" for i in range(ROWS)]
+
+
+@pytest.fixture(params=["python", "cpu"])
+def db(request: Any) -> Iterator[gquery.Connection]:
+    with gquery.connect(device=request.param) as connection:
+        yield connection
+
+
+Forms = dict[str, Callable[[dict[str, Any]], Any]]
+FORMS: Forms = {
+    "dict": lambda a: a | {"s": strings()},
+    "arrow": lambda a: pa.table({k: pa.array(v) for k, v in a.items()} | {"s": pa.array(strings())}),
+    "dictionary": lambda a: pa.table(
+        {k: pa.DictionaryArray.from_arrays(pa.array(np.arange(ROWS)), pa.array(v)) for k, v in a.items()}
+        | {"s": pa.array(strings()).dictionary_encode()}
+    ),
+    "pandas": lambda a: pd.DataFrame(a | {"s": strings()}, copy=False),
+    "polars": lambda a: pl.DataFrame(a | {"s": strings()}),
+    "stream": lambda a: pa.table({k: pa.array(v) for k, v in a.items()} | {"s": pa.array(strings())}).to_reader(),
+}
+
+
+def answers(db: gquery.Connection, name: str) -> list[Any]:
+    return [db.sql(query.format(t=name)).fetchall() for query in QUERIES]
+
+
+def spoil(values: dict[str, Any]) -> None:
+    values["o"][5], values["o"][6], values["w"][:] = 2**30, -(2**62), -1
+    values["f"][:] = -5.0
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_arrays_below_a_table_change(db: gquery.Connection, form: str) -> None:
+    values = arrays()
+    db.register("t", FORMS[form](values))
+    before = answers(db, "t")
+    spoil(values)
+    assert answers(db, "t") == before
+
+
+def test_a_table_holds_what_its_data_were_when_it_was_registered(db: gquery.Connection) -> None:
+    values = arrays()
+    frame = pd.DataFrame(arrays() | {"s": strings()})
+    db.register("t", values | {"s": strings()})
+    db.register("frame", frame)
+    data = db.from_data(values)
+    spoil(values)
+    frame.loc[5, "o"], frame["f"], frame.loc[7, "s"] = 2**30, -5.0, "z"
+    with gquery.connect(device="python") as fresh:
+        fresh.register("t", arrays() | {"s": strings()})
+        expected = answers(fresh, "t")
+    assert answers(db, "t") == expected
+    assert answers(db, "frame") == expected
+    assert data.filter("o > 999 OR o < 0 OR f < 0").fetchall() == []
+    frame = pd.DataFrame({"o": np.arange(5)})
+    db.register("frame", frame)
+    assert db.sql(SELF_JOIN.format(t="frame")).fetchall() == [(5,)]
+    frame.loc[4, "o"] = 0
+    db.register("frame", frame)
+    assert db.sql(SELF_JOIN.format(t="frame")).fetchall() == [(7,)]
+
+
+def test_a_variable_is_read_by_each_sql(db: gquery.Connection) -> None:
+    frame = pd.DataFrame({"o": np.arange(1000) % 500, "f": np.zeros(1000)})
+    both = {"o": frame["o"].to_numpy().copy(), "f": np.zeros(1000)}
+    for name in ("frame", "both"):
+        assert db.sql(SELF_JOIN.format(t=name)).fetchall() == [(2000,)]
+    before = [db.sql(f"SELECT max(o), sum(f) FROM {name}") for name in ("frame", "both")]
+    frame.loc[5, "o"], frame["f"] = 2**30, 1.0
+    both["o"][5], both["f"][:] = 2**30, 1.0
+    assert [r.fetchall() for r in before] == [[(499, 0.0)]] * 2
+    for name in ("frame", "both"):
+        assert db.sql(SELF_JOIN.format(t=name)).fetchall() == [(1998,)]
+        assert db.sql(f"SELECT max(o), sum(f) FROM {name}").fetchall() == [(2**30, 1000.0)]
+
+
+@pytest.mark.parametrize("rows", [1000, 1_200_000])
+def test_large_and_small_columns_are_copied(rows: int) -> None:
+    """Columns that are cut into pieces, those that are viewed, and those whose bounds or NULLs a change falsifies."""
+    numbers = np.arange(rows)
+    values = {
+        "narrowed": numbers % 100, "kept": numbers << 32, "float": numbers / 8, "byte": (numbers % 3).astype(np.int8),
+        "truth": numbers % 2 == 0, "wide": (numbers % 50).astype(np.uint64) + np.uint64(2**63),
+    }  # fmt: skip
+    with gquery.connect(device="cpu") as db:
+        query = "SELECT " + ", ".join(f"min({c}), max({c}), count({c}), count(*)" for c in values) + " FROM t"
+        for held in (values, pa.table(values), pd.DataFrame(values, copy=False)):
+            db.register("t", held)
+            before = db.sql(query).fetchall()
+            kept = {c: v.copy() for c, v in values.items()}
+            for v in values.values():
+                v[:] = v[::-1].copy()
+                v[: rows // 2] = 1
+            assert db.sql(query).fetchall() == before
+            for c, v in kept.items():
+                values[c][:] = v
+
+
+def handed_out(relation: Any) -> Iterator[Any]:
+    """Every NumPy array that a relation's ways out give, made writable where that can be."""
+    yield from relation.fetchnumpy().values()
+    for name in relation.columns:
+        column = relation.column(name)
+        yield column.to_numpy()
+        yield np.asarray(column)
+        yield column.values
+        yield np.from_dlpack(column)
+        yield np.from_dlpack(First(column))
+        for chunk in relation.to_arrow_table().column(name).chunks:
+            yield from (np.frombuffer(b, np.uint8) for b in chunk.buffers() if b is not None)
+            yield chunk.to_numpy(zero_copy_only=False)
+    for frame in (relation.df(), relation.df(copy=False), relation.df("pyarrow")):
+        yield from (frame[c].to_numpy() for c in frame.columns)
+        yield from (b for b in frame._mgr.arrays if isinstance(b, np.ndarray))
+    yield from (s.to_numpy() for s in relation.pl())
+
+
+class First:
+    """An array by the first version of DLPack, which knows no arrays that are only read."""
+
+    def __init__(self, column: Any) -> None:
+        self.column = column
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self.column.__dlpack__()
+
+    def __dlpack_device__(self) -> Any:
+        return self.column.__dlpack_device__()
+
+
+@pytest.mark.parametrize(
+    "query", ["FROM t", "SELECT o + 0 AS o, f FROM t", "FROM kept", "SELECT o, f FROM t LIMIT 1000"]
+)
+def test_results_are_written_to(db: gquery.Connection, query: str) -> None:
+    db.register("t", {"o": np.arange(ROWS) << 40, "f": np.arange(ROWS) / 8})
+    db.sql("CREATE TABLE kept AS FROM t")
+    totals = "SELECT sum(o), sum(f), max(o), count(DISTINCT o) FROM {}"
+    result = db.sql(query)
+    db.register("again", result)
+    before = [db.sql(totals.format(name)).fetchall() for name in ("t", "kept", "again")]
+    written = 0
+    for array in handed_out(result):
+        try:
+            array.flags.writeable = True
+            array[:] = 1
+            written += 1
+        except (ValueError, TypeError):
+            continue
+    frame = result.df()
+    frame.loc[0, "o"] = 77  # which a frame that is a copy allows
+    assert [db.sql(totals.format(name)).fetchall() for name in ("t", "kept", "again")] == before
+    assert written
+
+
+def test_a_stored_sum_stays(db: gquery.Connection) -> None:
+    values = np.arange(6.0)
+    db.register("t", pa.table({"x": values}))
+    db.sql("CREATE TABLE kept AS SELECT x FROM t")
+    result = db.sql("SELECT x FROM t")
+    assert result.fetchall()
+    values[:] = -1
+    assert db.sql("SELECT sum(x) FROM kept").fetchall() == [(15.0,)]
+    assert sum(result.to_arrow_table().column("x").to_pylist()) == 15
+
+
+def test_memory_that_goes_away(db: gquery.Connection) -> None:
+    """Arrow over memory that its owner frees or overwrites: what was used once is not read there again."""
+    memory = (ctypes.c_double * ROWS)(*range(ROWS))
+    array = pa.Array.from_buffers(pa.float64(), ROWS, [None, pa.py_buffer(memory)])
+    db.register("t", pa.table({"x": array}))
+    before = db.sql("SELECT sum(x), count(*) FROM t").fetchall()
+    ctypes.memset(memory, 255, ctypes.sizeof(memory))
+    assert db.sql("SELECT sum(x), count(*) FROM t").fetchall() == before
+
+
+# ---- Arrow that is not valid ---------------------------------------------------------------------------------------
+
+
+def raw(type_: pa.DataType, rows: int, *buffers: Any) -> pa.Array:
+    """An array that nobody has checked, as another library's C stream may hold it."""
+    return pa.Array.from_buffers(type_, rows, [None if b is None else pa.py_buffer(b) for b in buffers])
+
+
+def words(*values: int, type_: Any = np.int32) -> Any:
+    return np.array(values, type_)
+
+
+DAMAGED: dict[str, Callable[[], pa.Array]] = {
+    "no UTF-8": lambda: raw(pa.string(), 2, None, words(0, 1, 2), b"\xff\xfe"),
+    "offsets that fall": lambda: raw(pa.string(), 3, None, words(0, 3, 1, 3), b"abc"),
+    "offsets beyond": lambda: raw(pa.large_string(), 3, None, words(0, 900, 1, 3, type_=np.int64), b"abc"),
+    "codes beyond": lambda: pa.DictionaryArray.from_arrays(words(0, 7), pa.array(["x"]), safe=False),
+    "negative codes": lambda: pa.DictionaryArray.from_arrays(words(0, -7), pa.array(["x"]), safe=False),
+    "a dictionary without UTF-8": lambda: pa.DictionaryArray.from_arrays(
+        words(0, 0), raw(pa.string(), 1, None, words(0, 1), b"\xff"), safe=False
+    ),
+    "decimals": lambda: raw(pa.decimal128(5, 2), 1, None, words(10**9, 0, type_=np.int64)),
+    "wide decimals": lambda: raw(pa.decimal128(5, 2), 1, None, words(1, 5, type_=np.int64)),
+    "dates within a day": lambda: raw(pa.date64(), 1, None, words(12345, type_=np.int64)),
+    "views": lambda: raw(pa.string_view(), 1, None, words(50, 0, 7, 9)),
+    "views beyond": lambda: raw(pa.string_view(), 1, None, words(50, 0x61616161, 0, 9), b"a" * 20),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_damaged_arrow_is_refused_by_name(db: gquery.Connection, damage: str) -> None:
+    array = DAMAGED[damage]()
+    table = pa.table({"good": pa.array(range(len(array))), "bad": array})
+    for data in (table, {"good": list(range(len(array))), "bad": array}):
+        with pytest.raises(DataError, match=r'Column "bad" of (t|table) is not valid Arrow data: '):
+            db.register("t", data)
+            db.sql("SELECT min(bad), count(DISTINCT bad) FROM t").fetchall()
+        if isinstance(data, pa.Table):
+            assert db.sql("SELECT count(good) FROM t").fetchall() == [(len(array),)]
+    with pytest.raises(DataError, match='Column "bad" of table'):
+        db.sql("SELECT bad FROM table").fetchall()
+    assert db.sql("SELECT 1").fetchall() == [(1,)]
+
+
+def test_copies_are_equal() -> None:
+    """Slices of arrays of many types, with NULLs, at offsets of every kind."""
+    one = pa.array([None, True, False])
+    samples = [
+        one, one.cast(pa.int8()), pa.array([1, None, -3]), pa.array([1.5, None, 2.5], pa.float16()),
+        pa.array(["a", None, "ccc" * 9]), pa.array(["a", None, "ccc" * 9], pa.large_string()),
+        pa.array(["a", None, "ccc" * 9], pa.string_view()), pa.array(["a", None, "b"]).dictionary_encode(),
+        pa.array([[1], None, [2, 3]]), pa.array([{"x": 1}, None, {"x": 2}]),
+        pa.array([b"abc", None, b"d"]), pa.array([b"abc", None, b"def"], pa.binary(3)), pa.nulls(3),
+        pa.array([1, None, 3]).cast(pa.decimal128(30, 2)), pa.array([1, None, 3]).cast(pa.decimal256(60, 2)),
+        pa.array([1, None, 3], pa.timestamp("ns", "UTC")), pa.array([1, None, 3], pa.time32("s")),
+        pa.array([[("k", 1)], None, []], pa.map_(pa.string(), pa.int8())),
+        pa.RunEndEncodedArray.from_arrays(pa.array([2, 3], pa.int32()), pa.array(["x", "y"])),
+    ]  # fmt: skip
+    chance = random.Random(3)
+    for sample in samples:
+        array = pa.concat_arrays([sample] * 10)
+        for _ in range(20):
+            low = chance.randrange(30)
+            part = array.slice(low, chance.randrange(31 - low))
+            made = copied(part)
+            made.validate(full=True)
+            assert made.type == part.type and made.equals(part)
+            theirs = {b.address for b in part.buffers() if b is not None and b.size}
+            assert not len(part) or not theirs & {b.address for b in made.buffers() if b is not None and b.size}

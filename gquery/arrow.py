@@ -13,6 +13,7 @@ from typing import Any, assert_never
 import numpy as np
 import pyarrow as pa
 
+from gquery.arrow_names import sql_name
 from gquery.buffers import arrow_buffer
 from gquery.dtypes import (
     BIGINT,
@@ -37,7 +38,8 @@ from gquery.dtypes import (
     Schema,
     decimal,
 )
-from gquery.table import Column, Table
+from gquery.opaque import Opaque
+from gquery.table import Column, Dictionary, Table
 
 _FROM_ARROW: dict[Any, DType] = {
     pa.null(): NULL, pa.bool_(): BOOLEAN, pa.int8(): TINYINT, pa.int16(): SMALLINT, pa.int32(): INTEGER,
@@ -57,37 +59,35 @@ _CODES = {"uint8": pa.uint8(), "uint16": pa.uint16(), "uint32": pa.uint32(),
           "int8": pa.int8(), "int16": pa.int16(), "int32": pa.int32(), "int64": pa.int64()}  # fmt: skip
 
 
-def dtype_of(type_: pa.DataType) -> DType | None:
-    """The logical type of an Arrow type; None where there is none (nested types, binary, times, durations)."""
-    if pa.types.is_dictionary(type_):
-        return dtype_of(type_.value_type)
-    if pa.types.is_decimal(type_):
-        return (
-            decimal(type_.precision, type_.scale)
-            if type_.precision <= 38 and 0 <= type_.scale <= type_.precision
-            else None
-        )
-    if pa.types.is_timestamp(type_):
+def dtype_of(type_: pa.DataType) -> DType:
+    """The logical type of an Arrow type; an opaque one for types that gquery does not compute with (nested types, binary,
+    times, durations, zones)."""
+    known = _FROM_ARROW.get(type_)
+    if known is not None:
+        return known
+    if isinstance(type_, pa.Bool8Type):
+        return BOOLEAN
+    if pa.types.is_dictionary(type_) or pa.types.is_run_end_encoded(type_):
+        values = dtype_of(type_.value_type)
+        if not values.is_opaque:
+            return values
+    if pa.types.is_decimal(type_) and type_.precision <= 38 and 0 <= type_.scale <= type_.precision:
+        return decimal(type_.precision, type_.scale)
+    if pa.types.is_timestamp(type_) and type_.tz is None:
         return TIMESTAMP
-    return _FROM_ARROW.get(type_)
+    return DType(Kind.OPAQUE, name=sql_name(type_), arrow=type_)
 
 
 def arrow_type(dtype: DType) -> pa.DataType:
     """The Arrow type of a result column."""
+    if dtype.is_opaque:
+        return dtype.arrow
     return pa.decimal128(dtype.precision, dtype.scale) if dtype.is_decimal else _TO_ARROW[dtype.kind]
 
 
 def import_schema(schema: pa.Schema) -> Schema:
-    """The fields of an Arrow schema. A column of an unsupported type stands there as NULL: using it is an error that
-    `unsupported` words, having it is none."""
-    return Schema(tuple(Field(f.name, dtype_of(f.type) or NULL, f.nullable) for f in schema))
-
-
-def unsupported(field: pa.Field, table: str) -> str | None:
-    """Why a column cannot be used; None where it can."""
-    if dtype_of(field.type) is not None:
-        return None
-    return f'Column "{field.name}" of {table} has the Arrow type {field.type}, which gquery does not support'
+    """The fields of an Arrow schema."""
+    return Schema(tuple(Field(f.name, dtype_of(f.type), f.nullable) for f in schema))
 
 
 def export_schema(schema: Schema) -> pa.Schema:
@@ -105,8 +105,8 @@ def export_table(table: Table) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
-def export_column(column: Column) -> pa.Array:
-    """A column as an Arrow array of its logical type's Arrow type."""
+def export_column(column: Column) -> pa.Array | pa.ChunkedArray:
+    """A column as an Arrow array of its logical type's Arrow type, in chunks where it is opaque."""
     rows = column.length
     ok = None if column.validity is None else column.validity.host[:rows].view(np.bool_)
     if ok is not None and ok.all():
@@ -115,6 +115,8 @@ def export_column(column: Column) -> pa.Array:
     match column.dtype.kind:
         case Kind.NULL:
             return pa.nulls(rows)
+        case Kind.OPAQUE:
+            return _export_opaque(column, data, ok)
         case Kind.VARCHAR:
             return _export_strings(column, data, ok)
         case Kind.BOOLEAN:
@@ -140,6 +142,12 @@ def export_column(column: Column) -> pa.Array:
             assert_never(column.dtype.kind)
 
 
+def _export_opaque(column: Column, data: Any, ok: Any) -> pa.Array | pa.ChunkedArray:
+    if not isinstance(column.dictionary, Opaque):  # NULLs alone
+        return pa.nulls(column.length, column.dtype.arrow)
+    return column.dictionary.take(code_array(data[: column.length], ok))
+
+
 def _array(type_: Any, rows: int, data: Any, ok: Any) -> pa.Array:
     return pa.Array.from_buffers(type_, rows, [_bitmap(ok), data], -1 if ok is not None else 0)
 
@@ -160,7 +168,7 @@ def _words128(column: Column, data: Any) -> Any:
 
 def _export_strings(column: Column, data: Any, ok: Any) -> pa.Array:
     rows = column.length
-    if column.dictionary is not None:
+    if isinstance(column.dictionary, Dictionary):
         return column.dictionary.values.take(code_array(data[:rows], ok)).cast(pa.string())
     if column.carrier is Carrier.VIEW:
         return _export_views(data[: 2 * rows].reshape(-1, 2), ok)
@@ -194,6 +202,14 @@ def _export_views(views: Any, ok: Any) -> pa.Array:
         ]
     array = string_array(items)
     return array.cast(pa.string()) if sum(b.size for b in array.buffers() if b is not None) < 2**31 else array
+
+
+def python_values(array: pa.Array | pa.ChunkedArray) -> list[Any]:
+    """An array's values as Python objects; maps as dicts, as in DuckDB, and as lists of pairs where a key comes twice."""
+    try:
+        return list(array.to_pylist(maps_as_pydicts="strict"))
+    except KeyError:
+        return list(array.to_pylist())
 
 
 def string_array(values: Sequence[str | bytes | None]) -> pa.Array:

@@ -19,7 +19,7 @@ import pyarrow as pa
 from gquery.assemble_strings import DictionaryPieces, Strings
 from gquery.buffers import bits_of, numpy_name, values_of
 from gquery.dtypes import INT64, Bounds, Carrier, Field, Kind, carrier_for, type_bounds
-from gquery.encode import boolean_column, float_column, import_column, integer_column, normalise
+from gquery.encode import boolean_column, float_column, import_column, integer_column, is_wrapped, normalise
 from gquery.parallel import Phases, Task
 from gquery.spread import OrderOfParts
 from gquery.table import Buffer, Column
@@ -45,6 +45,8 @@ def assembly_for(
     """The assembly for a column of an Arrow type, whose groups start at the rows ``starts`` (and end at its last one).
     ``known`` are bounds of all values, as far as somebody tells them."""
     dtype = field.dtype
+    if dtype.is_opaque or is_wrapped(type_):
+        return Gathered(starts, type_, field, narrow)
     if dtype.is_string:
         if pa.types.is_dictionary(type_):
             return DictionaryPieces(starts, upload)

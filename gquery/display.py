@@ -133,8 +133,8 @@ def _text(value: Any, null: str) -> str:
 def cell_text(value: Any, null: str = "NULL") -> str:
     """A value of any type as text, whole.
 
-    >>> cell_text(None), cell_text(True), cell_text(0.1)
-    ('NULL', 'true', '0.1')
+    >>> cell_text(None), cell_text(True), cell_text(0.1), cell_text([{"a": None}])
+    ('NULL', 'true', '0.1', "[{'a': NULL}]")
     """
     match value:
         case None:
@@ -143,8 +143,18 @@ def cell_text(value: Any, null: str = "NULL") -> str:
             return "true" if value else "false"
         case float():
             return _float(value)
+        case bytes():
+            return "".join(chr(b) if 32 <= b < 127 and b != 92 else f"\\x{b:02X}" for b in value)
+        case list() | tuple():
+            return f"[{', '.join(map(cell_text, value))}]"
+        case dict():
+            return "{" + ", ".join(f"{_key(k)}: {cell_text(v)}" for k, v in value.items()) + "}"
         case _:
             return str(value)
+
+
+def _key(value: Any) -> str:
+    return f"'{value}'" if isinstance(value, str) else cell_text(value)
 
 
 def _float(value: float) -> str:

@@ -13,7 +13,7 @@ an (address, length) pair of UTF-8 bytes.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache, cached_property
 from typing import Any
@@ -39,6 +39,7 @@ class Kind(Enum):
     TIMESTAMP = "TIMESTAMP"
     INTERVAL = "INTERVAL"
     VARCHAR = "VARCHAR"
+    OPAQUE = "OPAQUE"  # carried, not computed with: see `gquery.opaque`
 
     __hash__ = object.__hash__  # as fast as equality, which is identity; Enum's hashes the name
 
@@ -57,14 +58,19 @@ _INTEGER_BOUNDS = {
 
 @dataclass(frozen=True, slots=True)
 class DType:
-    """A logical type. ``precision`` and ``scale`` belong to DECIMAL alone (1 <= precision <= 38, 0 <= scale <= precision)."""
+    """A logical type. ``precision`` and ``scale`` belong to DECIMAL alone (1 <= precision <= 38, 0 <= scale <= precision),
+    ``name`` and ``arrow`` to OPAQUE: its SQL name, which tells it apart, and the Arrow type of the values."""
 
     kind: Kind
     precision: int = 0
     scale: int = 0
+    name: str = field(default="", repr=False)
+    arrow: Any = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
-        return f"DECIMAL({self.precision},{self.scale})" if self.kind is Kind.DECIMAL else self.kind.value
+        if self.kind is Kind.DECIMAL:
+            return f"DECIMAL({self.precision},{self.scale})"
+        return self.name or self.kind.value
 
     @property
     def is_integer(self) -> bool:
@@ -89,6 +95,11 @@ class DType:
     @property
     def is_string(self) -> bool:
         return self.kind is Kind.VARCHAR
+
+    @property
+    def is_opaque(self) -> bool:
+        """Carried as numbers of Arrow values: nothing but ``IS NULL`` and ``count`` looks at them."""
+        return self.kind is Kind.OPAQUE
 
     @property
     def is_exact(self) -> bool:
@@ -165,6 +176,7 @@ INT64 = Bounds(-(2**63), 2**63 - 1)
 INT128 = Bounds(-(2**127), 2**127 - 1)
 # DATE and TIMESTAMP as DuckDB limits them; the two infinities are not representable
 _DATE_BOUNDS = Bounds(-(2**31) + 2, 2**31 - 2)
+_ROW_NUMBERS = Bounds(0, 2**63 - 1)
 
 
 @cache
@@ -179,6 +191,8 @@ def type_bounds(dtype: DType) -> Bounds | None:
             return _DATE_BOUNDS
         case Kind.TIMESTAMP:
             return INT64
+        case Kind.OPAQUE:
+            return _ROW_NUMBERS
         case _:
             pair = _INTEGER_BOUNDS.get(dtype.kind)
             return Bounds(*pair) if pair else None
@@ -300,11 +314,6 @@ class Schema:
     @cached_property
     def names(self) -> tuple[str, ...]:
         return tuple(f.name for f in self.fields)
-
-    @cached_property
-    def has_untyped(self) -> bool:
-        """Whether a field has the type NULL: of a type without a counterpart here, some of them."""
-        return any(f.dtype.kind is Kind.NULL for f in self.fields)
 
     def find(self, name: str) -> int | None:
         """The position of the field of that name, letter case ignored."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from gquery.arrow import dtype_of
 from gquery.buffers import bits_of, buffer_of, concatenate, numpy_name, validity_of, values_of, zero_nulls
@@ -28,7 +29,8 @@ from gquery.dtypes import (
     type_bounds,
 )
 from gquery.encode_strings import import_strings, null_strings
-from gquery.errors import ConversionError, NotSupportedError
+from gquery.errors import ConversionError
+from gquery.opaque import Opaque
 from gquery.spread import Order, all_differ, estimate_distinct, minimum_and_maximum, order_of
 from gquery.table import Buffer, Column, ColumnStatistics
 
@@ -39,8 +41,9 @@ def import_column(array: pa.ChunkedArray | pa.Array, field: Field, narrow: bool 
     if isinstance(array, pa.Array):
         array = pa.chunked_array([array])
     dtype = dtype_of(array.type)
-    if dtype is None:
-        raise NotSupportedError(f'Column "{field.name}" has the Arrow type {array.type}, which gquery does not support')
+    if dtype.is_opaque:
+        return _import_opaque(array, dtype, narrow)
+    array = _unrolled(array)
     if dtype.is_string:
         return import_strings(array)
     if pa.types.is_dictionary(array.type):
@@ -69,6 +72,34 @@ def null_column(rows: int, dtype: DType = NULL) -> Column:
     data = zeros if chosen.bytes == 1 else Buffer(np.zeros(rows, chosen.numpy))
     bounds = Bounds(0, 0) if dtype.is_exact else None
     return Column(dtype, chosen, rows, data, zeros, statistics=ColumnStatistics(bounds, rows, 0))
+
+
+def _import_opaque(array: pa.ChunkedArray, dtype: DType, narrow: bool) -> Column:
+    """Numbers of rows, which stand for Arrow's values; where one is NULL is known."""
+    rows = len(array)
+    bounds = Bounds(0, max(rows - 1, 0))
+    carrier = carrier_for(bounds) if narrow else Carrier.I64
+    has_nulls = array.null_count > 0 or pa.types.is_run_end_encoded(array.type) or pa.types.is_dictionary(array.type)
+    ok = np.array(array.is_valid(), np.bool_) if has_nulls else np.ones(0, np.bool_)
+    validity = None if ok.all() else ok.view(np.uint8)
+    data = zero_nulls(np.arange(rows, dtype=carrier.numpy), validity)
+    stats = ColumnStatistics(bounds, 0 if validity is None else rows - int(ok.sum()))
+    return Column(dtype, carrier, rows, Buffer(data), buffer_of(validity), dictionary=Opaque(array), statistics=stats)
+
+
+def is_wrapped(type_: pa.DataType) -> bool:
+    """Whether values of a type that gquery computes with lie in a layout that is none of theirs."""
+    return bool(pa.types.is_run_end_encoded(type_) or isinstance(type_, pa.BaseExtensionType))
+
+
+def _unrolled(array: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Run-end encoded values one a row, Arrow's bool8 as booleans; any other array as it is."""
+    if isinstance(array.type, pa.Bool8Type):
+        return pa.chunked_array([c.storage for c in array.chunks], pa.int8()).cast(pa.bool_())
+    if not pa.types.is_run_end_encoded(array.type):
+        return array
+    chunks = [pc.run_end_decode(c) for c in array.chunks]
+    return pa.chunked_array(chunks, array.type.value_type)
 
 
 # ---- numbers -----------------------------------------------------------------------------------------------------

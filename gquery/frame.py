@@ -208,9 +208,11 @@ def message(connection: Connection, columns: Mapping[str, Sequence[Any]], show_t
 
 def _python_rows(table: pa.Table) -> Iterator[tuple[Any, ...]]:
     """Rows as tuples, made a batch at a time."""
+    from gquery.arrow import python_values
+
     for batch in table.to_batches(max_chunksize=10_000):
         try:
-            columns = [c.to_pylist() for c in batch.columns]
+            columns = [python_values(c) for c in batch.columns]
         except OverflowError:
             raise DataError(
                 "a date or timestamp outside the years 1 to 9999, which Python does not have: read it by to_arrow_table()"

@@ -20,7 +20,7 @@ from gquery.assemble import Assembly, MisfitError, assembly_for, decoded
 from gquery.buffers import bits_of, numpy_name
 from gquery.config import Settings
 from gquery.dtypes import INT64, Bounds, Field, Kind, carrier_for
-from gquery.encode import import_column
+from gquery.encode import import_column, is_wrapped
 from gquery.ownership import Origin
 from gquery.parallel import Phases, Task, run_phases
 from gquery.table import Column, Table
@@ -31,7 +31,7 @@ _PIECE = 1 << 20  # rows
 
 
 def import_table(table: pa.Table, narrow: bool = True) -> Table:
-    """Every column of an Arrow table; NotSupportedError names one whose type is not supported."""
+    """Every column of an Arrow table."""
     schema = import_schema(table.schema)
     columns = import_columns([table.column(i) for i in range(table.num_columns)], schema.fields, narrow)
     return Table(schema, tuple(columns), table.num_rows)
@@ -94,7 +94,7 @@ def _whole(array: pa.ChunkedArray, field: Field, narrow: bool) -> Phases[Column]
 
 def _is_viewed(array: pa.ChunkedArray, field: Field, narrow: bool) -> bool:
     """Whether a column will lie as Arrow has it, so that there is nothing to write."""
-    if array.num_chunks != 1 or pa.types.is_dictionary(array.type):
+    if array.num_chunks != 1 or _is_encoded(array.type):
         return False
     if field.dtype.is_string:
         return bool(array.type != pa.string_view())
@@ -105,13 +105,17 @@ def _is_viewed(array: pa.ChunkedArray, field: Field, narrow: bool) -> bool:
 def _is_fixed(type_: pa.DataType, field: Field) -> bool:
     """Whether a long column is encoded block by block: numbers, dates, times and booleans of up to 64 bits."""
     is_plain = field.dtype.kind is Kind.BOOLEAN or field.dtype.is_float
-    return (is_plain and not pa.types.is_dictionary(type_)) or _has_bounds(type_, field)
+    return (is_plain and not _is_encoded(type_)) or _has_bounds(type_, field)
 
 
 def _has_bounds(type_: pa.DataType, field: Field) -> bool:
     dtype = field.dtype
     is_small = not dtype.is_decimal or (dtype.precision <= 18 and pa.types.is_decimal128(type_))
-    return dtype.is_exact and is_small and dtype.kind is not Kind.BOOLEAN and not pa.types.is_dictionary(type_)
+    return dtype.is_exact and is_small and dtype.kind is not Kind.BOOLEAN and not _is_encoded(type_)
+
+
+def _is_encoded(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_dictionary(type_)) or is_wrapped(type_)
 
 
 def _fits_as_it_is(array: pa.ChunkedArray, bounds: Bounds) -> bool:

@@ -17,10 +17,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gquery.arrow import dtype_of, import_schema, unsupported
+from gquery.arrow import dtype_of, import_schema
 from gquery.dtypes import Bounds, DType, Kind, Schema
 from gquery.encode import import_column
-from gquery.errors import FileError, NotSupportedError
+from gquery.errors import FileError
 from gquery.files import File, PathColumn, Paths, path_columns, reading, resolve, stamp
 from gquery.interrupt import check
 from gquery.io_parquet import ParquetReader, Spent, Wanted
@@ -74,9 +74,7 @@ class ParquetSource:
             return hash(stamp(self._files))
 
     def statistics(self, field: int) -> ColumnStatistics:
-        """Exact once the column was loaded; before, what complete footers tell. NotSupportedError for a type without
-        a counterpart."""
-        self._check([field])
+        """Exact once the column was loaded; before, what complete footers tell."""
         known = self._statistics.get(field)
         if known is None:
             known = self._statistics[field] = self._footer_statistics(field)
@@ -89,8 +87,6 @@ class ParquetSource:
     @staticmethod
     def load_many(requests: Sequence[tuple[ParquetSource, Sequence[int]]]) -> list[Table]:
         """Columns of several sources, those that are not in the cache read side by side."""
-        for source, fields in requests:
-            source._check(fields)
         held = [source._held(fields) for source, fields in requests]
         if all(table is not None for table in held):
             return [table for table in held if table is not None]
@@ -155,14 +151,8 @@ class ParquetSource:
         self.schema = import_schema(schema)
         check_names(self.schema, first)
         self._rows: int = sum(f.num_rows for f in footers)
-        self._reasons = {i: r for i, f in enumerate(schema) if (r := unsupported(f, first))}
         self._statistics: dict[int, ColumnStatistics] = {}
         self._files = files
-
-    def _check(self, fields: Sequence[int]) -> None:
-        reasons = [self._reasons[f] for f in fields if f in self._reasons]
-        if reasons:
-            raise NotSupportedError("; ".join(reasons))
 
     def _wanted(self, field: int) -> Wanted:
         type_ = self._arrow_schema.field(field).type
@@ -180,12 +170,13 @@ class ParquetSource:
         return sum(footer.num_row_groups for footer in self._footers), 0
 
     def _chunks(self, field: int) -> Iterator[Any]:
-        """The metadata of a flat column in every row group of every file."""
-        name = self.schema.fields[field].name
+        """The metadata of a column in every row group of every file: one for a flat column, several for a nested one."""
+        types = self._arrow_schema.types
+        first = sum(map(_leaves, types[:field]))
         for footer in self._footers:
-            position = next(i for i in range(footer.num_columns) if footer.schema.column(i).path == name)
             for group in range(footer.num_row_groups):
-                yield footer.row_group(group).column(position)
+                for position in range(first, first + _leaves(types[field])):
+                    yield footer.row_group(group).column(position)
 
     def _has_small_dictionary(self, field: int) -> bool:
         """Whether a string column takes so few bytes a value that it must be codes into small dictionaries."""
@@ -203,6 +194,8 @@ class ParquetSource:
 
     def _footer_statistics(self, field: int) -> ColumnStatistics:
         dtype = self.schema.fields[field].dtype
+        if dtype.is_opaque:  # the leaves of a nested column count NULLs of their own
+            return ColumnStatistics()
         if field in self._path_columns:
             return ColumnStatistics(distinct=len(set(self._path_columns[field].values)))
         nulls: int | None = 0
@@ -271,6 +264,15 @@ class _Loading:
         return Table(Schema(tuple(source.schema.fields[f] for f in self._fields)), columns, source.rows)
 
 
+def _leaves(type_: pa.DataType) -> int:
+    """How many columns of a Parquet file hold a value of an Arrow type."""
+    if isinstance(type_, pa.BaseExtensionType):
+        return _leaves(type_.storage_type)
+    if pa.types.is_nested(type_) and not pa.types.is_run_end_encoded(type_):
+        return sum(_leaves(type_.field(i).type) for i in range(type_.num_fields))
+    return 1
+
+
 def _physical(value: Any, dtype: DType) -> int | None:
     """A footer's minimum or maximum as the physical integer; None where the footer's unit is not certain."""
     import datetime
@@ -291,12 +293,12 @@ def _physical(value: Any, dtype: DType) -> int | None:
 
 
 def _same(a: pa.Schema, b: pa.Schema) -> bool:
-    """Equal names and logical types; strings may be laid out in different ways."""
+    """Equal names and logical types; strings may be laid out in different ways, opaque values are of one Arrow type."""
     return a.names == b.names and all(
-        x == y or (dtype_of(x) is not None and dtype_of(x) == dtype_of(y))
+        x == y or (dtype_of(x) == dtype_of(y) and not dtype_of(x).is_opaque)
         for x, y in zip(a.types, b.types, strict=True)
     )
 
 
 def _words(schema: pa.Schema) -> str:
-    return ", ".join(f"{f.name} {dtype_of(f.type) or f.type}" for f in schema)
+    return ", ".join(f"{f.name} {dtype_of(f.type)}" for f in schema)

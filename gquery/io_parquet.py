@@ -116,7 +116,7 @@ class ParquetReader:
                 _batch_rows(wanted.type), row_groups=[number], columns=[name], use_threads=False
             )
             try:
-                rows = assembly.add(group, _pieces(batches, waited))
+                rows = assembly.add(group, _pieces(batches, name, waited))
             except MisfitError:
                 misfits.append(group)
                 return
@@ -160,7 +160,7 @@ def _batch_rows(type_: pa.DataType) -> int:
     return max(1, _BATCH // width)
 
 
-def _pieces(batches: Iterator[Any], waited: list[float]) -> Iterator[pa.Array]:
+def _pieces(batches: Iterator[Any], name: str, waited: list[float]) -> Iterator[pa.Array]:
     """The arrays of one column's batches; adds the seconds that decoding took."""
     while True:
         began = time.perf_counter()
@@ -168,4 +168,4 @@ def _pieces(batches: Iterator[Any], waited: list[float]) -> Iterator[pa.Array]:
         waited[0] += time.perf_counter() - began
         if batch is None:
             return
-        yield batch.column(0)
+        yield batch.column(batch.schema.get_field_index(name))  # "a" is asked for, and "a.b" may come besides

@@ -84,16 +84,16 @@ class Outputs(ABC):
         """The result as a pandas DataFrame. By default dates become datetime64, integers with NULLs floats, decimals stay
         exact; ``dtype_backend="pyarrow"`` keeps every type and NULL. ``copy=False`` hands out columns that pandas can use
         as they lie; those cannot be written to."""
+        from gquery.outlets import converted
+
         table = self.to_arrow_table()
         match dtype_backend:
-            case None if copy:
-                return table.to_pandas(date_as_object=False)
             case None:
-                return table.to_pandas(date_as_object=False, split_blocks=True)
+                return converted(table, lambda t: t.to_pandas(date_as_object=False, split_blocks=not copy), "pandas")
             case "pyarrow":
                 import pandas
 
-                return table.to_pandas(types_mapper=pandas.ArrowDtype)
+                return converted(table, lambda t: t.to_pandas(types_mapper=pandas.ArrowDtype), "pandas")
             case _:
                 raise InterfaceError(f"The dtype_backend is None or 'pyarrow', not {dtype_backend!r}")
 
@@ -103,7 +103,9 @@ class Outputs(ABC):
         """The result as a Polars DataFrame, which shares the memory of numbers and dates."""
         import polars
 
-        return polars.from_arrow(self.to_arrow_table())
+        from gquery.outlets import converted
+
+        return converted(self.to_arrow_table(), polars.from_arrow, "Polars")
 
     # ---- arrays ----------------------------------------------------------------------------------------------------
 
@@ -143,7 +145,10 @@ class Outputs(ABC):
         """Write a Parquet file, to a path or a URI of an object store; ``options`` go to `pyarrow.parquet.ParquetWriter`."""
         import pyarrow.parquet as pq
 
+        from gquery.outlets import check_parquet
+
         reader = self.to_arrow_reader(row_group_size)
+        check_parquet(reader.schema)
         with _writing(path) as sink, pq.ParquetWriter(sink, reader.schema, compression=compression, **options) as file:
             for batch in reader:
                 file.write_batch(batch, row_group_size)
@@ -156,7 +161,10 @@ class Outputs(ABC):
         """Write a CSV file, to a path or a URI of an object store. NULL is nothing, an empty text is ``""``."""
         from pyarrow import csv
 
+        from gquery.outlets import check_csv
+
         reader = self.to_arrow_reader()
+        check_csv(reader.schema)
         how = csv.WriteOptions(include_header=header, delimiter=sep, quoting_style=quoting_style)
         with _writing(path) as sink, csv.CSVWriter(sink, reader.schema, write_options=how) as file:
             for batch in reader:
@@ -167,7 +175,8 @@ class Outputs(ABC):
 
 def _batches(table: Table, schema: pa.Schema, size: int) -> Iterator[pa.RecordBatch]:
     for low in range(0, table.rows, size):
-        yield from table.slice(low, low + size).to_arrow().cast(schema).to_batches()
+        part = table.slice(low, low + size).to_arrow()
+        yield from (part if part.schema.types == schema.types else part.cast(schema)).to_batches()
 
 
 class _writing:  # noqa: N801  (reads as a verb)

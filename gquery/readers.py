@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gquery.config import Settings
     from gquery.frame import Relation
     from gquery.planned import Planned
-    from gquery.planner.logical import Plan, Query
+    from gquery.planner.logical import Query
     from gquery.session import Connection
     from gquery.sources import ColumnCache
     from gquery.table import TableSource
@@ -169,34 +169,3 @@ def _dtype(value: Any) -> DType:
         return sql_type(exp.DataType.build(str(value), dialect="duckdb", udt=True))
     except SqlglotError:
         raise BindError(f"{value!r} is no type") from None
-
-
-def check_readable(query: Query) -> None:
-    """NotSupportedError where a query uses a column whose type has no counterpart here. A source tells its type as NULL,
-    so it can be there as long as nobody asks for it."""
-    from gquery.dtypes import Kind
-    from gquery.planner.logical import Scan, UnionAll
-    from gquery.planner.tree import expressions, own_subqueries, used_columns, walk
-
-    doubtful: dict[int, tuple[TableSource, int]] = {}
-    nodes: list[Plan] = []
-    stack = [query.plan]
-    while stack:
-        for node in walk(stack.pop()):
-            nodes.append(node)
-            stack += [s.plan for s in own_subqueries(node)]
-            if isinstance(node, Scan) and node.source.schema.has_untyped:
-                for column, field in zip(node.columns, node.fields, strict=True):
-                    if column.dtype.kind is Kind.NULL:
-                        doubtful[column.id] = (node.source, field)
-    if not doubtful:
-        return
-    used = {c.id for c in query.outputs}
-    for node in nodes:
-        if isinstance(node, UnionAll):
-            used |= {c.id for columns in node.inputs for c in columns}
-        for e in expressions(node):
-            used |= used_columns(e)
-    for number in used & doubtful.keys():
-        source, field = doubtful[number]
-        source.statistics(field)  # which raises where the type is not NULL itself

@@ -78,11 +78,19 @@ class ResultColumn:
         return (high * 2.0**64 + low) / scale
 
     def to_numpy(self) -> Any:
-        """A NumPy array, masked where there are NULLs; dates and timestamps as datetime64, text as Python strings."""
+        """A NumPy array, masked where there are NULLs; dates and timestamps as datetime64, text and what is carried alone as
+        Python objects."""
         if self.dtype.kind in (Kind.VARCHAR, Kind.NULL):
             from gquery.arrow import export_column
 
             return export_column(self._column).to_numpy(zero_copy_only=False)
+        if self.dtype.is_opaque:
+            from gquery.arrow import export_column, python_values
+
+            found = np.empty(len(self), object)
+            for n, value in enumerate(python_values(export_column(self._column))):
+                found[n] = value
+            return found
         to_host = self.device.to_host
         values = to_host(self.values)
         if self.dtype.kind is Kind.DATE:

@@ -21,7 +21,7 @@ from gquery.dbapi import Exceptions
 from gquery.errors import CatalogError, DataError, InterfaceError, NotSupportedError, ProgrammingError
 from gquery.interrupt import Running
 from gquery.planned import KeptPlans, Parameters, Planned, load_tables, sources_of
-from gquery.readers import Files, check_readable
+from gquery.readers import Files
 from gquery.startup import Target, choose, preload
 from gquery.stopwatch import part
 
@@ -273,7 +273,6 @@ class Connection(Frames, Files, Exceptions):
     def _optimize(self, query: Query) -> Query:
         from gquery.planner.optimizer import optimize
 
-        check_readable(query)
         return optimize(query, _evaluate, self.settings.disabled_rules)
 
     def _program(self, planned: Planned) -> Program:

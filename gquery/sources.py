@@ -34,7 +34,7 @@ from gquery.dtypes import (
     Field,
     Schema,
 )
-from gquery.errors import DataError, InterfaceError, NotSupportedError, OutOfMemoryError
+from gquery.errors import DataError, InterfaceError, OutOfMemoryError
 from gquery.spread import SAMPLE, estimate_distinct
 from gquery.table import Buffer, Column, ColumnStatistics, Table, TableSource
 
@@ -61,7 +61,7 @@ class ColumnCache:
 
     @property
     def nbytes(self) -> int:
-        return sum(c.nbytes for c in self._columns.values())
+        return sum(c.held_bytes for c in self._columns.values())
 
     def get(self, source: int, field: int) -> Column | None:
         with self._lock:
@@ -70,7 +70,7 @@ class ColumnCache:
     def put(self, source: int, columns: Mapping[int, Column], what: str) -> None:
         """Keep columns that are used together; OutOfMemoryError where they alone exceed the limit."""
         if self.limit is not None:
-            wanted = sum(c.nbytes for c in columns.values())
+            wanted = sum(c.held_bytes for c in columns.values())
             if wanted > self.limit:
                 from gquery.device import format_bytes
 
@@ -87,7 +87,7 @@ class ColumnCache:
                 return
             for key, column in self._by_use():
                 if excess > 0 and key not in kept:
-                    excess -= column.nbytes
+                    excess -= column.held_bytes
                     del self._columns[key]
 
     def relieve(self, device: Device, wanted: int) -> None:
@@ -156,22 +156,15 @@ class ArrowSource:
         self._narrow = narrow
         self._version = next(_versions)
         self._lock = threading.RLock()
-        self._reasons: dict[int, str] = {}
-        self.schema = Schema(tuple(self._field(i, n, a) for i, (n, a) in enumerate(zip(names, arrays, strict=True))))
+        self.schema = Schema(tuple(self._field(n, a) for n, a in zip(names, arrays, strict=True)))
         check_names(self.schema, name)
 
-    def _field(self, position: int, name: str, array: Any) -> Field:
+    def _field(self, name: str, array: Any) -> Field:
         if _is_cupy(array):
             return Field(name, _array_type(array, name), False)
         from gquery.arrow import dtype_of
-        from gquery.dtypes import NULL
 
         dtype = dtype_of(array.type)
-        if dtype is None:
-            self._reasons[position] = (
-                f'Column "{name}" of {self.name} has the Arrow type {array.type}, which gquery does not support'
-            )
-            return Field(name, NULL)
         if self._origin is not None:
             self._origin.structure(array, name)
         return Field(name, dtype, array.null_count > 0 or _has_null_entries(array))
@@ -185,8 +178,7 @@ class ArrowSource:
         return self._version
 
     def statistics(self, field: int) -> ColumnStatistics:
-        """Exact for columns that have been loaded, the NULL count before; NotSupportedError for an unsupported type."""
-        self._check([field])
+        """Exact for columns that have been loaded, the NULL count before."""
         column = self._columns.get(field)
         if column is not None:
             return column.statistics
@@ -195,7 +187,6 @@ class ArrowSource:
 
     def load(self, fields: Sequence[int]) -> Table:
         """The columns in the order that is asked for."""
-        self._check(fields)
         with self._lock:
             missing = sorted({f for f in fields if f not in self._columns})
             plain = [f for f in missing if not _is_cupy(self._arrays[f])]
@@ -218,9 +209,9 @@ class ArrowSource:
         self._owner = owner
         if owner is None:
             with self._lock:
-                usable = [f for f in range(len(self._arrays)) if f not in self._reasons]
-                self.load([f for f in usable if self._rows > COPIED_ROWS or _is_cupy(self._arrays[f])])
-                for f in usable:
+                every = range(len(self._arrays))
+                self.load([f for f in every if self._rows > COPIED_ROWS or _is_cupy(self._arrays[f])])
+                for f in every:
                     if self._arrays[f] is not None and self._origin is not None:
                         self._arrays[f] = self._origin.take(self._arrays[f], self.schema.fields[f].name)
                         self._taken.add(f)
@@ -244,11 +235,6 @@ class ArrowSource:
         """The columns that are encoded already, with the numbers of their fields."""
         with self._lock:
             return sorted(self._columns.items(), key=lambda kept: kept[0])
-
-    def _check(self, fields: Sequence[int]) -> None:
-        reasons = [self._reasons[f] for f in fields if f in self._reasons]
-        if reasons:
-            raise NotSupportedError("; ".join(reasons))
 
 
 class TableStore:
@@ -366,9 +352,11 @@ def check_names(schema: Schema, table: str) -> None:
 
 
 def _has_null_entries(array: Any) -> bool:
-    """Whether the dictionary of an Arrow dictionary column holds NULL (its rows do not count as NULLs)."""
+    """Whether an Arrow column holds NULLs that its ``null_count`` does not count: those of a dictionary, or of runs."""
     import pyarrow as pa
 
+    if pa.types.is_run_end_encoded(array.type):
+        return any(c.values.null_count for c in array.chunks)
     return pa.types.is_dictionary(array.type) and any(c.dictionary.null_count for c in array.chunks)
 
 

@@ -23,6 +23,7 @@ import numpy as np
 
 from gquery.device import Device, cpu_device
 from gquery.dtypes import Bounds, Carrier, DType, Schema
+from gquery.opaque import Opaque
 from gquery.stopwatch import part
 
 if TYPE_CHECKING:
@@ -170,9 +171,9 @@ class Column:
 
     ``data`` holds ``length`` values of the carrier (offsets of one more row for STRING32 and STRING64, two int64 words
     a row for I128 and VIEW). ``validity`` is None where there is no NULL, else one byte a row, 1 for a value; payloads
-    under NULL are zero. With a ``dictionary`` the carrier is an integer and holds codes. ``characters`` are the UTF-8
-    bytes that offsets point into; the first offset need not be 0. ``owners`` are the buffers that VIEW addresses point
-    into.
+    under NULL are zero. With a ``dictionary`` the carrier is an integer and holds codes, or numbers into an `Opaque`.
+    ``characters`` are the UTF-8 bytes that offsets point into; the first offset need not be 0. ``owners`` are the buffers
+    that VIEW addresses point into.
     """
 
     dtype: DType
@@ -181,7 +182,7 @@ class Column:
     data: Buffer
     validity: Buffer | None = None
     characters: Buffer | None = None
-    dictionary: Dictionary | None = None
+    dictionary: Dictionary | Opaque | None = None
     statistics: ColumnStatistics = ColumnStatistics()
     owners: tuple[Buffer, ...] = ()
 
@@ -193,6 +194,11 @@ class Column:
     @property
     def nbytes(self) -> int:
         return sum(b.nbytes for b in self.buffers)
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes with the values that opaque rows stand for."""
+        return self.nbytes + (self.dictionary.nbytes if isinstance(self.dictionary, Opaque) else 0)
 
     @property
     def used(self) -> int:

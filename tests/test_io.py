@@ -17,7 +17,7 @@ import pytest
 
 from gquery.assemble import Fixed
 from gquery.dtypes import BIGINT, Bounds
-from gquery.errors import FileError, InterfaceError, NotSupportedError, OutOfMemoryError
+from gquery.errors import FileError, InterfaceError, OutOfMemoryError
 from gquery.io import ParquetSource
 from gquery.sources import ArrowSource, ColumnCache, TableStore, import_device_array, source_of
 from gquery.table import Table
@@ -187,19 +187,15 @@ def test_column_cache(path: str) -> None:
     assert cache.nbytes == 0
 
 
-def test_unsupported_columns_harm_only_who_uses_them(tmp_path: Path) -> None:
+def test_columns_that_are_carried(tmp_path: Path) -> None:
     table = pa.table({"a": [1], "list": [[1]], "raw": [b"x"], "s": pa.StructArray.from_arrays([[1]], ["z"])})
     pq.write_table(table, tmp_path / "a.parquet")
     sources: list[Any] = [ParquetSource(tmp_path / "a.parquet"), source_of("t", table)]
     for source in sources:
-        assert source.load([0]).to_arrow().to_pydict() == {"a": [1]}
-        for field, name in ((1, "list"), (2, "raw"), (3, "s")):
-            with pytest.raises(NotSupportedError, match=f'"{name}" of .*does not support'):
-                source.load([0, field])
-            with pytest.raises(NotSupportedError):
-                source.statistics(field)
-        with pytest.raises(NotSupportedError, match=r"list.*raw"):
-            source.load([1, 2])
+        assert [str(f.dtype) for f in source.schema] == ["BIGINT", "BIGINT[]", "BLOB", "STRUCT(z BIGINT)"]
+        assert source.load([0, 3]).to_arrow().to_pydict() == {"a": [1], "s": [{"z": 1}]}
+        assert everything(source).to_pydict() == table.to_pydict()
+        assert everything(source).schema.types == table.schema.types
 
 
 def test_sources_in_memory() -> None:

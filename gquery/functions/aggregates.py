@@ -12,6 +12,7 @@ from gquery.dtypes import BIGINT, BOOLEAN, DOUBLE, NULL, DType, Kind, decimal
 from gquery.errors import BindError, did_you_mean
 from gquery.expr import AggregateCall, Expr
 from gquery.functions.casts import cast
+from gquery.functions.opaque import refuse_opaque
 from gquery.functions.registry import no_match
 
 
@@ -93,6 +94,8 @@ def aggregate(name: str, args: Sequence[Expr], distinct: bool = False, where: Ex
     args = [cast(a, DType(Kind.INTEGER)) if a.dtype == NULL else a for a in args]
     if name.startswith(("bool_", "logical_")):  # whether all, or any, are true
         args = [cast(a, BOOLEAN) for a in args]
+    if distinct or function.name != "count":
+        refuse_opaque(args, f"{name}(DISTINCT)" if distinct else name)
     resolved = function.resolve([a.dtype for a in args])
     if resolved is None or (distinct and not args):
         raise no_match(function.name, args, function.signatures)

@@ -27,6 +27,7 @@ from gquery.dtypes import (
 )
 from gquery.errors import BindError, ConversionError
 from gquery.expr import Cast, Expr, Literal
+from gquery.functions.opaque import refuse_opaque
 from gquery.functions.texts import text_of, value_of
 
 
@@ -34,6 +35,8 @@ def castable(source: DType, target: DType) -> bool:
     """Whether CAST takes a value of ``source`` to ``target`` (it may still fail on some value)."""
     if source == target or source.kind is Kind.NULL:
         return True
+    if source.is_opaque or target.is_opaque:
+        return False
     if source.kind is Kind.INTERVAL or target.kind in (Kind.INTERVAL, Kind.NULL):
         return source.is_string and target.kind is Kind.INTERVAL
     if source.is_string or target.is_string:
@@ -52,6 +55,7 @@ def cast(expr: Expr, dtype: DType, try_: bool = False) -> Expr:
     if expr.dtype == dtype:
         return expr
     if not castable(expr.dtype, dtype):
+        refuse_opaque((expr,), f"CAST to {dtype}")
         raise BindError(f"cannot CAST {expr.dtype} to {dtype}")
     if isinstance(expr, Literal):
         folded = fold_cast(expr, dtype, try_)
@@ -189,6 +193,8 @@ def unify(exprs: Sequence[Expr], comparing: bool = False) -> DType | None:
     Integer literals take on the other integer types if they fit, string literals any other type. ``comparing``: strings
     that are not literals are cast to the other side's type too.
     """
+    if comparing:
+        refuse_opaque(exprs, "a comparison")
     first = exprs[0].dtype if exprs else DType(Kind.NULL)
     if all(e.dtype == first and not isinstance(e, Literal) for e in exprs):
         return first

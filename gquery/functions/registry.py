@@ -17,6 +17,7 @@ from gquery.dtypes import Bounds, DType, Kind
 from gquery.errors import BindError, did_you_mean
 from gquery.expr import Call, Expr
 from gquery.functions.casts import cast, implicit_cost
+from gquery.functions.opaque import CARRYING, refuse_opaque
 
 BoundsRule = Callable[..., Bounds | None]  # one ``Bounds | None`` an argument
 Resolver = Callable[[tuple[Expr, ...]], Expr | None]
@@ -33,7 +34,7 @@ class ScalarFunction:
     the arguments. ``strict``: NULL in gives NULL out, and the function is not called. ``nullable``: it may give NULL
     for arguments that are not (division by zero). A body gets a parameter that ``takes_null`` as its value and whether it is
     there; with ``gives_null`` it returns such a pair. ``unproved``: nothing is known of what the body returns but its register,
-so it is checked against its type. ``example`` is (SQL, its value as text).
+    so it is checked against its type. ``example`` is (SQL, its value as text).
     """
 
     name: str
@@ -149,6 +150,8 @@ def call(name: str, *args: Expr) -> Expr:
     resolvers = RESOLVERS.get(name)
     if resolvers is None:
         raise BindError(f"there is no scalar function {name!r}.{did_you_mean(name, _public_names())}")
+    if name not in CARRYING:
+        refuse_opaque(args, shown(name))
     for resolve in resolvers:
         result = resolve(args)
         if result is not None:
@@ -159,9 +162,13 @@ def call(name: str, *args: Expr) -> Expr:
 def no_match(name: str, args: Sequence[Expr], candidates: Sequence[str]) -> BindError:
     """The error for arguments that no declaration of ``name`` takes."""
     given = ", ".join(str(a.dtype) for a in args)
-    shown = _SYMBOLS.get(name, name)
     listed = "".join(f"\n  candidate: {c}" for c in candidates)
-    return BindError(f"no function matches {shown}({given}); an explicit CAST may be needed{listed}")
+    return BindError(f"no function matches {shown(name)}({given}); an explicit CAST may be needed{listed}")
+
+
+def shown(name: str) -> str:
+    """How a user writes a function."""
+    return _SYMBOLS.get(name, name)
 
 
 def is_null_literal(e: Expr) -> bool:
@@ -175,5 +182,5 @@ def _public_names() -> list[str]:
 
 _SYMBOLS = {
     "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "int_divide": "//", "modulo": "%", "negate": "-",
-    "eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
+    "eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "_concat_operator": "||",
 }  # fmt: skip

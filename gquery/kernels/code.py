@@ -17,6 +17,7 @@ from gquery.dtypes import INT64, Bounds, Carrier, DType, Kind, Register, carrier
 from gquery.errors import DatabaseError
 from gquery.expr import Column, Expr
 from gquery.kernels.kernel import ElementType, Kernel, Parameter
+from gquery.opaque import Opaque
 from gquery.table import Buffer, Dictionary
 
 
@@ -39,7 +40,7 @@ class Phys(_Remembering):
     dtype: DType
     bounds: Bounds | None = None
     nullable: bool = True
-    dictionary: Dictionary | None = None
+    dictionary: Dictionary | Opaque | None = None
 
     @property
     def register(self) -> Register:
@@ -66,7 +67,10 @@ class Phys(_Remembering):
 
 
 def phys(
-    dtype: DType, bounds: Bounds | None = None, nullable: bool = True, dictionary: Dictionary | None = None
+    dtype: DType,
+    bounds: Bounds | None = None,
+    nullable: bool = True,
+    dictionary: Dictionary | Opaque | None = None,
 ) -> Phys:
     """A `Phys` whose bounds are those of the type where nothing narrower is known."""
     return Phys(dtype, bounds if bounds is not None else type_bounds(dtype), nullable, dictionary)

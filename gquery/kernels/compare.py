@@ -14,7 +14,7 @@ from gquery.dtypes import BOOLEAN, Register
 from gquery.kernels import dictionaries
 from gquery.kernels.arithmetic import as_f64, as_i128, wide_constant
 from gquery.kernels.code import Code, Content, Value, phys
-from gquery.table import Buffer
+from gquery.table import Buffer, Dictionary
 
 COMPARISONS = {"eq", "ne", "lt", "le", "gt", "ge", "is_distinct_from", "is_not_distinct_from"}
 _CHAIN = 8  # an IN list up to this long is a chain of tests, a longer one a binary search
@@ -75,7 +75,7 @@ def is_in(value: Value, values: tuple[Any, ...], code: Code) -> Value:
     """``value IN (constants)``."""
     what = phys(BOOLEAN, nullable=value.phys.nullable)
     register = value.phys.register
-    if value.phys.dictionary is not None:
+    if isinstance(value.phys.dictionary, Dictionary):
         codes = (value.phys.dictionary.code_of(v) for v in values)
         values = tuple(c for c in codes if c is not None)
     if register is Register.I64 and len(values) > _CHAIN:

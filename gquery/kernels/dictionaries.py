@@ -7,17 +7,19 @@ need no table: the dictionary is sorted, so they are comparisons of codes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from gquery.dtypes import BOOLEAN, VARCHAR, Bounds, Carrier, carrier_for
+from gquery.dtypes import BOOLEAN, VARCHAR, Bounds, Carrier, DType, carrier_for
 from gquery.errors import DatabaseError
 from gquery.expr import Call, Column, Expr, In, IsNull, Literal, walk
 from gquery.functions import FUNCTIONS
 from gquery.kernels.code import Code, Content, Phys, Value, element_type, phys
+from gquery.opaque import Opaque, joined
 from gquery.planner.tree import used_columns
 from gquery.table import Buffer, Dictionary
 
@@ -37,7 +39,7 @@ def lookup(e: Expr, code: Code) -> Value | None:
     if column is None:
         return None
     dictionary = code.known[column.id].dictionary
-    assert dictionary is not None
+    assert isinstance(dictionary, Dictionary)
     compared = _compare_codes(e, dictionary, code)
     if compared is not None or len(dictionary) > LIMIT:
         return compared
@@ -45,12 +47,12 @@ def lookup(e: Expr, code: Code) -> Value | None:
 
 
 def _only_column(e: Expr, code: Code) -> Column | None:
-    """The one column that ``e`` uses, if it is dictionary-encoded."""
+    """The one column that ``e`` uses, if it is a dictionary-encoded string."""
     used = used_columns(e)
     if len(used) != 1:
         return None
     (column,) = used
-    if code.known[column].dictionary is None:
+    if not isinstance(code.known[column].dictionary, Dictionary):
         return None
     return next((x for x in walk(e) if isinstance(x, Column)), None)
 
@@ -135,7 +137,7 @@ def _read_table(result: Evaluated, index: str, ok: str | None, code: Code, cover
 def as_string(value: Value, code: Code) -> Value:
     """A string as STR: a code is read from its dictionary's characters."""
     dictionary = value.phys.dictionary
-    if dictionary is None:
+    if not isinstance(dictionary, Dictionary):
         return value
     offsets, characters = _buffers(dictionary)
     pointer = code.pointer("i64", Content(offsets), "t")
@@ -163,7 +165,7 @@ def recode(value: Value, target: Dictionary, code: Code) -> Value:
     """A code of one dictionary as the code of another; -1 for entries that the other does not have. A constant string
     must be an entry."""
     source = value.phys.dictionary
-    assert source is not None, "only dictionary strings can be recoded"
+    assert isinstance(source, Dictionary), "only dictionary strings can be recoded"
     found = [target.code_of(s) for s in source.strings] or [0]
     codes = np.array([-1 if c is None else c for c in found], dtype=np.int64)
     bounds = Bounds(int(codes.min()), max(int(codes.max()), 0))
@@ -173,9 +175,35 @@ def recode(value: Value, target: Dictionary, code: Code) -> Value:
     return Value(var, value.ok, Phys(value.phys.dtype, bounds, value.phys.nullable, target))
 
 
+def renumber(value: Value, target: Opaque, code: Code) -> Value:
+    """A row number of opaque values as the number of the same value among those of ``target``, which hold them."""
+    source = value.phys.dictionary
+    if source is target or not isinstance(source, Opaque):  # the latter is NULL
+        return value
+    what = opaque_phys(value.phys.dtype, target, value.phys.nullable)
+    start = target.start_of(source)
+    return (
+        value if start == 0 else Value(code.let(code.call("add_i64", value.var, code.constant(start))), value.ok, what)
+    )
+
+
+def opaque_phys(dtype: DType, values: Opaque, nullable: bool) -> Phys:
+    """What is known of row numbers of opaque values."""
+    return Phys(dtype, Bounds(0, max(len(values) - 1, 0)), nullable, values)
+
+
+def merge_opaque(known: Sequence[Phys]) -> Phys:
+    """What is known of an opaque value that is one of several: its numbers are of all their values one after another."""
+    nullable = any(k.nullable for k in known)
+    several = [k.dictionary for k in known if isinstance(k.dictionary, Opaque)]
+    if not several:  # NULLs alone
+        return Phys(known[0].dtype, Bounds(0, 0), nullable)
+    return opaque_phys(known[0].dtype, joined(several), nullable)
+
+
 def code_phys(dictionary: Dictionary, nullable: bool) -> Phys:
     """What is known of codes of a dictionary."""
     return Phys(VARCHAR, Bounds(0, max(len(dictionary) - 1, 0)), nullable, dictionary)
 
 
-__all__ = ["as_string", "code_phys", "lookup", "recode"]
+__all__ = ["as_string", "code_phys", "lookup", "merge_opaque", "opaque_phys", "recode", "renumber"]

@@ -30,6 +30,8 @@ from gquery.expr import (
 from gquery.functions import FUNCTIONS
 from gquery.kernels import arithmetic, casts, compare, dictionaries, like
 from gquery.kernels.code import Code, NeedsHostError, Phys, Value, phys
+from gquery.opaque import Opaque
+from gquery.table import Dictionary
 
 NESTED = 16  # arguments of AND and OR that are tested one inside another
 ARITHMETIC = {"add", "subtract", "multiply", "divide", "int_divide", "modulo", "negate", "abs"}
@@ -100,7 +102,7 @@ def condition(e: Expr, code: Code) -> str:
 def literal(e: Literal, code: Code) -> Value:
     """A constant as a parameter, so that its value is not part of the text."""
     if e.value is None:
-        what = Phys(e.dtype, Bounds(0, 0) if e.dtype.is_exact else None, nullable=True)
+        what = Phys(e.dtype, Bounds(0, 0) if e.dtype.is_exact or e.dtype.is_opaque else None, nullable=True)
         return Value(code.zero(what.register), "False", what)
     if isinstance(e.value, Interval):
         raise AssertionError("an INTERVAL outside date arithmetic")
@@ -304,6 +306,8 @@ def merge(known: list[Phys]) -> Phys:
         only = {id(k.dictionary) for k in known}
         shared = known[0].dictionary if len(only) == 1 else None
         return Phys(dtype, known[0].bounds if shared is not None else None, nullable, shared)
+    if dtype.is_opaque:
+        return dictionaries.merge_opaque(known)
     bounds = None
     if dtype.is_exact:
         real = [k.bounds for k in known if k.bounds is not None]
@@ -316,11 +320,13 @@ def merge(known: list[Phys]) -> Phys:
 def convert(value: Value, what: Phys, code: Code) -> Value:
     """A value in the register class and form that ``what`` asks for; the logical types are equal."""
     if what.dtype.is_string:
-        if what.dictionary is not None:
+        if isinstance(what.dictionary, Dictionary):
             if value.phys.dictionary is what.dictionary:
                 return value
             return dictionaries.recode(value, what.dictionary, code)
         return dictionaries.as_string(value, code)
+    if isinstance(what.dictionary, Opaque):
+        return dictionaries.renumber(value, what.dictionary, code)
     if what.register is Register.I128 and value.phys.register is Register.I64:
         return Value(code.let(code.call("i128_from_i64", value.var)), value.ok, what)
     return value

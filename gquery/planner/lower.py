@@ -16,7 +16,7 @@ from gquery.dtypes import BIGINT, Bounds
 from gquery.errors import NotSupportedError, OperationalError
 from gquery.expr import Column, Expr, conjunction, conjuncts, new_column
 from gquery.kernels.code import NeedsHostError, Phys, phys
-from gquery.kernels.dictionaries import code_phys
+from gquery.kernels.dictionaries import code_phys, opaque_phys
 from gquery.kernels.render import NESTED, describe
 from gquery.operators.read import range_phys
 from gquery.planner import lower_aggregate, lower_join, lower_rows
@@ -60,7 +60,7 @@ from gquery.planner.statistics import Estimator
 from gquery.planner.tree import canonical, used_columns, walk
 from gquery.planner.verify import is_verifying
 from gquery.planner.verify_program import verify_program
-from gquery.table import TableSource
+from gquery.table import Dictionary, TableSource
 
 MAX_BUILD_ROWS = 2**32 - 2
 
@@ -173,8 +173,10 @@ class Lowering:
         for column, position in zip(plan.columns, plan.fields, strict=True):
             data = loaded[position]
             nullable = data.validity is not None
-            if data.dictionary is not None:
+            if isinstance(data.dictionary, Dictionary):
                 known = code_phys(data.dictionary, nullable)
+            elif data.dictionary is not None:
+                known = opaque_phys(column.dtype, data.dictionary, nullable)
             else:
                 known = phys(column.dtype, data.statistics.bounds, nullable)
             stored.append(Stored(column, known, data.carrier))
@@ -290,7 +292,7 @@ class Lowering:
         stored = []
         for c in columns:
             known = stream.columns[c.id]
-            if plain and known.dictionary is not None:
+            if plain and isinstance(known.dictionary, Dictionary):
                 known = Phys(known.dtype, None, known.nullable)
             stored.append(Stored(c, known, known.carrier))
         number = self.sink(stream, Collect(tuple(stored), ordered=True, limit=enough), label, host)

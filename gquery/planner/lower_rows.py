@@ -117,8 +117,9 @@ def union(lowering: Lowering, plan: UnionAll, wanted: frozenset[int], enough: in
 def merge_phys(known: list[Phys]) -> Phys:
     """What is known of a column that several inputs feed: dictionaries are merged where all have one."""
     what = merge(known)
-    if what.dtype.is_string and what.dictionary is None and all(k.dictionary is not None for k in known):
-        return code_phys(union_dictionary([k.dictionary for k in known if k.dictionary is not None]), what.nullable)
+    several = [k.dictionary for k in known if isinstance(k.dictionary, Dictionary)]
+    if what.dtype.is_string and what.dictionary is None and len(several) == len(known):
+        return code_phys(union_dictionary(several), what.nullable)
     return what
 
 

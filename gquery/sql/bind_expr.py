@@ -36,6 +36,7 @@ from gquery.expr import (
 )
 from gquery.functions import RESOLVERS, aggregate, call, case, cast, is_aggregate, unified
 from gquery.functions.casts import unify
+from gquery.functions.opaque import refuse_opaque
 from gquery.functions.user import UserFunction
 from gquery.planner.logical import Aggregate, Plan, Project, Query
 from gquery.sql.calls import function_call
@@ -64,7 +65,6 @@ class QueryBinder(Protocol):
     sql: str
     parameters: Parameters
 
-    def readable(self, e: Expr) -> Expr: ...
     def subquery(self, node: exp.Expr, scope: Scope) -> Query: ...
 
     def function(self, name: str) -> UserFunction | None: ...
@@ -115,7 +115,7 @@ class ExprBinder:
             return self._binary(node)
         match node:
             case exp.Column():
-                return self.query.readable(self._column(node))
+                return self._column(node)
             case exp.Paren() | exp.IgnoreNulls():
                 return self.bind(node.this)
             case exp.Literal():
@@ -304,6 +304,7 @@ class ExprBinder:
     def _bracket(self, node: exp.Bracket) -> Expr:
         """``s[2:3]`` and ``s[2]`` of a string: a substring."""
         text = self.bind(node.this)
+        refuse_opaque((text,), "[]")
         if text.dtype != VARCHAR or len(node.expressions) != 1:
             raise NotSupportedError("not supported: [] of a value that is no string")
         index = node.expressions[0]

@@ -148,7 +148,6 @@ class FromBinder:
         outputs = tuple(new[c.id] for c in query.outputs)
         nullable = {c.id: c for c in plan.columns}
         outputs = tuple(nullable.get(c.id, c) for c in outputs)
-        self.query.scanned(plan)
         names = _renamed(query.names, columns, alias)
         return self._named(Query(plan, outputs, names), alias, ())
 
@@ -161,7 +160,6 @@ class FromBinder:
         made = tuple(new_column(f.name, f.dtype, f.nullable) for f in source.schema)
         names = _renamed(source.schema.names, columns, alias)
         scan = Scan(source, made, tuple(range(len(made))))
-        self.query.scanned(scan)
         return scan, Scope(self.parent, [Relation(alias, names, made)])
 
     def _view(self, view: View, alias: str, columns: tuple[str, ...]) -> tuple[Plan, Scope]:
@@ -172,7 +170,6 @@ class FromBinder:
         inner = QueryScopes(view.sql, self.query.catalog.stored(), None)
         query = inner.query(parsed.tree, None, Ctes())
         names = _renamed(query.names, view.columns, view.name)
-        self.query.scanned(query.plan)
         return self._named(Query(query.plan, query.outputs, names), alias, columns)
 
     # ---- table functions ---------------------------------------------------------------------------------------------

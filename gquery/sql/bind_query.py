@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -10,16 +11,15 @@ from gquery.dtypes import INTEGER, NULL, VARCHAR, DType, Kind, common_type
 from gquery.errors import BindError, NotSupportedError
 from gquery.expr import Column, Expr, Literal, SortKey, new_column
 from gquery.functions import cast, unified
+from gquery.functions.opaque import refuse_opaque
 from gquery.functions.user import UserFunction
-from gquery.planner.logical import Aggregate, Limit, Plan, Project, Query, Scan, Sort, UnionAll, Values
-from gquery.planner.tree import walk
+from gquery.planner.logical import Aggregate, Limit, Plan, Project, Query, Sort, UnionAll, Values
 from gquery.sql.bind_expr import ExprBinder
 from gquery.sql.bind_select import SelectBinder
 from gquery.sql.catalog import Catalog
 from gquery.sql.parse import located
 from gquery.sql.scope import Scope
 from gquery.sql.types import Parameters
-from gquery.table import TableSource
 
 
 @dataclass(frozen=True)
@@ -60,22 +60,6 @@ class QueryScopes:
         self.sql, self.catalog, self.parameters = sql, catalog, parameters
         self._visible: list[Ctes] = [Ctes()]
         self.has_bound = False  # whether a relation was used: the next one needs columns of its own
-        self._doubtful: dict[int, tuple[TableSource, int]] = {}
-
-    def scanned(self, plan: Plan) -> None:
-        """Remember which columns of tables have the type NULL: of a type without a counterpart, some of them."""
-        for node in walk(plan):
-            if isinstance(node, Scan) and node.source.schema.has_untyped:
-                for column, field in zip(node.columns, node.fields, strict=True):
-                    if column.dtype.kind is Kind.NULL:
-                        self._doubtful[column.id] = (node.source, field)
-
-    def readable(self, e: Expr) -> Expr:
-        """A column that an expression uses; NotSupportedError where nobody can read it."""
-        if self._doubtful and isinstance(e, Column) and e.id in self._doubtful:
-            source, field = self._doubtful[e.id]
-            source.statistics(field)  # which raises where the type is not NULL itself
-        return e
 
     def function(self, name: str) -> UserFunction | None:
         """The Python function that a name means."""
@@ -156,6 +140,7 @@ class QueryScopes:
         )
         plan: Plan = UnionAll(tuple(q.plan for q in typed), tuple(q.outputs for q in typed), columns)
         if distinct:
+            check_key(columns, "UNION without ALL", node, self.sql)
             keys = tuple((new_column(c.name, c.dtype, c.nullable), c) for c in columns)
             plan, columns = Aggregate(plan, keys, ()), tuple(c for c, _ in keys)
         return Query(plan, columns, first.names)
@@ -182,7 +167,7 @@ class QueryScopes:
             scope = Scope(parent, [Relation("", query.names, query.outputs)])
             keys: list[SortKey] = []
             for o in order.expressions:
-                keys += [sort_key(e, o) for e in self._order_exprs(o.this, query, scope)]
+                keys += [sort_key(e, o, self.sql) for e in self._order_exprs(o.this, query, scope)]
             plan = Sort(plan, tuple(keys)) if keys else plan
         plan = self.limited(plan, node)
         return query if plan is query.plan else Query(plan, query.outputs, query.names)
@@ -238,6 +223,15 @@ def ordinal(node: exp.Expr, count: int, clause: str, sql: str) -> int | None:
     return index - 1
 
 
-def sort_key(expr: Expr, node: exp.Ordered) -> SortKey:
+def check_key(keys: Iterable[Expr], what: str, node: exp.Expr, sql: str) -> None:
+    """NotSupportedError for a key whose values gquery only carries: it can neither compare nor sort them."""
+    try:
+        refuse_opaque(keys, what)
+    except NotSupportedError as error:
+        raise located(error, sql, node) from None
+
+
+def sort_key(expr: Expr, node: exp.Ordered, sql: str) -> SortKey:
     """A key with its direction; NULLs come last unless NULLS FIRST is written, in both directions."""
+    check_key((expr,), "ORDER BY", node, sql)
     return SortKey(expr, bool(node.args.get("desc")), bool(node.args.get("nulls_first")))

@@ -246,7 +246,7 @@ class SelectBinder:
 
     def _add_key(self, groups: Groups, key: exp.Expr | Item) -> None:
         """A key: a column, an ordinal or alias of the SELECT list, or any expression."""
-        from gquery.sql.bind_query import ordinal
+        from gquery.sql.bind_query import check_key, ordinal
 
         if isinstance(key, exp.Expr):
             index = ordinal(key, len(self.items), "GROUP BY", self.query.sql)
@@ -254,10 +254,12 @@ class SelectBinder:
                 key = self.items[index]
         if isinstance(key, Item):
             if key.node is None:
+                check_key((key.bound,), "GROUP BY", self.node, self.query.sql)
                 groups.add_key(key.bound, key.name)
                 return
             key = key.node.this if isinstance(key.node, exp.Alias) else key.node
         e = self._binder("GROUP BY").bind(key)
+        check_key((e,), "GROUP BY", key, self.query.sql)
         name = key.name if isinstance(key, exp.Column) else column_name(key)
         column = groups.add_key(e, name)
         self.key_nodes.append((key, column))
@@ -302,8 +304,9 @@ class SelectBinder:
         return None
 
     def _finish(self, plan: Plan) -> Query:
-        from gquery.sql.bind_query import sort_key
+        from gquery.sql.bind_query import check_key, sort_key
 
+        sql = self.query.sql
         if self.groups is None:
             self.sort_keys = self._order_by(None)
         names = tuple(i.name for i in self.items)
@@ -311,19 +314,20 @@ class SelectBinder:
         projected = _project(plan, targets)
         outputs = tuple(c for c, _ in targets)
         if self.node.args.get("distinct") is not None:
+            check_key(outputs, "DISTINCT", self.node, sql)
             distinct = tuple((new_column(c.name, c.dtype, c.nullable), c) for c in outputs)
             by_item = {id(i): c for i, (c, _) in zip(self.items, distinct, strict=True)}
             by_expr = _by_expr((e, c) for (_, e), (c, _) in zip(targets, distinct, strict=True))
             projected, outputs = Aggregate(projected, distinct, ()), tuple(c for c, _ in distinct)
-            keys = [sort_key(self._distinct_key(k, by_item, by_expr, o), o) for k, o in self.sort_keys]
+            keys = [sort_key(self._distinct_key(k, by_item, by_expr, o), o, sql) for k, o in self.sort_keys]
             return self._limited(_sorted(projected, keys), outputs, names)
         by_item = {id(i): c for i, (c, _) in zip(self.items, targets, strict=True)}
         by_expr = _by_expr((e, c) for c, e in targets)
         found = [(by_item[id(k)] if isinstance(k, Item) else by_expr.get(k), o) for k, o in self.sort_keys]
-        keys = [sort_key(c, o) for c, o in found if c is not None]
+        keys = [sort_key(c, o, sql) for c, o in found if c is not None]
         if len(keys) == len(found):
             return self._limited(_sorted(projected, keys), outputs, names)
-        keys = [sort_key(k.bound if isinstance(k, Item) else k, o) for k, o in self.sort_keys]
+        keys = [sort_key(k.bound if isinstance(k, Item) else k, o, sql) for k, o in self.sort_keys]
         plan = self.query.limited(_sorted(plan, keys), self.node)
         return Query(_project(plan, targets), outputs, names)
 

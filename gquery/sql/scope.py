@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from gquery.errors import BindError, did_you_mean
+from gquery.errors import BindError, NotSupportedError, did_you_mean
 from gquery.expr import Column, Expr
+from gquery.functions.opaque import refusal
 
 
 @dataclass(frozen=True)
@@ -91,11 +92,14 @@ class Scope:
         where = [f"{r.alias}.{name}" for r in self.relations if name.lower() in (n.lower() for n in r.names)]
         return BindError(f"column {name!r} is ambiguous: it may be {' or '.join(where)}")
 
-    def _not_found(self, name: str, table: str | None) -> BindError:
+    def _not_found(self, name: str, table: str | None) -> BindError | NotSupportedError:
         if table is not None:
             aliases = [r.alias for s in self.chain() for r in s.relations if r.alias]
             relation = next((r for s in self.chain() for r in s.relations if r.alias.lower() == table.lower()), None)
             if relation is None:
+                for struct in (c for s in self.chain() for c in s._named(table.lower(), None)):
+                    if struct.dtype.is_opaque:
+                        return refusal(struct, f".{name}")
                 return BindError(f"table {table!r} is not in the FROM clause.{did_you_mean(table, aliases)}")
             return BindError(f"table {table!r} has no column {name!r}.{did_you_mean(name, relation.names)}")
         names = [n for s in self.chain() for r in s.relations for n in r.names]

@@ -1,0 +1,28 @@
+"""What is refused of columns that gquery carries and does not compute with (see `gquery.opaque`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gquery.errors import NotSupportedError
+from gquery.expr import Column, Expr
+
+CARRYING = frozenset({"coalesce", "ifnull", "nvl", "if"})  # functions that pass a value on without looking into it
+
+
+def refuse_opaque(exprs: Iterable[Expr], what: str) -> None:
+    """NotSupportedError, with the column's name and type and the way out, where an expression is opaque."""
+    for e in exprs:
+        if e.dtype.is_opaque:
+            raise refusal(e, what)
+
+
+def refusal(e: Expr, what: str) -> NotSupportedError:
+    """The error for ``what`` of an opaque expression."""
+    if not isinstance(e, Column):
+        return NotSupportedError(f"not supported: {what} of a value of type {e.dtype}, which gquery only carries")
+    name = e.name if e.name.isidentifier() else '"' + e.name.replace('"', '""') + '"'
+    return NotSupportedError(
+        f'not supported: {what} of column "{e.name}" of type {e.dtype}: gquery carries such columns and does not compute '
+        f"with them. SELECT * EXCLUDE ({name}) leaves it out"
+    )

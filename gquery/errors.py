@@ -94,6 +94,18 @@ class IntegrityError(DatabaseError):
     """Part of the PEP 249 tree; gquery has no constraints, so nothing raises it."""
 
 
+def unicode_text(text: object, what: str) -> str:
+    """The text itself; InterfaceError where it is none, or holds half a character, which no UTF-8 has."""
+    if not isinstance(text, str):
+        raise InterfaceError(f"{what} is a str, not a {type(text).__name__}")
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise InterfaceError(f"{what} holds no valid character at {error.start}: {text[error.start]!a}") from None
+    return text
+
+
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     """``' Did you mean "trips"?'`` or ``''``.
 

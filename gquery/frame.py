@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from gquery.boundary import boundary
 from gquery.dataframe.verbs import Verbs
 from gquery.dtypes import DType
 from gquery.errors import DataError, InterfaceError
@@ -48,6 +49,7 @@ class Relation(Outputs, Verbs):
 
     # ---- what it is ------------------------------------------------------------------------------------------------
 
+    @boundary()
     def bound_query(self) -> Query:
         """The logical plan of the rows, as the binder made it."""
         if self._planned is None:
@@ -101,6 +103,7 @@ class Relation(Outputs, Verbs):
 
     # ---- rows ------------------------------------------------------------------------------------------------------
 
+    @boundary()
     def table(self) -> Table:
         """The result in memory; runs the query at the first call."""
         if self._result is None:
@@ -111,15 +114,18 @@ class Relation(Outputs, Verbs):
 
     execute = table
 
+    @boundary()
     def fetchall(self) -> list[tuple[Any, ...]]:
         """All rows that were not fetched yet, as tuples of Python values (int, float, Decimal, str, bool, date,
         datetime, None)."""
         return list(self._iterator())
 
+    @boundary()
     def fetchone(self) -> tuple[Any, ...] | None:
         """The next row; None after the last."""
         return next(self._iterator(), None)
 
+    @boundary()
     def fetchmany(self, size: int = 1) -> list[tuple[Any, ...]]:
         """The next ``size`` rows, fewer at the end."""
         return [row for _, row in zip(range(size), self._iterator(), strict=False)]
@@ -144,6 +150,7 @@ class Relation(Outputs, Verbs):
     def __str__(self) -> str:
         return self._draw(_SHOWN)
 
+    @boundary()
     def _repr_html_(self) -> str:
         from gquery.display import render_html, text_html
 
@@ -152,6 +159,7 @@ class Relation(Outputs, Verbs):
         table, total = self._peek(_SHOWN)
         return render_html(self.columns, self.types, list(_python_rows(table.slice(0, _SHOWN))), total)
 
+    @boundary()
     def _draw(self, max_rows: int) -> str:
         from gquery.display import render
 
@@ -161,6 +169,7 @@ class Relation(Outputs, Verbs):
         width = shutil.get_terminal_size((120, 24)).columns
         return render(self.columns, self.types, rows, total, max_rows, width)
 
+    @boundary()
     def preview(self, max_rows: int = _SHOWN) -> tuple[list[tuple[Any, ...]], int]:
         """The rows that a box of so many shows, and how many the result has: -1 where it has more and nobody counted
         them. What has not run yet is run for the first rows only."""

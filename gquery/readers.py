@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, cast
 
+from gquery.boundary import boundary
 from gquery.dtypes import DType
 from gquery.errors import BindError, FileError, NotSupportedError, did_you_mean
 
@@ -62,6 +63,7 @@ class Files:
         """Arrow IPC files or streams (Feather) as a relation."""
         return self._read_files(paths, "ipc", options)
 
+    @boundary()
     def _read_files(self, paths: Any, kind: str, options: Mapping[str, Any]) -> Relation:
         self._check_open()
         from gquery.expr import new_column

@@ -15,10 +15,18 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, assert_never
 
+from gquery.boundary import boundary
 from gquery.config import from_environment
 from gquery.dataframe.connect import Frames
 from gquery.dbapi import Exceptions
-from gquery.errors import CatalogError, DataError, InterfaceError, NotSupportedError, ProgrammingError
+from gquery.errors import (
+    CatalogError,
+    DataError,
+    InterfaceError,
+    NotSupportedError,
+    ProgrammingError,
+    unicode_text,
+)
 from gquery.interrupt import Running
 from gquery.planned import KeptPlans, Parameters, Planned, load_tables, sources_of
 from gquery.readers import Files
@@ -89,6 +97,7 @@ class Connection(Frames, Files, Exceptions):
 
     # ---- SQL -------------------------------------------------------------------------------------------------------
 
+    @boundary()
     def sql(self, query: str, params: Parameters = None) -> Relation:
         """One or more statements; the last one's result. A SELECT is planned now, so that errors in the text are raised
         here, and runs when its rows are first asked for; other statements run now."""
@@ -97,6 +106,7 @@ class Connection(Frames, Files, Exceptions):
         from gquery.sql.bind import bind
         from gquery.sql.parse import parse
 
+        unicode_text(query, "a statement")
         kept = self._plans.find(query, params, self.settings)
         if kept is not None and kept.is_current(self._catalog.version):
             return Relation(self, kept, query, params)
@@ -116,6 +126,7 @@ class Connection(Frames, Files, Exceptions):
 
     execute = sql
 
+    @boundary()
     def explain(
         self,
         query: str,
@@ -185,6 +196,7 @@ class Connection(Frames, Files, Exceptions):
 
     # ---- tables ----------------------------------------------------------------------------------------------------
 
+    @boundary()
     def register(self, name: str, data: Any) -> Connection:
         """Make data a table of that name, in place of one that has it: anything with ``__arrow_c_stream__`` (PyArrow,
         pandas, Polars, a Relation), or a dict of one-dimensional NumPy or CuPy arrays. The table holds the data as they are
@@ -197,6 +209,7 @@ class Connection(Frames, Files, Exceptions):
         self._catalog.register(name, kept_source(name, table, self.settings.narrow))
         return self
 
+    @boundary()
     def unregister(self, name: str) -> Connection:
         """Forget a table or view; CatalogError where there is none."""
         self._check_open()
@@ -210,6 +223,7 @@ class Connection(Frames, Files, Exceptions):
 
     # ---- settings and life -----------------------------------------------------------------------------------------
 
+    @boundary()
     def set(self, name: str, value: Any) -> None:
         """Change a setting of `gquery.config.Settings`, as SET does."""
         self.settings = self.settings.with_option(name, value)
@@ -293,6 +307,7 @@ class Connection(Frames, Files, Exceptions):
                 raise self.device.exhausted("reading columns", reason or "no memory is left")
         return planned.program
 
+    @boundary()
     def run_plan(self, planned: Planned) -> Table:
         """The rows of a plan."""
         from gquery.execution import run
@@ -318,6 +333,7 @@ class Connection(Frames, Files, Exceptions):
             raise ProgrammingError("EXPLAIN needs a query")
         return self.explain_plan(self._plan(statement.query), level, kind, text)
 
+    @boundary()
     def explain_plan(self, planned: Planned, level: str, kind: str = "text", text: str = "") -> str:
         """A plan as text; see `explain`. ``text`` is the SQL that a page shows."""
         from gquery.planner.explain import explain
@@ -346,6 +362,7 @@ class Connection(Frames, Files, Exceptions):
                 threads = self.settings.worker_count
                 return explain_program(self._program(planned), self.target, limit, level, threads)
 
+    @boundary()
     def program(self, query: str, target: Target | None = None, params: Parameters = None) -> Program:
         """The program of a SELECT for a target (that of the connection if None), without running it: for a GPU too, where
         there is none."""
@@ -362,6 +379,7 @@ class Connection(Frames, Files, Exceptions):
             program = self._program(planned)
             return program if target in (None, self.target) else lower(planned.query, target or self.target)
 
+    @boundary()
     def kernels(self, query: str, target: Target | None = None, params: Parameters = None) -> list[Kernel]:
         """The kernels of a SELECT for a target (that of the connection if None), without running it: what CI compiles for
         GPUs that it does not have."""
@@ -389,6 +407,7 @@ class Connection(Frames, Files, Exceptions):
 
     # ---- plans that are kept ---------------------------------------------------------------------------------------
 
+    @boundary()
     def current_plan(self, planned: Planned, text: str | None, params: Parameters) -> Planned:
         """The plan, or a new one of the same text where a table has changed since."""
         if planned.is_current(self._catalog.version):
@@ -402,6 +421,7 @@ class Connection(Frames, Files, Exceptions):
         assert isinstance(statement, Select)
         return self._plan(statement.query)
 
+    @boundary()
     def limited_plan(self, planned: Planned, rows: int) -> Planned:
         """A plan for the first rows of a query."""
         from gquery.planner.logical import Limit

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Iterator
 from functools import cache
 
 import pytest
@@ -11,12 +12,33 @@ import pytest
 # Read once at import of gquery, so set before. Kernels go to a cache that outlives the run, as users have it.
 os.environ["GQUERY_VERIFY"] = "1"
 
+import gquery.boundary
 import gquery.execution.runner
 import gquery.kernels.targets.python
 
 # Partitions begin at multiples of so many rows: few, so that three partitions of a small table are three.
 gquery.execution.runner.UNIT = 32
 gquery.kernels.targets.python.FEW_ROWS = 8  # most units run with primitives inlined, the last ones without
+
+
+# An error that is no fault of the user's, and no resource's, is one of ours: whatever a test is about, none may come up.
+faults: list[BaseException] = []
+fault = gquery.boundary.fault
+
+
+def recorded(error: Exception) -> gquery.InternalError:
+    faults.append(error)
+    return fault(error)
+
+
+gquery.boundary.fault = recorded
+
+
+@pytest.fixture(autouse=True)
+def no_fault(request: pytest.FixtureRequest) -> Iterator[None]:
+    faults.clear()
+    yield
+    assert not faults or request.node.get_closest_marker("faulty"), f"an InternalError was made of {faults!r}"
 
 
 @cache

@@ -61,6 +61,7 @@ LAYERS: dict[str, int] = {
                 "dataframe",
                 "session",
                 "planned",
+                "boundary",
                 "startup",
                 "readers",
                 "dbapi",

@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from gquery.boundary import boundary
 from gquery.errors import CatalogError, InterfaceError
 
 if TYPE_CHECKING:
@@ -49,12 +50,14 @@ class Frames:
         """Tables, views and functions by name."""
         return self._catalog
 
+    @boundary()
     def relation(self, query: Query) -> Relation:
         """A bound query as a relation; it is planned when its rows are asked for."""
         from gquery.frame import Relation
 
         return Relation(self, self._plan(query, now=False))  # type: ignore[arg-type]
 
+    @boundary()
     def from_data(self, data: Any, name: str = "data") -> Relation:
         """Data as a relation, without a name in the catalog: whatever `register` takes, as they are now."""
         from gquery.dataframe.verbs import Verbs
@@ -63,6 +66,7 @@ class Frames:
         found = data.to_arrow_table() if isinstance(data, Verbs) else data  # type: ignore[attr-defined]
         return self.relation(_scan(kept_source(name, found, self.settings.narrow)))
 
+    @boundary()
     def create_function(self, name: str | UserFunction | Callable[..., Any], function: Any = None) -> Any:
         """Make a typed Python function one of SQL, under a name or its own: ``con.create_function("price", price)``."""
         from gquery.functions import RESOLVERS, is_aggregate

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from gquery.boundary import boundary
 from gquery.errors import BindError, InterfaceError, did_you_mean
 
 if TYPE_CHECKING:
@@ -239,6 +240,7 @@ class Verbs:
 
     # ---- inside ----------------------------------------------------------------------------------------------------
 
+    @boundary()
     def _given(self, exprs: Sequence[Any], named: Mapping[str, Any] | None = None) -> list[Expression]:
         from gquery.dataframe.build import expressions
 
@@ -255,11 +257,13 @@ class Verbs:
             raise BindError(f"the relation has no column {name!r}.{did_you_mean(name, names)}")
         return name
 
+    @boundary()
     def _relation(self, other: Any) -> Verbs:
         if isinstance(other, Verbs) and other._connection is self._connection:
             return other
         return self._connection.from_data(other)  # what another connection has is computed there
 
+    @boundary()
     def _made(self, tree: exp.Expr, given: Sequence[Expression], other: Any = None) -> Relation:
         from gquery.dataframe.build import bind_tree
         from gquery.dataframe.expression import merged

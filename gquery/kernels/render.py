@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from gquery.dtypes import BOOLEAN, INT64, VARCHAR, Bounds, Interval, Kind, Register
+from gquery.errors import NotSupportedError
 from gquery.expr import (
     And,
     Call,
@@ -105,7 +106,7 @@ def literal(e: Literal, code: Code) -> Value:
         what = Phys(e.dtype, Bounds(0, 0) if e.dtype.is_exact or e.dtype.is_opaque else None, nullable=True)
         return Value(code.zero(what.register), "False", what)
     if isinstance(e.value, Interval):
-        raise AssertionError("an INTERVAL outside date arithmetic")
+        raise NotSupportedError("not supported: an INTERVAL as a value; it can be added to dates and timestamps")
     if e.dtype.kind is Kind.BOOLEAN:
         return Value(
             "True" if e.value else "False", None, phys(e.dtype, Bounds(int(e.value), int(e.value)), nullable=False)

@@ -30,7 +30,7 @@ from gquery.dtypes import (
     Interval,
     decimal,
 )
-from gquery.errors import BindError, InterfaceError, NotSupportedError
+from gquery.errors import BindError, InterfaceError, NotSupportedError, unicode_text
 from gquery.expr import Literal
 from gquery.functions.calendar import days_from_civil, parse_interval
 
@@ -57,6 +57,8 @@ def sql_type(node: exp.DataType) -> DType:
     if name == "USERDEFINED":
         name = str(node.args.get("kind") or "").upper()
     if name == "DECIMAL":
+        if not all(p.name.isdecimal() for p in node.expressions):
+            raise BindError(f"{node.sql('duckdb')}: precision and scale are numbers")
         digits = [int(p.name) for p in node.expressions]
         precision, scale = (18, 3) if not digits else (digits[0], digits[1] if len(digits) > 1 else 0)
         if not (1 <= precision <= 38 and 0 <= scale <= precision):
@@ -151,7 +153,7 @@ def python_literal(value: Any) -> Literal:
         case float():
             return Literal(value, DOUBLE)
         case str():
-            return Literal(value, VARCHAR)
+            return Literal(unicode_text(value, "a parameter"), VARCHAR)
         case Decimal():
             return _decimal_literal(value)
         case datetime.datetime():

@@ -1,0 +1,64 @@
+"""The boundary of the package: nothing but gquery's own errors leaves it.
+
+What a user calls is wrapped by `boundary`. An error of a library, or of ours that names no fault of the user's, becomes an
+InternalError there, which says what to report. Whatever can be foreseen is turned into an error that names its cause where it
+happens; the tests fail where an InternalError was made.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
+
+from gquery.errors import Error, InterfaceError, InternalError, NotSupportedError, OutOfMemoryError
+
+_NAMED = ("numpy", "pyarrow", "numba", "cupy", "pandas", "polars")
+
+
+@contextmanager
+def boundary() -> Iterator[None]:
+    """Within it, errors become gquery's; also a decorator. Interrupts and the end of the process pass."""
+    try:
+        yield
+    except Error:
+        raise
+    except ModuleNotFoundError as error:
+        package = str(error.name).partition(".")[0]
+        raise InterfaceError(f"{package} is not installed, and this needs it: pip install {package}") from error
+    except RecursionError:
+        raise NotSupportedError("The query is nested too deeply: split its expressions or subqueries up") from None
+    except MemoryError as error:
+        said = f": {error}" if str(error) else ""
+        raise OutOfMemoryError(f"Out of memory{said}. Remedies: fewer rows or columns at once, a machine with more") from error
+    except Exception as error:
+        raise fault(error) from error
+
+
+def fault(error: Exception) -> InternalError:
+    """An error that should not have come up, with what somebody needs who mends it."""
+    said = " ".join(str(error).split())[:300]
+    return InternalError(
+        f"This is a fault of gquery: {type(error).__name__}{': ' if said else ''}{said} (in {_place(error)}). "
+        f"Please report it with the statement and these versions: {_versions()}"
+    )
+
+
+def _place(error: BaseException) -> str:
+    """The innermost line of ours that the error went through."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [f for f in frames if "gquery" in f.filename]
+    last = (ours or list(frames))[-1:]
+    return "".join(f"{f.filename.rpartition('/gquery/')[2]}, line {f.lineno}, {f.name}" for f in last)
+
+
+def _versions() -> str:
+    found = [f"Python {sys.version.split()[0]}"]
+    for package in ("gquery", *(name for name in _NAMED if name in sys.modules)):
+        try:
+            found.append(f"{package} {version(package)}")
+        except PackageNotFoundError:  # CuPy's package is named after the toolkit
+            found.append(f"{package} {getattr(sys.modules.get(package), '__version__', 'of unknown version')}")
+    return ", ".join(found)

@@ -15,6 +15,7 @@ from gquery.errors import ParseError
 from gquery.planner.logical import Query
 from gquery.sql.bind import bind
 from gquery.sql.catalog import Catalog
+from gquery.sql.check import check
 from gquery.sql.parse import Parsed, parse_one
 from gquery.sql.statement import Select
 
@@ -53,6 +54,7 @@ def _fragment(head: str, text: str, clause: str) -> list[exp.Expr]:
     allowed = {"expressions", clause}
     if not isinstance(tree, exp.Select) or any(v and k not in allowed for k, v in tree.args.items()):
         raise ParseError(f"an expression is expected, not {text!r}")
+    check(parsed)
     found = tree.args[clause]
     nodes: list[exp.Expr] = found if isinstance(found, list) else [found]
     for node in nodes:

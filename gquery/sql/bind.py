@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 from sqlglot import exp
-from sqlglot.tokenizer_core import TokenType
 
 from gquery.dtypes import INTEGER, Kind
 from gquery.errors import BindError, NotSupportedError, ParseError
@@ -18,7 +17,8 @@ from gquery.expr import Literal, new_column
 from gquery.planner.logical import Project, Query
 from gquery.sql.bind_query import Ctes, QueryScopes
 from gquery.sql.catalog import Catalog
-from gquery.sql.parse import Parsed, located, parse_one, tokenize
+from gquery.sql.check import check
+from gquery.sql.parse import Parsed, located, parse_one
 from gquery.sql.separate import separate
 from gquery.sql.statement import (
     CreateTable,
@@ -32,7 +32,6 @@ from gquery.sql.statement import (
     ShowTables,
     Statement,
 )
-from gquery.sql.supported import check_supported
 from gquery.sql.types import Parameters
 
 
@@ -43,7 +42,7 @@ def bind(sql: str | Parsed, catalog: Catalog, parameters: Parameters = None) -> 
     convert; all but those of a damaged catalog name the place.
     """
     parsed = parse_one(sql) if isinstance(sql, str) else sql
-    check_supported(parsed.tree, parsed.sql)
+    check(parsed)
     try:
         statement = _statement(parsed, catalog, parameters)
     except RecursionError:
@@ -109,7 +108,7 @@ def _create(binder: QueryScopes, parsed: Parsed, tree: exp.Create) -> Statement:
         )
     names = columns + query.names[len(columns) :]
     if tree.kind == "VIEW":
-        return CreateView(name, _query_text(parsed.sql), columns, replace, exists)
+        return CreateView(name, _query_text(parsed), columns, replace, exists)
     return CreateTable(name, Query(query.plan, query.outputs, _unique(names)), replace, exists)
 
 
@@ -127,16 +126,18 @@ def _unique(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(result)
 
 
-def _query_text(sql: str) -> str:
-    """What stands after the AS of a CREATE VIEW, without a final semicolon."""
-    depth = 0
-    for token in tokenize(sql):
-        if token.token_type == TokenType.L_PAREN:
-            depth += 1
-        elif token.token_type == TokenType.R_PAREN:
-            depth -= 1
-        elif token.token_type == TokenType.ALIAS and depth == 0:
-            return sql[token.end + 1 :].strip().rstrip(";").strip()
+def _query_text(parsed: Parsed) -> str:
+    """What stands behind the AS of a CREATE VIEW."""
+    tokens, depth = parsed.tokens, 0
+    assert tokens is not None  # a view is made by SQL alone
+    for n in range(parsed.first, parsed.behind):
+        match tokens.kinds[n], tokens.words[n]:
+            case "symbol", "(":
+                depth += 1
+            case "symbol", ")":
+                depth -= 1
+            case "word", "as" if depth == 0:
+                return parsed.sql[tokens.ends[n] + 1 : tokens.ends[parsed.behind - 1] + 1].strip()
     raise ParseError("CREATE VIEW without AS")
 
 

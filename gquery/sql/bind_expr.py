@@ -39,7 +39,7 @@ from gquery.functions.casts import unify
 from gquery.functions.opaque import refuse_opaque
 from gquery.functions.user import UserFunction
 from gquery.planner.logical import Aggregate, Plan, Project, Query
-from gquery.sql.calls import function_call
+from gquery.sql.calls import function_call, is_foreign_aggregate
 from gquery.sql.parse import located, position
 from gquery.sql.scope import Scope
 from gquery.sql.types import Parameters, integer_literal, interval, number, parameter, sql_type
@@ -56,6 +56,7 @@ _QUANTIFIED: dict[type[exp.Expr], str] = {
 }  # fmt: skip
 _TYPE_BEFORE = re.compile(r"\b(?:date|timestamp|datetime|interval)\s*$", re.IGNORECASE)
 _DECIMAL = re.compile(r"\.\d+(?:[eE][+-]?\d+)?")
+_NAMES = {"divide": "int_divide"}
 _NEGATED = {"eq": "ne", "ne": "eq", "lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
 
 
@@ -166,11 +167,12 @@ class ExprBinder:
                 )
         if isinstance(node, exp.Func):
             name, args = function_call(node)
-            if is_aggregate(name):
+            if is_aggregate(name) or is_foreign_aggregate(name):
                 return self._aggregate(node)
             function = self.query.function(name) if name not in RESOLVERS else None
             bound = [self.bind(a) for a in args]
-            return function.call(*bound) if function is not None else call(name, *bound)
+            # divide(7, 2) is 3, and no other name of /
+            return function.call(*bound) if function is not None else call(_NAMES.get(name, name), *bound)
         raise NotSupportedError(f"not supported: {node.sql('duckdb')}")
 
     def _binary(self, node: exp.Expr) -> Expr:
@@ -434,13 +436,14 @@ class ExprBinder:
         distinct = False
         if args and isinstance(args[0], exp.Distinct):
             distinct, args = True, list(args[0].expressions)
-        if not is_aggregate(name) and name != "count_if":
-            raise NotSupportedError(f"not supported: the aggregate {name}")
+        if not is_aggregate(name) and name not in ("count_if", "countif"):
+            what = "FILTER of a function that is no aggregate:" if name in RESOLVERS else "the aggregate"
+            raise NotSupportedError(f"not supported: {what} {name}")
         if any(isinstance(a, exp.Order) for a in args):
             raise NotSupportedError(f"not supported: ORDER BY inside {name}")
         if self.aggregates is None:
             raise BindError(f"{self.clause} cannot contain aggregates ({name})")
-        if name == "count_if" and len(args) == 1 and condition is None and not distinct:
+        if name in ("count_if", "countif") and len(args) == 1 and condition is None and not distinct:
             name, args, condition = "count", [], args[0]
         if name == "count" and args and isinstance(args[0], exp.Star):
             args = []
@@ -452,7 +455,7 @@ class ExprBinder:
         finally:
             self.scope.grouped = grouped
         self._check_own(name, bound)
-        if name == "count" and not distinct and bound and not bound[0].nullable:
+        if name == "count" and not distinct and len(bound) == 1 and not bound[0].nullable:
             bound = []  # count of a value that is never NULL is count(*)
         return self.aggregates.add(aggregate(name, bound, distinct, kept), name)
 

@@ -43,9 +43,13 @@ class Ctes:
         if node is None:
             return self
         visible = self
+        names: set[str] = set()
         for cte in node.expressions:
             alias = cte.args["alias"]
             name = alias.name.lower()
+            if name in names:
+                raise located(BindError(f"WITH names {alias.name!r} twice"), sql, alias)
+            names.add(name)
             if node.args.get("recursive") and any(t.name.lower() == name for t in cte.this.find_all(exp.Table)):
                 raise located(NotSupportedError("not supported: WITH RECURSIVE"), sql, cte)
             columns = tuple(c.name for c in alias.columns)
@@ -181,10 +185,11 @@ class QueryScopes:
     def limited(self, plan: Plan, node: exp.Expr) -> Plan:
         """The plan under the LIMIT and OFFSET (or FETCH) of a node, where it has them."""
         limit, offset = node.args.get("limit"), node.args.get("offset")
-        count = (
-            limit.args.get("count") if isinstance(limit, exp.Fetch) else limit.expression if limit is not None else None
-        )
-        most = self._constant(count, "LIMIT") if count is not None else None
+        if isinstance(limit, exp.Fetch):
+            count = limit.args.get("count")
+            most = self._constant(count, "FETCH") if count is not None else 1  # FETCH FIRST ROW ONLY
+        else:
+            most = self._constant(limit.expression, "LIMIT") if limit is not None else None
         skip = (self._constant(offset.expression, "OFFSET") if offset is not None else None) or 0
         return plan if most is None and not skip else Limit(plan, most, skip)
 

@@ -29,7 +29,7 @@ from gquery.planner.logical import Aggregate, Filter, Plan, Project, Query, Sort
 from gquery.planner.tree import has_subquery
 from gquery.sql.bind_expr import ExprBinder
 from gquery.sql.bind_from import FromBinder
-from gquery.sql.calls import function_call
+from gquery.sql.calls import function_call, is_foreign_aggregate
 from gquery.sql.names import column_name
 from gquery.sql.parse import located
 from gquery.sql.scope import Scope
@@ -381,6 +381,10 @@ def _has_aggregate(node: exp.Expr) -> bool:
         return False
     if isinstance(node, exp.AggFunc):
         return True
-    if isinstance(node, exp.Anonymous) and is_aggregate(function_call(node)[0]):
+    if isinstance(node, exp.Anonymous) and _names_aggregate(function_call(node)[0]):
         return True
     return any(_has_aggregate(n) for n in node.iter_expressions())
+
+
+def _names_aggregate(name: str) -> bool:
+    return is_aggregate(name) or is_foreign_aggregate(name)

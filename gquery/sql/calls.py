@@ -13,6 +13,11 @@ from sqlglot import exp
 from gquery.functions import RESOLVERS, is_aggregate
 
 Call = tuple[str, list[exp.Expr]]
+# names under which operators are declared, which are no functions of DuckDB's
+OPERATORS = frozenset((
+    "eq", "ne", "lt", "le", "gt", "ge", "is_distinct_from", "is_not_distinct_from", "int_divide", "modulo", "negate",
+    "like", "ilike", "bit_and", "bit_or", "logical_and", "logical_or",
+))  # fmt: skip
 
 
 def _text(node: exp.Expr | None, default: str = "day") -> exp.Expr:
@@ -59,6 +64,12 @@ _SPECIAL: dict[type[exp.Expr], Callable[[exp.Expr], Call]] = {
     exp.BitwiseXor: lambda n: ("xor", [n.this, n.expression]),
     exp.Log: lambda n: ("log", _some(n.this, n.args.get("expression"))),
 }
+
+
+def is_foreign_aggregate(name: str) -> bool:
+    """Whether other engines have an aggregate of that name, which is no function here: the error can say so."""
+    known = exp.FUNCTION_BY_NAME.get(name.upper())
+    return known is not None and issubclass(known, exp.AggFunc) and name not in RESOLVERS
 
 
 def function_call(node: exp.Expr) -> Call:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from gquery.sql.keywords import KEYWORDS
+
 _BINARY: dict[type[exp.Expr], str] = {
     exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.IntDiv: "//", exp.Mod: "%", exp.EQ: "=", exp.NEQ: "!=",
     exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.And: "AND", exp.Or: "OR", exp.DPipe: "||",
@@ -11,6 +13,12 @@ _BINARY: dict[type[exp.Expr], str] = {
     exp.Like: "~~", exp.ILike: "~~*", exp.BitwiseAnd: "&", exp.BitwiseOr: "|",
     exp.NullSafeEQ: "IS NOT DISTINCT FROM", exp.NullSafeNEQ: "IS DISTINCT FROM",
 }  # fmt: skip
+
+
+_INVERSE: dict[type[exp.Expr], str] = {
+    exp.EQ: "!=", exp.NEQ: "=", exp.LT: ">=", exp.LTE: ">", exp.GT: "<=", exp.GTE: "<",
+}  # fmt: skip
+_QUOTED_TYPES = frozenset(("DATE", "DOUBLE", "TINYINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"))
 
 
 def column_name(node: exp.Expr) -> str:
@@ -23,13 +31,17 @@ def column_name(node: exp.Expr) -> str:
         case exp.Paren():
             return column_name(node.this)
         case exp.Literal():
-            return f"'{node.name}'" if node.is_string else node.name
+            return f"'{node.name}'" if node.is_string else _number(node.name)
         case exp.Null():
             return "NULL"
         case exp.Boolean():
             return f"CAST('{'t' if node.this else 'f'}' AS BOOLEAN)"
+        case exp.And() | exp.Or():
+            return f"({f' {_BINARY[type(node)]} '.join(map(column_name, _terms(node)))})"
         case exp.Neg():
             inner = column_name(node.this)
+            if isinstance(node.this, exp.Neg) and isinstance(node.this.this, exp.Literal):
+                return inner[1:]
             return f"-{inner}" if isinstance(node.this, exp.Literal) else f"-({inner})"
         case exp.Not():
             return _negation(node.this)
@@ -43,10 +55,6 @@ def column_name(node: exp.Expr) -> str:
             return f"({column_name(node.this)} IN ({', '.join(map(column_name, node.expressions))}))"
         case exp.Case():
             return _case(node)
-        case exp.If():
-            otherwise = node.args.get("false")
-            tail = column_name(otherwise) if otherwise is not None else "NULL"
-            return f"CASE  WHEN ({column_name(node.this)}) THEN ({column_name(node.args['true'])}) ELSE {tail} END"
         case exp.TryCast() | exp.Cast():
             word = "TRY_CAST" if isinstance(node, exp.TryCast) else "CAST"
             return f"{word}({column_name(node.this)} AS {_type_name(node.to)})"
@@ -60,12 +68,20 @@ def column_name(node: exp.Expr) -> str:
             return "DISTINCT " + ", ".join(map(column_name, node.expressions))
         case exp.Extract():
             return f"main.date_part('{node.name.lower()}', {column_name(node.expression)})"
-        case exp.Coalesce():
-            return f"COALESCE({', '.join(map(column_name, [node.this, *node.expressions]))})"
-        case exp.Subquery() | exp.Query() | exp.Exists() | exp.Interval():
+        case exp.Exists():
+            return f"EXISTS({_query(node.this)})"
+        case exp.In() if node.args.get("query") is not None:
+            return f"({column_name(node.this)} = ANY({_query(node.args['query'])}))"
+        case exp.Any():
+            return f"ANY({_query(node.this)})"
+        case exp.Subquery() | exp.Query() | exp.Interval():
             return node.sql("duckdb", normalize_functions="lower")
+        case exp.StrPosition():
+            return f'main."position"({column_name(node.this)}, {column_name(node.args["substr"])})'
+        case exp.RegexpLike():
+            return f"regexp_full_match({column_name(node.this)}, {column_name(node.expression)})"
         case exp.Anonymous():
-            return f"{node.name.lower()}({', '.join(map(column_name, node.expressions))})"
+            return _called(node.name.lower(), node.expressions)
     if type(node) in _BINARY and isinstance(node, exp.Binary | exp.Pow):
         symbol = ("!" if node.args.get("negate") else "") + _BINARY[type(node)]
         return f"({column_name(node.this)} {symbol} {column_name(node.expression)})"
@@ -73,19 +89,69 @@ def column_name(node: exp.Expr) -> str:
         from gquery.sql.calls import function_call
 
         name, args = function_call(node)
-        return f"{name}({', '.join(map(column_name, args))})"
+        return f"main.{_quoted(name)}({', '.join(map(column_name, args))})"  # it has a syntax of its own
     return node.sql("duckdb")
 
 
+def _query(node: exp.Expr) -> str:
+    inner = node.this if isinstance(node, exp.Subquery) else node
+    return str(inner.sql("duckdb", normalize_functions="lower"))
+
+
+def _called(name: str, args: list[exp.Expr]) -> str:
+    names = [column_name(a) for a in args]
+    match name:
+        case "count" if not args or isinstance(args[0], exp.Star):
+            return "count_star()"
+        case "coalesce" | "ifnull":
+            return f"COALESCE({', '.join(names)})"
+        case "if" if len(names) == 3:
+            return f"CASE  WHEN ({names[0]}) THEN ({names[1]}) ELSE {names[2]} END"
+    return f"{_quoted(name)}({', '.join(names)})"
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"' if name in KEYWORDS else name
+
+
+def _number(text: str) -> str:
+    text = text.replace("_", "")
+    return repr(float(text)) if "e" in text.lower() else text.removesuffix(".")
+
+
 def _negation(node: exp.Expr) -> str:
-    inner = column_name(node)
     match node:
         case exp.Is(expression=exp.Null()):
             return f"({column_name(node.this)} IS NOT NULL)"
         case exp.In() if node.expressions:
-            return inner.replace(" IN (", " NOT IN (", 1)
-        case _:
-            return f"(NOT {inner})"
+            return column_name(node).replace(" IN (", " NOT IN (", 1)
+    inner = _bare(node)
+    if isinstance(inner, exp.Not) and isinstance(bare := _bare(inner.this), exp.Binary) and type(bare) in _INVERSE:
+        return column_name(bare)
+    inverse = _INVERSE.get(type(inner))
+    if inverse is not None and isinstance(inner, exp.Binary) and not isinstance(inner.expression, exp.Any | exp.All):
+        return f"({column_name(inner.this)} {inverse} {column_name(inner.expression)})"
+    return f"(NOT {column_name(node)})"
+
+
+def _bare(node: exp.Expr) -> exp.Expr:
+    """What stands in parentheses."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
+
+
+def _terms(node: exp.Expr) -> list[exp.Expr]:
+    """The terms of a chain of AND or OR, which is one whatever its parentheses."""
+    terms: list[exp.Expr] = []
+    stack = [node]
+    while stack:
+        e = _bare(stack.pop())
+        if type(e) is type(node):
+            stack += [e.expression, e.this]
+        else:
+            terms.append(e)
+    return terms
 
 
 def _case(node: exp.Case) -> str:
@@ -104,6 +170,7 @@ def _type_name(node: exp.DataType) -> str:
     from gquery.sql.types import sql_type
 
     try:
-        return str(sql_type(node))
+        found = str(sql_type(node))
+        return f'"{found}"' if found in _QUOTED_TYPES else found
     except Error:
         return node.sql("duckdb")

@@ -6,7 +6,11 @@ not used: they are wrong for decimals, literals and NULLs in subqueries.
 
 from __future__ import annotations
 
+import logging
 import re
+import threading
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,23 +21,51 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from gquery.errors import Error, NotSupportedError, ParseError, point_at
+from gquery.sql.grammar import read
+from gquery.sql.grammar_expr import Reading
+from gquery.sql.lexer import NUMBER, SYMBOL, WORD, Lexed, lex
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
-_GLUED = re.compile(r"([\d.]+[eE][+-]?\d+)([+-])(.+)")
+_EXPONENT = re.compile("[eE]")
+_TYPES = {NUMBER: TokenType.NUMBER, WORD: TokenType.VAR, "+": TokenType.PLUS, "-": TokenType.DASH}
+_CALL = "\x1f"  # before the name of a function that is called
 _LEVEL = r"(?:analyze|bound|optimized|physical|pipelines|codegen|code|tree)\b"
 _OPTION = rf"(?:{_LEVEL}|format\s+'?\w+'?)"
 _EXPLAIN = re.compile(rf"\s*explain\b(?:\s+({_LEVEL}))?(?:\s*\((\s*{_OPTION}(?:[\s,]+{_OPTION})*\s*)\))?", re.I)
 _COMMENT = re.compile(r"\s*(?:--[^\n]*(?:\n|$)|/\*.*?\*/)", re.S)
 
 
+class _Quiet(threading.local, logging.Filter):
+    """Keeps what sqlglot logs while gquery parses off the user's screen: it is told by an error, or is none."""
+
+    depth = 0
+
+    def __enter__(self) -> None:
+        self.depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.depth -= 1
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not self.depth
+
+
+_quiet = _Quiet()
+logging.getLogger("sqlglot").addFilter(_quiet)
+
+
 @dataclass(frozen=True)
 class Parsed:
-    """One statement: sqlglot's tree, the text that its positions point into, and EXPLAIN's options where it was
-    there."""
+    """One statement: sqlglot's tree, the text that its positions point into, EXPLAIN's options where it was there,
+    and what our grammar read, an error where it is no statement. A tree that was made without a text has none."""
 
     tree: exp.Expr
     sql: str
     explain: tuple[str, ...] | None = None
+    reading: Reading | ParseError | None = None
+    tokens: Lexed | None = None
+    first: int = 0
+    behind: int = 0
 
 
 def parse(sql: str) -> list[Parsed]:
@@ -42,22 +74,59 @@ def parse(sql: str) -> list[Parsed]:
     Raises ParseError, with the line and a caret.
     """
     text, explain = _strip_explain(sql)
-    try:
-        dialect = Dialect.get_or_raise("duckdb")
-        trees = dialect.parser().parse(_numbered(dialect.tokenize(text)), text)
-    except SqlglotParseError as e:
-        raise _parse_error(e, sql) from None
-    except SqlglotError as e:  # an unclosed string or the like
-        message = _ANSI.sub("", str(e)).split("\n")[0]
-        raise ParseError(f"{message}\n{point_at(sql, len(sql.rstrip()))}") from None
-    except RecursionError:
-        raise ParseError("the statement is nested too deeply") from None
-    found = [t for t in trees if isinstance(t, exp.Expr) and not isinstance(t, exp.Semicolon)]
-    statements = [Parsed(t, sql, explain if n == 0 else None) for n, t in enumerate(found)]
+    tokens = lex(text)
+    places = _statements(tokens)
+    readings = [_read(text, tokens, first, behind) for first, behind in places]
+    trees = _trees(text, tokens, readings)
+    statements = [
+        Parsed(tree, sql, explain if n == 0 else None, reading, tokens, first, behind)
+        for n, (tree, reading, (first, behind)) in enumerate(zip(trees, readings, places, strict=True))
+    ]
     for s in statements:
         if isinstance(s.tree, exp.Command):
-            raise NotSupportedError(f"statement {s.tree.name.upper()}\n{point_at(sql, len(sql) - len(sql.lstrip()))}")
+            raise NotSupportedError(f"statement {s.tree.name.upper()}\n{point_at(sql, tokens.starts[s.first])}")
     return statements
+
+
+def _statements(tokens: Lexed) -> list[tuple[int, int]]:
+    """The first token of each statement, and the one behind it."""
+    ends = [n for n, word in enumerate(tokens.words) if word == ";" and tokens.kinds[n] == SYMBOL]
+    ends.append(len(tokens.words) - 1)
+    starts = [0, *(n + 1 for n in ends)]
+    return [(first, behind) for first, behind in zip(starts, ends, strict=False) if first < behind]
+
+
+def _read(text: str, tokens: Lexed, first: int, behind: int) -> Reading | ParseError:
+    try:
+        return read(text, tokens, first, behind)
+    except RecursionError:
+        raise ParseError("the statement is nested too deeply") from None
+
+
+def _trees(text: str, tokens: Lexed, readings: Sequence[Reading | ParseError]) -> list[exp.Expr]:
+    """sqlglot's trees of the statements. What it raises is told in our words: where the text is wrong by DuckDB's grammar
+    that says it, else sqlglot's own message."""
+    dialect = Dialect.get_or_raise("duckdb")
+    calls = {start for r in readings if isinstance(r, Reading) for start in r.calls}
+    try:
+        with _quiet:
+            made = dialect.parser().parse(_prepared(dialect.tokenize(text), tokens, calls), text)
+    except RecursionError:
+        raise ParseError("the statement is nested too deeply") from None
+    except Exception as e:  # whatever sqlglot raises: none of it may leave
+        error: Exception = e
+    else:
+        trees = [t for t in made if isinstance(t, exp.Expr) and not isinstance(t, exp.Semicolon)]
+        if len(trees) == len(readings):
+            return _restored(trees)
+        error = SqlglotError("it cannot be told where the statements end")
+    for reading in readings:
+        if isinstance(reading, ParseError):
+            raise reading
+    if isinstance(error, SqlglotParseError):
+        raise _parse_error(error, text)
+    message = _ANSI.sub("", str(error)).split("\n")[0]
+    raise ParseError(f"{message}\n{point_at(text, len(text.rstrip()))}")
 
 
 def parse_one(sql: str) -> Parsed:
@@ -70,29 +139,65 @@ def parse_one(sql: str) -> Parsed:
     return statements[0]
 
 
-def tokenize(sql: str) -> list[Token]:
-    """The tokens of a text that has been parsed."""
-    return Dialect.get_or_raise("duckdb").tokenize(sql)
-
-
-def _numbered(tokens: list[Token]) -> list[Token]:
-    """The tokens with every ``?`` written as ``$1``, ``$2``, ... (the tree does not keep their order)."""
+def _prepared(given: list[Token], tokens: Lexed, calls: set[int]) -> list[Token]:
+    """sqlglot's tokens as its parser shall see them: every ``?`` written as ``$1``, ``$2``, ... (the tree does not keep
+    their order), numbers as DuckDB reads them, and names of functions that it does not know: it would put their arguments
+    in places of its own, give other names to some, and drop what it does not expect. `_restored` gives the names back."""
     result: list[Token] = []
-    count = 0
-    for t in tokens:
-        if t.token_type == TokenType.PLACEHOLDER and t.text == "?":
+    count, read = 0, -1
+    for t in given:
+        kind = t.token_type
+        if t.start <= read:  # a part of a number
+            continue
+        if t.start in calls:
+            t = Token(TokenType.VAR, _CALL + t.text, t.line, t.col, t.start, t.end)
+        elif kind == TokenType.PLACEHOLDER and t.text == "?":
             count += 1
             result.append(Token(TokenType.PARAMETER, "$", t.line, t.col, t.start, t.end))
             t = Token(TokenType.NUMBER, str(count), t.line, t.col, t.start, t.end)
-        glued = _GLUED.fullmatch(t.text) if t.token_type == TokenType.NUMBER else None
-        if glued is not None:  # sqlglot reads 1e3+1 as one number
-            middle = t.start + len(glued[1])
-            sign = TokenType.PLUS if glued[2] == "+" else TokenType.DASH
-            result.append(Token(TokenType.NUMBER, glued[1], t.line, t.col, t.start, middle - 1))
-            result.append(Token(sign, glued[2], t.line, t.col, middle, middle))
-            t = Token(TokenType.NUMBER, glued[3], t.line, t.col, middle + 1, t.end)
+        elif kind == TokenType.NUMBER and _EXPONENT.search(t.text):
+            numbers = _numbers(t, tokens)
+            result += numbers[:-1]
+            t = numbers[-1]
+            read = t.end
         result.append(t)
     return result
+
+
+def _numbers(token: Token, tokens: Lexed) -> list[Token]:
+    """What DuckDB reads in place of a token with a sign: for sqlglot ``1e3+1e3`` is the number ``1e3+1`` and a name."""
+    n = bisect_left(tokens.starts, token.start)
+    result: list[Token] = []
+    while n < len(tokens.starts) and tokens.starts[n] <= token.end:
+        kind = _TYPES.get(tokens.kinds[n] if tokens.kinds[n] != SYMBOL else tokens.words[n])
+        if kind is None or tokens.starts[n] < token.start:
+            return [token]
+        result.append(Token(kind, tokens.words[n], token.line, token.col, tokens.starts[n], tokens.ends[n]))
+        n += 1
+    return result or [token]
+
+
+def nodes_of(tree: exp.Expr) -> list[exp.Expr]:
+    """The tree's nodes, breadth first: sqlglot's own walk is three generators a node."""
+    queue = [tree]
+    for node in queue:  # which grows meanwhile
+        for value in node.args.values():
+            if isinstance(value, exp.Expr):
+                queue.append(value)
+            elif isinstance(value, list):
+                queue.extend([v for v in value if isinstance(v, exp.Expr)])
+    return queue
+
+
+def _restored(trees: list[exp.Expr]) -> list[exp.Expr]:
+    """The trees with the names of functions as they were typed."""
+    for tree in trees:
+        for node in nodes_of(tree):
+            if type(node) is exp.Anonymous:
+                name = node.args["this"]
+                if isinstance(name, str) and name.startswith(_CALL):
+                    node.args["this"] = name[1:]
+    return trees
 
 
 def without_explain(sql: str) -> str:

@@ -1,8 +1,7 @@
-"""What gquery does not run: one walk over the parsed statement that collects every reason before binding begins."""
+"""What gquery does not run, by the names that users know: one walk over the parsed statement that collects every reason
+before binding begins. Whatever else the binder does not read is refused by `gquery.sql.closed`."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 from sqlglot import exp
 
@@ -43,50 +42,15 @@ _NODES: dict[type[exp.Expr], str] = {
     exp.Attach: "ATTACH",
     exp.Use: "USE",
 }
-# what `sql.bind*` reads of these nodes: a clause that is none of it must not be passed over in silence
-_READ: dict[type[exp.Expr], frozenset[str]] = {
-    exp.Select: frozenset(
-        {
-            "with_",
-            "expressions",
-            "distinct",
-            "from_",
-            "joins",
-            "where",
-            "group",
-            "having",
-            "order",
-            "limit",
-            "offset",
-            "qualify",
-        }
-    ),
-    exp.Union: frozenset({"with_", "this", "expression", "distinct", "order", "limit", "offset", "by_name"}),
-    exp.Subquery: frozenset(
-        {"with_", "this", "alias", "joins", "order", "limit", "offset", "wrapped", "pivots", "sample"}
-    ),
-    exp.Table: frozenset({"this", "alias", "db", "catalog", "joins", "pivots", "sample"}),
-    exp.Join: frozenset({"this", "side", "kind", "method", "on", "using"}),
-    exp.Group: frozenset({"expressions", "all"}),
-    exp.Ordered: frozenset({"this", "desc", "nulls_first"}),
-    exp.Cast: frozenset({"this", "to", "safe"}),
-    exp.TryCast: frozenset({"this", "to", "safe"}),
-    exp.Star: frozenset({"except_", "replace", "rename"}),
-    exp.Is: frozenset({"this", "expression", "negate"}),
-    exp.In: frozenset({"this", "expressions", "query", "unnest", "field"}),
-    exp.Between: frozenset({"this", "low", "high", "symmetric"}),
-    exp.Distinct: frozenset({"expressions", "on"}),
-    exp.CTE: frozenset({"this", "alias", "materialized"}),
-}
 # what `_reason` has a case for
 _LOOKED_AT = (exp.Array, exp.Struct, exp.Unnest, exp.Distinct, exp.Limit, exp.Join, exp.Union, exp.Create, exp.Drop)
 _LIST_ARGUMENTS = (exp.ReadParquet, exp.ReadCSV)
 
 
-def check_supported(tree: exp.Expr, sql: str) -> None:
+def check_supported(nodes: list[exp.Expr], sql: str) -> None:
     """Raises NotSupportedError with every construct of the statement that gquery does not run; a caret at the first."""
     reasons: dict[str, int | None] = {}
-    for node in _nodes(tree):
+    for node in nodes:
         reason = None if _is_plain(type(node)) else _reason(node)
         if reason is not None:
             where = position(node) if position(node) is not None else position(node.parent)
@@ -110,18 +74,6 @@ def not_supported(reasons: dict[str, int | None], sql: str) -> NotSupportedError
     return error
 
 
-def _nodes(tree: exp.Expr) -> Iterator[exp.Expr]:
-    """The tree's nodes, breadth first: sqlglot's own walk is three generators a node."""
-    queue = [tree]
-    for node in queue:  # which grows meanwhile
-        yield node
-        for value in node.args.values():
-            if isinstance(value, exp.Expr):
-                queue.append(value)
-            elif isinstance(value, list):
-                queue.extend([v for v in value if isinstance(v, exp.Expr)])
-
-
 _plain: dict[type[exp.Expr], bool] = {}
 
 
@@ -129,7 +81,7 @@ def _is_plain(kind: type[exp.Expr]) -> bool:
     """Whether nodes of a class are run whatever they hold: most of a statement are names, constants and operators."""
     found = _plain.get(kind)
     if found is None:
-        found = _plain[kind] = kind not in _NODES and kind not in _READ and not issubclass(kind, _LOOKED_AT)
+        found = _plain[kind] = kind not in _NODES and not issubclass(kind, _LOOKED_AT)
     return found
 
 
@@ -145,18 +97,12 @@ def _reason(node: exp.Expr) -> str | None:
             return "DISTINCT ON"
         case exp.Limit() if (options := node.args.get("limit_options")) is not None and options.args.get("percent"):
             return "LIMIT with a percentage"
-        case exp.Join() if (node.args.get("method") or "").upper() == "ASOF":
-            return "ASOF joins"
-        case exp.Join() if (node.kind or "").upper() == "POSITIONAL":
-            return "POSITIONAL joins"
+        case exp.Join() if (method := (node.args.get("method") or "").upper()) in ("ASOF", "POSITIONAL"):
+            return f"{method} joins"
         case exp.Union() if node.args.get("by_name"):
             return "UNION BY NAME"
         case exp.Create() if not (node.kind in ("TABLE", "VIEW") and node.expression is not None):
             return f"CREATE {node.kind}" if node.kind not in ("TABLE", "VIEW") else f"CREATE {node.kind} without AS"
         case exp.Drop() if node.kind not in ("TABLE", "VIEW"):
             return f"DROP {node.kind}"
-    if type(node) in _NODES:
-        return _NODES[type(node)]
-    read = _READ.get(type(node))
-    unread = [k for k, v in node.args.items() if v and k not in read] if read is not None else []
-    return f"{unread[0].strip('_').upper().replace('_', ' ')} of {node.key.upper()}" if unread else None
+    return _NODES.get(type(node))

@@ -1,0 +1,119 @@
+"""The parts of sqlglot's tree that the binder reads: a class of nodes, or an argument of one, that is not here is refused.
+
+So a clause that a newer sqlglot understands, and the binder does not, is an error and no other query.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from gquery.errors import NotSupportedError, point_at
+from gquery.sql.parse import position
+
+_SIDES = frozenset(("this", "expression"))
+_ONE = frozenset(("this",))
+_LIST = frozenset(("expressions",))
+_ORDERED = frozenset(("order", "limit", "offset"))
+_READ: dict[type[exp.Expr], frozenset[str]] = {
+    # queries
+    exp.Select: _ORDERED | {"with_", "expressions", "distinct", "from_", "joins", "where", "group", "having"},
+    exp.Union: _ORDERED | _SIDES | {"with_", "distinct"},
+    exp.Subquery: _ORDERED | {"with_", "this", "alias", "joins"},
+    exp.Values: _ORDERED | {"expressions", "alias", "joins"},
+    exp.With: frozenset(("expressions", "recursive")),
+    exp.CTE: frozenset(("this", "alias", "materialized")),
+    exp.From: _ONE,
+    exp.Table: frozenset(("this", "alias", "db", "catalog", "joins")),
+    exp.TableAlias: frozenset(("this", "columns")),
+    exp.Join: frozenset(("this", "side", "kind", "method", "on", "using")),
+    exp.Where: _ONE,
+    exp.Group: frozenset(("expressions", "all")),
+    exp.Having: _ONE,
+    exp.Order: _LIST,
+    exp.Ordered: frozenset(("this", "desc", "nulls_first")),
+    exp.Limit: frozenset(("expression",)),
+    exp.Fetch: frozenset(("count", "direction", "limit_options")),
+    exp.LimitOptions: frozenset(("rows",)),
+    exp.Offset: frozenset(("expression",)),
+    exp.Distinct: _LIST,
+    exp.Star: frozenset(("except_", "replace", "rename")),
+    exp.Alias: frozenset(("this", "alias")),
+    # expressions
+    exp.Column: frozenset(("this", "table", "db", "catalog")),
+    exp.Identifier: frozenset(("this", "quoted")),
+    exp.Literal: frozenset(("this", "is_string")),
+    exp.Boolean: _ONE,
+    exp.Null: frozenset(),
+    exp.Var: _ONE,
+    exp.Placeholder: _ONE,
+    exp.Parameter: _ONE,
+    exp.Paren: _ONE,
+    exp.Tuple: _LIST,
+    exp.Array: _LIST,
+    exp.Struct: _LIST,
+    exp.Anonymous: frozenset(("this", "expressions")),
+    exp.Count: _ONE,
+    exp.Filter: _SIDES,
+    exp.Cast: frozenset(("this", "to")),
+    exp.TryCast: frozenset(("this", "to", "safe")),
+    exp.DataType: frozenset(("this", "expressions", "kind")),
+    exp.DataTypeParam: _ONE,
+    exp.Interval: frozenset(("this", "unit")),
+    exp.Case: frozenset(("this", "ifs", "default")),
+    exp.If: frozenset(("this", "true")),
+    exp.Is: _SIDES | {"negate"},
+    exp.In: frozenset(("this", "expressions", "query")),
+    exp.Between: frozenset(("this", "low", "high")),
+    exp.Like: _SIDES | {"negate"},
+    exp.ILike: _SIDES | {"negate"},
+    exp.DPipe: _SIDES | {"safe"},
+    exp.Bracket: frozenset(("this", "expressions", "offset")),
+    exp.Slice: _SIDES,
+    exp.Extract: _SIDES,
+    exp.Substring: frozenset(("this", "start", "length")),
+    exp.Trim: _SIDES | {"position"},
+    exp.StrPosition: frozenset(("this", "substr")),
+    exp.RegexpLike: _SIDES,
+    **dict.fromkeys((exp.Not, exp.Neg, exp.Exists, exp.Any, exp.All), _ONE),
+    **dict.fromkeys(
+        (
+            exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Pow, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT,
+            exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.And, exp.Or, exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor,
+            exp.Escape, exp.PropertyEQ, exp.Kwarg,
+        ),
+        _SIDES,
+    ),
+    # statements
+    exp.Create: frozenset(("this", "kind", "expression", "replace", "exists", "properties")),
+    exp.Properties: _LIST,
+    exp.TemporaryProperty: frozenset(),  # all tables are of the connection alone
+    exp.Schema: frozenset(("this", "expressions")),
+    exp.Drop: frozenset(("this", "tables", "kind", "exists", "cascade", "restrict")),  # nothing depends on a table
+    exp.Set: _LIST,
+    exp.SetItem: _ONE,
+    exp.Show: _ONE,
+    exp.Describe: _ONE,
+}  # fmt: skip
+
+
+def check_read(nodes: list[exp.Expr], sql: str) -> None:
+    """Raises NotSupportedError at the first node that the binder would not read, or not all of."""
+    for node in nodes:
+        read = _READ.get(type(node))
+        if read is None or not read.issuperset(node.args):
+            unread = None if read is None else next((k for k, v in node.args.items() if v and k not in read), None)
+            if read is None or unread is not None:
+                raise _refused(node, unread, sql)
+
+
+def _refused(node: exp.Expr, unread: str | None, sql: str) -> NotSupportedError:
+    """The error names the text: of the argument where it has a place, else of the node."""
+    value = node.args.get(unread) if unread is not None else None
+    part = value[0] if isinstance(value, list) else value
+    part = part if isinstance(part, exp.Expr) and position(part) is not None else node
+    start = position(part)
+    if start is None:
+        return NotSupportedError(f"not supported: {part.sql('duckdb')}")
+    end = max(n.meta["end"] for n in part.walk() if "end" in n.meta) + 1
+    typed = " ".join(sql[start:end].split())
+    return NotSupportedError(f"not supported: {typed[:80]}\n{point_at(sql, start)}")

@@ -1,0 +1,381 @@
+"""DuckDB's grammar, as far as gquery runs it: whether a text is a statement, and how its names and constants hang together.
+
+sqlglot makes the tree that is bound, and is lenient: it reads past a word that it does not expect, and its operators do
+not all bind as DuckDB's do. `read` goes through the tokens once more by DuckDB's rules and builds nothing but `Reading`:
+the tokens that must stand in the tree, and which of them belong together. A token that no rule takes is a ParseError.
+`gquery.sql.covered` compares the tree with that. Constructs that gquery does not run have been refused before
+(`gquery.sql.supported`), so that they need no rule here.
+"""
+
+from __future__ import annotations
+
+from gquery.errors import ParseError
+from gquery.sql.grammar_expr import ExpressionReader, Reading
+from gquery.sql.lexer import NUMBER, STRING, Lexed
+
+_QUERY = frozenset(("select", "with", "values", "from", "table"))
+_JOIN_SIDES = frozenset(("left", "right", "full"))
+_JOINS = _JOIN_SIDES | {"join", "inner", "semi", "anti", "asof", "cross", "natural", "positional"}
+
+
+def read(sql: str, tokens: Lexed, first: int, behind: int) -> Reading | ParseError:
+    """Reads one statement, the tokens from ``first`` to the one before ``behind``. Gives a ParseError for the first token
+    that cannot stand where it stands: there may be something better to say about the statement."""
+    reader = Reader(sql, tokens, first, behind)
+    try:
+        reader.statement()
+    except ParseError as error:
+        return error
+    return reader.reading if reader.at == behind else reader.unexpected()
+
+
+class Reader(ExpressionReader):
+    """Reads queries and statements; `ExpressionReader` reads what stands in them."""
+
+    # ---- statements ------------------------------------------------------------------------------------------------
+
+    def statement(self) -> None:
+        """Any statement that gquery runs."""
+        match self.word:
+            case "create":
+                self._create()
+            case "drop":
+                self._drop()
+            case "set":
+                self._set()
+            case "show":
+                self.next()
+                self.expect("tables")
+            case "describe" | "desc":
+                self.next()
+                if self.starts_query():
+                    self.query()
+                else:
+                    self._table_name()
+            case _:
+                self.query()
+
+    def _create(self) -> None:
+        self.next()
+        if self.take("or"):
+            self.expect("replace")
+            replaces = True
+        else:
+            replaces = False
+        if not self.take("temp"):
+            self.take("temporary")
+        if not self.take("table"):
+            self.expect("view", "TABLE or VIEW")
+        if not replaces and self.take("if"):
+            self.expect("not")
+            self.expect("exists")
+        self._table_name()
+        if self.take("("):
+            self.names()
+            self.expect(")")
+        self.expect("as")
+        self.query()
+
+    def _drop(self) -> None:
+        self.next()
+        if not self.take("table"):
+            self.expect("view", "TABLE or VIEW")
+        if self.take("if"):
+            self.expect("exists")
+        self._table_name()
+        if not self.take("cascade"):
+            self.take("restrict")
+
+    def _set(self) -> None:
+        self.next()
+        self.label()
+        if not self.take("="):
+            self.expect("to")
+        sign = self.take("-")
+        if self.kind in (NUMBER, STRING) and not (sign and self.kind == STRING):
+            self.next()  # the value of an option is no expression
+        elif sign:
+            raise self.unexpected()
+        else:
+            self.label()
+
+    def _table_name(self) -> None:
+        """``name``, ``schema.name``, ``catalog.schema.name``."""
+        self.name(leaf=True)
+        while self.take("."):
+            self.label(leaf=True)
+
+    # ---- queries -----------------------------------------------------------------------------------------------------
+
+    def starts_query(self) -> bool:
+        """Whether a query begins here, in parentheses or not."""
+        at = self.at
+        while self.words[at] == "(" and at < self.behind:
+            at += 1
+        return self.kinds[at] == "word" and self.words[at] in _QUERY
+
+    def query(self) -> None:
+        """``[WITH] terms [ORDER BY] [LIMIT]``."""
+        start = self.begin()
+        is_values = self.word == "values"
+        if self.take("with"):
+            self.take("recursive")
+            self._cte()
+            while self.take(","):
+                self._cte()
+        self._terms()
+        self._order_and_limit()
+        if not is_values:  # one node of the tree with its alias
+            self.end(start)
+
+    def _cte(self) -> None:
+        self.name(leaf=True)
+        if self.take("("):
+            self.names()
+            self.expect(")")
+        self.expect("as")
+        if self.take("not"):
+            self.expect("materialized")
+        else:
+            self.take("materialized")
+        self.expect("(")
+        self.query()
+        self.expect(")")
+
+    def _terms(self) -> None:
+        start = self.begin()
+        self._term()
+        first = True
+        while self.word in ("union", "intersect", "except"):
+            if first:  # the last side ends before ORDER BY, which is the whole's; a SELECT alone has its own
+                self.end(start)
+                first = False
+            self.next()
+            if not self.take("all"):
+                self.take("distinct")
+            if self.take("by"):
+                self.expect("name")
+            side = self.begin()
+            self._term()
+            self.end(side)
+            if self.word in ("union", "intersect", "except"):
+                self.end(start)
+
+    def _term(self) -> None:
+        if self.take("("):
+            self.query()
+            self.expect(")")
+        elif self.take("values"):
+            self._rows()
+        elif self.take("table"):
+            self._table_name()
+        elif self.word in ("select", "from"):
+            self._select()
+        else:
+            raise self.unexpected()
+
+    def _rows(self) -> None:
+        """The rows of VALUES."""
+        while True:
+            self.expect("(")
+            start = self.begin()
+            self.expressions(trailing=True)
+            self.end(start)
+            self.expect(")")
+            if not self.take(",") or self.word != "(":
+                return
+
+    def _select(self) -> None:
+        is_from_first = self.take("from")
+        if is_from_first:
+            self._from()
+        if self.take("select"):
+            if not self.take("all") and self.take("distinct") and self.take("on"):
+                raise self.unexpected()
+            self._targets()
+        if not is_from_first and self.take("from"):
+            self._from()
+        if self.take("where"):
+            self.expression()
+        if self.take("group"):
+            self.expect("by")
+            if not self.take("all"):
+                self._keys()
+        if self.take("having"):
+            self.expression()
+
+    def _keys(self) -> None:
+        """The keys of GROUP BY."""
+        self.expression()
+        while self.take(","):
+            if not self.can_begin():
+                return  # DuckDB takes a comma at the end
+            self.expression()
+
+    def _targets(self) -> None:
+        self._target()
+        while self.take(","):
+            if not self.can_begin():
+                return
+            self._target()
+
+    def _target(self) -> None:
+        """An entry of the SELECT list, its name before or behind it."""
+        start = self.begin()
+        if self.peek(1) == ":" and self.is_column_name():
+            self.name(leaf=True)
+            self.next()
+            self.expression()
+        elif self.word == "*":
+            self.next()
+            self.star()
+        else:
+            self.expression(star=True)
+            if self.take("as"):
+                self.label(leaf=True, text=True)
+            elif self.is_bare_alias():
+                self.leaf()
+        self.end(start)
+
+    def _order_and_limit(self) -> None:
+        if self.word == "order":
+            self.order()
+        seen: set[str] = set()
+        while self.word in ("limit", "offset", "fetch"):
+            clause = "offset" if self.word == "offset" else "limit"
+            if clause in seen:
+                raise self.unexpected()
+            seen.add(clause)
+            self._limit()
+
+    def _limit(self) -> None:
+        word = self.word
+        self.next()
+        if word == "fetch":
+            if not self.take("first"):
+                self.expect("next")
+            if self.word not in ("row", "rows"):
+                self.expression()
+            if not self.take("row"):
+                self.expect("rows")
+            self.expect("only")
+        elif word == "limit":
+            if not self.take("all"):
+                self.expression()
+                if not self.take("%"):
+                    self.take("percent")
+        else:
+            self.expression()
+            if not self.take("row"):
+                self.take("rows")
+
+    # ---- FROM --------------------------------------------------------------------------------------------------------
+
+    def _from(self) -> None:
+        self._item()
+        while self.take(","):
+            if not self._can_begin_item():
+                return  # DuckDB takes a comma at the end
+            self._item()
+
+    def _can_begin_item(self) -> bool:
+        return self.kind == STRING or self.word in ("(", "values") or self.is_column_name() or self.is_function_name()
+
+    def _item(self, nested: bool = False) -> bool:
+        """A table and its joins; ``nested``: in parentheses, or behind a JOIN whose ON comes later, where they are one in
+        the tree, too. Whether there was a join."""
+        start = self.begin()
+        joined = self._primary()
+        if not (nested and self._is_join()):
+            self.end(start)
+        while self._is_join():
+            joined = True
+            self._join()
+        if nested:
+            self.end(start)
+        return joined
+
+    def _is_join(self) -> bool:
+        return self.kind == "word" and self.word in _JOINS
+
+    def _join(self) -> None:
+        start = self.begin()
+        if self.take("cross") or self.take("positional"):
+            self.expect("join")
+            self._primary()
+        else:
+            is_natural = self.take("natural")
+            if not is_natural:
+                self.take("asof")
+            if self.word in _JOIN_SIDES:
+                self.next()
+                self.take("outer")
+            elif self.word in ("inner", "semi", "anti"):
+                self.next()
+            self.expect("join")
+            if is_natural:
+                self._primary()
+            else:
+                self._item(nested=True)
+                self._condition()
+        self.end(start)
+
+    def _condition(self) -> None:
+        if self.take("on"):
+            self.expression()
+        else:
+            self.expect("using", "ON or USING")
+            self.expect("(")
+            self.names(trailing=True)
+            self.expect(")")
+
+    def _primary(self) -> bool:
+        """One entry of FROM without its joins. Whether it is a join in parentheses."""
+        joined = False
+        if self.word == "(" and self.kind != STRING:
+            mark = self.mark()
+            if self.starts_query() and self.tries(self._subquery, mark):
+                self._alias()
+            else:
+                self.next()
+                if not self._item(nested=True):
+                    raise self.unexpected()
+                self.expect(")")
+                self._alias()
+                joined = True
+        elif self.take("values"):
+            self._rows()
+            if not self._alias():
+                raise self.unexpected()
+        elif self.kind == STRING:
+            self.leaf()
+            self._alias()
+        elif self.peek(1) == "(" and self.is_function_name():
+            self.function_name()
+            self.arguments(named=True)
+            self._alias()
+        else:
+            self._table_name()
+            self._alias()
+        return joined
+
+    def _subquery(self) -> None:
+        self.expect("(")
+        self.query()
+        self.expect(")")
+
+    def _alias(self) -> bool:
+        """``[AS] name [(columns)]``."""
+        if self.take("as"):
+            if self.kind == STRING:
+                self.leaf()
+            else:
+                self.name(leaf=True)
+        elif self.is_column_name():
+            self.leaf()
+        else:
+            return False
+        if self.take("("):
+            self.names()
+            self.expect(")")
+        return True

@@ -1,0 +1,127 @@
+"""DuckDB's lexer: what the characters of a text mean before any grammar sees them.
+
+sqlglot has a lexer of its own, which takes ``1e3+1e3`` for two numbers, one of them ``1e3+1``. The tokens that are made
+here are DuckDB's; `gquery.sql.grammar` reads them, and `gquery.sql.covered` compares their places with sqlglot's tree.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from gquery.errors import ParseError, point_at
+
+# kinds of tokens
+WORD, QUOTED, NUMBER, STRING, PARAMETER, SYMBOL, END = (
+    "word",
+    "quoted",
+    "number",
+    "string",
+    "parameter",
+    "symbol",
+    "end",
+)
+
+_DIGITS = r"\d(?:_?\d)*"
+_LETTER = r"A-Za-z_\x80-\U0010ffff"
+_TOKEN = re.compile(
+    rf"""(?P<space>\s+|--[^\n]*)
+    |(?P<comment>/\*)
+    |(?P<odd>[eExXbBnN]'|[uU]&['"]|\$(?:[{_LETTER}][{_LETTER}0-9]*)?\$)
+    |(?P<word>[{_LETTER}][{_LETTER}0-9$]*)
+    |(?P<number>(?:{_DIGITS}\.(?!\.)(?:{_DIGITS})?|\.{_DIGITS}|{_DIGITS})(?:[eE][+-]?{_DIGITS})?)
+    |(?P<string>'(?:[^']|'')*')
+    |(?P<quoted>"(?:[^"]|"")+")
+    |(?P<parameter>\$[{_LETTER}0-9]+|\?\d*)
+    |(?P<symbol>::|:=|=>|[(),\[\].;:{{}}]|[~!@%^&|`+*/<>=\#-]+)""",
+    re.X,
+)
+_BROKEN = {"'": "a string that does not end", '"': "a name that does not end, or has no letter"}
+_KEEPS_SIGN = re.compile("[~!@#%^&|`?]")
+_OPERATORS = "+ - * / // % ^ ** = == <> != < <= > >= || & | << >> ~ !~ ~~ !~~ ~~* !~~* ~~~ ^@ -> ->> # @"
+SYMBOLS = frozenset(f"( ) [ ] {{ }} , ; . : :: := => {_OPERATORS}".split())
+
+
+@dataclass(frozen=True, slots=True)
+class Lexed:
+    """The tokens of a text, as columns: kinds, words (in lower case where they are no strings or quoted names), and
+    the offsets of first and last characters. The last one is END."""
+
+    kinds: list[str]
+    words: list[str]
+    starts: list[int]
+    ends: list[int]
+
+
+def lex(sql: str) -> Lexed:
+    """The tokens of a text. Raises ParseError where DuckDB has none, with a caret."""
+    kinds: list[str] = []
+    words: list[str] = []
+    starts: list[int] = []
+    ends: list[int] = []
+    position, match = 0, _TOKEN.match
+    while position < len(sql):
+        found = match(sql, position)
+        kind = found.lastgroup if found is not None else None
+        if found is None or kind is None or kind == "odd":
+            raise _refused(sql, position, found)
+        end = found.end()
+        if kind == "comment":
+            end = _comment_end(sql, position)
+        elif kind != "space":
+            text = found[0]
+            if kind == "symbol" and len(text) > 1:
+                end = position + _operator(sql, position, text)
+                text = sql[position:end]
+            kinds.append(kind)
+            words.append(text.lower() if kind == "word" else text)
+            starts.append(position)
+            ends.append(end - 1)
+        position = end
+    _check_strings(sql, kinds, starts)
+    kinds.append(END)
+    words.append("")
+    starts.append(len(sql.rstrip()))
+    ends.append(len(sql))
+    return Lexed(kinds, words, starts, ends)
+
+
+def _operator(sql: str, position: int, text: str) -> int:
+    """How many of the characters are one operator: the longest run that is no comment; a final sign is one of its own."""
+    if text in ("::", ":=", "=>"):
+        return 2
+    for mark in ("--", "/*"):
+        text = text.split(mark)[0] if text.find(mark) > 0 else text
+    while len(text) > 1 and text[-1] in "+-" and not _KEEPS_SIGN.search(text[:-1]):
+        text = text[:-1]
+    if text not in SYMBOLS:
+        raise ParseError(f"there is no operator {text!r}; put a space between operators\n{point_at(sql, position)}")
+    return len(text)
+
+
+def _comment_end(sql: str, start: int) -> int:
+    """Where a comment ends; others may stand in it."""
+    depth, position = 1, start + 2
+    while depth:
+        opened, closed = sql.find("/*", position), sql.find("*/", position)
+        if closed < 0:
+            raise ParseError(f"a comment that does not end\n{point_at(sql, start)}")
+        inner = 0 <= opened < closed
+        depth += 1 if inner else -1
+        position = (opened if inner else closed) + 2
+    return position
+
+
+def _refused(sql: str, position: int, found: re.Match[str] | None) -> ParseError:
+    if found is not None:
+        what = f"a text that begins with {found[0]} is not supported: write '...'"
+    else:
+        what = _BROKEN.get(sql[position], f"the character {sql[position]!r} means nothing here")
+    return ParseError(f"{what}\n{point_at(sql, position)}")
+
+
+def _check_strings(sql: str, kinds: list[str], starts: list[int]) -> None:
+    """Strings side by side: DuckDB joins those on different lines, and refuses others."""
+    for n in range(1, len(kinds)):
+        if kinds[n] == STRING == kinds[n - 1]:
+            raise ParseError(f"two texts side by side: write || between them\n{point_at(sql, starts[n])}")

@@ -33,6 +33,7 @@ from gquery.dbapi import (
     ROWID,
     STRING,
     Binary,
+    Cursor,
     Date,
     DateFromTicks,
     Time,
@@ -44,9 +45,15 @@ from gquery.dbapi import (
     threadsafety,
 )
 from gquery.errors import (
+    BindError,
+    CardinalityError,
+    CatalogError,
+    ConversionError,
     DatabaseError,
     DataError,
+    DeviceError,
     Error,
+    FileError,
     GQueryError,
     IntegrityError,
     InterfaceError,
@@ -54,13 +61,16 @@ from gquery.errors import (
     InterruptError,
     NotSupportedError,
     OperationalError,
+    OutOfMemoryError,
+    OutOfRangeError,
+    ParseError,
     ProgrammingError,
     Warning,  # noqa: A004  (PEP 249 asks for this name)
 )
 from gquery.session import Connection, connect
 
 if TYPE_CHECKING:
-    from gquery.dataframe.expression import col, fn, lit, when
+    from gquery.dataframe.expression import Expression, col, fn, lit, when
     from gquery.frame import Relation
     from gquery.functions.user import udf
 
@@ -73,12 +83,20 @@ __all__ = [
     "ROWID",
     "STRING",
     "Binary",
+    "BindError",
+    "CardinalityError",
+    "CatalogError",
     "Connection",
+    "ConversionError",
+    "Cursor",
     "DataError",
     "DatabaseError",
     "Date",
     "DateFromTicks",
+    "DeviceError",
     "Error",
+    "Expression",
+    "FileError",
     "GQueryError",
     "IntegrityError",
     "InterfaceError",
@@ -86,7 +104,11 @@ __all__ = [
     "InterruptError",
     "NotSupportedError",
     "OperationalError",
+    "OutOfMemoryError",
+    "OutOfRangeError",
+    "ParseError",
     "ProgrammingError",
+    "Relation",
     "Time",
     "TimeFromTicks",
     "Timestamp",
@@ -117,13 +139,18 @@ __all__ = [
 
 _default: Connection | None = None
 _LAZY = {
-    "col": "gquery.dataframe.expression", "fn": "gquery.dataframe.expression", "lit": "gquery.dataframe.expression",
-    "when": "gquery.dataframe.expression", "udf": "gquery.functions.user",
+    "Expression": "gquery.dataframe.expression", "Relation": "gquery.frame", "col": "gquery.dataframe.expression",
+    "fn": "gquery.dataframe.expression", "lit": "gquery.dataframe.expression", "udf": "gquery.functions.user",
+    "when": "gquery.dataframe.expression",
 }  # fmt: skip
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> Any:
-    """Names of the DataFrame API, whose modules load the engine."""
+    """Names whose modules load the engine."""
     if name not in _LAZY:
         raise AttributeError(f"module 'gquery' has no attribute {name!r}")
     import importlib
@@ -144,7 +171,9 @@ def sql(query: str, params: Any = None) -> Relation:
     return default_connection().sql(query, params)
 
 
-execute = sql
+def execute(query: str, params: Any = None) -> Relation:
+    """`Connection.execute` on the default connection."""
+    return default_connection().execute(query, params)
 
 
 def register(name: str, data: Any) -> Connection:

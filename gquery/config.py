@@ -25,7 +25,6 @@ class Settings:
     disabled_rules: frozenset[str] = frozenset()  # optimizer rules that are switched off, separated by commas
     python_scan: bool = True  # names in SQL that are no tables mean variables of the caller, such as data frames
     narrow: bool = True  # copy columns at load into the narrowest integers that hold them
-    verify: bool = False  # check every plan after every rule
 
     @property
     def worker_count(self) -> int:

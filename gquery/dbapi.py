@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gquery import errors
+from gquery.boundary import boundary
 from gquery.errors import InterfaceError, ProgrammingError
 
 if TYPE_CHECKING:
@@ -141,9 +142,10 @@ class Cursor:
         self._advance(len(rows))
         return rows
 
+    @boundary()
     def fetchall(self) -> list[tuple[Any, ...]]:
         """All rows that were not fetched yet."""
-        rows = self._rows().fetchall()
+        rows = list(self._rows().unfetched())
         self._advance(len(rows))
         return rows
 

@@ -117,20 +117,23 @@ class Relation(Outputs, Verbs):
     @boundary()
     def fetchall(self) -> list[tuple[Any, ...]]:
         """All rows that were not fetched yet, as tuples of Python values (int, float, Decimal, str, bool, date,
-        datetime, None)."""
-        return list(self._iterator())
+        datetime, None). Fetching begins anew behind them: a second call gives all rows again."""
+        rows = list(self.unfetched())
+        self._rows = None
+        return rows
 
     @boundary()
     def fetchone(self) -> tuple[Any, ...] | None:
         """The next row; None after the last."""
-        return next(self._iterator(), None)
+        return next(self.unfetched(), None)
 
     @boundary()
     def fetchmany(self, size: int = 1) -> list[tuple[Any, ...]]:
         """The next ``size`` rows, fewer at the end."""
-        return [row for _, row in zip(range(size), self._iterator(), strict=False)]
+        return [row for _, row in zip(range(size), self.unfetched(), strict=False)]
 
-    def _iterator(self) -> Iterator[tuple[Any, ...]]:
+    def unfetched(self) -> Iterator[tuple[Any, ...]]:
+        """The rows that `fetchone` and `fetchmany` have not given yet."""
         if self._rows is None:
             self._rows = _python_rows(self.to_arrow_table())
         return self._rows

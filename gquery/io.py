@@ -165,9 +165,9 @@ class ParquetSource:
     # ---- footers ---------------------------------------------------------------------------------------------------
 
     @property
-    def row_groups(self) -> tuple[int, int]:
-        """How many row groups a query reads and skips. It reads all: columns are kept whole, for the queries that follow."""
-        return sum(footer.num_row_groups for footer in self._footers), 0
+    def row_groups(self) -> int:
+        """How many row groups a query reads: all, as columns are kept whole, for the queries that follow."""
+        return sum(footer.num_row_groups for footer in self._footers)
 
     def _chunks(self, field: int) -> Iterator[Any]:
         """The metadata of a column in every row group of every file: one for a flat column, several for a nested one."""

@@ -124,7 +124,11 @@ class Connection(Frames, Files, Exceptions):
                 self._read_variables(result)
         return result
 
-    execute = sql
+    def execute(self, query: str, params: Parameters = None) -> Relation:
+        """As `sql`, and the rows are made now, so that errors of the data are raised here."""
+        made = self.sql(query, params)
+        made.table()
+        return made
 
     @boundary()
     def explain(

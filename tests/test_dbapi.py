@@ -393,3 +393,28 @@ def test_a_cursor_a_thread(target: str, tmp_path: Path) -> None:
         with ThreadPoolExecutor(8) as pool:
             for done in [pool.submit(work, n) for n in range(8)]:
                 done.result()
+
+
+def test_fetching_begins_anew_behind_all_rows() -> None:
+    """As DuckDB's relations do; a cursor gives each row once, as PEP 249 says."""
+    db = gquery.connect(device="python")
+    relation = db.sql("SELECT x FROM range(3) t(x) ORDER BY x")
+    assert relation.fetchall() == relation.fetchall() == [(0,), (1,), (2,)]
+    assert relation.fetchone() == (0,)
+    assert relation.fetchall() == [(1,), (2,)]
+    assert relation.fetchmany(2) == [(0,), (1,)]
+    cursor = db.cursor().execute("SELECT x FROM range(3) t(x) ORDER BY x")
+    assert cursor.fetchall() == [(0,), (1,), (2,)]
+    assert cursor.fetchall() == []
+
+
+def test_execute_runs_the_statement() -> None:
+    """So that errors of the data come there, and not where rows are fetched."""
+    db = gquery.connect(device="python")
+    db.sql("SELECT CAST(x AS TINYINT) FROM range(300) t(x)")
+    with pytest.raises(gquery.ConversionError):
+        db.execute("SELECT CAST(x AS TINYINT) FROM range(300) t(x)")
+    with pytest.raises(gquery.ConversionError):
+        db.cursor().execute("SELECT CAST(x AS TINYINT) FROM range(300) t(x)")
+    with pytest.raises(gquery.ConversionError):
+        gquery.execute("SELECT CAST(x AS TINYINT) FROM range(300) t(x)")

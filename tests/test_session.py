@@ -109,7 +109,7 @@ def test_select(db: gquery.Connection) -> None:
     assert (r.columns, [str(x) for x in r.types]) == (["a", "s", "d"], ["BIGINT", "VARCHAR", "DECIMAL(3,2)"])
     assert (r.shape, len(r)) == ((2, 3), 2)
     assert r.fetchall() == [(2, "x", Decimal("1.50")), (3, "x", Decimal("1.50"))]
-    assert r.fetchall() == []  # all were fetched
+    assert r.fetchall() == [(2, "x", Decimal("1.50")), (3, "x", Decimal("1.50"))], "once more from the beginning"
     assert list(r) == [(2, "x", Decimal("1.50")), (3, "x", Decimal("1.50"))]
 
 

@@ -83,7 +83,6 @@ class StageNode:
     seconds: float | None = None
     attempts: int | None = None
     row_groups_read: int | None = None
-    row_groups_skipped: int | None = None
 
 
 @dataclass
@@ -188,9 +187,7 @@ def _stage(
     if isinstance(work, Pipeline):
         result.kernels = list(_kernels(stage.number, work, where, analysis))
         if isinstance(work.source, ReadTable):
-            groups = getattr(work.source.source, "row_groups", None)
-            if isinstance(groups, tuple):
-                result.row_groups_read, result.row_groups_skipped = groups
+            result.row_groups_read = getattr(work.source.source, "row_groups", None)
     return result
 
 

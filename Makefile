@@ -9,7 +9,7 @@ JOBS ?= auto
 FUZZ ?= 5000
 
 .DEFAULT_GOAL := help
-.PHONY: help demo compare test check fuzz test-slow test-cuda cubins docs clean
+.PHONY: help demo compare test check fuzz values test-slow test-cuda cubins docs clean
 
 help:
 	@sed -n 's/^## //p' Makefile
@@ -34,6 +34,10 @@ check: $(VENV)/.dev
 ## make fuzz       random queries against DuckDB (FUZZ=5000)
 fuzz: $(VENV)/.dev
 	GQUERY_FUZZ=$(FUZZ) $(BIN)/python -m pytest -q -n $(JOBS) tests/test_fuzz.py
+
+## make values     every operator, function and cast at the edges of its types against DuckDB
+values: $(VENV)/.dev
+	GQUERY_VALUES=all $(BIN)/python -m pytest -q -n $(JOBS) tests/test_values.py tests/test_texts.py
 
 ## make test-slow  the tests on larger data
 test-slow: $(VENV)/.dev

@@ -32,7 +32,9 @@ def boundary() -> Iterator[None]:
         raise NotSupportedError("The query is nested too deeply: split its expressions or subqueries up") from None
     except MemoryError as error:
         said = f": {error}" if str(error) else ""
-        raise OutOfMemoryError(f"Out of memory{said}. Remedies: fewer rows or columns at once, a machine with more") from error
+        raise OutOfMemoryError(
+            f"Out of memory{said}. Remedies: fewer rows or columns at once, a machine with more"
+        ) from error
     except Exception as error:
         raise fault(error) from error
 

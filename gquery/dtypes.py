@@ -177,6 +177,7 @@ INT128 = Bounds(-(2**127), 2**127 - 1)
 # DATE and TIMESTAMP as DuckDB limits them; the two infinities are not representable
 _DATE_BOUNDS = Bounds(-(2**31) + 2, 2**31 - 2)
 _ROW_NUMBERS = Bounds(0, 2**63 - 1)
+_TIMESTAMP_BOUNDS = Bounds(-106_751_991 * 86_400_000_000, 2**63 - 2)  # it begins with the first whole day
 
 
 @cache
@@ -190,7 +191,7 @@ def type_bounds(dtype: DType) -> Bounds | None:
         case Kind.DATE:
             return _DATE_BOUNDS
         case Kind.TIMESTAMP:
-            return INT64
+            return _TIMESTAMP_BOUNDS
         case Kind.OPAQUE:
             return _ROW_NUMBERS
         case _:

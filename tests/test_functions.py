@@ -14,7 +14,7 @@ import duckdb
 import pytest
 
 import gquery
-from gquery.errors import BindError, ConversionError, NotSupportedError
+from gquery.errors import BindError, ConversionError, NotSupportedError, OutOfRangeError
 from gquery.functions import AGGREGATES, EXAMPLES, FUNCTIONS, call
 from gquery.functions.registry import SIGNATURES
 from gquery.sql.types import python_literal
@@ -130,8 +130,17 @@ def test_unknown_function_has_candidates() -> None:
         ("1::DECIMAL(39,0)", BindError),
         ("upper(1)", BindError),
         ("TRUE + 1", BindError),
+        ("sqrt(-1)", OutOfRangeError),
+        ("ln(0)", OutOfRangeError),
+        ("log(1, 2)", OutOfRangeError),
+        ("acos(1.5)", OutOfRangeError),
+        ("sin('inf'::DOUBLE)", OutOfRangeError),
+        ("(-128)::TINYINT % (-1)::TINYINT", OutOfRangeError),
+        ("TIMESTAMP '2000-01-01' + INTERVAL 300000 YEAR", OutOfRangeError),
+        ("last_day(DATE '5881580-07-10')", OutOfRangeError),
+        ("date_diff('microsecond', TIMESTAMP '290309-12-22 (BC)', TIMESTAMP '294247-01-01')", OutOfRangeError),
     ],
 )
 def test_refused(engine: gquery.Connection, sql: str, error: type[Exception]) -> None:
     with pytest.raises(error):
-        engine.sql(f"SELECT {sql}")
+        engine.sql(f"SELECT {sql}").fetchall()

@@ -1,6 +1,6 @@
 """Casts between text and values against DuckDB: random texts of numbers, truth values, dates and times, random values.
 
-The functions are called directly, so that many texts take little time. ``GQUERY_VALUES=n`` makes n times as many.
+The functions are called directly, so that many texts take little time. ``GQUERY_VALUES=all`` makes 50 times as many.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from gquery.dtypes import (
 )
 from gquery.functions.texts import text_of, value_of
 
-COUNT = 2_000 * int(os.environ.get("GQUERY_VALUES", "1"))
+COUNT = 2_000 * (50 if os.environ.get("GQUERY_VALUES") == "all" else 1)
 NUMBERS = (
     TINYINT, INTEGER, BIGINT, USMALLINT, UBIGINT, decimal(3, 3), decimal(10, 2), decimal(18, 0), decimal(38, 5),
     DOUBLE, REAL, BOOLEAN,

@@ -84,7 +84,8 @@ def fold_cast(literal: Literal, dtype: DType, try_: bool) -> Literal | None:
     if source.kind is Kind.BOOLEAN and dtype.is_integer:
         return Literal(int(value), dtype)
     if source == DATE and dtype == TIMESTAMP:
-        return Literal(value * 86_400_000_000, dtype)
+        stamp = Literal(value * 86_400_000_000, dtype)
+        return stamp if fits(stamp, dtype) else None
     if source == TIMESTAMP and dtype == DATE:
         return Literal(value // 86_400_000_000, dtype)
     if source.is_integer or source.is_decimal:
@@ -182,7 +183,7 @@ def implicit_cost(e: Expr, target: DType) -> int | None:
 
 
 def fits(e: Expr, dtype: DType) -> bool:
-    """Whether an integer literal lies in the range of an integer type."""
+    """Whether an exact literal lies in the range of a type of the same scale."""
     bounds = type_bounds(dtype)
     return isinstance(e, Literal) and bounds is not None and bounds.low <= e.value <= bounds.high
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from datetime import date
 
-from gquery.dtypes import BIGINT, DATE, DOUBLE, TIMESTAMP, VARCHAR, Bounds
+from gquery.dtypes import BIGINT, BOOLEAN, DATE, DOUBLE, TIMESTAMP, VARCHAR, Bounds
 from gquery.errors import BindError, NotSupportedError, did_you_mean
 from gquery.expr import Expr, Literal
 from gquery.functions.calendar import civil_from_days, month_length
@@ -142,32 +142,57 @@ def century(days: int) -> int:
     return sub_i64(div_i64(y, 100), 1)
 
 
-_DATE_PARTS = ("year", "month", "day", "quarter", "week", "dayofweek", "isodow", "dayofyear", "decade", "century")
+@scalar("_millennium", *_DAYS)
+def millennium(days: int) -> int:
+    """The millennium: 1001 to 2000 are the 2nd."""
+    y = date_year(days)
+    if gt_i64(y, 0):
+        return add_i64(div_i64(sub_i64(y, 1), 1000), 1)
+    return sub_i64(div_i64(y, 1000), 1)
+
+
+_DATE_PARTS = (
+    "year", "month", "day", "quarter", "week", "dayofweek", "isodow", "dayofyear", "decade", "century", "millennium",
+)  # fmt: skip
 _TIME_PARTS = ("hour", "minute", "second", "millisecond", "microsecond", "epoch", "epoch_ms", "epoch_us")
+_PARTS = (*_DATE_PARTS, *_TIME_PARTS)
 _PART_ALIASES = {
     "years": "year", "y": "year", "yr": "year", "yrs": "year", "months": "month", "mon": "month", "mons": "month",
     "days": "day", "d": "day", "dayofmonth": "day", "quarters": "quarter", "weeks": "week", "w": "week",
     "weekofyear": "week", "dow": "dayofweek", "weekday": "dayofweek", "dayofweekiso": "isodow", "doy": "dayofyear",
-    "decades": "decade", "centuries": "century", "hours": "hour", "h": "hour", "hr": "hour", "minutes": "minute",
-    "min": "minute", "mins": "minute", "m": "minute", "seconds": "second", "sec": "second", "secs": "second",
-    "s": "second", "milliseconds": "millisecond", "ms": "millisecond",
-    "microseconds": "microsecond", "us": "microsecond",
+    "decades": "decade", "dec": "decade", "decs": "decade", "centuries": "century", "cent": "century", "c": "century",
+    "millennia": "millennium", "mil": "millennium", "millenium": "millennium", "hours": "hour", "h": "hour",
+    "hr": "hour", "minutes": "minute", "min": "minute", "mins": "minute", "m": "minute", "seconds": "second",
+    "sec": "second", "secs": "second", "s": "second", "milliseconds": "millisecond", "ms": "millisecond",
+    "microseconds": "microsecond", "us": "microsecond", "usec": "microsecond", "msec": "millisecond",
 }  # fmt: skip
 
 
 def part_name(name: str) -> str:
     """The date part that a specifier names; BindError for an unknown one."""
     part = _PART_ALIASES.get(name.lower(), name.lower())
-    if part not in _DATE_PARTS and part not in _TIME_PARTS:
-        raise BindError(f"{name!r} is no part of a date.{did_you_mean(name, (*_DATE_PARTS, *_TIME_PARTS))}")
+    if part not in _PARTS:
+        raise BindError(f"{name!r} is no part of a date.{did_you_mean(name, _PARTS)}")
     return part
 
 
 def _part(part: str, x: Expr) -> Expr | None:
     if not (x.dtype.is_temporal or (isinstance(x, Literal) and x.value is None)):
         return None
-    target = DATE if part in _DATE_PARTS else TIMESTAMP
-    return make(f"_{part}", (cast(x, target),), DOUBLE if part == "epoch" else BIGINT)
+    if part in _DATE_PARTS:
+        return make(f"_{part}", (cast(x, DATE),), BIGINT)
+    if x.dtype == DATE:  # dates reach further than timestamps
+        return _part_of_day(part, x)
+    return make(f"_{part}", (cast(x, TIMESTAMP),), DOUBLE if part == "epoch" else BIGINT)
+
+
+_EPOCH_UNITS = {"epoch": 86_400, "epoch_ms": 86_400_000, "epoch_us": 86_400_000_000}
+
+
+def _part_of_day(part: str, x: Expr) -> Expr:
+    days = make("days_between", (x, Literal(0, DATE)), BIGINT)
+    units = make("multiply", (days, Literal(_EPOCH_UNITS.get(part, 0), BIGINT)), BIGINT)
+    return cast(units, DOUBLE) if part == "epoch" else units
 
 
 def _declare_part(part: str, names: str, example: tuple[str, str]) -> None:
@@ -189,6 +214,7 @@ for _name, _names, _example in (
     ("dayofyear", "dayofyear", ("dayofyear(DATE '1996-12-31')", "366")),
     ("decade", "decade", ("decade(DATE '1995-01-01')", "199")),
     ("century", "century", ("century(DATE '2000-12-31')", "20")),
+    ("millennium", "millennium", ("millennium(DATE '2001-01-01')", "3")),
     ("hour", "hour", ("hour(TIMESTAMP '1969-12-31 23:59:59')", "23")),
     ("minute", "minute", ("minute(TIMESTAMP '1969-12-31 23:58:59')", "58")),
     ("second", "second", ("second(TIMESTAMP '1995-01-01 10:00:59.5')", "59")),
@@ -242,12 +268,19 @@ def trunc_week(days: int) -> int:
     return sub_i64(days, sub_i64(date_isodow(days), 1))
 
 
+@scalar("_trunc_years", ((DATE, BIGINT), DATE))
+def trunc_years(days: int, count: int) -> int:
+    """The first day of the last year that is a multiple of a count, towards year 0."""
+    return date_from_ymd(mul_i64(div_i64(date_year(days), count), count), 1, 1)
+
+
 @scalar("_trunc_micros", ((TIMESTAMP, BIGINT), TIMESTAMP))
 def trunc_micros(micros: int, unit: int) -> int:
     """The last multiple of a unit of time."""
     return sub_i64(micros, floor_mod_i64(micros, unit))
 
 
+_YEAR_UNITS = {"year": 1, "decade": 10, "century": 100, "millennium": 1000}
 _MICRO_UNITS = {"hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000, "millisecond": 1000, "microsecond": 1}
 
 
@@ -262,6 +295,8 @@ def _date_trunc(part: Expr, x: Expr) -> Expr | None:
         return cast(cast(x, DATE), TIMESTAMP)
     if unit in ("year", "quarter", "month", "week"):
         return cast(make(f"_trunc_{unit}", (cast(x, DATE),), DATE), TIMESTAMP)
+    if unit in _YEAR_UNITS:
+        return cast(make("_trunc_years", (cast(x, DATE), Literal(_YEAR_UNITS[unit], BIGINT)), DATE), TIMESTAMP)
     if unit not in _MICRO_UNITS:
         raise NotSupportedError(f"date_trunc to {unit!r}")
     return make("_trunc_micros", (cast(x, TIMESTAMP), Literal(_MICRO_UNITS[unit], BIGINT)), TIMESTAMP)
@@ -289,6 +324,19 @@ def make_date(y: int, m: int, d: int) -> date:
     return date(y, m, d)
 
 
+@scalar("_isfinite_date", ((DATE, BIGINT), BOOLEAN), ((TIMESTAMP, BIGINT), BOOLEAN))
+def isfinite_date(x: int, end: int) -> bool:
+    """Whether a date or timestamp is not the last or first that its carrier holds, which Arrow data may have."""
+    return lt_i64(x, end) and lt_i64(neg_i64(x), end)
+
+
+@resolver("isfinite", "$(DATE or TIMESTAMP) -> BOOLEAN", example=("isfinite(DATE '1995-01-01')", "True"))
+def _isfinite(x: Expr) -> Expr | None:
+    """Whether a date or timestamp is not infinite."""
+    end = Literal(2**31 - 1 if x.dtype == DATE else 2**63 - 1, BIGINT)
+    return make("_isfinite_date", (x, end), BOOLEAN) if x.dtype.is_temporal else None
+
+
 # ---- differences -----------------------------------------------------------------------------------------------------
 
 
@@ -302,14 +350,15 @@ def months_between(a: int, b: int) -> int:
 @scalar("_quarters_between", ((DATE, DATE), BIGINT))
 def quarters_between(a: int, b: int) -> int:
     """Quarter boundaries from a to b."""
-    years = sub_i64(date_year(b), date_year(a))
-    return add_i64(mul_i64(years, 4), sub_i64(date_quarter(b), date_quarter(a)))
+    first = add_i64(mul_i64(date_year(a), 12), sub_i64(date_month(a), 1))
+    last = add_i64(mul_i64(date_year(b), 12), sub_i64(date_month(b), 1))
+    return sub_i64(div_i64(last, 3), div_i64(first, 3))
 
 
-@scalar("_years_between", ((DATE, DATE), BIGINT))
-def years_between(a: int, b: int) -> int:
-    """Year boundaries from a to b."""
-    return sub_i64(date_year(b), date_year(a))
+@scalar("_years_between", ((DATE, DATE, BIGINT), BIGINT))
+def years_between(a: int, b: int, count: int) -> int:
+    """Boundaries of some years from a to b."""
+    return sub_i64(div_i64(date_year(b), count), div_i64(date_year(a), count))
 
 
 @scalar("_weeks_between", ((DATE, DATE), BIGINT))
@@ -318,10 +367,14 @@ def weeks_between(a: int, b: int) -> int:
     return div_i64(sub_i64(b, a), 7)
 
 
-@scalar("_units_between", ((TIMESTAMP, TIMESTAMP, BIGINT), BIGINT))
-def units_between(a: int, b: int, unit: int) -> int:
-    """Boundaries of a unit of time from a to b."""
-    return sub_i64(floor_div_i64(b, unit), floor_div_i64(a, unit))
+def _floor_bounds(x: Bounds | None, unit: Bounds | None) -> Bounds | None:
+    return Bounds(x.low // unit.low, x.high // unit.low) if x and unit and unit.low == unit.high else None
+
+
+@scalar("_units", ((TIMESTAMP, BIGINT), BIGINT), bounds=_floor_bounds)
+def units(micros: int, unit: int) -> int:
+    """Whole units of time since 1970-01-01, rounded down."""
+    return floor_div_i64(micros, unit)
 
 
 @resolver("date_diff datediff", "$('part', DATE or TIMESTAMP, DATE or TIMESTAMP) -> BIGINT",
@@ -331,13 +384,21 @@ def _date_diff(part: Expr, a: Expr, b: Expr) -> Expr | None:
     unit = part_name(_constant_text(part, "a date part"))
     if not (a.dtype.is_temporal and b.dtype.is_temporal):
         return None
-    if unit == "day":
-        return make("days_between", (cast(b, DATE), cast(a, DATE)), BIGINT)
-    if unit in ("year", "quarter", "month", "week"):
+    if a.dtype != b.dtype:
+        a, b = cast(a, TIMESTAMP), cast(b, TIMESTAMP)
+    if unit in _YEAR_UNITS:
+        return make("_years_between", (cast(a, DATE), cast(b, DATE), Literal(_YEAR_UNITS[unit], BIGINT)), BIGINT)
+    if unit in ("quarter", "month", "week"):
         return make(f"_{unit}s_between", (cast(a, DATE), cast(b, DATE)), BIGINT)
+    if unit == "day" or (a.dtype == DATE and unit in _MICRO_UNITS):
+        days = make("days_between", (cast(b, DATE), cast(a, DATE)), BIGINT)
+        each = Literal(1 if unit == "day" else 86_400_000_000 // _MICRO_UNITS[unit], BIGINT)
+        return days if unit == "day" else make("multiply", (days, each), BIGINT)
     if unit not in _MICRO_UNITS:
         raise NotSupportedError(f"date_diff in {unit!r}")
-    return make("_units_between", (cast(a, TIMESTAMP), cast(b, TIMESTAMP), Literal(_MICRO_UNITS[unit], BIGINT)), BIGINT)
+    length = Literal(_MICRO_UNITS[unit], BIGINT)  # the difference is checked: that of the ends does not fit
+    first, last = (make("_units", (x, length), BIGINT) for x in (a, b))
+    return make("subtract", (last, first), BIGINT)
 
 
 @resolver("date_add", "$(DATE or TIMESTAMP, INTERVAL) -> TIMESTAMP",

@@ -6,7 +6,7 @@ Bodies work on doubles (``f64`` registers) and call primitives by name, which ea
 names are not defined here. Functions that keep exact types (``round`` of a decimal) are rewritten to casts and
 operators, which the engine computes in 64 or 128 bits as bounds tell.
 
-A function outside its domain gives NaN or an infinity, as IEEE 754 has it (``sqrt(-1)``, ``ln(0)``); DuckDB raises.
+A function outside its domain raises (``sqrt(-1)``, ``ln(0)``); NaN gives NaN.
 """
 
 from __future__ import annotations
@@ -21,7 +21,53 @@ _BINARY = (((DOUBLE, DOUBLE), DOUBLE),)
 _KEEPING = (((REAL,), REAL), ((DOUBLE,), DOUBLE))
 
 
-@scalar("sqrt", *_UNARY, example=("sqrt(9)", "3.0"))
+# ---- where a function raises -----------------------------------------------------------------------------------------
+
+
+def is_negative(x: float) -> bool:
+    return lt_f64(x, 0.0)
+
+
+def is_zero(x: float) -> bool:
+    return eq_f64(x, 0.0)
+
+
+def is_infinite(x: float) -> bool:
+    return not f64_is_nan(x) and f64_is_nan(sub_f64(x, x))
+
+
+def is_beyond_one(x: float) -> bool:
+    return not f64_is_nan(x) and gt_f64(abs_f64(x), 1.0)
+
+
+def has_negative(x: float, y: float) -> bool:
+    return lt_f64(x, 0.0) or lt_f64(y, 0.0)
+
+
+def has_zero(x: float, y: float) -> bool:
+    return eq_f64(x, 0.0) or eq_f64(y, 0.0)
+
+
+def is_one(x: float, y: float) -> bool:
+    return eq_f64(x, 1.0)
+
+
+_LOGARITHM = (
+    (is_negative, "cannot take logarithm of a negative number"),
+    (is_zero, "cannot take logarithm of zero"),
+)
+_LOGARITHM_TO_BASE = (
+    (has_negative, "cannot take logarithm of a negative number"),
+    (has_zero, "cannot take logarithm of zero"),
+    (is_one, "cannot take logarithm to base 1"),
+)
+_ANGLE = ((is_infinite, "a trigonometric function of an infinite number"),)
+_SINE = ((is_beyond_one, "ASIN and ACOS are undefined outside -1 to 1"),)
+
+
+@scalar(
+    "sqrt", *_UNARY, domain=((is_negative, "cannot take square root of a negative number"),), example=("sqrt(9)", "3.0")
+)
 def sqrt(x: float) -> float:
     """Square root."""
     return sqrt_f64(x)
@@ -35,28 +81,34 @@ def cbrt(x: float) -> float:
     return pow_f64(x, 0.3333333333333333)
 
 
-@scalar("ln", *_UNARY, example=("ln(1)", "0.0"))
+@scalar("ln", *_UNARY, domain=_LOGARITHM, example=("ln(1)", "0.0"))
 def ln(x: float) -> float:
     """Natural logarithm."""
     return ln_f64(x)
 
 
-@scalar("log10 log", *_UNARY, example=("log(1000)", "3.0"))
+@scalar("log10 log", *_UNARY, domain=_LOGARITHM, example=("log(1000)", "3.0"))
 def log10(x: float) -> float:
     """Logarithm to base 10; ``log(b, x)`` takes the base first."""
     return log10_f64(x)
 
 
-@scalar("log2", *_UNARY, example=("log2(8)", "3.0"))
+@scalar("log2", *_UNARY, domain=_LOGARITHM, example=("log2(8)", "3.0"))
 def log2(x: float) -> float:
     """Logarithm to base 2."""
     return log2_f64(x)
 
 
-@resolver("log", "$(base DOUBLE, DOUBLE) -> DOUBLE", example=("log(2, 8)", "3.0"))
-def _log_base(base: Expr, x: Expr) -> Expr:
+@scalar("_log_base", *_BINARY, domain=_LOGARITHM_TO_BASE)
+def log_base(base: float, x: float) -> float:
     """Logarithm of x to a base."""
-    return call("divide", call("log10", x), call("log10", base))
+    return div_f64(log10_f64(x), log10_f64(base))
+
+
+@resolver("log", "$(base DOUBLE, DOUBLE) -> DOUBLE", example=("log(2, 8)", "3.0"))
+def _log_base(base: Expr, x: Expr) -> Expr | None:
+    """Logarithm of x to a base."""
+    return by_signature("_log_base", (base, x), _BINARY)
 
 
 @scalar("exp", *_UNARY, example=("exp(0)", "1.0"))
@@ -71,37 +123,48 @@ def pow(x: float, y: float) -> float:  # noqa: A001
     return pow_f64(x, y)
 
 
-@scalar("sin", *_UNARY, example=("sin(0)", "0.0"))
+@scalar("fmod", ((REAL, REAL), REAL), *_BINARY, example=("fmod(-5.5, 2)", "0.5"))
+def fmod(x: float, y: float) -> float:
+    """The remainder of floats with the sign of the divisor, where ``%`` has that of the dividend."""
+    return sub_f64(x, mul_f64(floor_f64(div_f64(x, y)), y))
+
+
+@scalar("sin", *_UNARY, domain=_ANGLE, example=("sin(0)", "0.0"))
 def sin(x: float) -> float:
     """Sine of radians."""
     return sin_f64(x)
 
 
-@scalar("cos", *_UNARY, example=("cos(0)", "1.0"))
+@scalar("cos", *_UNARY, domain=_ANGLE, example=("cos(0)", "1.0"))
 def cos(x: float) -> float:
     """Cosine of radians."""
     return cos_f64(x)
 
 
-@scalar("tan", *_UNARY, example=("tan(0)", "0.0"))
+@scalar("tan", *_UNARY, domain=_ANGLE, example=("tan(0)", "0.0"))
 def tan(x: float) -> float:
     """Tangent of radians."""
     return tan_f64(x)
 
 
-@scalar("cot", *_UNARY, example=("cot(1) > 0.64 AND cot(1) < 0.65", "True"))
+@scalar(
+    "cot",
+    *_UNARY,
+    domain=(*_ANGLE, (is_zero, "COT is undefined at 0")),
+    example=("cot(1) > 0.64 AND cot(1) < 0.65", "True"),
+)
 def cot(x: float) -> float:
     """Cotangent of radians."""
     return div_f64(1.0, tan_f64(x))
 
 
-@scalar("asin", *_UNARY, example=("asin(0)", "0.0"))
+@scalar("asin", *_UNARY, domain=_SINE, example=("asin(0)", "0.0"))
 def asin(x: float) -> float:
     """Arc sine in radians."""
     return asin_f64(x)
 
 
-@scalar("acos", *_UNARY, example=("acos(1)", "0.0"))
+@scalar("acos", *_UNARY, domain=_SINE, example=("acos(1)", "0.0"))
 def acos(x: float) -> float:
     """Arc cosine in radians."""
     return acos_f64(x)

@@ -24,7 +24,7 @@ from gquery.dtypes import (
     integer_as_decimal,
 )
 from gquery.errors import BindError, NotSupportedError
-from gquery.expr import Expr, Literal
+from gquery.expr import Call, Expr, Literal
 from gquery.functions.calendar import add_interval
 from gquery.functions.casts import cast, fits, is_integer_literal, is_text_literal, negated, unified
 from gquery.functions.registry import BoundsRule, ScalarFunction, declare, is_null_literal, make, resolver
@@ -192,7 +192,10 @@ def _subtract(a: Expr, b: Expr) -> Expr | None:
         return _add_interval(a, b, -1)
     if a.dtype == DATE and _is_small_integer(b):
         days = cast(b, BIGINT)
-        minus = Literal(-days.value, BIGINT) if isinstance(days, Literal) else make("negate", (days,), BIGINT)
+        if isinstance(days, Literal) and days.value is not None:
+            minus: Expr = Literal(-days.value, BIGINT)
+        else:
+            minus = make("negate", (days,), BIGINT)
         return make("add_days", (a, minus), DATE)
     if b.dtype == DATE and (a.dtype == DATE or is_text_literal(a)):
         return make("days_between", (cast(a, DATE), b), BIGINT)
@@ -215,7 +218,9 @@ def _add_interval(a: Expr, interval: Expr, sign: int) -> Expr:
         return Literal(None, TIMESTAMP)
     value = interval.value if sign > 0 else negated(interval.value)
     if isinstance(stamp, Literal):
-        return Literal(add_interval(stamp.value, value), TIMESTAMP)
+        later = add_interval(stamp.value, value)
+        if fits(Literal(later, TIMESTAMP), TIMESTAMP):  # else it raises where the query gets to it
+            return Literal(later, TIMESTAMP)
     return make("add_interval", (stamp, Literal(value, INTERVAL)), TIMESTAMP)
 
 
@@ -237,11 +242,15 @@ def _divide(a: Expr, b: Expr) -> Expr | None:
 
 @resolver("int_divide", "$(numeric, numeric)")
 def _int_divide(a: Expr, b: Expr) -> Expr | None:
+    """The quotient of integers, cut towards zero; of anything else that of floats. By zero it is NULL."""
     if a.dtype.is_integer and b.dtype.is_integer:
-        dtype = _integer_result(a, b)
-        if dtype is not None and dtype.is_integer:
-            return _nonzero("int_divide", make("int_divide", (cast(a, dtype), cast(b, dtype)), dtype))
-    return _divide(a, b)  # DuckDB: // of anything else is /
+        dtype = _integer_result(a, b) or common_type(a.dtype, b.dtype)
+        assert dtype is not None
+        return _nonzero("int_divide", make("int_divide", (cast(a, dtype), cast(b, dtype)), dtype))
+    quotient = _divide(a, b)
+    if isinstance(quotient, Call):
+        return Call("int_divide", quotient.args, quotient.dtype, True)
+    return quotient
 
 
 @resolver("modulo mod", "$(numeric, numeric)")
@@ -250,17 +259,8 @@ def _modulo(a: Expr, b: Expr) -> Expr | None:
     return None if e is None else _nonzero("modulo", e)
 
 
-@resolver("fmod", "$(numeric, numeric) -> DOUBLE", example=("fmod(5.5, 2)", "1.5"))
-def _fmod(a: Expr, b: Expr) -> Expr | None:
-    """The remainder of floats."""
-    both = all(e.dtype.is_numeric or is_null_literal(e) for e in (a, b))
-    return _modulo(cast(a, DOUBLE), cast(b, DOUBLE)) if both else None
-
-
 def _nonzero(name: str, e: Expr) -> Expr:
     """The call, not nullable where the divisor is a constant other than 0, or a float (which gives NaN)."""
-    from gquery.expr import Call
-
     if isinstance(e, Call):
         a, b = e.args
         sure = e.dtype.is_float or (isinstance(b, Literal) and b.value not in (None, 0))

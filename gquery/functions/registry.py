@@ -21,6 +21,7 @@ from gquery.functions.opaque import CARRYING, refuse_opaque
 
 BoundsRule = Callable[..., Bounds | None]  # one ``Bounds | None`` an argument
 Resolver = Callable[[tuple[Expr, ...]], Expr | None]
+Domain = tuple[tuple[Callable[..., bool], str], ...]
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -34,7 +35,8 @@ class ScalarFunction:
     the arguments. ``strict``: NULL in gives NULL out, and the function is not called. ``nullable``: it may give NULL
     for arguments that are not (division by zero). A body gets a parameter that ``takes_null`` as its value and whether it is
     there; with ``gives_null`` it returns such a pair. ``unproved``: nothing is known of what the body returns but its register,
-    so it is checked against its type. ``example`` is (SQL, its value as text).
+    so it is checked against its type. Each of ``domain`` is a body that tells whether arguments raise, and the error's text.
+    ``example`` is (SQL, its value as text).
     """
 
     name: str
@@ -48,6 +50,7 @@ class ScalarFunction:
     takes_null: tuple[bool, ...] = ()
     gives_null: bool = False
     unproved: bool = False
+    domain: Domain = ()
 
 
 FUNCTIONS: dict[str, ScalarFunction] = {}
@@ -73,6 +76,7 @@ def scalar(
     nullable: bool = False,
     example: tuple[str, str] | None = None,
     host: bool = False,
+    domain: Domain = (),
 ) -> Callable[[F], F]:
     """Declares the decorated function: a kernel body, or with ``host`` a function over Python values.
 
@@ -84,7 +88,7 @@ def scalar(
         name, *aliases = names.split()
         doc = inspect.getdoc(f) or ""
         body, on_host = (None, f) if host else (f, None)
-        declare(ScalarFunction(name, body, on_host, bounds, nullable=nullable, doc=doc, example=example))
+        declare(ScalarFunction(name, body, on_host, bounds, nullable=nullable, doc=doc, example=example, domain=domain))
         for alias in (name, *aliases):
             RESOLVERS.setdefault(alias, []).append(lambda args: by_signature(name, args, signatures))
             shown = (f"{alias}({', '.join(map(str, types))}) -> {result}" for types, result in signatures)

@@ -6,7 +6,7 @@ checked, and overflow raises. Exact values are computed in 64 bits where bounds 
 
 from __future__ import annotations
 
-from gquery.dtypes import INT64, INT128, TIMESTAMP, Bounds, DType, Interval, Kind, Register, type_bounds
+from gquery.dtypes import BIGINT, INT64, INT128, TIMESTAMP, Bounds, DType, Interval, Kind, Register, type_bounds
 from gquery.errors import ConversionError, OutOfRangeError
 from gquery.expr import Call, Literal
 from gquery.kernels.code import Code, NeedsHostError, Phys, Value, fits_int64, phys
@@ -222,9 +222,23 @@ def _divide(function: str, a: Value, b: Value, dtype: DType, code: Code) -> Valu
         raw = Bounds(-m, m) if a.phys.bounds.low < 0 or b.phys.bounds.low < 0 else Bounds(0, m)
     if not raw.within(INT64) and not wide:  # the least integer divided by -1
         x, y, wide, suffix = as_i128(a, code), as_i128(b, code), True, "i128"
+    if function == "modulo":
+        _refuse_least(x, y, ok, a.phys.bounds, b.phys.bounds, dtype, suffix, code)
     short = "div" if function == "int_divide" else "mod"
     var = guarded(code, ok, Register.I128 if wide else Register.I64, code.call(f"{short}_{suffix}", x, y))
     return checked_range(var, ok, raw, dtype, _SYMBOL[function], code, wide)
+
+
+def _refuse_least(x: str, y: str, ok: str | None, a: Bounds, b: Bounds, dtype: DType, suffix: str, code: Code) -> None:
+    """The least integer of a type modulo -1 raises, as its quotient does not fit."""
+    limit = type_bounds(dtype)
+    if not dtype.is_integer or limit is None or not (limit.low < 0 and a.low <= limit.low and b.low <= -1 <= b.high):
+        return
+    least = wide_constant(limit.low, code) if suffix == "i128" else code.constant(limit.low)
+    minus = wide_constant(-1, code) if suffix == "i128" else code.constant(-1)
+    test = f"{code.call(f'eq_{suffix}', x, least)} and {code.call(f'eq_{suffix}', y, minus)}"
+    with code.block(f"if {ok} and {test}:" if ok else f"if {test}:"):
+        code.line(code.call("fail", code.status(), _overflow(code, "%", dtype)))
 
 
 def add_days(e: Call, values: list[Value], code: Code) -> Value:
@@ -237,21 +251,28 @@ def add_interval(value: Value, interval: Literal, code: Code) -> Value:
         return Value(code.zero(Register.I64), "False", Phys(TIMESTAMP, Bounds(0, 0), True))
     by = interval.value
     assert isinstance(by, Interval) and value.phys.bounds is not None
-    var, bounds = value.var, value.phys.bounds
     if by.months:
-        day = code.let(code.call("floor_div_i64", var, code.call("i64", str(MICROS_PER_DAY))))
-        rest = code.let(code.call("floor_mod_i64", var, code.call("i64", str(MICROS_PER_DAY))))
-        moved = code.let(code.call("date_add_months", day, code.constant(by.months)))
-        var = code.let(code.call("add_i64", code.call("mul_i64", moved, code.call("i64", str(MICROS_PER_DAY))), rest))
-        slack = 31 * abs(by.months) * MICROS_PER_DAY
-        bounds = Bounds(bounds.low - slack, bounds.high + slack)
-        if not bounds.within(INT64):
-            bounds = INT64
-    shift = by.days * MICROS_PER_DAY + by.micros
-    if not shift:
-        return Value(var, value.ok, Phys(TIMESTAMP, bounds, value.phys.nullable))
-    constant = Value(code.constant(shift), None, Phys(TIMESTAMP, Bounds(shift, shift), False))
-    return exact("add", Value(var, value.ok, Phys(TIMESTAMP, bounds, value.phys.nullable)), constant, TIMESTAMP, code)
+        value = _add_months(value, by.months, code)
+    for shift in (by.days * MICROS_PER_DAY, by.micros):
+        if shift:
+            constant = Value(code.constant(shift), None, Phys(TIMESTAMP, Bounds(shift, shift), False))
+            value = exact("add", value, constant, TIMESTAMP, code)
+    return value
+
+
+def _add_months(value: Value, months: int, code: Code) -> Value:
+    """A timestamp some months later; one beyond the type raises."""
+    assert value.phys.bounds is not None
+    day_length = code.call("i64", str(MICROS_PER_DAY))
+    day = code.let(code.call("floor_div_i64", value.var, day_length))
+    rest = code.let(code.call("floor_mod_i64", value.var, day_length))
+    moved = code.let(code.call("date_add_months", day, code.constant(months)))
+    slack = 31 * abs(months)
+    bounds = Bounds(value.phys.bounds.low // MICROS_PER_DAY - slack, value.phys.bounds.high // MICROS_PER_DAY + slack)
+    days = Value(moved, value.ok, Phys(BIGINT, bounds, value.phys.nullable))
+    length = Value(day_length, None, Phys(BIGINT, Bounds(MICROS_PER_DAY, MICROS_PER_DAY), False))
+    of_day = Value(rest, None, Phys(TIMESTAMP, Bounds(0, MICROS_PER_DAY - 1), False))
+    return exact("add", exact("multiply", days, length, TIMESTAMP, code, "+"), of_day, TIMESTAMP, code)
 
 
 def rescale(value: Value, places: int, dtype: DType, code: Code) -> Value:

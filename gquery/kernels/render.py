@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import assert_never
 
-from gquery.dtypes import BOOLEAN, INT64, VARCHAR, Bounds, Interval, Kind, Register
-from gquery.errors import NotSupportedError
+from gquery.dtypes import BOOLEAN, INT64, VARCHAR, Bounds, Interval, Kind, Register, type_bounds
+from gquery.errors import NotSupportedError, OutOfRangeError
 from gquery.expr import (
     And,
     Call,
@@ -182,10 +182,19 @@ def _function(e: Call, code: Code) -> Value:
         arguments += [_argument(v, code), v.ok or "True"] if takes else [_argument(v, code)]
     code.functions[name] = declared.body
     text = f"{name}({', '.join(arguments)})"
+    for n, (raises, message) in enumerate(declared.domain):
+        test = f"{name}_raises{n}({', '.join(arguments)})"
+        code.functions[f"{name}_raises{n}"] = raises
+        given = code.both(*(v.ok for v in values))
+        with code.block(f"if {given} and {test}:" if given else f"if {test}:"):
+            code.line(code.call("fail", code.status(), code.site(OutOfRangeError, message)))
     if what.dtype.kind is Kind.REAL:
         text = code.call("round_f32", text)
     ok = code.both(*(v.ok for v, takes in zip(values, takes_null, strict=True) if not takes))
     value = _pair(text, ok, what, code) if declared.gives_null else _single(text, ok, what, code)
+    limit = type_bounds(e.dtype)
+    if bounds is not None and limit is not None and not bounds.within(limit):  # the last day of the last month
+        return arithmetic.checked_range(value.var, value.ok, bounds, e.dtype, declared.name.lstrip("_"), code)
     if declared.unproved and what.register is Register.I64:
         value = arithmetic.checked_range(value.var, value.ok, INT64, e.dtype, "a function of Python", code)
     return value

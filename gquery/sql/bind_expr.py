@@ -35,7 +35,7 @@ from gquery.expr import (
     walk,
 )
 from gquery.functions import RESOLVERS, aggregate, call, case, cast, is_aggregate, unified
-from gquery.functions.casts import unify
+from gquery.functions.casts import is_integer_literal, unify
 from gquery.functions.opaque import refuse_opaque
 from gquery.functions.user import UserFunction
 from gquery.planner.logical import Aggregate, Plan, Project, Query
@@ -146,7 +146,7 @@ class ExprBinder:
             case exp.Escape():
                 return self._like(node.this, node.expression)
             case exp.TryCast():
-                return cast(self.bind(node.this), sql_type(node.to), try_=True)
+                return _asked_for(cast(self.bind(node.this), sql_type(node.to), try_=True))
             case exp.Cast():
                 return self._cast(node)
             case exp.Case():
@@ -219,10 +219,9 @@ class ExprBinder:
         if typed is not None:
             return self.bind(typed)
         e, dtype = self.bind(node.this), sql_type(node.to)
-        # a cast that was asked for keeps its type: a literal would take on the type of what it meets
         if isinstance(e, Literal) and e.dtype.is_integer and dtype.is_integer and e.value is not None:
             return Cast(e, dtype)
-        return cast(e, dtype)
+        return _asked_for(cast(e, dtype))
 
     def _typed_literal(self, node: exp.Cast) -> exp.Expr | None:
         """``DATE 'x'::TIMESTAMP`` in the right order: sqlglot reads it as ``DATE ('x'::TIMESTAMP)``."""
@@ -458,6 +457,11 @@ class ExprBinder:
         if name == "count" and not distinct and len(bound) == 1 and not bound[0].nullable:
             bound = []  # count of a value that is never NULL is count(*)
         return self.aggregates.add(aggregate(name, bound, distinct, kept), name)
+
+
+def _asked_for(e: Expr) -> Expr:
+    """A cast that was asked for: an integer that it made does not take on the type of what it meets."""
+    return Cast(e, e.dtype) if isinstance(e, Literal) and is_integer_literal(e) else e
 
 
 def _projected(plan: Plan, targets: list[tuple[Column, Expr]]) -> Plan:

@@ -152,7 +152,9 @@ class CudaTarget:
         module.load(cubin.code)
         function = Launcher(module.get_function(cubin.entry), kernel)
         seconds = time.perf_counter() - start
-        return Compiled(kernel, function, source.name, seconds, cached, cubin.registers, cubin.local_bytes, cubin.shared_bytes)
+        return Compiled(
+            kernel, function, source.name, seconds, cached, cubin.registers, cubin.local_bytes, cubin.shared_bytes
+        )
 
     def argument(self, parameter: Parameter, value: Any) -> Any:
         if not parameter.is_pointer:

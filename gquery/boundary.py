@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 
+from gquery import device_faults
 from gquery.errors import Error, InterfaceError, InternalError, NotSupportedError, OutOfMemoryError
 
 _NAMED = ("numpy", "pyarrow", "numba", "cupy", "pandas", "polars")
@@ -36,7 +37,7 @@ def boundary() -> Iterator[None]:
             f"Out of memory{said}. Remedies: fewer rows or columns at once, a machine with more"
         ) from error
     except Exception as error:
-        raise fault(error) from error
+        raise device_faults.named(error, "") or fault(error) from error
 
 
 def fault(error: Exception) -> InternalError:

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from gquery import device_faults
 from gquery.errors import DeviceError, InterfaceError, OutOfMemoryError
 
 READ_AHEAD = 16  # bytes behind the last character that a kernel may read (and never looks at)
@@ -129,10 +130,11 @@ class Device:
 
     def activate(self) -> Any:
         """A context manager that makes this device the current one of the thread. Under a limit, what array functions take
-        for themselves (a sort, a scan) counts too."""
+        for themselves (a sort, a scan) counts too. A fault that ends all use of CUDA leaves it as a DeviceError."""
         if self.is_cpu:
             return _Nothing()
-        return _cupy().cuda.Device(self.ordinal) if self.memory_limit is None else self._activate_limited()
+        limited = self.memory_limit is not None
+        return _Current(self, self._activate_limited() if limited else _cupy().cuda.Device(self.ordinal))
 
     @contextmanager
     def _activate_limited(self) -> Iterator[None]:
@@ -266,6 +268,37 @@ def _madvise() -> Any:
     return function
 
 
+class _Current:
+    """Makes a GPU the current one, and names the faults after which there is none; see `device_faults`."""
+
+    __slots__ = ("_device", "_inner")
+
+    def __init__(self, device: Device, inner: Any) -> None:
+        self._device, self._inner = device, inner
+
+    def __enter__(self) -> None:
+        device_faults.check()
+        try:
+            self._inner.__enter__()
+        except Exception as error:
+            self._raise_named(error)
+            raise
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: Any) -> None:
+        try:
+            self._inner.__exit__(kind, error, traceback)
+        except Exception as again:  # to go back to the device before fails, too
+            self._raise_named(again)
+            raise
+        if error is not None:
+            self._raise_named(error)
+
+    def _raise_named(self, error: BaseException) -> None:
+        named = device_faults.named(error, self._device.task)
+        if named is not None:
+            raise named from error
+
+
 class _Nothing:
     """Stands for a stream or a current device where there is no such thing."""
 
@@ -309,6 +342,7 @@ def cuda_device(ordinal: int = 0) -> Device:
 
 def available_devices() -> list[Device]:
     """Every device that can be used here, the CPU first."""
+    device_faults.check()
     try:
         count = _gpu_count() if _has_driver() else 0
     except DeviceError:
@@ -334,11 +368,12 @@ def _has_driver() -> bool:
 
 
 def _gpu_count() -> int:
+    device_faults.check()
     cupy = _cupy()
     try:
         count = int(cupy.cuda.runtime.getDeviceCount())
     except cupy.cuda.runtime.CUDARuntimeError as error:
-        raise DeviceError(
+        raise device_faults.named(error, "") or DeviceError(
             f"No GPU can be used: {error}. Use device='cpu', or check the driver with nvidia-smi."
         ) from None
     if count == 0:

@@ -11,6 +11,7 @@ import pytest
 
 # Read once at import of gquery, so set before. Kernels go to a cache that outlives the run, as users have it.
 os.environ["GQUERY_VERIFY"] = "1"
+os.environ.setdefault("GQUERY_CHECK_MEMORY", "1")
 
 import gquery.boundary
 import gquery.execution.runner

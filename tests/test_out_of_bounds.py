@@ -11,6 +11,9 @@ import pyarrow as pa
 import pytest
 
 import gquery
+from gquery.dtypes import Bounds
+from gquery.kernels import arithmetic, checks
+from gquery.kernels.targets import python
 from tests.harness import assert_error, assert_same
 from tests.primitives import TARGETS, evaluate
 
@@ -124,3 +127,47 @@ def test_what_a_failed_check_returns(target: str) -> None:
         ("i64_from_f64_checked(f64(a), -128, 127, FAIL)", "i64", True),
     ], failed=True)  # fmt: skip
     assert found == [[5, 5], [5, 5], [0, 0], [0, 0], [0, 0], [0, 0], [0, 0]]
+
+
+# ---- the interpreter's own checks, which find such values in every other test ------------------------------------
+
+
+def test_views_refuse_every_index_outside() -> None:
+    view = checks.View(memoryview(bytearray(3)), "c0")
+    view[2] = 7
+    assert [view[0], view[2]] == [0, 7]
+    for index in (-1, -3, 3, 2**40):
+        with pytest.raises(checks.OutOfBoundsError, match="is read, and it has 3 elements"):
+            view[index]
+        with pytest.raises(checks.OutOfBoundsError, match="is written"):
+            view[index] = 0
+
+
+@pytest.mark.faulty
+@pytest.mark.parametrize("rows", [3, 30_000])
+def test_a_broken_promise_is_seen(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As kernels run as they are, and with primitives inlined: a check that keeps a bad value, a wrong bound, a place before
+    the first one."""
+    assert checks.ENABLED
+    monkeypatch.setattr(python.TARGET, "_compiled", {})  # none that is made here stays
+    tables = {"t": SIZES["large"].slice(0, rows).combine_chunks().append_column("one", pa.array([1] * rows))}
+
+    def refused(sql: str) -> None:
+        with (
+            gquery.connect(device="python") as connection,
+            pytest.raises(gquery.InternalError, match="OutOfBoundsError"),
+        ):
+            connection.register("t", tables["t"])
+            connection.sql(sql).fetchall()
+
+    with monkeypatch.context() as patch:
+        patch.setitem(python.primitives(), "range_i64", lambda v, *_: v)
+        refused("SELECT (-one)::UTINYINT FROM t")
+        refused("SELECT (-one)::UTINYINT, count(*) FROM t GROUP BY 1")
+    with monkeypatch.context() as patch:
+        patch.setattr(arithmetic, "interval_arithmetic", lambda *_: Bounds(0, 0))
+        refused("SELECT one + 1 FROM t")
+    with monkeypatch.context() as patch:
+        for name in [n for n in python.primitives() if n.startswith("store_")]:
+            patch.setitem(python.primitives(), name, lambda pointer, i, v: pointer.__setitem__(i - 1, v))
+        refused("SELECT one + 2 FROM t")

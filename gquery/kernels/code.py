@@ -16,6 +16,7 @@ from typing import Any, Literal
 from gquery.dtypes import INT64, Bounds, Carrier, DType, Kind, Register, carrier_for, register_for, type_bounds
 from gquery.errors import DatabaseError
 from gquery.expr import Column, Expr
+from gquery.kernels import checks
 from gquery.kernels.kernel import ElementType, Kernel, Parameter
 from gquery.opaque import Opaque
 from gquery.table import Buffer, Dictionary
@@ -196,6 +197,7 @@ class Code:
         self._heads: list[int] = []
         self._depth = 0
         self._names: dict[str, int] = {}
+        self._claims = checks.ENABLED and target == "python"
 
     # ---- text ----
 
@@ -215,7 +217,7 @@ class Code:
 
     def close(self, levels: int = 1) -> None:
         for _ in range(levels):
-            if len(self.body) == self._heads.pop():  # nothing was written inside
+            if not _written(self.body[self._heads.pop() :]):
                 self.line("pass")
             self._memo.pop()
             self._depth -= 1
@@ -315,6 +317,8 @@ class Code:
 
     def remember(self, e: Expr, value: Value) -> Value:
         self._memo[-1][e] = value
+        if self._claims and (test := checks.claim(value)) is not None:
+            self.body.append(checks.Claim("    " * self._depth + test))
         return value
 
     def recall(self, e: Expr) -> Value | None:
@@ -339,14 +343,20 @@ class Code:
         return Kernel(
             parameters=tuple(self._parameters.values()),
             prologue=tuple(self.prologue),
-            body=tuple(self.body) or ("pass",),
-            epilogue=tuple(self.epilogue),
+            body=_written(self.body) or ("pass",),
+            epilogue=_written(self.epilogue),
             primitives=frozenset(self.primitives),
             functions=tuple(sorted(self.functions.items())),
             wide_index=self.wide_index,
             uses_private=self.uses_private,
             uses_block=self.uses_block,
+            claimed=(tuple(self.body), tuple(self.epilogue)) if self._claims else None,
         )
+
+
+def _written(lines: list[str]) -> tuple[str, ...]:
+    """The lines that are there whether values are checked or not."""
+    return tuple(line for line in lines if line.__class__ is str)
 
 
 _ELEMENT: dict[Carrier, ElementType] = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from types import CodeType
 from typing import Any, Literal
@@ -42,6 +42,7 @@ class Kernel:
     (``shared_*``). How many 64-bit words, of a thread or of a block, is said at launch.
     ``functions`` are bodies of scalar functions from `gquery.functions` that the text calls by name: plain Python
     functions over registers that call primitives by name.
+    ``claimed`` are body and epilogue with the tests of `kernels.checks` between their lines, for the interpreter under test.
     """
 
     parameters: tuple[Parameter, ...]
@@ -54,6 +55,7 @@ class Kernel:
     wide_index: bool = False  # row indices need 64 bits on cuda (2^32 rows and more)
     uses_private: bool = False
     uses_block: bool = False
+    claimed: tuple[tuple[str, ...], tuple[str, ...]] | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def text(self) -> str:

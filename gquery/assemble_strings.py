@@ -25,6 +25,7 @@ from gquery.encode_strings import (
     estimate_strings,
     null_strings,
     strings_of,
+    without_views,
 )
 from gquery.parallel import Phases, Task
 from gquery.spread import OrderOfParts
@@ -107,11 +108,7 @@ class Strings:
         self._nulls = self._distinct = 0
 
     def add(self, group: int, pieces: Iterable[pa.Array]) -> int:
-        kept = []
-        for piece in pieces:
-            if piece.type == pa.string_view():
-                piece = piece.cast(pa.string() if piece.nbytes < 2**31 else pa.large_string())
-            kept.append(piece)
+        kept = [without_views(piece) for piece in pieces]
         self._groups[group] = kept
         return sum(len(p) for p in kept)
 

@@ -68,6 +68,11 @@ def estimate_strings(array: pa.ChunkedArray, nulls: int) -> int:
 
 def plain(array: pa.ChunkedArray) -> pa.ChunkedArray:
     """string_view as string: views lie in many buffers, offsets in one."""
+    return without_views(array)
+
+
+def without_views(array: Any) -> Any:
+    """The same of an array; any other is given back."""
     if array.type != pa.string_view():
         return array
     return array.cast(pa.string() if array.nbytes < 2**31 else pa.large_string())

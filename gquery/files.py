@@ -1,7 +1,9 @@
 """Which files are meant by paths, glob patterns, directories, lists of them and URIs of object stores, and what their paths
 say: sizes and times, to see changes, and the keys of hive partitions (``year=2024/part.parquet``).
 
-A local file has no file system here: Arrow maps it into memory by its path. For a URI (``s3://``, ``gs://``, ``hdfs://``)
+A local file has no file system here: Arrow reads it by its path. It is never mapped into memory: a program that shortens
+a mapped file ends the process that looks at it, and one that writes to it changes what has been proved. For a URI
+(``s3://``, ``gs://``, ``hdfs://``)
 or a file system that is given, everything goes through `pyarrow.fs`.
 """
 
@@ -22,7 +24,7 @@ import pyarrow as pa
 from gquery.errors import FileError, InterfaceError
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
-Stamp = tuple[tuple[str, int, int], ...]  # name, size and time of each file
+Stamp = tuple[tuple[str, int, int, int], ...]  # name, size, time and number of each file
 SUFFIXES: dict[str, tuple[str, ...]] = {
     "parquet": (".parquet", ".pq"),
     "csv": (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".csv.zst", ".csv.bz2"),
@@ -41,6 +43,7 @@ class File:
     path: str
     size: int
     time: int
+    number: int = 0  # the inode of a local file, which tells it from another in its place
     keys: tuple[tuple[str, str | None], ...] = ()
     filesystem: Any = field(default=None, compare=False, repr=False)
 
@@ -51,10 +54,15 @@ class File:
         return self.filesystem.open_input_stream(self.path, compression="detect")
 
     def random_access(self) -> Any:
-        """The bytes in any order, mapped into memory where they are local."""
+        """The bytes in any order."""
         if self.filesystem is None:
-            return pa.memory_map(self.path)
+            return pa.OSFile(self.path)
         return self.filesystem.open_input_file(self.path)
+
+    def check_unchanged(self) -> None:
+        """FileError where a local file is not the one that was found, to be called once it is open or was read."""
+        if self.filesystem is None and stamp([_local(self.path)]) != stamp([self]):
+            raise FileError(f'The file "{self.name}" has changed while it was read: run the query again')
 
 
 def format_of(paths: Paths) -> str | None:
@@ -81,7 +89,7 @@ def resolve(asked: Paths, kind: str = "parquet", filesystem: Any = None) -> list
 
 
 def stamp(files: Sequence[File]) -> Stamp:
-    return tuple((f.name, f.size, f.time) for f in files)
+    return tuple((f.name, f.size, f.time, f.number) for f in files)
 
 
 @contextmanager
@@ -101,7 +109,7 @@ def reading(name: str, what: str = "file") -> Iterator[None]:
 
 def _local(path: str) -> File:
     status = os.stat(path)
-    return File(path, path, status.st_size, status.st_mtime_ns, _keys(path))
+    return File(path, path, status.st_size, status.st_mtime_ns, status.st_ino, _keys(path))
 
 
 def _local_paths(path: str, kind: str) -> list[str]:
@@ -151,7 +159,7 @@ def _remote(name: str, kind: str, filesystem: Any) -> list[File]:
         raise FileError(missing)
     scheme = match[0] if (match := _URI.match(name)) else ""
     return [
-        File(scheme + i.path, i.path, i.size or 0, i.mtime_ns or 0, _keys(i.path), filesystem) for i in found
+        File(scheme + i.path, i.path, i.size or 0, i.mtime_ns or 0, 0, _keys(i.path), filesystem) for i in found
     ]  # fmt: skip
 
 

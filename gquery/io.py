@@ -134,6 +134,7 @@ class ParquetSource:
             with reading(file.name, "Parquet file"), pq.ParquetFile(file.path, filesystem=file.filesystem) as opened:
                 footers.append(opened.metadata)
                 arrow_schema = opened.schema_arrow
+                file.check_unchanged()
             if schema is None:
                 schema = arrow_schema
             elif not _same(schema, arrow_schema):

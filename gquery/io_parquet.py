@@ -22,8 +22,10 @@ import pyarrow.parquet as pq
 from gquery.assemble import Assembly, Gathered, MisfitError, assembly_for
 from gquery.device import Device
 from gquery.dtypes import Bounds, Field
+from gquery.encode_strings import without_views
 from gquery.errors import FileError
 from gquery.files import File, reading
+from gquery.ownership import check_decoded
 from gquery.parallel import Phases, Task
 from gquery.table import Column
 from gquery.upload import Upload
@@ -141,10 +143,11 @@ class ParquetReader:
                 file.path,
                 metadata=self._footers[at],
                 read_dictionary=self._codes,
-                memory_map=is_local,
+                memory_map=False,
                 pre_buffer=not is_local,
                 filesystem=file.filesystem,
             )
+            file.check_unchanged()  # the footer that was read before tells where its pages lie
         yield opened
         idle.append(opened)
 
@@ -161,11 +164,19 @@ def _batch_rows(type_: pa.DataType) -> int:
 
 
 def _pieces(batches: Iterator[Any], name: str, waited: list[float]) -> Iterator[pa.Array]:
-    """The arrays of one column's batches; adds the seconds that decoding took."""
+    """The arrays of one column's batches, in which Arrow has not looked whether strings are UTF-8 and decimals have no more
+    digits than they say; adds the seconds that decoding took."""
     while True:
         began = time.perf_counter()
         batch = next(batches, None)
+        if batch is not None:
+            column = batch.column(batch.schema.get_field_index(name))  # "a" is asked for, and "a.b" may come besides
+            piece = without_views(column)
+            try:
+                check_decoded(piece)
+            except (pa.ArrowInvalid, ValueError) as error:
+                raise ValueError(f"column {name}: {error}") from None
         waited[0] += time.perf_counter() - began
         if batch is None:
             return
-        yield batch.column(batch.schema.get_field_index(name))  # "a" is asked for, and "a.b" may come besides
+        yield piece

@@ -1,5 +1,5 @@
 """CSV, JSON and Arrow IPC files as a table. They have no footer that tells rows and types, so opening reads them; a column
-is encoded when a query first uses it, and Arrow's copy of it is given up then. IPC files that are local stay mapped.
+is validated and encoded when a query first uses it, and Arrow's copy of it is given up then.
 """
 
 from __future__ import annotations
@@ -99,6 +99,7 @@ class FileSource:
             check()
             with reading(file.name, f"{self._kind.upper() if self._kind != 'ipc' else 'Arrow'} file"):
                 tables.append(read(file))
+                file.check_unchanged()
         whole = tables[0]
         if len(tables) > 1:
             try:

@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from gquery.buffers import numpy_name, offsets_of, values_of
 from gquery.errors import DataError, Error, FileError
 
 BLOCK = 1 << 16  # rows that are copied at a time where they are narrowed next: they stay in a core's cache
@@ -104,6 +105,33 @@ def _copies_on_write() -> bool:
     import pandas
 
     return int(pandas.__version__.split(".")[0]) >= 3 or pandas.options.mode.copy_on_write is True
+
+
+def check_decoded(array: pa.Array) -> None:
+    """Look at what Arrow's reader of Parquet leaves unchecked: UTF-8, codes into dictionaries, digits of decimals.
+    ArrowInvalid or ValueError says what is wrong. `Array.validate` finds the same and takes as long as decoding does."""
+    type_ = array.type
+    if pa.types.is_dictionary(type_):
+        check_decoded(array.dictionary)
+        codes = values_of(array.indices, numpy_name(array.indices.type))
+        if len(codes) and array.null_count < len(array) and (codes.min() < 0 or codes.max() >= len(array.dictionary)):
+            array.validate(full=True)  # a code under NULL may be anything
+    elif type_ in (pa.string(), pa.large_string()):
+        array.validate()
+        offsets = offsets_of(array)
+        data = array.buffers()[2]
+        size = int(offsets[-1]) - int(offsets[0])
+        if size and int(np.frombuffer(data, np.uint8, size, int(offsets[0])).max()) >= 128:
+            array.validate(full=True)
+    elif pa.types.is_decimal128(type_) and type_.precision <= 18:
+        words = values_of(array, "i8", 2)
+        if not bool((words[1::2] == words[::2] >> 63).all()):
+            array.validate(full=True)
+        limit = 10**type_.precision
+        if len(array) and not -limit < int(words[::2].min()) <= int(words[::2].max()) < limit:
+            array.validate(full=True)
+    elif pa.types.is_decimal(type_):
+        array.validate(full=True)
 
 
 # ---- copies --------------------------------------------------------------------------------------------------------

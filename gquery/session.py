@@ -28,7 +28,7 @@ from gquery.errors import (
     unicode_text,
 )
 from gquery.interrupt import Running
-from gquery.planned import KeptPlans, Parameters, Planned, load_tables, sources_of
+from gquery.planned import KeptPlans, Parameters, Planned, check_sources, load_tables, sources_of
 from gquery.readers import Files
 from gquery.startup import Target, choose, preload
 from gquery.stopwatch import part
@@ -283,6 +283,7 @@ class Connection(Frames, Files, Exceptions):
         """A bound query, optimized now or when it is first needed."""
         sources = sources_of(query.plan)
         versions = tuple(s.version for s in sources)
+        check_sources(query.plan)
         planned = Planned(query, self._optimize, self.settings, sources, versions, self._catalog.version)
         if now:
             _ = planned.query

@@ -226,7 +226,7 @@ class ArrowSource:
         made = import_columns([self._arrays[f] for f in fields], wanted, self._narrow, origin=origin)
         self._columns.update(zip(fields, made, strict=True))
         for f, column in zip(fields, made, strict=True):
-            if column.validity is not None and not self.schema.fields[f].nullable:
+            if column.statistics.null_count and not self.schema.fields[f].nullable:
                 raise DataError(
                     f'Column "{self.schema.fields[f].name}" of {self.name} has changed since it became a table'
                 )

@@ -57,7 +57,9 @@ def changing() -> Any:
         connection.sql("SET interpret_limit = 0")
         connection.register("t", columns)
         connection.register("names", {"id": np.arange(1000), "s": np.array([f"name {n}" for n in range(1000)])})
-        yield connection, columns
+        table: Any = connection.catalog.get("t")
+        kept = table.load([0, 1]).columns  # the copies that the table holds
+        yield connection, {name: c.data.on(connection.device) for name, c in zip(columns, kept, strict=True)}
 
 
 def _rows(connection: gquery.Connection, sql: str) -> list[tuple[Any, ...]]:

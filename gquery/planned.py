@@ -124,7 +124,9 @@ def check_sources(plan: Plan) -> None:
                     reason = f'"{column.name}" has NULLs'
                 else:
                     continue
-                raise FileError(f"The files of {node.source.name} have changed since the query was made ({reason}): make it anew")
+                raise FileError(
+                    f"The files of {node.source.name} have changed since the query was made ({reason}): make it anew"
+                )
 
 
 def load_tables(plan: Plan) -> bool:

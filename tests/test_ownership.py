@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import ctypes
+import json
+import os
 import random
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyarrow import csv
 
 import gquery
-from gquery.errors import DataError
+from gquery.errors import DataError, FileError
 from gquery.ownership import copied
 
 ROWS = 3000
@@ -99,14 +104,14 @@ def test_a_table_holds_what_its_data_were_when_it_was_registered(db: gquery.Conn
 
 def test_a_variable_is_read_by_each_sql(db: gquery.Connection) -> None:
     frame = pd.DataFrame({"o": np.arange(1000) % 500, "f": np.zeros(1000)})
-    both = {"o": frame["o"].to_numpy().copy(), "f": np.zeros(1000)}
-    for name in ("frame", "both"):
+    pair = {"o": frame["o"].to_numpy().copy(), "f": np.zeros(1000)}
+    for name in ("frame", "pair"):
         assert db.sql(SELF_JOIN.format(t=name)).fetchall() == [(2000,)]
-    before = [db.sql(f"SELECT max(o), sum(f) FROM {name}") for name in ("frame", "both")]
+    before = [db.sql(f"SELECT max(o), sum(f) FROM {name}") for name in ("frame", "pair")]
     frame.loc[5, "o"], frame["f"] = 2**30, 1.0
-    both["o"][5], both["f"][:] = 2**30, 1.0
+    pair["o"][5], pair["f"][:] = 2**30, 1.0
     assert [r.fetchall() for r in before] == [[(499, 0.0)]] * 2
-    for name in ("frame", "both"):
+    for name in ("frame", "pair"):
         assert db.sql(SELF_JOIN.format(t=name)).fetchall() == [(1998,)]
         assert db.sql(f"SELECT max(o), sum(f) FROM {name}").fetchall() == [(2**30, 1000.0)]
 
@@ -242,15 +247,15 @@ DAMAGED: dict[str, Callable[[], pa.Array]] = {
 @pytest.mark.parametrize("damage", DAMAGED)
 def test_damaged_arrow_is_refused_by_name(db: gquery.Connection, damage: str) -> None:
     array = DAMAGED[damage]()
-    table = pa.table({"good": pa.array(range(len(array))), "bad": array})
-    for data in (table, {"good": list(range(len(array))), "bad": array}):
-        with pytest.raises(DataError, match=r'Column "bad" of (t|table) is not valid Arrow data: '):
+    given = pa.table({"good": pa.array(range(len(array))), "bad": array})
+    for data in (given, {"good": list(range(len(array))), "bad": array}):
+        with pytest.raises(DataError, match=r'Column "bad" of t is not valid Arrow data: '):
             db.register("t", data)
             db.sql("SELECT min(bad), count(DISTINCT bad) FROM t").fetchall()
         if isinstance(data, pa.Table):
             assert db.sql("SELECT count(good) FROM t").fetchall() == [(len(array),)]
-    with pytest.raises(DataError, match='Column "bad" of table'):
-        db.sql("SELECT bad FROM table").fetchall()
+    with pytest.raises(DataError, match='Column "bad" of given'):
+        db.sql("SELECT bad FROM given").fetchall()
     assert db.sql("SELECT 1").fetchall() == [(1,)]
 
 
@@ -279,3 +284,92 @@ def test_copies_are_equal() -> None:
             assert made.type == part.type and made.equals(part)
             theirs = {b.address for b in part.buffers() if b is not None and b.size}
             assert not len(part) or not theirs & {b.address for b in made.buffers() if b is not None and b.size}
+
+
+# ---- files that change ---------------------------------------------------------------------------------------------
+
+KINDS = ("csv", "parquet", "ipc", "stream", "json")
+CHANGES = {
+    "the same columns": pa.table({"a": [7, 8, 9], "b": ["x", "y", "w"]}),
+    "their order": pa.table({"b": ["x", "y", "z"], "a": [1, 2, 3]}),
+    "a type": pa.table({"a": [1.5, 2.5], "b": ["x", "y"]}),
+    "a NULL": pa.table({"a": [1, None], "b": ["x", "y"]}),
+    "a column less": pa.table({"a": [7]}),
+}
+
+
+def write(table: pa.Table, path: Path, kind: str) -> None:
+    """A file in place of what was there, with a time of its own."""
+    new = path.with_suffix(".new")
+    match kind:
+        case "csv":
+            csv.write_csv(table, new)
+        case "parquet":
+            pq.write_table(table, new)
+        case "json":
+            new.write_text("\n".join(json.dumps(row) for row in table.to_pylist()))
+        case _:
+            with (pa.ipc.new_file if kind == "ipc" else pa.ipc.new_stream)(str(new), table.schema) as file:
+                file.write_table(table)
+    os.replace(new, path)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_files_change_between_planning_and_running(tmp_path: Path, kind: str, change: str) -> None:
+    path, after = tmp_path / "x.data", CHANGES[change]
+    write(pa.table({"a": [1, 2], "b": ["p", "q"]}), path, kind)
+    with gquery.connect(device="python") as db:
+        read = f"read_{'ipc' if kind == 'stream' else kind}"
+        whole = getattr(db, read)(path)
+        derived = whole.filter("a > 0")
+        text = db.sql(f"SELECT b, a + 1 AS a FROM {read}('{path}')")
+        assert db.sql(f"SELECT count(*) FROM {read}('{path}')").fetchall() == [(2,)]
+        write(after, path, kind)
+        rows = [tuple(row.values()) for row in after.to_pylist()]
+        for relation, expected in ((whole, rows), (derived, [r for r in rows if r[0] is not None])):
+            is_null_known = change == "a NULL" and relation.bound_query().outputs[0].nullable
+            if change == "the same columns" or is_null_known:
+                assert relation.fetchall() == expected
+            else:
+                with pytest.raises(FileError, match="make it anew"):
+                    relation.fetchall()
+        if "b" in after.column_names:  # SQL is bound anew
+            assert [b for b, _ in text.fetchall()] == after["b"].to_pylist()
+        assert db.sql(f"FROM {read}('{path}')").fetchall() == rows
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_files_end_early_once_they_are_known(tmp_path: Path, kind: str) -> None:
+    """No file is mapped: one that is cut short, in place, gives an error or what was read before, and never a signal."""
+    path, rows = tmp_path / "x.data", 50_000
+    write(pa.table({"a": np.arange(rows), "b": [f"text {n}" for n in range(rows)]}), path, kind)
+    size = path.stat().st_size
+    with gquery.connect(device="python") as db:
+        read = f"read_{'ipc' if kind == 'stream' else kind}"
+        relation = getattr(db, read)(path)
+        query = f"SELECT sum(a), min(b), max(b) FROM {read}('{path}')"
+        expected = db.sql(query).fetchall()
+        for length in (size // 2, 40, 0):
+            os.truncate(path, length)
+            for run in (relation.fetchall, lambda: db.sql(query).fetchall()):
+                try:
+                    assert run() != expected or kind in ("csv", "json")
+                except gquery.Error:
+                    continue
+        assert db.sql("SELECT 1").fetchall() == [(1,)]
+
+
+def test_a_file_changes_while_it_is_read(tmp_path: Path, monkeypatch: Any) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("a\n1\n")
+    with gquery.connect(device="python") as db:
+        monkeypatch.setattr("gquery.files.File.stream", lambda _: _changing(path))
+        with pytest.raises(FileError, match="has changed while it was read"):
+            db.sql(f"FROM '{path}'")
+
+
+def _changing(path: Path) -> Any:
+    with path.open("a") as file:
+        file.write("2\n")
+    return pa.input_stream(str(path))

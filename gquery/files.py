@@ -21,7 +21,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from gquery.errors import FileError, InterfaceError
+from gquery.errors import BindError, FileError, InterfaceError
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 Stamp = tuple[tuple[str, int, int, int], ...]  # name, size, time and number of each file
@@ -212,9 +212,11 @@ class PathColumn:
         return pa.chunked_array(chunks, self.type)
 
 
-def path_columns(files: Sequence[File], hive: bool | None, filename: bool, taken: Sequence[str]) -> list[PathColumn]:
-    """The columns that the paths hold. ``hive`` None: keys count where every file has the same. A column that stands in
-    the files (``taken``) is read from there."""
+def path_columns(
+    files: Sequence[File], hive: bool | None, filename: str | None, taken: Sequence[str]
+) -> list[PathColumn]:
+    """The columns that the paths hold. ``hive`` None: keys count where every file has the same. A key that stands in the
+    files (``taken``) is read from there. ``filename`` names a column for the file's name."""
     made = []
     names = [k for k, _ in files[0].keys]
     if hive is not False and names:
@@ -224,10 +226,13 @@ def path_columns(files: Sequence[File], hive: bool | None, filename: bool, taken
                 made.append(_typed(name, texts))
         elif hive:
             raise FileError(f'"{files[0].name}" has the partition keys {", ".join(names)}, other files have others')
-    if filename:
-        made.append(PathColumn("filename", pa.string(), tuple(f.name for f in files)))
     lower = {n.lower() for n in taken}
-    return [c for c in made if c.name.lower() not in lower]
+    made = [c for c in made if c.name.lower() not in lower]
+    if filename is not None:
+        if filename.lower() in lower | {c.name.lower() for c in made}:
+            raise BindError(f"There is a column \"{filename}\" in the files: filename = 'other' names the new one")
+        made.append(PathColumn(filename, pa.string(), tuple(f.name for f in files)))
+    return made
 
 
 def _typed(name: str, texts: Sequence[str | None]) -> PathColumn:

@@ -44,7 +44,7 @@ class ParquetSource:
         narrow: bool = True,
         *,
         hive: bool | None = None,
-        filename: bool = False,
+        filename: str | None = None,
         filesystem: Any = None,
     ) -> None:
         self._asked = paths

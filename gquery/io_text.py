@@ -24,21 +24,22 @@ from gquery.sources import ArrowSource
 from gquery.table import Column, ColumnStatistics, Table
 
 _SAMPLE = 1 << 16  # bytes that tell a CSV file's dialect
-_JSON_BLOCK = 16 << 20  # Arrow wants a whole object in a block
 
 
 @dataclass(frozen=True)
 class CsvOptions:
-    """How to read CSV; None is found out. ``types`` are those of some columns, ``columns`` those of all, in order."""
+    """How to read CSV; None is found out. ``types`` are those of some columns, by name or place, ``columns`` those of all, in
+    order. ``nullstr`` are texts that stand for NULL, quoted ones where ``allow_quoted_nulls``."""
 
     delim: str | None = None
     header: bool | None = None
     quote: str = '"'
     escape: str | None = None
-    nullstr: str = ""
+    nullstr: tuple[str, ...] = ("",)
+    allow_quoted_nulls: bool = True
     skip: int = 0
     names: tuple[str, ...] = ()
-    types: tuple[tuple[str, DType], ...] = ()
+    types: tuple[tuple[str | int, DType], ...] = ()
     columns: tuple[tuple[str, DType], ...] = ()
     all_varchar: bool = False
     decimal_separator: str = "."
@@ -46,22 +47,33 @@ class CsvOptions:
     ignore_errors: bool = False
 
 
+@dataclass(frozen=True)
+class JsonOptions:
+    """How to read JSON: ``format`` "auto" is found out; an object has at most ``maximum_object_size`` bytes."""
+
+    format: str = "auto"
+    maximum_object_size: int = 16 << 20
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """What a source is opened with; ``csv`` and ``json`` belong to their formats."""
+
+    hive: bool | None = None
+    filename: str | None = None  # the name of the column that holds it
+    filesystem: Any = None
+    csv: CsvOptions | None = None
+    json: JsonOptions | None = None
+
+
 class FileSource:
     """A file, several, a pattern or a directory of one of the formats "csv", "json" and "ipc"; see `ParquetSource`."""
 
-    def __init__(
-        self,
-        paths: Paths,
-        kind: str,
-        csv: CsvOptions | None = None,
-        narrow: bool = True,
-        hive: bool | None = None,
-        filename: bool = False,
-        filesystem: Any = None,
-    ) -> None:
-        self._asked, self._kind, self._csv, self._narrow = paths, kind, csv or CsvOptions(), narrow
-        self._path_options = (hive, filename)
-        self._filesystem = filesystem
+    def __init__(self, paths: Paths, kind: str, options: FileOptions, narrow: bool = True) -> None:
+        self._asked, self._kind, self._narrow = paths, kind, narrow
+        self._csv, self._json = options.csv or CsvOptions(), options.json or JsonOptions()
+        self._path_options = (options.hive, options.filename)
+        self._filesystem = options.filesystem
         self._lock = threading.RLock()
         self._open(self._find())
         self.name = os.path.basename(self._files[0].name).split(".")[0]
@@ -93,7 +105,7 @@ class FileSource:
         return resolve(self._asked, self._kind, self._filesystem)
 
     def _open(self, files: list[File]) -> None:
-        read = {"csv": self._read_csv, "json": _read_json, "ipc": _read_ipc}[self._kind]
+        read = {"csv": self._read_csv, "json": self._read_json, "ipc": _read_ipc}[self._kind]
         tables = []
         for file in files:
             check()
@@ -117,6 +129,9 @@ class FileSource:
         self._inner = ArrowSource(first, whole.column_names, whole.columns, whole.num_rows, self._narrow, origin)
         self.schema = self._inner.schema
         self._files = files
+
+    def _read_json(self, file: File) -> pa.Table:
+        return _read_json(file, self._json)
 
     # ---- CSV -------------------------------------------------------------------------------------------------------
 
@@ -152,9 +167,9 @@ class FileSource:
         )
         convert = csv.ConvertOptions(
             column_types=types,
-            null_values=[options.nullstr],
+            null_values=list(options.nullstr),
             strings_can_be_null=True,
-            quoted_strings_can_be_null=False,
+            quoted_strings_can_be_null=options.allow_quoted_nulls,
             true_values=["true", "True", "TRUE"],
             false_values=["false", "False", "FALSE"],
             decimal_point=options.decimal_separator,
@@ -164,7 +179,11 @@ class FileSource:
             return csv.read_csv(stream, read, parse, convert)
 
 
-def _known(name: str, names: Sequence[str]) -> str:
+def _known(name: str | int, names: Sequence[str]) -> str:
+    if isinstance(name, int):
+        if name < len(names):
+            return names[name]
+        raise InterfaceError(f"There are types for {name + 1} columns or more, and {len(names)} columns")
     for known in names:
         if known.lower() == name.lower():
             return known
@@ -174,21 +193,24 @@ def _known(name: str, names: Sequence[str]) -> str:
 # ---- JSON and IPC ---------------------------------------------------------------------------------------------------
 
 
-def _read_json(file: File) -> pa.Table:
+def _read_json(file: File, options: JsonOptions) -> pa.Table:
     """A line an object, objects over several lines, or one array of objects."""
     from pyarrow import json as arrow_json
 
     with file.stream() as stream:
         sample = bytes(stream.read(_SAMPLE))
     start = sample.lstrip()
-    read = arrow_json.ReadOptions(block_size=_JSON_BLOCK)
+    if options.format != "auto" and start.startswith(b"[") != (options.format == "array"):
+        raise FileError(f'"{file.name}" is not of the format {options.format}')
+    block = max(options.maximum_object_size, 1 << 16)  # Arrow wants a whole object in a block
+    read = arrow_json.ReadOptions(block_size=block)
     if start.startswith(b"["):
         with file.stream() as stream:
             rows = json.loads(bytes(stream.read()))
         lines = "\n".join(json.dumps(row) for row in rows).encode()
         if not lines:
             return pa.table({})
-        read = arrow_json.ReadOptions(block_size=max(_JSON_BLOCK, len(lines)))
+        read = arrow_json.ReadOptions(block_size=max(block, len(lines)))
         return arrow_json.read_json(pa.BufferReader(lines), read)
     if not start:
         raise FileError(f'"{file.name}" is empty')

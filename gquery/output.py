@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from gquery.boundary import boundary
@@ -55,6 +56,8 @@ class Outputs(ABC):
         """The result as a reader of record batches; each is made when it is read."""
         import pyarrow as pa
 
+        if not isinstance(batch_size, int):
+            raise InterfaceError(f"A batch has a number of rows, not {batch_size!r}")
         if batch_size < 1:
             raise InterfaceError(f"A batch has at least one row, not {batch_size}")
         if self._arrow is not None:
@@ -152,35 +155,52 @@ class Outputs(ABC):
         self, path: str | os.PathLike[str], compression: str = "zstd", row_group_size: int = _BATCH, **options: Any
     ) -> None:
         """Write a Parquet file, to a path or a URI of an object store; ``options`` go to `pyarrow.parquet.ParquetWriter`."""
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
         from gquery.outlets import check_parquet
 
         reader = self.to_arrow_reader(row_group_size)
         check_parquet(reader.schema)
+        with _options("to_parquet"):  # before there is a file
+            pq.ParquetWriter(pa.BufferOutputStream(), reader.schema, compression=compression, **options).close()
         with _writing(path) as sink, pq.ParquetWriter(sink, reader.schema, compression=compression, **options) as file:
             for batch in reader:
                 file.write_batch(batch, row_group_size)
 
     write_parquet = to_parquet
 
-    @boundary()
     def to_csv(
         self, path: str | os.PathLike[str], sep: str = ",", header: bool = True, quoting_style: str = "needed"
     ) -> None:
-        """Write a CSV file, to a path or a URI of an object store. NULL is nothing, an empty text is ``""``."""
+        """Write a CSV file, to a path or a URI of an object store. NULL is nothing, an empty text is ``""``: read it with
+        ``allow_quoted_nulls=False`` to tell them apart."""
         from pyarrow import csv
 
         from gquery.outlets import check_csv
 
         reader = self.to_arrow_reader()
         check_csv(reader.schema)
-        how = csv.WriteOptions(include_header=header, delimiter=sep, quoting_style=quoting_style)
+        if not isinstance(header, bool):
+            raise InterfaceError(f"to_csv: header is True or False, not {header!r}")
+        with _options("to_csv"):
+            how = csv.WriteOptions(include_header=header, delimiter=sep, quoting_style=quoting_style)
         with _writing(path) as sink, csv.CSVWriter(sink, reader.schema, write_options=how) as file:
             for batch in reader:
                 file.write_batch(batch)
 
     write_csv = to_csv
+
+
+@contextmanager
+def _options(method: str) -> Iterator[None]:
+    """Turns what Arrow says of options that it does not take into an InterfaceError."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, TypeError, ValueError, OSError) as error:
+        raise InterfaceError(f"{method}: {str(error).splitlines()[0]}") from None
 
 
 def _batches(table: Table, schema: pa.Schema, size: int) -> Iterator[pa.RecordBatch]:

@@ -6,13 +6,11 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping
-from dataclasses import fields
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from gquery.boundary import boundary
-from gquery.dtypes import DType
-from gquery.errors import BindError, FileError, NotSupportedError, did_you_mean
+from gquery.errors import FileError, InterfaceError
 
 if TYPE_CHECKING:
     from gquery.config import Settings
@@ -22,11 +20,6 @@ if TYPE_CHECKING:
     from gquery.session import Connection
     from gquery.sources import ColumnCache
     from gquery.table import TableSource
-
-_ANY = ("hive_partitioning", "filename", "filesystem")
-_SYNONYMS = {"sep": "delim", "delimiter": "delim", "dtypes": "types", "column_names": "names", "null": "nullstr"}
-_AUTOMATIC = ("auto_detect", "format", "maximum_object_size", "sample_size", "parallel")  # what is done anyway
-_TRUTH: dict[Any, bool] = {"true": True, "1": True, "false": False, "0": False}
 
 
 class Files:
@@ -45,14 +38,16 @@ class Files:
 
     def read_parquet(self, paths: Any, **options: Any) -> Relation:
         """Parquet files as a relation: a path, a glob pattern, a directory, a URI of an object store, or a list of them.
-        Options: ``hive_partitioning`` (found out), ``filename`` (as a column), ``filesystem`` (of pyarrow.fs or fsspec).
+        Options: ``hive_partitioning`` (found out), ``filename`` (as a column; a text names it),
+        ``filesystem`` (of pyarrow.fs or fsspec).
         FileError where a file is missing or damaged."""
         return self._read_files(paths, "parquet", options)
 
     def read_csv(self, paths: Any, **options: Any) -> Relation:
         """CSV files as a relation; delimiter, header and types are found out where no option says them: ``delim``,
-        ``header``, ``quote``, ``escape``, ``nullstr``, ``skip``, ``names``, ``types``, ``columns``, ``all_varchar``,
-        ``decimal_separator``, ``timestampformat``, ``ignore_errors``, and those of `read_parquet`."""
+        ``header``, ``quote``, ``escape``, ``nullstr`` (one or a list), ``allow_quoted_nulls``, ``skip``, ``names``,
+        ``types``, ``columns``, ``all_varchar``, ``decimal_separator``, ``timestampformat``, ``ignore_errors``, and those
+        of `read_parquet`."""
         return self._read_files(paths, "csv", options)
 
     def read_json(self, paths: Any, **options: Any) -> Relation:
@@ -78,6 +73,11 @@ class Files:
     def _open_file(self, paths: Any, kind: str | None = None, options: Mapping[str, Any] | None = None) -> TableSource:
         """One source a path, its options and connection, so that its columns are loaded once."""
         is_one = isinstance(paths, (str, os.PathLike))
+        several = paths if isinstance(paths, Sequence) and not is_one else [paths]
+        if wrong := [p for p in several if not isinstance(p, (str, os.PathLike))]:
+            raise InterfaceError(
+                f"A file is named by a text or a path, or several by a list of them, not by {wrong[0]!r}"
+            )
         named = os.fspath(paths) if is_one else tuple(os.fspath(p) for p in paths)
         key = (named, kind, repr(sorted((options or {}).items(), key=lambda o: o[0])))
         with self._files_lock:
@@ -101,73 +101,15 @@ def open_files(
         raise FileError(
             f'"{paths}" has none of the ends {known}: read_parquet, read_csv, read_json and read_ipc say the format'
         )
-    given = {_SYNONYMS.get(name.lower(), name.lower()): value for name, value in options.items()}
-    common = {
-        "hive": _truth("hive_partitioning", given.pop("hive_partitioning", None)),
-        "filename": bool(_truth("filename", given.pop("filename", False))),
-        "filesystem": given.pop("filesystem", None),
-    }
+    from gquery.file_options import file_options
+
+    given = file_options(kind, options)
     if kind == "parquet":
         from gquery.io import ParquetSource
 
-        _refuse(kind, given, ())
-        return ParquetSource(paths, cache=cache, narrow=narrow, **common)
-    from gquery.io_text import CsvOptions, FileSource
-
-    _refuse(kind, given, tuple(f.name for f in fields(CsvOptions)) if kind == "csv" else ())
-    given = {name: value for name, value in given.items() if name not in _AUTOMATIC}
-    csv = CsvOptions(**{name: _csv_value(name, value) for name, value in given.items()}) if kind == "csv" else None
-    return FileSource(paths, kind, csv, narrow, **common)
-
-
-def _refuse(kind: str, given: Mapping[str, Any], known: tuple[str, ...]) -> None:
-    wrong = [name for name in given if name not in known and name not in _AUTOMATIC]
-    if wrong:
-        every = [*known, *_ANY]
-        raise NotSupportedError(
-            f"read_{kind} has no option {', '.join(wrong)}; there are {', '.join(every)}.{did_you_mean(wrong[0], every)}"
+        return ParquetSource(
+            paths, cache=cache, narrow=narrow, hive=given.hive, filename=given.filename, filesystem=given.filesystem
         )
+    from gquery.io_text import FileSource
 
-
-def _csv_value(name: str, value: Any) -> Any:
-    match name:
-        case "header" | "all_varchar" | "ignore_errors":
-            return _truth(name, value)
-        case "skip":
-            return int(value)
-        case "names":
-            return tuple(str(v) for v in value)
-        case "types" | "columns":
-            if not isinstance(value, Mapping):
-                raise BindError(f"The option {name} maps columns to types: {{'a': 'BIGINT'}}")
-            return tuple((str(k), _dtype(v)) for k, v in value.items())
-        case "delim" | "timestampformat" | "escape" if value is None:
-            return None
-        case "delim":
-            return str(value).replace("\\t", "\t")
-        case _:
-            return str(value)
-
-
-def _truth(name: str, value: Any) -> bool | None:
-    if value is None or isinstance(value, bool):
-        return value
-    known = _TRUTH.get(str(value).lower())
-    if known is None:
-        raise BindError(f"The option {name} is true or false, not {value!r}")
-    return known
-
-
-def _dtype(value: Any) -> DType:
-    """A type from its SQL name."""
-    if isinstance(value, DType):
-        return value
-    from sqlglot import exp
-    from sqlglot.errors import SqlglotError
-
-    from gquery.sql.types import sql_type
-
-    try:
-        return sql_type(exp.DataType.build(str(value), dialect="duckdb", udt=True))
-    except SqlglotError:
-        raise BindError(f"{value!r} is no type") from None
+    return FileSource(paths, kind, given, narrow)

@@ -46,17 +46,17 @@ def carried() -> Iterator[tuple[str, str, pa.Array]]:
         yield str(t), "TIME" if t.unit != "ns" else "TIME_NS", pa.array([dt.time(1, 2, 3), None, dt.time(0)], t)
     for unit in ("s", "ms", "us", "ns"):
         yield f"duration_{unit}", "INTERVAL", pa.array([dt.timedelta(1, 5), None, dt.timedelta(-1)], pa.duration(unit))
-    yield "interval", "INTERVAL", pa.array([pa.MonthDayNano([1, 2, 3000]), None, pa.MonthDayNano([0, 0, 0])])
+    yield "span", "INTERVAL", pa.array([pa.MonthDayNano([1, 2, 3000]), None, pa.MonthDayNano([0, 0, 0])])
     for t in (pa.binary(), pa.large_binary(), pa.binary_view()):
         yield str(t), "BLOB", pa.array([b"a\xff" * 20, None, b""], t)
     yield "fixed", "BLOB", pa.array([b"abc", None, b"\0\0\0"], pa.binary(3))
     for t in (pa.list_(i), pa.large_list(i), pa.list_view(i), pa.large_list_view(i)):
-        yield str(t).split("<")[0], "INTEGER[]", pa.array([[1, None], None, []], t)
+        yield str(t).split("<")[0].replace("list", "items"), "INTEGER[]", pa.array([[1, None], None, []], t)
     yield "array", "INTEGER[2]", pa.array([[1, 2], None, [3, None]], pa.list_(i, 2))
-    yield "struct", "STRUCT(a BIGINT, b VARCHAR[])", pa.array([{"a": 1, "b": ["x"]}, None, {"a": None, "b": None}])
+    yield "record", "STRUCT(a BIGINT, b VARCHAR[])", pa.array([{"a": 1, "b": ["x"]}, None, {"a": None, "b": None}])
     views = pa.struct([("v", pa.string_view())])
-    yield "struct_of_views", "STRUCT(v VARCHAR)", pa.array([{"v": "a" * 20}, None, {"v": "x"}], views)
-    yield "map", "MAP(VARCHAR, INTEGER)", pa.array([[("k", 1)], None, []], pa.map_(pa.string(), i))
+    yield "record_of_views", "STRUCT(v VARCHAR)", pa.array([{"v": "a" * 20}, None, {"v": "x"}], views)
+    yield "pairs", "MAP(VARCHAR, INTEGER)", pa.array([[("k", 1)], None, []], pa.map_(pa.string(), i))
     codes = pa.array([0, None, 1], pa.int8())
     yield "dictionary_of_lists", "BIGINT[]", pa.DictionaryArray.from_arrays(codes, pa.array([[1], [2, 3]]))
     runs = pa.RunEndEncodedArray.from_arrays(pa.array([2, 3], i), pa.array([[1], None]))

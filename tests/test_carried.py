@@ -19,7 +19,7 @@ EVERY = {**dict(known()), **CARRIED}
 TIMES = 3
 TABLE = table_of(EVERY, TIMES)
 ROWS = TABLE.num_rows
-FEW = table_of({n: CARRIED[n] for n in ("list", "struct", "binary_view", "zone_us")}, TIMES)
+FEW = table_of({n: CARRIED[n] for n in ("items", "record", "binary_view", "zone_us")}, TIMES)
 PLACES = [("python", 1), ("python", 3), ("cpu", 1), ("cpu", 3)]
 
 
@@ -97,7 +97,7 @@ def test_values_of_two_tables(connection: gquery.Connection) -> None:
         )
         assert chosen.to_arrow_table().to_pydict() == {"c": others}
     nothing = connection.sql(
-        "SELECT * FROM (SELECT NULL AS list UNION ALL SELECT list FROM t) WHERE list IS NULL LIMIT 1"
+        "SELECT * FROM (SELECT NULL AS items UNION ALL SELECT items FROM t) WHERE items IS NULL LIMIT 1"
     )
     assert nothing.fetchall() == [(None,)]
 
@@ -125,7 +125,7 @@ def test_types_are_told() -> None:
 def duckdb_takes() -> Iterator[str]:
     """The types that DuckDB reads from Arrow, and Parquet keeps as what they are."""
     for name, array in EVERY.items():
-        if name.startswith(("null", "interval", "duration", "runs", "sparse", "dictionary_of_lists", "time64[ns]")):
+        if name.startswith(("null", "span", "duration", "runs", "sparse", "dictionary_of_lists", "time64[ns]")):
             continue  # not of Parquet: Arrow refuses, or stores what only Arrow reads as that
         try:
             duckdb.from_arrow(pa.table({"c": array})).filter("c IS NULL").count("*").fetchall()
@@ -156,7 +156,7 @@ def test_parquet_is_read_by_duckdb(tmp_path: Path) -> None:
 def test_several_files(tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 
-    not_in_parquet = ("interval", "runs", "sparse", "dense", "dict", "decimal_tens")
+    not_in_parquet = ("span", "runs", "sparse", "dense", "dict", "decimal_tens")
     names = [n for n in CARRIED if not n.startswith(not_in_parquet) and "view" not in n]  # Arrow cannot slice views
     for number in range(2):
         pq.write_table(TABLE.select(names).slice(number * 4, 4), tmp_path / f"{number}.parquet", row_group_size=3)
@@ -181,7 +181,7 @@ def test_json_and_ipc(tmp_path: Path) -> None:
 
 
 def test_python_values() -> None:
-    table = FEW.append_column("map", TABLE.column("map")).select(["list", "struct", "map"])
+    table = FEW.append_column("pairs", TABLE.column("pairs")).select(["items", "record", "pairs"])
     with gquery.connect(device="python") as connection:
         connection.register("t", table)
         want = duckdb.from_arrow(table).fetchall()
@@ -197,34 +197,34 @@ def test_python_values() -> None:
 
 
 REFUSED = [
-    ("SELECT DISTINCT list FROM t", "DISTINCT"),
+    ("SELECT DISTINCT items FROM t", "DISTINCT"),
     ("SELECT * FROM t UNION SELECT * FROM t", "UNION without ALL"),
-    ("SELECT list, count(*) FROM t GROUP BY list", "GROUP BY"),
-    ("SELECT list, count(*) FROM t GROUP BY 1", "GROUP BY"),
-    ("SELECT list FROM t GROUP BY ALL", "GROUP BY"),
-    ("SELECT * FROM t ORDER BY list", "ORDER BY"),
-    ("SELECT list FROM t ORDER BY ALL", "ORDER BY"),
-    ("SELECT list FROM t UNION ALL SELECT list FROM t ORDER BY 1", "ORDER BY"),
-    ("SELECT list = list FROM t", "="),
-    ("SELECT id FROM t WHERE list = [1]", "not supported"),
-    ("SELECT a.id FROM t a JOIN t b ON a.list = b.list", "="),
-    ("SELECT * FROM t a JOIN t b USING (list)", "="),
-    ("SELECT id FROM t WHERE list IN (SELECT list FROM t)", "a comparison"),
-    ("SELECT list IS DISTINCT FROM list FROM t", "is_distinct_from"),
-    ("SELECT max(list) FROM t", "max"),
-    ("SELECT any_value(list) FROM t", "any_value"),
-    ("SELECT count(DISTINCT list) FROM t", "count(DISTINCT)"),
-    ("SELECT len(list) FROM t", "length"),
-    ("SELECT concat(list, 'a') FROM t", "concat"),
-    ("SELECT list || 'a' FROM t", "||"),
-    ("SELECT greatest(list, list) FROM t", "greatest"),
-    ("SELECT nullif(list, list) FROM t", "nullif"),
-    ("SELECT list::VARCHAR FROM t", "CAST to VARCHAR"),
-    ("SELECT TRY_CAST(list AS INTEGER) FROM t", "CAST to INTEGER"),
+    ("SELECT items, count(*) FROM t GROUP BY items", "GROUP BY"),
+    ("SELECT items, count(*) FROM t GROUP BY 1", "GROUP BY"),
+    ("SELECT items FROM t GROUP BY ALL", "GROUP BY"),
+    ("SELECT * FROM t ORDER BY items", "ORDER BY"),
+    ("SELECT items FROM t ORDER BY ALL", "ORDER BY"),
+    ("SELECT items FROM t UNION ALL SELECT items FROM t ORDER BY 1", "ORDER BY"),
+    ("SELECT items = items FROM t", "="),
+    ("SELECT id FROM t WHERE items = [1]", "not supported"),
+    ("SELECT a.id FROM t a JOIN t b ON a.items = b.items", "="),
+    ("SELECT * FROM t a JOIN t b USING (items)", "="),
+    ("SELECT id FROM t WHERE items IN (SELECT items FROM t)", "a comparison"),
+    ("SELECT items IS DISTINCT FROM items FROM t", "is_distinct_from"),
+    ("SELECT max(items) FROM t", "max"),
+    ("SELECT any_value(items) FROM t", "any_value"),
+    ("SELECT count(DISTINCT items) FROM t", "count(DISTINCT)"),
+    ("SELECT len(items) FROM t", "len"),
+    ("SELECT concat(items, 'a') FROM t", "concat"),
+    ("SELECT items || 'a' FROM t", "||"),
+    ("SELECT greatest(items, items) FROM t", "greatest"),
+    ("SELECT nullif(items, items) FROM t", "nullif"),
+    ("SELECT items::VARCHAR FROM t", "CAST to VARCHAR"),
+    ("SELECT TRY_CAST(items AS INTEGER) FROM t", "CAST to INTEGER"),
     ("SELECT zone_us[1] FROM t", "[]"),
-    ("SELECT struct.a FROM t", ".a"),
-    ("SELECT CASE list WHEN list THEN 1 END FROM t", "="),
-    ("SELECT id FROM t WHERE list", "CAST to BOOLEAN"),
+    ("SELECT record.a FROM t", ".a"),
+    ("SELECT CASE items WHEN items THEN 1 END FROM t", "="),
+    ("SELECT id FROM t WHERE items", "CAST to BOOLEAN"),
     ("SELECT id FROM t WHERE zone_us > '2020-01-01'", ">"),
 ]
 
@@ -238,7 +238,7 @@ def test_refused_by_name(sql: str, what: str) -> None:
         text = str(raised.value)
         assert f"not supported: {what}" in text or what == "not supported"
         if what != "not supported":
-            name = "struct" if "struct" in sql else "zone_us" if "zone" in sql else "list"
+            name = "record" if "record" in sql else "zone_us" if "zone" in sql else "items"
             type_ = {str(n): t for n, t, _ in carried()}[name]
             assert f'of column "{name}" of type {type_}' in text or "USING" in sql
             assert f"SELECT * EXCLUDE ({name})" in text
@@ -248,9 +248,9 @@ def test_refused_by_name(sql: str, what: str) -> None:
 @pytest.mark.parametrize(
     ("sql", "text"),
     [
-        ("SELECT list FROM t UNION ALL SELECT id FROM t", "INTEGER[] and BIGINT"),
-        ("SELECT CASE WHEN id > 1 THEN list ELSE id END FROM t", "INTEGER[] and BIGINT"),
-        ("SELECT coalesce(list, 'a') FROM t", "cannot CAST VARCHAR to INTEGER[]"),
+        ("SELECT items FROM t UNION ALL SELECT id FROM t", "INTEGER[] and BIGINT"),
+        ("SELECT CASE WHEN id > 1 THEN items ELSE id END FROM t", "INTEGER[] and BIGINT"),
+        ("SELECT coalesce(items, 'a') FROM t", "cannot CAST VARCHAR to INTEGER[]"),
     ],
 )
 def test_mixed_with_other_types(sql: str, text: str) -> None:
@@ -265,9 +265,9 @@ def test_dataframe_verbs_refuse() -> None:
     with gquery.connect(device="python") as connection:
         connection.register("t", FEW)
         relation = connection.table("t")
-        calls: list[Any] = [relation.distinct, lambda: relation.sort("list"), lambda: relation.filter("list = list")]
+        calls: list[Any] = [relation.distinct, lambda: relation.sort("items"), lambda: relation.filter("items = items")]
         for call in calls:
-            with pytest.raises(NotSupportedError, match=r'column "list" of type INTEGER\[\]'):
+            with pytest.raises(NotSupportedError, match=r'column "items" of type INTEGER\[\]'):
                 call()
 
 
@@ -276,14 +276,14 @@ def test_formats_and_libraries_that_cannot_hold_a_column(tmp_path: Path) -> None
     path.write_text("kept")
     with gquery.connect(device="python") as connection:
         connection.register("t", TABLE)
-        for name, type_ in (("interval", "INTERVAL"), ("sparse_union", "UNION"), ("dictionary_of_lists", "BIGINT")):
+        for name, type_ in (("span", "INTERVAL"), ("sparse_union", "UNION"), ("dictionary_of_lists", "BIGINT")):
             with pytest.raises(NotSupportedError, match=f'Parquet with column "{name}" of type {type_}.*EXCLUDE'):
                 connection.sql(f"SELECT id, {name} FROM t").to_parquet(path)
         for name in CARRIED:
             with pytest.raises(NotSupportedError, match=r"CSV with column .*EXCLUDE"):
                 connection.sql(f'SELECT id, "{name}" FROM t').to_csv(path)
         assert path.read_text() == "kept"
-        for name in ("interval", "list_view", "decimal_wide", "sparse_union"):
+        for name in ("span", "items_view", "decimal_wide", "sparse_union"):
             with pytest.raises(NotSupportedError, match=f'Polars with column "{name}".*EXCLUDE'):
                 connection.sql(f"SELECT {name}, id FROM t").pl()
         with pytest.raises(NotSupportedError, match='pandas with column "sparse_union"'):

@@ -102,6 +102,95 @@ def test_csv_options(db: gquery.Connection, tmp_path: Path) -> None:
         db.sql(f"FROM read_csv('{path}', delim=x)")
 
 
+OPTIONS = [
+    "nullstr=['NA', '']", "nullstr='NA'", "nullstr='NA', allow_quoted_nulls=false", "allow_quoted_nulls=false",
+    "header='yes'", "header=1", "header=false", "all_varchar='t'", "types=['VARCHAR', 'DOUBLE']", "types={'A': 'DOUBLE'}",
+    "names=['x']", "quote=''", "delim='\\t', header=true", "filename='f'", "filename=true", "hive_partitioning=false",
+    "auto_detect=true", "sample_size=-1", "parallel=true", "ignore_errors='no'", "skip=1, header=false",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_options_do_what_they_do_in_duckdb(db: gquery.Connection, tmp_path: Path, options: str) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text('a,b,c\n1,"NA",x\n2,NA,""\n3,,y\n' if "DOUBLE" not in options else "a,b,c\n1,2,x\n")
+    query = f"FROM read_csv('{path}', {options})"
+    mine, theirs = db.sql(query), duckdb.sql(query)
+    assert (mine.columns, types(mine)) == (theirs.columns, [str(t) for t in theirs.types])
+    assert mine.fetchall() == theirs.fetchall()
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ("nullstr=[]", "nullstr is a list of texts"), ("nullstr=5", "nullstr is a list of texts"),
+        ("nullstr=['a', 5]", "nullstr is a list of texts"), ("nullstr=NULL", "nullstr is NULL"),
+        ("skip=1.5", "skip is an integer"), ("skip=-1", "skip is an integer"), ("skip='1'", "skip is an integer"),
+        ("skip=true", "skip is an integer"), ("names='xy'", "names is a list of texts"),
+        ("names=[1]", "names is a list of texts"), ("delim=',', sep=';'", "delim is given twice"),
+        ("delim=',', delim=';'", "delim is given twice"), ("delim='ab'", "delim is one ASCII character"),
+        ("delim=''", "delim is one ASCII character"), ("quote='ab'", "quote is one ASCII character"),
+        ("escape='ab'", "escape is one ASCII character"), ("header=2", "header is true or false"),
+        ("auto_detect=false", "auto_detect = false"), ("sample_size='x'", "sample_size is an integer"),
+        ("format='csv'", "no option format"), ("maximum_object_size=3", "no option maximum_object_size"),
+        ("dateformat='%d'", "no option dateformat"), ("decimal_separator=';'", "decimal_separator is one of"),
+        ("timestampformat='%f'", "%f in timestampformat"), ("timestampformat='%-d'", "%-d in timestampformat"),
+        ("timestampformat=5", "timestampformat is a text"), ("filename=5.5", "filename is true or false"),
+        ("filename='A'", 'a column "A" in the files'), ("types='VARCHAR'", "types maps columns"),
+        ("types={'a': 'INT', 'A': 'INT'}", "stands twice"), ("types={'a': 5}", "type is named by a text"),
+        ("types=['INT', 'INT', 'INT', 'INT']", "types for 4 columns"), ("columns=['INT']", "columns maps columns"),
+        ("'y.csv'", "a list of them"), ("true", "a list of them"), ("filesystem='x'", "no file system"),
+    ],
+)  # fmt: skip
+def test_options_that_are_not_understood(db: gquery.Connection, tmp_path: Path, options: str, text: str) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("a,b,c\n1,2,3\n")
+    with pytest.raises(errors.Error) as raised:
+        db.sql(f"FROM read_csv('{path}', {options})")
+    assert text in str(raised.value)
+    assert not isinstance(raised.value, errors.InternalError)
+
+
+def test_options_of_other_formats(db: gquery.Connection, tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_text('{"a": 1}\n')
+    assert db.read_json(path, format="newline_delimited", maximum_object_size=100).fetchall() == [(1,)]
+    with pytest.raises(errors.FileError, match="not of the format array"):
+        db.read_json(path, format="array")
+    refused: list[tuple[Any, str]] = [
+        (lambda: db.read_json(path, format="csv"), "format is one of"),
+        (lambda: db.read_json(path, nullstr="a"), "no option nullstr"),
+        (lambda: db.read_parquet(path, parallel=True), "no option parallel"),
+        (lambda: db.read_csv(path, DELIM=",", sep=","), "given twice"),
+        (lambda: db.read_csv(path, types={"a": "INT", "A": "INT"}), "names a column twice"),
+        (lambda: db.read_csv(5), "by a text or a path"),
+        (lambda: db.read_csv(None), "by a text or a path"),
+        (lambda: db.read_csv([path, 5]), "by a text or a path"),
+    ]
+    for call, text in refused:
+        with pytest.raises(errors.Error, match=text) as raised:
+            call()
+        assert not isinstance(raised.value, errors.InternalError)
+
+
+def test_options_of_what_is_written(db: gquery.Connection, tmp_path: Path) -> None:
+    path = tmp_path / "kept"
+    path.write_text("kept")
+    relation = db.sql("SELECT 1 AS a")
+    refused: list[tuple[Any, str]] = [
+        (lambda: relation.to_parquet(path, compression="foo"), "Unsupported compression"),
+        (lambda: relation.to_parquet(path, nonsense=1), "nonsense"),
+        (lambda: relation.to_parquet(path, row_group_size="a"), "number of rows"),  # type: ignore[arg-type]
+        (lambda: relation.to_csv(path, sep="ab"), "to_csv"),
+        (lambda: relation.to_csv(path, header="no"), "header is True or False"),  # type: ignore[arg-type]
+        (lambda: relation.to_csv(path, quoting_style="x"), "quoting style"),
+    ]
+    for call, text in refused:
+        with pytest.raises(errors.InterfaceError, match=text):
+            call()
+        assert path.read_text() == "kept"
+
+
 def test_csv_from_the_shell_of_a_compressed_file(db: gquery.Connection, tmp_path: Path) -> None:
     with gzip.open(tmp_path / "x.csv.gz", "wt") as file:
         file.write("a,b\n1,x\n")

@@ -64,6 +64,7 @@ LAYERS: dict[str, int] = {
                 "boundary",
                 "startup",
                 "readers",
+                "file_options",
                 "dbapi",
                 "output",
                 "outlets",

@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from gquery.dtypes import python_value
 from gquery.errors import BindError, NotSupportedError
 from gquery.expr import Expr, Literal
 
@@ -46,9 +47,16 @@ def reader_arguments(node: exp.Expr, bind: Bind) -> tuple[list[str], dict[str, A
     for argument in arguments:
         match argument:
             case exp.EQ() | exp.PropertyEQ() | exp.Kwarg():
-                options[argument.this.name.lower()] = _option(argument.expression, bind)
+                name = argument.this.name.lower()
+                if name in options:
+                    raise BindError(f"The option {name} is given twice")
+                options[name] = _option(argument.expression, bind)
+                if options[name] is None:
+                    raise BindError(f"The option {name} is NULL")
             case _ if options:
                 raise BindError("paths stand before options")
+            case _ if paths:
+                raise BindError("reading files takes one name, or a list of them: ['a.csv', 'b.csv']")
             case exp.Array():
                 paths += [_path(e, bind) for e in argument.expressions]
             case _:
@@ -70,11 +78,21 @@ def _option(node: exp.Expr, bind: Bind) -> Any:
         case exp.Array() | exp.Tuple():
             return [_option(e, bind) for e in node.expressions]
         case exp.Struct():
-            return {_key(e): _option(e.expression, bind) for e in node.expressions}
+            return _struct(node, bind)
     value = bind(node)
     if not isinstance(value, Literal):
         raise NotSupportedError("not supported: options of a table function that are not constant")
-    return value.value
+    return python_value(value.dtype, value.value)
+
+
+def _struct(node: exp.Struct, bind: Bind) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for e in node.expressions:
+        name = _key(e)
+        if name.lower() in (known.lower() for known in made):
+            raise BindError(f"{name!r} stands twice in an option")
+        made[name] = _option(e.expression, bind)
+    return made
 
 
 def _key(node: exp.Expr) -> str:

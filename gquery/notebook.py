@@ -2,7 +2,8 @@
 
 ::
 
-    %%gquery out << SELECT kind, sum(price) FROM sales GROUP BY kind
+    %%gquery out <<
+    SELECT kind, sum(price) FROM sales GROUP BY kind
 
 runs the query and leaves its Relation in ``out``; without ``name <<`` the cell shows it. Variables of the notebook are tables
 by their names. Work that takes long shows how far it is. Only `gquery.load_ipython_extension` imports this module.
@@ -23,6 +24,7 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class
 from IPython.display import HTML, display
 
 import gquery
+from gquery.errors import Error, InternalError
 from gquery.session import Connection
 from gquery.stopwatch import Watch, watched
 
@@ -44,7 +46,7 @@ class GqueryMagics(Magics):  # type: ignore[misc]
         if not sql:
             raise UsageError("There is no SQL: %gquery SELECT 1, or %%gquery and the text below it")
         connection = self._connection(match["connection"])
-        with _progress():
+        with _progress(), _plain_errors():
             # run where the notebook's variables are globals: a name that is no table means one of them
             names = {"sql": connection.sql, "text": sql}
             relation = eval("sql(text)", self.shell.user_ns, names)
@@ -69,6 +71,19 @@ def _shown(relation: Any) -> Any:
         return None
     relation._repr_html_()
     return relation
+
+
+@contextmanager
+def _plain_errors() -> Iterator[None]:
+    """An error of the SQL is shown as its text alone: our frames say nothing to who wrote the cell."""
+    try:
+        yield
+    except InternalError:
+        raise
+    except Error as error:
+        lines = [f"{type(error).__name__}: {error}"]
+        error._render_traceback_ = lambda: lines  # type: ignore[attr-defined]  # IPython asks for it
+        raise error from None
 
 
 @contextmanager

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Literal
 
-Part = Literal["parse", "plan", "compile", "read", "copy", "run", "fetch"]
-PARTS: tuple[Part, ...] = ("parse", "plan", "compile", "read", "copy", "run", "fetch")
+Part = Literal["parse", "plan", "compile", "read", "copy", "run", "fetch", "measure"]
+PARTS: tuple[Part, ...] = ("parse", "plan", "compile", "read", "copy", "run", "fetch", "measure")
 _NOTHING = nullcontext()
 
 
@@ -87,11 +87,11 @@ def current() -> Watch | None:
 
 
 @contextmanager
-def watched(watch: Watch) -> Iterator[Watch]:
-    """Have a watch on what this thread does."""
+def watched(watch: Watch | None) -> Iterator[None]:
+    """Have a watch on what this thread does; None has nobody watch it."""
     before, _thread.watch = _thread.watch, watch
     try:
-        yield watch
+        yield
     finally:
         _thread.watch = before
 

@@ -80,3 +80,28 @@ def test_the_pages_build(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "date_trunc" in (tmp_path / "reference" / "functions.html").read_text()
+
+
+def _refused() -> list[str]:
+    """The SQL of the tables of the page on DuckDB: the second cell of each line."""
+    rows = [line.split("|") for line in (ROOT / "docs/reference/duckdb.md").read_text().splitlines() if "|" in line]
+    return [row[2].strip().strip("`") for row in rows if row[2].strip().startswith("`")]
+
+
+@pytest.mark.parametrize("sql", _refused())
+def test_what_duckdb_has_and_gquery_does_not(sql: str) -> None:
+    """Each example runs there and is refused here, by an error that names no class of a library's."""
+    import duckdb
+
+    import gquery
+
+    make = "CREATE TABLE t AS SELECT 1 AS a, 'x' AS s, DATE '2020-01-01' AS day, TIMESTAMP '2020-01-01 10:00:00' AS moment"
+    with duckdb.connect() as oracle:
+        oracle.execute(make)
+        oracle.execute(sql.replace("out.parquet", "/dev/null"))
+    db = gquery.connect(device="python")
+    db.sql(make)
+    with pytest.raises(gquery.Error) as caught:
+        db.sql(sql).fetchall()
+    assert isinstance(caught.value, gquery.NotSupportedError | gquery.BindError | gquery.ParseError)
+    assert db.sql("SELECT count(*) FROM t").fetchall() == [(1,)]

@@ -69,18 +69,22 @@ def run(*arguments: str, stdin: str = "", **more: str) -> subprocess.CompletedPr
         ("SELECT 1\n.5;", [Statement("SELECT 1\n.5")]),
         (".once 'a b.csv'", [Command("once", ("a b.csv",))]),
         ("SELECT 'open", [Statement("SELECT 'open", 0, False)]),
+        ("help\nSELECT 1;\nexit;\n", [Command("help", ()), Statement("SELECT 1", 1), Command("exit", ())]),
+        ("SELECT\nexit\n;", [Statement("SELECT\nexit")]),
+        ("QUIT ;", [Command("quit", ())]),
+        ("exit now;", [Statement("exit now")]),
     ],
 )  # fmt: skip
 def test_split(text: str, parts: list[Statement | Command]) -> None:
     assert list(split(text)) == parts
 
 
-@pytest.mark.parametrize("text", ["", "SELECT 1;", ".help", "SELECT 1; -- end", "/* all */"])
+@pytest.mark.parametrize("text", ["", "SELECT 1;", ".help", "exit", "help;", "Quit ", "SELECT 1; -- end", "/* all */"])
 def test_enter_runs(text: str) -> None:
     assert is_complete(text)
 
 
-@pytest.mark.parametrize("text", ["SELECT", "SELECT ';", "SELECT 1 --;", "/* open ;", "SELECT 1; SELECT"])
+@pytest.mark.parametrize("text", ["SELECT", "exit now", "SELECT\nexit", "SELECT 1 --;", "SELECT ';", "/* open"])
 def test_enter_opens_a_line(text: str) -> None:
     assert not is_complete(text)
 
@@ -107,6 +111,12 @@ def test_a_statement_of_a_pipe_runs_when_it_is_complete(shell: Shell) -> None:
 
     assert not shell.run_lines(lines())
     assert "LINE 4: SELECT nothing" in complaints(shell)
+
+
+def test_words_of_other_shells(shell: Shell) -> None:
+    assert shell.run_lines(["help\n", "SELECT 1\n", "exit\n", ";\n", "exit\n", "SELECT nothing;\n"])
+    assert ".tables" in output(shell)
+    assert shell.leaving
 
 
 # ---- modes ----------------------------------------------------------------------------------------------------------
@@ -251,7 +261,20 @@ def test_timer_splits_the_time(shell: Shell) -> None:
     shell.run_text(".timer on\nSELECT sum(range) FROM range(1000);")
     line = complaints(shell)
     assert line.startswith("Time: ")
-    assert all(f"{part} " in line for part in PARTS)
+    assert all(f"{part} " in line for part in PARTS if part != "measure")
+    assert "measure" not in line
+
+
+def test_explain_analyze_and_the_timer_agree(shell: Shell) -> None:
+    """What else EXPLAIN ANALYZE does, counting rows and timing a copy, is a part of its own."""
+    shell.run_text(".timer on\nEXPLAIN ANALYZE SELECT sum(range) FROM range(1000);")
+    assert "measure " in complaints(shell)
+    watch = Watch()
+    with watched(watch):
+        (text,) = shell.connection.sql("EXPLAIN (ANALYZE, FORMAT json) SELECT sum(range) FROM range(1000)").fetchone() or ()
+    running = sum(watch.seconds[part] for part in ("run", "compile", "read", "copy"))
+    assert 0 < json.loads(text)["seconds"] <= running
+    assert watch.seconds["measure"] > 0
 
 
 def test_parts_add_up() -> None:

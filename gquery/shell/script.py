@@ -17,6 +17,8 @@ _TOKEN = re.compile(
     re.S | re.X,
 )
 _CLOSED = re.compile(r"""'(?:[^']|'')*' | "(?:[^"]|"")*" | /\*.*\*/ | (\$\w*\$).*\1""", re.S | re.X)
+# What people type who know other shells: alone in its line, where no statement is open, it is the dot command.
+_WORD = re.compile(r"(exit|quit|help)[ \t]*;?[ \t]*\r?(?=\n|\Z)", re.I)
 _OPENS = ("'", '"', "/*", "$")
 
 
@@ -49,11 +51,16 @@ def split(text: str, line: int = 0) -> Iterator[Statement | Command]:
     ["SELECT ';'", 'SELECT 2 -- two;']
     >>> list(split(".mode csv"))
     [Command(name='mode', words=('csv',))]
+    >>> list(split("exit;"))
+    [Command(name='exit', words=())]
     """
     at = 0
     while at < len(text):
         begin = _skip(text, at)
-        if text.startswith(".", begin):
+        if word := _WORD.match(text, begin):
+            end = word.end()
+            yield Command(word[1].lower(), ())
+        elif text.startswith(".", begin):
             end = text.find("\n", begin)
             end = len(text) if end < 0 else end
             yield command(text[begin:end])
@@ -85,8 +92,10 @@ def is_complete(text: str) -> bool:
 
     >>> is_complete("SELECT 1"), is_complete("SELECT ';'"), is_complete("SELECT 1; -- end"), is_complete(".help")
     (False, False, True, True)
+    >>> is_complete("exit"), is_complete("help;"), is_complete("exit now")
+    (True, True, False)
     """
-    if text.lstrip().startswith("."):
+    if text.lstrip().startswith(".") or _WORD.fullmatch(text.lstrip()):
         return True
     parts = [p for p in split(text) if isinstance(p, Statement)]
     return (not parts and not _is_open(text)) or (bool(parts) and parts[-1].complete)

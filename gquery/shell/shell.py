@@ -121,7 +121,7 @@ class Shell:
                 if not pending:
                     first = number
                 pending += line
-                if (";" in line or pending.startswith(".")) and is_complete(pending):
+                if (";" in line or pending == line) and is_complete(pending):
                     yield from split(pending, first)
                     pending = ""
             yield from split(pending, first)
@@ -234,7 +234,8 @@ class Shell:
             self._once = once
 
     def _time(self, watch: Watch, total: float) -> None:
-        parts = [f"{name} {seconds_text(spent)}" for name, spent in watch.seconds.items()]
+        spent = {name: seconds for name, seconds in watch.seconds.items() if seconds or name != "measure"}
+        parts = [f"{name} {seconds_text(seconds)}" for name, seconds in spent.items()]
         rest = max(0.0, total - sum(watch.seconds.values()))
         self.note(f"Time: {seconds_text(total)} ({', '.join(parts)}, write {seconds_text(rest)})")
 

@@ -32,7 +32,7 @@ def sql_name(type_: pa.DataType) -> str:
         return known
     is_ = pa.types
     if isinstance(type_, pa.BaseExtensionType):
-        return _EXTENSIONS.get(type_.extension_name) or sql_name(type_.storage_type)
+        return _EXTENSIONS.get(type_.extension_name) or f"{sql_name(type_.storage_type)} ({type_.extension_name})"
     if is_.is_fixed_size_list(type_):
         return f"{sql_name(type_.value_type)}[{type_.list_size}]"
     if is_.is_map(type_):

@@ -119,7 +119,9 @@ def normalise(array: pa.ChunkedArray, field: Field) -> pa.ChunkedArray:
         if pa.types.is_float16(type_):
             return array.cast(pa.float32())
     except pa.ArrowInvalid as error:
-        raise ConversionError(f'Column "{field.name}" ({type_}) cannot be held exactly: {error}') from None
+        raise ConversionError(
+            f'Column "{field.name}" ({type_}) cannot be held exactly: {error}. SELECT * EXCLUDE ({field.name}) leaves it out'
+        ) from None
     return array
 
 

@@ -147,6 +147,9 @@ class FileSource:
         if options.all_varchar:
             types = {n: pa.string() for n in names} | types
         table = self._parse_csv(file, dialect, names, types)
+        for field in table.schema:
+            if pa.types.is_binary(field.type):
+                raise FileError(f'Column "{field.name}" of the CSV file "{file.name}" is not valid UTF-8')
         # times of day have no type here, and a column without any value is text
         again = {f.name: pa.string() for f in table.schema if pa.types.is_time(f.type) or pa.types.is_null(f.type)}
         return self._parse_csv(file, dialect, names, types | again) if again else table

@@ -292,6 +292,8 @@ def source_of(name: str, data: Any, narrow: bool = True) -> TableSource:
             table = data
         elif isinstance(data, pa.RecordBatch):
             table = pa.Table.from_batches([data])
+        elif _has_objects(data):
+            raise InterfaceError(f'"{name}" cannot be registered: Python objects of Polars are no Arrow data')
         elif hasattr(data, "__arrow_c_stream__"):
             table = pa.table(data)
         elif type(data).__module__.split(".")[0] == "pandas":  # before pandas 2.2
@@ -303,6 +305,13 @@ def source_of(name: str, data: Any, narrow: bool = True) -> TableSource:
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise InterfaceError(f'"{name}" cannot be registered as Arrow data: {error}') from error
     return ArrowSource(name, table.column_names, table.columns, table.num_rows, narrow, origin_of(name, data))
+
+
+def _has_objects(data: Any) -> bool:
+    """Whether a data frame of Polars has columns of Python objects, which it exports as addresses."""
+    if type(data).__module__.split(".")[0] != "polars":
+        return False
+    return any("Object" in str(dtype) for dtype in data.schema.dtypes()) if hasattr(data, "schema") else False
 
 
 def _source_of_arrays(name: str, data: Mapping[Any, Any], narrow: bool) -> TableSource:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -301,3 +302,49 @@ def test_results_own_their_values() -> None:
         for name in ("t", "s"):
             found = connection.table(name).to_arrow_table().column(0)
             assert not addresses & {b.address for c in found.chunks for b in c.buffers() if b is not None}
+
+
+def test_parameters_are_exact_or_refused() -> None:
+    import numpy as np
+    import pandas as pd
+
+    with gquery.connect(device="python") as connection:
+
+        def value(given: Any) -> Any:
+            return connection.sql("SELECT ?", params=[given]).fetchall()[0][0]
+
+        day = dt.datetime(2020, 1, 2)
+        assert [value(v) for v in (pd.NaT, pd.NA, np.datetime64("NaT"), np.timedelta64("NaT"))] == [None] * 4
+        assert [value(v) for v in (np.datetime64("2020-01-02T00", "ns"), pd.Timestamp(day))] == [day, day]
+        assert [value(v) for v in (np.datetime64("2020-01-02"), np.array(5))] == [day.date(), 5]
+        for given, text in (
+            (dt.datetime(2020, 1, 1, tzinfo=dt.UTC), "has a zone"),
+            (pd.Timestamp("2020-01-01", tz="Europe/Berlin"), "has a zone"),
+            (pd.Timestamp("2020-01-01 00:00:00.000000001"), "has nanoseconds"),
+            (np.datetime64("2020-01-01T00:00:00.000000001"), "has nanoseconds"),
+            (pd.Timedelta(1, "ns"), "has nanoseconds"),
+            (np.longdouble(1), "no SQL type"),
+            (np.array([5]), "no SQL type"),
+            (dt.time(1), "no SQL type"),
+        ):
+            with pytest.raises(gquery.InterfaceError, match=text):
+                value(given)
+
+
+def test_data_that_is_not_what_it_seems(tmp_path: Path) -> None:
+    import pandas as pd
+    import polars as pl
+
+    with gquery.connect(device="python") as connection:
+        with pytest.raises(gquery.InterfaceError, match="Python objects of Polars"):
+            connection.register("o", pl.DataFrame({"a": pl.Series([object()])}))
+        connection.register("p", pd.DataFrame({"a": pd.Series(pd.period_range("2020", periods=2, freq="D"))}))
+        assert str(connection.table("p").types[0]) == "BIGINT (pandas.period)"
+        assert connection.table("p").df()["a"].tolist() == pd.period_range("2020", periods=2, freq="D").tolist()
+        path = tmp_path / "x.csv"
+        path.write_bytes(b"a,b\n1,x\xff\n")
+        with pytest.raises(gquery.FileError, match='Column "b" of .*x.csv" is not valid UTF-8'):
+            connection.read_csv(path)
+        path.write_text("a\n2020-01-01 00:00:00+02\n")
+        assert [str(t) for t in connection.read_csv(path).types] == ["TIMESTAMP WITH TIME ZONE"]
+        assert connection.read_csv(path).fetchall() == [(dt.datetime(2019, 12, 31, 22, tzinfo=dt.UTC),)]

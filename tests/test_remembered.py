@@ -127,9 +127,11 @@ ALIKE: tuple[object, ...] = (
     True, 1, 1.0, "1", Decimal("1"), Decimal("1.0"), Decimal("1.00"), np.float64(1), np.float32(1), np.int8(1), np.int64(1),
     np.True_, 0.0, -0.0, Decimal("0"), Decimal("-0.0"), np.float32(-0.0), False, 0, float("nan"),
     datetime.date(2020, 1, 1), datetime.datetime(2020, 1, 1),
+)  # fmt: skip
+AWARE = (
     datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC),
     datetime.datetime(2020, 1, 1, 1, tzinfo=datetime.timezone(datetime.timedelta(hours=1))),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("target", ["python", "cpu"])
@@ -145,9 +147,9 @@ def test_values_that_python_takes_for_equal(target: str) -> None:
 
 
 def test_keys_of_values() -> None:
-    keys = [exact(v) for v in ALIKE]
-    assert len(set(keys)) == len(ALIKE)
-    assert [exact(v) for v in ALIKE] == keys, "a NaN has the key of a NaN"
+    keys = [exact(v) for v in (*ALIKE, *AWARE)]
+    assert len(set(keys)) == len(ALIKE) + len(AWARE)
+    assert [exact(v) for v in (*ALIKE, *AWARE)] == keys, "a NaN has the key of a NaN"
     assert exact([1, (2.0,)]) != exact([1, (2,)])
     assert exact({"a": 1}) != exact({"a": True})
     with pytest.raises(TypeError):
@@ -157,7 +159,10 @@ def test_keys_of_values() -> None:
 def test_constants_of_a_plan_are_told_apart() -> None:
     assert Literal(0.0, DOUBLE) != Literal(-0.0, DOUBLE)
     assert Literal(float("nan"), DOUBLE) == Literal(float("nan"), DOUBLE)
-    assert len({Literal(0.0, DOUBLE), Literal(-0.0, DOUBLE), Literal(float("nan"), DOUBLE), Literal(float("nan"), DOUBLE)}) == 3
+    assert (
+        len({Literal(0.0, DOUBLE), Literal(-0.0, DOUBLE), Literal(float("nan"), DOUBLE), Literal(float("nan"), DOUBLE)})
+        == 3
+    )
     column = new_column("x", DOUBLE)
     assert In(column, (0.0, 1.0)) != In(column, (-0.0, 1.0))
 

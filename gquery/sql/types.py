@@ -157,18 +157,44 @@ def python_literal(value: Any) -> Literal:
         case Decimal():
             return _decimal_literal(value)
         case datetime.datetime():
+            if value != value:  # pandas.NaT, which is one
+                return Literal(None, NULL)
             if value.tzinfo is not None:
-                value = value.astimezone(datetime.UTC).replace(tzinfo=None)
+                raise InterfaceError(
+                    f"the parameter {value} has a zone, which TIMESTAMP has not: .astimezone(UTC).replace(tzinfo=None) is without"
+                )
+            if getattr(value, "nanosecond", 0):  # of pandas
+                raise InterfaceError(f"the parameter {value} has nanoseconds, and TIMESTAMP microseconds")
             return Literal((value - datetime.datetime(1970, 1, 1)) // datetime.timedelta(microseconds=1), TIMESTAMP)
         case datetime.date():
             return Literal(days_from_civil(value.year, value.month, value.day), DATE)
         case datetime.timedelta():
+            if getattr(value, "nanoseconds", 0):
+                raise InterfaceError(f"the parameter {value} has nanoseconds, and INTERVAL microseconds")
             micros = value.seconds * 1_000_000 + value.microseconds
             return Literal(Interval(0, value.days, micros), INTERVAL)
-        case _ if hasattr(value, "item"):  # a NumPy or CuPy scalar
-            return python_literal(value.item())
+        case _ if type(value).__name__ == "NAType":  # pandas.NA
+            return Literal(None, NULL)
+        case _ if hasattr(value, "item") and getattr(value, "ndim", 0) == 0:  # a NumPy or CuPy scalar
+            return _scalar_literal(value)
         case _:
             raise InterfaceError(f"a parameter of type {type(value).__name__} has no SQL type")
+
+
+def _scalar_literal(value: Any) -> Literal:
+    kind = getattr(value.dtype, "kind", "")
+    if kind not in ("M", "m"):
+        item = value.item()
+        if hasattr(item, "item"):  # wider than any type of Python's
+            raise InterfaceError(f"a parameter of type {type(value).__name__} has no SQL type")
+        return python_literal(item)
+    if value != value:  # NaT
+        return Literal(None, NULL)
+    micros = value.astype(f"{kind}8[us]")
+    if micros.astype(value.dtype) != value:
+        raise InterfaceError(f"the parameter {value} has nanoseconds; gquery has microseconds")
+    item = value.item()
+    return python_literal(micros.item() if isinstance(item, int) else item)
 
 
 def _decimal_literal(value: Decimal) -> Literal:

@@ -7,9 +7,10 @@ BIN := $(VENV)/bin
 SF ?= 1
 JOBS ?= auto
 FUZZ ?= 5000
+FAULTS ?= 500
 
 .DEFAULT_GOAL := help
-.PHONY: help demo compare test check fuzz values test-slow test-cuda cubins docs clean
+.PHONY: help demo compare test check fuzz faults values test-slow test-cuda cubins docs clean
 
 help:
 	@sed -n 's/^## //p' Makefile
@@ -38,6 +39,10 @@ fuzz: $(VENV)/.dev
 ## make values     every operator, function and cast at the edges of its types against DuckDB
 values: $(VENV)/.dev
 	GQUERY_VALUES=all $(BIN)/python -m pytest -q -n $(JOBS) tests/test_values.py tests/test_texts.py
+
+## make faults     failed allocations and interrupts at every turn (FAULTS=500)
+faults: $(VENV)/.dev
+	GQUERY_FAULTS=$(FAULTS) $(BIN)/python -m pytest -q -n $(JOBS) tests/test_faults.py
 
 ## make test-slow  the tests on larger data
 test-slow: $(VENV)/.dev

@@ -99,6 +99,8 @@ def reading(name: str, what: str = "file") -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise FileError(f'There is no file "{name}"') from None
+    except MemoryError:
+        raise
     except (OSError, pa.ArrowException, ValueError) as error:
         cause = str(error).split("\n")[0]
         raise FileError(f'Cannot read the {what} "{name}": {cause}') from error

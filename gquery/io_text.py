@@ -116,6 +116,8 @@ class FileSource:
         if len(tables) > 1:
             try:
                 whole = pa.concat_tables(tables, promote_options="permissive")
+            except MemoryError:
+                raise
             except (pa.ArrowException, TypeError) as error:
                 raise FileError(
                     f'"{files[0].name}" and the files read with it have different columns: {error}'

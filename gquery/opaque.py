@@ -113,6 +113,8 @@ def _as_type(values: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
         return values
     try:
         return values.cast(type_)
+    except MemoryError:
+        raise
     except (pa.ArrowException, TypeError) as error:
         raise NotSupportedError(
             f"not supported: values of the Arrow types {type_} and {values.type} in one column: {error}"

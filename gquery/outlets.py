@@ -32,6 +32,8 @@ def check_parquet(schema: pa.Schema) -> None:
         if dtype_of(field.type).is_opaque:
             try:
                 pq.write_table(pa.table({"c": pa.nulls(1, field.type)}), pa.BufferOutputStream())
+            except MemoryError:
+                raise
             except pa.ArrowException as error:
                 raise _refusal(field, "Parquet", str(error).split("\n")[0]) from None
 

@@ -199,6 +199,8 @@ def _options(method: str) -> Iterator[None]:
 
     try:
         yield
+    except MemoryError:
+        raise
     except (pa.ArrowException, TypeError, ValueError, OSError) as error:
         raise InterfaceError(f"{method}: {str(error).splitlines()[0]}") from None
 

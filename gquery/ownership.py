@@ -52,6 +52,8 @@ class Origin:
         if self.is_shared:
             try:
                 array = _copied(array)
+            except MemoryError:
+                raise
             except (pa.ArrowException, ValueError) as error:
                 raise self._damaged(column, error) from None
         self._validate(array, column, full=True)
@@ -67,6 +69,8 @@ class Origin:
     def _validate(self, array: Any, column: str, full: bool) -> None:
         try:
             array.validate(full=full)
+        except MemoryError:
+            raise
         except (pa.ArrowException, ValueError) as error:
             raise self._damaged(column, error) from None
 

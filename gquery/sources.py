@@ -302,6 +302,8 @@ def source_of(name: str, data: Any, narrow: bool = True) -> TableSource:
             raise InterfaceError(
                 f'"{name}" cannot be registered: a {type(data).__name__} has no __arrow_c_stream__ and is no dict'
             )
+    except MemoryError:
+        raise
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise InterfaceError(f'"{name}" cannot be registered as Arrow data: {error}') from error
     return ArrowSource(name, table.column_names, table.columns, table.num_rows, narrow, origin_of(name, data))
@@ -330,6 +332,8 @@ def _source_of_arrays(name: str, data: Mapping[Any, Any], narrow: bool) -> Table
             raise InterfaceError(f'Column "{key}" of {name} has {values.ndim} dimensions; a column has one')
         try:
             array = values if isinstance(values, (pa.Array, pa.ChunkedArray)) else _from_array(values)
+        except MemoryError:
+            raise
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
             raise InterfaceError(f'Column "{key}" of {name} cannot be registered: {error}') from error
         arrays.append(array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array]))

@@ -63,7 +63,7 @@ def interrupted(at: int = 0) -> Iterator[Count]:
     class Token(interrupt.Token):
         __slots__ = ("_own",)
 
-        @property  # type: ignore[override]
+        @property
         def stopped(self) -> bool:
             if count.now():
                 self._own = True

@@ -8,10 +8,8 @@ happens; the tests fail where an InternalError was made.
 from __future__ import annotations
 
 import sys
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.metadata import PackageNotFoundError, version
 
 from gquery import device_faults
 from gquery.errors import Error, InterfaceError, InternalError, NotSupportedError, OutOfMemoryError
@@ -51,6 +49,8 @@ def fault(error: Exception) -> InternalError:
 
 def _place(error: BaseException) -> str:
     """The innermost line of ours that the error went through."""
+    import traceback
+
     frames = traceback.extract_tb(error.__traceback__)
     ours = [f for f in frames if "gquery" in f.filename]
     last = (ours or list(frames))[-1:]
@@ -58,6 +58,8 @@ def _place(error: BaseException) -> str:
 
 
 def _versions() -> str:
+    from importlib.metadata import PackageNotFoundError, version  # slow to import, and seldom needed
+
     found = [f"Python {sys.version.split()[0]}"]
     for package in ("gquery", *(name for name in _NAMED if name in sys.modules)):
         try:

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from gquery import device_faults
-from gquery.errors import Error, InterfaceError, InternalError, NotSupportedError, OutOfMemoryError
+from gquery.errors import Error, InterfaceError, InternalError, OutOfMemoryError
+from gquery.nesting import too_deep
 
 _NAMED = ("numpy", "pyarrow", "numba", "cupy", "pandas", "polars")
 
@@ -28,7 +29,7 @@ def boundary() -> Iterator[None]:
         package = str(error.name).partition(".")[0]
         raise InterfaceError(f"{package} is not installed, and this needs it: pip install {package}") from error
     except RecursionError:
-        raise NotSupportedError("The query is nested too deeply: split its expressions or subqueries up") from None
+        raise too_deep() from None
     except MemoryError as error:
         said = f": {error}" if str(error) else ""
         raise OutOfMemoryError(

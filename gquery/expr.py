@@ -6,7 +6,8 @@ Columns are identified by the id that the binder mints; names are for people. A 
 make itself is a reference to an outer query (correlation): there is no node of its own for that.
 
 Planning asks the same of an expression again and again (its hash, the columns that it reads), so a node remembers what
-was once found out about it: nodes never change.
+was once found out about it: nodes never change. A node may stand in several places (COALESCE tests a value and then gives
+it), so nested ones are graphs whose trees double in size at each level: what goes over an expression looks at a node once.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import count
 from operator import is_
-from typing import TYPE_CHECKING, Any, ClassVar, assert_never, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, assert_never, get_args
 
 from gquery.dtypes import BIGINT, BOOLEAN, DType
 from gquery.exact import exact
@@ -23,15 +24,18 @@ from gquery.exact import exact
 if TYPE_CHECKING:
     from gquery.planner.logical import Plan
 
+T = TypeVar("T")
 _ids = count(1)
 
 
 class _Node:
     """Room for what is remembered of an expression: places without a value until somebody asks."""
 
-    __slots__ = ("memo_columns", "memo_hash", "memo_subqueries")
+    __slots__ = ("memo_columns", "memo_hash", "memo_nullable", "memo_subqueries", "memo_twin")
 
     memo_hash: int
+    memo_nullable: bool
+    memo_twin: Expr  # an equal node, which stands for both where they are compared again
     memo_columns: frozenset[int]  # by `planner.tree.used_columns`
     memo_subqueries: tuple[ScalarSubquery | Exists | InSubquery, ...]  # by `planner.tree.subqueries`
 
@@ -321,23 +325,57 @@ class SortKey:
     nulls_first: bool = False
 
 
-def _remembering(generated: Callable[[Any], int]) -> Callable[[Any], int]:
-    """A node's hash, which is made of its children's, computed once."""
+def _remembering(generated: Callable[[Any], T], memo: str) -> Callable[[Any], T]:
+    """What is made of the same of a node's children (its hash, whether it may be NULL), computed once."""
 
-    def __hash__(self: Any) -> int:  # noqa: N807
+    def remembered(self: Any) -> T:
         try:
-            found: int = self.memo_hash
+            found: T = getattr(self, memo)
         except AttributeError:
             found = generated(self)
-            object.__setattr__(self, "memo_hash", found)
+            object.__setattr__(self, memo, found)
         return found
 
-    return __hash__
+    return remembered
+
+
+def _comparing(generated: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """A node's equality. Two that were found equal have one twin from then on, so that graphs are compared node by node."""
+
+    def __eq__(self: Any, other: object) -> Any:  # noqa: N807
+        if self is other:
+            return True
+        if type(self) is not type(other):
+            return NotImplemented
+        if hash(self) != hash(other):
+            return False
+        a, b = _twin(self), _twin(other)
+        if a is b:
+            return True
+        is_equal = generated(a, b)
+        if is_equal is True:
+            object.__setattr__(a, "memo_twin", b)
+        return is_equal
+
+    return __eq__
+
+
+def _twin(e: Any) -> Any:
+    """The node that stands for all that were found equal to ``e``."""
+    try:
+        while True:
+            e = e.memo_twin
+    except AttributeError:
+        return e
 
 
 for _kind in get_args(Expr):
     if _kind is not Column:
-        _kind.__hash__ = _remembering(_kind.__hash__)
+        _kind.__hash__ = _remembering(_kind.__hash__, "memo_hash")
+    if _kind not in (Column, Literal):
+        _kind.__eq__ = _comparing(_kind.__eq__)
+    if _kind in (Cast, Case, And, Or, Not, In):
+        _kind.nullable = property(_remembering(_kind.nullable.fget, "memo_nullable"))
 
 
 def with_children(e: Expr, new: tuple[Expr, ...]) -> Expr:
@@ -374,26 +412,39 @@ def same_objects(a: tuple[object, ...], b: tuple[object, ...]) -> bool:
 
 
 def transform(e: Expr, f: Callable[[Expr], Expr]) -> Expr:
-    """``f`` applied to every expression, children first. Plans of subqueries are left to the caller."""
-    kids = e.children
-    if not kids:
-        return f(e)
+    """``f`` applied to every expression, children first, once to one that stands in several places. Plans of subqueries are
+    left to the caller."""
+    return _transform(e, f, {}) if e.children else f(e)
+
+
+def _transform(e: Expr, f: Callable[[Expr], Expr], done: dict[int, Expr]) -> Expr:
+    """``done``: what was made of the expressions with children, by identity."""
     new, is_new = [], False
-    for k in kids:
-        made = transform(k, f)
+    for k in e.children:
+        if not k.children:
+            made = f(k)
+        elif (known := done.get(id(k))) is not None:
+            made = known
+        else:
+            made = _transform(k, f, done)
         is_new = is_new or made is not k
         new.append(made)
-    return f(with_children(e, tuple(new)) if is_new else e)
+    made = done[id(e)] = f(with_children(e, tuple(new)) if is_new else e)
+    return made
 
 
 def walk(e: Expr) -> Iterator[Expr]:
-    """``e`` and every expression below it, parents first (plans of subqueries are not expressions)."""
-    stack = [e]
+    """``e`` and every expression below it, parents first (plans of subqueries are not expressions). One that stands in
+    several places comes once; a column or constant once for each expression over it."""
+    stack, seen = [e], set()
     while stack:
         x = stack.pop()
-        yield x
         if kids := x.children:
+            if id(x) in seen:
+                continue
+            seen.add(id(x))
             stack.extend(kids[::-1])
+        yield x
 
 
 def substitute(e: Expr, columns: dict[int, Expr]) -> Expr:

@@ -112,6 +112,16 @@ def current() -> Token | None:
     return _thread.token
 
 
+@contextmanager
+def acting_for(token: Token | None) -> Iterator[None]:
+    """Within it, this thread works for the run of another, which waits for it."""
+    _thread.token = token
+    try:
+        yield
+    finally:
+        _thread.token = None
+
+
 def check() -> None:
     """InterruptError where this thread's run is to stop."""
     token = _thread.token

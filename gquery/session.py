@@ -10,8 +10,7 @@ All of the engine is imported inside functions: ``import gquery`` loads none of 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, assert_never
 
@@ -28,6 +27,7 @@ from gquery.errors import (
     unicode_text,
 )
 from gquery.interrupt import Running
+from gquery.nesting import with_room
 from gquery.planned import KeptPlans, Parameters, Planned, check_sources, load_tables, sources_of
 from gquery.readers import Files
 from gquery.startup import Target, choose, preload
@@ -115,7 +115,7 @@ class Connection(Frames, Files, Exceptions):
         if not statements:
             raise ProgrammingError("There is no statement in the text")
         alone = len(statements) == 1
-        with self._running.one(), _nesting(), part("plan"):
+        with self._running.one(), part("plan"):
             for parsed in statements:
                 scans, version = self._catalog.scans, self._catalog.version
                 statement = bind(parsed, self._catalog, params)
@@ -145,8 +145,7 @@ class Connection(Frames, Files, Exceptions):
         self._check_open()
         from gquery.sql.bind import bind
 
-        with _nesting():
-            return self._explain(bind(query, self._catalog, params), level, format, query)
+        return self._explain(bind(query, self._catalog, params), level, format, query)
 
     def _statement(self, statement: Statement, text: str | None, params: Parameters, version: int) -> Relation:
         """Runs a statement; a SELECT is planned only. ``text`` is the SQL of a statement that stands alone, ``version`` the
@@ -281,7 +280,7 @@ class Connection(Frames, Files, Exceptions):
 
     def _plan(self, query: Query, now: bool = True) -> Planned:
         """A bound query, optimized now or when it is first needed."""
-        sources = sources_of(query.plan)
+        sources = with_room(lambda: sources_of(query.plan))
         versions = tuple(s.version for s in sources)
         check_sources(query.plan)
         planned = Planned(query, self._optimize, self.settings, sources, versions, self._catalog.version)
@@ -292,7 +291,7 @@ class Connection(Frames, Files, Exceptions):
     def _optimize(self, query: Query) -> Query:
         from gquery.planner.optimizer import optimize
 
-        return optimize(query, _evaluate, self.settings.disabled_rules)
+        return with_room(lambda: optimize(query, _evaluate, self.settings.disabled_rules))
 
     def _program(self, planned: Planned) -> Program:
         """The program of a plan. Columns are loaded first; where that taught more than footers tell (order, uniqueness,
@@ -304,7 +303,7 @@ class Connection(Frames, Files, Exceptions):
                 if load_tables(planned.query.plan):
                     planned.query = self._optimize(planned.bound)
                     load_tables(planned.query.plan)
-                planned.program = lower(planned.query, self.target)
+                planned.program = with_room(lambda: lower(planned.query, self.target))
             except MemoryError as error:  # of NumPy or CuPy: encoding takes arrays of its own
                 reason = str(error)
             if planned.program is None:
@@ -319,7 +318,7 @@ class Connection(Frames, Files, Exceptions):
 
         self._check_open()
         with self._running.one():
-            with _nesting(), part("plan"):
+            with part("plan"):
                 program = self._program(planned)
             with part("run"):
                 return run(program, self._context())
@@ -349,23 +348,25 @@ class Connection(Frames, Files, Exceptions):
             raise ProgrammingError(f'EXPLAIN of the level "{level}" is text; "tree" and "analyze" have other formats')
         match level:
             case "bound":
-                return explain(planned.bound)
+                return with_room(lambda: explain(planned.bound))
             case "optimized":
-                return explain(planned.query)
+                return with_room(lambda: explain(planned.query))
             case "tree" | "analyze":
                 from gquery.profile.analyze import explain_tree, formatted
 
                 with self._running.one():
                     program = self._program(planned)
                     with part("run"):
-                        tree = explain_tree(text, planned.query, program, self._context(), level == "analyze")
+                        analyzes = level == "analyze"
+                        tree = with_room(lambda: explain_tree(text, planned.query, program, self._context(), analyzes))
                 return formatted(tree, kind)
             case _:
                 from gquery.planner.explain_program import explain_program
 
                 limit = self.settings.interpret_limit
                 threads = self.settings.worker_count
-                return explain_program(self._program(planned), self.target, limit, level, threads)
+                program = self._program(planned)
+                return with_room(lambda: explain_program(program, self.target, limit, level, threads))
 
     @boundary()
     def program(self, query: str, target: Target | None = None, params: Parameters = None) -> Program:
@@ -379,10 +380,11 @@ class Connection(Frames, Files, Exceptions):
         statement = bind(query, self._catalog, params)
         if not isinstance(statement, Select):
             raise ProgrammingError("Only a query has a program")
-        with _nesting():
-            planned = self._plan(statement.query)
-            program = self._program(planned)
-            return program if target in (None, self.target) else lower(planned.query, target or self.target)
+        planned = self._plan(statement.query)
+        program = self._program(planned)
+        if target in (None, self.target):
+            return program
+        return with_room(lambda: lower(planned.query, target or self.target))
 
     @boundary()
     def kernels(self, query: str, target: Target | None = None, params: Parameters = None) -> list[Kernel]:
@@ -460,15 +462,6 @@ def _explain_options(options: Sequence[str]) -> tuple[list[str], str]:
     if wrong := [level for level in levels if level not in LEVELS]:
         raise NotSupportedError(f"EXPLAIN {', '.join(wrong).upper()}; there are {', '.join(LEVELS)}, codegen, format")
     return levels or ["tree"], format_
-
-
-@contextmanager
-def _nesting() -> Iterator[None]:
-    """Planning is recursive; what is nested too deeply for it is refused, not crashed on."""
-    try:
-        yield
-    except RecursionError:
-        raise NotSupportedError("The query is nested too deeply: split its expressions or subqueries up") from None
 
 
 def _evaluate(e: Expr) -> Constant:

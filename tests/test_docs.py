@@ -95,7 +95,9 @@ def test_what_duckdb_has_and_gquery_does_not(sql: str) -> None:
 
     import gquery
 
-    make = "CREATE TABLE t AS SELECT 1 AS a, 'x' AS s, DATE '2020-01-01' AS day, TIMESTAMP '2020-01-01 10:00:00' AS moment"
+    make = (
+        "CREATE TABLE t AS SELECT 1 AS a, 'x' AS s, DATE '2020-01-01' AS day, TIMESTAMP '2020-01-01 10:00:00' AS moment"
+    )
     with duckdb.connect() as oracle:
         oracle.execute(make)
         oracle.execute(sql.replace("out.parquet", "/dev/null"))

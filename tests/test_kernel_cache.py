@@ -67,7 +67,9 @@ def test_mutated_entries_count_as_missing(kind: str, folder: Path, monkeypatch: 
     rng = random.Random(7)
     source, cc = kernel_source("a text", "x"), (9, 0)
     name = cubin_entry(source, cc) if kind == "cubin" else cpu_cache.cpu_entry(source.name)
-    path = entry_of(name, b'{"entry": "kernel", "registers": 8, "local_bytes": 0, "shared_bytes": 0}\n' + rng.randbytes(300))
+    path = entry_of(
+        name, b'{"entry": "kernel", "registers": 8, "local_bytes": 0, "shared_bytes": 0}\n' + rng.randbytes(300)
+    )
     if kind == "key":
         path = folder / "key"
     whole, other = path.read_bytes(), entry_of("k2.cpu", rng.randbytes(400)).read_bytes()
@@ -278,7 +280,9 @@ def test_a_cache_that_is_cleared_while_it_is_used(folder: Path) -> None:
 
 
 def test_processes_that_start_at_once_share_a_key(folder: Path) -> None:
-    script = "from gquery.kernels.targets.cache import kernel_cache; import os, sys; kernel_cache().write(sys.argv[1], b'x')"
+    script = (
+        "from gquery.kernels.targets.cache import kernel_cache; import os, sys; kernel_cache().write(sys.argv[1], b'x')"
+    )
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-W", "error", "-c", script]
     running = [subprocess.Popen([*command, f"k{n}.cpu"], env=environment) for n in range(6)]

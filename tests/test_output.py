@@ -124,7 +124,9 @@ def test_memory_is_shared_where_the_layout_allows(db: gquery.Connection) -> None
         db.register("t", form)
         out = db.sql("FROM t").to_arrow_table()
         at = {c: address(out.column(c)) for c in ("x", "n")}
-        assert at.keys() == {"x", "n"} and not set(at.values()) & {address(pa.table(form).column(c)) for c in ("x", "n")}
+        assert at.keys() == {"x", "n"} and not set(at.values()) & {
+            address(pa.table(form).column(c)) for c in ("x", "n")
+        }
         result = db.sql("SELECT n, x FROM t")
         assert {c: address(result.to_arrow_table().column(c)) for c in ("x", "n")} == at
         assert {c: address(result.pl()[c].to_arrow()) for c in ("x", "n")} == at

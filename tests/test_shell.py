@@ -271,7 +271,9 @@ def test_explain_analyze_and_the_timer_agree(shell: Shell) -> None:
     assert "measure " in complaints(shell)
     watch = Watch()
     with watched(watch):
-        (text,) = shell.connection.sql("EXPLAIN (ANALYZE, FORMAT json) SELECT sum(range) FROM range(1000)").fetchone() or ()
+        (text,) = (
+            shell.connection.sql("EXPLAIN (ANALYZE, FORMAT json) SELECT sum(range) FROM range(1000)").fetchone() or ()
+        )
     running = sum(watch.seconds[part] for part in ("run", "compile", "read", "copy"))
     assert 0 < json.loads(text)["seconds"] <= running
     assert watch.seconds["measure"] > 0

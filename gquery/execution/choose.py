@@ -12,6 +12,7 @@ from typing import Any, cast
 from gquery.device import Device, cpu_device
 from gquery.execution.state import Run
 from gquery.kernels.targets import get_target
+from gquery.nesting import with_room
 from gquery.operators import front
 from gquery.operators.accumulators import place_of
 from gquery.operators.group_output import GroupOutput
@@ -103,7 +104,7 @@ def units_of(program: Program, stage: Stage, pipeline: Pipeline, target: str, co
     key = ("units", stage.number, target, layout, limbs, built, pipeline.rows >= WIDE, counts, pipeline.selected)
     found = program.memory.get(key)
     if found is None:
-        found = program.memory[key] = units(pipeline, target, counts)
+        found = program.memory[key] = with_room(lambda: units(pipeline, target, counts))
     return cast(tuple[Unit, ...], found)
 
 
@@ -113,7 +114,7 @@ def output_of(program: Program, number: int, sink: Group, target: str) -> GroupO
     key = ("output", number, target, sink.layout, limbs)
     found = program.memory.get(key)
     if found is None:
-        found = program.memory[key] = GroupOutput(sink, "cuda" if target == "cuda" else "cpu")
+        found = program.memory[key] = with_room(lambda: GroupOutput(sink, "cuda" if target == "cuda" else "cpu"))
     return cast(GroupOutput, found)
 
 

@@ -1,11 +1,12 @@
-"""COALESCE, NULLIF, IF, GREATEST and LEAST: names that stand for a Case."""
+"""COALESCE, NULLIF and IF: names that stand for a Case; GREATEST and LEAST, which the engine renders itself: as a Case of
+comparisons of each with each they would grow with the square of their arguments."""
 
 from __future__ import annotations
 
 from gquery.dtypes import BOOLEAN
-from gquery.expr import TRUE, Case, Expr, IsNull, Literal, Not, conjunction, disjunction
+from gquery.expr import TRUE, Case, Expr, IsNull, Literal, Not
 from gquery.functions.casts import cast, unified
-from gquery.functions.registry import call, make, resolver
+from gquery.functions.registry import ScalarFunction, call, declare, make, resolver
 
 
 def case(branches: list[tuple[Expr, Expr]], otherwise: Expr | None) -> Expr:
@@ -49,31 +50,28 @@ def _if(condition: Expr, then: Expr, otherwise: Expr) -> Expr:
     return case([(condition, then)], otherwise)
 
 
-def _extreme(values: tuple[Expr, ...], op: str, what: str) -> Expr:
-    """The first value that beats all others or meets NULLs only; NULLs are passed over."""
-    exprs = [e for e in unified(values, what) if not (isinstance(e, Literal) and e.value is None)]
+for _name, _doc, _example in (
+    ("greatest", "The greatest argument that is not NULL.", ("greatest(1, 3, NULL)", "3")),
+    ("least", "The least argument that is not NULL.", ("least(1, 3, NULL)", "1")),
+):
+    declare(ScalarFunction(_name, strict=False, null_if_all=True, doc=_doc, example=_example))
+
+
+def _extreme(values: tuple[Expr, ...], name: str) -> Expr:
+    """A call over the arguments that are not NULL for sure."""
+    exprs = [e for e in unified(values, name.upper()) if not (isinstance(e, Literal) and e.value is None)]
     if not exprs:
-        return unified(values, what)[0]
-    if len(exprs) == 1:
-        return exprs[0]
-    branches: list[tuple[Expr, Expr]] = []
-    for i, e in enumerate(exprs):
-        terms: list[Expr] = [Not(IsNull(e))] if e.nullable else []
-        for j, other in enumerate(exprs):
-            if i != j:
-                beats: Expr = make(op, (e, other), BOOLEAN)
-                terms.append(disjunction((IsNull(other), beats)) if other.nullable else beats)
-        branches.append((conjunction(tuple(terms)), e))
-    return Case(tuple(branches[:-1]), exprs[-1])
+        return unified(values, name.upper())[0]
+    return exprs[0] if len(exprs) == 1 else make(name, exprs, exprs[0].dtype)
 
 
-@resolver("greatest", "$(any, ...)", example=("greatest(1, 3, NULL)", "3"))
+@resolver("greatest", "$(any, ...)")
 def _greatest(first: Expr, *more: Expr) -> Expr:
     """The greatest argument that is not NULL."""
-    return _extreme((first, *more), "ge", "GREATEST")
+    return _extreme((first, *more), "greatest")
 
 
-@resolver("least", "$(any, ...)", example=("least(1, 3, NULL)", "1"))
+@resolver("least", "$(any, ...)")
 def _least(first: Expr, *more: Expr) -> Expr:
     """The least argument that is not NULL."""
-    return _extreme((first, *more), "le", "LEAST")
+    return _extreme((first, *more), "least")

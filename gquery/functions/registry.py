@@ -33,9 +33,10 @@ class ScalarFunction:
     a Python callable over Python values (it makes new strings, or nothing in a kernel can do it); neither means that
     the engine renders the operator for each type. ``bounds`` gives the physical range of an exact result from those of
     the arguments. ``strict``: NULL in gives NULL out, and the function is not called. ``nullable``: it may give NULL
-    for arguments that are not (division by zero). A body gets a parameter that ``takes_null`` as its value and whether it is
-    there; with ``gives_null`` it returns such a pair. ``unproved``: nothing is known of what the body returns but its register,
-    so it is checked against its type. Each of ``domain`` is a body that tells whether arguments raise, and the error's text.
+    for arguments that are not (division by zero); with ``null_if_all`` it is where all arguments are. A body gets a
+    parameter that ``takes_null`` as its value and whether it is there; with ``gives_null`` it returns such a pair.
+    ``unproved``: nothing is known of what the body returns but its register, so it is checked against its type. Each of
+    ``domain`` is a body that tells whether arguments raise, and the error's text.
     ``example`` is (SQL, its value as text).
     """
 
@@ -51,6 +52,19 @@ class ScalarFunction:
     gives_null: bool = False
     unproved: bool = False
     domain: Domain = ()
+    null_if_all: bool = False
+
+    def may_be_null(self, args: Sequence[Expr]) -> bool:
+        """Whether a call may be NULL, as it follows from its arguments."""
+        if self.nullable:
+            return True
+        if self.null_if_all:
+            return all(a.nullable for a in args)
+        if self.strict:
+            for a in args:  # a generator costs more
+                if a.nullable:
+                    return True
+        return False
 
 
 FUNCTIONS: dict[str, ScalarFunction] = {}
@@ -127,8 +141,7 @@ def resolver(
 def make(name: str, args: Sequence[Expr], dtype: DType) -> Call:
     """A call whose arguments already have the right types."""
     function = FUNCTIONS[name]
-    nullable = function.nullable or (function.strict and any(a.nullable for a in args))
-    return Call(name, tuple(args), dtype, nullable)
+    return Call(name, tuple(args), dtype, function.may_be_null(args))
 
 
 def by_signature(name: str, args: Sequence[Expr], signatures: Sequence[tuple[Sequence[DType], DType]]) -> Expr | None:

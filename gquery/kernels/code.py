@@ -172,10 +172,18 @@ class _Block:
 
 class Code:
     """The growing text of one kernel for ``target``. ``described`` are columns of which no more than this is known: for
-    a text that is thrown away."""
+    a text that is thrown away. ``descriptions`` are values of expressions in such texts: what is known of them is found out
+    once, and they are not written again."""
 
-    def __init__(self, target: str, described: dict[int, Phys] | None = None) -> None:
+    def __init__(
+        self,
+        target: str,
+        described: dict[int, Phys] | None = None,
+        descriptions: dict[Expr, Value] | None = None,
+    ) -> None:
         self.target = target
+        self.is_thrown_away = described is not None
+        self.descriptions: dict[Expr, Value] = {} if descriptions is None else descriptions
         self.prologue: list[str] = []
         self.body: list[str] = []
         self.epilogue: list[str] = []
@@ -193,7 +201,10 @@ class Code:
         # what is known of each column that `provide` named
         self.known: dict[int, Phys] = {} if described is None else described
         self._providers: dict[int, Callable[[], Value]] = {}
-        self._memo: list[dict[Expr, Value]] = [{}]
+        self._memo: dict[Expr, Value] = {}
+        self._bound: list[list[tuple[Expr, Value | None]]] = [
+            []
+        ]  # by open block: what it bound, and what stood there before
         self._heads: list[int] = []
         self._depth = 0
         self._names: dict[str, int] = {}
@@ -213,22 +224,26 @@ class Code:
         self.line(head)
         self._heads.append(len(self.body))
         self._depth += 1
-        self._memo.append({})
+        self._bound.append([])
 
     def close(self, levels: int = 1) -> None:
         for _ in range(levels):
             if not _written(self.body[self._heads.pop() :]):
                 self.line("pass")
-            self._memo.pop()
+            for e, before in reversed(self._bound.pop()):
+                if before is None:
+                    del self._memo[e]
+                else:
+                    self._memo[e] = before
             self._depth -= 1
 
     def after_rows(self, write: Callable[[], None]) -> None:
         """What ``write`` writes stands behind the loop; of a row's values none is known there."""
-        body, heads, depth, memo = self.body, self._heads, self._depth, self._memo
-        self.body, self._heads, self._depth, self._memo = [], [], 0, [{}]
+        body, heads, depth, memo, bound = self.body, self._heads, self._depth, self._memo, self._bound
+        self.body, self._heads, self._depth, self._memo, self._bound = [], [], 0, {}, [[]]
         write()
         self.epilogue += self.body
-        self.body, self._heads, self._depth, self._memo = body, heads, depth, memo
+        self.body, self._heads, self._depth, self._memo, self._bound = body, heads, depth, memo, bound
 
     @property
     def depth(self) -> int:
@@ -312,20 +327,21 @@ class Code:
 
     def provide(self, column: int, what: Phys, load: Callable[[], Value]) -> None:
         """Say how the column of that id is loaded when it is first used."""
+        if column in self.known:  # of which more is known now
+            self.descriptions.clear()
         self.known[column] = what
         self._providers[column] = load
 
     def remember(self, e: Expr, value: Value) -> Value:
-        self._memo[-1][e] = value
+        if len(self._bound) > 1:
+            self._bound[-1].append((e, self._memo.get(e)))
+        self._memo[e] = value
         if self._claims and (test := checks.claim(value)) is not None:
             self.body.append(checks.Claim("    " * self._depth + test))
         return value
 
     def recall(self, e: Expr) -> Value | None:
-        for scope in reversed(self._memo):
-            if (found := scope.get(e)) is not None:
-                return found
-        return None
+        return self._memo.get(e)
 
     def column(self, column: Column) -> Value:
         """The value of a column in the current row, loaded now if it is not at hand."""

@@ -35,6 +35,7 @@ from gquery.opaque import Opaque
 from gquery.table import Dictionary
 
 NESTED = 16  # arguments of AND and OR that are tested one inside another
+EXTREMES = {"greatest": "gt", "least": "lt"}
 ARITHMETIC = {"add", "subtract", "multiply", "divide", "int_divide", "modulo", "negate", "abs"}
 
 
@@ -42,6 +43,11 @@ def render(e: Expr, code: Code) -> Value:
     """Write the lines that compute ``e`` for the current row; its value. A value at hand is not computed again."""
     if isinstance(e, Column):
         return code.column(e)
+    if code.is_thrown_away:
+        found = code.descriptions.get(e)
+        if found is None:
+            found = code.descriptions[e] = _render(e, code)
+        return found
     if (found := code.recall(e)) is not None:
         return found
     return code.remember(e, _render(e, code))
@@ -92,6 +98,14 @@ def describe(e: Expr, columns: dict[int, Phys], target: str = "cpu") -> Phys:
     return render(e, Code(target, columns)).phys
 
 
+def _described(e: Expr, code: Code) -> Phys:
+    """`describe` for an expression of ``code``'s kernel, once: a CASE asks for its branches before it renders them, and so do
+    those inside it."""
+    if isinstance(e, Column):
+        return code.known[e.id]
+    return render(e, code if code.is_thrown_away else Code(code.target, code.known, code.descriptions)).phys
+
+
 def condition(e: Expr, code: Code) -> str:
     """The text of a test that is true where ``e`` is TRUE (a NULL is not)."""
     value = render(e, code)
@@ -138,6 +152,8 @@ def _call(e: Call, code: Code) -> Value:
         return compare.comparison(e.function, render(e.args[0], code), render(e.args[1], code), code)
     if e.function in ("like", "ilike"):
         return _like(e, code)
+    if e.function in EXTREMES:
+        return _extreme(e, code)
     if e.function == "add_interval":
         interval = e.args[1]
         assert isinstance(interval, Literal)
@@ -278,7 +294,7 @@ def _connective(args: tuple[Expr, ...], code: Code, stops_at: bool) -> Value:
 def _case(e: Case, code: Code) -> Value:
     """CASE as nested ifs. What is known of the result is the union of what is known of its branches."""
     results = [value for _, value in e.branches] + [e.otherwise]
-    known = [describe(r, code.known, code.target) for r in results]
+    known = [_described(r, code) for r in results]
     what = merge(known)
     var, ok = code.let(code.zero(what.register)), code.let("False") if what.nullable else None
 
@@ -306,6 +322,26 @@ def _case(e: Case, code: Code) -> Value:
             assign(e.otherwise)
         code.close(len(group) + (k > 0))
     return Value(var, ok, what)
+
+
+def _extreme(e: Call, code: Code) -> Value:
+    """GREATEST and LEAST: the first value that is not NULL, in place of which comes each one that beats it."""
+    values = [render(a, code) for a in e.args]
+    what = merge([v.phys for v in values])
+    first, *others = (convert(v, what, code) for v in values)
+    var, ok = code.let(first.var), first.ok
+    if ok is not None:
+        ok = code.let(ok)
+    for value in others:
+        beats = compare.test(EXTREMES[e.function], value, Value(var, None, what), code)
+        takes = beats if ok is None else f"(not {ok} or {beats})"
+        with code.block(f"if {takes}:" if value.ok is None else f"if {value.ok} and {takes}:"):
+            code.line(f"{var} = {value.var}")
+            if ok is not None and value.ok is not None:
+                code.line(f"{ok} = True")
+        if value.ok is None:  # there is a value from here on
+            ok = None
+    return Value(var, ok, replace(what, nullable=ok is not None))
 
 
 def merge(known: list[Phys]) -> Phys:

@@ -52,6 +52,7 @@ _OPERATORS = {
     "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "like": "LIKE", "ilike": "ILIKE", "concat": "||",
     "is_distinct_from": "IS DISTINCT FROM", "is_not_distinct_from": "IS NOT DISTINCT FROM",
 }  # fmt: skip
+MOST_TEXT = 10_000  # characters of an expression
 
 
 def explain_query(query: Query, rows: Callable[[Plan], float] | None = None) -> str:
@@ -77,6 +78,7 @@ class Printer:
     def __init__(self, plan: Plan | None) -> None:
         self.names: dict[int, str] = {}
         self.subqueries: list[Plan] = []
+        self._texts: dict[int, tuple[Expr, str]] = {}  # by identity; the expression is kept, so its id too
         if plan is not None:
             self._name(c for node in _all_nodes(plan) for c in made_columns(node))
 
@@ -156,7 +158,12 @@ class Printer:
         return f"{a.function}({'distinct ' if a.distinct else ''}{args}){where}"
 
     def expr(self, e: Expr, nested: bool = False) -> str:
-        text = self._expr(e)
+        """The text of an expression; a very long one is cut short. One in several places is written once."""
+        known = self._texts.get(id(e))
+        text = known[1] if known is not None else self._expr(e)
+        if known is None and e.children and not subqueries(e):  # subqueries are numbered where they stand
+            text = text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]} ..."
+            self._texts[id(e)] = (e, text)
         compound = isinstance(e, And | Or | Not) or (isinstance(e, Call) and e.function in _OPERATORS)
         return f"({text})" if nested and compound else text
 

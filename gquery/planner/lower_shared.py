@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, assert_never
 
-from gquery.expr import Column, In, Literal, same_objects
+from gquery.expr import Column, Expr, In, Literal, same_objects
 from gquery.kernels.code import Phys
 from gquery.planner.physical import (
     Build,
@@ -283,21 +283,27 @@ def _giving(steps: tuple[Step, ...], work: Pipeline, wanted: Iterable[Stored]) -
     return tuple(out)
 
 
-def _canonical(what: Any, values: Values) -> Any:
-    """A hashable key of a part of a plan, in which columns stand as where their values come from."""
+def _canonical(what: Any, values: Values, seen: dict[int, int] | None = None) -> Any:
+    """A hashable key of a part of a plan, in which columns stand as where their values come from. An expression that comes
+    again in it stands as its number: written out, nested ones would double in size at each level."""
+    seen = {} if seen is None else seen
+    if isinstance(what, Expr) and what.children:
+        if (number := seen.get(id(what))) is not None:
+            return ("again", number)
+        seen[id(what)] = len(seen)
     match what:
         case Column():
             return _value(what, values)
         case Literal(value=value, dtype=dtype):
             return (type(value).__name__, value, dtype)
         case In(arg=arg, values=constants):
-            return ("in", _canonical(arg, values), tuple((type(v).__name__, v) for v in constants))
+            return ("in", _canonical(arg, values, seen), tuple((type(v).__name__, v) for v in constants))
         case Phys():
             return _phys(what)
         case tuple():
-            return tuple([_canonical(x, values) for x in what])
+            return tuple([_canonical(x, values, seen) for x in what])
         case _ if is_dataclass(what):
-            return (type(what).__name__, *(_canonical(getattr(what, f.name), values) for f in fields(what)))
+            return (type(what).__name__, *(_canonical(getattr(what, f.name), values, seen) for f in fields(what)))
         case _:
             return what
 

@@ -75,7 +75,8 @@ class Estimator:
         """Estimated distinct values of an expression in a relation of ``rows`` rows."""
         return max(1.0, min(rows, self._base_distinct(e)))
 
-    def _base_distinct(self, e: Expr) -> float:
+    def _base_distinct(self, e: Expr, done: dict[int, float] | None = None) -> float:
+        """``done``: that of calls which were met already, by identity."""
         match e:
             case Column(id=i):
                 stats = self.columns.get(i, UNKNOWN)
@@ -90,11 +91,15 @@ class Estimator:
             case Literal():
                 return 1.0
             case Cast(arg=arg):
-                return self._base_distinct(arg)
+                return self._base_distinct(arg, done)
             case Call(args=args):
+                done = {} if done is None else done
+                if (known := done.get(id(e))) is not None:
+                    return known
                 out = 1.0
                 for a in args:
-                    out *= self._base_distinct(a)
+                    out *= self._base_distinct(a, done)
+                done[id(e)] = out
                 return out
             case _:
                 return 1e12

@@ -192,13 +192,14 @@ def walk(plan: Plan) -> Iterator[Plan]:
 
 
 def subqueries(e: Expr) -> tuple[Subquery, ...]:
-    """The subquery expressions in ``e``, outermost first."""
+    """The subquery expressions in ``e``, outermost first, each once."""
     try:
         return e.memo_subqueries
     except AttributeError:
         own: tuple[Subquery, ...] = (e,) if isinstance(e, Subquery) else ()
         for k in e.children:
-            own += subqueries(k)
+            if more := subqueries(k):
+                own = tuple({id(s): s for s in (*own, *more)}.values()) if own else more
         object.__setattr__(e, "memo_subqueries", own)
         return own
 
@@ -382,6 +383,7 @@ def expression_key(e: Expr, name: Callable[[Column], Any]) -> tuple[Any, ...]:
 class _Canonical:
     def __init__(self, name: Callable[[Column], Any] | None = None) -> None:
         self.number: dict[int, int] = {}
+        self.seen: dict[int, int] = {}  # expressions by identity: one that comes again is written as its number
         self.name = name
 
     def column(self, c: Column) -> Any:
@@ -418,7 +420,12 @@ class _Canonical:
         return (type(p).__name__, own, exprs, tuple([self.column(c) for c in p.columns]), below)
 
     def expr(self, e: Expr) -> tuple[Any, ...]:
-        below = tuple([self.expr(k) for k in e.children])
+        kids = e.children
+        if kids:
+            if (number := self.seen.get(id(e))) is not None:
+                return ("again", number)
+            self.seen[id(e)] = len(self.seen)
+        below = tuple([self.expr(k) for k in kids])
         match e:
             case Column():
                 return ("column", self.column(e))

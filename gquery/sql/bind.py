@@ -14,6 +14,7 @@ from sqlglot import exp
 from gquery.dtypes import INTEGER, Kind
 from gquery.errors import BindError, NotSupportedError, ParseError
 from gquery.expr import Literal, new_column
+from gquery.nesting import with_room
 from gquery.planner.logical import Project, Query
 from gquery.sql.bind_query import Ctes, QueryScopes
 from gquery.sql.catalog import Catalog
@@ -42,11 +43,8 @@ def bind(sql: str | Parsed, catalog: Catalog, parameters: Parameters = None) -> 
     convert; all but those of a damaged catalog name the place.
     """
     parsed = parse_one(sql) if isinstance(sql, str) else sql
-    check(parsed)
-    try:
-        statement = _statement(parsed, catalog, parameters)
-    except RecursionError:
-        raise ParseError("the statement is nested too deeply") from None
+    with_room(lambda: check(parsed))
+    statement = with_room(lambda: _statement(parsed, catalog, parameters))
     return statement if parsed.explain is None else Explain(parsed.explain, statement)
 
 

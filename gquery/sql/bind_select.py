@@ -109,13 +109,22 @@ class Groups:
 
     def lift(self, e: Expr) -> Expr:
         """``e`` over the groups' columns; BindError for a column that is neither a key nor inside an aggregate."""
+        return self._lift(e, {})
+
+    def _lift(self, e: Expr, done: dict[int, Expr]) -> Expr:
+        """``done``: what was made of expressions with children, by identity."""
+        if (known := done.get(id(e))) is not None:
+            return known
         key = self._by_expr.get(e)
         if key is not None:
             return key
         if isinstance(e, Column) and e.id in self._own and e.id not in self._made:
             raise BindError(f"column {e.name!r} must be in GROUP BY or inside an aggregate function")
         kids = e.children
-        return with_children(e, tuple(self.lift(k) for k in kids)) if kids else e
+        if not kids:
+            return e
+        lifted = done[id(e)] = with_children(e, tuple(self._lift(k, done) for k in kids))
+        return lifted
 
 
 def _may_be_null(call: AggregateCall) -> bool:

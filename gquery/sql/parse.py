@@ -21,6 +21,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from gquery.errors import Error, NotSupportedError, ParseError, point_at
+from gquery.nesting import with_room
 from gquery.sql.grammar import read
 from gquery.sql.grammar_expr import Reading
 from gquery.sql.lexer import NUMBER, SYMBOL, WORD, Lexed, lex
@@ -76,7 +77,7 @@ def parse(sql: str) -> list[Parsed]:
     text, explain = _strip_explain(sql)
     tokens = lex(text)
     places = _statements(tokens)
-    readings = [_read(text, tokens, first, behind) for first, behind in places]
+    readings = [with_room(lambda p=p: read(text, tokens, *p)) for p in places]  # type: ignore[misc]
     trees = _trees(text, tokens, readings)
     statements = [
         Parsed(tree, sql, explain if n == 0 else None, reading, tokens, first, behind)
@@ -96,23 +97,20 @@ def _statements(tokens: Lexed) -> list[tuple[int, int]]:
     return [(first, behind) for first, behind in zip(starts, ends, strict=False) if first < behind]
 
 
-def _read(text: str, tokens: Lexed, first: int, behind: int) -> Reading | ParseError:
-    try:
-        return read(text, tokens, first, behind)
-    except RecursionError:
-        raise ParseError("the statement is nested too deeply") from None
-
-
 def _trees(text: str, tokens: Lexed, readings: Sequence[Reading | ParseError]) -> list[exp.Expr]:
     """sqlglot's trees of the statements. What it raises is told in our words: where the text is wrong by DuckDB's grammar
     that says it, else sqlglot's own message."""
     dialect = Dialect.get_or_raise("duckdb")
     calls = {start for r in readings if isinstance(r, Reading) for start in r.calls}
-    try:
+
+    def parsed() -> list[exp.Expr | None]:
         with _quiet:
-            made = dialect.parser().parse(_prepared(dialect.tokenize(text), tokens, calls), text)
-    except RecursionError:
-        raise ParseError("the statement is nested too deeply") from None
+            return dialect.parser().parse(_prepared(dialect.tokenize(text), tokens, calls), text)
+
+    try:
+        made = with_room(parsed)
+    except NotSupportedError:
+        raise
     except Exception as e:  # whatever sqlglot raises: none of it may leave
         error: Exception = e
     else:

@@ -89,6 +89,7 @@ def _expression(e: Expr, known: Columns) -> Expr:
 def _is_current(e: Expr, known: Columns) -> bool:
     """Whether no flag in ``e`` has to change, as far as that is seen without its subqueries."""
     stack = [e]
+    seen: set[int] = set()  # of what has children
     while stack:
         x = stack.pop()
         if isinstance(x, Column):
@@ -100,21 +101,18 @@ def _is_current(e: Expr, known: Columns) -> bool:
                 return False
         elif isinstance(x, Subquery):
             return False
-        stack += x.children
+        if (kids := x.children) and id(x) not in seen:
+            seen.add(id(x))
+            stack += kids
     return True
 
 
 def _may_be_null(call: Call) -> bool:
     """The flag of a call as it follows from its arguments' flags."""
     function = FUNCTIONS.get(call.function)
-    if function is None or not function.strict:
+    if function is None or not (function.strict or function.null_if_all):
         return call.nullable
-    if function.nullable:
-        return True
-    for a in call.args:  # noqa: SIM110 (a generator costs more)
-        if a.nullable:
-            return True
-    return False
+    return function.may_be_null(call.args)
 
 
 def _as(c: Column, nullable: bool) -> Column:

@@ -18,7 +18,9 @@ from gquery.execution.foreseen import Outlook, UnforeseenError
 from gquery.execution.prepare import prepare
 from gquery.execution.runner import Runner
 from gquery.execution.state import ExecutionContext, Run, StageReport
+from gquery.execution.verify_frame import verify_loaded, verify_stage
 from gquery.interrupt import check
+from gquery.kernels import checks
 from gquery.kernels.numbers import asking
 from gquery.kernels.targets import get_target
 from gquery.measure import Meter, named_range
@@ -91,6 +93,8 @@ def _run(state: Run) -> tuple[Table, list[StageReport]]:
                 raise
             if context.meter is not None:
                 _measure(state, stage, context.meter)
+            if checks.ENABLED and stage.number in state.frames:
+                verify_stage(stage, state.frames[stage.number])
             report.seconds = time.perf_counter() - start
             state.reports.append(report)
             for number in [n for n, last in last_use.items() if last == stage.number]:
@@ -265,7 +269,10 @@ def _read(state: Run, source: Source) -> Frame:
         case ReadTable(table, fields, columns):
             loaded = _loaded(state, table, fields)
             rows = next(iter(loaded.values())).length if loaded else table.rows
-            return Frame({s.column.id: loaded[f] for s, f in zip(columns, fields, strict=True)}, rows)
+            frame = Frame({s.column.id: loaded[f] for s, f in zip(columns, fields, strict=True)}, rows)
+            if checks.ENABLED:
+                verify_loaded(columns, frame, f"table {table.name}")
+            return frame
         case ReadStage(number, columns, origins):
             frame = state.frames[number]
             return Frame({s.column.id: frame.columns[o] for s, o in zip(columns, origins, strict=True)}, frame.rows)

@@ -1,0 +1,96 @@
+"""What is checked of the columns that stages make and read under test (`kernels.checks`): that their values are what was
+promised of them, whatever target made them. Tables are sized and checks left out by these promises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+from weakref import WeakSet
+
+import numpy as np
+
+from gquery.device import cpu_device
+from gquery.dtypes import Bounds, Carrier
+from gquery.kernels.checks import OutOfBoundsError
+from gquery.operators.base import Frame, words_a_row
+from gquery.planner.physical import Group, Pipeline, Stage, Stored, stage_columns
+from gquery.table import Column
+
+_seen: WeakSet[Column] = WeakSet()  # columns of tables, which many queries read
+
+
+def verify_stage(stage: Stage, frame: Frame) -> None:
+    """Raises OutOfBoundsError for a column of a stage that does not keep what is known of it; those on a GPU alone are left
+    out, and groups in place, of which those without rows have no value: who reads them drops these first."""
+    match stage.work:
+        case Pipeline(sink=Group(in_place=in_place)) if in_place:
+            return
+        case work:
+            _verify(stage_columns(work), frame, f"stage {stage.number}")
+
+
+def _verify(stored: Iterable[Stored], frame: Frame, where: str) -> None:
+    for s in stored:
+        column = frame.columns[s.column.id]
+        if not all(b.is_on(cpu_device()) for b in column.buffers):
+            continue
+        for problem in _problems(s, column, frame.rows):
+            raise OutOfBoundsError(f"{where}: {s.column.name}#{s.column.id} {s.phys.dtype}: {problem}")
+
+
+def verify_loaded(stored: Iterable[Stored], frame: Frame, where: str) -> None:
+    """The same for columns of a table, once each."""
+    new = [s for s in stored if frame.columns[s.column.id] not in _seen]
+    _verify(new, frame, where)
+    for s in new:
+        _seen.add(frame.columns[s.column.id])
+
+
+def _problems(stored: Stored, column: Column, rows: int) -> Iterator[str]:
+    what = stored.phys
+    if column.carrier is not stored.carrier or column.dictionary is not what.dictionary:
+        yield f"is held as {column.carrier.value}, {column.dictionary}; kernels know {stored.carrier.value}, {what.dictionary}"
+    if column.length != rows:
+        yield f"has {column.length} rows of {rows}"
+    valid = None if column.validity is None else column.validity.host[:rows]
+    if valid is not None and valid.size != rows:
+        yield f"has {valid.size} flags for {rows} rows"
+    if valid is not None and rows and valid.max() > 1:
+        yield "has a flag that is neither 0 nor 1"
+    if valid is not None and not what.nullable and not valid.all():
+        yield "has a NULL, and is NOT NULL"
+    data = column.data.host
+    if column.carrier in (Carrier.STRING32, Carrier.STRING64):
+        yield from _text_problems(data, column, rows)
+    elif data.size < rows * words_a_row(column.carrier):
+        yield f"has room for {data.size} elements, which are {rows} rows"
+    elif what.bounds is not None and not column.carrier.is_string and rows:
+        yield from _value_problems(data, valid, column, what.bounds, rows)
+
+
+def _text_problems(offsets: Any, column: Column, rows: int) -> Iterator[str]:
+    if offsets.size < rows + 1:
+        yield f"has {offsets.size} offsets for {rows} rows"
+        return
+    offsets = offsets[: rows + 1]
+    size = 0 if column.characters is None else column.characters.length
+    if offsets[0] < 0 or offsets[-1] > size or (np.diff(offsets) < 0).any():
+        yield f"has offsets from {offsets.min()} to {offsets.max()} into {size} characters, or falling ones"
+
+
+def _value_problems(data: Any, valid: Any, column: Column, bounds: Bounds, rows: int) -> Iterator[str]:
+    if column.carrier is Carrier.I128:
+        words = data[: 2 * rows].tolist()
+        values = [(high << 64) | (low & (2**64 - 1)) for low, high in zip(words[::2], words[1::2], strict=True)]
+        values = values if valid is None else [v for v, ok in zip(values, valid, strict=True) if ok]
+    else:
+        values = data[:rows] if valid is None else data[:rows][valid != 0]
+    if not len(values):
+        return
+    least, most = (min(values), max(values)) if isinstance(values, list) else (values.min(), values.max())
+    low, high = int(least), int(most)
+    if not Bounds(low, high).within(bounds):
+        yield f"has values from {low} to {high}, and promises {bounds}"
+    if column.dictionary is not None and not 0 <= low <= high < len(column.dictionary):
+        yield f"has codes from {low} to {high} of a dictionary of {len(column.dictionary)}"

@@ -39,7 +39,7 @@ TINY = 300  # row-steps that the interpreter takes faster than a GPU is launched
 
 
 def target_of(state: Run, stage: Stage, pipeline: Pipeline, rows: int) -> str:
-    """The target that runs a pipeline: the interpreter for host functions, and for small work as long as that is cheaper
+    """The target that runs a pipeline: the interpreter for small work as long as that is cheaper
     than a compiler: not where the kernel is there already, nor where earlier runs have shown that it is worth one."""
     context = state.context
     if pipeline.host is not None or context.target == "python":

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any, assert_never
 
 from gquery import stopwatch
+from gquery.device import cpu_device
 from gquery.dtypes import Field, Schema
 from gquery.errors import InterruptError, OutOfMemoryError
 from gquery.execution.adaptive import adapt, attempted, fitted
@@ -26,11 +27,13 @@ from gquery.kernels.targets import get_target
 from gquery.measure import Meter, named_range
 from gquery.operators import prefix
 from gquery.operators.base import DuplicateKeysError, Frame, JoinIndex
+from gquery.operators.host_rows import run_host_rows
 from gquery.operators.rows import bulk_inputs, run_bulk
 from gquery.operators.selection import narrowed
 from gquery.planner.physical import (
     Bulk,
     Collect,
+    HostRows,
     Pipeline,
     Probe,
     Program,
@@ -151,6 +154,10 @@ def _stage(state: Run, stage: Stage, report: StageReport) -> None:
             match stage.work:
                 case Pipeline():
                     _pipeline(state, stage, stage.work, report)
+                case HostRows():
+                    state.outlook.confirm()
+                    report.target = "host"
+                    state.frames[stage.number] = _on_host(state, stage.work, stage.label)
                 case _:
                     at = bulk_device(state, stage.work)
                     if at.is_cpu:
@@ -264,6 +271,14 @@ def _whole(state: Run, stage: Stage, pipeline: Pipeline, frame: Frame, report: S
     return result
 
 
+def _on_host(state: Run, work: HostRows, label: str) -> Frame:
+    """A frame with columns that the host makes beside those of a source."""
+    device, context = cpu_device(), state.context
+    if context.device.is_cpu:
+        device = context.device
+    return run_host_rows(work, _read(state, work.source), device, context.settings.worker_count, label)
+
+
 def _read(state: Run, source: Source) -> Frame:
     match source:
         case ReadTable(table, fields, columns):
@@ -295,5 +310,5 @@ def _loaded(state: Run, table: TableSource, fields: Sequence[int]) -> dict[int, 
 
 def _fields_of(program: Program, table: TableSource) -> list[int]:
     """The fields of a table that a program reads."""
-    sources = [s.work.source for s in program.stages if isinstance(s.work, Pipeline)]
+    sources = [s.work.source for s in program.stages if isinstance(s.work, Pipeline | HostRows)]
     return sorted({f for s in sources if isinstance(s, ReadTable) and s.source is table for f in s.fields})

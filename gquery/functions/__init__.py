@@ -3,7 +3,8 @@
 To add a scalar function, write one decorated function in the module of its subject (`numeric`, `dates`, `strings`),
 with a docstring and an example, and a line in ``tests/functions``. Its body is written over registers and calls
 primitives by name; the same body runs on every target. A function that makes new strings is decorated with
-``host=True`` and written over Python values. A name that only stands for a larger expression is a `resolver`.
+``host=True`` and written over Arrow arrays (`new_strings`, `regex`, `date_names`). A name that only stands for a
+larger expression is a `resolver`.
 
 The binder makes calls with `call`, `cast` and `aggregate`, which type them and insert implicit casts; the engine looks
 up `FUNCTIONS` for how to compute a `Call`, and `AGGREGATES` for what an `AggregateCall` gives.
@@ -11,7 +12,7 @@ up `FUNCTIONS` for how to compute a `Call`, and `AGGREGATES` for what an `Aggreg
 
 from __future__ import annotations
 
-from gquery.functions import conditional, dates, numeric, operators, strings
+from gquery.functions import conditional, date_names, dates, new_strings, numeric, operators, regex, strings
 from gquery.functions.aggregates import AGGREGATES, AggregateFunction, aggregate, is_aggregate
 from gquery.functions.casts import cast, castable, unified, unify
 from gquery.functions.conditional import case
@@ -20,6 +21,6 @@ from gquery.functions.registry import EXAMPLES, FUNCTIONS, RESOLVERS, ScalarFunc
 
 __all__ = [
     "AGGREGATES", "COMPARISONS", "EXAMPLES", "FUNCTIONS", "MIRRORED", "NEGATED", "RESOLVERS", "AggregateFunction",
-    "ScalarFunction", "aggregate", "call", "case", "cast", "castable", "conditional", "dates", "is_aggregate",
-    "numeric", "operators", "strings", "unified", "unify",
+    "ScalarFunction", "aggregate", "call", "case", "cast", "castable", "conditional", "date_names", "dates", "is_aggregate",
+    "new_strings", "numeric", "operators", "regex", "strings", "unified", "unify",
 ]  # fmt: skip

@@ -8,12 +8,10 @@ take a DATE; a TIMESTAMP is cast to one first.
 
 from __future__ import annotations
 
-from datetime import date
-
 from gquery.dtypes import BIGINT, BOOLEAN, DATE, DOUBLE, TIMESTAMP, VARCHAR, Bounds
 from gquery.errors import BindError, NotSupportedError, did_you_mean
 from gquery.expr import Expr, Literal
-from gquery.functions.calendar import civil_from_days, month_length
+from gquery.functions.calendar import civil_from_days
 from gquery.functions.casts import cast
 from gquery.functions.registry import BoundsRule, call, make, resolver, scalar
 
@@ -314,16 +312,6 @@ def _last_day(x: Expr) -> Expr | None:
     return make("_last_day", (cast(x, DATE),), DATE) if x.dtype.is_temporal else None
 
 
-@scalar("make_date", ((BIGINT, BIGINT, BIGINT), DATE), host=True, example=("make_date(1996, 2, 29)", "1996-02-29"))
-def make_date(y: int, m: int, d: int) -> date:
-    """The date of a year, month and day."""
-    if not (1 <= m <= 12 and 1 <= d <= month_length(y, m)):
-        from gquery.errors import ConversionError
-
-        raise ConversionError(f"date out of range: {y}-{m}-{d}")
-    return date(y, m, d)
-
-
 @scalar("_isfinite_date", ((DATE, BIGINT), BOOLEAN), ((TIMESTAMP, BIGINT), BOOLEAN))
 def isfinite_date(x: int, end: int) -> bool:
     """Whether a date or timestamp is not the last or first that its carrier holds, which Arrow data may have."""
@@ -406,42 +394,3 @@ def _date_diff(part: Expr, a: Expr, b: Expr) -> Expr | None:
 def _date_add(x: Expr, interval: Expr) -> Expr:
     """The same as ``x + interval``."""
     return call("add", x, interval)
-
-
-# ---- names -----------------------------------------------------------------------------------------------------------
-
-
-@scalar(
-    "dayname", ((DATE,), VARCHAR), ((TIMESTAMP,), VARCHAR), host=True, example=("dayname(DATE '1995-01-01')", "Sunday")
-)
-def dayname(x: date) -> str:
-    """The English name of the day."""
-    names = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-    return names[x.weekday()]
-
-
-@scalar("monthname", ((DATE,), VARCHAR), ((TIMESTAMP,), VARCHAR), host=True,
-        example=("monthname(DATE '1995-01-01')", "January"))  # fmt: skip
-def monthname(x: date) -> str:
-    """The English name of the month."""
-    names = (
-        "January",
-        "February",
-        "March",
-        "April",
-        "May",
-        "June",
-        "July",
-        "August",
-        "September",
-        "October",
-        "November",
-    )
-    return (*names, "December")[x.month - 1]
-
-
-@scalar("strftime", ((DATE, VARCHAR), VARCHAR), ((TIMESTAMP, VARCHAR), VARCHAR), host=True,
-        example=("strftime(DATE '1995-03-17', '%d.%m.%Y')", "17.03.1995"))  # fmt: skip
-def strftime(x: date, pattern: str) -> str:
-    """A date as text in a format of strftime."""
-    return x.strftime(pattern)

@@ -325,8 +325,10 @@ def _like(name: str, text: Expr, pattern: Expr, escape: Expr | None) -> Expr | N
     if not all(e is None or e.dtype == VARCHAR or is_null_literal(e) for e in (text, pattern, escape)):
         return None
     if not isinstance(pattern, Literal) or not (escape is None or isinstance(escape, Literal)):
-        args = [cast(e, VARCHAR) for e in (text, pattern, escape or Literal("", VARCHAR))]
-        return make(f"_{name}_any", args, BOOLEAN)
+        text, pattern, escape = (cast(e, VARCHAR) for e in (text, pattern, escape or Literal("", VARCHAR)))
+        if name == "ilike":
+            text, pattern = (make("lower", (e,), VARCHAR) for e in (text, pattern))
+        return make("_like_prepared", (text, make("_like_pattern", (pattern, escape), VARCHAR)), BOOLEAN)
     if pattern.value is None or is_null_literal(text) or (escape is not None and escape.value is None):
         return Literal(None, BOOLEAN)
     if escape is not None and len(escape.value) > 1:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from gquery.dtypes import Bounds, DType, Kind
-from gquery.errors import BindError, did_you_mean
+from gquery.errors import BindError, DatabaseError, did_you_mean
 from gquery.expr import Call, Expr
 from gquery.functions.casts import cast, implicit_cost
 from gquery.functions.opaque import CARRYING, refuse_opaque
@@ -22,6 +22,7 @@ from gquery.functions.opaque import CARRYING, refuse_opaque
 BoundsRule = Callable[..., Bounds | None]  # one ``Bounds | None`` an argument
 Resolver = Callable[[tuple[Expr, ...]], Expr | None]
 Domain = tuple[tuple[Callable[..., bool], str], ...]
+Failure = tuple[type[DatabaseError], str]  # and what it says
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -30,14 +31,14 @@ class ScalarFunction:
     """A function that may stand in `Call.function`.
 
     Exactly one of three: ``body`` is a plain Python function over registers that calls primitives by name; ``host`` is
-    a Python callable over Python values (it makes new strings, or nothing in a kernel can do it); neither means that
-    the engine renders the operator for each type. ``bounds`` gives the physical range of an exact result from those of
-    the arguments. ``strict``: NULL in gives NULL out, and the function is not called. ``nullable``: it may give NULL
-    for arguments that are not (division by zero); with ``null_if_all`` it is where all arguments are. A body gets a
-    parameter that ``takes_null`` as its value and whether it is there; with ``gives_null`` it returns such a pair.
-    ``unproved``: nothing is known of what the body returns but its register, so it is checked against its type. Each of
-    ``domain`` is a body that tells whether arguments raise, and the error's text.
-    ``example`` is (SQL, its value as text).
+    a function over Arrow arrays (it makes new strings, or nothing in a kernel can do it; `gquery.functions.vectors`);
+    neither means that the engine renders the operator for each type. ``bounds`` gives the physical range of an exact
+    result from those of the arguments. ``strict``: NULL in gives NULL out, and the function is not called. ``nullable``:
+    it may give NULL for arguments that are not (division by zero); with ``null_if_all`` it is where all arguments are. A
+    body gets a parameter that ``takes_null`` as its value and whether it is there; with ``gives_null`` it returns such a
+    pair. ``unproved``: nothing is known of what the body returns but its register, so it is checked against its type.
+    Each of ``domain`` is a body that tells whether arguments raise, and the error's text. ``fails``: the error where a
+    host function gives NULL for arguments that are there. ``example`` is (SQL, its value as text).
     """
 
     name: str
@@ -53,6 +54,7 @@ class ScalarFunction:
     unproved: bool = False
     domain: Domain = ()
     null_if_all: bool = False
+    fails: Failure | None = None
 
     def may_be_null(self, args: Sequence[Expr]) -> bool:
         """Whether a call may be NULL, as it follows from its arguments."""
@@ -91,8 +93,10 @@ def scalar(
     example: tuple[str, str] | None = None,
     host: bool = False,
     domain: Domain = (),
+    strict: bool = True,
+    fails: Failure | None = None,
 ) -> Callable[[F], F]:
-    """Declares the decorated function: a kernel body, or with ``host`` a function over Python values.
+    """Declares the decorated function: a kernel body, or with ``host`` a function over Arrow arrays.
 
     ``names`` are the SQL names, the first of which is the function's; a first name that starts with ``_`` is for
     resolvers alone. Each signature is (parameter types, result type).
@@ -102,7 +106,11 @@ def scalar(
         name, *aliases = names.split()
         doc = inspect.getdoc(f) or ""
         body, on_host = (None, f) if host else (f, None)
-        declare(ScalarFunction(name, body, on_host, bounds, nullable=nullable, doc=doc, example=example, domain=domain))
+        declare(
+            ScalarFunction(
+                name, body, on_host, bounds, strict, nullable, doc=doc, example=example, domain=domain, fails=fails
+            )
+        )
         for alias in (name, *aliases):
             RESOLVERS.setdefault(alias, []).append(lambda args: by_signature(name, args, signatures))
             shown = (f"{alias}({', '.join(map(str, types))}) -> {result}" for types, result in signatures)

@@ -87,7 +87,7 @@ def decimal_text(value: int, dtype: DType) -> str:
 def _real_text(value: float) -> str:
     """The shortest digits that give the same FLOAT; an exponent as for a DOUBLE."""
     real = np.float32(value)
-    if 1e-4 <= abs(value) < 1e16:
+    if np.float32(1e-4) <= abs(real) < np.float32(1e16):
         return str(np.format_float_positional(real, trim="0"))
     return _float_text(value, str(real))
 

@@ -9,8 +9,10 @@ from dataclasses import replace
 
 from gquery.dtypes import BIGINT, INT64, REAL, Bounds, DType, Kind, Register, type_bounds
 from gquery.errors import ConversionError
+from gquery.expr import Cast, Literal
 from gquery.kernels.arithmetic import CAST, MICROS_PER_DAY, as_f64, as_i128, checked_range, exact, rescale, words_of
 from gquery.kernels.code import Code, NeedsHostError, Phys, Value, phys
+from gquery.kernels.row_calls import row_call
 
 LEAST_BEYOND_REAL = 3.4028235677973366e38  # halfway between the largest float and what would follow it
 INFINITE = 0x7FF0000000000000  # the bits of the infinite double
@@ -25,7 +27,9 @@ def cast(value: Value, dtype: DType, try_: bool, code: Code) -> Value:
         what = Phys(dtype, Bounds(0, 0) if dtype.is_exact else None, True)
         return Value(code.zero(what.register), "False", what)
     if source.is_string or dtype.is_string:
-        return _through_text(value, dtype, try_, code)
+        if code.target != "python":
+            raise NeedsHostError(f"CAST({source} AS {dtype})")  # see `kernels.host_calls`
+        return row_call(Cast(Literal(None, source), dtype, try_), [value], code)
     if try_ and not _always_fits(value.phys, dtype):
         value = _null_unless_fits(value, dtype, code)
     if source.is_float:
@@ -180,12 +184,3 @@ def _null_unless_fits(value: Value, dtype: DType, code: Code) -> Value:
             code.line(f"{register} = {code.call('i64_from_i128', var)}")
         var = register
     return Value(var, inside, narrowed)
-
-
-def _through_text(value: Value, dtype: DType, try_: bool, code: Code) -> Value:
-    """Casts from and to VARCHAR have no kernel body: the python target calls the host's."""
-    if code.target != "python":
-        raise NeedsHostError(f"CAST({value.phys.dtype} AS {dtype})")
-    from gquery.kernels import host
-
-    return host.cast(value, dtype, try_, code)

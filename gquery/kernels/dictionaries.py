@@ -7,7 +7,7 @@ need no table: the dictionary is sorted, so they are comparisons of codes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -18,6 +18,7 @@ from gquery.dtypes import BOOLEAN, VARCHAR, Bounds, Carrier, DType, carrier_for
 from gquery.errors import DatabaseError
 from gquery.expr import Call, Column, Expr, In, IsNull, Literal, walk
 from gquery.functions import FUNCTIONS
+from gquery.functions.vectors import characters_of, offsets_of
 from gquery.kernels.code import Code, Content, Phys, Value, element_type, phys
 from gquery.opaque import Opaque, joined
 from gquery.planner.tree import used_columns
@@ -44,6 +45,15 @@ def lookup(e: Expr, code: Code) -> Value | None:
     if compared is not None or len(dictionary) > LIMIT:
         return compared
     return _table(e, column, dictionary, code)
+
+
+def is_looked_up(e: Expr, known: Mapping[int, Phys]) -> bool:
+    """Whether the value of ``e`` is looked up by the code of a dictionary column."""
+    if isinstance(e, Column | Literal | IsNull):
+        return False
+    used = used_columns(e)
+    dictionary = known[next(iter(used))].dictionary if len(used) == 1 else None
+    return isinstance(dictionary, Dictionary) and len(dictionary) <= LIMIT
 
 
 def _only_column(e: Expr, code: Code) -> Column | None:
@@ -153,11 +163,10 @@ def _buffers(dictionary: Dictionary) -> tuple[Buffer, Buffer]:
     """Offsets (int64) and characters of a dictionary's strings, made once a dictionary."""
     found = _encoded.get(dictionary)
     if found is None:
-        texts = [s.encode() for s in dictionary.strings]
-        offsets = np.zeros(len(texts) + 1, dtype=np.int64)
-        np.cumsum([len(t) for t in texts], out=offsets[1:])
-        characters = np.frombuffer(b"".join(texts) or b"\0", dtype=np.uint8)
-        found = _encoded[dictionary] = Buffer(offsets), Buffer(characters)
+        values = dictionary.values
+        characters = characters_of(values)
+        characters = characters if len(characters) else np.zeros(1, np.uint8)  # an empty array has no address
+        found = _encoded[dictionary] = Buffer(offsets_of(values)), Buffer(characters)
     return found
 
 

@@ -31,6 +31,7 @@ from gquery.expr import (
 from gquery.functions import FUNCTIONS
 from gquery.kernels import arithmetic, casts, compare, dictionaries, like
 from gquery.kernels.code import Code, NeedsHostError, Phys, Value, phys
+from gquery.kernels.row_calls import row_call
 from gquery.opaque import Opaque
 from gquery.table import Dictionary
 
@@ -191,7 +192,7 @@ def _function(e: Call, code: Code) -> Value:
     if declared.body is None:
         if code.target != "python" or declared.host is None:
             raise NeedsHostError(e.function)
-        return _host_call(e, values, what, code)
+        return row_call(e, values, code)
     takes_null = declared.takes_null or (False,) * len(values)
     arguments: list[str] = []
     for v, takes in zip(values, takes_null, strict=True):
@@ -246,20 +247,6 @@ def _argument(value: Value, code: Code) -> str:
     if value.phys.register is Register.I128:
         raise NeedsHostError("a 128-bit argument")
     return value.var
-
-
-def _host_call(e: Call, values: list[Value], what: Phys, code: Code) -> Value:
-    """A Python function over Python values; only the python target runs it. Its result may be None."""
-    from gquery.kernels import host
-
-    name = f"host_{e.function}_{abs(hash(tuple(v.phys.dtype for v in values))) % 10**6}"
-    code.functions[name] = host.wrap(FUNCTIONS[e.function], [v.phys for v in values], e.dtype)
-    values = [dictionaries.as_string(v, code) if v.phys.dtype.is_string else v for v in values]
-    pair = code.name("h")
-    arguments = ", ".join(f"({v.var} if {v.ok} else None)" if v.ok else v.var for v in values)
-    code.line(f"{pair} = {name}({arguments})")
-    ok = code.let(f"{pair} is not None")
-    return Value(code.let(f"{pair} if {ok} else {code.zero(what.register)}"), ok, replace(what, nullable=True))
 
 
 def _connective(args: tuple[Expr, ...], code: Code, stops_at: bool) -> Value:

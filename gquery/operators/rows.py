@@ -21,6 +21,8 @@ from gquery.planner.physical import (
     DecodeRows,
     DistinctRows,
     EncodeRows,
+    HostRows,
+    ReadStage,
     SliceRows,
     SortRows,
     Stored,
@@ -43,6 +45,8 @@ def bulk_inputs(work: Bulk) -> list[int]:
             return [stage, encoded]
         case UnmatchedRows(table=table, probe_stage=probe_stage):
             return [table.stage, probe_stage]
+        case HostRows(source=source):
+            return [source.stage] if isinstance(source, ReadStage) else []
         case _:
             assert_never(work)
 
@@ -72,6 +76,8 @@ def run_bulk(
             return _unmatched(joins[table.stage].frame, matched[table.stage], columns, device)
         case DistinctRows():
             return _distinct(work, frames[work.stage], device)
+        case HostRows():
+            raise AssertionError("see `operators.host_rows`")
         case _:
             assert_never(work)
 

@@ -24,6 +24,7 @@ from gquery.planner.physical import (
     DistinctRows,
     EncodeRows,
     Group,
+    HostRows,
     JoinTable,
     Pipeline,
     Probe,
@@ -112,7 +113,7 @@ def describe_work(work: Pipeline | Bulk, target: str, printer: Printer) -> Itera
 def _columns(program: Program) -> Iterator[Column]:
     for stage in program.stages:
         work = stage.work
-        if isinstance(work, Pipeline):
+        if isinstance(work, Pipeline | HostRows):
             match work.source:
                 case ReadTable(columns=columns):
                     yield from (s.column for s in columns)
@@ -124,6 +125,7 @@ def _columns(program: Program) -> Iterator[Column]:
                     yield column
                 case ReadOne():
                     pass
+        if isinstance(work, Pipeline):
             for step in work.steps:
                 match step:
                     case Compute(exprs):
@@ -277,5 +279,8 @@ def _bulk(work: Bulk, printer: Printer) -> str:
             return f"rows of stage {table.stage} that stage {probe_stage} did not match"
         case DistinctRows(stage, source, _, counted):
             return f"{'count' if counted else 'take'} the different values of {printer.expr(source)} in stage {stage}"
+        case HostRows(source, made):
+            calls = ", ".join(printer.named(s.column, e) for s, e in made)
+            return f"call on the host: {calls}; {_source(source, printer)}"
         case _:
             assert_never(work)

@@ -35,6 +35,7 @@ from gquery.planner.logical import (
     UnionAll,
     Values,
 )
+from gquery.planner.lower_host import on_host
 from gquery.planner.lower_shared import share_stages
 from gquery.planner.lower_stream import Stream, sink_weight, stored_of
 from gquery.planner.physical import (
@@ -195,10 +196,10 @@ class Lowering:
             share *= self.estimator.selectivity(term)
             try:
                 describe(term, stream.columns)
-                stream = stream.then(Select(term, share))
-            except NeedsHostError as missing:
+            except NeedsHostError:
                 column = new_column("condition", term.dtype)
-                stream = self._on_host(stream, ((column, term),), missing.function).then(Select(column))
+                stream, term = on_host(self, stream, ((column, term),)), column
+            stream = stream.then(Select(term, share))
         return replace(stream, rows=min(stream.rows, rows if rows is not None else stream.rows))
 
     def compute(self, stream: Stream, exprs: Sequence[tuple[Column, Expr]]) -> Stream:
@@ -206,7 +207,6 @@ class Lowering:
         renamed = [(c, e) for c, e in exprs if isinstance(e, Column) and c.id != e.id]
         stream = self._rename(stream, renamed)
         rest, host = [], []
-        missing = ""
         for c, e in exprs:
             if c.id in stream.columns:
                 continue
@@ -214,14 +214,13 @@ class Lowering:
                 known = describe(e, stream.columns)
                 stream = replace(stream, columns={**stream.columns, c.id: known})
                 rest.append((c, e))
-            except NeedsHostError as need:
+            except NeedsHostError:
                 host.append((c, e))
-                missing = need.function
         if rest:
             stream = stream.then(Compute(tuple(rest)))
         for c, _ in exprs:
             stream.by_id[c.id] = c
-        return self._on_host(stream, tuple(host), missing) if host else stream
+        return on_host(self, stream, tuple(host)) if host else stream
 
     def _rename(self, stream: Stream, pairs: Iterable[tuple[Column, Expr]]) -> Stream:
         source = stream.source
@@ -241,19 +240,6 @@ class Lowering:
                 )
             stream = replace(stream, source=source, columns={**stream.columns, new.id: stored.phys})
         return stream
-
-    def _on_host(self, stream: Stream, exprs: tuple[tuple[Column, Expr], ...], function: str) -> Stream:
-        """Compute expressions that have no kernel body in a pipeline of their own on the python target."""
-        stream = self.collected(
-            stream, tuple(stream.by_id[i] for i in stream.columns if i in stream.by_id), "input of the host"
-        )
-        columns = dict(stream.columns)
-        for c, e in exprs:
-            columns[c.id] = describe(e, stream.columns, "python")
-            stream.by_id[c.id] = c
-        stream = replace(stream.then(Compute(exprs)), columns=columns)
-        kept = tuple(stream.by_id[i] for i in columns if i in stream.by_id)
-        return self.collected(stream, kept, f"{function} on the host", host=function)
 
     # ---- stages ----
 

@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gquery.dtypes import BOOLEAN, Register
-from gquery.expr import Call, Column, Expr, Literal, conjunction, conjuncts, new_column
+from gquery.expr import Call, Column, Expr, Literal, conjunction, conjuncts, new_column, walk
 from gquery.functions import call
 from gquery.kernels.code import NeedsHostError, Phys, phys
+from gquery.kernels.host_calls import is_host_call, may_fail, outermost
 from gquery.kernels.render import describe
 from gquery.operators.keys import Packing, packing_of
 from gquery.operators.read import nullable
@@ -65,6 +66,12 @@ class Key:
 
 def join(lowering: Lowering, plan: Join, wanted: frozenset[int]) -> Stream:
     """The stream of a join."""
+    later = tuple(t for t in conjuncts(plan.condition) if _is_tested_later(t, plan))
+    if later:
+        rest = tuple(t for t in conjuncts(plan.condition) if t not in later)
+        below = wanted | frozenset(i for t in later for i in used_columns(t))
+        pairs = join(lowering, replace(plan, condition=conjunction(rest)), below)
+        return lowering.filter(pairs, conjunction(later), lowering.estimator.rows(plan))
     left_ids, right_ids = column_ids(plan.left), column_ids(plan.right)
     condition_ids = used_columns(plan.condition)
     keys, residual = split_condition(plan.condition, left_ids, right_ids)
@@ -100,6 +107,18 @@ def split_condition(condition: Expr, left: frozenset[int], right: frozenset[int]
     return keys, rest
 
 
+def _is_tested_later(term: Expr, plan: Join) -> bool:
+    """Whether a term of an INNER join's condition needs both sides and the host: then it is a filter of the pairs."""
+    if plan.kind is not JoinKind.INNER or not any(is_host_call(x) for x in walk(term)):
+        return False
+    used = used_columns(term)
+    return not (used <= column_ids(plan.left) or used <= column_ids(plan.right)) and not _is_key(term, plan)
+
+
+def _is_key(term: Expr, plan: Join) -> bool:
+    return bool(split_condition(term, column_ids(plan.left), column_ids(plan.right))[0])
+
+
 def _computable(
     lowering: Lowering, left: Stream, right: Stream, keys: list[Key], residual: list[Expr]
 ) -> tuple[Stream, Stream, list[Key], list[Expr]]:
@@ -118,7 +137,29 @@ def _computable(
             column = new_column("key", build.dtype)
             right, build = lowering.compute(right, ((column, build),)), column
         new_keys.append(replace(key, probe=probe, build=build))
+    left, right, residual = _sides_computed(lowering, left, right, residual)
     return left, right, new_keys, residual
+
+
+def _sides_computed(
+    lowering: Lowering, left: Stream, right: Stream, residual: list[Expr]
+) -> tuple[Stream, Stream, list[Expr]]:
+    """The sides with columns for calls of the host's that need one side alone and cannot fail, and the residual over them."""
+    found: dict[Expr, Column] = {}
+
+    def column_of(e: Expr) -> Expr:
+        if not is_host_call(e) or may_fail(e) or not used_columns(e):
+            return e
+        sides = [s for s in (left, right) if used_columns(e) <= s.columns.keys()]
+        return found.setdefault(e, new_column("argument", e.dtype, e.nullable)) if sides else e
+
+    over = [outermost(term, column_of) for term in residual]
+    for e, column in found.items():
+        if used_columns(e) <= left.columns.keys():
+            left = lowering.compute(left, ((column, e),))
+        else:
+            right = lowering.compute(right, ((column, e),))
+    return left, right, over
 
 
 def _mark_keys(
@@ -236,7 +277,7 @@ def _probe(
     if host is None:
         return stream
     columns = tuple(stream.by_id[i] for i in stream.columns if i in stream.by_id)
-    return lowering.collected(stream, columns, f"{host} on the host", host=host)
+    return lowering.collected(stream, columns, f"{host}, interpreted", host=host)
 
 
 def _host_function(residual: list[Expr], known: dict[int, Phys]) -> str | None:

@@ -30,6 +30,7 @@ from gquery.planner.physical import (
     DistinctRows,
     EncodeRows,
     Group,
+    HostRows,
     JoinTable,
     Pipeline,
     Probe,
@@ -338,6 +339,10 @@ def _with_stages(work: Pipeline | Bulk, number: Callable[[int], int]) -> Pipelin
             if source is work.source and sink is work.sink and same_objects(steps, work.steps):
                 return work
             return replace(work, source=source, steps=steps, sink=sink)
+        case HostRows(source):
+            if isinstance(source, ReadStage):
+                source = replace(source, stage=number(source.stage))
+            return replace(work, source=source)
         case SortRows() | SliceRows() | EncodeRows() | DistinctRows():
             return replace(work, stage=number(work.stage))
         case ConcatRows():

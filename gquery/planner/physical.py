@@ -208,8 +208,9 @@ Sink = Collect | Reduce | Group | Build
 
 @dataclass(frozen=True)
 class Pipeline:
-    """One loop over the rows of a source. ``host`` names the function for whose sake it runs on the python target. The rows
-    that get past the first ``selected`` steps are found in a kernel of their own (see `operators.selection`)."""
+    """One loop over the rows of a source. ``host`` names the function for whose sake it runs on the python target: one that
+    no kernel can call, in the condition of an outer join. The rows that get past the first ``selected`` steps are found in
+    a kernel of their own (see `operators.selection`)."""
 
     source: Source
     steps: tuple[Step, ...]
@@ -218,6 +219,16 @@ class Pipeline:
     work: int  # estimated row-steps, fan-out included
     host: str | None = None
     selected: int = 0
+
+
+@dataclass(frozen=True)
+class HostRows:
+    """Adds columns to the rows of a source: calls over its columns and constants that no kernel can make, made over arrays
+    on the host (`kernels.host_calls`). Nothing else is read or written: the source's columns are passed on as they lie."""
+
+    source: ReadTable | ReadStage
+    made: tuple[tuple[Stored, Expr], ...]
+    columns: tuple[Stored, ...]
 
 
 # ---- bulk operations: whole tables ----------------------------------------------------------------------------------
@@ -293,7 +304,7 @@ class DistinctRows:
     counted: bool
 
 
-Bulk = SortRows | SliceRows | ConcatRows | EncodeRows | DecodeRows | UnmatchedRows | DistinctRows
+Bulk = SortRows | SliceRows | ConcatRows | EncodeRows | DecodeRows | UnmatchedRows | DistinctRows | HostRows
 
 
 @dataclass(frozen=True)
@@ -335,7 +346,7 @@ def stage_columns(work: Pipeline | Bulk) -> tuple[Stored, ...]:
             return tuple(Stored(c, w, w.carrier) for c, _, w in keys) + _results(aggregates)
         case Pipeline():
             return ()
-        case SliceRows(columns=columns):
+        case SliceRows(columns=columns) | HostRows(columns=columns):
             return columns
         case _:
             return tuple(settled(s) for s in work.columns)

@@ -1,0 +1,233 @@
+"""Dates and timestamps as names and formatted text, over Arrow arrays, and dates of their parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gquery.dtypes import BIGINT, DATE, TIMESTAMP, VARCHAR
+from gquery.errors import ConversionError, DataError
+from gquery.functions.registry import scalar
+from gquery.functions.vectors import (
+    Vector,
+    array_of,
+    by_parameters,
+    from_numpy,
+    integers,
+    joined_texts,
+    scalar_text,
+    size_of,
+    strings,
+    with_nulls_of,
+)
+
+_DAY_MICROS = 86_400_000_000
+_FIRST_DAY, _LAST_DAY = -(2**31) + 2, 2**31 - 2
+_DAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
+_MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
+           "November", "December")  # fmt: skip
+_ROWS_A_DAY = 2  # a table of all days between the first and the last pays where it is that much shorter
+
+
+@scalar(
+    "dayname", ((DATE,), VARCHAR), ((TIMESTAMP,), VARCHAR), host=True, example=("dayname(DATE '1995-01-01')", "Sunday")
+)
+def dayname(x: Vector) -> Vector:
+    """The English name of the day."""
+    return with_nulls_of(_table(_DAYS, _Moments.of(x).weekday), x)
+
+
+@scalar("monthname", ((DATE,), VARCHAR), ((TIMESTAMP,), VARCHAR), host=True,
+        example=("monthname(DATE '1995-01-01')", "January"))  # fmt: skip
+def monthname(x: Vector) -> Vector:
+    """The English name of the month."""
+    return with_nulls_of(_table(_MONTHS, _Moments.of(x).month - 1), x)
+
+
+@scalar("strftime", ((DATE, VARCHAR), VARCHAR), ((TIMESTAMP, VARCHAR), VARCHAR),
+        ((VARCHAR, DATE), VARCHAR), ((VARCHAR, TIMESTAMP), VARCHAR), host=True,
+        example=("strftime(DATE '1995-03-17', '%d.%m.%Y')", "17.03.1995"))  # fmt: skip
+def strftime(x: Vector, pattern: Vector) -> Vector:
+    """A date as text in a format of strftime."""
+    if pa.types.is_string(x.type) or pa.types.is_large_string(x.type):
+        x, pattern = pattern, x
+    return by_parameters(_formatted, x, pattern)
+
+
+@scalar("make_date", ((BIGINT, BIGINT, BIGINT), DATE), host=True, fails=(ConversionError, "date out of range"),
+        example=("make_date(1996, 2, 29)", "1996-02-29"))  # fmt: skip
+def make_date(y: Vector, m: Vector, d: Vector) -> Vector:
+    """The date of a year, month and day."""
+    rows = size_of(y, m, d)
+    year, month, day = (integers(x, rows) for x in (y, m, d))
+    ok = (np.abs(year) < 10_000_000) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
+    months = np.where(ok, (year - 1970) * 12 + month - 1, 0)
+    first = _days_of(months)
+    days = first + day - 1
+    ok &= (days < _days_of(months + 1)) & (days >= _FIRST_DAY) & (days <= _LAST_DAY)
+    made = from_numpy(np.where(ok, days, 0).astype(np.int32), ok).view(pa.date32())
+    return with_nulls_of(made, *(array_of(x, rows) for x in (y, m, d)))
+
+
+def _days_of(months: Any) -> Any:
+    """The first days of months, both counted from 1970."""
+    return months.astype("M8[M]").astype("M8[D]").astype(np.int64)
+
+
+class _Moments:
+    """The parts of dates or timestamps, each found when it is asked for."""
+
+    def __init__(self, days: Any, micros: Any | None) -> None:
+        self.days, self.micros = days, micros
+
+    @staticmethod
+    def of(x: pa.Array) -> _Moments:
+        values = integers(x, len(x))
+        if pa.types.is_date(x.type):
+            return _Moments(values, None)
+        days = values // _DAY_MICROS
+        return _Moments(days, values - days * _DAY_MICROS)
+
+    def __getattr__(self, name: str) -> Any:
+        found = _PARTS[name](self)
+        setattr(self, name, found)
+        return found
+
+
+def _of_day(m: _Moments, unit: int, most: int) -> Any:
+    return np.zeros(len(m.days), np.int64) if m.micros is None else m.micros // unit % most
+
+
+_PARTS: dict[str, Callable[[_Moments], Any]] = {
+    "months": lambda m: m.days.astype("M8[D]").astype("M8[M]").astype(np.int64),
+    "year": lambda m: m.months // 12 + 1970,
+    "month": lambda m: m.months % 12 + 1,
+    "day": lambda m: m.days - _days_of(m.months) + 1,
+    "weekday": lambda m: (m.days + 4) % 7,  # Sunday is 0
+    "yearday": lambda m: m.days - _days_of((m.year - 1970) * 12),  # from 0
+    "thursday": lambda m: m.days - (m.days + 3) % 7 + 3,
+    "week_year": lambda m: m.thursday.astype("M8[D]").astype("M8[Y]").astype(np.int64) + 1970,
+    "week": lambda m: (m.thursday - _days_of((m.week_year - 1970) * 12)) // 7 + 1,
+    "hour": lambda m: _of_day(m, 3_600_000_000, 24),
+    "minute": lambda m: _of_day(m, 60_000_000, 60),
+    "second": lambda m: _of_day(m, 1_000_000, 60),
+    "fraction": lambda m: _of_day(m, 1, 1_000_000),
+}
+
+
+@lru_cache(32)
+def _texts(texts: tuple[str, ...]) -> pa.Array:
+    return strings(texts)
+
+
+def _table(texts: tuple[str, ...], places: Any) -> pa.Array:
+    return _texts(texts).take(from_numpy(places))
+
+
+def _two(numbers: Any) -> pa.Array:
+    return _table(tuple(f"{n:02d}" for n in range(100)), numbers)
+
+
+def _plain(numbers: Any) -> pa.Array:
+    return from_numpy(numbers).cast(pa.string())
+
+
+def _padded(numbers: Any, width: int) -> pa.Array:
+    """Digits filled up with zeros; a number below 0 or of more digits stays as it is."""
+    text = _plain(numbers)
+    return pc.if_else(from_numpy(numbers < 0), text, pc.ascii_lpad(text, width, "0"))
+
+
+_SHORT_DAYS, _SHORT_MONTHS = tuple(d[:3] for d in _DAYS), tuple(m[:3] for m in _MONTHS)
+_SPECIFIERS: dict[str, Callable[[_Moments], Any]] = {
+    "a": lambda m: _table(_SHORT_DAYS, m.weekday),
+    "A": lambda m: _table(_DAYS, m.weekday),
+    "w": lambda m: _plain(m.weekday),
+    "u": lambda m: _plain((m.weekday + 6) % 7 + 1),
+    "d": lambda m: _two(m.day),
+    "-d": lambda m: _plain(m.day),
+    "b": lambda m: _table(_SHORT_MONTHS, m.month - 1),
+    "h": lambda m: _table(_SHORT_MONTHS, m.month - 1),
+    "B": lambda m: _table(_MONTHS, m.month - 1),
+    "m": lambda m: _two(m.month),
+    "-m": lambda m: _plain(m.month),
+    "y": lambda m: _two(np.abs(m.year) % 100),
+    "-y": lambda m: _plain(np.abs(m.year) % 100),
+    "Y": lambda m: _padded(m.year, 4),
+    "G": lambda m: _padded((m.week_year & 0xFFFFFFFF) % 10_000, 4),
+    "V": lambda m: _two(m.week),
+    "H": lambda m: _two(m.hour),
+    "-H": lambda m: _plain(m.hour),
+    "I": lambda m: _two((m.hour + 11) % 12 + 1),
+    "-I": lambda m: _plain((m.hour + 11) % 12 + 1),
+    "p": lambda m: _table(("AM", "PM"), m.hour // 12),
+    "M": lambda m: _two(m.minute),
+    "-M": lambda m: _plain(m.minute),
+    "S": lambda m: _two(m.second),
+    "-S": lambda m: _plain(m.second),
+    "f": lambda m: _padded(m.fraction, 6),
+    "g": lambda m: _padded(m.fraction // 1000, 3),
+    "n": lambda m: _padded(m.fraction * 1000, 9),
+    "j": lambda m: _padded(m.yearday + 1, 3),
+    "-j": lambda m: _plain(m.yearday + 1),
+    "U": lambda m: _two((m.yearday + 7 - m.weekday) // 7),
+    "W": lambda m: _two((m.yearday + 7 - (m.weekday + 6) % 7) // 7),
+}
+_TEXTS = {"%": "%", "z": "+00", "Z": ""}
+_LONGER = {"c": "%Y-%m-%d %H:%M:%S", "x": "%Y-%m-%d", "X": "%H:%M:%S", "T": "%H:%M:%S"}
+_TIME_PARTS = frozenset("HIpMSfgnTXc")
+
+
+@lru_cache(256)
+def _parsed(pattern: str) -> tuple[tuple[bool, str], ...]:
+    """The parts of a format in order: whether it is a specifier, and which or what text."""
+    if not pattern:
+        raise DataError("strftime: the format is empty")
+    parts: list[tuple[bool, str]] = []
+    i = 0
+    while i < len(pattern):
+        c = pattern[i]
+        i += 1
+        if c == "%":
+            length = 2 if pattern[i : i + 1] == "-" else 1
+            name = pattern[i : i + length]
+            i += length
+            if name in _LONGER:
+                parts += _parsed(_LONGER[name])
+                continue
+            if name in _SPECIFIERS:
+                parts.append((True, name))
+                continue
+            if name not in _TEXTS:
+                raise DataError(f"strftime: the format {pattern!r} has {'%' + name!r}, which stands for nothing")
+            c = _TEXTS[name]
+        if parts and not parts[-1][0]:
+            c = parts.pop()[1] + c
+        parts.append((False, c))
+    return tuple(parts)
+
+
+def _formatted(x: pa.Array, pattern: str) -> pa.Array:
+    """Dates or timestamps in a format."""
+    if pattern is None:
+        return pa.nulls(len(x), pa.string())
+    parts = _parsed(pattern)
+    moments = _Moments.of(x)
+    if len(x) and not any(is_part and name.lstrip("-") in _TIME_PARTS for is_part, name in parts):
+        first, last = int(moments.days.min()), int(moments.days.max())
+        if last - first < len(x) // _ROWS_A_DAY:
+            every = _joined(_Moments(np.arange(first, last + 1), None), parts)
+            return with_nulls_of(every.take(from_numpy(moments.days - first)), x)
+    return with_nulls_of(_joined(moments, parts), x)
+
+
+def _joined(moments: _Moments, parts: tuple[tuple[bool, str], ...]) -> pa.Array:
+    made = [_SPECIFIERS[text](moments) if is_part else scalar_text(text) for is_part, text in parts]
+    if all(isinstance(m, pa.Scalar) for m in made):
+        return pa.repeat(scalar_text("".join(m.as_py() for m in made)), len(moments.days))
+    return joined_texts(*made)

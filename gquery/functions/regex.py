@@ -1,0 +1,201 @@
+"""Regular expressions: RE2's, as in DuckDB, over Arrow arrays.
+
+RE2 looks at each byte of a string once, whatever the pattern. Arrow brings it, but not all that SQL asks of it: a match
+of the whole string is a pattern with anchors, options are flags in front of it, and a group is taken by a name, which
+the group that is asked for gets here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gquery.dtypes import BIGINT, BOOLEAN, VARCHAR
+from gquery.errors import DataError
+from gquery.functions.registry import scalar
+from gquery.functions.vectors import (
+    Vector,
+    by_parameters,
+    fitting,
+    from_numpy,
+    null,
+    room,
+    scalar_text,
+    text_bytes,
+    text_like,
+)
+
+_SS, _SSS = (VARCHAR, VARCHAR), (VARCHAR, VARCHAR, VARCHAR)
+_NONE, _MATCH = scalar_text(""), from_numpy(np.zeros(1, np.int64))[0]
+_WANTED = "wanted"
+
+
+@scalar("regexp_matches", (_SS, BOOLEAN), (_SSS, BOOLEAN), host=True,
+        example=("regexp_matches('gquery', 'q.e')", "True"))  # fmt: skip
+def regexp_matches(s: Vector, pattern: Vector, options: Vector = _NONE) -> Vector:
+    """Whether a regular expression occurs in s. Options: ``c`` (case matters), ``i`` (it does not), ``l`` (the pattern is plain
+    text), ``m``, ``n`` or ``p`` (``.`` matches no new line), ``s`` (it does)."""
+
+    def matches(s: pa.Array, pattern: str, options: str) -> pa.Array:
+        return _run(lambda p: pc.match_substring_regex(s, p), _prepared(pattern, options))
+
+    return by_parameters(matches, s, pattern, options)
+
+
+@scalar("regexp_full_match", (_SS, BOOLEAN), (_SSS, BOOLEAN), host=True,
+        example=("regexp_full_match('gquery', 'g.*')", "True"))  # fmt: skip
+def regexp_full_match(s: Vector, pattern: Vector, options: Vector = _NONE) -> Vector:
+    """Whether all of s is a regular expression; also ``s ~ pattern`` and ``s SIMILAR TO pattern``."""
+
+    def matches(s: pa.Array, pattern: str, options: str) -> pa.Array:
+        prepared = _prepared(pattern, options)
+        return _run(lambda p: pc.match_substring_regex(s, rf"\A(?:{p})\z"), prepared)
+
+    return by_parameters(matches, s, pattern, options)
+
+
+@scalar("regexp_replace", (_SSS, VARCHAR), ((VARCHAR, VARCHAR, VARCHAR, VARCHAR), VARCHAR), host=True,
+        example=("regexp_replace('aab', 'a', 'x')", "xab"))  # fmt: skip
+def regexp_replace(s: Vector, pattern: Vector, new: Vector, options: Vector = _NONE) -> Vector:
+    """The first match replaced; all of them with the option ``g``. ``\\1`` stands for a group, ``\\0`` for the match."""
+
+    def replaced(s: pa.Array, pattern: str, new: str, options: str) -> pa.Array:
+        most = None if "g" in options else 1
+        prepared = _prepared(pattern, options.replace("g", ""))
+        if not _is_rewrite(pattern, prepared, new):
+            return s
+        size = text_bytes(s)
+        if most is None and new:  # each place between two bytes may match, and each group be all of the string
+            size += _growth(s, prepared, new)
+            room(size)
+        return _run(lambda p: pc.replace_substring_regex(fitting(s, size), p, new, max_replacements=most), prepared)
+
+    return by_parameters(replaced, s, pattern, new, options)
+
+
+@scalar("regexp_extract", (_SS, VARCHAR), ((VARCHAR, VARCHAR, BIGINT), VARCHAR),
+        ((VARCHAR, VARCHAR, BIGINT, VARCHAR), VARCHAR), host=True,
+        example=("regexp_extract('abc', '(b)(c)', 2)", "c"))  # fmt: skip
+def regexp_extract(s: Vector, pattern: Vector, group: Vector = _MATCH, options: Vector = _NONE) -> Vector:
+    """The first match, or a group of it; an empty string for none."""
+
+    def extracted(s: pa.Array, pattern: str, group: int, options: str) -> pa.Array:
+        prepared = _with_group(_prepared(pattern, options), group)
+        if prepared is None:
+            return pc.if_else(s.is_valid(), text_like("", s), null(s.type))
+        found = _run(lambda p: pc.extract_regex(s, p), prepared)
+        return pc.if_else(s.is_valid(), pc.coalesce(found.field(0), text_like("", s)), null(s.type))
+
+    return by_parameters(extracted, s, pattern, group, options)
+
+
+def _run(f: Callable[[str], pa.Array], pattern: str) -> pa.Array:
+    try:
+        return f(pattern)
+    except pa.ArrowInvalid as error:
+        raise DataError(str(error)) from None
+
+
+def _growth(s: pa.Array, pattern: str, new: str) -> int:
+    """The bytes that replacing all matches may add, at most."""
+    matches = int(pc.sum(_run(lambda p: pc.count_substring_regex(s, p), pattern)).as_py() or 0)
+    longest = int(pc.max(pc.binary_length(s)).as_py() or 0)
+    return matches * (len(new.encode()) + (longest * new.count("\\") if "\\" in new else 0))
+
+
+_FLAGS = {"c": "-i", "i": "i", "m": "-s", "n": "-s", "p": "-s", "s": "s"}
+
+
+@lru_cache(256)
+def _prepared(pattern: str, options: str) -> str:
+    """A pattern with its options as flags; DataError where it is none."""
+    flags, is_literal = {"i": False, "s": False}, False
+    for option in options:
+        if option == "l":
+            is_literal = True
+        elif option in _FLAGS:
+            flags[_FLAGS[option][-1]] = not _FLAGS[option].startswith("-")
+        elif not option.isspace():
+            raise DataError(f"unknown option {option!r} of a regular expression; there are c, i, l, m, n, p, s, g")
+    if is_literal:
+        pattern = "".join(c if c.isalnum() or ord(c) > 127 else f"\\x{{{ord(c):x}}}" for c in pattern)
+    else:
+        _run(lambda p: pc.match_substring_regex(pa.nulls(0, pa.string()), p), pattern)
+        if _tokens(pattern)[1]:
+            pattern += "\\E"
+    on = "".join(f for f, is_on in flags.items() if is_on)
+    return f"(?{on}:{pattern})" if on else pattern
+
+
+def _is_rewrite(pattern: str, prepared: str, new: str) -> bool:
+    """Whether ``new`` names groups that there are; where not, nothing is replaced."""
+    try:
+        pc.replace_substring_regex(pa.nulls(0, pa.string()), prepared, new)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+@lru_cache(256)
+def _tokens(pattern: str) -> tuple[tuple[tuple[int, int], ...], bool]:
+    """Where the capturing groups of a pattern begin and where what names them ends, and whether it ends in an open quote."""
+    groups: list[tuple[int, int]] = []
+    i, n = 0, len(pattern)
+    while i < n:
+        c = pattern[i]
+        if c == "\\":
+            if pattern[i + 1 : i + 2] == "Q":
+                end = pattern.find("\\E", i + 2)
+                if end < 0:
+                    return tuple(groups), True
+                i = end
+            i += 2
+        elif c == "[":
+            i = _behind_class(pattern, i)
+        elif c == "(":
+            if pattern[i + 1 : i + 2] != "?":
+                groups.append((i, i + 1))
+            elif pattern[i + 2 : i + 4] == "P<" or (pattern[i + 2 : i + 3] == "<"):
+                groups.append((i, pattern.index(">", i) + 1))
+            i += 1
+        else:
+            i += 1
+    return tuple(groups), False
+
+
+def _behind_class(pattern: str, i: int) -> int:
+    """The place behind the class of characters that begins at ``i``."""
+    i += 1
+    if pattern[i : i + 1] == "^":
+        i += 1
+    if pattern[i : i + 1] == "]":
+        i += 1
+    while i < len(pattern) and pattern[i] != "]":
+        if pattern[i] == "\\":
+            i += 2
+        elif pattern.startswith("[:", i) and ":]" in pattern[i:]:
+            i = pattern.index(":]", i) + 2
+        else:
+            i += 1
+    return i + 1
+
+
+@lru_cache(256)
+def _with_group(prepared: str, group: int) -> str | None:
+    """A pattern in which only the group that is wanted captures, under a name; None where there is none. Group 0 is the
+    match."""
+    groups, _ = _tokens(prepared)
+    if not 0 <= group <= 9:
+        raise DataError(f"the group of regexp_extract is 0 to 9, not {group}")
+    if group > len(groups):
+        return None
+    out, at = [], 0
+    for number, (start, end) in enumerate(groups, 1):
+        out += [prepared[at:start], f"(?P<{_WANTED}>" if number == group else "(?:"]
+        at = end
+    made = "".join([*out, prepared[at:]])
+    return made if group else f"(?P<{_WANTED}>{made})"

@@ -1,0 +1,366 @@
+"""Casts from and to text over Arrow arrays.
+
+What a text or a value looks like stands in `gquery.functions.texts`; here the same is done for all rows at once. Arrow
+takes and prints the plain forms. Where its answer would be another one, or it gives up a whole array for one row, rows are
+told apart by their form; what is left of rare forms is asked for by value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gquery.dtypes import DType, Kind, type_bounds
+from gquery.functions.texts import SPACES, text_of, value_of
+from gquery.functions.vectors import (
+    each_value,
+    flags,
+    from_numpy,
+    integers,
+    joined_texts,
+    null,
+    piecewise,
+    scalar_text,
+    scattered,
+    strings,
+)
+
+_INTEGERS: dict[Kind, Any] = {
+    Kind.TINYINT: pa.int8(), Kind.SMALLINT: pa.int16(), Kind.INTEGER: pa.int32(), Kind.BIGINT: pa.int64(),
+    Kind.UTINYINT: pa.uint8(), Kind.USMALLINT: pa.uint16(), Kind.UINTEGER: pa.uint32(), Kind.UBIGINT: pa.uint64(),
+}  # fmt: skip
+_TRUE, _FALSE = strings(["true", "t", "yes", "y", "1"]), strings(["false", "f", "no", "n", "0"])
+_SPACES = r"[ \t\n\v\f\r]*"
+_PLAIN_INTEGER = r"\A-?[0-9]{1,18}\z"
+_MOST_DIGITS = 18  # of numbers that are surely held in 64 bits
+_NUMBER = rf"\A{_SPACES}[+-]?[0-9._]+(?:[eE][+-]?[0-9_]+)?{_SPACES}\z|\A{_SPACES}0[xXbB][0-9a-fA-F_]+\z"
+_REAL = rf"\A{_SPACES}[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?{_SPACES}\z"
+_RARE_REAL = rf"(?i)\A{_SPACES}[+-]?(?:[0-9._]+(?:e[+-]?[0-9_]+)?|inf|infinity|nan){_SPACES}\z"
+_PLAIN_DATE = r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}\z"
+_PLAIN_TIMESTAMP = r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?\z"
+_RARE_DATE = r"(?i)\A[ \t\n\v\f\r]*-?(?:[0-9]+[-/ \\][0-9]|epoch|inf)"
+
+
+# ---- to text ----------------------------------------------------------------------------------------------------------
+
+
+def to_text(values: pa.Array, dtype: DType) -> pa.Array:
+    """Values as CAST(... AS VARCHAR) prints them."""
+    match dtype.kind:
+        case Kind.BOOLEAN:
+            return pc.if_else(values, scalar_text("true"), scalar_text("false"))
+        case Kind.DECIMAL:
+            return _decimal_text(values, dtype)
+        case Kind.REAL | Kind.DOUBLE:
+            return _float_text(values)
+        case Kind.DATE:
+            return _temporal_text(values, dtype, lambda a: a.cast(pa.string()))
+        case Kind.TIMESTAMP:
+            return _temporal_text(values, dtype, _timestamp_text)
+        case _:
+            return values.cast(pa.string())
+
+
+def _decimal_text(values: pa.Array, dtype: DType) -> pa.Array:
+    """The digits of the unscaled number with a point among them: Arrow would print small ones with an exponent."""
+    whole = pa.Array.from_buffers(pa.decimal128(38, 0), len(values), values.buffers(), values.null_count, values.offset)
+    if dtype.precision <= 18:
+        whole = whole.cast(pa.int64())
+    scale = dtype.scale
+    if not scale:
+        return whole.cast(pa.string())
+    is_negative = pc.less(whole, _zero(whole.type))
+    digits = pc.abs(whole).cast(pa.string())
+    digits = pc.ascii_lpad(digits, scale + (dtype.precision > scale), "0")
+    sign = pc.if_else(is_negative, scalar_text("-"), scalar_text(""))
+    whole_digits = pc.utf8_slice_codeunits(digits, 0, -scale) if dtype.precision > scale else scalar_text("")
+    fraction = pc.utf8_slice_codeunits(digits, -scale)
+    return joined_texts(sign, whole_digits, scalar_text("."), fraction)
+
+
+def _float_text(values: pa.Array) -> pa.Array:
+    """Shortest digits; Arrow writes whole numbers without a point, and exponents in other places than DuckDB."""
+    rows, type_ = len(values), pa.string()
+    text = values.cast(type_)
+    size = np.abs(_floats(values))
+    with np.errstate(invalid="ignore"):
+        is_plain = (size == 0) | ((size >= 1e-4) & (size < 1e10))
+        is_whole = is_plain & (np.floor(size) == size)
+        others = (~is_plain) & (size < 1e16)
+    if is_whole.any():
+        text = pc.if_else(from_numpy(is_whole), joined_texts(text, scalar_text(".0")), text)
+    if not others.any():
+        return text
+    (places,) = np.nonzero(others)
+    return pc.coalesce(
+        scattered(_moved_point(text.take(from_numpy(places)), size[places]), places, rows),
+        text,
+    )
+
+
+def _moved_point(text: pa.Array, size: Any) -> pa.Array:
+    """Numbers of 10 to 16 whole digits without their exponent, and small ones with one of two digits."""
+    sign = pc.if_else(pc.starts_with(text, "-"), scalar_text("-"), scalar_text(""))
+    power = pc.struct_field(pc.extract_regex(text, r"e(?P<power>[+-][0-9]+)$"), 0)
+    digits = pc.replace_substring_regex(text, r"^-?0?\.?0*|\.|e.*$", "")
+    exponents = pc.replace_substring(power, "+", "").cast(pa.int32())
+    zeros = pc.struct_field(pc.extract_regex(text, r"^-?0\.(?P<zeros>0*)"), 0)
+    exponent = integers(pc.coalesce(exponents, _below_one(zeros)), len(text))
+    made = pa.nulls(len(text), pa.string())
+    for n in np.unique(exponent):
+        (at,) = np.nonzero(exponent == n)
+        d, s = digits.take(from_numpy(at)), sign.take(from_numpy(at))
+        if n > 0:
+            whole = pc.ascii_rpad(pc.utf8_slice_codeunits(d, 0, int(n) + 1), int(n) + 1, "0")
+            rest = pc.utf8_slice_codeunits(d, int(n) + 1)
+            rest = pc.if_else(pc.equal(rest, scalar_text("")), scalar_text("0"), rest)
+            few = joined_texts(s, whole, scalar_text("."), rest)
+        else:
+            first, rest = pc.utf8_slice_codeunits(d, 0, 1), pc.utf8_slice_codeunits(d, 1)
+            rest = pc.if_else(pc.equal(rest, scalar_text("")), rest, joined_texts(scalar_text("."), rest))
+            few = joined_texts(s, first, rest, scalar_text(f"e-{-int(n):02d}"))
+        made = pc.coalesce(made, scattered(few, at, len(text)))
+    return made
+
+
+def _temporal_text(values: pa.Array, dtype: DType, plain: Callable[[pa.Array], pa.Array]) -> pa.Array:
+    """Years 1 to 9999 as Arrow prints them, others by value."""
+    unit = 1 if dtype.kind is Kind.DATE else 86_400_000_000
+    number = integers(values, len(values))
+    usual = (number >= -719162 * unit) & (number < 2932897 * unit)
+    if usual.all():
+        return plain(values)
+    physical = values.view(pa.int32() if dtype.kind is Kind.DATE else pa.int64())
+    others = piecewise(physical, ~usual, lambda a: each_value(a, lambda v: text_of(v, dtype), pa.string()), pa.string())
+    return pc.coalesce(piecewise(values, usual, plain, pa.string()), others)
+
+
+def _timestamp_text(values: pa.Array) -> pa.Array:
+    if not (integers(values, len(values)) % 1_000_000).any():
+        return values.cast(pa.timestamp("s")).cast(pa.string())
+    return pc.ascii_rtrim(pc.ascii_rtrim(values.cast(pa.string()), "0"), ".")
+
+
+Parse = Callable[[pa.Array], pa.Array]
+Classes = tuple[tuple[str, Parse], ...]
+
+
+def _below_one(zeros: pa.Array) -> pa.Array:
+    """The exponents of numbers that have so many zeros behind the point."""
+    return from_numpy((-1 - integers(pc.binary_length(zeros), len(zeros))).astype(np.int32), flags(zeros.is_valid()))
+
+
+def _floats(values: pa.Array) -> Any:
+    """The values of an array, 0 for NULL."""
+    if not len(values):
+        return np.zeros(0)
+    width = f"f{values.type.bit_width // 8}"
+    found = np.frombuffer(values.buffers()[1], width)[values.offset : values.offset + len(values)]
+    return np.where(flags(values.is_valid()), found, found.dtype.type(0)) if values.null_count else found
+
+
+def _zero(type_: pa.DataType) -> pa.Scalar:
+    return from_numpy(np.zeros(1, np.int64))[0].cast(type_)
+
+
+def _decimal_scalar(value: int) -> pa.Scalar:
+    return strings([str(value)]).cast(pa.decimal128(38, 0))[0]
+
+
+# ---- from text --------------------------------------------------------------------------------------------------------
+
+
+def from_text(texts: pa.Array, dtype: DType, type_: pa.DataType) -> pa.Array:
+    """The values that texts stand for, in the Arrow type of ``dtype``; NULL where one stands for none."""
+    if texts.null_count == len(texts):
+        return pa.nulls(len(texts), type_)
+    match dtype.kind:
+        case Kind.BOOLEAN:
+            lower = pc.ascii_lower(texts)
+            is_true, is_false = pc.is_in(lower, _TRUE.cast(texts.type)), pc.is_in(lower, _FALSE.cast(texts.type))
+            return pc.if_else(pc.or_(is_true, is_false), is_true, null(pa.bool_()))
+        case Kind.REAL | Kind.DOUBLE:
+            return _reals(texts, dtype, type_)
+        case Kind.DATE:
+            return _first(texts, dtype, type_, lambda t: t.cast(type_), ((_PLAIN_DATE, _dates),), _RARE_DATE)
+        case Kind.TIMESTAMP:
+            return _first(texts, dtype, type_, _timestamps, ((_PLAIN_TIMESTAMP, _timestamps_of_parts),), _RARE_DATE)
+        case Kind.DECIMAL:
+            exact = (_number_of(38 - dtype.scale, dtype.scale), lambda t: _decimals(t, dtype, type_))
+            classes = (exact, (_number_of(_MOST_DIGITS - dtype.scale), lambda t: _rounded(t, dtype, type_)))
+            return _first(texts, dtype, type_, lambda t: _plain_decimals(t, dtype, type_), classes, _NUMBER)
+        case _:
+            forms: Classes = (
+                (_PLAIN_INTEGER, lambda t: _in_range(t.cast(pa.int64()), dtype, type_)),
+                (_number_of(_MOST_DIGITS), lambda t: _rounded(t, dtype, type_)),
+            )
+            if dtype.kind.value.startswith("U"):  # -0.4 is none
+                forms = forms[:1]
+            return _first(texts, dtype, type_, lambda t: _plain_integers(t, type_), forms, _NUMBER)
+
+
+def _number_of(digits: int, places: int | None = None) -> str:
+    """The pattern of numbers of so many digits in front of the point, and behind it (None: any)."""
+    if digits < 1:
+        return r"[^\x00-\x{10FFFF}]"  # none
+    return rf"\A[+-]?[0-9]{{1,{digits}}}(?:\.[0-9]{'*' if places is None else f'{{0,{places}}}'})?\z"
+
+
+def _first(
+    texts: pa.Array, dtype: DType, type_: pa.DataType, all_plain: Parse, classes: Classes, possible: str
+) -> pa.Array:
+    """All texts at once where each has a plain form. Else each class of forms (a pattern, and how to read it) at once, and
+    what may still be a value by value."""
+    try:
+        return all_plain(texts)
+    except pa.ArrowInvalid:
+        pass
+    left = flags(texts.is_valid())
+    made = pa.nulls(len(texts), type_)
+    for pattern, parse in classes:
+        here = left & flags(pc.match_substring_regex(texts, pattern))
+        if here.any():
+            made = pc.coalesce(made, piecewise(texts, here, parse, type_))
+            left &= ~here
+    left &= flags(pc.match_substring_regex(texts, possible)) if left.any() else left
+    if left.any():
+        made = pc.coalesce(made, piecewise(texts, left, lambda t: _by_value(t, dtype, type_), type_))
+    return made
+
+
+def _by_value(texts: pa.Array, dtype: DType, type_: pa.DataType) -> pa.Array:
+    storage = {Kind.DATE: pa.int32(), Kind.TIMESTAMP: pa.int64()}.get(dtype.kind, type_)
+    if dtype.kind is Kind.DECIMAL:
+        return _scaled(each_value(texts, lambda t: value_of(t, dtype), pa.decimal128(38, 0)), type_)
+    return each_value(texts, lambda t: value_of(t, dtype), storage).view(type_)
+
+
+def _scaled(unscaled: pa.Array, type_: pa.DataType) -> pa.Array:
+    """Unscaled numbers as decimals of a type."""
+    return pa.Array.from_buffers(type_, len(unscaled), unscaled.buffers(), unscaled.null_count, unscaled.offset)
+
+
+def _has(texts: pa.Array, characters: str) -> bool:
+    return any(pc.any(pc.match_substring(texts, c)).as_py() for c in characters)
+
+
+def _plain_integers(texts: pa.Array, type_: pa.DataType) -> pa.Array:
+    made = texts.cast(type_)
+    if _has(texts, "xX"):  # Arrow wraps what is beyond the type
+        raise pa.ArrowInvalid("hexadecimal")
+    return made
+
+
+def _decimals(texts: pa.Array, dtype: DType, type_: pa.DataType) -> pa.Array:
+    wide = texts.cast(pa.decimal128(38, dtype.scale))
+    return _scaled(_in_range(wide, dtype, type_), type_)
+
+
+def _plain_decimals(texts: pa.Array, dtype: DType, type_: pa.DataType) -> pa.Array:
+    if pc.max(pc.binary_length(texts)).as_py() > 38 - dtype.scale or _has(texts, "eE"):
+        raise pa.ArrowInvalid("Arrow wraps what is beyond 128 bits")
+    return _decimals(texts, dtype, type_)
+
+
+def _in_range(values: pa.Array, dtype: DType, type_: pa.DataType) -> pa.Array:
+    """Numbers in a narrower type, NULL where they do not fit."""
+    bounds = type_bounds(dtype)
+    assert bounds is not None
+    if values.type == type_ and not dtype.is_decimal:
+        return values
+    if dtype.is_decimal:
+        whole = _scaled(values, pa.decimal128(38, 0))
+        limit = _decimal_scalar(bounds.high)
+        inside = pc.and_(pc.less_equal(whole, limit), pc.greater_equal(whole, pc.negate(limit)))
+        return pc.if_else(inside, values, null(values.type))
+    low, high = max(bounds.low, -(2**63)), min(bounds.high, 2**63 - 1)
+    numbers = integers(values, len(values))
+    inside = (numbers >= low) & (numbers <= high) & flags(values.is_valid())
+    return from_numpy(np.where(inside, numbers, 0), inside).cast(type_)
+
+
+def _rounded(texts: pa.Array, dtype: DType, type_: pa.DataType) -> pa.Array:
+    """Numbers of up to 18 digits in all, rounded half away from zero. (Arrow's rounding of decimals loses a carry.)"""
+    parts = pc.extract_regex(texts, r"\A[+-]?(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?\z")
+    whole, fraction = (pc.struct_field(parts, n) for n in (0, 1))
+    fraction = pc.ascii_rpad(fraction, dtype.scale + 1, "0")
+    digits = joined_texts(whole, pc.utf8_slice_codeunits(fraction, 0, dtype.scale))
+    is_up = flags(pc.greater_equal(pc.utf8_slice_codeunits(fraction, dtype.scale, dtype.scale + 1), scalar_text("5")))
+    size = integers(digits.cast(pa.int64()), len(texts)) + is_up
+    value = np.where(flags(pc.starts_with(texts, "-")), -size, size)
+    bounds = type_bounds(dtype)
+    assert bounds is not None
+    ok = (value >= max(bounds.low, -(2**63))) & (value <= min(bounds.high, 2**63 - 1))
+    made = from_numpy(np.where(ok, value, 0), ok)
+    return _scaled(made.cast(pa.decimal128(38, 0)), type_) if dtype.is_decimal else made.cast(type_)
+
+
+def _reals(texts: pa.Array, dtype: DType, type_: pa.DataType) -> pa.Array:
+    def plain(texts: pa.Array) -> pa.Array:
+        made = texts.cast(pa.float64())
+        if pc.any(pc.match_substring(texts, "(")).as_py():  # nan(1)
+            raise pa.ArrowInvalid("nan with a payload")
+        return made
+
+    def stripped(texts: pa.Array) -> pa.Array:
+        return pc.ascii_trim(texts, SPACES).cast(pa.float64())
+
+    made = _first(texts, dtype, pa.float64(), plain, ((_REAL, stripped),), _RARE_REAL)
+    return made if type_ == pa.float64() else made.cast(type_)
+
+
+# ---- dates of parts ---------------------------------------------------------------------------------------------------
+
+
+def _characters(texts: pa.Array, width: int) -> Any:
+    """The digits of texts of equal width, NULLs among them as anything, a row a text."""
+    joined = texts.cast(pa.binary()).cast(pa.binary(width))
+    data = np.frombuffer(joined.buffers()[1], np.uint8)[joined.offset * width : (joined.offset + len(joined)) * width]
+    return data.reshape(-1, width).astype(np.int64) - 48
+
+
+def _number(digits: Any, start: int, end: int) -> Any:
+    made = digits[:, start].copy()
+    for k in range(start + 1, end):
+        made = made * 10 + digits[:, k]
+    return made
+
+
+def _days(digits: Any) -> tuple[Any, Any]:
+    """Days since 1970-01-01 of ``YYYY-MM-DD``, and which are days."""
+    year, month, day = _number(digits, 0, 4), _number(digits, 5, 7), _number(digits, 8, 10)
+    ok = (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
+    months = (year - 1970) * 12 + np.where(ok, month, 1) - 1
+    first = months.astype("M8[M]").astype("M8[D]").astype(np.int64)
+    following = (months + 1).astype("M8[M]").astype("M8[D]").astype(np.int64)
+    days = first + day - 1
+    return days, ok & (days < following)
+
+
+def _dates(texts: pa.Array) -> pa.Array:
+    days, ok = _days(_characters(texts, 10))
+    return from_numpy(days.astype(np.int32), ok).view(pa.date32())
+
+
+def _timestamps(texts: pa.Array) -> pa.Array:
+    made = texts.cast(pa.timestamp("us"))
+    if bool((integers(pc.binary_length(texts), len(texts)) == 13).any()):  # hours alone
+        raise pa.ArrowInvalid("no minutes")
+    return made
+
+
+def _timestamps_of_parts(texts: pa.Array) -> pa.Array:
+    digits = _characters(pc.utf8_slice_codeunits(texts, 0, 19), 19)
+    days, ok = _days(digits)
+    hour, minute, second = _number(digits, 11, 13), _number(digits, 14, 16), _number(digits, 17, 19)
+    fraction = _characters(pc.ascii_rpad(pc.utf8_slice_codeunits(texts, 20), 6, "0"), 6)
+    of_day = ((hour * 60 + minute) * 60 + second) * 1_000_000 + _number(fraction, 0, 6)
+    ok &= (minute < 60) & (second < 60) & (of_day <= 86_400_000_000)
+    return from_numpy(days * 86_400_000_000 + of_day, ok).view(pa.timestamp("us"))
+
+
+__all__ = ["from_text", "to_text"]

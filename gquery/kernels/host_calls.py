@@ -1,0 +1,283 @@
+"""Calls that no kernel can make: functions that make new text, and casts from and to text.
+
+They are made over whole arrays of Arrow's (`vectorised`). Around them stand expressions that kernels compute, so an
+expression with such calls is taken apart into rounds (`split`): what kernels compute first, the calls over it, then the
+next round, and at last an expression that a kernel computes over what was made. A call in a branch that may raise gets
+NULL in the rows that do not go there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from gquery.arrow import arrow_type
+from gquery.dtypes import Kind, type_bounds
+from gquery.errors import ConversionError, DatabaseError
+from gquery.expr import (
+    And,
+    Call,
+    Case,
+    Cast,
+    Column,
+    Expr,
+    IsNull,
+    Literal,
+    Not,
+    Or,
+    conjunction,
+    new_column,
+    with_children,
+)
+from gquery.functions import FUNCTIONS, text_casts
+from gquery.functions.vectors import flags, null, size_of
+from gquery.kernels.code import Phys
+from gquery.kernels.registers import array_of_registers
+
+Guard = tuple[Expr, ...] | None  # conditions of a branch; None: not known before this round has ended
+
+
+def outermost(e: Expr, f: Callable[[Expr], Expr]) -> Expr:
+    """``f`` applied to every expression, parents first; what it has replaced is not looked into."""
+    made = f(e)
+    return made if made is not e else with_children(e, tuple(outermost(c, f) for c in e.children))
+
+
+def is_host_call(e: Expr) -> bool:
+    """Whether ``e`` is a call that no kernel can make."""
+    match e:
+        case Call(function=function):
+            return FUNCTIONS[function].host is not None
+        case Cast(arg, dtype):
+            return arg.dtype.is_string != dtype.is_string and arg.dtype.kind is not Kind.NULL
+        case _:
+            return False
+
+
+def name_of(e: Expr) -> str:
+    """What such a call is called, for EXPLAIN."""
+    if isinstance(e, Cast):
+        return f"CAST({e.arg.dtype} AS {e.dtype})"
+    return e.function.lstrip("_") if isinstance(e, Call) else ""
+
+
+def known_of(e: Expr, known: Mapping[int, Phys]) -> Phys:
+    """What is known of the result of calls over columns and constants."""
+    match e:
+        case Column():
+            return known[e.id]
+        case Literal():
+            return Phys(e.dtype, None, e.value is None)
+        case Cast(arg, dtype, try_):
+            return Phys(dtype, type_bounds(dtype), try_ or known_of(arg, known).nullable)
+        case Call(function, args, dtype, nullable):
+            declared = FUNCTIONS[function]
+            if declared.strict:
+                nullable = declared.nullable or any(known_of(a, known).nullable for a in args)
+            return Phys(dtype, type_bounds(dtype), nullable)
+        case _:
+            raise AssertionError(e)
+
+
+# ---- calls over arrays ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Rows in which a call raises, and what."""
+
+    rows: Any
+    error: type[DatabaseError]
+    message: str
+
+
+def vectorised(e: Expr, columns: Mapping[int, pa.Array], failures: list[Failure]) -> Any:
+    """Calls over columns and constants, for all rows: an array, or a scalar where no column is asked. Rows in which one of
+    them raises are NULL, and noted."""
+    match e:
+        case Column():
+            return columns[e.id]
+        case Literal():
+            return constant(e)
+        case Cast():
+            return _cast(e, vectorised(e.arg, columns, failures), failures)
+        case Call():
+            return _called(e, [vectorised(a, columns, failures) for a in e.args], failures)
+        case _:
+            raise AssertionError(e)
+
+
+def constant(e: Literal) -> pa.Scalar:
+    """A constant as Arrow has it."""
+    value = e.value.encode() if isinstance(e.value, str) else e.value
+    return array_of_registers([value], e.dtype)[0]
+
+
+def _cast(e: Cast, arg: Any, failures: list[Failure]) -> Any:
+    array = arg if isinstance(arg, pa.Array) else pa.repeat(arg, 1)
+    if e.dtype.is_string:
+        made = text_casts.to_text(array, e.arg.dtype)
+    else:
+        made = text_casts.from_text(array, e.dtype, arrow_type(e.dtype))
+        if not e.try_ and made.null_count > array.null_count:
+            failed = flags(made.is_null()) & flags(array.is_valid())
+            text = array[int(np.flatnonzero(failed)[0])].as_py()
+            failures.append(Failure(failed, ConversionError, f"could not convert string {text!r} to {e.dtype}"))
+    return made if isinstance(arg, pa.Array) else made[0]
+
+
+def _called(e: Call, args: list[Any], failures: list[Failure]) -> Any:
+    function = FUNCTIONS[e.function]
+    assert function.host is not None
+    type_ = arrow_type(e.dtype)
+    if function.strict and any(isinstance(a, pa.Scalar) and not a.is_valid for a in args):
+        arrays = [a for a in args if isinstance(a, pa.Array)]
+        return pa.nulls(len(arrays[0]), type_) if arrays else null(type_)
+    is_constant = not any(isinstance(a, pa.Array) for a in args)
+    if is_constant:
+        args = [pa.repeat(args[0], 1), *args[1:]]
+    made = function.host(*args)
+    if function.fails is not None and made.null_count:
+        failed = flags(made.is_null())
+        for a in args:
+            if isinstance(a, pa.Array):
+                failed &= flags(a.is_valid())
+        if failed.any():
+            failures.append(Failure(failed, *function.fails))
+    assert len(made) == size_of(*args), e.function
+    if not pa.types.is_large_string(made.type) and made.type != type_:
+        made = made.cast(type_)
+    return made[0] if is_constant else made
+
+
+# ---- expressions taken apart -------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Round:
+    """What kernels compute, and the calls over columns and constants that are made then."""
+
+    computed: list[tuple[Column, Expr]] = field(default_factory=list)
+    made: list[tuple[Column, Expr]] = field(default_factory=list)
+
+
+class Needs:
+    """Which expressions hold calls that no kernel can make. ``is_looked_up``: an expression over a dictionary is a table."""
+
+    def __init__(self, is_looked_up: Callable[[Expr], bool]) -> None:
+        self._is_looked_up = is_looked_up
+        self._found: dict[int, tuple[Expr, bool]] = {}
+
+    def __call__(self, e: Expr) -> bool:
+        if not e.children:
+            return False
+        known = self._found.get(id(e))
+        if known is None:
+            held = (is_host_call(e) or any(map(self, e.children))) and not self._is_looked_up(e)
+            known = self._found[id(e)] = e, held
+        return known[1]
+
+
+def split(exprs: Sequence[Expr], needs: Needs) -> tuple[list[Round], list[Expr]]:
+    """The rounds that make what the expressions need, and the expressions over it."""
+    splitter, left = _Splitter(needs), list(exprs)
+    while any(needs(e) for e in left):
+        splitter.round = Round()
+        left = [splitter.rewritten(e, ()) for e in left]
+        assert splitter.round.made, "every round makes something"
+        splitter.rounds.append(splitter.round)
+    return splitter.rounds, left
+
+
+class _Splitter:
+    def __init__(self, needs: Needs) -> None:
+        self.needs = needs
+        self.rounds: list[Round] = []
+        self.round = Round()
+        self._made: dict[Expr, Column] = {}
+        self._computed: dict[Expr, Column] = {}
+
+    def rewritten(self, e: Expr, guard: Guard) -> Expr:
+        """``e`` over the columns that this round makes."""
+        if not self.needs(e):
+            return e
+        if (made := self._made.get(e)) is not None:
+            return made
+        if is_host_call(e) and self._is_ready(e) and (guard is not None or not may_fail(e)):
+            return self._make(e, guard or ())
+        match e:
+            case And(args) | Or(args):
+                return with_children(e, tuple(self._connected(args, isinstance(e, Or), guard)))
+            case Case():
+                return self._case(e, guard)
+            case _:
+                return with_children(e, tuple(self.rewritten(c, guard) for c in e.children))
+
+    def _connected(self, args: tuple[Expr, ...], stops_at: bool, guard: Guard) -> list[Expr]:
+        out = []
+        for arg in args:
+            out.append(self.rewritten(arg, guard))
+            passed = Or((Not(arg) if stops_at else arg, IsNull(arg)))
+            guard = None if guard is None or self.needs(arg) else (*guard, passed)
+        return out
+
+    def _case(self, e: Case, guard: Guard) -> Expr:
+        branches = []
+        for test, value in e.branches:
+            test_ = self.rewritten(test, guard)
+            is_open = guard is None or self.needs(test)
+            value_ = self.rewritten(value, None if is_open else (*(guard or ()), test))
+            guard = None if is_open else (*(guard or ()), Or((Not(test), IsNull(test))))
+            branches.append((test_, value_))
+        return Case(tuple(branches), self.rewritten(e.otherwise, guard))
+
+    def _is_ready(self, e: Expr) -> bool:
+        """Whether all arguments are columns, constants, what kernels compute, or such calls."""
+        return all(not self.needs(a) or (is_host_call(a) and self._is_ready(a)) for a in e.children)
+
+    def _make(self, e: Expr, guard: tuple[Expr, ...]) -> Column:
+        tested = conjunction(guard) if guard and may_fail(e) else None
+        column = new_column(name_of(e), e.dtype, e.nullable or tested is not None)
+        self.round.made.append((column, self._over_columns(e, tested)))
+        if tested is None:
+            self._made[e] = column
+        return column
+
+    def _over_columns(self, e: Expr, tested: Expr | None) -> Expr:
+        """Calls whose arguments are columns and constants, NULL where ``tested`` is not TRUE."""
+        args: list[Expr] = []
+        for n, a in enumerate(e.children):
+            if self.needs(a):
+                made = self._made.get(a) if tested is None else None
+                args.append(made or self._over_columns(a, tested))
+            elif tested is not None and (not isinstance(a, Literal) or (n == 0 and _is_constant(e))):
+                args.append(self._column(Case(((tested, a),), Literal(None, a.dtype))))
+            else:
+                args.append(a if isinstance(a, Column | Literal) else self._column(a))
+        return with_children(e, tuple(args))
+
+    def _column(self, e: Expr) -> Column:
+        found = self._computed.get(e)
+        if found is None:
+            found = self._computed[e] = new_column("argument", e.dtype, e.nullable)
+            self.round.computed.append((found, e))
+        return found
+
+
+def _is_constant(e: Expr) -> bool:
+    return all(isinstance(a, Literal) for a in e.children)
+
+
+def may_fail(e: Expr) -> bool:
+    """Whether calls raise for some values."""
+    match e:
+        case Call(function=function) if is_host_call(e):
+            return FUNCTIONS[function].fails is not None or any(map(may_fail, e.args))
+        case Cast(arg, dtype, try_) if is_host_call(e):
+            return (not try_ and not dtype.is_string) or may_fail(arg)
+        case _:
+            return False

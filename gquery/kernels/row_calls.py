@@ -1,0 +1,47 @@
+"""Calls that no kernel can make, one row after another, in pipelines that are interpreted for their sake.
+
+That is only where a row is needed at once: in the condition of an outer join, over columns of both sides. Everywhere else
+calls are made over whole arrays (`host_calls`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gquery.expr import Call, Cast, Column, new_column, with_children
+from gquery.kernels.code import Code, Phys, Value, phys
+from gquery.kernels.host_calls import Failure, vectorised
+from gquery.kernels.registers import array_of_registers, bytes_of, kept_text, registers_of
+
+
+def row_call(e: Call | Cast, values: list[Value], code: Code) -> Value:
+    """The lines that make a call for the current row."""
+    from gquery.kernels.dictionaries import as_string
+
+    values = [as_string(v, code) if v.phys.dtype.is_string else v for v in values]
+    columns = tuple(new_column("argument", v.phys.dtype) for v in values)
+    name = code.name("host_call")
+    code.functions[name] = _caller(with_children(e, columns), columns)
+    what = phys(e.dtype, nullable=True)
+    arguments = ", ".join(f"({v.var} if {v.ok} else None)" if v.ok else v.var for v in values)
+    made = code.let(f"{name}({arguments})")
+    ok = code.let(f"{made} is not None")
+    return Value(code.let(f"{made} if {ok} else {code.zero(what.register)}"), ok, Phys(e.dtype, what.bounds, True))
+
+
+def _caller(e: Any, columns: tuple[Column, ...]) -> Any:
+    """A function of registers, None for NULL."""
+
+    def call(*registers: Any) -> Any:
+        arrays = {}
+        for c, r in zip(columns, registers, strict=True):
+            value = bytes_of(r) if isinstance(r, tuple) else r
+            arrays[c.id] = array_of_registers([value], c.dtype)
+        failures: list[Failure] = []
+        made = vectorised(e, arrays, failures)
+        for failure in failures:
+            raise failure.error(failure.message)
+        (found,) = registers_of(made, e.dtype)
+        return kept_text(found) if isinstance(found, str) else found
+
+    return call

@@ -1,0 +1,255 @@
+"""HostRows: calls that no kernel can make, over arrays of Arrow's, a chunk of rows at a time on all cores.
+
+Threads take chunks; Arrow and NumPy let go of the interpreter's lock meanwhile. Numbers are written into the column's array
+at once. How long text is becomes known chunk by chunk, so its chunks are kept and copied into one when all are there. An
+interrupt is looked for between chunks, and every chunk asks for its memory before it is kept.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from gquery.arrow import export_column
+from gquery.buffers import bits_of, numpy_name, values_of
+from gquery.device import Device
+from gquery.dtypes import Carrier, Kind
+from gquery.expr import Expr
+from gquery.functions.vectors import asking_for_room, characters_of, from_numpy, offsets_of
+from gquery.kernels.host_calls import Failure, vectorised
+from gquery.operators.base import Frame, make_column, words_a_row
+from gquery.parallel import Phases, Task, run_phases
+from gquery.planner.physical import HostRows, Stored
+from gquery.planner.tree import used_columns
+from gquery.table import Buffer, Column, Dictionary
+
+CHUNK_ROWS, CHUNK_BYTES = 2**16, 2**24
+FEWER_ENTRIES = 2  # a dictionary that has so many times fewer entries than there are rows is worth going over first
+
+
+def run_host_rows(work: HostRows, frame: Frame, device: Device, workers: int, label: str) -> Frame:
+    """The frame with the columns that calls make."""
+    columns = {s.column.id: frame.columns[s.column.id] for s in work.columns if s.column.id in frame.columns}
+    run = _Run(work, frame, device, label, workers)
+    many = len(run.chunks) > 1
+    run_phases([run.phases()], workers if many else 1)
+    return Frame(columns | run.columns(), frame.rows, frame.encodings)
+
+
+class _Room:
+    """The memory that kept chunks take, checked against the device's limit."""
+
+    def __init__(self, device: Device, label: str) -> None:
+        self._device, self._label = device, label
+        self._held = 0
+        self._lock = threading.Lock()
+
+    def ask(self, size: int) -> None:
+        """OutOfMemoryError where so many bytes more would not fit."""
+        with self._lock:
+            held = self._held
+        self._device.reserve(held + size, self._label)
+
+    def keep(self, size: int) -> None:
+        with self._lock:
+            self._held += size
+            held = self._held
+        self._device.reserve(held, self._label)
+
+    def release(self, size: int) -> None:
+        with self._lock:
+            self._held -= size
+
+
+class _Made(Protocol):
+    """A column in the making: results of chunks are put, in any order, and finished at the end."""
+
+    def put(self, chunk: int, low: int, made: pa.Array) -> None: ...
+    def finish(self) -> list[Task]: ...
+    def column(self) -> Column: ...
+
+
+class _Fixed:
+    """A column of numbers, dates, times or booleans."""
+
+    def __init__(self, stored: Stored, rows: int, device: Device, label: str) -> None:
+        self.stored, self.rows, self.device = stored, rows, device
+        self.words = words_a_row(stored.carrier)
+        self.values = device.empty(rows * self.words, stored.carrier.numpy, label)
+        self.validity = device.empty(rows, np.uint8, label) if stored.phys.nullable else None
+
+    def put(self, chunk: int, low: int, made: pa.Array) -> None:
+        high = low + len(made)
+        words = _words(made, self.stored)
+        if made.null_count:
+            ok = bits_of(made, 0)
+            words = np.where(np.repeat(ok.view(np.bool_), self.words), words, words.dtype.type(0))
+        self.values[low * self.words : high * self.words] = words
+        if self.validity is not None:
+            self.validity[low:high] = ok if made.null_count else 1
+
+    def finish(self) -> list[Task]:
+        return []
+
+    def column(self) -> Column:
+        s = self.stored
+        return make_column(s.phys, s.carrier, self.values, self.validity, self.rows, self.device)
+
+
+def _words(made: pa.Array, stored: Stored) -> Any:
+    """The words of an array in the layout of a carrier, anything under NULL."""
+    if stored.carrier is Carrier.BOOL:
+        return bits_of(made, 1)
+    if pa.types.is_decimal(made.type):
+        words = values_of(made, "i8", 2)
+        return words if stored.carrier is Carrier.I128 else words[::2]
+    words = values_of(made, numpy_name(made.type))
+    if stored.carrier is Carrier.I128:
+        wide = np.zeros(2 * len(words), np.int64)
+        wide[::2] = words.view(np.int64)
+        if stored.phys.dtype.kind is not Kind.UBIGINT:
+            wide[1::2] = wide[::2] >> 63
+        return wide
+    return words
+
+
+class _Text:
+    """A column of strings."""
+
+    def __init__(self, stored: Stored, chunks: int, rows: int, device: Device, label: str, room: _Room) -> None:
+        self.stored, self.rows, self.device, self.label, self.room = stored, rows, device, label, room
+        self.kept: list[pa.Array | None] = [None] * chunks
+        self.lows = [0] * chunks
+        self.sizes = [0] * chunks
+
+    def put(self, chunk: int, low: int, made: pa.Array) -> None:
+        offsets = offsets_of(made)
+        self.sizes[chunk] = int(offsets[-1] - offsets[0])
+        self.room.keep(made.nbytes)
+        self.kept[chunk], self.lows[chunk] = made, low
+
+    def finish(self) -> list[Task]:
+        """Tasks that copy the chunks to where they belong."""
+        self.offsets = self.device.empty(self.rows + 1, np.int64, self.label)
+        self.characters = self.device.empty(max(sum(self.sizes), 1), np.uint8, self.label)
+        self.validity = self.device.empty(self.rows, np.uint8, self.label) if self.stored.phys.nullable else None
+        self.offsets[0] = 0
+        starts = np.append(0, np.cumsum(self.sizes)).tolist()
+        return [lambda n=n: self._copy(n, starts[n]) for n in range(len(self.kept))]  # type: ignore[misc]
+
+    def _copy(self, chunk: int, start: int) -> None:
+        made, low = self.kept[chunk], self.lows[chunk]
+        assert made is not None
+        offsets, high, first = offsets_of(made), low + len(made), 0
+        first = int(offsets[0])
+        np.add(offsets[1:], start - first, out=self.offsets[low + 1 : high + 1])
+        self.characters[start : start + self.sizes[chunk]] = characters_of(made)[first : int(offsets[-1])]
+        if self.validity is not None:
+            self.validity[low:high] = bits_of(made, 0) if made.null_count else 1
+        self.kept[chunk] = None
+        self.room.release(made.nbytes)
+
+    def column(self) -> Column:
+        validity = None if self.validity is None else Buffer(self.validity, self.device)
+        characters = Buffer(self.characters[: sum(self.sizes)], self.device)
+        offsets = Buffer(self.offsets, self.device)
+        return Column(self.stored.phys.dtype, Carrier.STRING64, self.rows, offsets, validity, characters)
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A call, the columns that it reads and what it makes. ``entries``: the results for the entries of the one dictionary
+    that it reads, and the failures among them."""
+
+    expr: Expr
+    reads: frozenset[int]
+    made: _Made
+    entries: list[tuple[Any, list[Failure]]]
+    dictionary: Dictionary | None
+
+
+class _Run:
+    def __init__(self, work: HostRows, frame: Frame, device: Device, label: str, workers: int) -> None:
+        self.frame, self.room = frame, _Room(device, label)
+        used = {i for _, e in work.made for i in used_columns(e)}
+        self.read = {i: frame.columns[i] for i in used}
+        self.chunks = _chunks(list(self.read.values()), frame.rows, workers)
+        self.calls: list[_Call] = []
+        self.ids = [s.column.id for s, _ in work.made]
+        for stored, e in work.made:
+            made: _Made
+            if stored.phys.dtype.is_string:
+                made = _Text(stored, len(self.chunks), frame.rows, device, label, self.room)
+            else:
+                made = _Fixed(stored, frame.rows, device, label)
+            reads = used_columns(e)
+            only = self.read[next(iter(reads))].dictionary if len(reads) == 1 else None
+            is_short = isinstance(only, Dictionary) and len(only) * FEWER_ENTRIES <= frame.rows
+            self.calls.append(_Call(e, reads, made, [], only if is_short else None))  # type: ignore[arg-type]
+
+    def phases(self) -> Phases[None]:
+        if over := [c for c in self.calls if c.dictionary is not None]:
+            yield [lambda c=c: self._over_entries(c) for c in over]  # type: ignore[misc]
+        yield [lambda n=n, r=r: self._chunk(n, *r) for n, r in enumerate(self.chunks)]  # type: ignore[misc]
+        for call in self.calls:
+            if tasks := call.made.finish():
+                yield tasks
+
+    def columns(self) -> dict[int, Column]:
+        return {i: call.made.column() for i, call in zip(self.ids, self.calls, strict=True)}
+
+    def _over_entries(self, call: _Call) -> None:
+        asking_for_room(self.room.ask)
+        assert call.dictionary is not None
+        failures: list[Failure] = []
+        (column,) = call.reads
+        values = call.dictionary.values
+        with_null = pa.concat_arrays([values, pa.nulls(1, values.type)])
+        call.entries.append((vectorised(call.expr, {column: with_null}, failures), failures))
+
+    def _chunk(self, number: int, low: int, high: int) -> None:
+        asking_for_room(self.room.ask)
+        arrays = {i: export_column(c.slice(low, high)) for i, c in self.read.items() if self._is_read_by_rows(i)}
+        for call in self.calls:
+            failures: list[Failure] = []
+            if call.dictionary is not None:
+                made = self._taken(call, low, high)
+            else:
+                made = vectorised(call.expr, arrays, failures)
+            for failure in failures:
+                raise failure.error(failure.message)
+            if not isinstance(made, pa.Array):
+                made = pa.repeat(made, high - low)
+            call.made.put(number, low, made)
+
+    def _is_read_by_rows(self, column: int) -> bool:
+        return any(column in c.reads and c.dictionary is None for c in self.calls)
+
+    def _taken(self, call: _Call, low: int, high: int) -> Any:
+        """The results of a call for the entries that the rows have."""
+        ((made, failures),) = call.entries
+        (column,) = call.reads
+        stored = self.read[column]
+        assert call.dictionary is not None
+        codes = stored.data.host[low:high].astype(np.int64)
+        if stored.validity is not None:
+            codes[stored.validity.host[low:high] == 0] = len(call.dictionary)
+        for failure in failures:
+            if np.broadcast_to(failure.rows, len(call.dictionary) + 1)[codes].any():
+                raise failure.error(failure.message)
+        return made.take(from_numpy(codes)) if isinstance(made, pa.Array) else made
+
+
+def _chunks(columns: Sequence[Column], rows: int, workers: int) -> list[tuple[int, int]]:
+    """Ranges of rows that threads take: not too many bytes of text, and some for each."""
+    widest = max((c.characters.nbytes for c in columns if c.characters is not None), default=0)
+    step = max(1, min(CHUNK_ROWS, rows * CHUNK_BYTES // max(widest, 1)))
+    return [(low, min(low + step, rows)) for low in range(0, rows, step)] or [(0, 0)]
+
+
+__all__ = ["run_host_rows"]

@@ -113,17 +113,22 @@ def joined(*texts: Vector) -> Vector:
 def concatenated(*texts: Vector) -> Vector:
     """Strings joined; NULLs are passed over: ``concat(a, b)``."""
     texts = tuple(alike(list(texts)))
-    return pc.binary_join_element_wise(*texts, text_like("", texts[0]), null_handling="skip")
+    nothing = text_like("", texts[0])  # Arrow loses a row in which all is NULL
+    return pc.binary_join_element_wise(nothing, *texts, nothing, null_handling="skip")
 
 
 @scalar("_concatenated_with", (_SS, VARCHAR), host=True, strict=False, nullable=True)
 def concatenated_with(separator: Vector, *texts: Vector) -> Vector:
     """Strings joined with a separator between; NULLs among them are passed over: ``concat_ws('-', a, b)``."""
     separator, *rest = alike([separator, *texts])
-    made = pc.binary_join_element_wise(*rest, separator, null_handling="skip")
-    if is_constant(separator):
-        return made if separator.is_valid else pa.nulls(size_of(*texts), made.type)
-    return with_nulls_of(array_of(made, len(separator)), separator)
+    rows = size_of(separator, *texts)
+    if is_constant(separator) and not separator.is_valid:
+        return pa.nulls(rows, rest[0].type)
+    nothing = text_like("", rest[0])  # Arrow loses a row in which all is NULL; so each begins with a separator
+    made = pc.binary_join_element_wise(nothing, *rest, separator, null_handling="skip")
+    length = pc.utf8_length(separator)
+    cut = by_parameters(lambda s, n: pc.utf8_slice_codeunits(s, n), array_of(made, rows), length)
+    return with_nulls_of(cut, separator)
 
 
 @resolver("concat", "$(any, ...) -> VARCHAR", example=("concat('a', NULL, 1)", "a1"))
@@ -267,6 +272,8 @@ def _prepared_pattern(patterns: pa.Array, escape: str) -> pa.Array:
     if escape:  # what is escaped becomes a byte of its own meanwhile, as does a lone escape at the end
         for n, c in enumerate((escape, "%", "_")):
             patterns = _bytes_replaced(patterns.cast(binary), (escape + c).encode(), bytes([0xF8 + n]))
+        if pc.any(pc.ends_with(patterns, escape.encode())).as_py():
+            raise DataError("a pattern of LIKE ends with the character of its ESCAPE")
         patterns = _bytes_replaced(patterns, escape.encode(), b"")
     patterns = pc.replace_substring_regex(patterns.cast(binary), b"%+", b"\xff")
     patterns = _bytes_replaced(patterns, b"_", b"\xfe")

@@ -49,7 +49,7 @@ from gquery.planner.tree import expressions, made_columns, subqueries, walk
 
 _OPERATORS = {
     "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "int_divide": "//", "modulo": "%", "eq": "=",
-    "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "like": "LIKE", "ilike": "ILIKE", "concat": "||",
+    "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "like": "LIKE", "ilike": "ILIKE", "_joined": "||",
     "is_distinct_from": "IS DISTINCT FROM", "is_not_distinct_from": "IS NOT DISTINCT FROM",
 }  # fmt: skip
 MOST_TEXT = 10_000  # characters of an expression

@@ -91,16 +91,9 @@ def _key(text: str, params: Parameters, settings: Settings) -> Any:
 def sources_of(plan: Plan) -> tuple[TableSource, ...]:
     """The tables that a plan scans, subqueries included, each once."""
     from gquery.planner.logical import Scan
-    from gquery.planner.tree import own_subqueries, walk
+    from gquery.planner.shared import every_node
 
-    found: dict[int, TableSource] = {}
-    stack = [plan]
-    while stack:
-        for node in walk(stack.pop()):
-            if isinstance(node, Scan):
-                found[id(node.source)] = node.source
-            stack += [s.plan for s in own_subqueries(node)]
-    return tuple(found.values())
+    return tuple({id(node.source): node.source for node in every_node(plan) if isinstance(node, Scan)}.values())
 
 
 def check_sources(plan: Plan) -> None:
@@ -132,11 +125,11 @@ def check_sources(plan: Plan) -> None:
 def load_tables(plan: Plan) -> bool:
     """Load what a plan scans; True where that told anything new."""
     from gquery.planner.logical import Scan
-    from gquery.planner.tree import walk
+    from gquery.planner.shared import every_node
     from gquery.sources import load_all
 
     wanted: dict[int, tuple[TableSource, set[int]]] = {}
-    for node in walk(plan):
+    for node in every_node(plan):
         if isinstance(node, Scan):
             wanted.setdefault(id(node.source), (node.source, set()))[1].update(node.fields)
     requests = [(source, sorted(fields)) for source, fields in wanted.values()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gquery.planner.logical import Filter, Join, Limit, Plan, Project, Range, Scan, UnionAll
+from gquery.planner.logical import Filter, Join, Limit, Plan, Project, Range, Scan, Shared, UnionAll
 
 PEEK = 1_000  # rows that are made of a result, so that a small one is shown whole
 _LARGE = 1_000_000  # rows of a source from which on no row more is made than is shown
@@ -22,6 +22,8 @@ def _streamed(plan: Plan) -> int | None:
             return source.rows
         case Range():
             return plan.rows
+        case Shared(definition):
+            return _streamed(definition.plan)
         case Filter(source) | Project(source) | Limit(source):
             return _streamed(source)
         case Join(left, right):

@@ -38,10 +38,12 @@ from gquery.planner.logical import (
     Query,
     Range,
     Scan,
+    Shared,
     Sort,
     UnionAll,
     Values,
 )
+from gquery.planner.shared import definitions
 
 _OPERATORS = {
     "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "int_divide": "//", "modulo": "%", "eq": "=",
@@ -53,7 +55,10 @@ _OPERATORS = {
 def query_sql(query: Query) -> str:
     """SQL whose rows are the query's, as a bag."""
     outputs = ", ".join(f"c{c.id}" for c in query.outputs)
-    return f"SELECT {outputs} FROM {plan_sql(query.plan)}"
+    shared = ", ".join(
+        f"d{d.number} AS MATERIALIZED (SELECT * FROM {plan_sql(d.plan)})" for d in definitions(query.plan)
+    )
+    return f"{f'WITH {shared} ' if shared else ''}SELECT {outputs} FROM {plan_sql(query.plan)}"
 
 
 def plan_sql(plan: Plan) -> str:
@@ -79,6 +84,9 @@ def _select(plan: Plan) -> str:
             return " UNION ALL ".join("SELECT " + (", ".join(shown_row) or "1 AS none") for shown_row in named)
         case Range():
             return f"SELECT range AS c{plan.column.id} FROM range({plan.start}, {plan.stop}, {plan.step})"
+        case Shared(definition=d):
+            given = ", ".join(f"c{o.id} AS c{c.id}" for c, o in zip(plan.columns, plan.outputs, strict=True))
+            return f"SELECT {given or '1 AS none'} FROM d{d.number}"
         case Filter(source=s, predicate=p):
             return f"SELECT * FROM {plan_sql(s)} WHERE {sql(p)}"
         case Project(source=s, exprs=exprs):

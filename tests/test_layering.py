@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "gquery"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
-PLANS = ("planner.logical", "planner.tree", "planner.proofs", "planner.statistics", "planner.verify")
+PLANS = ("planner.logical", "planner.tree", "planner.shared", "planner.proofs", "planner.statistics", "planner.verify")
 # A module's layer is that of the longest name here that it is or lies in.
 LAYERS: dict[str, int] = {
     name: layer

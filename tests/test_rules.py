@@ -15,7 +15,7 @@ import pytest
 from gquery.expr import And, Or, conjuncts
 from gquery.planner import optimizer
 from gquery.planner.explain import explain
-from gquery.planner.logical import Aggregate, Filter, Join, JoinKind, Plan, Query, Scan, sources
+from gquery.planner.logical import Aggregate, Filter, Join, JoinKind, Plan, Query, Scan, Shared, sources
 from gquery.planner.proofs import key_pairs, one_row_at_most
 from gquery.planner.tree import canonical, column_ids, fresh_copy, walk
 from tests.planned import bound
@@ -89,7 +89,7 @@ def optimized(sql: str) -> Plan:
 
 
 def _leftmost(plan: Plan) -> str:
-    while below := sources(plan):
+    while below := (plan.definition.plan,) if isinstance(plan, Shared) else sources(plan):
         plan = below[0]
     return plan.source.name if isinstance(plan, Scan) else type(plan).__name__
 

@@ -40,11 +40,13 @@ from gquery.planner.logical import (
     Query,
     Range,
     Scan,
+    Shared,
     Sort,
     UnionAll,
     Values,
     sources,
 )
+from gquery.planner.shared import definitions
 from gquery.planner.tree import expressions, made_columns, subqueries, walk
 
 _OPERATORS = {
@@ -79,6 +81,8 @@ class Printer:
         self.names: dict[int, str] = {}
         self.subqueries: list[Plan] = []
         self._texts: dict[int, tuple[Expr, str]] = {}  # by identity; the expression is kept, so its id too
+        self.definitions: dict[int, str] = {}  # their names, by number, as they are first met
+        self.shown: set[int] = set()
         if plan is not None:
             self._name(c for node in _all_nodes(plan) for c in made_columns(node))
 
@@ -107,8 +111,26 @@ class Printer:
         for i, sub in enumerate(new):
             yield "  " * (depth + 1) + f"subquery {known + i + 1}:"
             yield from self.lines(sub, depth + 2, rows)
-        for s in sources(plan):
+        for s in self.below(plan):
             yield from self.lines(s, depth + 1, rows)
+
+    def below(self, plan: Plan) -> tuple[Plan, ...]:
+        """What is printed below a node: its sources, and below the first use of a definition the definition."""
+        if not isinstance(plan, Shared):
+            return sources(plan)
+        if plan.definition.number in self.shown:
+            return ()
+        self.shown.add(plan.definition.number)
+        return (plan.definition.plan,)
+
+    def definition(self, plan: Shared) -> str:
+        """A name for a definition: the user's, if no other has it."""
+        d = plan.definition
+        if d.number not in self.definitions:
+            name = d.name or "subplan"
+            taken = sum(1 for n in self.definitions.values() if n.partition("#")[0] == name)
+            self.definitions[d.number] = f"{name}#{taken + 1}" if taken else name
+        return self.definitions[d.number]
 
     def node(self, plan: Plan) -> str:
         match plan:
@@ -120,6 +142,10 @@ class Printer:
                 return f"Values ({', '.join(self.column(c) for c in columns)}) {shown}{more}".rstrip()
             case Range():
                 return f"Range {self.column(plan.column)} from {plan.start} to {plan.stop} by {plan.step}"
+            case Shared(columns=columns):
+                shown = ", ".join(self.named(c, made) for c, made in zip(columns, plan.outputs, strict=True))
+                again = " as above" if plan.definition.number in self.shown else ""
+                return f"Shared {self.definition(plan)} ({shown}){again}"
             case Filter(predicate=p):
                 return f"Filter {self.expr(p)}"
             case Project(exprs=exprs):
@@ -214,7 +240,7 @@ class Printer:
 
 
 def _all_nodes(plan: Plan) -> Iterator[Plan]:
-    nodes = list(walk(plan))
+    nodes = [n for p in (plan, *(d.plan for d in definitions(plan))) for n in walk(p)]
     yield from nodes
     for node in nodes:
         for e in expressions(node):

@@ -219,7 +219,37 @@ class UnionAll:
     columns: tuple[Column, ...]
 
 
-Plan = Scan | Values | Range | Filter | Project | Join | Apply | Aggregate | Sort | Limit | UnionAll
+@dataclass(frozen=True, eq=False)
+class Definition:
+    """A subplan that a query computes once: that of a CTE or a view, or one that `share_subplans` found twice. It uses no
+    column of a query around it. The ``number`` says which it is, whatever rules make of its plan. ``kept``: the user asked for
+    it to be computed once (AS MATERIALIZED) or at each use (AS NOT MATERIALIZED)."""
+
+    number: int
+    plan: Plan
+    outputs: tuple[Column, ...]
+    name: str = ""
+    kept: bool | None = None
+
+
+@dataclass(frozen=True)
+class Shared:
+    """One use of a definition: its rows under columns of this use's own, so that two uses never share a column.
+    ``fields[i]`` is the position of ``columns[i]`` in the definition's outputs. Keeps the order. What it reads is no source of
+    the node: rules take each definition by itself, once."""
+
+    definition: Definition
+    columns: tuple[Column, ...]
+    fields: tuple[int, ...]
+    sources: ClassVar[tuple[Plan, ...]] = ()
+
+    @property
+    def outputs(self) -> tuple[Column, ...]:
+        """The definition's columns behind this use's."""
+        return tuple(self.definition.outputs[f] for f in self.fields)
+
+
+Plan = Scan | Values | Range | Shared | Filter | Project | Join | Apply | Aggregate | Sort | Limit | UnionAll
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ from gquery.planner.logical import (
     Query,
     Range,
     Scan,
+    Shared,
     Sort,
     UnionAll,
     Values,
@@ -56,9 +57,9 @@ from gquery.planner.physical import (
     Stored,
     stage_columns,
 )
-from gquery.planner.rules.share_rows import is_reduction
+from gquery.planner.shared import definitions, every_node
 from gquery.planner.statistics import Estimator
-from gquery.planner.tree import canonical, used_columns, walk
+from gquery.planner.tree import used_columns
 from gquery.planner.verify import is_verifying
 from gquery.planner.verify_program import verify_program
 from gquery.table import Dictionary, TableSource
@@ -74,14 +75,15 @@ class Lowering:
         self.stages: list[Stage] = []
         self.estimator = Estimator()
         self._tables: dict[int, tuple[TableSource, dict[int, Any]]] = {}
-        self._shared: dict[Any, tuple[int, tuple[Column, ...]]] = {}
-        self._repeated: set[Any] = set()
+        self._shared: dict[int, Stream] = {}  # by definition: its rows, under the columns of the definition
 
     # ---- queries and sources ----
 
     def query(self, query: Query) -> Program:
         self.load(query.plan)
-        self._find_repeats(query.plan)
+        for d in definitions(query.plan):  # those that others use first
+            stream = self.plan(d.plan, frozenset(c.id for c in d.outputs))
+            self._shared[d.number] = self.collected(stream, d.outputs, "shared subplan")
         wanted = frozenset(c.id for c in query.outputs)
         stream = self.collected(self.plan(query.plan, wanted), query.outputs, "result")
         assert isinstance(stream.source, ReadStage)
@@ -98,30 +100,13 @@ class Lowering:
     def load(self, plan: Plan) -> None:
         """Load the columns that the query touches, one call a table."""
         wanted: dict[int, tuple[TableSource, set[int]]] = {}
-        for node in walk(plan):
+        for node in every_node(plan):
             if isinstance(node, Scan):
                 wanted.setdefault(id(node.source), (node.source, set()))[1].update(node.fields)
         for key, (source, fields) in wanted.items():
             order = sorted(fields)
             table = source.load(order)
             self._tables[key] = (source, dict(zip(order, table.columns, strict=True)))
-
-    def _find_repeats(self, plan: Plan) -> None:
-        """Remember the aggregates, and the joins that leave few rows, that the plan holds more than once: they are computed
-        once."""
-        alike: dict[Any, list[Plan]] = {}  # a cheap look first: most queries have no two that could be equal
-        for node in walk(plan):
-            if isinstance(node, Aggregate):
-                look: Any = len(node.keys), tuple([a.function for _, a in node.aggregates]), type(node.source)
-                alike.setdefault(look, []).append(node)
-            elif isinstance(node, Project) and isinstance(node.source, Join):
-                alike.setdefault(len(node.exprs), []).append(node)
-        for nodes in alike.values():
-            seen: set[Any] = set()
-            for node in nodes if len(nodes) > 1 else ():
-                if isinstance(node, Aggregate) or is_reduction(node, self.estimator):
-                    key = canonical(node)
-                    (self._repeated if key in seen else seen).add(key)
 
     def plan(self, plan: Plan, wanted: frozenset[int]) -> Stream:
         """The stream of a plan; ``wanted`` are the columns that are used above it."""
@@ -134,12 +119,12 @@ class Lowering:
                 known = range_phys(plan.start, plan.step, plan.rows)
                 source = ReadRange(plan.column, known, plan.start, plan.step, plan.rows)
                 stream = Stream(source, {plan.column.id: known}, plan.rows, plan.rows, plan.rows)
+            case Shared():
+                stream = self.use(plan)
             case Filter(source, predicate):
                 stream = self.filter(
                     self.plan(source, wanted | used_columns(predicate)), predicate, self._estimate(plan)
                 )
-            case Project() if self._repeated and canonical(plan) in self._repeated:
-                stream = self._once(plan, wanted)
             case Project(source, exprs):
                 kept = tuple((c, e) for c, e in exprs if c.id in wanted)
                 below = frozenset(i for _, e in kept for i in used_columns(e))
@@ -147,7 +132,7 @@ class Lowering:
             case Join():
                 stream = lower_join.join(self, plan, wanted)
             case Aggregate():
-                stream = self._once(plan, wanted)
+                stream = lower_aggregate.aggregate(self, plan, wanted)
             case Sort():
                 stream = lower_rows.sort(self, plan, wanted)
             case Limit(UnionAll() as source, limit, offset):
@@ -184,6 +169,19 @@ class Lowering:
         rows = next(iter(loaded.values())).length if loaded else source.rows
         read = ReadTable(source, plan.fields, tuple(stored))
         return Stream(read, {s.column.id: s.phys for s in stored}, rows, rows, rows)
+
+    def use(self, plan: Shared) -> Stream:
+        """The rows of a definition under the names of one use and no others: two uses may meet in a join."""
+        made = self._shared[plan.definition.number]
+        source = made.source
+        assert isinstance(source, ReadStage)
+        at = {s.column.id: (s, o) for s, o in zip(source.columns, source.origins, strict=True)}
+        found = [at[c.id] for c in plan.outputs]
+        stored = tuple(Stored(c, s.phys, s.carrier) for c, (s, _) in zip(plan.columns, found, strict=True))
+        read = ReadStage(source.stage, stored, tuple(o for _, o in found))
+        rows = self._estimate(plan)
+        known = {s.column.id: s.phys for s in stored}
+        return Stream(read, known, int(min(rows, 2**62)), rows, made.limit)
 
     # ---- fused steps ----
 
@@ -283,42 +281,6 @@ class Lowering:
             stored.append(Stored(c, known, known.carrier))
         number = self.sink(stream, Collect(tuple(stored), ordered=True, limit=enough), label, host)
         return self.read(number, columns, stream.rows, stream.limit)
-
-    def _once(self, plan: Aggregate | Project, wanted: frozenset[int]) -> Stream:
-        """A plan; one that the query holds twice is computed at its first place and read at the others."""
-        key = canonical(plan) if self._repeated else None
-        if isinstance(plan, Aggregate) and key not in self._repeated:
-            return lower_aggregate.aggregate(self, plan, wanted)
-        if key not in self._shared:
-            every = frozenset(c.id for c in plan.columns)
-            if isinstance(plan, Aggregate):
-                stream = lower_aggregate.aggregate(self, plan, every)
-            else:
-                below = self.plan(plan.source, frozenset(i for _, e in plan.exprs for i in used_columns(e)))
-                stream = self.compute(below, plan.exprs)
-            stream = self.collected(stream, plan.columns, "shared subplan")
-            assert isinstance(stream.source, ReadStage)
-            self._shared[key] = (stream.source.stage, tuple(self._origins(stream, plan.columns)))
-        number, made = self._shared[key]
-        return self._named(self.read(number, made, self._estimate(plan), None), plan.columns)
-
-    @staticmethod
-    def _named(stream: Stream, columns: Sequence[Column]) -> Stream:
-        """The stream that reads a frame, with its columns under these names and no others: a frame that is read in two
-        places may meet itself in a join."""
-        source = stream.source
-        assert isinstance(source, ReadStage)
-        stored = tuple(Stored(c, s.phys, s.carrier) for c, s in zip(columns, source.columns, strict=True))
-        known = {s.column.id: s.phys for s in stored}
-        return replace(stream, source=replace(source, columns=stored), columns=known, by_id={c.id: c for c in columns})
-
-    @staticmethod
-    def _origins(stream: Stream, columns: Sequence[Column]) -> Iterable[Column]:
-        """The columns as the frame itself names them."""
-        assert isinstance(stream.source, ReadStage)
-        at = {s.column.id: o for s, o in zip(stream.source.columns, stream.source.origins, strict=True)}
-        for c in columns:
-            yield Column(at[c.id], c.name, c.dtype, c.nullable)
 
     def renamed_frame(self, stream: Stream) -> int:
         """The number of a stage whose frame has the stream's columns under their own ids."""

@@ -19,7 +19,9 @@ from gquery.planner.rules.decorrelate import decorrelate
 from gquery.planner.rules.drop_sorts import drop_sorts
 from gquery.planner.rules.eliminate_distinct_aggregates import eliminate_distinct_aggregates
 from gquery.planner.rules.exists_by_extremes import exists_by_extremes
+from gquery.planner.rules.filter_shared import filter_shared
 from gquery.planner.rules.fold_constants import Evaluate
+from gquery.planner.rules.inline_shared import inline_shared, inline_single
 from gquery.planner.rules.join_order import join_order
 from gquery.planner.rules.limit_into_sort import limit_into_sort
 from gquery.planner.rules.merge_aggregates import merge_aggregates
@@ -32,8 +34,10 @@ from gquery.planner.rules.reduce_group_keys import reduce_group_keys
 from gquery.planner.rules.reduce_outer_joins import reduce_outer_joins
 from gquery.planner.rules.refresh_nullability import refresh_nullability
 from gquery.planner.rules.share_rows import share_rows
+from gquery.planner.rules.share_subplans import share_subplans
 from gquery.planner.rules.simplify import simplify
 from gquery.planner.rules.unnest_subqueries import unnest_subqueries
+from gquery.planner.shared import each, uses, without_uses
 from gquery.planner.verify import is_verifying, verify
 
 Rewrite = Callable[[Query, Evaluate | None], Query | None]
@@ -46,6 +50,8 @@ class Rule:
     name: str
     rewrite: Rewrite
     required: bool = False  # what comes later does not work without it
+    whole: bool = False  # takes the query with its definitions; others take each definition and the query by themselves
+    for_uses: bool = False  # has nothing to do where no definition is used
 
 
 def _on_plan(rule: Callable[[Plan], Plan | None]) -> Rewrite:
@@ -61,12 +67,9 @@ def _simplify(query: Query, evaluate: Evaluate | None) -> Query | None:
     return None if plan is None else replace(query, plan=plan)
 
 
-def _prune(query: Query, _: Evaluate | None) -> Query | None:
-    plan = prune_columns(query.plan, frozenset(c.id for c in query.outputs))
-    return None if plan is None else replace(query, plan=plan)
-
-
 RULES: tuple[Rule, ...] = (
+    # before all others, which see through what is in place
+    Rule("inline_shared", lambda query, _: inline_shared(query), whole=True, for_uses=True),
     # NOT IN is an ANTI join where there are no NULLs
     Rule("refresh_nullability", lambda query, _: refresh_nullability(query)),
     # subqueries become joins, and names that hide plans from each other go
@@ -78,9 +81,10 @@ RULES: tuple[Rule, ...] = (
     Rule("reduce_outer_joins", _on_plan(reduce_outer_joins)),
     Rule("anti_join", _on_plan(anti_join)),
     Rule("push_down_filter", _on_plan(push_down_filter)),
+    Rule("filter_shared", filter_shared, whole=True, for_uses=True),
     Rule("propagate_empty", _on_plan(propagate_empty)),
     # before the join order, so that joins nothing depends on are not ordered; the pushed predicates are known by now
-    Rule("prune_columns", _prune),
+    Rule("prune_columns", lambda query, _: prune_columns(query), whole=True),
     Rule("eliminate_distinct_aggregates", _on_plan(eliminate_distinct_aggregates), required=True),
     Rule("reduce_group_keys", _on_plan(reduce_group_keys)),
     Rule("aggregate_before_join", _on_plan(aggregate_before_join)),
@@ -88,15 +92,18 @@ RULES: tuple[Rule, ...] = (
     Rule("join_order", _on_plan(join_order)),
     Rule("exists_by_extremes", _on_plan(exists_by_extremes)),
     Rule("limit_into_sort", _on_plan(limit_into_sort)),
-    Rule("drop_sorts", _on_plan(drop_sorts)),
+    Rule("drop_sorts", lambda query, _: drop_sorts(query), whole=True),
+    # again: uses went with joins that add nothing and with what is empty
+    Rule("inline_single", lambda query, _: inline_single(query), whole=True, for_uses=True),
     Rule("merge_projections", _on_plan(merge_projections)),
     # again: outer joins became inner ones
     Rule("refresh_nullability_last", lambda query, _: refresh_nullability(query)),
     # again: conditions that moved into joins and filters leave columns that nothing above them needs
-    Rule("prune_columns_last", _prune),
+    Rule("prune_columns_last", lambda query, _: prune_columns(query), whole=True),
     # pruning would take from each copy what only the others ask for
     Rule("merge_aggregates", _on_plan(merge_aggregates)),
     Rule("share_rows", lambda query, _: share_rows(query)),
+    Rule("share_subplans", lambda query, _: share_subplans(query), whole=True),
 )
 
 
@@ -116,19 +123,32 @@ def steps(
     """The query after each rule, in order."""
     check = is_verifying() if check is None else check
     out: list[Step] = []
+    has_uses = bool(uses(query.plan))
     for rule in RULES:
         if rule.name in disabled and not rule.required:
             continue
         start = perf_counter()
-        new = rule.rewrite(query, evaluate)
+        if not has_uses:
+            without_uses(query.plan)
+        new = _rewritten(rule, query, evaluate, has_uses)
         out.append(Step(rule.name, perf_counter() - start, new or query, new is not None))
         if new is not None:
             query = new
+            has_uses = has_uses and bool(uses(query.plan))  # no rule makes uses but the last
             if check:
                 _verify_after(rule, query)
     if check:
         verify(query, finished=True)
     return out
+
+
+def _rewritten(rule: Rule, query: Query, evaluate: Evaluate | None, has_uses: bool) -> Query | None:
+    """The query as a rule leaves it, its definitions too; None where it found nothing to do."""
+    if rule.for_uses and not has_uses:
+        return None
+    if rule.whole or not has_uses:
+        return rule.rewrite(query, evaluate)
+    return each(query, lambda q: rule.rewrite(q, evaluate))
 
 
 def optimize(query: Query, evaluate: Evaluate | None = None, disabled: frozenset[str] = frozenset()) -> Query:

@@ -27,10 +27,12 @@ from gquery.planner.logical import (
     Project,
     Range,
     Scan,
+    Shared,
     Sort,
     UnionAll,
     Values,
 )
+from gquery.planner.shared import definitions
 from gquery.planner.tree import cached, column_ids, used_columns
 
 _KEYS_KEPT = 8  # proofs beyond this many alternative keys are not worth their time
@@ -92,6 +94,8 @@ def one_row_exactly(plan: Plan) -> bool:
             return len(rows) == 1
         case Project(source=s) | Sort(source=s, limit=None, offset=0):
             return one_row_exactly(s)
+        case Shared(definition=d):
+            return one_row_exactly(d.plan)
         case Join(left=a, right=b, kind=JoinKind.INNER, condition=Literal(value=1)):
             return one_row_exactly(a) and one_row_exactly(b)
         case Join(left=a, kind=JoinKind.MARK):
@@ -123,6 +127,8 @@ def _unique_keys(plan: Plan) -> list[frozenset[int]]:
             return [frozenset()] if len(rows) <= 1 else []
         case Range(column=c):
             return [frozenset((c.id,))]
+        case Shared():
+            return _defined_keys(plan)
         case Filter(source=s, predicate=p):
             fixed = {
                 e.args[i].id  # type: ignore[union-attr]
@@ -152,6 +158,15 @@ def _unique_keys(plan: Plan) -> list[frozenset[int]]:
             return []
         case _:
             assert_never(plan)
+
+
+def _defined_keys(plan: Shared) -> list[frozenset[int]]:
+    """The keys of a definition whose columns this use has."""
+    for d in definitions(plan):  # those that it uses first: a long chain is no deep recursion
+        unique_keys(d.plan)
+    names = {made.id: c.id for c, made in zip(plan.columns, plan.outputs, strict=True)}
+    keys = unique_keys(plan.definition.plan)
+    return [frozenset(names[i] for i in key) for key in keys if key <= names.keys()]
 
 
 def _join_keys(plan: Join) -> list[frozenset[int]]:
@@ -220,7 +235,7 @@ def _dependencies(plan: Plan, equal: list[tuple[int, int]], relations: list[tupl
             pass  # NULLs stand in for values on both sides: what held below says nothing here
         case Join() | Apply():
             _dependencies(plan.left, equal, relations)
-        case Scan() | Values() | Range() | Aggregate() | UnionAll():
+        case Scan() | Values() | Range() | Shared() | Aggregate() | UnionAll():
             pass
         case _:
             assert_never(plan)

@@ -38,12 +38,14 @@ from gquery.planner.logical import (
     Project,
     Range,
     Scan,
+    Shared,
     Sort,
     UnionAll,
     Values,
     sources,
 )
 from gquery.planner.proofs import key_pairs
+from gquery.planner.shared import definitions
 from gquery.planner.tree import column_ids
 from gquery.table import ColumnStatistics
 
@@ -135,6 +137,13 @@ class Estimator:
                 self.columns[plan.column.id] = ColumnStatistics(None, 0, plan.rows, plan.step > 0, True)
                 self._column_rows[plan.column.id] = float(plan.rows)
                 return float(plan.rows)
+            case Shared(definition=d):
+                for other in definitions(plan):  # those that it uses first: a long chain is no deep recursion
+                    self.rows(other.plan)
+                rows = self.rows(d.plan)
+                for c, made in zip(plan.columns, plan.outputs, strict=True):
+                    self._describe(c, made, rows)
+                return rows
             case Filter(source=s, predicate=p):
                 return max(self.rows(s) * self.selectivity(p), 0.1)
             case Project(source=s, exprs=exprs):

@@ -42,6 +42,7 @@ from gquery.planner.logical import (
     Project,
     Range,
     Scan,
+    Shared,
     Sort,
     UnionAll,
     Values,
@@ -68,7 +69,7 @@ def with_sources(plan: Plan, new: tuple[Plan, ...]) -> Plan:
     if same_objects(plan.sources, new):
         return plan
     match plan:
-        case Scan() | Values() | Range():
+        case Scan() | Values() | Range() | Shared():
             return plan
         case Filter():
             return Filter(new[0], plan.predicate)
@@ -93,7 +94,7 @@ def with_sources(plan: Plan, new: tuple[Plan, ...]) -> Plan:
 def expressions(plan: Plan) -> tuple[Expr, ...]:
     """The expressions of the node itself, in a fixed order (`with_expressions` takes them back)."""
     match plan:
-        case Scan() | Range() | Limit() | UnionAll():
+        case Scan() | Range() | Shared() | Limit() | UnionAll():
             return ()
         case Values(rows=rows):
             return tuple(e for row in rows for e in row)
@@ -122,7 +123,7 @@ def with_expressions(plan: Plan, new: tuple[Expr, ...]) -> Plan:
         return plan
     it = iter(new)
     match plan:
-        case Scan() | Range() | Limit() | UnionAll():
+        case Scan() | Range() | Shared() | Limit() | UnionAll():
             return plan
         case Values():
             return Values(plan.columns, tuple(tuple(next(it) for _ in row) for row in plan.rows))
@@ -263,7 +264,7 @@ def _free_columns(plan: Plan) -> frozenset[int]:
 def made_columns(plan: Plan) -> tuple[Column, ...]:
     """The columns that the node itself makes (not those that it passes on)."""
     match plan:
-        case Scan(columns=columns) | Values(columns=columns) | UnionAll(columns=columns):
+        case Scan(columns=columns) | Values(columns=columns) | Shared(columns=columns) | UnionAll(columns=columns):
             return columns
         case Range(column=column):
             return (column,)
@@ -301,6 +302,11 @@ def remap_expr(e: Expr, columns: dict[int, Column]) -> Expr:
 
 def remap(plan: Plan, columns: dict[int, Column]) -> Plan:
     """The plan reading and making other columns, by id. Ids that the mapping does not name stay."""
+    return transform_up(plan, lambda node: remap_node(node, columns))
+
+
+def remap_node(node: Plan, columns: dict[int, Column]) -> Plan:
+    """`remap` of the node alone, without its sources."""
 
     def name(c: Column) -> Column:
         new = columns.get(c.id)
@@ -308,33 +314,28 @@ def remap(plan: Plan, columns: dict[int, Column]) -> Plan:
             return c
         return new if new.nullable == c.nullable else Column(new.id, new.name, new.dtype, c.nullable)
 
-    def one(node: Plan) -> Plan:
-        node = map_expressions(node, lambda e: remap_expr(e, columns))
-        match node:
-            case Scan():
-                return replace(node, columns=tuple(name(c) for c in node.columns))
-            case Values():
-                return replace(node, columns=tuple(name(c) for c in node.columns))
-            case Range():
-                return replace(node, column=name(node.column))
-            case UnionAll():
-                inputs = tuple(tuple(name(c) for c in row) for row in node.inputs)
-                return UnionAll(node.sources, inputs, tuple(name(c) for c in node.columns))
-            case Project():
-                return Project(node.source, tuple((name(c), e) for c, e in node.exprs))
-            case Aggregate():
-                keys = tuple((name(c), e) for c, e in node.keys)
-                return Aggregate(node.source, keys, tuple((name(c), a) for c, a in node.aggregates))
-            case Join() | Apply():
-                if node.mark is None:
-                    return node
-                return replace(node, mark=name(node.mark))
-            case Filter() | Sort() | Limit():
+    node = map_expressions(node, lambda e: remap_expr(e, columns))
+    match node:
+        case Scan() | Values() | Shared():
+            return replace(node, columns=tuple(name(c) for c in node.columns))
+        case Range():
+            return replace(node, column=name(node.column))
+        case UnionAll():
+            inputs = tuple(tuple(name(c) for c in row) for row in node.inputs)
+            return UnionAll(node.sources, inputs, tuple(name(c) for c in node.columns))
+        case Project():
+            return Project(node.source, tuple((name(c), e) for c, e in node.exprs))
+        case Aggregate():
+            keys = tuple((name(c), e) for c, e in node.keys)
+            return Aggregate(node.source, keys, tuple((name(c), a) for c, a in node.aggregates))
+        case Join() | Apply():
+            if node.mark is None:
                 return node
-            case _:
-                assert_never(node)
-
-    return transform_up(plan, one)
+            return replace(node, mark=name(node.mark))
+        case Filter() | Sort() | Limit():
+            return node
+        case _:
+            assert_never(node)
 
 
 def fresh_copy(plan: Plan) -> tuple[Plan, dict[int, Column]]:
@@ -395,6 +396,8 @@ class _Canonical:
         match p:
             case Scan():
                 own = (id(p.source), p.source.version, p.fields)
+            case Shared():
+                own = (p.definition.number, p.fields)
             case Range():
                 own = (p.start, p.stop, p.step)
             case Values():

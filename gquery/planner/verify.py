@@ -1,4 +1,5 @@
-"""Checks that a plan is sound: run after every rule in tests and under GQUERY_VERIFY=1.
+"""Checks that a plan is sound: run after every rule in tests and under GQUERY_VERIFY=1. (`verify_program` checks what is
+made of it.)
 
 A rule that loses a column, makes an id twice or compares two types fails here, with its name, and not in a kernel.
 """
@@ -6,12 +7,27 @@ A rule that loses a column, makes an id twice or compares two types fails here, 
 from __future__ import annotations
 
 import os
+from collections import Counter
 
 from gquery.errors import InternalError
 from gquery.expr import Call, Case, Column, Expr, InSubquery
 from gquery.expr import walk as walk_expr
-from gquery.planner.logical import Aggregate, Apply, Filter, Join, JoinKind, Plan, Project, Query, UnionAll, Values
-from gquery.planner.tree import expressions, free_columns, has_subquery, made_columns, subqueries, walk
+from gquery.planner.logical import (
+    Aggregate,
+    Apply,
+    Definition,
+    Filter,
+    Join,
+    JoinKind,
+    Plan,
+    Project,
+    Query,
+    Shared,
+    UnionAll,
+    Values,
+)
+from gquery.planner.shared import definitions
+from gquery.planner.tree import column_ids, expressions, free_columns, has_subquery, made_columns, subqueries, walk
 
 _COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "is_distinct_from", "is_not_distinct_from"})
 
@@ -24,6 +40,8 @@ def is_verifying() -> bool:
 def verify(query: Query, finished: bool = False) -> None:
     """Raises InternalError for a broken plan. ``finished``: subqueries and Applies must be gone."""
     problems = list(_problems(query.plan, finished))
+    for d in definitions(query.plan):
+        problems += _definition(d)
     missing = free_columns(query.plan)
     if missing:
         problems.append(f"columns {sorted(missing)} are used and made nowhere")
@@ -38,7 +56,7 @@ def verify(query: Query, finished: bool = False) -> None:
 def _problems(plan: Plan, finished: bool) -> list[str]:
     out: list[str] = []
     seen: set[int] = set()
-    nodes = list(walk(plan))
+    nodes = [n for p in (plan, *(d.plan for d in definitions(plan))) for n in walk(p)]
     met: set[int] = set()
     for node in nodes:
         for e in expressions(node):
@@ -54,6 +72,7 @@ def _problems(plan: Plan, finished: bool) -> list[str]:
             seen.add(c.id)
         if len({c.id for c in node.columns}) < len(node.columns):
             out.append(f"{what} gives a column twice")
+        out.extend(f"two inputs of {what} give column {i}" for i in _given_twice(node))
         if finished and isinstance(node, Apply):
             out.append("an Apply is left")
         out.extend(_node(node))
@@ -61,6 +80,36 @@ def _problems(plan: Plan, finished: bool) -> list[str]:
         for e in expressions(node):
             out.extend(_expression(e, below, finished, what))
     return out
+
+
+def _given_twice(plan: Plan) -> list[int]:
+    """The columns that two inputs of a node give: then one hides the other."""
+    if len(plan.sources) < 2:
+        return []
+    return [i for i, n in Counter(i for s in plan.sources for i in column_ids(s)).items() if n > 1]
+
+
+def _definition(d: Definition) -> list[str]:
+    what = f"definition {d.number} {d.name}".rstrip()
+    out = [f"{what} uses column {i}, which it does not make" for i in sorted(free_columns(d.plan))]
+    have = {c.id: c for c in d.plan.columns}
+    for c in d.outputs:
+        if c.id not in have:
+            out.append(f"{what} does not make its output {c.name}#{c.id}")
+        elif have[c.id].nullable and not c.nullable:
+            out.append(f"{what} calls its output {c.name}#{c.id} NOT NULL, it is nullable")
+    return out
+
+
+def _use(plan: Shared) -> list[str]:
+    """What is wrong with how a use maps the columns of its definition to its own."""
+    if len(plan.fields) != len(plan.columns) or any(not 0 <= f < len(plan.definition.outputs) for f in plan.fields):
+        return ["a use of a definition asks for a column that it does not have"]
+    return [
+        f"a use takes {made.name} {made.dtype}{' NULL' * made.nullable} as {c.dtype}{' NULL' * c.nullable}"
+        for c, made in zip(plan.columns, plan.outputs, strict=True)
+        if c.dtype != made.dtype or (made.nullable and not c.nullable)
+    ]
 
 
 def _inputs(plan: Plan) -> tuple[Column, ...]:
@@ -92,6 +141,8 @@ def _node(plan: Plan) -> list[str]:
                 for c, x in zip(plan.columns, row, strict=True)
                 if x.dtype != c.dtype or x.id not in {y.id for y in s.columns}
             ]
+        case Shared():
+            return _use(plan)
         case Values(rows=rows):
             return ["a row of VALUES of another width" for row in rows if len(row) != len(plan.columns)]
         case _:

@@ -41,10 +41,11 @@ def verify_program(program: Program) -> None:
 def _problems(work: Pipeline, made: dict[int, set[int]]) -> Iterator[str]:
     known: set[int] = set()
     for where, columns in _bound(work):
-        for c in columns:
+        here = {c.id: c for c in columns}  # a table may hold a column twice, as two keys
+        for c in here.values():
             if c.id in known:
                 yield f"{where} binds {c.name}#{c.id}, which is bound before it"
-            known.add(c.id)
+        known |= here.keys()
     if isinstance(work.source, ReadStage):
         frame = made.get(work.source.stage)
         if frame is None:

@@ -16,7 +16,7 @@ from gquery.kernels.targets import get_target
 from gquery.measure import Meter
 from gquery.planner.explain import Printer
 from gquery.planner.explain_program import describe_work, inputs_of, place_of, printer_of
-from gquery.planner.logical import Aggregate, Filter, Join, Limit, Plan, Project, Query, Scan, Sort, sources
+from gquery.planner.logical import Aggregate, Filter, Join, Limit, Plan, Project, Query, Scan, Shared, Sort
 from gquery.planner.physical import (
     Bulk,
     Group,
@@ -31,6 +31,7 @@ from gquery.planner.physical import (
     Stage,
 )
 from gquery.planner.pipeline import units
+from gquery.planner.shared import definitions
 from gquery.planner.statistics import Estimator
 from gquery.planner.tree import used_columns, walk
 
@@ -136,11 +137,12 @@ def explained(
 
 
 def _plan(plan: Plan, printer: Printer, estimator: Estimator, true: dict[int, tuple[int, int | None]]) -> Node:
-    children = [_plan(s, printer, estimator, true) for s in sources(plan)]
+    text = printer.node(plan)
+    children = [_plan(s, printer, estimator, true) for s in printer.below(plan)]
     stage, rows = true.get(id(plan), (None, None))
-    if isinstance(plan, Project):  # gives a row a row, and is a part of the loop that makes them
+    if isinstance(plan, Project | Shared) and children:  # gives a row a row, and is a part of the loop that makes them
         stage, rows = children[0].stage, children[0].true_rows
-    return Node(type(plan).__name__, printer.node(plan), round(estimator.rows(plan)), rows, stage, children)
+    return Node(type(plan).__name__, text, round(estimator.rows(plan)), rows, stage, children)
 
 
 def _stage(
@@ -233,7 +235,8 @@ def _kernels(number: int, work: Pipeline, where: str, analysis: Analysis | None)
 
 def match_steps(work: Pipeline | Bulk, plan: Plan) -> dict[int, Plan]:
     """For the parts of a stage (source 0, steps, sink last), the node of the plan whose rows they give."""
-    nodes = list(walk(plan))[::-1]  # sources come before what reads them
+    plans = (*(d.plan for d in definitions(plan)), plan)
+    nodes = [n for p in plans for n in list(walk(p))[::-1]]  # sources come before what reads them
     found: dict[int, Plan] = {}
     if not isinstance(work, Pipeline):
         if isinstance(work, SortRows | SliceRows):

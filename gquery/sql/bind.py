@@ -1,8 +1,8 @@
 """Binding: a parsed statement and the catalog give a `Statement` of logical plans.
 
 `bind` is the way from SQL to plans. It resolves names through `scope`, types expressions through `bind_expr` and
-`gquery.functions`, and refuses what is not supported with every reason at once. Each use of a table, view or CTE is
-bound anew, so that no two nodes of a plan make the same column id.
+`gquery.functions`, and refuses what is not supported with every reason at once. A view or CTE is bound once; each use of
+it, as of a table, has columns of its own, so that no two nodes of a plan make the same column id.
 """
 
 from __future__ import annotations

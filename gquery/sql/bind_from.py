@@ -112,7 +112,7 @@ class FromBinder:
         name = node.name
         cte = self.ctes.entries.get(name.lower()) if not node.db else None
         if cte is not None:
-            bound = self.query.query(cte.node, cte.parent, cte.visible)
+            bound = self.query.cte(cte)
             names = _renamed(bound.names, cte.columns, name)
             return self._named(Query(bound.plan, bound.outputs, names), alias or name, columns)
         catalog = self.query.catalog
@@ -165,12 +165,7 @@ class FromBinder:
         return scan, Scope(self.parent, [Relation(alias, names, made)])
 
     def _view(self, view: View, alias: str, columns: tuple[str, ...]) -> tuple[Plan, Scope]:
-        """A view's text is bound for itself: it sees neither CTEs nor names of the query that uses it."""
-        from gquery.sql.bind_query import Ctes, QueryScopes
-
-        parsed = _parsed_view(view.sql)
-        inner = QueryScopes(view.sql, self.query.catalog.stored(), None)
-        query = inner.query(parsed.tree, None, Ctes())
+        query = self.query.view(view, _parsed_view(view.sql).tree)
         names = _renamed(query.names, view.columns, view.name)
         return self._named(Query(query.plan, query.outputs, names), alias, columns)
 

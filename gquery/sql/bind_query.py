@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 
 from gquery.dtypes import INTEGER, NULL, VARCHAR, DType, Kind, common_type
-from gquery.errors import BindError, NotSupportedError
+from gquery.errors import BindError, DataError, FileError, NotSupportedError, ProgrammingError
 from gquery.expr import Column, Expr, Literal, SortKey, new_column
 from gquery.functions import cast, unified
 from gquery.functions.opaque import refuse_opaque
@@ -16,20 +17,41 @@ from gquery.functions.user import UserFunction
 from gquery.planner.logical import Aggregate, Limit, Plan, Project, Query, Sort, UnionAll, Values
 from gquery.sql.bind_expr import ExprBinder
 from gquery.sql.bind_select import SelectBinder
-from gquery.sql.catalog import Catalog
+from gquery.sql.bind_shared import Named, named, one_use
+from gquery.sql.catalog import Catalog, View
 from gquery.sql.parse import located
 from gquery.sql.scope import Scope
 from gquery.sql.types import Parameters
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Cte:
-    """A query of a WITH: bound at each use, in the scope and among the CTEs where it was written."""
+    """A query of a WITH, in the scope and among the CTEs where it was written. It is bound at its first use (one without a
+    use may say what it likes, as in DuckDB) and kept: as a definition, or as a query that depends on one around it."""
 
+    name: str
     node: exp.Expr
     columns: tuple[str, ...]
     visible: Ctes
     parent: Scope | None
+    kept: bool | None = None  # AS MATERIALIZED, AS NOT MATERIALIZED
+    bound: Named | None = None
+
+    def below(self) -> list[Cte]:
+        """The CTEs that this one may use and that are not bound, those that others use first, itself last."""
+        out: list[Cte] = []
+        met: set[int] = set()
+        stack = [(self, False)]
+        while stack:
+            cte, is_done = stack.pop()
+            if is_done:
+                out.append(cte)
+            elif id(cte) not in met and cte.bound is None:
+                met.add(id(cte))
+                names = {t.name.lower() for t in cte.node.find_all(exp.Table)}
+                stack.append((cte, True))
+                stack += [(e, False) for n, e in cte.visible.entries.items() if n in names]
+        return out
 
 
 @dataclass(frozen=True)
@@ -53,17 +75,41 @@ class Ctes:
             if node.args.get("recursive") and any(t.name.lower() == name for t in cte.this.find_all(exp.Table)):
                 raise located(NotSupportedError("not supported: WITH RECURSIVE"), sql, cte)
             columns = tuple(c.name for c in alias.columns)
-            visible = Ctes({**visible.entries, name: Cte(cte.this, columns, visible, parent)})
+            entry = Cte(alias.name, cte.this, columns, visible, parent, cte.args.get("materialized"))
+            visible = Ctes({**visible.entries, name: entry})
         return visible
 
 
 class QueryScopes:
     """Binds the queries of one statement: its text (errors point into it), the catalog and the parameters."""
 
-    def __init__(self, sql: str, catalog: Catalog, parameters: Parameters) -> None:
+    def __init__(self, sql: str, catalog: Catalog, parameters: Parameters, around: QueryScopes | None = None) -> None:
+        """``around``: what binds the query in which this one is a view."""
         self.sql, self.catalog, self.parameters = sql, catalog, parameters
         self._visible: list[Ctes] = [Ctes()]
         self.has_bound = False  # whether a relation was used: the next one needs columns of its own
+        self._views: dict[View, Named] = around._views if around is not None else {}
+
+    def cte(self, cte: Cte) -> Query:
+        """One use of a CTE."""
+        for other in cte.below()[:-1]:  # before it: a long chain is no deep recursion
+            with suppress(
+                ProgrammingError, NotSupportedError, DataError, FileError
+            ):  # they come again where it is used, if it is
+                self._bind_cte(other)
+        return one_use(self._bind_cte(cte))
+
+    def _bind_cte(self, cte: Cte) -> Named:
+        if cte.bound is None:
+            cte.bound = named(self.query(cte.node, cte.parent, cte.visible), cte.name, cte.kept)
+        return cte.bound
+
+    def view(self, view: View, tree: exp.Expr) -> Query:
+        """One use of a view. It is bound for itself: it sees neither CTEs nor names of the query that uses it."""
+        if view not in self._views:
+            inner = QueryScopes(view.sql, self.catalog.stored(), None, self)
+            self._views[view] = named(inner.query(tree, None, Ctes()), view.name)
+        return one_use(self._views[view])
 
     def function(self, name: str) -> UserFunction | None:
         """The Python function that a name means."""

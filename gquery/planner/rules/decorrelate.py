@@ -47,6 +47,7 @@ from gquery.planner.logical import (
     Project,
     Range,
     Scan,
+    Shared,
     Sort,
     UnionAll,
     Values,
@@ -304,7 +305,7 @@ class _Domain:
                 return self._limit(plan)
             case Values():
                 return self._values(plan)
-            case Scan() | Range() | Apply():
+            case Scan() | Range() | Shared() | Apply():
                 raise AssertionError("a leaf uses no outer column, and inner Applies are gone")
 
     def _aggregate(self, plan: Aggregate) -> tuple[Plan, dict[int, Column]]:

@@ -5,29 +5,45 @@
         Scan t
 
 An aggregate, a build side and another sort do not care for the order of their input; a result and a limit do. A sort
-that does stay forgets keys that cannot matter: constants, and all that follow a unique key.
+that does stay forgets keys that cannot matter: constants, and all that follow a unique key. The order of a definition is
+seen if that of one of its uses is.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gquery.expr import Column, Literal, SortKey
-from gquery.planner.logical import Aggregate, Apply, Join, Limit, Plan, Sort, sources
+from gquery.planner.logical import Aggregate, Apply, Definition, Join, Limit, Plan, Query, Shared, Sort, sources
 from gquery.planner.proofs import is_unique
+from gquery.planner.shared import definitions, rebuilt
 from gquery.planner.tree import with_sources
 
 
-def drop_sorts(plan: Plan) -> Plan | None:
+def drop_sorts(query: Query) -> Query | None:
     """Sorts only where their order is seen, by as few keys as decide it."""
-    new = _drop(plan, True)
-    return None if new is plan else new
+    shown: set[int] = set()
+    plan = _drop(query.plan, True, shown)
+    changed: dict[int, Definition] = {}
+    for d in reversed(definitions(query.plan)):  # those that use others first
+        new = _drop(d.plan, d.number in shown, shown)
+        if new is not d.plan:
+            changed[d.number] = replace(d, plan=new)
+    plan = rebuilt(query, plan, changed)
+    return None if plan is query.plan else replace(query, plan=plan)
 
 
-def _drop(plan: Plan, seen: bool) -> Plan:
+def _drop(plan: Plan, seen: bool, shown: set[int]) -> Plan:
+    """``shown`` takes up the definitions whose order is seen."""
     match plan:
+        case Shared(definition=d):
+            if seen:
+                shown.add(d.number)
+            return plan
         case Sort(source=s, limit=None, offset=0) if not seen:
-            return _drop(s, False)
+            return _drop(s, False, shown)
         case Sort(source=s):
-            source = _drop(s, False)
+            source = _drop(s, False, shown)
             keys = _deciding(plan.keys, source)
             if not keys:  # all rows are equal to it, so they stay as they come
                 return Limit(s, plan.limit, plan.offset) if plan.limit is not None or plan.offset else s
@@ -35,13 +51,13 @@ def _drop(plan: Plan, seen: bool) -> Plan:
                 return with_sources(plan, (source,))
             return Sort(source, keys, plan.limit, plan.offset)
         case Aggregate(source=s):
-            return with_sources(plan, (_drop(s, False),))
+            return with_sources(plan, (_drop(s, False, shown),))
         case Limit(source=s):
-            return with_sources(plan, (_drop(s, True),))
+            return with_sources(plan, (_drop(s, True, shown),))
         case Join(left=a, right=b) | Apply(left=a, right=b):
-            return with_sources(plan, (_drop(a, seen), _drop(b, False)))
+            return with_sources(plan, (_drop(a, seen, shown), _drop(b, False, shown)))
         case _:
-            return with_sources(plan, tuple(_drop(s, seen) for s in sources(plan)))
+            return with_sources(plan, tuple(_drop(s, seen, shown) for s in sources(plan)))
 
 
 def _deciding(keys: tuple[SortKey, ...], source: Plan) -> tuple[SortKey, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gquery.planner.logical import Aggregate, Filter, Join, JoinKind, Plan, Scan, Sort
+from gquery.planner.logical import Aggregate, Filter, Join, JoinKind, Plan, Scan, Shared, Sort
 from gquery.planner.proofs import Keys, unique_keys
 
 _UNIQUE_BUILD, _DUPLICATE_BUILD, _DUPLICATE_SOURCE = 2.0, 5.0, 1.5
@@ -41,7 +41,7 @@ def leaf(mask: int, plan: Plan, rows: float) -> Tree:
         base = base.source
     raw = raw_rows(plan, rows)
     width = sum(_COLLECT_TEXT if c.dtype.is_string else _COLLECT_COLUMN for c in plan.columns)
-    is_frame = isinstance(base, Scan | Aggregate)
+    is_frame = isinstance(base, Scan | Shared | Aggregate)
     collect = 0.0 if is_frame else raw * COLLECT_SOURCE + rows * width
     return Tree(mask, rows, 0.0, unique_keys(plan), raw if is_frame else rows, collect, raw, width)
 

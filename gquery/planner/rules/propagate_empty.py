@@ -17,6 +17,7 @@ from gquery.planner.logical import (
     Limit,
     Plan,
     Project,
+    Shared,
     Sort,
     UnionAll,
     Values,
@@ -39,6 +40,8 @@ def _node(plan: Plan) -> Plan:
         case Filter(source=s) | Project(source=s) | Sort(source=s) | Limit(source=s) if _empty(s):
             return Values(plan.columns, ())
         case Aggregate(source=s, keys=keys) if keys and _empty(s):
+            return Values(plan.columns, ())
+        case Shared(definition=d) if _empty(d.plan):
             return Values(plan.columns, ())
         case Join():
             return _join(plan)

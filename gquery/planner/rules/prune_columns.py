@@ -15,28 +15,60 @@ from gquery.expr import Expr
 from gquery.planner.logical import (
     Aggregate,
     Apply,
+    Definition,
     Filter,
     Join,
     JoinKind,
     Limit,
     Plan,
     Project,
+    Query,
     Range,
     Scan,
+    Shared,
     Sort,
     UnionAll,
     Values,
 )
 from gquery.planner.proofs import many_to_one
+from gquery.planner.shared import definitions, rebuilt, uses
 from gquery.planner.tree import column_ids, free_columns, used_columns, with_sources
 
 Ids = frozenset[int]
 
 
-def prune_columns(plan: Plan, needed: Ids) -> Plan | None:
-    """The plan giving (at least) the columns of ``needed`` and computing no others."""
-    new = _prune(plan, needed)
-    return None if new is plan else new
+def prune_columns(query: Query) -> Query | None:
+    """The query computing the columns that it gives and no others; definitions give what some use of them asks for."""
+    plan = _prune(query.plan, frozenset(c.id for c in query.outputs))
+    plan = _narrowed(query, plan)
+    return None if plan is query.plan else replace(query, plan=plan)
+
+
+def _narrowed(query: Query, plan: Plan) -> Plan:
+    """The pruned plan over pruned definitions: those that use others first, as their pruning tells what they ask for."""
+    order = definitions(query.plan)
+    if not order:
+        return plan
+    asked: dict[int, set[int]] = {d.number: set() for d in order}
+    changed: dict[int, Definition] = {}
+    places: dict[int, dict[int, int]] = {}
+    _note(plan, asked)
+    for d in reversed(order):
+        kept = sorted(asked[d.number])
+        if not kept:
+            continue  # no one uses it any more
+        outputs = tuple(d.outputs[f] for f in kept)
+        new = _prune(d.plan, frozenset(c.id for c in outputs))
+        _note(new, asked)
+        if new is not d.plan or len(kept) < len(d.outputs):
+            changed[d.number] = replace(d, plan=new, outputs=outputs)
+            places[d.number] = {old: place for place, old in enumerate(kept)}
+    return rebuilt(query, plan, changed, places)
+
+
+def _note(plan: Plan, asked: dict[int, set[int]]) -> None:
+    for use in uses(plan):
+        asked[use.definition.number].update(use.fields)
 
 
 def _used(exprs: tuple[Expr, ...]) -> Ids:
@@ -50,6 +82,11 @@ def _prune(plan: Plan, needed: Ids) -> Plan:
             if len(keep) == len(plan.columns):
                 return plan
             return Scan(plan.source, tuple(plan.columns[i] for i in keep), tuple(plan.fields[i] for i in keep))
+        case Shared():
+            keep = [i for i, c in enumerate(plan.columns) if c.id in needed] or _narrowest(plan)
+            if len(keep) == len(plan.columns):
+                return plan
+            return Shared(plan.definition, tuple(plan.columns[i] for i in keep), tuple(plan.fields[i] for i in keep))
         case Values():
             keep = [i for i, c in enumerate(plan.columns) if c.id in needed]
             if len(keep) == len(plan.columns):
@@ -75,6 +112,11 @@ def _prune(plan: Plan, needed: Ids) -> Plan:
             return _union(plan, needed)
         case _:
             assert_never(plan)
+
+
+def _narrowest(plan: Shared) -> list[int]:
+    """A column of a use of which only the rows are counted: a frame has a column."""
+    return sorted(range(len(plan.columns)), key=lambda i: plan.columns[i].dtype.is_string)[:1]
 
 
 def _aggregate(plan: Aggregate, needed: Ids) -> Plan:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from gquery.expr import FALSE, TRUE, Column, Expr, Literal, conjunction, conjuncts, substitute
+from gquery.expr import FALSE, TRUE, Column, Expr, Literal, conjunction, conjuncts, substitute, walk
 from gquery.planner.logical import (
     Aggregate,
     Apply,
@@ -24,6 +24,7 @@ from gquery.planner.logical import (
     Project,
     Range,
     Scan,
+    Shared,
     Sort,
     UnionAll,
     Values,
@@ -32,6 +33,8 @@ from gquery.planner.rules.infer_predicates import implied
 from gquery.planner.tree import column_ids, used_columns, with_sources
 
 Terms = tuple[Expr, ...]
+
+_MOST_PARTS = 500  # that a predicate may gain where it goes down through a projection or an aggregate
 
 
 def push_down_filter(plan: Plan) -> Plan | None:
@@ -50,7 +53,8 @@ def _push(plan: Plan, terms: Terms) -> Plan:
             return below
         case Project(source=s, exprs=exprs):
             inner = {c.id: e for c, e in exprs if not (isinstance(e, Column) and e.id == c.id)}
-            return with_sources(plan, (_push(s, tuple(substitute(t, inner) for t in terms) if inner else terms),))
+            down, stay = _through(terms, inner)
+            return _filter(with_sources(plan, (_push(s, down),)), stay)
         case Sort(source=s, limit=None, offset=0):
             return with_sources(plan, (_push(s, terms),))
         case Aggregate():
@@ -59,7 +63,7 @@ def _push(plan: Plan, terms: Terms) -> Plan:
             return _join(plan, terms)
         case UnionAll():
             return _union(plan, terms)
-        case Scan() | Values() | Range():
+        case Scan() | Values() | Range() | Shared():
             return _filter(plan, terms)
         case Sort() | Limit():
             return _filter(with_sources(plan, (_push(plan.source, ()),)), terms)
@@ -67,6 +71,23 @@ def _push(plan: Plan, terms: Terms) -> Plan:
             return _filter(with_sources(plan, (_push(plan.left, ()), _push(plan.right, ()))), terms)
         case _:
             assert_never(plan)
+
+
+def _through(terms: Terms, inner: dict[int, Expr]) -> tuple[Terms, Terms]:
+    """The terms with expressions in place of columns, and those that would become too large: where each of many projections
+    uses the one below it twice, a predicate that goes through all of them doubles at each."""
+    if not inner or not terms:
+        return terms, ()
+    down: list[Expr] = []
+    stay: list[Expr] = []
+    sizes = {i: sum(1 for _ in walk(e)) for i, e in inner.items()}
+    for t in terms:
+        added = sum(sizes.get(x.id, 1) - 1 for x in walk(t) if isinstance(x, Column))
+        if added <= _MOST_PARTS:
+            down.append(substitute(t, inner))
+        else:
+            stay.append(t)
+    return tuple(down), tuple(stay)
 
 
 def _merged(a: Terms, b: Terms) -> Terms:
@@ -85,9 +106,10 @@ def _filter(plan: Plan, terms: Terms) -> Plan:
 
 def _aggregate(plan: Aggregate, terms: Terms) -> Plan:
     keys = {c.id: e for c, e in plan.keys}
-    down = tuple(t for t in terms if keys and used_columns(t) <= keys.keys())
-    stay = tuple(t for t in terms if t not in down)
-    return _filter(with_sources(plan, (_push(plan.source, tuple(substitute(t, keys) for t in down)),)), stay)
+    over_keys = tuple(t for t in terms if keys and used_columns(t) <= keys.keys())
+    down, large = _through(over_keys, keys)
+    stay = tuple(t for t in terms if t not in over_keys or t in large)
+    return _filter(with_sources(plan, (_push(plan.source, down),)), stay)
 
 
 def _union(plan: UnionAll, terms: Terms) -> Plan:

@@ -28,6 +28,7 @@ from gquery.planner.logical import (
     Query,
     Range,
     Scan,
+    Shared,
     Sort,
     UnionAll,
     Values,
@@ -134,6 +135,9 @@ def _columns(plan: Plan) -> Plan:
             return replace(plan, columns=tuple(_as(c, c.nullable and c.id not in full) for c in columns))
         case Values(columns=columns, rows=rows):
             new = tuple(_as(c, any(row[i].nullable for row in rows)) for i, c in enumerate(columns))
+            return plan if same_objects(new, columns) else replace(plan, columns=new)
+        case Shared(columns=columns):
+            new = tuple(_as(c, made.nullable) for c, made in zip(columns, plan.outputs, strict=True))
             return plan if same_objects(new, columns) else replace(plan, columns=new)
         case Project(exprs=exprs):
             if [c.nullable for c, _ in exprs] == [e.nullable for _, e in exprs]:

@@ -35,6 +35,7 @@ from gquery.planner.logical import (
     Project,
     Query,
     Scan,
+    Shared,
     UnionAll,
 )
 from gquery.planner.proofs import many_to_one
@@ -198,6 +199,8 @@ class _Sharing:
         match plan:
             case Scan(source, columns, fields):
                 return ("scan", id(source)), {c.id: f for c, f in zip(columns, fields, strict=True)}
+            case Shared(definition, columns, fields):
+                return ("shared", definition.number), {c.id: f for c, f in zip(columns, fields, strict=True)}
             case Filter(predicate=p):
                 return ("filter", parts[0][0], key(p)), values
             case Project(exprs=exprs):
@@ -232,6 +235,9 @@ def _with_column(plan: Plan, value: Any, like: Column) -> tuple[Plan, Column] | 
         case Scan(source, columns, fields) if isinstance(value, int):
             column = new_column(like.name, like.dtype, like.nullable)
             return Scan(source, (*columns, column), (*fields, value)), column
+        case Shared(definition, columns, fields) if isinstance(value, int):
+            column = new_column(like.name, like.dtype, like.nullable)
+            return Shared(definition, (*columns, column), (*fields, value)), column
         case Filter(source=s):
             below = _with_column(s, value, like)
             return below and (with_sources(plan, (below[0],)), below[1])

@@ -1,0 +1,143 @@
+"""What is used once, or costs no more than reading it, stands where it is used.
+
+    Join inner on a.k = b.k                        Join inner on a.k = b.k
+      Shared u (a.k, a.n)                            Shared u (a.k, a.n)
+      Shared v (b.k)                         =>      Filter x > 3
+    u: Aggregate by k: n = count(*), used twice        Scan t
+    v: Filter x > 3, used once                     u: Aggregate by k: n = count(*), used twice
+         Scan t
+
+In its place a subplan is a part of the query: predicates go down into it, columns are pruned, joins are ordered across it,
+and its rows go on in one kernel. So a definition stands in each of its places if it
+
+- is used once, or
+- only filters and projects the rows of one table or of another definition, by expressions that are not many: each copy
+  reads what its place asks for, where a frame would have to be written first.
+
+Joins, aggregates, DISTINCT, unions and limits that are used several times are computed once. That also bounds the plan: it
+stays as long as the text, however often CTEs use each other. AS MATERIALIZED and AS NOT MATERIALIZED overrule this, the
+latter as long as the plan does not become too large.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+
+from gquery.expr import Column, Expr, transform, walk
+from gquery.planner.logical import Definition, Filter, Plan, Project, Query, Range, Scan, Shared, Values
+from gquery.planner.shared import definitions, nodes, uses
+from gquery.planner.tree import (
+    Subquery,
+    expressions,
+    fresh_copy,
+    map_expressions,
+    own_subqueries,
+    remap_node,
+    transform_up,
+)
+
+Cheap = Callable[[Definition], bool]
+
+_MOST_PARTS = 64  # of the expressions of a definition that is copied
+_MOST_NODES = 2_000  # that copies of NOT MATERIALIZED may add to a query
+
+
+def inline_shared(query: Query) -> Query | None:
+    """The query with every definition in place that is used once or cheap."""
+    return _Inlining(query).query(is_cheap)
+
+
+def inline_single(query: Query) -> Query | None:
+    """The query with every definition in place that is used once: rules have dropped other uses since."""
+    return _Inlining(query).query(lambda _: False)
+
+
+def is_cheap(definition: Definition) -> bool:
+    """Whether computing it anew costs no more than reading its rows would."""
+    plan, parts = definition.plan, 0
+    while isinstance(plan, Filter | Project):
+        if own_subqueries(plan):
+            return False
+        parts += sum(1 for e in expressions(plan) for x in walk(e) if not isinstance(x, Column))
+        plan = plan.source
+    is_leaf = isinstance(plan, Scan | Range | Shared) or (isinstance(plan, Values) and len(plan.rows) == 1)
+    return is_leaf and parts <= _MOST_PARTS
+
+
+class _Inlining:
+    """One query: which definitions are put in place, and what their columns are called there."""
+
+    def __init__(self, query: Query) -> None:
+        self.old = query
+        self.new: dict[int, Definition] = {}
+        self.inlined: set[int] = set()
+        self.first: set[int] = set()  # those that stand in their first place, under their own columns
+        self.names: dict[int, Column] = {}
+
+    def query(self, cheap: Cheap) -> Query | None:
+        order = definitions(self.old.plan)
+        if not order or not self._choose(order, cheap):
+            return None
+        for d in order:
+            self.new[d.number] = self._definition(d)
+        plan = self._plan(self.old.plan)
+        return Query(plan, tuple(self._named(c) for c in self.old.outputs), self.old.names)
+
+    def _choose(self, order: tuple[Definition, ...], cheap: Cheap) -> bool:
+        places = Counter(u.definition.number for u in uses(self.old.plan))
+        added = 0
+        for d in reversed(order):  # those that use others first: each of their copies uses them again
+            count = places[d.number]
+            size = sum(1 for _ in nodes(d.plan)) * (count - 1)
+            is_asked = d.kept is False and added + size <= _MOST_NODES
+            copied = is_asked or (d.kept is not True and (count == 1 or cheap(d)))
+            added += size if is_asked else 0
+            if copied:
+                self.inlined.add(d.number)
+            for u in uses(d.plan):
+                places[u.definition.number] += count if copied else 1
+        return bool(self.inlined)
+
+    def _definition(self, d: Definition) -> Definition:
+        plan = self._plan(d.plan)
+        outputs = tuple(self._named(c) for c in d.outputs)
+        return d if plan is d.plan else replace(d, plan=plan, outputs=outputs)
+
+    def _named(self, c: Column) -> Column:
+        new = self.names.get(c.id)
+        return c if new is None else Column(new.id, new.name, new.dtype, c.nullable or new.nullable)
+
+    def _plan(self, plan: Plan) -> Plan:
+        """The plan with definitions in place, and their columns in place of those of their uses."""
+        if not uses(plan):
+            return plan
+
+        def inside(e: Expr) -> Expr:
+            return replace(e, plan=self._plan(e.plan)) if isinstance(e, Subquery) else e
+
+        def node(p: Plan) -> Plan:
+            if isinstance(p, Shared):
+                return self._use(p)
+            if own_subqueries(p):
+                p = map_expressions(p, lambda e: transform(e, inside))
+            return remap_node(p, self.names) if self.names else p  # what is in place has its names already
+
+        return transform_up(plan, node)
+
+    def _use(self, shared: Shared) -> Plan:
+        d = self.new[shared.definition.number]
+        if d.number not in self.inlined:
+            return Shared(d, shared.columns, shared.fields)
+        if d.number not in self.first:
+            self.first.add(d.number)
+            plan, columns = d.plan, {c.id: c for c in d.plan.columns}
+        else:
+            plan, columns = fresh_copy(d.plan)
+        flags = {c.id: c for c in plan.columns}
+        given = tuple(flags[columns[c.id].id] for c in (d.outputs[f] for f in shared.fields))
+        self.names.update((c.id, g) for c, g in zip(shared.columns, given, strict=True))
+        if [c.id for c in given] == [c.id for c in plan.columns]:
+            return plan
+        return Project(plan, tuple((c, c) for c in given))

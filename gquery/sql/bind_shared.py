@@ -1,0 +1,49 @@
+"""Uses of what a name stands for: a CTE or a view is bound once, and each use of it has columns of its own.
+
+A query without columns of a query around it becomes a definition, of which each use is a `Shared` node: the plan grows with
+the text, not with the number of ways through it. (`rules.inline_shared` puts in place what is used once.) A correlated one
+means something else for each row around it, so that its later uses are copies, as many as a plan can hold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gquery.errors import NotSupportedError
+from gquery.planner.logical import Definition, Query
+from gquery.planner.shared import new_definition, nodes, use
+from gquery.planner.tree import free_columns, fresh_copy
+from gquery.sql.separate import separate
+
+_MOST_NODES = 10_000  # of a plan that is copied for another use
+
+
+@dataclass(eq=False)
+class Named:
+    """A query that a name stands for, and how often it was used."""
+
+    query: Query
+    definition: Definition | None
+    uses: int = 0
+
+
+def named(query: Query, name: str, kept: bool | None = None) -> Named:
+    """What a name stands for once its query is bound."""
+    query = Query(separate(query.plan), query.outputs, query.names)
+    return Named(query, None if free_columns(query.plan) else new_definition(query, name, kept))
+
+
+def one_use(of: Named) -> Query:
+    """The query for one use: with columns that no other use has."""
+    of.uses += 1
+    query = of.query
+    if of.definition is not None:
+        shared = use(of.definition)
+        return Query(shared, shared.columns, query.names)
+    if of.uses == 1:
+        return query
+    if sum(1 for _ in nodes(query.plan)) > _MOST_NODES:
+        raise NotSupportedError("a CTE that uses columns of the query around it, and is used this often")
+    plan, new = fresh_copy(query.plan)
+    flags = {c.id: c for c in plan.columns}
+    return Query(plan, tuple(flags[new[c.id].id] for c in query.outputs), query.names)

@@ -73,8 +73,8 @@ def dtype_of(type_: pa.DataType) -> DType:
             return values
     if pa.types.is_decimal(type_) and type_.precision <= 38 and 0 <= type_.scale <= type_.precision:
         return decimal(type_.precision, type_.scale)
-    if pa.types.is_timestamp(type_) and type_.tz is None:
-        return TIMESTAMP
+    if pa.types.is_timestamp(type_):
+        return TIMESTAMP if type_.tz is None else DType(Kind.TIMESTAMPTZ, zone=type_.tz)
     return DType(Kind.OPAQUE, name=sql_name(type_), arrow=type_)
 
 
@@ -82,6 +82,8 @@ def arrow_type(dtype: DType) -> pa.DataType:
     """The Arrow type of a result column."""
     if dtype.is_opaque:
         return dtype.arrow
+    if dtype.kind is Kind.TIMESTAMPTZ:
+        return pa.timestamp("us", dtype.zone)
     return pa.decimal128(dtype.precision, dtype.scale) if dtype.is_decimal else _TO_ARROW[dtype.kind]
 
 
@@ -130,13 +132,15 @@ def export_column(column: Column) -> pa.Array | pa.ChunkedArray:
             raise AssertionError("an INTERVAL is a literal only")
         case (
             Kind.TINYINT | Kind.SMALLINT | Kind.INTEGER | Kind.BIGINT | Kind.UTINYINT | Kind.USMALLINT | Kind.UINTEGER
-            | Kind.REAL | Kind.DOUBLE | Kind.DATE | Kind.TIMESTAMP
+            | Kind.REAL | Kind.DOUBLE | Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMPTZ
         ):  # fmt: skip
             type_ = arrow_type(column.dtype)
             if column.carrier is Carrier.I128:
                 data = data[::2]
-            width = {"date32[day]": "int32", "timestamp[us]": "int64", "float": "float32", "double": "float64"}
-            words = data[:rows].astype(width.get(str(type_), str(type_)), copy=False)
+            width = {Kind.DATE: "int32", Kind.TIMESTAMP: "int64", Kind.TIMESTAMPTZ: "int64", Kind.REAL: "float32"}
+            words = data[:rows].astype(
+                width.get(column.dtype.kind, str(type_).replace("double", "float64")), copy=False
+            )
             return _array(type_, rows, arrow_buffer(words), ok)
         case _:
             assert_never(column.dtype.kind)

@@ -6,8 +6,8 @@ is the physical representation that holds a column's values in memory, chosen fr
 few *register classes* of `Register`: all integers, dates and small decimals are 64-bit there.
 
 Physical values: integers as they are; BOOLEAN 0 or 1; DECIMAL the unscaled integer; DATE days since 1970-01-01;
-TIMESTAMP microseconds since 1970-01-01; REAL and DOUBLE IEEE floats; VARCHAR either a code into a sorted dictionary or
-an (address, length) pair of UTF-8 bytes.
+TIMESTAMP and TIMESTAMPTZ microseconds since 1970-01-01 (UTC); REAL and DOUBLE IEEE floats; VARCHAR either a code into a
+sorted dictionary or an (address, length) pair of UTF-8 bytes; OPAQUE a row number into Arrow values.
 """
 
 from __future__ import annotations
@@ -37,6 +37,9 @@ class Kind(Enum):
     DOUBLE = "DOUBLE"
     DATE = "DATE"
     TIMESTAMP = "TIMESTAMP"
+    TIMESTAMPTZ = (
+        "TIMESTAMP WITH TIME ZONE"  # a moment: compared, ordered, grouped; what asks for a local time is refused
+    )
     INTERVAL = "INTERVAL"
     VARCHAR = "VARCHAR"
     OPAQUE = "OPAQUE"  # carried, not computed with: see `gquery.opaque`
@@ -59,13 +62,15 @@ _INTEGER_BOUNDS = {
 @dataclass(frozen=True, slots=True)
 class DType:
     """A logical type. ``precision`` and ``scale`` belong to DECIMAL alone (1 <= precision <= 38, 0 <= scale <= precision),
-    ``name`` and ``arrow`` to OPAQUE: its SQL name, which tells it apart, and the Arrow type of the values."""
+    ``name`` and ``arrow`` to OPAQUE: its SQL name, which tells it apart, and the Arrow type of the values; ``zone`` to
+    TIMESTAMPTZ: where results show its moments, which makes no other type of it."""
 
     kind: Kind
     precision: int = 0
     scale: int = 0
     name: str = field(default="", repr=False)
     arrow: Any = field(default=None, compare=False, repr=False)
+    zone: str = field(default="", compare=False, repr=False)
 
     def __str__(self) -> str:
         if self.kind is Kind.DECIMAL:
@@ -104,7 +109,7 @@ class DType:
     @property
     def is_exact(self) -> bool:
         """Held as an integer (so that bounds apply): integers, decimals, booleans, dates, timestamps."""
-        return self.is_integer or self.is_decimal or self.is_temporal or self.kind is Kind.BOOLEAN
+        return self.is_integer or self.is_decimal or self.is_temporal or self.kind in (Kind.BOOLEAN, Kind.TIMESTAMPTZ)
 
 
 NULL = DType(Kind.NULL)
@@ -121,6 +126,7 @@ REAL = DType(Kind.REAL)
 DOUBLE = DType(Kind.DOUBLE)
 DATE = DType(Kind.DATE)
 TIMESTAMP = DType(Kind.TIMESTAMP)
+TIMESTAMPTZ = DType(Kind.TIMESTAMPTZ, zone="UTC")
 INTERVAL = DType(Kind.INTERVAL)
 VARCHAR = DType(Kind.VARCHAR)
 
@@ -190,7 +196,7 @@ def type_bounds(dtype: DType) -> Bounds | None:
             return Bounds(-(10**dtype.precision) + 1, 10**dtype.precision - 1)
         case Kind.DATE:
             return _DATE_BOUNDS
-        case Kind.TIMESTAMP:
+        case Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
             return _TIMESTAMP_BOUNDS
         case Kind.OPAQUE:
             return _ROW_NUMBERS
@@ -412,6 +418,8 @@ def python_value(dtype: DType, physical: Any) -> Any:
             return datetime.date(1970, 1, 1) + datetime.timedelta(days=int(physical))
         case Kind.TIMESTAMP:
             return datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=int(physical))
+        case Kind.TIMESTAMPTZ:
+            return datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC) + datetime.timedelta(microseconds=int(physical))
         case Kind.REAL | Kind.DOUBLE:
             return float(physical)
         case Kind.VARCHAR:

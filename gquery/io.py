@@ -284,9 +284,9 @@ def _physical(value: Any, dtype: DType) -> int | None:
             return int(value) if not dtype.is_decimal else None
         case Decimal() if dtype.is_decimal:
             return int(value.scaleb(dtype.scale))
-        case datetime.datetime() if dtype.kind is Kind.TIMESTAMP:
-            moment = value.replace(tzinfo=None) - datetime.datetime(1970, 1, 1)
-            return moment // datetime.timedelta(microseconds=1)
+        case datetime.datetime() if dtype.kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
+            start = datetime.datetime(1970, 1, 1, tzinfo=None if value.tzinfo is None else datetime.UTC)
+            return (value - start) // datetime.timedelta(microseconds=1)
         case datetime.date() if dtype.kind is Kind.DATE:
             return (value - datetime.date(1970, 1, 1)).days
         case _:

@@ -12,6 +12,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from gquery.arrow import dtype_of
+from gquery.dtypes import Kind
 from gquery.errors import NotSupportedError
 
 T = TypeVar("T")
@@ -20,7 +21,8 @@ T = TypeVar("T")
 def check_csv(schema: pa.Schema) -> None:
     """NotSupportedError where a column would not be the text that DuckDB makes of it, or none at all."""
     for field in schema:
-        if dtype_of(field.type).is_opaque:
+        dtype = dtype_of(field.type)
+        if dtype.is_opaque or dtype.kind is Kind.TIMESTAMPTZ:
             raise _refusal(field, "CSV", "write Parquet, or leave it out")
 
 

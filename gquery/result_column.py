@@ -26,6 +26,7 @@ _NUMPY = {
     Kind.BOOLEAN: "bool", Kind.TINYINT: "int8", Kind.SMALLINT: "int16", Kind.INTEGER: "int32", Kind.BIGINT: "int64",
     Kind.UTINYINT: "uint8", Kind.USMALLINT: "uint16", Kind.UINTEGER: "uint32", Kind.UBIGINT: "uint64",
     Kind.REAL: "float32", Kind.DOUBLE: "float64", Kind.DATE: "int32", Kind.TIMESTAMP: "int64", Kind.DECIMAL: "float64",
+    Kind.TIMESTAMPTZ: "int64",
 }  # fmt: skip
 
 
@@ -95,7 +96,7 @@ class ResultColumn:
         values = to_host(self.values)
         if self.dtype.kind is Kind.DATE:
             values = values.astype("datetime64[D]")
-        elif self.dtype.kind is Kind.TIMESTAMP:
+        elif self.dtype.kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
             values = values.view("datetime64[us]")
         values = values.view()
         values.flags.writeable = False

@@ -27,6 +27,8 @@ def known() -> Iterator[tuple[str, pa.Array]]:
         yield str(t)[:6], pa.array([dt.date(2020, 1, 1), None, dt.date(1960, 1, 1)], t)
     for unit in ("s", "ms", "us", "ns"):
         yield f"timestamp_{unit}", pa.array(MOMENTS, pa.timestamp(unit))
+    for unit in ("s", "us", "ns"):
+        yield f"zone_{unit}", pa.array(MOMENTS, pa.timestamp(unit, "Europe/Berlin"))
     for t in (pa.string(), pa.large_string(), pa.string_view()):
         yield str(t), pa.array(["a" * 20, None, ""], t)
     yield "dictionary", pa.array(["x", None, "y"]).dictionary_encode()
@@ -40,8 +42,6 @@ def known() -> Iterator[tuple[str, pa.Array]]:
 def carried() -> Iterator[tuple[str, str, pa.Array]]:
     """Types that gquery carries alone, with DuckDB's name of each."""
     i = pa.int32()
-    for unit in ("s", "us", "ns"):
-        yield f"zone_{unit}", "TIMESTAMP WITH TIME ZONE", pa.array(MOMENTS, pa.timestamp(unit, "Europe/Berlin"))
     for t in (pa.time32("s"), pa.time32("ms"), pa.time64("us"), pa.time64("ns")):
         yield str(t), "TIME" if t.unit != "ns" else "TIME_NS", pa.array([dt.time(1, 2, 3), None, dt.time(0)], t)
     for unit in ("s", "ms", "us", "ns"):

@@ -20,6 +20,7 @@ _ZONE = rf"(?:Z|[+-]\d\d(?::?\d\d(?::\d\d)?)?| [uU][tT][cC]| ){_SPACE}"
 _CLOCK = re.compile(
     rf"[ T]?{_SPACE}(\d{{1,9}}):(?:(\d{{1,2}})(?::(?:(\d{{1,2}})(?:\.(\d*))?(?:{_ZONE})?)?)?)?", re.ASCII
 )
+_OFFSET = re.compile(rf":\d{{1,2}}(?:\.\d*)?(?:Z| [uU][tT][cC]|([+-])(\d\d)(?::?(\d\d)(?::(\d\d))?)?){_SPACE}\Z")
 _TIME = re.compile(r"(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?)?", re.ASCII)
 _FIRST_DAY, _LAST_DAY = -(2**31) + 2, 2**31 - 2  # what DuckDB takes; one more on both sides are its infinities
 _FIRST_MICRO, _LAST_MICRO = -106_751_991 * DAY_MICROS, 2**63 - 2
@@ -137,6 +138,27 @@ def parse_timestamp(text: str) -> int | None:
             return None
     stamp = days * DAY_MICROS + micros
     return stamp if _FIRST_MICRO <= stamp <= _LAST_MICRO else None
+
+
+def parse_moment(text: str) -> int | None:
+    """Microseconds since 1970-01-01 UTC of a timestamp with an offset, or None for what is none. Without one it would be a
+    time of a session's zone, which gquery does not have: NotSupportedError.
+
+    >>> parse_moment("1970-01-01 02:00:00+01:30") // 60_000_000, parse_moment("1970-01-01T00:00:00Z")
+    (30, 0)
+    """
+    local = parse_timestamp(text)
+    if local is None:
+        return None
+    zone = _OFFSET.search(text)
+    if zone is None:
+        raise NotSupportedError(
+            f"not supported: {text!r} as TIMESTAMP WITH TIME ZONE without an offset: there is no zone of a session. "
+            "Write '2020-01-01 00:00:00+00'"
+        )
+    seconds = int(zone[2] or 0) * 3600 + int(zone[3] or 0) * 60 + int(zone[4] or 0)
+    moment = local - (-seconds if zone[1] == "-" else seconds) * 1_000_000
+    return moment if _FIRST_MICRO <= moment <= _LAST_MICRO else None
 
 
 def _parse_time(text: str) -> int | None:

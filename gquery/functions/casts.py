@@ -39,6 +39,8 @@ def castable(source: DType, target: DType) -> bool:
         return False
     if source.kind is Kind.INTERVAL or target.kind in (Kind.INTERVAL, Kind.NULL):
         return source.is_string and target.kind is Kind.INTERVAL
+    if Kind.TIMESTAMPTZ in (source.kind, target.kind):  # a local time needs a zone that nobody has said
+        return source.is_string
     if source.is_string or target.is_string:
         return True
     if source.is_temporal or target.is_temporal:
@@ -56,11 +58,18 @@ def cast(expr: Expr, dtype: DType, try_: bool = False) -> Expr:
         return expr
     if not castable(expr.dtype, dtype):
         refuse_opaque((expr,), f"CAST to {dtype}")
-        raise BindError(f"cannot CAST {expr.dtype} to {dtype}")
+        hint = (
+            "; AT TIME ZONE 'UTC' takes one to the other" if Kind.TIMESTAMPTZ in (expr.dtype.kind, dtype.kind) else ""
+        )
+        raise BindError(
+            f"cannot CAST {expr.dtype} to {dtype}{hint if dtype.is_temporal or expr.dtype.is_temporal else ''}"
+        )
     if isinstance(expr, Literal):
         folded = fold_cast(expr, dtype, try_)
         if folded is not None:
             return folded
+    if dtype.kind is Kind.TIMESTAMPTZ and not isinstance(expr, Literal):
+        raise BindError(f"cannot CAST {expr.dtype} to {dtype}: only a constant with an offset can be")
     if expr.dtype.kind is Kind.NULL:  # an expression, such as CASE with NULLs alone
         return Literal(None, dtype)
     if dtype.kind is Kind.INTERVAL:

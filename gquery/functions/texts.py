@@ -12,7 +12,14 @@ from typing import Any
 import numpy as np
 
 from gquery.dtypes import INT64, DType, Kind, type_bounds
-from gquery.functions.calendar import date_text, parse_date, parse_interval, parse_timestamp, timestamp_text
+from gquery.functions.calendar import (
+    date_text,
+    parse_date,
+    parse_interval,
+    parse_moment,
+    parse_timestamp,
+    timestamp_text,
+)
 
 SPACES = " \t\n\v\f\r"
 _TRUE, _FALSE = ("true", "t", "yes", "y", "1"), ("false", "f", "no", "n", "0")
@@ -39,6 +46,8 @@ def value_of(text: str, dtype: DType) -> Any:
             return parse_date(text)
         case Kind.TIMESTAMP:
             return parse_timestamp(text)
+        case Kind.TIMESTAMPTZ:
+            return parse_moment(text)
         case Kind.INTERVAL:
             return parse_interval(text)
         case Kind.REAL | Kind.DOUBLE:

@@ -259,7 +259,7 @@ def literal(value: object, dtype: DType) -> str:
     match dtype.kind:
         case Kind.VARCHAR:
             return "'" + str(value).replace("'", "''") + "'"
-        case Kind.DATE | Kind.TIMESTAMP:
+        case Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
             return f"{dtype} '{python_value(dtype, value)}'"
         case Kind.BOOLEAN:
             return "TRUE" if value else "FALSE"

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from sqlglot import exp
 
-from gquery.dtypes import BOOLEAN, NULL, VARCHAR
+from gquery.dtypes import BOOLEAN, NULL, TIMESTAMP, TIMESTAMPTZ, VARCHAR
 from gquery.errors import BindError, ConversionError, Error, NotSupportedError, OutOfRangeError
 from gquery.expr import (
     FALSE,
@@ -37,6 +37,7 @@ from gquery.expr import (
 from gquery.functions import RESOLVERS, aggregate, call, case, cast, is_aggregate, unified
 from gquery.functions.casts import is_integer_literal, unify
 from gquery.functions.opaque import refuse_opaque
+from gquery.functions.registry import no_match
 from gquery.functions.user import UserFunction
 from gquery.planner.logical import Aggregate, Plan, Project, Query
 from gquery.sql.calls import function_call, is_foreign_aggregate
@@ -149,6 +150,8 @@ class ExprBinder:
                 return _asked_for(cast(self.bind(node.this), sql_type(node.to), try_=True))
             case exp.Cast():
                 return self._cast(node)
+            case exp.AtTimeZone():
+                return self._at_zone(node)
             case exp.Case():
                 return self._case(node)
             case exp.Exists():
@@ -222,6 +225,18 @@ class ExprBinder:
         if isinstance(e, Literal) and e.dtype.is_integer and dtype.is_integer and e.value is not None:
             return Cast(e, dtype)
         return _asked_for(cast(e, dtype))
+
+    def _at_zone(self, node: exp.AtTimeZone) -> Expr:
+        """``AT TIME ZONE 'UTC'``: a moment as the local time there, and a local time as the moment."""
+        e, zone = self.bind(node.this), self.bind(node.args["zone"])
+        if not (isinstance(zone, Literal) and str(zone.value).upper() == "UTC"):
+            raise NotSupportedError("not supported: AT TIME ZONE of any zone but 'UTC'")
+        if e.dtype == TIMESTAMPTZ:
+            return Literal(e.value, TIMESTAMP) if isinstance(e, Literal) else Cast(e, TIMESTAMP)
+        if not e.dtype.is_temporal:
+            raise no_match("AT TIME ZONE", (e,), ())
+        stamp = cast(e, TIMESTAMP)
+        return Literal(stamp.value, TIMESTAMPTZ) if isinstance(stamp, Literal) else Cast(stamp, TIMESTAMPTZ)
 
     def _typed_literal(self, node: exp.Cast) -> exp.Expr | None:
         """``DATE 'x'::TIMESTAMP`` in the right order: sqlglot reads it as ``DATE ('x'::TIMESTAMP)``."""

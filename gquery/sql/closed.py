@@ -59,6 +59,7 @@ _READ: dict[type[exp.Expr], frozenset[str]] = {
     exp.DataType: frozenset(("this", "expressions", "kind")),
     exp.DataTypeParam: _ONE,
     exp.Interval: frozenset(("this", "unit")),
+    exp.AtTimeZone: frozenset(("this", "zone")),
     exp.Case: frozenset(("this", "ifs", "default")),
     exp.If: frozenset(("this", "true")),
     exp.Is: _SIDES | {"negate"},

@@ -368,6 +368,15 @@ class ExpressionReader:
                     self.expression()
                 self.expect("]")
                 self.end(start)
+            elif self.word == "at" and (self.peek(1), self.peek(2)) == ("time", "zone"):
+                for _ in range(3):
+                    self.next()
+                if self.kind != STRING:
+                    raise self.unexpected("the name of a zone")
+                self.leaf()
+                if self.word == "::":  # it would be a cast of the zone's name
+                    raise self.unexpected("parentheses")
+                self.end(start)
             else:
                 return
 
@@ -602,6 +611,8 @@ class ExpressionReader:
             while at < self.behind and self.words[at] != ")":
                 at += 1
             at += 1
+        elif self.word == "timestamp" and self.peek(1) in ("with", "without") and self.peek(2) == "time":
+            at += 3
         return at < self.behind and self.kinds[at] == STRING
 
     def _type(self) -> None:

@@ -28,7 +28,6 @@ _NODES: dict[type[exp.Expr], str] = {
     exp.Lambda: "lambda functions",
     exp.WithinGroup: "WITHIN GROUP",
     exp.Collate: "COLLATE",
-    exp.AtTimeZone: "AT TIME ZONE",
     exp.Insert: "INSERT",
     exp.Update: "UPDATE",
     exp.Delete: "DELETE",

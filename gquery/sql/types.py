@@ -20,6 +20,7 @@ from gquery.dtypes import (
     REAL,
     SMALLINT,
     TIMESTAMP,
+    TIMESTAMPTZ,
     TINYINT,
     UBIGINT,
     UINTEGER,
@@ -28,6 +29,7 @@ from gquery.dtypes import (
     VARCHAR,
     DType,
     Interval,
+    Kind,
     decimal,
 )
 from gquery.errors import BindError, InterfaceError, NotSupportedError, unicode_text
@@ -39,7 +41,8 @@ Parameters = Sequence[Any] | Mapping[str, Any] | None
 _TYPES = {
     "BOOLEAN": BOOLEAN, "TINYINT": TINYINT, "SMALLINT": SMALLINT, "INT": INTEGER, "BIGINT": BIGINT,
     "UTINYINT": UTINYINT, "USMALLINT": USMALLINT, "UINT": UINTEGER, "UBIGINT": UBIGINT, "FLOAT": REAL,
-    "DOUBLE": DOUBLE, "DATE": DATE, "TIMESTAMP": TIMESTAMP, "TIMESTAMPNTZ": TIMESTAMP, "DATETIME": TIMESTAMP,
+    "DOUBLE": DOUBLE, "DATE": DATE, "TIMESTAMP": TIMESTAMP, "TIMESTAMPNTZ": TIMESTAMP,
+    "TIMESTAMPTZ": TIMESTAMPTZ, "DATETIME": TIMESTAMP,
     "TEXT": VARCHAR, "VARCHAR": VARCHAR,
     "CHAR": VARCHAR, "BPCHAR": VARCHAR, "NCHAR": VARCHAR, "NVARCHAR": VARCHAR, "NAME": VARCHAR, "INTERVAL": INTERVAL,
     # names that sqlglot leaves to us
@@ -159,13 +162,11 @@ def python_literal(value: Any) -> Literal:
         case datetime.datetime():
             if value != value:  # pandas.NaT, which is one
                 return Literal(None, NULL)
-            if value.tzinfo is not None:
-                raise InterfaceError(
-                    f"the parameter {value} has a zone, which TIMESTAMP has not: .astimezone(UTC).replace(tzinfo=None) is without"
-                )
             if getattr(value, "nanosecond", 0):  # of pandas
                 raise InterfaceError(f"the parameter {value} has nanoseconds, and TIMESTAMP microseconds")
-            return Literal((value - datetime.datetime(1970, 1, 1)) // datetime.timedelta(microseconds=1), TIMESTAMP)
+            start = datetime.datetime(1970, 1, 1, tzinfo=None if value.tzinfo is None else datetime.UTC)
+            micros = (value - start) // datetime.timedelta(microseconds=1)
+            return Literal(micros, TIMESTAMP if value.tzinfo is None else DType(Kind.TIMESTAMPTZ, zone=_zone(value)))
         case datetime.date():
             return Literal(days_from_civil(value.year, value.month, value.day), DATE)
         case datetime.timedelta():
@@ -179,6 +180,15 @@ def python_literal(value: Any) -> Literal:
             return _scalar_literal(value)
         case _:
             raise InterfaceError(f"a parameter of type {type(value).__name__} has no SQL type")
+
+
+def _zone(value: datetime.datetime) -> str:
+    """The name of a moment's zone as Arrow knows it: the zone's own, or the offset."""
+    name = getattr(value.tzinfo, "key", None)
+    if name is not None:
+        return str(name)
+    minutes = (value.utcoffset() or datetime.timedelta()) // datetime.timedelta(minutes=1)
+    return "UTC" if minutes == 0 else f"{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02}:{abs(minutes) % 60:02}"
 
 
 def _scalar_literal(value: Any) -> Literal:

@@ -70,7 +70,7 @@ AGGREGATES: dict[str, AggregateFunction] = {
                           "The mean: the exact sum by the count.", ("avg(x)", "2.0")),
         AggregateFunction("min", _same, ("min(any)",), "The least value.", ("min(x)", "1")),
         AggregateFunction("max", _same, ("max(any)",), "The greatest value (NaN is the greatest).", ("max(x)", "3")),
-        AggregateFunction("any_value", _same, ("any_value(any)",), "Some value that is not NULL.",
+        AggregateFunction("any_value", _same, ("any_value(any)",), "The first value that is not NULL.",
                           ("any_value(7)", "7")),
     )
 }  # fmt: skip
@@ -101,6 +101,6 @@ def aggregate(name: str, args: Sequence[Expr], distinct: bool = False, where: Ex
         raise no_match(function.name, args, function.signatures)
     types, dtype = resolved
     casted = tuple(cast(a, t) for a, t in zip(args, types, strict=True))
-    # DISTINCT does not change a least, greatest or arbitrary value
+    # DISTINCT does not change a least, greatest or first value
     distinct = distinct and function.name in ("count", "sum", "avg")
     return AggregateCall(function.name, casted, dtype, distinct, None if where is None else cast(where, BOOLEAN))

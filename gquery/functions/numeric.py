@@ -11,9 +11,9 @@ A function outside its domain raises (``sqrt(-1)``, ``ln(0)``); NaN gives NaN.
 
 from __future__ import annotations
 
-from gquery.dtypes import BIGINT, BOOLEAN, DOUBLE, REAL, TINYINT, Bounds, DType, Kind, decimal
+from gquery.dtypes import BIGINT, BOOLEAN, DOUBLE, REAL, TINYINT, Bounds, DType, Kind, decimal, integer_as_decimal
 from gquery.expr import Case, Expr, IsNull, Literal
-from gquery.functions.casts import cast
+from gquery.functions.casts import cast, fits
 from gquery.functions.registry import by_signature, call, is_null_literal, make, resolver, scalar
 
 _UNARY = (((DOUBLE,), DOUBLE),)
@@ -73,12 +73,17 @@ def sqrt(x: float) -> float:
     return sqrt_f64(x)
 
 
-@scalar("cbrt", *_UNARY, example=("cbrt(27)", "3.0"))
+@scalar("cbrt", *_UNARY, example=("cbrt(64)", "4.0"))
 def cbrt(x: float) -> float:
     """Cube root."""
+    if eq_f64(x, 0.0) or f64_is_nan(sub_f64(x, x)):
+        return x
+    root = pow_f64(abs_f64(x), 0.3333333333333333)
+    excess = sub_f64(mul_f64(mul_f64(root, root), root), abs_f64(x))
+    root = sub_f64(root, div_f64(excess, mul_f64(3.0, mul_f64(root, root))))  # a step of Newton's
     if lt_f64(x, 0.0):
-        return neg_f64(pow_f64(neg_f64(x), 0.3333333333333333))
-    return pow_f64(x, 0.3333333333333333)
+        return neg_f64(root)
+    return root
 
 
 @scalar("ln", *_UNARY, domain=_LOGARITHM, example=("ln(1)", "0.0"))
@@ -123,10 +128,25 @@ def pow(x: float, y: float) -> float:  # noqa: A001
     return pow_f64(x, y)
 
 
-@scalar("fmod", ((REAL, REAL), REAL), *_BINARY, example=("fmod(-5.5, 2)", "0.5"))
-def fmod(x: float, y: float) -> float:
-    """The remainder of floats with the sign of the divisor, where ``%`` has that of the dividend."""
+@scalar("_fmod_real", ((REAL, REAL), REAL))
+def fmod_real(x: float, y: float) -> float:
+    """`fmod` with every step rounded."""
+    return sub_f64(x, round_f32(mul_f64(floor_f64(round_f32(div_f64(x, y))), y)))
+
+
+@scalar("_fmod", *_BINARY)
+def fmod_double(x: float, y: float) -> float:
+    """`fmod` of doubles."""
     return sub_f64(x, mul_f64(floor_f64(div_f64(x, y)), y))
+
+
+@resolver("fmod", "$(FLOAT, FLOAT) -> FLOAT", "$(DOUBLE, DOUBLE) -> DOUBLE", example=("fmod(-5.5, 2)", "0.5"))
+def _fmod(x: Expr, y: Expr) -> Expr | None:
+    """The remainder of floats with the sign of the divisor, where ``%`` has that of the dividend."""
+    real = by_signature("_fmod_real", (x, y), (((REAL, REAL), REAL),))
+    if real is not None and REAL in (x.dtype, y.dtype) and DOUBLE not in (x.dtype, y.dtype):
+        return real
+    return by_signature("_fmod", (x, y), _BINARY)
 
 
 @scalar("sin", *_UNARY, domain=_ANGLE, example=("sin(0)", "0.0"))
@@ -254,6 +274,15 @@ def round_to(x: float, power: float) -> float:
     return div_f64(scaled, power)
 
 
+@scalar("_round_to_tens", ((REAL, DOUBLE), REAL), ((DOUBLE, DOUBLE), DOUBLE))
+def round_to_tens(x: float, power: float) -> float:
+    """x rounded to a multiple of a power of ten; 0 where that is no finite number, as in DuckDB."""
+    rounded = mul_f64(round_f64(div_f64(x, power)), power)
+    if f64_is_nan(sub_f64(rounded, rounded)):
+        return 0.0
+    return rounded
+
+
 @scalar("_trunc_to", ((REAL, DOUBLE), REAL), ((DOUBLE, DOUBLE), DOUBLE))
 def trunc_to(x: float, power: float) -> float:
     """x cut to a multiple of 1 / power."""
@@ -275,16 +304,13 @@ def div_round(x: int, power: int) -> int:
     return div_round_i64(x, power)
 
 
-def _without_fraction(x: Expr) -> tuple[Expr, Expr, DType]:
-    """A decimal cut towards zero (at its own scale), its fraction, and the type of the whole number."""
-    fraction = call("modulo", x, Literal(10**x.dtype.scale, x.dtype))
-    return make("subtract", (x, fraction), x.dtype), fraction, decimal(x.dtype.precision, 0)
-
-
 def _step_one(x: Expr, op: str, step: str) -> Expr:
     """floor and ceil of a decimal: cut, then one down (up) where the fraction was below (above) zero."""
-    whole, fraction, dtype = _without_fraction(x)
-    cut = cast(whole, dtype)
+    precision = x.dtype.precision
+    x = _roomy(x)
+    fraction = call("modulo", x, Literal(10**x.dtype.scale, x.dtype))
+    dtype = decimal(precision, 0)
+    cut = cast(make("subtract", (x, fraction), x.dtype), dtype)
     beyond = make(step, (cut, Literal(1, dtype)), dtype)
     return Case(((make(op, (fraction, Literal(0, fraction.dtype)), BOOLEAN), beyond),), cut)
 
@@ -299,7 +325,7 @@ def _roomy(x: Expr) -> Expr:
 def _floor(x: Expr) -> Expr | None:
     """The greatest whole number not above x."""
     if x.dtype.is_decimal:
-        return _step_one(_roomy(x), "lt", "subtract") if x.dtype.scale else x
+        return _step_one(x, "lt", "subtract") if x.dtype.scale else x
     return by_signature("_floor", (x,), _KEEPING)
 
 
@@ -307,8 +333,18 @@ def _floor(x: Expr) -> Expr | None:
 def _ceil(x: Expr) -> Expr | None:
     """The least whole number not below x."""
     if x.dtype.is_decimal:
-        return _step_one(_roomy(x), "gt", "add") if x.dtype.scale else x
+        return _step_one(x, "gt", "add") if x.dtype.scale else x
     return by_signature("_ceil", (x,), _KEEPING)
+
+
+def _cut(x: Expr, unit: int) -> Expr:
+    """An exact number cut to a multiple of a unit (at its own scale), towards zero."""
+    return make("subtract", (x, call("modulo", x, Literal(unit, x.dtype))), x.dtype)
+
+
+def _zero(x: Expr) -> Expr:
+    """0 of x's type; NULL with it."""
+    return make("multiply", (x, Literal(0, x.dtype)), x.dtype)
 
 
 @resolver("trunc", "$(numeric)", "$(numeric, digits)", example=("trunc(-1.7)", "-1"))
@@ -317,20 +353,27 @@ def _trunc(x: Expr, digits: Expr | None = None) -> Expr | None:
     n = _constant_digits(digits)
     if n is None:
         return None
-    if x.dtype.is_integer and n >= 0:
-        return x
-    if x.dtype.is_decimal:
-        x = _roomy(x)
-        if n >= x.dtype.scale:
+    if x.dtype.is_integer:
+        if n >= 0:
             return x
-        unit = Literal(10 ** (x.dtype.scale - n), x.dtype)
-        cut = make("subtract", (x, call("modulo", x, unit)), x.dtype)
-        return cast(cut, decimal(x.dtype.precision, max(n, 0)))
+        return _cut(x, 10**-n) if fits(Literal(10**-n, x.dtype), x.dtype) else _zero(x)
+    if x.dtype.is_decimal:
+        precision, scale = x.dtype.precision, x.dtype.scale
+        if n >= scale:
+            return x
+        if -n >= precision - scale:
+            return cast(_zero_decimal(x), decimal(precision, 0))
+        return cast(_cut(_roomy(x), 10 ** (scale - n)), decimal(precision, max(n, 0)))
     if n == 0:
         return by_signature("_trunc", (x,), _KEEPING)
     return by_signature(
         "_trunc_to", (x, Literal(10.0**n, DOUBLE)), (((REAL, DOUBLE), REAL), ((DOUBLE, DOUBLE), DOUBLE))
     )
+
+
+def _zero_decimal(x: Expr) -> Expr:
+    """0 of a decimal's type; NULL with it."""
+    return make("subtract", (x, x), x.dtype)
 
 
 @resolver("round", "$(numeric)", "$(numeric, digits)", example=("round(2.567, 2)", "2.57"))
@@ -339,35 +382,42 @@ def _round(x: Expr, digits: Expr | None = None) -> Expr | None:
     n = _constant_digits(digits)
     if n is None:
         return None
+    if x.dtype.kind is Kind.UBIGINT:
+        x = cast(x, integer_as_decimal(x.dtype))
+    elif x.dtype.kind in (Kind.UTINYINT, Kind.USMALLINT, Kind.UINTEGER):
+        x = cast(x, BIGINT)
     if x.dtype.is_integer:
-        if n >= 0:
-            return x
-        if n < -18:
-            return make("multiply", (x, Literal(0, x.dtype)), x.dtype)
-        power = Literal(10**-n, BIGINT)
-        tens = make("_div_round", (cast(x, BIGINT), power), BIGINT)
-        return cast(make("multiply", (tens, power), BIGINT), x.dtype)
+        return x if n >= 0 else _round_integer(x, n)
     if x.dtype.is_decimal:
-        if n >= x.dtype.scale:
-            return x
-        precision, scale = x.dtype.precision, x.dtype.scale
-        x = _roomy(x)
-        if n >= 0:
-            return cast(x, decimal(precision, n))
-        if -n >= precision:
-            return cast(make("multiply", (x, Literal(0, x.dtype)), x.dtype), decimal(precision, 0))
-        # half a unit away from zero, then cut to units, in one step: rounding to whole numbers first would round twice
-        unit = Literal(10 ** (scale - n), x.dtype)
-        half = Literal(10 ** (scale - n) // 2, x.dtype)
-        up, down = (make(op, (x, half), x.dtype) for op in ("add", "subtract"))
-        shifted = Case(((make("lt", (x, Literal(0, x.dtype)), BOOLEAN), down),), up)
-        cut = make("subtract", (shifted, call("modulo", shifted, unit)), x.dtype)
-        return cast(cut, decimal(precision, 0))
+        return x if n >= x.dtype.scale else _round_decimal(x, n)
     if n == 0:
         return by_signature("_round", (x,), _KEEPING)
+    name = "_round_to" if n > 0 else "_round_to_tens"
     return by_signature(
-        "_round_to", (x, Literal(10.0**n, DOUBLE)), (((REAL, DOUBLE), REAL), ((DOUBLE, DOUBLE), DOUBLE))
+        name, (x, Literal(10.0 ** abs(n), DOUBLE)), (((REAL, DOUBLE), REAL), ((DOUBLE, DOUBLE), DOUBLE))
     )
+
+
+def _round_integer(x: Expr, n: int) -> Expr:
+    if n < -18:
+        return make("multiply", (x, Literal(0, x.dtype)), x.dtype)
+    power = Literal(10**-n, BIGINT)
+    tens = make("_div_round", (cast(x, BIGINT), power), BIGINT)
+    return cast(make("multiply", (tens, power), BIGINT), x.dtype)
+
+
+def _round_decimal(x: Expr, n: int) -> Expr:
+    precision, scale = x.dtype.precision, x.dtype.scale
+    if n >= 0:
+        return cast(_roomy(x), decimal(precision, n))
+    if -n > precision - scale:
+        return cast(_zero_decimal(x), decimal(precision, 0))
+    # half a unit away from zero, then cut to units, in one step: rounding to whole numbers first would round twice
+    x = cast(x, decimal(min(38, precision + 1), scale))
+    half = Literal(10 ** (scale - n) // 2, x.dtype)
+    up, down = (make(op, (x, half), x.dtype) for op in ("add", "subtract"))
+    shifted = Case(((make("lt", (x, Literal(0, x.dtype)), BOOLEAN), down),), up)
+    return cast(_cut(shifted, 10 ** (scale - n)), decimal(precision, 0))
 
 
 def _constant_digits(digits: Expr | None) -> int | None:
@@ -385,11 +435,23 @@ def _sign(x: Expr) -> Expr | None:
         return Literal(None, TINYINT)
     if not x.dtype.is_numeric:
         return None
-    zero = cast(Literal(0, DType(Kind.INTEGER)), x.dtype) if not x.dtype.is_float else Literal(0.0, x.dtype)
+    if x.dtype.is_float:
+        return by_signature("_sign_float", (x,), (((DOUBLE,), TINYINT),))
+    zero = cast(Literal(0, DType(Kind.INTEGER)), x.dtype)
     branches: list[tuple[Expr, Expr]] = [(IsNull(x), Literal(None, TINYINT))] if x.nullable else []
     branches.append((make("lt", (x, zero), BOOLEAN), Literal(-1, TINYINT)))
     branches.append((make("gt", (x, zero), BOOLEAN), Literal(1, TINYINT)))
     return Case(tuple(branches), Literal(0, TINYINT))
+
+
+@scalar("_sign_float", ((DOUBLE,), TINYINT), bounds=lambda x: Bounds(-1, 1))
+def sign_float(x: float) -> int:
+    """`sign` of a float: 0 for NaN."""
+    if lt_f64(x, 0.0):
+        return i64(-1)
+    if f64_is_nan(x) or eq_f64(x, 0.0):
+        return i64(0)
+    return i64(1)
 
 
 # ---- bits ------------------------------------------------------------------------------------------------------------

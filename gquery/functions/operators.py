@@ -13,6 +13,7 @@ from gquery.dtypes import (
     BOOLEAN,
     DATE,
     DOUBLE,
+    INTEGER,
     INTERVAL,
     REAL,
     TIMESTAMP,
@@ -24,10 +25,10 @@ from gquery.dtypes import (
     integer_as_decimal,
 )
 from gquery.errors import BindError, NotSupportedError
-from gquery.expr import Call, Expr, Literal
+from gquery.expr import Call, Case, Expr, Literal
 from gquery.functions.calendar import add_interval
 from gquery.functions.casts import cast, fits, is_integer_literal, is_text_literal, negated, unified
-from gquery.functions.registry import BoundsRule, ScalarFunction, declare, is_null_literal, make, resolver
+from gquery.functions.registry import BoundsRule, ScalarFunction, call, declare, is_null_literal, make, resolver
 
 
 def _operator(
@@ -152,6 +153,13 @@ def product_type(a: DType, b: DType) -> DType:
     return decimal(cut if cut >= scale else min(38, width), scale)
 
 
+def _remainder_type(a: DType, b: DType) -> DType:
+    """The decimal that holds both sides of ``%``, or DOUBLE where none does."""
+    scale = max(a.scale, b.scale)
+    whole = max(a.precision - a.scale, b.precision - b.scale)
+    return decimal(whole + scale, scale) if whole + scale <= 38 else DOUBLE
+
+
 def _arithmetic(name: str, a: Expr, b: Expr) -> Expr | None:
     """+, -, * and % of two numbers."""
     if is_null_literal(a) or is_null_literal(b):
@@ -170,7 +178,7 @@ def _arithmetic(name: str, a: Expr, b: Expr) -> Expr | None:
     x, y = _as_decimal(a.dtype), _as_decimal(b.dtype)
     if name == "multiply":
         return make(name, (cast(a, x), cast(b, y)), product_type(x, y))
-    dtype = sum_type(x, y) if name != "modulo" else common_type(x, y) or x
+    dtype = sum_type(x, y) if name != "modulo" else _remainder_type(x, y)
     return make(name, (cast(a, dtype), cast(b, dtype)), dtype)
 
 
@@ -256,6 +264,10 @@ def _int_divide(a: Expr, b: Expr) -> Expr | None:
 @resolver("modulo mod", "$(numeric, numeric)")
 def _modulo(a: Expr, b: Expr) -> Expr | None:
     e = _arithmetic("modulo", a, b)
+    if e is not None and e.dtype == DOUBLE and not (a.dtype.is_float or b.dtype.is_float):
+        return Case(
+            ((call("eq", b, Literal(0, INTEGER)), Literal(None, DOUBLE)),), e
+        )  # of decimals that no decimal holds
     return None if e is None else _nonzero("modulo", e)
 
 

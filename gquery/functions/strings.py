@@ -32,7 +32,15 @@ def strlen(s: Str) -> int:
     return str_bytes(s)
 
 
-@scalar("ascii ord unicode", (_S, INTEGER), bounds=lambda s: Bounds(-1, 0x10FFFF), example=("ascii('a')", "97"))
+@scalar("unicode ord", (_S, INTEGER), bounds=lambda s: Bounds(-1, 0x10FFFF), example=("unicode('')", "-1"))
+def unicode(s: Str) -> int:
+    """The code point of the first character; -1 for an empty string."""
+    if eq_i64(str_bytes(s), 0):
+        return i64(-1)
+    return str_ascii(s)
+
+
+@scalar("ascii", (_S, INTEGER), bounds=lambda s: Bounds(0, 0x10FFFF), example=("ascii('a')", "97"))
 def ascii(s: Str) -> int:  # noqa: A001
     """The code point of the first character; 0 for an empty string."""
     return str_ascii(s)

@@ -143,8 +143,9 @@ def checked_range(
     register = Register.I128 if wide else Register.I64
     if not raw.within(limit):
         bounds = Bounds(max(raw.low, limit.low), min(raw.high, limit.high))
-        if bounds.low > bounds.high:  # every row overflows; any bounds do
-            bounds = limit
+        if bounds.low > bounds.high:  # every row overflows: the nearest value, which has the register of the others
+            nearest = limit.low if raw.high < limit.low else limit.high
+            bounds = Bounds(nearest, nearest)
         site = _overflow(code, what, dtype)
         if wide:
             words = [code.constant(w) for bound in (bounds.low, bounds.high) for w in words_of(bound)]

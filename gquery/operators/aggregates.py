@@ -114,7 +114,7 @@ def _plan(call: AggregateCall, arg: Phys | None, rows: int | None, grouped: bool
             return AggregatePlan(call, kinds[finish], used, counted, arg, Phys(DOUBLE, None, can_be_empty), bits)
         count_ = use(counting) if can_be_empty else None
         return AggregatePlan(call, finish, used, count_, arg, _sum_phys(call.dtype, arg, rows, can_be_empty), bits)
-    if call.function in ("min", "max", "any_value", "same_value"):
+    if call.function in ("min", "max", "same_value"):
         count_ = use(counting) if can_be_empty else None
         result = Phys(call.dtype, arg.bounds, can_be_empty, arg.dictionary)
         if register is Register.STR and call.function == "same_value":  # one text: any address of it will do
@@ -132,8 +132,11 @@ def _plan(call: AggregateCall, arg: Phys | None, rows: int | None, grouped: bool
 
 
 def needs_ranks(call: AggregateCall, arg: Phys | None) -> bool:
-    """Whether an aggregate's argument must be replaced by ranks first: minima that no atomic can hold."""
-    if arg is None or call.function not in ("min", "max", "any_value", "same_value"):
+    """Whether an aggregate's argument must be replaced by ranks first: minima that no atomic can hold; or by row numbers: the
+    first value."""
+    if call.function == "any_value":
+        return True
+    if arg is None or call.function not in ("min", "max", "same_value"):
         return False
     return arg.register is Register.I128 or (arg.register is Register.STR and call.function != "same_value")
 

@@ -68,8 +68,8 @@ def run_bulk(
             return Frame({i: c.slice(lo, hi) for i, c in found.items()}, hi - lo)
         case ConcatRows(stages, inputs, columns):
             return _concat([frames[n] for n in stages], inputs, columns, device)
-        case EncodeRows(stage, pairs, columns):
-            return _encode(frames[stage], pairs, {s.column.id: s for s in columns}, device)
+        case EncodeRows(stage=stage):
+            return _encode(frames[stage], work, device)
         case DecodeRows(stage, encoded, pairs, _):
             return _decode(frames[stage], frames[encoded], pairs, device)
         case UnmatchedRows(table, _, columns):
@@ -219,14 +219,17 @@ def null_column(stored: Stored, rows: int, device: Device) -> Column:
 # ---- ranks ----------------------------------------------------------------------------------------------------------
 
 
-def _encode(
-    frame: Frame, pairs: Sequence[tuple[Stored, PlanColumn]], made: Mapping[int, Stored], device: Device
-) -> Frame:
-    """The frame with a column of ranks beside each of some columns; the ranked values are kept for `_decode`."""
+def _encode(frame: Frame, work: EncodeRows, device: Device) -> Frame:
+    """The frame with a column of ranks, or of row numbers, beside each of some columns; what they stand for is kept for
+    `_decode`."""
     columns, encodings = dict(frame.columns), dict(frame.encodings)
-    for stored, code in pairs:
+    made = {s.column.id: s for s in work.columns}
+    for n, (stored, code) in enumerate(work.pairs + work.placed):
         column = frame.columns[stored.column.id]
-        codes, values = rank(column, device)
+        if n < len(work.pairs):
+            codes, values = rank(column, device)
+        else:
+            codes, values = device.xp.arange(frame.rows, dtype=np.int64), replace(column, validity=None)
         ranks = made[code.id]
         validity = None if column.validity is None else column.validity.on(device)
         columns[code.id] = make_column(
@@ -268,4 +271,4 @@ def _decode(
 def _plain(column: Column) -> Any:
     from gquery.kernels.code import Phys
 
-    return Phys(column.dtype, column.statistics.bounds, True)
+    return Phys(column.dtype, column.statistics.bounds, True, column.dictionary)

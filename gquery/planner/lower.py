@@ -290,15 +290,20 @@ class Lowering:
             return source.stage
         return self.stage(SliceRows(source.stage, source.columns, source.origins, None, 0), "rename")
 
-    def encoded(self, stream: Stream, number: int, texts: Sequence[Column]) -> tuple[int, dict[int, Column]]:
-        """A frame with a column of ranks beside each of these columns."""
+    def encoded(
+        self, stream: Stream, number: int, ranked: Sequence[Column], placed: Sequence[Column]
+    ) -> tuple[int, dict[int, Column], dict[int, Column]]:
+        """A frame with a column of ranks beside some columns, and one of row numbers beside others; both by column."""
         stored = {s.column.id: s for s in stored_of(stream)}
-        pairs = tuple((stored[c.id], new_column(f"rank of {c.name}", BIGINT, c.nullable)) for c in texts)
-        ranks = tuple(
-            Stored(code, rank_phys(s.phys, stream.limit), rank_phys(s.phys, stream.limit).carrier) for s, code in pairs
+        ranks = tuple((stored[c.id], new_column(f"rank of {c.name}", BIGINT, c.nullable)) for c in ranked)
+        rows = tuple((stored[c.id], new_column(f"row of {c.name}", BIGINT, c.nullable)) for c in placed)
+        codes = tuple(
+            Stored(code, rank_phys(s.phys, stream.limit), rank_phys(s.phys, stream.limit).carrier)
+            for s, code in ranks + rows
         )
-        work = EncodeRows(number, pairs, tuple(stored.values()) + ranks)
-        return self.stage(work, "rank values"), {s.column.id: code for s, code in pairs}
+        work = EncodeRows(number, ranks, rows, tuple(stored.values()) + codes)
+        by_rank, by_row = ({s.column.id: code for s, code in pairs} for pairs in (ranks, rows))
+        return self.stage(work, "rank values"), by_rank, by_row
 
     def build(self, stream: Stream, table: Any, label: str) -> int:
         """End a stream in a join table."""

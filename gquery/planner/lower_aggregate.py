@@ -305,10 +305,12 @@ def _over_ranks(
 ) -> Stream:
     """Groups in which some aggregates are taken over ranks of their argument, and turned back into values behind it."""
     stream, keys, aggregates = _materialised(lowering, stream, keys, aggregates)
-    ranked = {a.args[0] for _, a in aggregates if needs_ranks(a, _known(stream, a))}
-    texts = [e for e in ranked if isinstance(e, Column)]
-    frame = lowering.renamed_frame(stream)
-    number, codes = lowering.encoded(stream, frame, texts)
+    coded = [a for _, a in aggregates if needs_ranks(a, _known(stream, a))]
+    by_kind = [
+        list(dict.fromkeys(a.args[0] for a in coded if (a.function == "any_value") == first)) for first in (False, True)
+    ]
+    ranked, placed = ([e for e in kind if isinstance(e, Column)] for kind in by_kind)
+    number, ranks, rows = lowering.encoded(stream, lowering.renamed_frame(stream), ranked, placed)
     made = stage_columns(lowering.stages[number].work)
     stream = lowering.read(number, tuple(s.column for s in made), stream.rows, stream.limit)
     inner, back = [], []
@@ -318,10 +320,13 @@ def _over_ranks(
             continue
         source = a.args[0]
         assert isinstance(source, Column)
-        code = new_column(c.name, codes[source.id].dtype)
-        function = "max" if a.function in ("any_value", "same_value") else a.function
-        inner.append((code, replace(a, function=function, args=(codes[source.id],), dtype=code.dtype)))
-        back.append((code, codes[source.id], c, next(x for x in made if x.column == source)))
+        read = rows[source.id] if a.function == "any_value" else ranks[source.id]
+        code = new_column(c.name, read.dtype)
+        function = {"any_value": "min", "same_value": "max"}.get(
+            a.function, a.function
+        )  # the first row that has a value
+        inner.append((code, replace(a, function=function, args=(read,), dtype=code.dtype)))
+        back.append((code, read, c, next(x for x in made if x.column == source)))
     grouped = _grouped(lowering, plan, stream, keys, tuple(inner))
     frame_columns = {s.column.id: s for s in stage_columns(lowering.stages[grouped].work)}
     decoded = {code.id: (c, source) for code, _, c, source in back}

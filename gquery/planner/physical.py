@@ -268,10 +268,12 @@ class ConcatRows:
 @dataclass(frozen=True)
 class EncodeRows:
     """Adds to a frame, for each (source, code) pair, the rank of the source's values: codes that compare as the values do.
-    For minima of strings and of 128-bit numbers, which no atomic can hold, and for sorting strings."""
+    For minima of strings and of 128-bit numbers, which no atomic can hold. The code of ``placed`` pairs is the row's number
+    instead, whose least in a group is its first row's."""
 
     stage: int
     pairs: tuple[tuple[Stored, Column], ...]
+    placed: tuple[tuple[Stored, Column], ...]
     columns: tuple[Stored, ...]
 
 

@@ -557,4 +557,6 @@ def pow_f64(x: float, y: float) -> float:
     except OverflowError:
         return -math.inf if x < 0 and y % 2 == 1 else math.inf
     except ValueError:
-        return math.inf if x == 0 else math.nan
+        if x == 0:
+            return math.copysign(math.inf, x) if y % 2 == 1 else math.inf
+        return math.nan

@@ -1,0 +1,34 @@
+"""Operators, functions and casts at the edges of their types, against DuckDB: see `tests.values`.
+
+A run takes a share of the cases; ``GQUERY_VALUES=all`` (``make values``) takes them all.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+
+import gquery
+from tests.values import RAISES, Checker, agree, cases
+
+EVERYTHING = os.environ.get("GQUERY_VALUES") == "all"
+SHARE = 1.0 if EVERYTHING else 0.03
+
+
+def test_every_case_agrees_interpreted() -> None:
+    r = random.Random(1)
+    chosen = [case for case in cases() if r.random() < SHARE]
+    checker = Checker(
+        gquery.connect(device="python"), errors=10 if EVERYTHING else 1, constants=10 if EVERYTHING else 2
+    )
+    wrong = [line for case in chosen for line in checker.differences(case)]
+    assert not wrong, f"{len(wrong)} differences:\n" + "\n".join(wrong[:50])
+
+
+def test_a_difference_is_found() -> None:
+    assert not agree(0.0, -0.0, "DOUBLE") and not agree(1, True, "BOOLEAN") and not agree(None, RAISES, "INTEGER")
+    assert not agree(1.0, 1.0 + 1e-10, "DOUBLE") and agree(float("nan"), float("nan"), "DOUBLE")
+    checker = Checker(gquery.connect(device="python"))
+    assert checker._run("SELECT ln(0) AS v", None, "DOUBLE") is RAISES
+    assert checker._run("SELECT 1 AS v", None, "BIGINT") == "type INTEGER, DuckDB BIGINT"
+    assert checker._run("SELECT a.b.c AS v", None, "BIGINT").startswith("refused")

@@ -80,8 +80,8 @@ def _import_opaque(array: pa.ChunkedArray, dtype: DType, narrow: bool) -> Column
     bounds = Bounds(0, max(rows - 1, 0))
     carrier = carrier_for(bounds) if narrow else Carrier.I64
     has_nulls = array.null_count > 0 or pa.types.is_run_end_encoded(array.type) or pa.types.is_dictionary(array.type)
-    ok = np.array(array.is_valid(), np.bool_) if has_nulls else np.ones(0, np.bool_)
-    validity = None if ok.all() else ok.view(np.uint8)
+    ok = concatenate([bits_of(c, 1) for c in array.is_valid().chunks], np.uint8) if has_nulls else np.ones(0, np.uint8)
+    validity = None if ok.all() else ok
     data = zero_nulls(np.arange(rows, dtype=carrier.numpy), validity)
     stats = ColumnStatistics(bounds, 0 if validity is None else rows - int(ok.sum()))
     return Column(dtype, carrier, rows, Buffer(data), buffer_of(validity), dictionary=Opaque(array), statistics=stats)

@@ -346,3 +346,26 @@ def test_data_that_is_not_what_it_seems(tmp_path: Path) -> None:
         path.write_text("a\n2020-01-01 00:00:00+02\n")
         assert [str(t) for t in connection.read_csv(path).types] == ["TIMESTAMP WITH TIME ZONE"]
         assert connection.read_csv(path).fetchall() == [(dt.datetime(2019, 12, 31, 22, tzinfo=dt.UTC),)]
+
+
+def test_describe_tells_what_is_known() -> None:
+    with gquery.connect(device="python") as connection:
+        connection.register("t", FEW.append_column("zone", TABLE.column("zone_us")))
+        found = connection.table("t").describe().to_arrow_table().to_pylist()
+        told = {row["column_name"]: row for row in found}
+        assert (told["items"]["count"], told["items"]["nulls"], told["items"]["min"]) == (6, 3, None)
+        assert (told["zone"]["distinct"], told["zone"]["min"]) == (2, "1960-01-01 01:00:00+01:00")
+
+
+def test_one_name_and_several_arrow_types() -> None:
+    """A union is of the Arrow type of its first part, or refused where Arrow cannot cast to it exactly."""
+    with gquery.connect(device="python") as connection:
+        spans = {"s": pa.array([1, None], pa.duration("us")), "i": pa.array([[1], None], pa.large_list(pa.int32()))}
+        connection.register("a", pa.table(spans))
+        others = {"s": pa.array([pa.MonthDayNano([1, 1, 1]), None]), "i": pa.array([[2], None], pa.list_(pa.int32()))}
+        connection.register("b", pa.table(others))
+        lists = connection.sql("SELECT i FROM a UNION ALL SELECT i FROM b").to_arrow_table()
+        assert lists.to_pydict() == {"i": [[1], None, [2], None]}
+        assert lists.schema.types == [pa.large_list(pa.int32())]
+        with pytest.raises(NotSupportedError, match=r"duration\[us\] and month_day_nano_interval in one column"):
+            connection.sql("SELECT s FROM a UNION ALL SELECT s FROM b").fetchall()

@@ -71,6 +71,8 @@ def json_value(value: Any) -> str:
 
     >>> print(json_value(Decimal("1.10")), json_value(None), json_value(float("inf")), json_value(date(2024, 2, 29)))
     1.10 null "Infinity" "2024-02-29"
+    >>> print(json_value({"a": [1, None], "b": b"x"}))
+    {"a":[1,null],"b":"x"}
     """
     match value:
         case Decimal():
@@ -81,8 +83,13 @@ def json_value(value: Any) -> str:
             return f'"{value}"'
         case None | bool() | int() | float() | str():
             return json.dumps(value, ensure_ascii=False)
+        case list() | tuple():
+            return f"[{','.join(map(json_value, value))}]"
+        case dict():
+            pairs = (f"{json.dumps(cell_text(k), ensure_ascii=False)}:{json_value(v)}" for k, v in value.items())
+            return "{" + ",".join(pairs) + "}"
         case _:
-            return json.dumps(str(value), ensure_ascii=False)
+            return json.dumps(cell_text(value), ensure_ascii=False)
 
 
 def _markdown(out: TextIO, names: Sequence[str], types: Sequence[DType], rows: Iterable[Row], form: Format) -> None:

@@ -197,10 +197,18 @@ def _unmatched(frame: Frame, matched: Any, columns: Sequence[Stored], device: De
     made = {}
     for stored in columns:
         if (own := frame.columns.get(stored.column.id)) is not None:
-            made[stored.column.id] = gathers.take(own, rows, device)
+            made[stored.column.id] = _carried(gathers.take(own, rows, device), stored, device)
         else:
             made[stored.column.id] = null_column(stored, int(rows.size), device)
     return Frame(made, int(rows.size))
+
+
+def _carried(column: Column, stored: Stored, device: Device) -> Column:
+    """The column in the carrier of ``stored``: a table may hold it in a wider one than its bounds ask for."""
+    if column.carrier is stored.carrier or column.carrier.is_string:
+        return column
+    data = narrow(column.data.on(device), stored.carrier)
+    return replace(column, carrier=stored.carrier, data=Buffer(data, device))
 
 
 def null_column(stored: Stored, rows: int, device: Device) -> Column:

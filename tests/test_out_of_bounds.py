@@ -14,6 +14,7 @@ import gquery
 from gquery.dtypes import Bounds
 from gquery.kernels import arithmetic, checks
 from gquery.kernels.targets import python
+from gquery.operators import group
 from tests.harness import assert_error, assert_same
 from tests.primitives import TARGETS, evaluate
 
@@ -171,3 +172,27 @@ def test_a_broken_promise_is_seen(rows: int, monkeypatch: pytest.MonkeyPatch) ->
         for name in [n for n in python.primitives() if n.startswith("store_")]:
             patch.setitem(python.primitives(), name, lambda pointer, i, v: pointer.__setitem__(i - 1, v))
         refused("SELECT one + 2 FROM t")
+
+
+def test_columns_lie_as_kernels_know_them() -> None:
+    """Of wide columns, too, of which the bounds ask for less; see `execution.verify_frame`."""
+    few = SIZES["large"].slice(0, 50).combine_chunks().select(["s", "b", "n", "t", "w"])
+    tables = {"t": few, "u": few.slice(20, 30).append_column("e", pa.array(range(30)))}
+    for sql in (
+        "SELECT * FROM t FULL JOIN u ON t.b = u.b",
+        "SELECT t.s, u.n, u.w, e + 1 FROM t FULL JOIN u ON t.b = u.b AND t.s % 2 = 0 WHERE e IS NULL OR e > 3",
+        "SELECT n FROM t UNION ALL SELECT e FROM u",
+        "SELECT b, x.n FROM (SELECT b, n FROM t ORDER BY n, b LIMIT 9) x JOIN u USING (b)",
+    ):
+        assert_same(sql, tables, targets=("python",), settings={"narrow": "false"})
+        assert_same(sql, tables, targets=("python",))
+
+
+@pytest.mark.faulty
+def test_a_column_that_breaks_its_promise_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever made it: here an array function, that of the groups of a sum."""
+    monkeypatch.setattr(group, "finish_aggregate", lambda plan, words, xp: (words[0] + 2**22, None))
+    with gquery.connect(device="python") as connection:
+        connection.register("t", SIZES["small"])
+        with pytest.raises(gquery.InternalError, match="OutOfBoundsError: stage .* has values from"):
+            connection.sql("SELECT s % 7, sum(u) FROM t GROUP BY 1").fetchall()

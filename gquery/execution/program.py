@@ -97,7 +97,7 @@ def _run(state: Run) -> tuple[Table, list[StageReport]]:
             if context.meter is not None:
                 _measure(state, stage, context.meter)
             if checks.ENABLED and stage.number in state.frames:
-                verify_stage(stage, state.frames[stage.number])
+                verify_stage(stage, state.frames[stage.number], stage is program.stages[-1])
             report.seconds = time.perf_counter() - start
             state.reports.append(report)
             for number in [n for n, last in last_use.items() if last == stage.number]:

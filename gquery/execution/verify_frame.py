@@ -20,21 +20,26 @@ from gquery.table import Column
 _seen: WeakSet[Column] = WeakSet()  # columns of tables, which many queries read
 
 
-def verify_stage(stage: Stage, frame: Frame) -> None:
+def verify_stage(stage: Stage, frame: Frame, is_result: bool) -> None:
     """Raises OutOfBoundsError for a column of a stage that does not keep what is known of it; those on a GPU alone are left
-    out, and groups in place, of which those without rows have no value: who reads them drops these first."""
+    out, and groups in place, of which those without rows have no value: who reads them drops these first. No kernel knows how
+    a result lies."""
     match stage.work:
         case Pipeline(sink=Group(in_place=in_place)) if in_place:
             return
         case work:
-            _verify(stage_columns(work), frame, f"stage {stage.number}")
+            _verify(stage_columns(work), frame, f"stage {stage.number}", is_result)
 
 
-def _verify(stored: Iterable[Stored], frame: Frame, where: str) -> None:
+def _verify(stored: Iterable[Stored], frame: Frame, where: str, lies_anyhow: bool = False) -> None:
     for s in stored:
         column = frame.columns[s.column.id]
         if not all(b.is_on(cpu_device()) for b in column.buffers):
             continue
+        if not lies_anyhow and not column.carrier.is_string and column.carrier is not s.carrier:
+            raise OutOfBoundsError(
+                f"{where}: {s.column.name}#{s.column.id} is {column.carrier.value}, not {s.carrier.value}"
+            )
         for problem in _problems(s, column, frame.rows):
             raise OutOfBoundsError(f"{where}: {s.column.name}#{s.column.id} {s.phys.dtype}: {problem}")
 
@@ -49,8 +54,8 @@ def verify_loaded(stored: Iterable[Stored], frame: Frame, where: str) -> None:
 
 def _problems(stored: Stored, column: Column, rows: int) -> Iterator[str]:
     what = stored.phys
-    if column.carrier is not stored.carrier or column.dictionary is not what.dictionary:
-        yield f"is held as {column.carrier.value}, {column.dictionary}; kernels know {stored.carrier.value}, {what.dictionary}"
+    if column.dictionary is not what.dictionary:
+        yield f"has codes of {column.dictionary}, not of {what.dictionary}"
     if column.length != rows:
         yield f"has {column.length} rows of {rows}"
     valid = None if column.validity is None else column.validity.host[:rows]

@@ -100,26 +100,23 @@ def check_sources(plan: Plan) -> None:
     """FileError where files have other columns than when a plan was bound over them, whose columns are known by place."""
     from gquery.errors import FileError
     from gquery.planner.logical import Scan
-    from gquery.planner.tree import own_subqueries, walk
+    from gquery.planner.shared import every_node
 
-    stack = [plan]
-    while stack:
-        for node in walk(stack.pop()):
-            stack += [s.plan for s in own_subqueries(node)]
-            if not isinstance(node, Scan):
+    for node in every_node(plan):
+        if not isinstance(node, Scan):
+            continue
+        now = node.source.schema.fields
+        for column, f in zip(node.columns, node.fields, strict=True):
+            field = now[f] if f < len(now) else None
+            if field is None or (field.name, field.dtype) != (column.name, column.dtype):
+                reason = f'"{column.name}" {column.dtype} is not what it was'
+            elif field.nullable and not column.nullable:
+                reason = f'"{column.name}" has NULLs'
+            else:
                 continue
-            now = node.source.schema.fields
-            for column, f in zip(node.columns, node.fields, strict=True):
-                field = now[f] if f < len(now) else None
-                if field is None or (field.name, field.dtype) != (column.name, column.dtype):
-                    reason = f'"{column.name}" {column.dtype} is not what it was'
-                elif field.nullable and not column.nullable:
-                    reason = f'"{column.name}" has NULLs'
-                else:
-                    continue
-                raise FileError(
-                    f"The files of {node.source.name} have changed since the query was made ({reason}): make it anew"
-                )
+            raise FileError(
+                f"The files of {node.source.name} have changed since the query was made ({reason}): make it anew"
+            )
 
 
 def load_tables(plan: Plan) -> bool:

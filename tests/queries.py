@@ -83,6 +83,8 @@ class Generator:
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
         self.aliases = 0
+        self.ctes: dict[str, list[str]] = {}  # those in scope: the kinds of their columns
+        self.bodies: list[tuple[str, list[str]]] = []  # derived tables without CTEs, to be written again
 
     def alias(self) -> str:
         self.aliases += 1
@@ -94,21 +96,36 @@ class Generator:
     # ---- queries -------------------------------------------------------------------------------------------------
 
     def query(self) -> str:
-        if self.chance(0.1):
-            kinds = [self.rng.choice(KINDS) for _ in range(self.rng.randint(1, 3))]
-            return " UNION ALL ".join(self.select(1, (), kinds)[0] for _ in range(self.rng.randint(2, 3)))
+        if self.chance(0.3):
+            return self.with_clause() + self.body()
+        return self.body()
+
+    def body(self) -> str:
         if self.chance(0.15):
-            name = self.alias()
-            body, kinds = self.select(1, ())
-            scope = tuple(Ref(f"{name}.c{i}", kind) for i, kind in enumerate(kinds))
-            return f"WITH {name} AS ({body}) {self.select(1, (), given=(name, scope))[0]}"
+            kinds = [self.rng.choice(KINDS) for _ in range(self.rng.randint(1, 3))]
+            union = self.rng.choice((" UNION ALL ", " UNION ALL ", " UNION "))
+            return union.join(self.select(1, (), kinds)[0] for _ in range(self.rng.randint(2, 3)))
         return self.select(0, ())[0]
 
-    def select(
-        self, depth: int, outer: Scope, want: list[str] | None = None, given: tuple[str, Scope] | None = None
-    ) -> tuple[str, list[str]]:
+    def with_clause(self) -> str:
+        """One to three CTEs, each of which may use those before it; what follows takes most of its tables from them."""
+        parts: list[str] = []
+        for _ in range(self.rng.choice((1, 1, 2, 3))):
+            body, kinds = self.select(1, ())
+            if self.chance(0.2):
+                body = f"{body if 'ORDER BY' not in body else f'({body})'} UNION ALL {self.select(1, (), kinds)[0]}"
+            name = self.rng.choice((self.alias(), self.alias(), "t3"))  # which then hides a table
+            if name in self.ctes:
+                name = self.alias()
+            names = f"({', '.join(f'c{i}' for i in range(len(kinds)))})" if self.chance(0.2) else ""
+            kept = self.rng.choice(("", "", "", "MATERIALIZED ", "NOT MATERIALIZED "))
+            parts.append(f"{name}{names} AS {kept}({body})")
+            self.ctes[name] = kinds
+        return f"WITH {', '.join(parts)} "
+
+    def select(self, depth: int, outer: Scope, want: list[str] | None = None) -> tuple[str, list[str]]:
         """A SELECT and the kinds of its columns ``c0``, ``c1``, ...; of the kinds ``want`` if told."""
-        tables, scope, terms = self.relations(depth, given)
+        tables, scope, terms = self.relations(depth)
         if self.chance(0.5):
             terms.append(self.predicate(scope, outer, 2, depth))
         grouped = self.chance(0.35)
@@ -144,15 +161,20 @@ class Generator:
         self.last_kinds = [self.rng.choice(KINDS) for _ in range(self.rng.randint(low, high))]
         return self.last_kinds
 
-    def relations(self, depth: int, given: tuple[str, Scope] | None = None) -> tuple[str, Scope, list[str]]:
+    def relations(self, depth: int) -> tuple[str, Scope, list[str]]:
         """The FROM clause, its columns, and join conditions that go to WHERE."""
-        text, scope = given or self.relation(depth)
+        text, scope = self.relation(depth)
         terms: list[str] = []
         for _ in range(self.rng.choice((0, 0, 1, 1, 2)) if depth < 2 else self.rng.choice((0, 0, 1))):
             right, columns = self.relation(depth)
             condition = self.equality(scope, columns)
             both = scope + columns
-            join = self.rng.choice((",", "JOIN", "JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"))
+            join = self.rng.choice(
+                (",", "JOIN", "JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "SEMI", "ANTI")
+            )
+            if join in ("SEMI", "ANTI"):
+                text += f" {join} JOIN {right} ON {condition}"
+                continue
             if join == ",":
                 text += f" CROSS JOIN {right}"
                 terms.append(condition)
@@ -165,16 +187,34 @@ class Generator:
 
     def relation(self, depth: int) -> tuple[str, Scope]:
         name = self.alias()
+        if self.ctes and self.chance(0.6):
+            cte = self.rng.choice(sorted(self.ctes))
+            return f"{cte} AS {name}", tuple(Ref(f"{name}.c{i}", kind) for i, kind in enumerate(self.ctes[cte]))
         if depth < 2 and self.chance(0.2):
-            body, kinds = self.select(depth + 1, ())
+            body, kinds = self.derived(depth + 1)
             return f"({body}) AS {name}", tuple(Ref(f"{name}.c{i}", kind) for i, kind in enumerate(kinds))
-        table = self.rng.choice(TABLES)
+        table = self.rng.choice([t for t in TABLES if t not in self.ctes])
         return f"{table} AS {name}", tuple(Ref(f"{name}.{c}", kind) for c, kind in COLUMNS.items())
+
+    def derived(self, depth: int) -> tuple[str, list[str]]:
+        """A derived table: now and then one that was written before, or one with CTEs of its own."""
+        if self.bodies and not self.ctes and self.chance(0.4):
+            return self.rng.choice(self.bodies)
+        around = dict(self.ctes)
+        text = self.with_clause() if self.chance(0.1) else ""
+        body, kinds = self.select(depth, ())
+        self.ctes = around
+        if not around:
+            self.bodies.append((text + body, kinds))
+        return text + body, kinds
 
     def equality(self, left: Scope, right: Scope) -> str:
         pairs = [(a, b) for a in left for b in right if a.kind == b.kind and a.kind not in (DBL, BOOL)]
         if not pairs:
             return "TRUE"
+        if self.chance(0.12):
+            a, b = self.rng.choice(pairs)
+            return f"{a.sql} {self.rng.choice(('<', '>=', '<>', 'IS DISTINCT FROM', 'IS NOT DISTINCT FROM'))} {b.sql}"
         chosen = self.rng.sample(pairs, min(len(pairs), self.rng.choice((1, 1, 1, 2))))
         return " AND ".join(f"{a.sql} = {b.sql}" for a, b in chosen)
 

@@ -13,9 +13,9 @@ from gquery.expr import TRUE, Column, Expr, Literal, conjunction, new_column
 from gquery.expr import transform as transform_expr
 from gquery.functions import call
 from gquery.planner.logical import Join, JoinKind, Plan, Query, Range, Scan, Values
-from gquery.planner.tree import fresh_copy
 from gquery.sql.bind_expr import ExprBinder
 from gquery.sql.bind_files import reader_arguments, reader_of
+from gquery.sql.bind_shared import relation_use
 from gquery.sql.catalog import Bound, View
 from gquery.sql.check import check
 from gquery.sql.parse import Parsed, located, parse_one
@@ -142,16 +142,8 @@ class FromBinder:
 
     def _bound(self, given: Bound, alias: str, columns: tuple[str, ...]) -> tuple[Plan, Scope]:
         """A relation: its plan with columns of its own, as a query may use it many times."""
-        query = given.bound_query()
-        if not self.query.has_bound:  # the first can stand as it is
-            self.query.has_bound = True
-            return self._named(Query(query.plan, query.outputs, _renamed(query.names, columns, alias)), alias, ())
-        plan, new = fresh_copy(query.plan)
-        outputs = tuple(new[c.id] for c in query.outputs)
-        nullable = {c.id: c for c in plan.columns}
-        outputs = tuple(nullable.get(c.id, c) for c in outputs)
-        names = _renamed(query.names, columns, alias)
-        return self._named(Query(plan, outputs, names), alias, ())
+        query = relation_use(given.bound_query())
+        return self._named(Query(query.plan, query.outputs, _renamed(query.names, columns, alias)), alias, ())
 
     def _file(self, path: str) -> TableSource:
         if self.query.catalog.open_file is None:

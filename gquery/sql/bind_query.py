@@ -87,7 +87,6 @@ class QueryScopes:
         """``around``: what binds the query in which this one is a view."""
         self.sql, self.catalog, self.parameters = sql, catalog, parameters
         self._visible: list[Ctes] = [Ctes()]
-        self.has_bound = False  # whether a relation was used: the next one needs columns of its own
         self._views: dict[View, Named] = around._views if around is not None else {}
 
     def cte(self, cte: Cte) -> Query:

@@ -1,4 +1,4 @@
-"""Uses of what a name stands for: a CTE or a view is bound once, and each use of it has columns of its own.
+"""Uses of what a name stands for: a CTE, a view or a relation is bound once, and each use of it has columns of its own.
 
 A query without columns of a query around it becomes a definition, of which each use is a `Shared` node: the plan grows with
 the text, not with the number of ways through it. (`rules.inline_shared` puts in place what is used once.) A correlated one
@@ -31,6 +31,13 @@ def named(query: Query, name: str, kept: bool | None = None) -> Named:
     """What a name stands for once its query is bound."""
     query = Query(separate(query.plan), query.outputs, query.names)
     return Named(query, None if free_columns(query.plan) else new_definition(query, name, kept))
+
+
+def relation_use(query: Query) -> Query:
+    """One use of a relation, whose query is bound. Its definition stays with the query, so that relations which are made of
+    one and then meet have it in common."""
+    known: Named = query.__dict__.setdefault("_named", named(query, "relation"))
+    return one_use(known)
 
 
 def one_use(of: Named) -> Query:

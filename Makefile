@@ -7,6 +7,7 @@ BIN := $(VENV)/bin
 SF ?= 1
 JOBS ?= auto
 FUZZ ?= 5000
+MUTATIONS ?= 2000
 FAULTS ?= 500
 
 .DEFAULT_GOAL := help
@@ -43,6 +44,10 @@ values: $(VENV)/.dev
 ## make faults     failed allocations and interrupts at every turn (FAULTS=500)
 faults: $(VENV)/.dev
 	GQUERY_FAULTS=$(FAULTS) $(BIN)/python -m pytest -q -n $(JOBS) tests/test_faults.py
+
+## make mutations  damaged files of each kind, each read in a process that may die (MUTATIONS=2000)
+mutations: $(VENV)/.dev
+	GQUERY_MUTATIONS=$(MUTATIONS) $(BIN)/python -m pytest -q -n $(JOBS) tests/test_mutations.py
 
 ## make test-slow  the tests on larger data
 test-slow: $(VENV)/.dev

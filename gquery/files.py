@@ -106,6 +106,16 @@ def reading(name: str, what: str = "file") -> Iterator[None]:
         raise FileError(f'Cannot read the {what} "{name}": {cause}') from error
 
 
+def readable(data: Any) -> Any:
+    """A table or schema whose names are UTF-8, those of fields of fields too; ValueError where one is not."""
+    fields = list(data if isinstance(data, pa.Schema) else data.schema)
+    while fields:
+        field_ = fields.pop()
+        _ = field_.name  # decodes it
+        fields += [field_.type.field(n) for n in range(field_.type.num_fields)]
+    return data
+
+
 # ---- local ---------------------------------------------------------------------------------------------------------
 
 

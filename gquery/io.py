@@ -21,7 +21,7 @@ from gquery.arrow import dtype_of, import_schema
 from gquery.dtypes import Bounds, DType, Kind, Schema
 from gquery.encode import import_column
 from gquery.errors import FileError
-from gquery.files import File, PathColumn, Paths, path_columns, reading, resolve, stamp
+from gquery.files import File, PathColumn, Paths, path_columns, readable, reading, resolve, stamp
 from gquery.interrupt import check
 from gquery.io_parquet import ParquetReader, Spent, Wanted
 from gquery.parallel import run_phases
@@ -133,7 +133,7 @@ class ParquetSource:
             check()
             with reading(file.name, "Parquet file"), pq.ParquetFile(file.path, filesystem=file.filesystem) as opened:
                 footers.append(opened.metadata)
-                arrow_schema = opened.schema_arrow
+                arrow_schema = readable(opened.schema_arrow)
                 file.check_unchanged()
             if schema is None:
                 schema = arrow_schema

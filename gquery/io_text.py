@@ -17,7 +17,7 @@ from gquery.arrow import arrow_type
 from gquery.csv_dialect import Dialect, sniff
 from gquery.dtypes import DType
 from gquery.errors import FileError, InterfaceError, did_you_mean
-from gquery.files import File, Paths, path_columns, reading, resolve, stamp
+from gquery.files import File, Paths, path_columns, readable, reading, resolve, stamp
 from gquery.interrupt import check
 from gquery.ownership import file_origin
 from gquery.sources import ArrowSource
@@ -110,7 +110,7 @@ class FileSource:
         for file in files:
             check()
             with reading(file.name, f"{self._kind.upper() if self._kind != 'ipc' else 'Arrow'} file"):
-                tables.append(read(file))
+                tables.append(readable(read(file)))
                 file.check_unchanged()
         whole = tables[0]
         if len(tables) > 1:

@@ -1,0 +1,60 @@
+"""Files that are damaged at random: right or refused, and the process lives. ``make mutations`` reads 2,000 of each kind.
+
+A failure names kind, seed and number: ``python -m tests.mutations.run --kind ipc --first 481 --count 1`` reads it again.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import gquery
+from gquery.errors import FileError
+from tests.mutations.files import KINDS, file_of
+from tests.mutations.run import Child, run
+
+COUNT = int(os.environ.get("GQUERY_MUTATIONS", "24"))
+SEED = int(os.environ.get("GQUERY_MUTATIONS_SEED", "1"))
+
+
+@pytest.fixture(scope="module")
+def child() -> Iterator[Child]:
+    with closing(Child()) as made:
+        yield made
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_damaged_files_are_right_or_refused(child: Child, kind: str, tmp_path: Path) -> None:
+    wrong = [str(each) for each in run(child, kind, SEED, range(COUNT), tmp_path) if not each.is_right]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_whole_files_are_right(child: Child, kind: str, tmp_path: Path, monkeypatch: Any) -> None:
+    """Without damage each is read, and as others read it."""
+    monkeypatch.setattr("tests.mutations.run.make", lambda kind, seed, number: file_of(random.Random(number), kind))
+    assert {each.outcome for each in run(child, kind, 0, range(5), tmp_path)} == {"right"}
+
+
+def test_names_that_are_no_text(tmp_path: Path) -> None:
+    """Found at seed 1: names that are not UTF-8, of columns and of fields in them."""
+    path = tmp_path / "x"
+    for kind, good, bad in (
+        ("json", b'{"ab": 1}', b'{"a\xff": 1}'),
+        ("json", b'{"x": {"ab": 1}}', b'{"x": {"a\xff": 1}}'),
+    ):
+        path.write_bytes(good.replace(good, bad))
+        with gquery.connect(device="python") as db, pytest.raises(FileError, match="utf-8"):
+            getattr(db, f"read_{kind}")(path)
+    with pa.ipc.new_file(str(path), pa.schema([("name_of_it", pa.int64())])) as file:
+        file.write_table(pa.table({"name_of_it": [1]}))
+    path.write_bytes(path.read_bytes().replace(b"name_of", b"name_\xff\xfe"))
+    with gquery.connect(device="python") as db, pytest.raises(FileError, match="utf-8"):
+        db.read_ipc(path)

@@ -5,11 +5,15 @@ from __future__ import annotations
 import csv
 import datetime
 import io
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 _DELIMITERS = ",|;\t"
 _ROWS = 100
+_LOSSY = re.compile(
+    r"\s*(?:0\d[\d.]*(?:[eE][+-]?\d+)?|\+[\d.]+(?:[eE][+-]?\d+)?|[+-]?(?:inf|infinity|nan))\s*", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)
@@ -17,6 +21,7 @@ class Dialect:
     delimiter: str
     has_header: bool
     names: tuple[str, ...]
+    texts: frozenset[int] = frozenset()  # columns whose numbers are text: 01234, +5, inf
 
 
 def sniff(sample: bytes, delimiter: str | None, header: bool | None, quote: str, skip: int) -> Dialect:
@@ -39,10 +44,16 @@ def sniff(sample: bytes, delimiter: str | None, header: bool | None, quote: str,
     if header is None:
         header = not any(_is_value(cell) for cell in first) and any(first)
     names = [cell.strip() or f"column{i}" for i, cell in enumerate(first)] if header else []
-    return Dialect(delimiter, header, _distinct(names or [f"column{i}" for i in range(len(first))]))
+    texts = _text_columns(_rows(text, delimiter, quote, len(text))[header:])
+    return Dialect(delimiter, header, _distinct(names or [f"column{i}" for i in range(len(first))]), texts)
 
 
-def _rows(text: str, delimiter: str, quote: str) -> list[list[str]]:
+def _text_columns(rows: Sequence[Sequence[str]]) -> frozenset[int]:
+    """Columns with a cell that Arrow takes for a number and DuckDB, whose text it would lose, does not."""
+    return frozenset(k for row in rows for k, cell in enumerate(row) if _LOSSY.fullmatch(cell))
+
+
+def _rows(text: str, delimiter: str, quote: str, most: int = _ROWS) -> list[list[str]]:
     found = []
     try:
         lines = io.StringIO(text)
@@ -50,7 +61,7 @@ def _rows(text: str, delimiter: str, quote: str) -> list[list[str]]:
         for row in quoted or csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE):
             if row:
                 found.append(row)
-            if len(found) == _ROWS:
+            if len(found) == most:
                 break
     except csv.Error:
         pass  # a lone quote: what was read so far tells enough

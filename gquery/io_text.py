@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from gquery.arrow import arrow_type
 from gquery.csv_dialect import Dialect, sniff
@@ -146,6 +147,7 @@ class FileSource:
         types = {n: arrow_type(t) for n, t in options.columns}
         for name, dtype in options.types:
             types[_known(name, names)] = arrow_type(dtype)
+        types = {names[k]: pa.string() for k in dialect.texts if k < len(names)} | types
         if options.all_varchar:
             types = {n: pa.string() for n in names} | types
         table = self._parse_csv(file, dialect, names, types)
@@ -168,6 +170,7 @@ class FileSource:
             quote_char=options.quote or False,
             escape_char=options.escape if options.escape not in (None, "", options.quote) else False,
             newlines_in_values=True,
+            ignore_empty_lines=len(names) > 1,
             invalid_row_handler=(lambda row: "skip") if options.ignore_errors else None,
         )
         convert = csv.ConvertOptions(
@@ -175,13 +178,17 @@ class FileSource:
             null_values=list(options.nullstr),
             strings_can_be_null=True,
             quoted_strings_can_be_null=options.allow_quoted_nulls,
-            true_values=["true", "True", "TRUE"],
-            false_values=["false", "False", "FALSE"],
+            true_values=_in_any_case("true", "t", "yes"),
+            false_values=_in_any_case("false", "f", "no"),
             decimal_point=options.decimal_separator,
             timestamp_parsers=[options.timestampformat] if options.timestampformat else None,
         )
         with file.stream() as stream:
             return csv.read_csv(stream, read, parse, convert)
+
+
+def _in_any_case(*words: str) -> list[str]:
+    return [spelled for w in words for spelled in (w, w.capitalize(), w.upper())]
 
 
 def _known(name: str | int, names: Sequence[str]) -> str:
@@ -216,12 +223,62 @@ def _read_json(file: File, options: JsonOptions) -> pa.Table:
         if not lines:
             return pa.table({})
         read = arrow_json.ReadOptions(block_size=max(block, len(lines)))
-        return arrow_json.read_json(pa.BufferReader(lines), read)
+        return _typed(lambda parse: arrow_json.read_json(pa.BufferReader(lines), read, parse), True)
     if not start:
         raise FileError(f'"{file.name}" is empty')
-    parse = arrow_json.ParseOptions(newlines_in_values=not _is_object(start.split(b"\n")[0]))
-    with file.stream() as stream:
-        return arrow_json.read_json(stream, read, parse)
+
+    def parsed(options: Any) -> pa.Table:
+        with file.stream() as stream:
+            return arrow_json.read_json(stream, read, options)
+
+    return _typed(parsed, not _is_object(start.split(b"\n")[0]))
+
+
+def _typed(parsed: Callable[[Any], pa.Table], newlines: bool) -> pa.Table:
+    """The table with types that Arrow does not find out: integers beyond 63 bits, which it makes floats, and days, which it
+    makes timestamps. Its columns are looked at, and read again where that may be."""
+    from pyarrow import json as arrow_json
+
+    table = parsed(arrow_json.ParseOptions(newlines_in_values=newlines))
+    wide = [f.name for f, c in zip(table.schema, table.columns, strict=True) if _may_be_unsigned(c)]
+    days = [f.name for f, c in zip(table.schema, table.columns, strict=True) if _may_be_days(c)]
+    if not wide and not days:
+        return table
+    for name in wide:
+        again = pa.schema([(name, pa.uint64())])
+        try:
+            table = _replaced(table, name, parsed(_again(newlines, again))[name])
+        except pa.ArrowInvalid:  # there are fractions or signs among them
+            continue
+    if days:
+        texts = parsed(_again(newlines, pa.schema([(name, pa.string()) for name in days])))
+        for name in days:
+            if pc.all(pc.equal(pc.binary_length(texts[name]), len("2000-01-01"))).as_py():
+                table = _replaced(table, name, table[name].cast(pa.date32()))
+    return table
+
+
+def _again(newlines: bool, schema: pa.Schema) -> Any:
+    from pyarrow import json as arrow_json
+
+    return arrow_json.ParseOptions(newlines_in_values=newlines, explicit_schema=schema)
+
+
+def _replaced(table: pa.Table, name: str, column: pa.ChunkedArray) -> pa.Table:
+    return table.set_column(table.column_names.index(name), name, column)
+
+
+def _may_be_unsigned(column: pa.ChunkedArray) -> bool:
+    if not pa.types.is_float64(column.type) or column.null_count == len(column):
+        return False
+    ends = pc.min_max(column).as_py()
+    return bool(ends["min"] >= 0 and 2.0**63 <= ends["max"] <= 2.0**64)
+
+
+def _may_be_days(column: pa.ChunkedArray) -> bool:
+    if not pa.types.is_timestamp(column.type) or column.null_count == len(column):
+        return False
+    return bool(pc.all(pc.equal(column, pc.floor_temporal(column, unit="day"))).as_py())
 
 
 def _is_object(line: bytes) -> bool:

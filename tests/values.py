@@ -434,3 +434,42 @@ def _words(sql: str) -> Iterator[tuple[str, bool]]:
     """The words of an expression and what stands between; whether they are quoted."""
     for m in re.finditer(r"'[^']*'|\w+|[^\w']+", sql):
         yield m[0], m[0].startswith("'")
+
+
+def check_together(connection: gquery.Connection, group: list[Case]) -> list[str]:
+    """What differs of cases over the same types that are computed by one query, over the rows on which none raises: so a
+    kernel is compiled for many cases at once."""
+    known = [(case, want) for case in group if (want := expect(case)) is not None and _has_kernel(case)]
+    if not known:
+        return []
+    table = rows(group[0].types, group[0].given)
+    good = [k for k in range(table.num_rows) if all(want.values[k] is not RAISES for _, want in known)]
+    connection.register("t", table.take(good))
+    try:
+        result = connection.sql(
+            "SELECT " + ", ".join(f"{c.sql} AS v{n}" for n, (c, _) in enumerate(known)) + " FROM t"
+        ).arrow()
+    except Exception as error:
+        return [f"{[str(c) for c, _ in known]}: {type(error).__name__}: {error}"]
+    found = []
+    for n, (case, want) in enumerate(known):
+        for k, g in zip(good, plain(result[f"v{n}"]), strict=True):
+            signless = case.sql.startswith(("greatest", "least")) and g == want.values[k]
+            if not (signless or agree(g, want.values[k], want.dtype)):
+                found.append(f"{case}: compiled, {shown(case, table, k)} gives {g!r}, DuckDB {want.values[k]!r}")
+    return [line for line in found if not any(re.search(pattern, line) for pattern in KNOWN)]
+
+
+def _has_kernel(case: Case) -> bool:
+    """Not one that is refused, and no aggregate or cast through text, which is interpreted in any case."""
+    through_text = "CAST" in case.sql and "VARCHAR" in (*case.types, case.sql.split()[-1].strip(")"))
+    wraps = re.match(r"-a \[U|round\(a, -", str(case)) is not None
+    if case.sql in AGGREGATES or through_text or wraps or _is_refused(case):
+        return False
+    connection = gquery.connect(device="python")
+    connection.register("t", rows(case.types, case.given).slice(0, 0))
+    try:
+        connection.sql(f"SELECT {case.sql} AS v FROM t").arrow()
+    except gquery.Error:
+        return False
+    return True

@@ -67,6 +67,11 @@ def sql_type(node: exp.DataType) -> DType:
         if not (1 <= precision <= 38 and 0 <= scale <= precision):
             raise BindError(f"DECIMAL({precision},{scale}): precision is 1 to 38 and scale 0 to precision")
         return decimal(precision, scale)
+    places = [p.name for p in node.expressions]
+    if name in ("TIMESTAMP", "TIMESTAMPNTZ", "DATETIME") and places and places[0] not in ("4", "5", "6"):
+        raise NotSupportedError(
+            f"not supported: type TIMESTAMP({places[0]}): a TIMESTAMP has microseconds; date_trunc cuts it"
+        )
     if name not in _TYPES:
         raise NotSupportedError(f"not supported: type {'HUGEINT' if name == 'INT128' else node.sql('duckdb')}")
     return _TYPES[name]

@@ -8,7 +8,7 @@ so ``IS NULL`` and ``count`` work. What would need the values themselves is refu
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -59,12 +59,15 @@ class Opaque:
         if not len(self.values):
             return pa.chunked_array([pa.nulls(len(numbers), self.type)])
         try:
-            return self.values.take(numbers)
-        except (
-            pa.ArrowNotImplementedError,
-            pa.ArrowInvalid,
-        ):  # no kernel for a (nested) type, or more than 2 GB of them
-            return pa.chunked_array(list(self._pieces(numbers)), self.type)
+            taken = self.values.take(numbers)
+        except (pa.ArrowNotImplementedError, pa.ArrowInvalid):  # no kernel for a (nested) type, or more than 2 GB
+            taken = pa.chunked_array(list(self._pieces(numbers)), self.type)
+        if not any(word in str(self.type) for word in ("view", "dictionary")):
+            return taken
+        from gquery.ownership import copied
+
+        shared: dict[Any, Any] = {}  # what views point to, and dictionaries, are not copied by Arrow
+        return pa.chunked_array([copied(c, shared) for c in taken.chunks], self.type)
 
     def _pieces(self, numbers: pa.Array) -> Iterator[pa.Array]:
         """The same as slices, one a run of neighbours within a chunk."""

@@ -292,16 +292,51 @@ def test_formats_and_libraries_that_cannot_hold_a_column(tmp_path: Path) -> None
         connection.sql("SELECT * EXCLUDE (sparse_union, dense_union, dictionary_of_lists) FROM t").df()
 
 
-def test_results_own_their_values() -> None:
-    """A result's lists are no views of what was registered."""
-    values = pa.array([[1, 2], [3]])
-    addresses = {b.address for b in values.buffers() if b is not None}
+@pytest.mark.parametrize("name", CARRIED)
+def test_results_own_their_values(name: str) -> None:
+    """A result is no view of what was registered, nor of what is stored."""
+
+    def addresses(column: pa.ChunkedArray) -> set[int]:
+        return {b.address for c in column.chunks for b in buffers_of(c) if b is not None and b.size}
+
     with gquery.connect(device="python") as connection:
-        connection.register("t", pa.table({"a": values}))
+        connection.register("t", TABLE.select([name]))
         connection.sql("CREATE TABLE s AS SELECT * FROM t")
-        for name in ("t", "s"):
-            found = connection.table(name).to_arrow_table().column(0)
-            assert not addresses & {b.address for c in found.chunks for b in c.buffers() if b is not None}
+        held = addresses(TABLE.column(name))
+        for table in ("t", "s"):
+            found = connection.table(table).to_arrow_table().column(0)
+            source: Any = connection._catalog.get(table)
+            held |= addresses(source.load([0]).columns[0].dictionary.values)
+            assert not held & addresses(found)
+
+
+def buffers_of(array: pa.Array) -> list[Any]:
+    return list(array.buffers()) + (buffers_of(array.dictionary) if pa.types.is_dictionary(array.type) else [])
+
+
+def test_long_columns() -> None:
+    """More rows than are encoded in one piece."""
+    import pyarrow.compute as pc
+
+    rows = 1_100_000
+    numbers = pa.array(range(rows))
+    offsets = pa.array(range(rows + 1), pa.int32())
+    table = pa.table({
+        "id": numbers,
+        "items": pa.ListArray.from_arrays(offsets, numbers),
+        "runs": pc.run_end_encode(pc.divide(numbers, 1000)),
+        "truth": pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1, 0] * (rows // 2), pa.int8())),
+        "zone": pa.array(numbers.cast(pa.timestamp("s", "UTC"))),
+    })  # fmt: skip
+    for narrow in ("true", "false"):
+        with gquery.connect(device="cpu") as connection:
+            connection.sql(f"SET narrow = {narrow}")
+            connection.register("t", table)
+            found = connection.sql("SELECT * FROM t LIMIT 3 OFFSET 1099990").to_arrow_table()
+            assert found.to_pydict() == table.slice(1099990, 3).to_pydict()
+            assert connection.sql("SELECT count(items), max(zone) FROM t").fetchall() == [
+                (rows, table["zone"][-1].as_py())
+            ]
 
 
 def test_parameters_are_exact_or_refused() -> None:

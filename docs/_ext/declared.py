@@ -16,7 +16,9 @@ SUBJECTS = {
     "numeric": "Numbers",
     "operators": "Operators",
     "strings": "Text",
+    "regex": "Regular expressions",
 }
+SUBJECT_OF = {"new_strings": "strings", "date_names": "dates"}  # modules that declare functions of another's subject
 OPERATOR_NAMES = {
     "add": "a + b", "subtract": "a - b", "multiply": "a * b", "divide": "a / b", "int_divide": "a // b",
     "modulo": "a % b", "negate": "-a", "eq": "a = b", "ne": "a <> b", "lt": "a < b", "le": "a <= b", "gt": "a > b",
@@ -36,7 +38,8 @@ def write(folder: Path) -> None:
 
 def functions() -> str:
     """A table a subject: names, signatures, what it does, an example with its value."""
-    sources = {n: module.rpartition(".")[2] for n, (module, _) in DOCS.items() if not n.startswith("_")}
+    modules = {n: module.rpartition(".")[2] for n, (module, _) in DOCS.items() if not n.startswith("_")}
+    sources = {n: SUBJECT_OF.get(m, m) for n, m in modules.items()}
     parts = []
     for subject, title in SUBJECTS.items():
         names = sorted(n for n, s in sources.items() if s == subject)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -180,7 +181,7 @@ _SPECIFIERS: dict[str, Callable[[_Moments], Any]] = {
 }
 _TEXTS = {"%": "%", "z": "+00", "Z": ""}
 _LONGER = {"c": "%Y-%m-%d %H:%M:%S", "x": "%Y-%m-%d", "X": "%H:%M:%S", "T": "%H:%M:%S"}
-_TIME_PARTS = frozenset("HIpMSfgnTXc")
+_MINUTE_PARTS, _TIME_PARTS = frozenset("HIpM"), frozenset("Sfgn")
 
 
 @lru_cache(256)
@@ -213,21 +214,40 @@ def _parsed(pattern: str) -> tuple[tuple[bool, str], ...]:
 
 
 def _formatted(x: pa.Array, pattern: str) -> pa.Array:
-    """Dates or timestamps in a format."""
+    """Dates or timestamps in a format. Neighbouring parts that the day alone decides, or the minute of the day, come from one
+    table."""
     if pattern is None:
         return pa.nulls(len(x), pa.string())
-    parts = _parsed(pattern)
     moments = _Moments.of(x)
-    if len(x) and not any(is_part and name.lstrip("-") in _TIME_PARTS for is_part, name in parts):
+    groups = [(of, tuple(parts)) for of, parts in groupby(_parsed(pattern), _decided_by)]
+    made = [_group(of, parts, moments) for of, parts in groups]
+    whole = made[0] if len(made) == 1 else joined_texts(*made)
+    return with_nulls_of(array_of(whole, len(x)), x)
+
+
+def _decided_by(part: tuple[bool, str]) -> str:
+    """What decides a part's text: the day, the minute of the day, or the moment."""
+    is_specifier, name = part
+    letter = name[-1] if is_specifier else ""
+    return "minute" if letter in _MINUTE_PARTS else "moment" if letter in _TIME_PARTS else "day"
+
+
+def _group(of: str, parts: tuple[tuple[bool, str], ...], moments: _Moments) -> Any:
+    """The text of parts that follow one another, by a table where one is short."""
+    rows = len(moments.days)
+    if not any(is_specifier for is_specifier, _ in parts):
+        return scalar_text("".join(text for _, text in parts))
+    if of == "day" and rows:
         first, last = int(moments.days.min()), int(moments.days.max())
-        if last - first < len(x) // _ROWS_A_DAY:
-            every = _joined(_Moments(np.arange(first, last + 1), None), parts)
-            return with_nulls_of(every.take(from_numpy(moments.days - first)), x)
-    return with_nulls_of(_joined(moments, parts), x)
+        if last - first < rows // _ROWS_A_DAY:
+            every = _Moments(np.arange(first, last + 1), None)
+            return _joined(every, parts).take(from_numpy(moments.days - first))
+    if of == "minute" and rows > _ROWS_A_DAY * 1440:
+        every = _Moments(np.zeros(1440, np.int64), np.arange(1440) * 60_000_000)
+        return _joined(every, parts).take(from_numpy(_of_day(moments, 60_000_000, 1440)))
+    return _joined(moments, parts)
 
 
 def _joined(moments: _Moments, parts: tuple[tuple[bool, str], ...]) -> pa.Array:
     made = [_SPECIFIERS[text](moments) if is_part else scalar_text(text) for is_part, text in parts]
-    if all(isinstance(m, pa.Scalar) for m in made):
-        return pa.repeat(scalar_text("".join(m.as_py() for m in made)), len(moments.days))
-    return joined_texts(*made)
+    return made[0] if len(made) == 1 else joined_texts(*made)

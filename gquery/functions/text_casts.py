@@ -17,12 +17,14 @@ import pyarrow.compute as pc
 from gquery.dtypes import DType, Kind, type_bounds
 from gquery.functions.texts import SPACES, text_of, value_of
 from gquery.functions.vectors import (
+    characters_of,
     each_value,
     flags,
     from_numpy,
     integers,
     joined_texts,
     null,
+    offsets_of,
     piecewise,
     scalar_text,
     scattered,
@@ -36,12 +38,15 @@ _INTEGERS: dict[Kind, Any] = {
 _TRUE, _FALSE = strings(["true", "t", "yes", "y", "1"]), strings(["false", "f", "no", "n", "0"])
 _SPACES = r"[ \t\n\v\f\r]*"
 _PLAIN_INTEGER = r"\A-?[0-9]{1,18}\z"
+_NO_EXPONENT = 6  # places behind the point up to which Arrow prints no exponent
+_SHORT = 15  # characters of a number of which a double loses nothing
 _MOST_DIGITS = 18  # of numbers that are surely held in 64 bits
 _NUMBER = rf"\A{_SPACES}[+-]?[0-9._]+(?:[eE][+-]?[0-9_]+)?{_SPACES}\z|\A{_SPACES}0[xXbB][0-9a-fA-F_]+\z"
 _REAL = rf"\A{_SPACES}[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?{_SPACES}\z"
 _RARE_REAL = rf"(?i)\A{_SPACES}[+-]?(?:[0-9._]+(?:e[+-]?[0-9_]+)?|inf|infinity|nan){_SPACES}\z"
 _PLAIN_DATE = r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}\z"
 _PLAIN_TIMESTAMP = r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?\z"
+_DATE_FIRST = b"-0123456789eEiI"
 _RARE_DATE = r"(?i)\A[ \t\n\v\f\r]*-?(?:[0-9]+[-/ \\][0-9]|epoch|inf)"
 
 
@@ -66,7 +71,9 @@ def to_text(values: pa.Array, dtype: DType) -> pa.Array:
 
 
 def _decimal_text(values: pa.Array, dtype: DType) -> pa.Array:
-    """The digits of the unscaled number with a point among them: Arrow would print small ones with an exponent."""
+    """The digits of the unscaled number with a point among them: Arrow prints very small ones with an exponent."""
+    if dtype.scale <= _NO_EXPONENT and dtype.precision > dtype.scale:
+        return values.cast(pa.string())
     whole = pa.Array.from_buffers(pa.decimal128(38, 0), len(values), values.buffers(), values.null_count, values.offset)
     if dtype.precision <= 18:
         whole = whole.cast(pa.int64())
@@ -186,9 +193,13 @@ def from_text(texts: pa.Array, dtype: DType, type_: pa.DataType) -> pa.Array:
         case Kind.REAL | Kind.DOUBLE:
             return _reals(texts, dtype, type_)
         case Kind.DATE:
-            return _first(texts, dtype, type_, lambda t: t.cast(type_), ((_PLAIN_DATE, _dates),), _RARE_DATE)
+            return _first(
+                texts, dtype, type_, lambda t: t.cast(type_), ((_PLAIN_DATE, _dates),), _RARE_DATE, _DATE_FIRST
+            )
         case Kind.TIMESTAMP:
-            return _first(texts, dtype, type_, _timestamps, ((_PLAIN_TIMESTAMP, _timestamps_of_parts),), _RARE_DATE)
+            return _first(
+                texts, dtype, type_, _timestamps, ((_PLAIN_TIMESTAMP, _timestamps_of_parts),), _RARE_DATE, _DATE_FIRST
+            )
         case Kind.DECIMAL:
             exact = (_number_of(38 - dtype.scale, dtype.scale), lambda t: _decimals(t, dtype, type_))
             classes = (exact, (_number_of(_MOST_DIGITS - dtype.scale), lambda t: _rounded(t, dtype, type_)))
@@ -211,16 +222,29 @@ def _number_of(digits: int, places: int | None = None) -> str:
 
 
 def _first(
-    texts: pa.Array, dtype: DType, type_: pa.DataType, all_plain: Parse, classes: Classes, possible: str
+    texts: pa.Array,
+    dtype: DType,
+    type_: pa.DataType,
+    all_plain: Parse,
+    classes: Classes,
+    possible: str,
+    first: bytes = b"+-.0123456789",
 ) -> pa.Array:
     """All texts at once where each has a plain form. Else each class of forms (a pattern, and how to read it) at once, and
-    what may still be a value by value."""
+    what may still be a value by value. Texts that do not begin with a space or one of ``first`` are none."""
     try:
         return all_plain(texts)
     except pa.ArrowInvalid:
         pass
-    left = flags(texts.is_valid())
+    left = flags(texts.is_valid()) & _begins_with(texts, first)
     made = pa.nulls(len(texts), type_)
+    if not left.any():
+        return made
+    if left.sum() * 2 < len(texts):  # the rest is not looked at again
+        few = texts.take(from_numpy(np.flatnonzero(left)))
+        return scattered(
+            _first(few, dtype, type_, all_plain, classes, possible, first), np.flatnonzero(left), len(texts)
+        )
     for pattern, parse in classes:
         here = left & flags(pc.match_substring_regex(texts, pattern))
         if here.any():
@@ -230,6 +254,16 @@ def _first(
     if left.any():
         made = pc.coalesce(made, piecewise(texts, left, lambda t: _by_value(t, dtype, type_), type_))
     return made
+
+
+def _begins_with(texts: pa.Array, first: bytes) -> Any:
+    """Which texts begin with a space or one of these characters."""
+    table = np.zeros(256, np.bool_)
+    table[list(first + SPACES.encode())] = True
+    offsets, data = offsets_of(texts), characters_of(texts)
+    if not len(data):
+        return np.zeros(len(texts), np.bool_)
+    return table[data[np.minimum(offsets[:-1], len(data) - 1)]] & (offsets[1:] > offsets[:-1])
 
 
 def _by_value(texts: pa.Array, dtype: DType, type_: pa.DataType) -> pa.Array:
@@ -249,7 +283,7 @@ def _has(texts: pa.Array, characters: str) -> bool:
 
 
 def _plain_integers(texts: pa.Array, type_: pa.DataType) -> pa.Array:
-    made = texts.cast(type_)
+    made = _rounded_integers(texts, type_) if _has(texts, ".") else texts.cast(type_)
     if _has(texts, "xX"):  # Arrow wraps what is beyond the type
         raise pa.ArrowInvalid("hexadecimal")
     return made
@@ -261,9 +295,26 @@ def _decimals(texts: pa.Array, dtype: DType, type_: pa.DataType) -> pa.Array:
 
 
 def _plain_decimals(texts: pa.Array, dtype: DType, type_: pa.DataType) -> pa.Array:
-    if pc.max(pc.binary_length(texts)).as_py() > 38 - dtype.scale or _has(texts, "eE"):
+    longest = pc.max(pc.binary_length(texts)).as_py()
+    if longest > 38 - dtype.scale or _has(texts, "eE"):
         raise pa.ArrowInvalid("Arrow wraps what is beyond 128 bits")
+    if longest <= dtype.precision - dtype.scale:  # whatever the digits are
+        return texts.cast(type_)
     return _decimals(texts, dtype, type_)
+
+
+def _rounded_integers(texts: pa.Array, type_: pa.DataType) -> pa.Array:
+    """Integers of short numbers, rounded half away from zero."""
+    lengths = pc.binary_length(texts)
+    if pa.types.is_unsigned_integer(type_) or pc.max(lengths).as_py() > _SHORT or _has(texts, "nN"):
+        raise pa.ArrowInvalid("digits that a double does not hold, or what is no number")
+    numbers = _floats(texts.cast(pa.float64()))
+    rounded = np.copysign(np.floor(np.abs(numbers) + 0.5), numbers)
+    limit = np.iinfo(f"i{type_.bit_width // 8}")
+    ok = flags(texts.is_valid()) & (rounded >= limit.min) & (rounded <= min(limit.max, 2**62))
+    if pa.types.is_int64(type_) and not (ok | ~flags(texts.is_valid())).all():
+        raise pa.ArrowInvalid("large exponents")
+    return from_numpy(np.where(ok, rounded, 0).astype(np.int64), ok).cast(type_)
 
 
 def _in_range(values: pa.Array, dtype: DType, type_: pa.DataType) -> pa.Array:
@@ -309,7 +360,7 @@ def _reals(texts: pa.Array, dtype: DType, type_: pa.DataType) -> pa.Array:
     def stripped(texts: pa.Array) -> pa.Array:
         return pc.ascii_trim(texts, SPACES).cast(pa.float64())
 
-    made = _first(texts, dtype, pa.float64(), plain, ((_REAL, stripped),), _RARE_REAL)
+    made = _first(texts, dtype, pa.float64(), plain, ((_REAL, stripped),), _RARE_REAL, b"+-.0123456789iInN")
     return made if type_ == pa.float64() else made.cast(type_)
 
 

@@ -38,6 +38,7 @@ _INTEGERS: dict[Kind, Any] = {
 _TRUE, _FALSE = strings(["true", "t", "yes", "y", "1"]), strings(["false", "f", "no", "n", "0"])
 _SPACES = r"[ \t\n\v\f\r]*"
 _PLAIN_INTEGER = r"\A-?[0-9]{1,18}\z"
+_NINE, _POINT = ord("9"), ord(".")
 _NO_EXPONENT = 6  # places behind the point up to which Arrow prints no exponent
 _SHORT = 15  # characters of a number of which a double loses nothing
 _MOST_DIGITS = 18  # of numbers that are surely held in 64 bits
@@ -232,11 +233,13 @@ def _first(
 ) -> pa.Array:
     """All texts at once where each has a plain form. Else each class of forms (a pattern, and how to read it) at once, and
     what may still be a value by value. Texts that do not begin with a space or one of ``first`` are none."""
-    try:
-        return all_plain(texts)
-    except pa.ArrowInvalid:
-        pass
-    left = flags(texts.is_valid()) & _begins_with(texts, first)
+    valid = flags(texts.is_valid())
+    left = valid & _begins_with(texts, first)
+    if np.array_equal(left, valid):  # Arrow takes long over an array to give it up
+        try:
+            return all_plain(texts)
+        except pa.ArrowInvalid:
+            pass
     made = pa.nulls(len(texts), type_)
     if not left.any():
         return made
@@ -278,15 +281,25 @@ def _scaled(unscaled: pa.Array, type_: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(type_, len(unscaled), unscaled.buffers(), unscaled.null_count, unscaled.offset)
 
 
-def _has(texts: pa.Array, characters: str) -> bool:
-    return any(pc.any(pc.match_substring(texts, c)).as_py() for c in characters)
+def _bytes_of(texts: pa.Array) -> Any:
+    offsets = offsets_of(texts)
+    return characters_of(texts)[offsets[0] : offsets[-1]]
+
+
+def _greatest(texts: pa.Array) -> int:
+    """The greatest byte of texts: letters come behind digits."""
+    data = _bytes_of(texts)
+    return int(data.max()) if len(data) else 0
+
+
+def _has_point(texts: pa.Array) -> bool:
+    return bool((_bytes_of(texts) == _POINT).any())
 
 
 def _plain_integers(texts: pa.Array, type_: pa.DataType) -> pa.Array:
-    made = _rounded_integers(texts, type_) if _has(texts, ".") else texts.cast(type_)
-    if _has(texts, "xX"):  # Arrow wraps what is beyond the type
-        raise pa.ArrowInvalid("hexadecimal")
-    return made
+    if _greatest(texts) > _NINE:
+        raise pa.ArrowInvalid("hexadecimal numbers, of which Arrow wraps those beyond the type, or exponents")
+    return _rounded_integers(texts, type_) if _has_point(texts) else texts.cast(type_)
 
 
 def _decimals(texts: pa.Array, dtype: DType, type_: pa.DataType) -> pa.Array:
@@ -296,7 +309,7 @@ def _decimals(texts: pa.Array, dtype: DType, type_: pa.DataType) -> pa.Array:
 
 def _plain_decimals(texts: pa.Array, dtype: DType, type_: pa.DataType) -> pa.Array:
     longest = pc.max(pc.binary_length(texts)).as_py()
-    if longest > 38 - dtype.scale or _has(texts, "eE"):
+    if longest > 38 - dtype.scale or _greatest(texts) > _NINE:
         raise pa.ArrowInvalid("Arrow wraps what is beyond 128 bits")
     if longest <= dtype.precision - dtype.scale:  # whatever the digits are
         return texts.cast(type_)
@@ -306,14 +319,12 @@ def _plain_decimals(texts: pa.Array, dtype: DType, type_: pa.DataType) -> pa.Arr
 def _rounded_integers(texts: pa.Array, type_: pa.DataType) -> pa.Array:
     """Integers of short numbers, rounded half away from zero."""
     lengths = pc.binary_length(texts)
-    if pa.types.is_unsigned_integer(type_) or pc.max(lengths).as_py() > _SHORT or _has(texts, "nN"):
-        raise pa.ArrowInvalid("digits that a double does not hold, or what is no number")
+    if pa.types.is_unsigned_integer(type_) or pc.max(lengths).as_py() > _SHORT:
+        raise pa.ArrowInvalid("digits that a double does not hold")
     numbers = _floats(texts.cast(pa.float64()))
     rounded = np.copysign(np.floor(np.abs(numbers) + 0.5), numbers)
     limit = np.iinfo(f"i{type_.bit_width // 8}")
-    ok = flags(texts.is_valid()) & (rounded >= limit.min) & (rounded <= min(limit.max, 2**62))
-    if pa.types.is_int64(type_) and not (ok | ~flags(texts.is_valid())).all():
-        raise pa.ArrowInvalid("large exponents")
+    ok = flags(texts.is_valid()) & (rounded >= limit.min) & (rounded <= limit.max)
     return from_numpy(np.where(ok, rounded, 0).astype(np.int64), ok).cast(type_)
 
 

@@ -144,6 +144,15 @@ def test_views_refuse_every_index_outside() -> None:
             view[index] = 0
 
 
+def test_text_is_read_from_its_own_buffer() -> None:
+    buffer = np.frombuffer(b"abcdef", np.uint8)
+    start = checks.span_of(int(buffer.ctypes.data), 4)
+    assert [checks.string_at(start + 1, 3), checks.string_at(2 + start, 0), start + 3 - start] == [b"bcd", b"", 3]
+    for address, size in ((start + 1, 4), (start - 1, 2), (start, -1), (int(start), -1), (start + 5 - 1, 1)):
+        with pytest.raises(checks.OutOfBoundsError, match="are read"):
+            checks.string_at(address, size)
+
+
 @pytest.mark.faulty
 @pytest.mark.parametrize("rows", [3, 30_000])
 def test_a_broken_promise_is_seen(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:

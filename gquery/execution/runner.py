@@ -19,7 +19,7 @@ from gquery.execution.choose import output_of, units_of
 from gquery.execution.foreseen import raised
 from gquery.execution.state import Run, StageReport
 from gquery.interrupt import check, current
-from gquery.kernels import host, scans
+from gquery.kernels import checks, host, scans
 from gquery.kernels.code import Binding, BuildPart, ColumnPart, Constant, Content, StatePart
 from gquery.kernels.kernel import Parameter
 from gquery.kernels.targets import get_target
@@ -306,4 +306,7 @@ class Runner:
 
 
 def _address(array: Any) -> int:
-    return int(array.ctypes.data) if isinstance(array, np.ndarray) else int(array.data.ptr)
+    if not isinstance(array, np.ndarray):
+        return int(array.data.ptr)
+    address = int(array.ctypes.data)
+    return checks.span_of(address, array.nbytes) if checks.ENABLED else address

@@ -3,14 +3,17 @@
 Off unless ``GQUERY_CHECK_MEMORY`` is set before gquery is imported (`tests.conftest` does). Compiled kernels have no checks:
 they are the same text, so what the interpreter finds there is what would read or write out of bounds on a CPU or a GPU.
 
-`View` stands for a pointer. A `Claim` is a line that `Code` writes behind each value that it binds: it tests the bounds,
-nullability and register that the planner knows of the value (`Phys`), from which tables are sized and checks left out. Claims
-stand in a copy of the kernel's text that the python target alone runs; the text itself stays as it is.
+`View` stands for a pointer, a `Span` for an address of text. A `Claim` is a line that `Code` writes behind each value that it
+binds: it tests the bounds, nullability and register that the planner knows of the value (`Phys`), from which tables are sized
+and checks left out. Claims stand in a copy of the kernel's text that the python target alone runs; the text itself stays as it
+is.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from gquery.dtypes import Kind, Register
@@ -52,6 +55,47 @@ class View:
 
     def _refuse(self, how: str, index: int) -> NoReturn:
         raise OutOfBoundsError(f"{self._name}[{index}] is {how}, and it has {len(self._elements)} elements")
+
+
+class Span(int):
+    """The address of a buffer, and what is added to it: it knows the bytes that may be read there. Addresses that were kept in
+    memory meanwhile are plain numbers."""
+
+    low: int
+    high: int
+
+    def __add__(self, other: int) -> Span:
+        return self._moved(int(self) + other)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: int) -> int:
+        distance = int(self) - int(other)
+        return distance if isinstance(other, Span) else self._moved(distance)
+
+    def _moved(self, address: int) -> Span:
+        made = Span(address)
+        made.low, made.high = self.low, self.high
+        return made
+
+
+def span_of(address: int, size: int) -> Span:
+    """The address of ``size`` bytes."""
+    made = Span(address)
+    made.low, made.high = address, address + size
+    return made
+
+
+def _string_at(address: int, size: int) -> bytes:
+    """As of `ctypes`, within the buffer that the address belongs to."""
+    if size < 0 or (isinstance(address, Span) and not address.low <= address <= address.high - size):
+        known = f" of {address.high - address.low} bytes" if isinstance(address, Span) else ""
+        at = address - address.low if isinstance(address, Span) else address
+        raise OutOfBoundsError(f"{size} bytes from {at} on are read{known}")
+    return ctypes.string_at(address, size)
+
+
+string_at: Callable[[int, int], bytes] = _string_at if ENABLED else ctypes.string_at
 
 
 class Claim(str):

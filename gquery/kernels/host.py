@@ -24,6 +24,7 @@ from gquery.encode_strings import DictionaryUnion, codes_of
 from gquery.errors import DatabaseError
 from gquery.expr import Column, Expr, Literal, transform, walk
 from gquery.functions.vectors import characters_of, offsets_of
+from gquery.kernels import checks
 from gquery.kernels.code import Code, ColumnPart, Constant, Content, ErrorSite, Phys, StatePart, load, phys
 from gquery.kernels.host_calls import Failure, Needs, is_host_call, split, vectorised
 from gquery.kernels.registers import array_of_registers, bytes_of, registers_of, reset_arena, signed
@@ -101,7 +102,8 @@ def _run(
     for parameter in kernel.parameters:
         content = _resolve(code.bindings[parameter.name], columns, status)
         if not parameter.is_pointer and not isinstance(content, int | float):
-            content = int(content.ctypes.data)  # the address of characters
+            address = int(content.ctypes.data)  # of characters
+            content = checks.span_of(address, content.nbytes) if checks.ENABLED else address
         arguments.append(target.argument(parameter, content))
     outer, _evaluating.rows = _evaluating.rows, _Rows(status if errors is not None else None)
     try:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from gquery.arrow import arrow_type, string_array
 from gquery.dtypes import DType, Kind
 from gquery.functions.vectors import from_numpy
+from gquery.kernels.checks import string_at
 
 
 class _Arena(threading.local):
@@ -42,7 +43,7 @@ def kept_text(text: str) -> tuple[int, int]:
 
 def bytes_of(pair: tuple[int, int]) -> bytes:
     """The bytes of a STR."""
-    return ctypes.string_at(pair[0], pair[1]) if pair[1] else b""
+    return string_at(pair[0], pair[1]) if pair[1] else b""
 
 
 def array_of_registers(results: Sequence[Any], dtype: DType) -> pa.Array:

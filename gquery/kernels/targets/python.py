@@ -122,7 +122,7 @@ class PythonTarget:
 
     def argument(self, parameter: Parameter, value: Any) -> Any:
         if not parameter.is_pointer:
-            return float(value) if parameter.type == "f64" else int(value)
+            return float(value) if parameter.type == "f64" else value if isinstance(value, checks.Span) else int(value)
         code = _FORMATS[parameter.type]
         empty = value is None or value.nbytes == 0
         elements: Any = memoryview(bytearray(0 if checks.ENABLED else 8)) if empty else memoryview(value)

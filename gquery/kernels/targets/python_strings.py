@@ -7,9 +7,9 @@ What is a view there is a view here: results are addresses within the argument.
 from __future__ import annotations
 
 import re
-from ctypes import string_at
 from functools import lru_cache
 
+from gquery.kernels.checks import string_at
 from gquery.kernels.primitives.search import PART_WORDS
 from gquery.kernels.primitives.strings import hash_str, str_substring, str_substring_from
 from gquery.kernels.targets.python_words import Pointer, Str

@@ -2,7 +2,7 @@
 
 Values are Python ints and floats (a pointer is a memoryview), so most primitives are one operator. Proved arithmetic
 does not wrap here, because its result is proved to fit; hashes and bit patterns are cut to 64 bits, signed.
-Strings are (address, length) as on every target; memory is read with `ctypes.string_at`.
+Strings are (address, length) as on every target; memory is read with `string_at` of ctypes.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ import math
 import operator
 import struct
 from collections.abc import Callable
-from ctypes import memmove, string_at
+from ctypes import memmove
 from typing import Any
+
+from gquery.kernels.checks import string_at
 
 Pointer = Any
 Str = tuple[int, int]

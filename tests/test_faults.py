@@ -53,7 +53,9 @@ def tables() -> dict[str, pa.Table]:
                 "k": pa.array([rng.choice((None, *range(9))) for _ in range(rows)], pa.int32()),
                 "d": pa.array([Decimal(rng.randint(-999, 999)).scaleb(-2) for _ in range(rows)], pa.decimal128(9, 2)),
                 "f": pa.array([rng.randint(-20, 20) / 4 for _ in range(rows)]),
-                "s": pa.array([rng.choice((None, "a", "ab", "b", "grün", "x" * rng.randint(0, 30))) for _ in range(rows)]),
+                "s": pa.array(
+                    [rng.choice((None, "a", "ab", "b", "grün", "x" * rng.randint(0, 30))) for _ in range(rows)]
+                ),
             }
         )
 
@@ -127,7 +129,9 @@ SHAPES = ("sum({})", "min({})", "count({})", "avg({})", "max({} + 1)", "sum({} %
 
 def fresh(rng: random.Random) -> str:
     """A query whose kernels were most likely never compiled."""
-    items = ", ".join(rng.choice(SHAPES).format(rng.choice(("id", "k", "t.id - k", "abs(k)", "id * k"))) for _ in range(3))
+    items = ", ".join(
+        rng.choice(SHAPES).format(rng.choice(("id", "k", "t.id - k", "abs(k)", "id * k"))) for _ in range(3)
+    )
     keys = rng.choice(("k", "s", "k, s", "id % 5"))
     return f"SELECT {keys}, {items} FROM t WHERE {rng.choice(('k', 'id', 'd', 'f'))} < {rng.randint(1, 300)} GROUP BY {keys}"
 

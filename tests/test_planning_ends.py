@@ -18,7 +18,7 @@ import gquery
 from gquery.errors import NotSupportedError
 from gquery.expr import Call, Expr, Literal, Not, transform, walk
 from gquery.functions import call
-from gquery.kernels import render
+from gquery.kernels import parts, render
 from gquery.planner.explain import MOST_TEXT
 from tests.harness import assert_same
 
@@ -139,7 +139,7 @@ def test_explain_cuts_long_expressions_short() -> None:
         assert len(connection.explain(sql, level)) < 5 * MOST_TEXT
 
 
-DEEP = {
+DEEP: dict[str, Callable[[int], str]] = {
     "parentheses": lambda n: "(" * n + "x" + ")" * n,
     "sums": lambda n: " + ".join(["x::DOUBLE"] + ["y"] * n),
     "sums to the right": lambda n: "(y + " * n + "x::DOUBLE" + ")" * n,
@@ -169,3 +169,76 @@ def test_deep_plans() -> None:
         text = f"SELECT * FROM ({text}) q{n} WHERE x > {n - 100}"
     assert connection.sql(text).fetchall() == [(30,), (59,)]
     assert "Filter" in connection.explain(text)
+
+
+# ---- long queries: kernels are cut into parts, repeated tests are loops --------------------------------------------------
+
+LONG: dict[str, Callable[[int], str]] = {
+    "and": lambda n: "SELECT count(*) FROM t WHERE " + " AND ".join(f"x + {k} <> y * {k}" for k in range(n)),
+    "or": lambda n: "SELECT count(*) FROM t WHERE " + " OR ".join(f"(x = {k} AND y = {k + 1})" for k in range(n)),
+    "not in": lambda n: "SELECT count(*) FROM t WHERE " + " AND ".join(f"x <> {k}" for k in range(n)),
+    "in": lambda n: f"SELECT count(*) FROM t WHERE x IN ({', '.join(f'y - {k}' for k in range(n))})",
+    "floats": lambda n: "SELECT count(*) FROM t WHERE " + " OR ".join(f"x / 7 < y - {k}.5::DOUBLE" for k in range(n)),
+}
+
+
+@pytest.mark.parametrize("query", LONG.values(), ids=LONG)
+def test_repeated_tests_have_one_kernel(query: Callable[[int], str]) -> None:
+    connection = gquery.connect("python").register("t", TABLES["t"])
+    texts = [[k.text for k in connection.kernels(query(n), "cpu")] for n in (150, 600)]
+    assert texts[0] == texts[1]
+    assert all(text.count("\n") < 300 for text in texts[0])
+
+
+@pytest.mark.parametrize("query", LONG.values(), ids=LONG)
+def test_repeated_tests_have_duckdbs_answer(query: Callable[[int], str]) -> None:
+    assert_same(query(60), TABLES)
+    assert_same(query(60).replace("count(*) FROM t WHERE", "*,") + " AS v FROM t", TABLES, targets=("python",))
+
+
+MANY: dict[str, Callable[[int], str]] = {
+    "columns": lambda n: "SELECT " + ", ".join(f"x * {k} + coalesce(y, {k}) AS c{k}" for k in range(n)) + " FROM t",
+    "sums": lambda n: "SELECT " + ", ".join(f"sum(x + {k}) AS c{k}" for k in range(n)) + " FROM t",
+    "groups": lambda n: "SELECT s, " + ", ".join(f"max(x + {k}) AS c{k}" for k in range(n)) + " FROM t GROUP BY s",
+    "branches": lambda n: f"SELECT CASE {' '.join(f'WHEN y = {k} THEN x + {k}' for k in range(n))} END AS c FROM t",
+    "terms": lambda n: (
+        "SELECT count(*) FROM t WHERE " + " AND ".join(f"x + {k} {'<>' if k % 3 else '<'} y * {k}" for k in range(n))
+    ),
+}
+
+
+@pytest.mark.parametrize("query", MANY.values(), ids=MANY)
+def test_functions_of_a_long_kernel_are_short(query: Callable[[int], str]) -> None:
+    connection = gquery.connect("python").register("t", TABLES["t"])
+    sizes = []
+    for n in (250, 500):
+        kernels = connection.kernels(query(n), "cpu")
+        assert len(connection.sql(query(n)).fetchall()) > 0
+        for kernel in kernels:
+            assert len(kernel.body) <= 400
+            assert all(part.count("\n") <= 120 for part in kernel.parts)
+            assert sum(not p.is_pointer for p in kernel.parameters) <= 80
+        sizes.append(sum(k.text.count("\n") for k in kernels))
+    assert sizes[1] <= 2.2 * sizes[0]
+
+
+@pytest.fixture
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nearly every kernel is cut into parts."""
+    small = {"MOST_LINES": 8, "MOST_DEPTH": 3, "PART_LINES": 6, "PART_DEPTH": 2, "MOST_CALLS": 3}
+    for name, value in small.items():
+        monkeypatch.setattr(parts, name, value)
+
+
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize("targets", [("python",), ("cpu",)], ids=["python", "cpu"])
+def test_parts_keep_the_meaning(targets: tuple[str, ...]) -> None:
+    for query in MANY.values() if targets == ("python",) else (MANY["columns"], MANY["terms"]):
+        assert_same(query(6), TABLES, targets=targets)
+    for sql in (
+        "SELECT a.x, b.y, a.s || b.s AS v FROM t a JOIN t b ON a.x > b.y WHERE a.s <> b.s OR a.x IS NULL",
+        "SELECT a.x, count(*), sum(b.y * 2), min(b.s) FROM t a LEFT JOIN t b ON a.x = b.y GROUP BY a.x",
+        "SELECT x, y FROM t WHERE x NOT IN (SELECT y FROM t WHERE y > 3) OR EXISTS (SELECT 1 FROM t u WHERE u.x = t.y)",
+        "SELECT DISTINCT greatest(x, y, 5), CASE WHEN x > 3 THEN CASE WHEN y > 3 THEN 'a' ELSE s END END FROM t",
+    ):
+        assert_same(sql, TABLES, targets=targets)

@@ -13,11 +13,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
+
 from gquery.dtypes import INT64, Bounds, Carrier, DType, Kind, Register, carrier_for, register_for, type_bounds
 from gquery.errors import DatabaseError
 from gquery.expr import Column, Expr
 from gquery.kernels import checks
 from gquery.kernels.kernel import ElementType, Kernel, Parameter
+from gquery.kernels.parts import parted
 from gquery.opaque import Opaque
 from gquery.table import Buffer, Dictionary
 
@@ -87,6 +90,7 @@ class Value:
     phys: Phys
 
 
+MOST_CONSTANTS = 64  # of a kernel that are parameters of their own
 SECTOR_BYTES = 32  # what a GPU reads from memory at once
 SECTORS_SKIPPED = 0.3  # a column is loaded lazily where at least this share of its sectors is not needed at all
 
@@ -208,6 +212,8 @@ class Code:
         self._heads: list[int] = []
         self._depth = 0
         self._names: dict[str, int] = {}
+        self._constants = 0
+        self._arrays: dict[ElementType, tuple[str, list[int | float]]] = {}  # the name of a parameter, and its elements
         self._claims = checks.ENABLED and target == "python"
 
     # ---- text ----
@@ -306,12 +312,26 @@ class Code:
         return self._parameter(stem, type_, False, binding)
 
     def constant(self, value: int | float) -> str:
-        """A scalar parameter for a number known now. Each use has its own, so that equal numbers do not change the text."""
+        """A scalar parameter for a number known now. Each use has its own, so that equal numbers do not change the text. Of many
+        the later ones are elements of an array: a kernel with a thousand parameters would take seconds to compile."""
         stem: ElementType = "f64" if isinstance(value, float) else "i64"
+        self._constants += 1
+        if self._constants > MOST_CONSTANTS:
+            return self._more_constants(stem, value)
         parameter = Parameter(self.name("k"), stem, False)
         self._parameters[(len(self._parameters), "constant")] = parameter
         self.bindings[parameter.name] = Constant(value)
         return parameter.name
+
+    def _more_constants(self, type_: ElementType, value: int | float) -> str:
+        name, values = self._arrays.setdefault(type_, ("", []))
+        if not name:
+            name = self.name("q")
+            self._arrays[type_] = name, values
+            self._parameters[(len(self._parameters), "constants")] = Parameter(name, type_, True)
+            self.shares[name] = 0.0
+        values.append(value)
+        return f"{name}[{len(values) - 1}]"
 
     def status(self) -> str:
         return self.pointer("u32", STATUS, "status")
@@ -331,6 +351,10 @@ class Code:
             self.descriptions.clear()
         self.known[column] = what
         self._providers[column] = load
+
+    def withdraw(self, column: int) -> None:
+        """Behind the text in which a provided column stood: nobody else is to find it."""
+        del self.known[column], self._providers[column]
 
     def remember(self, e: Expr, value: Value) -> Value:
         if len(self._bound) > 1:
@@ -356,17 +380,23 @@ class Code:
     # ---- the result ----
 
     def kernel(self) -> Kernel:
+        for type_, (name, values) in self._arrays.items():
+            self.bindings[name] = Content(Buffer(np.array(values, dtype=np.int64 if type_ == "i64" else np.float64)))
+        epilogue = _written(self.epilogue)
+        body, parts = parted(_written(self.body), (*self.prologue, *epilogue))
+        claims = self._claims and not parts  # what is cut into functions is run as it is compiled
         return Kernel(
             parameters=tuple(self._parameters.values()),
             prologue=tuple(self.prologue),
-            body=_written(self.body) or ("pass",),
-            epilogue=_written(self.epilogue),
+            body=body or ("pass",),
+            epilogue=epilogue,
             primitives=frozenset(self.primitives),
             functions=tuple(sorted(self.functions.items())),
             wide_index=self.wide_index,
             uses_private=self.uses_private,
             uses_block=self.uses_block,
-            claimed=(tuple(self.body), tuple(self.epilogue)) if self._claims else None,
+            parts=parts,
+            claimed=(tuple(self.body), tuple(self.epilogue)) if claims else None,
         )
 
 

@@ -42,6 +42,7 @@ class Kernel:
     (``shared_*``). How many 64-bit words, of a thread or of a block, is said at launch.
     ``functions`` are bodies of scalar functions from `gquery.functions` that the text calls by name: plain Python
     functions over registers that call primitives by name.
+    ``parts`` are the functions that a long body was cut into, each a text (see `kernels.parts`).
     ``claimed`` are body and epilogue with the tests of `kernels.checks` between their lines, for the interpreter under test.
     """
 
@@ -55,6 +56,7 @@ class Kernel:
     wide_index: bool = False  # row indices need 64 bits on cuda (2^32 rows and more)
     uses_private: bool = False
     uses_block: bool = False
+    parts: tuple[str, ...] = ()
     claimed: tuple[tuple[str, ...], tuple[str, ...]] | None = field(default=None, compare=False, repr=False)
 
     @cached_property
@@ -65,7 +67,7 @@ class Kernel:
         lines += [f"    {line}" for line in self.prologue]
         lines += ["    for i in rows(lo, hi):"] + [f"        {line}" for line in self.body]
         lines += [f"    {line}" for line in self.epilogue]
-        return "\n".join(lines) + "\n"
+        return "".join(f"{part}\n" for part in self.parts) + "\n".join(lines) + "\n"
 
     @cached_property
     def digest(self) -> str:

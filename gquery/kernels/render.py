@@ -7,7 +7,7 @@ and dictionary lookups stand in the modules beside this one.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from gquery.dtypes import BOOLEAN, INT64, VARCHAR, Bounds, Interval, Kind, Register, type_bounds
@@ -29,7 +29,7 @@ from gquery.expr import (
     ScalarSubquery,
 )
 from gquery.functions import FUNCTIONS
-from gquery.kernels import arithmetic, casts, compare, dictionaries, like
+from gquery.kernels import arithmetic, casts, compare, dictionaries, like, loops
 from gquery.kernels.code import Code, NeedsHostError, Phys, Value, phys
 from gquery.kernels.row_calls import row_call
 from gquery.opaque import Opaque
@@ -252,15 +252,43 @@ def _argument(value: Value, code: Code) -> str:
 def _connective(args: tuple[Expr, ...], code: Code, stops_at: bool) -> Value:
     """AND (stops at FALSE) and OR (stops at TRUE): each further argument is looked at only where the earlier ones leave
     the result open. Written for the value that stops, so that NULL needs no case of its own. Many arguments are taken in
-    groups, as Python nests no more than 100 blocks."""
-    while len(args) > NESTED:
-        groups = [args[k : k + NESTED] for k in range(0, len(args), NESTED)]
-        args = tuple(g[0] if len(g) == 1 else Or(g) if stops_at else And(g) for g in groups)
+    groups, as Python nests no more than 100 blocks, and those that differ in constants alone in a loop."""
+    terms: tuple[Term, ...] = args if len(args) < loops.FEWEST else loops.with_runs(args)
+    while len(terms) > NESTED:
+        groups = [terms[k : k + NESTED] for k in range(0, len(terms), NESTED)]
+        terms = tuple(g[0] if len(g) == 1 else _Group(g) for g in groups)
+    return _nested(terms, code, stops_at)
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Neighbours among the arguments of an AND or OR."""
+
+    terms: tuple[Term, ...]
+
+
+Term = Expr | loops.Run | _Group
+
+
+def _term(term: Term, code: Code, stops_at: bool) -> Value:
+    match term:
+        case loops.Run():
+            return loops.connective(term, code, stops_at, render)
+        case _Group(terms):
+            if any(isinstance(t, loops.Run | _Group) for t in terms):
+                return _nested(terms, code, stops_at)
+            return render((Or if stops_at else And)(terms), code)  # type: ignore[arg-type]
+        case _:
+            return render(term, code)
+
+
+def _nested(args: tuple[Term, ...], code: Code, stops_at: bool) -> Value:
+    """The arguments one inside another."""
     var, ok = code.let(str(stops_at)), code.let("True")
     oks: list[str] = []
     depth = 0
     for arg in args:
-        value = render(arg, code)
+        value = _term(arg, code, stops_at)
         stop = value.var if stops_at else f"not {value.var}"
         if value.ok is not None:
             oks.append(value.ok)

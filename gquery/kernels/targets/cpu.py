@@ -24,6 +24,7 @@ from gquery.kernels.targets.text import free_names, functions_text, indented
 from gquery.kernels.targets.workers import workers
 
 _DUMMY = np.zeros(2, np.int64)
+MOST_ARGUMENTS = 128  # of a function: Numba takes seconds for a thousand, so that more are handed over in an array
 
 
 @cache
@@ -37,6 +38,40 @@ def _is_kept(source: KernelSource) -> bool:
     return kernel_cache().has(f"{source.name}.cpu")
 
 
+def _head(kernel: Kernel) -> list[str]:
+    """The beginning of a kernel's function."""
+    names = [f"{p.name}_address" if p.is_pointer else p.name for p in kernel.parameters]
+    kinds = "".join("f" if p.type == "f64" and not p.is_pointer else "i" for p in kernel.parameters)
+    lines = [f"@entry({kinds!r})", f"def kernel({', '.join(['lo_row', 'hi_row', *names])}):"]
+    lines += ["    lo = uint64(lo_row)", "    hi = uint64(hi_row)"]
+    return lines + [f"    {p.name} = pointer_{p.type}({p.name}_address)" for p in kernel.parameters if p.is_pointer]
+
+
+def _packed_head(kernel: Kernel) -> list[str]:
+    """The same for one whose arguments are in an array of 64-bit words."""
+    lines = ["@entry('i')", "def kernel(lo_row, hi_row, words_address):"]
+    lines += ["    lo = uint64(lo_row)", "    hi = uint64(hi_row)", "    words = pointer_i64(words_address)"]
+    lines += ["    floats = pointer_f64(words_address)"]
+    for n, p in enumerate(kernel.parameters):
+        word = f"{'floats' if p.type == 'f64' and not p.is_pointer else 'words'}[{n}]"
+        lines.append(f"    {p.name} = {f'pointer_{p.type}({word})' if p.is_pointer else word}")
+    return lines
+
+
+def _packing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A kernel's function whose arguments are in an array, as one that takes them."""
+
+    def entry(lo: int, hi: int, *arguments: Any) -> None:
+        words = np.array([0 if isinstance(a, float) else a for a in arguments], dtype=np.int64)
+        floats = words.view(np.float64)
+        for n, value in enumerate(arguments):
+            if isinstance(value, float):
+                floats[n] = value
+        function(lo, hi, words.ctypes.data)
+
+    return entry
+
+
 class CpuTarget:
     """Compiles kernels for this processor. See `Target`."""
 
@@ -47,15 +82,10 @@ class CpuTarget:
         self._lock = threading.Lock()
 
     def source(self, kernel: Kernel) -> str:
-        pointers = [p for p in kernel.parameters if p.is_pointer]
-        names = [f"{p.name}_address" if p.is_pointer else p.name for p in kernel.parameters]
-        kinds = "".join("f" if p.type == "f64" and not p.is_pointer else "i" for p in kernel.parameters)
-        lines = [f"@entry({kinds!r})", f"def kernel({', '.join(['lo_row', 'hi_row', *names])}):"]
-        lines += ["    lo = uint64(lo_row)", "    hi = uint64(hi_row)"]
-        lines += [f"    {p.name} = pointer_{p.type}({p.name}_address)" for p in pointers]
+        lines = _packed_head(kernel) if len(kernel.parameters) > MOST_ARGUMENTS else _head(kernel)
         lines += indented(kernel.prologue, 1)
         lines += ["    for i in range(lo, hi):", *indented(kernel.body or ("pass",), 2), *indented(kernel.epilogue, 1)]
-        text = functions_text(kernel, "@device\n") + "\n".join(lines) + "\n"
+        text = functions_text(kernel, "@device\n", "@part\n") + "\n".join(lines) + "\n"
         imported = "".join(f"    {name},\n" for name in sorted(free_names(text)))
         return f"from gquery.kernels.targets.cpu_primitives import (\n{imported})\n\n\n{text}"
 
@@ -96,6 +126,8 @@ class CpuTarget:
         source = self._source(kernel)
         function = load_module(source).kernel
         cached = bool(function.stats.cache_hits)
+        if len(kernel.parameters) > MOST_ARGUMENTS:
+            function = _packing(function)
         return Compiled(kernel, function, source.name, time.perf_counter() - start, cached)
 
     def argument(self, parameter: Parameter, value: Any) -> Any:

@@ -13,10 +13,11 @@ from gquery.kernels.targets.binding import Binding
 from gquery.kernels.targets.cpu_cache import SealedCache
 from gquery.kernels.targets.cpu_words import CPU_DEFINITIONS, ELEMENTS
 
-__all__ = ["device", "entry", "uint64"]
+__all__ = ["device", "entry", "part", "uint64"]
 
 # a primitive is called from compiled code alone: the wrappers for Python callers would double its compile time
 device = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy", forceinline=True)
+part = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")  # what was cut out stays out
 _PLAIN = {"i": types.int64, "f": types.float64}
 
 

@@ -58,7 +58,7 @@ class CudaTarget:
         lines += [f"    step = {index}(thread_count())", f"    i = {index}(lo + thread_index())"]
         lines += indented(kernel.prologue, 1)
         batch, body = kernel.batch, kernel.body or ("pass",)
-        functions = functions_text(kernel, "@device\n")
+        functions = functions_text(kernel, "@device\n", "@device\n")
         if batch is not None:
             # the last of a warp's rows decides, so that all its lanes take the same loop
             lines.append(f"    while (i | 31) + {batch.rows - 1} * step < hi:")

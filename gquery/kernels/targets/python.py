@@ -76,7 +76,7 @@ class PythonTarget:
     def source(self, kernel: Kernel) -> str:
         head = f"def kernel({', '.join(['lo', 'hi', *(p.name for p in kernel.parameters)])}):"
         body, epilogue = kernel.claimed or (kernel.body, kernel.epilogue)
-        lines = [head, *indented(kernel.prologue, 1)]
+        lines = [*kernel.parts, head, *indented(kernel.prologue, 1)]
         lines += ["    for i in range(lo, hi):", *indented(body or ("pass",), 2), *indented(epilogue, 1)]
         return "\n".join(lines) + "\n"
 

@@ -42,6 +42,7 @@ def indented(lines: Iterable[str], levels: int) -> list[str]:
     return ["    " * levels + line for line in lines]
 
 
-def functions_text(kernel: Kernel, decorator: str) -> str:
-    """The scalar functions that a kernel calls, as text of its module."""
-    return "".join(f"{decorator}{function_text(name, f)}\n\n" for name, f in kernel.functions)
+def functions_text(kernel: Kernel, decorator: str, part: str) -> str:
+    """The scalar functions that a kernel calls and its parts, as text of its module."""
+    functions = "".join(f"{decorator}{function_text(name, f)}\n\n" for name, f in kernel.functions)
+    return functions + "".join(f"{part}{text}\n\n" for text in kernel.parts)

@@ -3,6 +3,7 @@
     NOT (a < 5 OR b)                     =>  a >= 5 AND NOT b
     (k AND a) OR (k AND b)               =>  k AND (a OR b)        a join condition inside an OR comes to light
     x = 1 OR x = 2                       =>  x IN (1, 2)
+    x <> 1 AND ... AND x <> 6            =>  NOT x IN (1, ..., 6)
     5 > x                                =>  x < 5                 a constant stands on the right
     CAST(d AS TIMESTAMP) < '2000-01-01'  =>  d < DATE ...          see `unwrap_casts`
     upper('a'), CAST('1' AS INTEGER)     =>  their value           by the injected `evaluate`
@@ -41,6 +42,7 @@ from gquery.planner.rules.unwrap_casts import uncast
 from gquery.planner.tree import map_expressions, transform_up
 
 _UNKNOWN = Literal(None, BOOLEAN)
+_MANY = 6  # constants that one value is not equal to, from which on they are a list
 _NEGATED = NEGATED | {"is_distinct_from": "is_not_distinct_from", "is_not_distinct_from": "is_distinct_from"}
 _FLIPPED = MIRRORED | {"is_distinct_from": "is_distinct_from", "is_not_distinct_from": "is_not_distinct_from"}
 
@@ -116,6 +118,8 @@ def _and(e: Expr | None, args: tuple[Expr, ...]) -> Expr:
     terms = tuple(dict.fromkeys(t for a in args for t in conjuncts(a)))
     if FALSE in terms:
         return FALSE
+    if len(terms) >= _MANY:
+        terms = _inequalities_as_not_in(terms)
     return e if e is not None and terms == args else conjunction(terms)
 
 
@@ -154,6 +158,32 @@ def _equalities_as_in(args: tuple[Expr, ...]) -> tuple[Expr, ...]:
         elif pair[0] in values:
             out.append(In(pair[0], tuple(values.pop(pair[0]))))
     return tuple(out)
+
+
+def _inequalities_as_not_in(terms: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """``x <> 1 AND NOT x IN (2, 3)`` as ``NOT x IN (1, 2, 3)``, in the place of the first, where a value has many."""
+    values: dict[Expr, dict[object, None]] = {}
+    excluded = [_excluded(t) for t in terms]
+    for pair in excluded:
+        if pair is not None:
+            values.setdefault(pair[0], {}).update(dict.fromkeys(pair[1]))
+    out: list[Expr] = []
+    for t, pair in zip(terms, excluded, strict=True):
+        if pair is None or (pair[0] in values and len(values[pair[0]]) < _MANY):
+            out.append(t)
+        elif pair[0] in values:
+            out.append(Not(In(pair[0], tuple(values.pop(pair[0])))))
+    return tuple(out)
+
+
+def _excluded(e: Expr) -> tuple[Expr, tuple[object, ...]] | None:
+    match e:
+        case Not(In(arg=arg, values=values)):
+            return arg, values
+        case Call(function="ne", args=(a, Literal(value=v))) if v is not None and not isinstance(a, ScalarSubquery):
+            return a, (v,)
+        case _:
+            return None
 
 
 def _alternatives(e: Expr) -> tuple[Expr, tuple[object, ...]] | None:

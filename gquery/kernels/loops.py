@@ -1,0 +1,149 @@
+"""Loops over constants: arguments of AND or OR that differ in their constants alone are one test in a loop.
+
+``x + 1 <> y AND x + 2 <> y * 3 AND ...``: written out, each argument is a block of its own, and a thousand of them take a
+compiler a minute. In a loop over an array of constants they are one, and queries with other lists share the kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from gquery.dtypes import BOOLEAN, INT64, Bounds, Kind
+from gquery.expr import (
+    And,
+    Call,
+    Case,
+    Cast,
+    Column,
+    Expr,
+    In,
+    IsNull,
+    Literal,
+    Not,
+    Or,
+    new_column,
+    walk,
+    with_children,
+)
+from gquery.kernels.code import Code, Content, Phys, Value, phys
+from gquery.table import Buffer
+
+FEWEST = 24  # arguments that are worth a loop
+_MOST_NODES = 64  # of an argument
+_TESTS = Call | Cast | In | IsNull | Not | Column | Literal  # what evaluates all that is below it
+
+
+@dataclass(frozen=True)
+class Run:
+    """Arguments that differ in constants: the first of them with columns in place of its constants, and the constants of
+    each."""
+
+    term: Expr
+    columns: tuple[Column, ...]
+    constants: tuple[tuple[Any, ...], ...]
+
+
+def with_runs(args: Sequence[Expr]) -> tuple[Expr | Run, ...]:
+    """The arguments, neighbours of one shape as a run."""
+    shaped: list[tuple[Any, Expr, tuple[Literal, ...]]] = []
+    for n, arg in enumerate(args):
+        constants: list[Literal] = []
+        shape = _shape(arg, constants, [_MOST_NODES])
+        shaped.append((n if shape is None or not constants else shape, arg, tuple(constants)))
+    out: list[Expr | Run] = []
+    for _, group in groupby(shaped, key=lambda s: s[0]):
+        alike = list(group)
+        if len(alike) < FEWEST:
+            out += [arg for _, arg, _ in alike]
+            continue
+        columns = tuple(new_column("constant", c.dtype, False) for c in alike[0][2])
+        term = _over(alike[0][1], iter(columns))
+        out.append(Run(term, columns, tuple(tuple(c.value for c in constants) for _, _, constants in alike)))
+    return tuple(out)
+
+
+def _is_constant(e: Expr) -> bool:
+    """Whether it is a number that a register of 64 bits holds."""
+    if not isinstance(e, Literal) or e.value is None or e.dtype.kind is Kind.BOOLEAN:
+        return False
+    return e.dtype.is_float or (e.dtype.is_exact and Bounds(int(e.value), int(e.value)).within(INT64))
+
+
+def _shape(e: Expr, constants: list[Literal], left: list[int]) -> Any:
+    """A key that expressions share which differ in constants; None for a large one. ``left``: nodes that are still looked at."""
+    left[0] -= 1
+    if left[0] < 0:
+        return None
+    if isinstance(e, Literal) and _is_constant(e):
+        constants.append(e)
+        return ("constant", e.dtype)
+    kids = e.children
+    if not kids:
+        return e
+    below = tuple(_shape(k, constants, left) for k in kids)
+    if None in below:
+        return None
+    match e:
+        case Call():
+            own: tuple[Any, ...] = (e.function, e.dtype, e.nullable)
+        case Cast():
+            own = (e.dtype, e.try_)
+        case In():
+            own = (e.values,)
+        case Case() | And() | Or() | Not() | IsNull():
+            own = ()
+        case _:
+            return None
+    return (type(e).__name__, own, below)
+
+
+def _over(e: Expr, columns: Iterator[Column]) -> Expr:
+    """The expression with columns in place of its constants, in the order of `_shape`."""
+    if _is_constant(e):
+        return next(columns)
+    return with_children(e, tuple([_over(k, columns) for k in e.children]))
+
+
+def connective(run: Run, code: Code, stops_at: bool, render: Callable[[Expr, Code], Value]) -> Value:
+    """AND (stops at FALSE) or OR (stops at TRUE) of the arguments of a run."""
+    if all(isinstance(x, _TESTS) for x in walk(run.term)):  # loaded once
+        for x in walk(run.term):
+            if isinstance(x, Column) and x not in run.columns:
+                code.column(x)
+    row, is_open, unknown = code.let(code.call("i64", "0")), code.let("True"), code.let("False")
+    loads = list(_loads(run, row, code))
+    count = code.constant(len(run.constants))
+    with code.block(f"while {is_open} and {code.call('lt_i64', row, count)}:"):
+        for column, what, text in loads:
+            code.provide(column.id, what, lambda t=text, w=what: Value(code.let(t), None, w))  # type: ignore[misc]
+        value = render(run.term, code)
+        stop = value.var if stops_at else f"not {value.var}"
+        with code.block(f"if {stop}:" if value.ok is None else f"if {value.ok} and {stop}:"):
+            code.line(f"{is_open} = False")
+        if value.ok is not None:
+            with code.block(f"if not {value.ok}:"):
+                code.line(f"{unknown} = True")
+        code.line(f"{row} = {code.call('add_i64', row, code.call('i64', '1'))}")
+    for column in run.columns:
+        code.withdraw(column.id)
+    var = code.let(f"not {is_open}" if stops_at else is_open)
+    ok = None if value.ok is None else code.let(f"not {is_open} or not {unknown}")
+    return Value(var, ok, phys(BOOLEAN, nullable=ok is not None))
+
+
+def _loads(run: Run, row: str, code: Code) -> Iterator[tuple[Column, Phys, str]]:
+    """For each constant what is known of it, and the text that loads it."""
+    for n, column in enumerate(run.columns):
+        values = [c[n] for c in run.constants]
+        if column.dtype.is_float:
+            array, element, what = np.array(values, dtype=np.float64), "f64", phys(column.dtype, nullable=False)
+        else:
+            array, element = np.array([int(v) for v in values], dtype=np.int64), "i64"
+            what = Phys(column.dtype, Bounds(int(array.min()), int(array.max())), False)
+        table = code.pointer("f64" if element == "f64" else "i64", Content(Buffer(array)), "t")
+        yield column, what, code.call(element, f"{table}[{row}]")

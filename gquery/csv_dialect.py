@@ -7,7 +7,7 @@ import datetime
 import io
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 _DELIMITERS = ",|;\t"
 _ROWS = 100
@@ -21,7 +21,7 @@ class Dialect:
     delimiter: str
     has_header: bool
     names: tuple[str, ...]
-    texts: frozenset[int] = frozenset()  # columns whose numbers are text: 01234, +5, inf
+    texts: frozenset[int] = field(default=frozenset(), repr=False)  # columns whose numbers are text: 01234, +5, inf
 
 
 def sniff(sample: bytes, delimiter: str | None, header: bool | None, quote: str, skip: int) -> Dialect:

@@ -11,7 +11,8 @@ TIMESTAMP. Inside, a date is its days and a datetime its microseconds since 1970
 not ``| None`` makes the result NULL where it is NULL, without a call; a result that is ``| None`` may be NULL.
 
 `user_source` checks what the function does and writes its text, which is the same on every target. Integers have 64
-bits; ``/`` by zero gives an infinity or NaN, ``//`` and ``%`` by zero give 0; results are converted to the
+bits, and ``+``, ``-``, ``*``, ``**`` and ``<<`` beyond them raise; ``/`` by zero gives an infinity or NaN, ``//`` and ``%``
+by zero give 0; results are converted to the
 annotated type.
 """
 

@@ -34,7 +34,7 @@ _CONVERT = {"int": "user_int", "float": "f64", "bool": "user_bool"}
 _PLAIN = (ast.BitAnd, ast.BitOr, ast.BitXor)
 _CALLED = {
     ast.Add: "user_add", ast.Sub: "user_sub", ast.Mult: "user_mul", ast.FloorDiv: "user_floordiv", ast.Mod: "user_mod",
-    ast.LShift: "shl_i64", ast.RShift: "shr_i64",
+    ast.LShift: "user_shl", ast.RShift: "shr_i64",
 }  # fmt: skip
 _COMPARISONS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _NAMES = {
@@ -46,6 +46,9 @@ _NAMES = {
     ast.Delete: "del", ast.Starred: "a starred argument", ast.NamedExpr: "an assignment inside an expression",
     ast.Match: "match", ast.Attribute: "an attribute",
 }  # fmt: skip
+
+
+STATUS = ("status", "site")  # parameters behind the user's, whose names begin otherwise: where to report an overflow
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,7 @@ class _Rewriter:
                 raise self.refused(body[-1] if body else node, "it may end without a return")
             made.append(self.at(ast.Return(self.nothing()), node))
         names = [n for p in parameters for n in ([_own(p), _there(p)] if p in self.optional else [_own(p)])]
-        arguments = ast.arguments([], [ast.arg(n) for n in names], None, [], [], None, [])
+        arguments = ast.arguments([], [ast.arg(n) for n in (*names, *STATUS)], None, [], [], None, [])
         node.name, node.args, node.body, node.decorator_list, node.returns = "user_function", arguments, made, [], None
         return node
 
@@ -262,12 +265,13 @@ class _Rewriter:
                 return _call("div_f64", _call("f64", a), _call("f64", b))
             case ast.Pow():
                 if isinstance(b, ast.Constant) and type(b.value) is int and 2 <= b.value <= 4:
-                    return _call(f"user_power_{b.value}", a)
+                    return _call(f"user_power_{b.value}", a, *_status())
                 return _call("pow_f64", _call("f64", a), _call("f64", b))
         if isinstance(op, _PLAIN):
             return ast.BinOp(a, op, b)
         if type(op) in _CALLED:
-            return _call(_CALLED[type(op)], a, b)
+            checked = type(op) in (ast.Add, ast.Sub, ast.Mult, ast.LShift)
+            return _call(_CALLED[type(op)], a, b, *(_status() if checked else ()))
         raise self.refused(node, "it has an operator that is not compiled")
 
     def call(self, node: ast.Call) -> ast.expr:
@@ -360,6 +364,10 @@ def _there(name: str) -> str:
 
 def _truth(value: bool) -> ast.expr:
     return _call("user_bool", ast.Constant(value))
+
+
+def _status() -> list[ast.expr]:
+    return [ast.Name(n, ast.Load()) for n in STATUS]
 
 
 def _call(name: str, *args: ast.expr) -> ast.expr:

@@ -198,6 +198,9 @@ def _function(e: Call, code: Code) -> Value:
     for v, takes in zip(values, takes_null, strict=True):
         arguments += [_argument(v, code), v.ok or "True"] if takes else [_argument(v, code)]
     code.functions[name] = declared.body
+    if declared.unproved:
+        message = "Overflow in a function of Python: an integer does not fit 64 bits"
+        arguments += [code.status(), code.call("i64", code.site(OutOfRangeError, message))]
     text = f"{name}({', '.join(arguments)})"
     for n, (raises, message) in enumerate(declared.domain):
         test = f"{name}_raises{n}({', '.join(arguments)})"

@@ -9,7 +9,45 @@ from __future__ import annotations
 
 from typing import Any
 
-from gquery.kernels.targets.python_user import user_mul
+from gquery.kernels.primitives.checked import fail
+from gquery.kernels.targets.python_user import (
+    user_minus,
+    user_minus_wraps,
+    user_plus,
+    user_plus_wraps,
+    user_times,
+    user_times_wraps,
+)
+from gquery.kernels.targets.python_words import Pointer, ne_i64, shl_i64, shr_i64
+
+
+def user_add(a: Any, b: Any, status: Pointer, site: int) -> Any:
+    """``a + b``; integers that do not fit 64 bits raise."""
+    if user_plus_wraps(a, b):
+        fail(status, site)
+    return user_plus(a, b)
+
+
+def user_sub(a: Any, b: Any, status: Pointer, site: int) -> Any:
+    """``a - b``, as `user_add`."""
+    if user_minus_wraps(a, b):
+        fail(status, site)
+    return user_minus(a, b)
+
+
+def user_mul(a: Any, b: Any, status: Pointer, site: int) -> Any:
+    """``a * b``, as `user_add`."""
+    if user_times_wraps(a, b):
+        fail(status, site)
+    return user_times(a, b)
+
+
+def user_shl(a: int, n: int, status: Pointer, site: int) -> int:
+    """``a << n``, as `user_add`."""
+    result = shl_i64(a, n)
+    if ne_i64(shr_i64(result, n), a):
+        fail(status, site)
+    return result
 
 
 def user_int(x: Any) -> int:
@@ -35,13 +73,13 @@ def user_mod(a: Any, b: Any) -> Any:
     return a % b
 
 
-def user_power_2(x: Any) -> Any:
-    return user_mul(x, x)
+def user_power_2(x: Any, status: Pointer, site: int) -> Any:
+    return user_mul(x, x, status, site)
 
 
-def user_power_3(x: Any) -> Any:
-    return user_mul(user_mul(x, x), x)
+def user_power_3(x: Any, status: Pointer, site: int) -> Any:
+    return user_mul(user_mul(x, x, status, site), x, status, site)
 
 
-def user_power_4(x: Any) -> Any:
-    return user_mul(user_mul(x, x), user_mul(x, x))
+def user_power_4(x: Any, status: Pointer, site: int) -> Any:
+    return user_mul(user_mul(x, x, status, site), user_mul(x, x, status, site), status, site)

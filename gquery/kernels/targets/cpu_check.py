@@ -16,6 +16,7 @@ from gquery.functions.user_source import Rewritten, refusal
 from gquery.kernels.targets.cpu_primitives import binding
 
 _TYPES = {"int": types.int64, "float": types.float64, "bool": types.boolean}
+_STATUS = (types.CPointer(types.uint32), types.int64)
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _NOISE = re.compile(r"Failed in|During:|There are|Overload of|>>>|-{3,}|\[|\s*$|No conversion|.*function <built-in")
 
@@ -28,7 +29,7 @@ def check(rewritten: Rewritten, name: str, kinds: tuple[str, ...]) -> None:
     used: dict[str, Any] = {n: primitives[n] for n in code.co_names if n in primitives}
     function = FunctionType(code, {"__builtins__": __builtins__, **used}, code.co_name)
     try:
-        njit(error_model="numpy")(function).compile(tuple(_TYPES[k] for k in kinds))
+        njit(error_model="numpy")(function).compile((*(_TYPES[k] for k in kinds), *_STATUS))
     except NumbaError as error:
         message = _ANSI.sub("", str(error))
         lines = [int(n) for n in re.findall(rf'File "{re.escape(rewritten.file)}", line (\d+)', message)]

@@ -331,6 +331,13 @@ define("cas_u32", "* i64 i64 i64", "i64", _compare_and_swap(I32))
 define("cas_i64", "* i64 i64 i64", "i64", _compare_and_swap(I64))
 
 
+# ---- whether a sum, difference or product of 64 bits wraps ----------------------------------------------------------
+define("add_wraps", "i64 i64", "bool", lambda b, x, y: b.extract_value(b.sadd_with_overflow(x, y), 1))
+define("sub_wraps", "i64 i64", "bool", lambda b, x, y: b.extract_value(b.ssub_with_overflow(x, y), 1))
+define("mul_wraps", "i64 i64", "bool", lambda b, x, y: b.extract_value(b.smul_with_overflow(x, y), 1))
+define("never", "f64 f64", "bool", lambda b, x, y: ir.Constant(ir.IntType(1), 0))
+
+
 # ---- from definitions to Numba -----------------------------------------------------------------------------------
 def numba_types() -> dict[str, Any]:
     """The Numba type of each type name."""

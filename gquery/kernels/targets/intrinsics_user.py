@@ -10,7 +10,11 @@ from typing import Any
 
 from gquery.kernels.targets.intrinsics import Definition, build_chosen
 
-BY_TYPE = {"user_add": ("add_i64", "add_f64"), "user_sub": ("sub_i64", "sub_f64"), "user_mul": ("mul_i64", "mul_f64")}
+BY_TYPE = {
+    "user_plus": ("add_i64", "add_f64"), "user_minus": ("sub_i64", "sub_f64"), "user_times": ("mul_i64", "mul_f64"),
+    "user_plus_wraps": ("add_wraps", "never"), "user_minus_wraps": ("sub_wraps", "never"),
+    "user_times_wraps": ("mul_wraps", "never"),
+}  # fmt: skip
 _INTEGERS = (
     "Integer",
     "IntegerLiteral",

@@ -1,5 +1,4 @@
-"""What Python functions of users need on the python target alone: operators, and results cut to 64 bits, as compiled
-ones are."""
+"""What Python functions of users need on the python target alone: checked operators, which Python's own integers make short."""
 
 from __future__ import annotations
 
@@ -8,10 +7,43 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from gquery.kernels.targets.python_words import Pointer, fail
+
 _Binary = Callable[[Any, Any], Any]
-user_add: _Binary = operator.add
-user_sub: _Binary = operator.sub
-user_mul: _Binary = operator.mul
+_LEAST, _BEYOND = -(2**63), 2**63
+user_plus: _Binary = operator.add
+user_minus: _Binary = operator.sub
+user_times: _Binary = operator.mul
+
+
+def _is_beyond(result: Any) -> bool:
+    return isinstance(result, int) and not _LEAST <= result < _BEYOND
+
+
+def user_plus_wraps(a: Any, b: Any) -> bool:
+    return _is_beyond(a + b)
+
+
+def user_minus_wraps(a: Any, b: Any) -> bool:
+    return _is_beyond(a - b)
+
+
+def user_times_wraps(a: Any, b: Any) -> bool:
+    return _is_beyond(a * b)
+
+
+def _checked(operation: _Binary) -> Callable[..., Any]:
+    def checked(a: Any, b: Any, status: Pointer, site: int) -> Any:
+        result = operation(a, b)
+        if _is_beyond(result):
+            fail(status, site)
+            return 0
+        return result
+
+    return checked
+
+
+user_add, user_sub, user_mul = _checked(operator.add), _checked(operator.sub), _checked(operator.mul)
 
 
 def user_int(x: float) -> int:

@@ -47,11 +47,6 @@ class Opaque:
         """The number here of another's first value."""
         return self._starts[id(part)]
 
-    @property
-    def leaves(self) -> tuple[Opaque, ...]:
-        """Those that this one was joined from; itself where it is no join."""
-        return self._parts or (self,)
-
     def take(self, numbers: pa.Array) -> pa.ChunkedArray:
         """The values of these numbers in memory of their own, NULL for NULL."""
         import pyarrow as pa
@@ -97,7 +92,7 @@ def joined(several: Sequence[Opaque]) -> Opaque:
     """The values of several, one after another, in the type of the first: the same object for the same ones."""
     import pyarrow as pa
 
-    parts = tuple({id(leaf): leaf for o in several for leaf in o.leaves}.values())
+    parts = tuple({id(o): o for o in several}.values())
     if len(parts) == 1:
         return parts[0]
     key = tuple(map(id, parts))

@@ -22,6 +22,7 @@ from gquery.dtypes import Bounds, DType, Kind, Schema
 from gquery.encode import import_column
 from gquery.errors import FileError
 from gquery.files import File, PathColumn, Paths, path_columns, readable, reading, resolve, stamp
+from gquery.footers import check_footer, chunks_of
 from gquery.interrupt import check
 from gquery.io_parquet import ParquetReader, Spent, Wanted
 from gquery.parallel import run_phases
@@ -54,8 +55,9 @@ class ParquetSource:
         self._cache = cache or ColumnCache()
         self._lock = threading.RLock()
         self.spent = Spent()
-        self._open(self._find())
-        self.name = name or os.path.splitext(os.path.basename(self._files[0].name))[0]
+        files = self._find()
+        self.name = name or os.path.splitext(os.path.basename(files[0].name))[0]
+        self._open(files)
 
     # ---- what a query plans with -----------------------------------------------------------------------------------
 
@@ -132,6 +134,7 @@ class ParquetSource:
         for file in files:
             check()
             with reading(file.name, "Parquet file"), pq.ParquetFile(file.path, filesystem=file.filesystem) as opened:
+                check_footer(opened.metadata, file.size)
                 footers.append(opened.metadata)
                 arrow_schema = readable(opened.schema_arrow)
                 file.check_unchanged()
@@ -175,9 +178,7 @@ class ParquetSource:
         types = self._arrow_schema.types
         first = sum(map(_leaves, types[:field]))
         for footer in self._footers:
-            for group in range(footer.num_row_groups):
-                for position in range(first, first + _leaves(types[field])):
-                    yield footer.row_group(group).column(position)
+            yield from chunks_of(footer, range(first, first + _leaves(types[field])), self.name)
 
     def _has_small_dictionary(self, field: int) -> bool:
         """Whether a string column takes so few bytes a value that it must be codes into small dictionaries."""
@@ -213,7 +214,10 @@ class ParquetSource:
                 if stats is None or not stats.has_min_max:
                     complete = stats is not None and stats.has_null_count and stats.null_count == chunk.num_values
                 else:
-                    low, high = _physical(stats.min, dtype), _physical(stats.max, dtype)
+                    try:
+                        low, high = _physical(stats.min, dtype), _physical(stats.max, dtype)
+                    except (OverflowError, ValueError):  # Python has no such date
+                        low = high = None
                     if low is None or high is None:
                         complete = False
                     else:

@@ -42,6 +42,7 @@ LAYERS: dict[str, int] = {
                 "ownership",
                 "sources",
                 "files",
+                "footers",
                 "io",
                 "io_parquet",
                 "io_text",

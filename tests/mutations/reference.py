@@ -49,10 +49,12 @@ def _ipc(path: str) -> pa.Table:
 
 def _csv(path: str) -> pa.Table:
     dialect = sniff(Path(path).read_bytes()[: 1 << 16], None, None, '"', 0)
-    read = csv.ReadOptions(column_names=dialect.names, skip_rows_after_names=int(dialect.has_header))
-    parse = csv.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=True)
-    truths = {"true_values": ["true", "True", "TRUE"], "false_values": ["false", "False", "FALSE"]}
-    convert = csv.ConvertOptions(null_values=[""], strings_can_be_null=True, **truths)
+    names = dialect.names
+    read = csv.ReadOptions(column_names=names, skip_rows_after_names=int(dialect.has_header))
+    parse = csv.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=True, ignore_empty_lines=len(names) > 1)
+    truths = {"true_values": _cases("true", "t", "yes"), "false_values": _cases("false", "f", "no")}
+    texts = {names[n]: pa.string() for n in dialect.texts}
+    convert = csv.ConvertOptions(null_values=[""], strings_can_be_null=True, column_types=texts, **truths)
     return csv.read_csv(path, read, parse, convert)
 
 
@@ -62,6 +64,10 @@ def _duckdb_csv(path: str) -> pa.Table:
 
 def _duckdb_json(path: str) -> pa.Table:
     return _oracle().execute("FROM read_json(?)", [path]).to_arrow_table()
+
+
+def _cases(*words: str) -> list[str]:
+    return [form for w in words for form in (w, w.title(), w.upper())]
 
 
 @cache

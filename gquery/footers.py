@@ -1,0 +1,75 @@
+"""A look at a Parquet footer before it is used: PyArrow's metadata objects end the process where it is damaged.
+
+``footer.row_group(g).column(c)`` makes an object of Arrow's in a call that lets no C++ exception out, so that lengths which
+contradict each other abort. Reading goes through calls that let them out, and before a reader reads anything it makes those
+objects for all columns of all row groups. So one is set up over a file that cannot be read. What is left is a minimum or
+maximum that is shorter than its type, which nothing tells before the object for statistics is made.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gquery.errors import FileError
+
+
+class _ReachedError(Exception):
+    """The reader wants bytes: it has been through the footer."""
+
+
+class _Unreadable(io.RawIOBase):
+    """A file of some size without a byte in it."""
+
+    def __init__(self, size: int) -> None:
+        self._size, self._at = size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        raise _ReachedError
+
+    def size(self) -> int:
+        return self._size
+
+
+def check_footer(footer: Any, size: int) -> None:
+    """OSError or ArrowException where the footer of a file of so many bytes cannot be used."""
+    with pq.ParquetFile(pa.PythonFile(_Unreadable(size), mode="r"), metadata=footer, pre_buffer=True) as file:
+        try:
+            next(file.iter_batches(1, use_threads=False), None)
+        except _ReachedError as reached:
+            reached.__traceback__ = None  # Arrow keeps the error: it must not keep who called
+
+
+def chunks_of(footer: Any, positions: range, name: str) -> Iterator[Any]:
+    """The metadata of some columns in every row group, of which statistics can be asked. FileError where it contradicts the
+    schema: Arrow would abort when it makes sense of them."""
+    if positions.stop > footer.num_columns:
+        raise FileError(f'Cannot read the Parquet file "{name}": its footer tells of {footer.num_columns} columns only')
+    types = {position: footer.schema.column(position).physical_type for position in positions}
+    for group in range(footer.num_row_groups):
+        row_group = footer.row_group(group)
+        for position, type_ in types.items():
+            chunk = row_group.column(position)
+            if chunk.physical_type != type_:
+                raise FileError(
+                    f'Cannot read the Parquet file "{name}": its footer tells two types, {type_} and {chunk.physical_type}, '
+                    f"of column {position}"
+                )
+            yield chunk

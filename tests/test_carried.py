@@ -404,3 +404,14 @@ def test_one_name_and_several_arrow_types() -> None:
         assert lists.schema.types == [pa.large_list(pa.int32())]
         with pytest.raises(NotSupportedError, match=r"duration\[us\] and month_day_nano_interval in one column"):
             connection.sql("SELECT s FROM a UNION ALL SELECT s FROM b").fetchall()
+
+
+def test_unions_of_unions(connection: gquery.Connection) -> None:
+    """The values of a union are numbered as they stand there, also within a union that holds its parts in another order."""
+    connection.register("o", FEW.slice(3, 4))
+    inner = "(SELECT items FROM o UNION ALL SELECT items FROM t)"
+    found = connection.sql(
+        f"SELECT items FROM t UNION ALL SELECT items FROM {inner} WHERE items IS NOT NULL"
+    ).to_arrow_table()
+    mine = FEW.column("items").to_pylist()
+    assert found.column(0).to_pylist() == [*mine, *(v for v in [*mine[3:7], *mine] if v is not None)]

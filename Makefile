@@ -8,10 +8,11 @@ SF ?= 1
 JOBS ?= auto
 FUZZ ?= 5000
 MUTATIONS ?= 2000
+MUTANTS ?= 100000
 FAULTS ?= 500
 
 .DEFAULT_GOAL := help
-.PHONY: help demo compare test check fuzz faults values test-slow test-cuda cubins docs clean
+.PHONY: help demo compare test check fuzz mutants faults values test-slow test-cuda cubins docs clean
 
 help:
 	@sed -n 's/^## //p' Makefile
@@ -44,6 +45,10 @@ values: $(VENV)/.dev
 ## make faults     failed allocations and interrupts at every turn (FAULTS=500)
 faults: $(VENV)/.dev
 	GQUERY_FAULTS=$(FAULTS) $(BIN)/python -m pytest -q -n $(JOBS) tests/test_faults.py
+
+## make mutants     mutated statements against DuckDB (MUTANTS=100000)
+mutants: $(VENV)/.dev
+	GQUERY_MUTANTS=$(MUTANTS) $(BIN)/python -m pytest -q -n $(JOBS) tests/test_mutated_sql.py
 
 ## make mutations  damaged files of each kind, each read in a process that may die (MUTATIONS=2000)
 mutations: $(VENV)/.dev

@@ -76,6 +76,7 @@ AGGREGATES: dict[str, AggregateFunction] = {
 }  # fmt: skip
 ALIASES = {
     "mean": "avg", "count_star": "count", "arbitrary": "any_value",
+    "count_if": "sum", "countif": "sum",  # NULL where no value is there, as in DuckDB
     "bool_and": "min", "logical_and": "min", "bool_or": "max", "logical_or": "max",
 }  # fmt: skip
 
@@ -91,9 +92,11 @@ def aggregate(name: str, args: Sequence[Expr], distinct: bool = False, where: Ex
     if function is None:
         raise BindError(f"there is no aggregate {name!r}.{did_you_mean(name, AGGREGATES)}")
     # NULL of no type: the sum, least, ... of NULLs is a NULL INTEGER (BIGINT for a sum)
-    args = [cast(a, DType(Kind.INTEGER)) if a.dtype == NULL else a for a in args]
-    if name.startswith(("bool_", "logical_")):  # whether all, or any, are true
-        args = [cast(a, BOOLEAN) for a in args]
+    of_truth = name.startswith(("bool_", "logical_", "count_if", "countif"))
+    of_null = BOOLEAN if of_truth else DType(Kind.INTEGER)
+    args = [cast(a, of_null) if a.dtype == NULL else a for a in args]
+    if of_truth and [a.dtype for a in args] != [BOOLEAN]:
+        raise no_match(name, args, (f"{name}(BOOLEAN)",))
     if distinct or function.name != "count":
         refuse_opaque(args, f"{name}(DISTINCT)" if distinct else name)
     resolved = function.resolve([a.dtype for a in args])

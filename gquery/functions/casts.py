@@ -197,12 +197,15 @@ def fits(e: Expr, dtype: DType) -> bool:
     return isinstance(e, Literal) and bounds is not None and bounds.low <= e.value <= bounds.high
 
 
-def unify(exprs: Sequence[Expr], comparing: bool = False) -> DType | None:
+def unify(exprs: Sequence[Expr], comparing: bool = False, ordering: bool = False) -> DType | None:
     """The one type that expressions meeting in a CASE, UNION, IN or comparison are cast to; None where there is none.
 
     Integer literals take on the other integer types if they fit, string literals any other type. ``comparing``: strings
-    that are not literals are cast to the other side's type too.
+    that are not literals are cast to the other side's type too, but where the values are put in order (``ordering``) or
+    become one column: what is meant then would be a guess, as for BOOLEAN and a number with a fraction.
     """
+    if (ordering or not comparing) and _is_mixed(exprs, ordering):
+        return None
     if comparing:
         refuse_opaque(exprs, "a comparison")
     first = exprs[0].dtype if exprs else DType(Kind.NULL)
@@ -234,9 +237,19 @@ def unify(exprs: Sequence[Expr], comparing: bool = False) -> DType | None:
     return firm
 
 
-def unified(exprs: Sequence[Expr], what: str, comparing: bool = False) -> list[Expr]:
+def _is_mixed(exprs: Sequence[Expr], ordering: bool) -> bool:
+    """Whether types meet that DuckDB takes together in no order."""
+    firm = [e.dtype for e in exprs if not is_text_literal(e) and e.dtype.kind is not Kind.NULL]
+    has_truth = any(t == BOOLEAN for t in firm)
+    has_text = ordering and any(t == VARCHAR for t in firm)
+    return (has_truth and any(t.is_float or t.is_decimal for t in firm)) or (
+        has_text and any(t != VARCHAR for t in firm)
+    )
+
+
+def unified(exprs: Sequence[Expr], what: str, comparing: bool = False, ordering: bool = False) -> list[Expr]:
     """The expressions cast to their common type; BindError, naming ``what`` they meet in, where there is none."""
-    dtype = unify(exprs, comparing)
+    dtype = unify(exprs, comparing, ordering)
     if dtype is None:
         names = " and ".join(dict.fromkeys(str(e.dtype) for e in exprs if e.dtype.kind is not Kind.NULL))
         raise BindError(f"cannot mix values of type {names} in {what}; an explicit CAST is required")

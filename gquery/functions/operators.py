@@ -316,7 +316,9 @@ def _declare_comparison(name: str, symbol: str) -> None:
 
     @resolver(name, "$(any, any) of comparable types -> BOOLEAN")
     def compare(a: Expr, b: Expr) -> Expr:
-        x, y = unified((a, b), f"the comparison {symbol}", comparing=True)
+        x, y = unified(
+            (a, b), f"the comparison {symbol}", comparing=True, ordering=symbol[0] in "<>" and symbol != "<>"
+        )
         if is_null_literal(x):  # NULL = NULL: of any type
             x, y = cast(x, BIGINT), cast(y, BIGINT)
         return make(name, (x, y), BOOLEAN)

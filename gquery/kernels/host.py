@@ -205,7 +205,10 @@ def evaluate(e: Expr) -> Literal | None:
         return None
     value = results[0]
     if isinstance(value, bytes):
-        value = value.decode()
+        try:
+            value = value.decode()
+        except UnicodeDecodeError:  # a pattern of LIKE in the form that kernels read is no text
+            return None
     if isinstance(value, bool):
         value = int(value)
     return Literal(value, e.dtype)

@@ -70,6 +70,7 @@ class QueryBinder(Protocol):
     def subquery(self, node: exp.Expr, scope: Scope) -> Query: ...
 
     def function(self, name: str) -> UserFunction | None: ...
+    def is_table(self, name: str) -> bool: ...
 
 
 class AggregateCollector(Protocol):
@@ -193,6 +194,8 @@ class ExprBinder:
         if isinstance(node.this, exp.Star):
             raise BindError("* cannot stand here")
         name, table = node.name, node.table or None
+        if node.args.get("db") is not None:
+            self._check_schema(node)
         if table is None:
             found = self.scope.find(name, None)
             if found is not None:
@@ -204,6 +207,14 @@ class ExprBinder:
                 finally:
                     self.aliases[name.lower()] = alias
         return self.scope.resolve(name, table)
+
+    def _check_schema(self, node: exp.Column) -> None:
+        """``main.t.a`` and ``memory.main.t.a`` are columns of a table of the catalog."""
+        before = [str(p.name) for p in node.parts[:-2]]
+        if [p.lower() for p in before] not in (["main"], ["memory"], ["memory", "main"]) or not self.query.is_table(
+            node.table
+        ):
+            raise BindError(f"table {'.'.join([*before, node.table])!r} is not in the FROM clause")
 
     def _number(self, node: exp.Literal) -> Literal:
         # sqlglot writes ".5" as "0.5", and the 0 would count as a digit: look at the text
@@ -287,6 +298,9 @@ class ExprBinder:
         e, low, high = (self.bind(n) for n in (node.this, node.args["low"], node.args["high"]))
         if node.args.get("symmetric"):
             raise NotSupportedError("not supported: BETWEEN SYMMETRIC")
+        types = [unify((e, bound), comparing=True, ordering=True) for bound in (low, high)]
+        if types[0] != types[1] and any(t is not None and t.is_float for t in types):  # the three meet as DOUBLE
+            e, low, high = unified((e, low, high), "BETWEEN", comparing=True, ordering=True)
         return conjunction((call("ge", e, low), call("le", e, high)))
 
     def _like(self, node: exp.Expr, escape: exp.Expr | None) -> Expr:
@@ -333,8 +347,9 @@ class ExprBinder:
         if index.expression is None:
             return call("substring", text, start)
         stop = self.bind(index.expression)
-        if isinstance(start, Literal) and isinstance(stop, Literal) and start.value > 0 and stop.value > 0:
-            length = max(0, stop.value - start.value + 1)
+        ends = [e.value for e in (start, stop) if isinstance(e, Literal) and e.dtype.is_integer and e.value is not None]
+        if len(ends) == 2 and min(ends) > 0:
+            length = max(0, ends[1] - ends[0] + 1)
             return call("substring", text, start, integer_literal(length))
         raise NotSupportedError("not supported: a string slice whose ends are not positive constants")
 
@@ -372,7 +387,7 @@ class ExprBinder:
         targets: list[tuple[Column, Expr]] = []
         casted: list[Expr] = []
         for a, c in zip(args, query.outputs, strict=True):
-            dtype = unify((a, c), comparing=True)
+            dtype = unify((a, c), comparing=True, ordering=True)
             if dtype is None:
                 raise BindError(f"cannot compare {a.dtype} with {c.dtype} in IN; an explicit CAST is required")
             casted.append(cast(a, dtype))
@@ -450,15 +465,13 @@ class ExprBinder:
         distinct = False
         if args and isinstance(args[0], exp.Distinct):
             distinct, args = True, list(args[0].expressions)
-        if not is_aggregate(name) and name not in ("count_if", "countif"):
+        if not is_aggregate(name):
             what = "FILTER of a function that is no aggregate:" if name in RESOLVERS else "the aggregate"
             raise NotSupportedError(f"not supported: {what} {name}")
         if any(isinstance(a, exp.Order) for a in args):
             raise NotSupportedError(f"not supported: ORDER BY inside {name}")
         if self.aggregates is None:
             raise BindError(f"{self.clause} cannot contain aggregates ({name})")
-        if name in ("count_if", "countif") and len(args) == 1 and condition is None and not distinct:
-            name, args, condition = "count", [], args[0]
         if name == "count" and args and isinstance(args[0], exp.Star):
             args = []
         binder = ExprBinder(self.query, self.scope, f"the argument of {name}", None, self.aliases)

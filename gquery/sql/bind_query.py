@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -12,6 +12,7 @@ from gquery.dtypes import INTEGER, NULL, VARCHAR, DType, Kind, common_type
 from gquery.errors import BindError, DataError, FileError, NotSupportedError, ProgrammingError
 from gquery.expr import Column, Expr, Literal, SortKey, new_column
 from gquery.functions import cast, unified
+from gquery.functions.casts import is_text_literal
 from gquery.functions.opaque import refuse_opaque
 from gquery.functions.user import UserFunction
 from gquery.planner.logical import Aggregate, Limit, Plan, Project, Query, Sort, UnionAll, Values
@@ -114,6 +115,10 @@ class QueryScopes:
         """The Python function that a name means."""
         return self.catalog.function(name)
 
+    def is_table(self, name: str) -> bool:
+        """Whether a table or view of the catalog has that name."""
+        return self.catalog.lookup(name) is not None
+
     def subquery(self, node: exp.Expr, scope: Scope) -> Query:
         """A subquery inside an expression: it sees the scope around it, and the CTEs of the query being bound."""
         return self.query(node, scope, self._visible[-1])
@@ -154,7 +159,7 @@ class QueryScopes:
         ]
         if any(len(r) != len(rows[0]) for r in rows):
             raise located(BindError("the rows of VALUES differ in length"), self.sql, node)
-        by_column = [unified(values, "VALUES") for values in zip(*rows, strict=True)]
+        by_column = [_one_type(values) for values in zip(*rows, strict=True)]
         names = tuple(f"col{i}" for i in range(len(by_column)))
         columns = tuple(
             new_column(n, values[0].dtype, any(v.nullable for v in values))
@@ -249,6 +254,14 @@ class QueryScopes:
         return int(e.value)
 
 
+def _one_type(values: Sequence[Expr]) -> list[Expr]:
+    """A column of VALUES: a text is a text here, and takes on no other type."""
+    if any(is_text_literal(v) for v in values) and any(v.dtype not in (VARCHAR, NULL) for v in values):
+        names = " and ".join(dict.fromkeys(str(v.dtype) for v in values if v.dtype != NULL))
+        raise BindError(f"cannot mix values of type {names} in VALUES; an explicit CAST is required")
+    return unified(values, "VALUES")
+
+
 def _has_modifiers(node: exp.Expr) -> bool:
     return any(node.args.get(k) is not None for k in ("order", "limit", "offset", "with_"))
 
@@ -264,10 +277,21 @@ def _retyped(query: Query, types: list[DType]) -> Query:
 
 
 def ordinal(node: exp.Expr, count: int, clause: str, sql: str) -> int | None:
-    """The position (from 0) of the result column that an integer in GROUP BY or ORDER BY stands for; else None."""
-    if not isinstance(node, exp.Literal) or node.is_string or not node.name.isdigit():
+    """The position (from 0) of the result column that an integer in GROUP BY or ORDER BY stands for; else None. ORDER BY
+    takes no other constant."""
+    sign = ""
+    while isinstance(node, exp.Paren | exp.Neg):
+        sign += "-" if isinstance(node, exp.Neg) else ""
+        node = node.this
+    if not isinstance(node, exp.Literal | exp.Null):
         return None
-    index = int(node.name)
+    text = node.name.replace("_", "")
+    if isinstance(node, exp.Null) or node.is_string or not text.isdigit():
+        if clause == "ORDER BY":
+            typed = node.sql("duckdb") if isinstance(node, exp.Null) or node.is_string else node.name
+            raise located(BindError(f"ORDER BY {sign}{typed} is neither a column nor a position"), sql, node)
+        return None
+    index = int(f"{sign[:1]}{text}")
     if not 1 <= index <= count:
         raise located(BindError(f"{clause} {index}: there are {count} result columns"), sql, node)
     return index - 1

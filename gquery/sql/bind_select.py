@@ -144,9 +144,10 @@ class SelectBinder:
         self.items = self._select_list()
         self.aliases = {
             i.name.lower(): i.node.this
-            for i in reversed(self.items)
+            for i in self.items  # of equal ones the last counts
             if i.node is not None and isinstance(i.node, exp.Alias)
         }
+        self.defined: dict[str, exp.Expr] = {}  # what an entry of the SELECT list may use: aliases before it
         where = self.node.args.get("where")
         if where is not None:
             plan = Filter(plan, self._binder("WHERE").condition(where.this))
@@ -203,13 +204,19 @@ class SelectBinder:
                 item.expr = self._lifted(groups, item.bound, self.node)
             return
         node = item.node.this if isinstance(item.node, exp.Alias) else item.node
-        item.expr = self._over_groups(node, "SELECT", groups)
+        item.expr = self._over_groups(node, "SELECT", groups, self.defined)
+        low = item.name.lower()
+        if isinstance(item.node, exp.Alias) and self.aliases.get(low) is node:
+            self.defined[low] = self.aliases[low]
 
-    def _over_groups(self, node: exp.Expr, clause: str, groups: Groups | None) -> Expr:
+    def _over_groups(
+        self, node: exp.Expr, clause: str, groups: Groups | None, aliases: dict[str, exp.Expr] | None = None
+    ) -> Expr:
+        binder = ExprBinder(self.query, self.scope, clause, groups, self.aliases if aliases is None else aliases)
         if groups is None:
-            return self._binder(clause).bind(node)
+            return binder.bind(node)
         key = self._key_of_node(node)
-        return key if key is not None else self._lifted(groups, self._binder(clause, groups).bind(node), node)
+        return key if key is not None else self._lifted(groups, binder.bind(node), node)
 
     def _lifted(self, groups: Groups, e: Expr, node: exp.Expr) -> Expr:
         try:
@@ -304,6 +311,10 @@ class SelectBinder:
     def _item_named(self, node: exp.Expr) -> Item | None:
         """The entry of the SELECT list that a sort key names or repeats."""
         if isinstance(node, exp.Column) and not node.table:
+            low = node.name.lower()
+            aliased = [i for i in self.items if isinstance(i.node, exp.Alias) and i.name.lower() == low]
+            if aliased:
+                return aliased[-1]
             named = [i for i in self.items if i.name.lower() == node.name.lower()]
             if named:
                 return named[0]

@@ -206,11 +206,11 @@ class Reader(ExpressionReader):
 
     def _keys(self) -> None:
         """The keys of GROUP BY."""
-        self.expression()
+        self.key()
         while self.take(","):
             if not self.can_begin():
                 return  # DuckDB takes a comma at the end
-            self.expression()
+            self.key()
 
     def _targets(self) -> None:
         self._target()

@@ -205,7 +205,9 @@ class ExpressionReader:
             self.expression(_NOT)
             self.end(start)
         elif self.word in ("-", "+"):
-            self.next()
+            if self.take("+") and self.kind != NUMBER:  # sqlglot leaves it out, whatever the value's type is
+                raise self.unexpected("a number behind +")
+            self.take("-")
             self.expression(_MINUS)
             self.end(start)
         elif self.word in ("~", "@"):
@@ -452,13 +454,19 @@ class ExpressionReader:
         self.next()
         self.expect("by")
         if not self.take("all"):
-            self.expression()
+            self.key()
             self._direction()
             while self.take(","):
-                self.expression()
+                self.key()
                 self._direction()
         else:
             self._direction()
+
+    def key(self) -> None:
+        """A key of GROUP BY or ORDER BY: ``+ 1`` is no position."""
+        if self.word == "+":
+            raise self.unexpected()
+        self.expression()
 
     def _direction(self) -> None:
         if not self.take("asc"):
@@ -570,6 +578,8 @@ class ExpressionReader:
         """``INTERVAL amount unit``: sqlglot splits a text's words, so that it is no leaf."""
         self.next()
         is_text = self.kind == STRING
+        if self.kind == NUMBER and not self.words[self.at].replace("_", "").isdigit():
+            raise self.unexpected("an integer")
         if self.take("("):
             self.expression()
             self.expect(")")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import re
 import threading
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,7 +26,6 @@ from gquery.sql.grammar_expr import Reading
 from gquery.sql.lexer import NUMBER, SYMBOL, WORD, Lexed, lex
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
-_EXPONENT = re.compile("[eE]")
 _TYPES = {NUMBER: TokenType.NUMBER, WORD: TokenType.VAR, "+": TokenType.PLUS, "-": TokenType.DASH}
 _CALL = "\x1f"  # before the name of a function that is called
 _LEVEL = r"(?:analyze|bound|optimized|physical|pipelines|codegen|code|tree)\b"
@@ -141,11 +139,17 @@ def _prepared(given: list[Token], tokens: Lexed, calls: set[int]) -> list[Token]
     """sqlglot's tokens as its parser shall see them: every ``?`` written as ``$1``, ``$2``, ... (the tree does not keep
     their order), numbers as DuckDB reads them, and names of functions that it does not know: it would put their arguments
     in places of its own, give other names to some, and drop what it does not expect. `_restored` gives the names back."""
+    numbers = {start: n for n, start in enumerate(tokens.starts) if tokens.kinds[n] == NUMBER}
     result: list[Token] = []
     count, read = 0, -1
     for t in given:
         kind = t.token_type
         if t.start <= read:  # a part of a number
+            continue
+        number = numbers.get(t.start)
+        if number is not None and (kind != TokenType.NUMBER or t.end != tokens.ends[number]):
+            result += _numbers(t, tokens, number)
+            read = result[-1].end
             continue
         if t.start in calls:
             t = Token(TokenType.VAR, _CALL + t.text, t.line, t.col, t.start, t.end)
@@ -153,26 +157,19 @@ def _prepared(given: list[Token], tokens: Lexed, calls: set[int]) -> list[Token]
             count += 1
             result.append(Token(TokenType.PARAMETER, "$", t.line, t.col, t.start, t.end))
             t = Token(TokenType.NUMBER, str(count), t.line, t.col, t.start, t.end)
-        elif kind == TokenType.NUMBER and _EXPONENT.search(t.text):
-            numbers = _numbers(t, tokens)
-            result += numbers[:-1]
-            t = numbers[-1]
-            read = t.end
         result.append(t)
     return result
 
 
-def _numbers(token: Token, tokens: Lexed) -> list[Token]:
-    """What DuckDB reads in place of a token with a sign: for sqlglot ``1e3+1e3`` is the number ``1e3+1`` and a name."""
-    n = bisect_left(tokens.starts, token.start)
+def _numbers(token: Token, tokens: Lexed, n: int) -> list[Token]:
+    """What DuckDB reads in place of a token of sqlglot's: that takes ``1e3+1e3`` for the number ``1e3+1`` and a name, and
+    ``.5`` for a dot and a 5."""
     result: list[Token] = []
-    while n < len(tokens.starts) and tokens.starts[n] <= token.end:
-        kind = _TYPES.get(tokens.kinds[n] if tokens.kinds[n] != SYMBOL else tokens.words[n])
-        if kind is None or tokens.starts[n] < token.start:
-            return [token]
+    while not result or tokens.starts[n] <= token.end:
+        kind = _TYPES.get(tokens.kinds[n] if tokens.kinds[n] != SYMBOL else tokens.words[n], TokenType.VAR)
         result.append(Token(kind, tokens.words[n], token.line, token.col, tokens.starts[n], tokens.ends[n]))
         n += 1
-    return result or [token]
+    return result
 
 
 def nodes_of(tree: exp.Expr) -> list[exp.Expr]:

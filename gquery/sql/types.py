@@ -63,6 +63,8 @@ def sql_type(node: exp.DataType) -> DType:
         if not all(p.name.isdecimal() for p in node.expressions):
             raise BindError(f"{node.sql('duckdb')}: precision and scale are numbers")
         digits = [int(p.name) for p in node.expressions]
+        if len(digits) > 2:
+            raise BindError(f"DECIMAL takes precision and scale, {len(digits)} numbers are given")
         precision, scale = (18, 3) if not digits else (digits[0], digits[1] if len(digits) > 1 else 0)
         if not (1 <= precision <= 38 and 0 <= scale <= precision):
             raise BindError(f"DECIMAL({precision},{scale}): precision is 1 to 38 and scale 0 to precision")

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any, TypeVar, cast
 
 from gquery.errors import InterruptError
+
+T = TypeVar("T")
 
 
 class Token:
@@ -120,6 +123,33 @@ def acting_for(token: Token | None) -> Iterator[None]:
         yield
     finally:
         _thread.token = None
+
+
+_LOOK_SECONDS = 0.05
+
+
+def beside(work: Callable[[], T]) -> T:
+    """What ``work`` returns, done on another thread where this one has a run: an interrupt ends the wait for what cannot be
+    stopped itself, such as a compiler. It goes on then, and nobody looks at its result."""
+    if current() is None:
+        return work()
+    done: list[Any] = []
+    ended = threading.Event()
+
+    def run() -> None:
+        try:
+            done.extend((True, work()))
+        except BaseException as error:  # raised again by who waits
+            done.extend((False, error))
+        ended.set()
+
+    threading.Thread(target=run, name="gquery-compiling").start()
+    while not ended.wait(_LOOK_SECONDS):
+        check()
+    is_well, result = done
+    if not is_well:
+        raise result
+    return cast(T, result)
 
 
 def check() -> None:

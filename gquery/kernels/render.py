@@ -29,6 +29,7 @@ from gquery.expr import (
     ScalarSubquery,
 )
 from gquery.functions import FUNCTIONS
+from gquery.interrupt import check
 from gquery.kernels import arithmetic, casts, compare, dictionaries, like, loops
 from gquery.kernels.code import Code, NeedsHostError, Phys, Value, phys
 from gquery.kernels.row_calls import row_call
@@ -55,6 +56,7 @@ def render(e: Expr, code: Code) -> Value:
 
 
 def _render(e: Expr, code: Code) -> Value:
+    check()
     looked_up = dictionaries.lookup(e, code)
     if looked_up is not None:
         return looked_up

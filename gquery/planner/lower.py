@@ -15,6 +15,7 @@ from typing import Any, assert_never
 from gquery.dtypes import BIGINT, Bounds
 from gquery.errors import NotSupportedError, OperationalError
 from gquery.expr import Column, Expr, conjunction, conjuncts, new_column
+from gquery.interrupt import check
 from gquery.kernels.code import NeedsHostError, Phys, phys
 from gquery.kernels.dictionaries import code_phys, opaque_phys
 from gquery.kernels.render import NESTED, describe
@@ -110,6 +111,7 @@ class Lowering:
 
     def plan(self, plan: Plan, wanted: frozenset[int]) -> Stream:
         """The stream of a plan; ``wanted`` are the columns that are used above it."""
+        check()
         match plan:
             case Scan():
                 stream = self.scan(plan)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 
 from gquery.errors import InternalError
+from gquery.interrupt import check as check_interrupt
 from gquery.planner.logical import Plan, Query
 from gquery.planner.rules.aggregate_before_join import aggregate_before_join
 from gquery.planner.rules.anti_join import anti_join
@@ -127,6 +128,7 @@ def steps(
     for rule in RULES:
         if rule.name in disabled and not rule.required:
             continue
+        check_interrupt()
         start = perf_counter()
         if not has_uses:
             without_uses(query.plan)

@@ -39,6 +39,7 @@ from gquery.functions.casts import is_integer_literal, unify
 from gquery.functions.opaque import refuse_opaque
 from gquery.functions.registry import no_match
 from gquery.functions.user import UserFunction
+from gquery.interrupt import check
 from gquery.planner.logical import Aggregate, Plan, Project, Query
 from gquery.sql.calls import function_call, is_foreign_aggregate
 from gquery.sql.parse import located, position
@@ -95,6 +96,7 @@ class ExprBinder:
 
     def bind(self, node: exp.Expr) -> Expr:
         """The typed expression of a node. Raises BindError or NotSupportedError with a caret."""
+        check()
         try:
             return self._bind(node)
         except (BindError, ConversionError, NotSupportedError, OutOfRangeError) as e:

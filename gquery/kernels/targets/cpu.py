@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from gquery.interrupt import beside
 from gquery.kernels.kernel import Kernel, Parameter
 from gquery.kernels.targets.base import Compiled, Perhaps
 from gquery.kernels.targets.cache import KernelSource, kernel_cache, kernel_source, load_module
@@ -102,10 +103,12 @@ class CpuTarget:
 
     def compile(self, kernel: Kernel) -> Compiled:
         compiled = self._compiled.get(kernel.digest)
-        if compiled is None:
-            with self._lock:  # Numba compiles one function at a time anyway
-                compiled = self._compiled.get(kernel.digest) or self._make(kernel)
-                self._compiled[kernel.digest] = compiled
+        return beside(lambda: self._compile(kernel)) if compiled is None else compiled
+
+    def _compile(self, kernel: Kernel) -> Compiled:
+        with self._lock:  # Numba compiles one function at a time anyway
+            compiled = self._compiled.get(kernel.digest) or self._make(kernel)
+            self._compiled[kernel.digest] = compiled
         return compiled
 
     def compile_many(self, kernels: Sequence[Kernel], perhaps: Perhaps = tuple) -> list[Compiled]:
@@ -114,7 +117,7 @@ class CpuTarget:
         missing = {source for source in wanted.values() if not _is_kept(source)}
         if len(missing) > 1 and kernel_cache().is_usable:  # workers hand their results over through it
             workers().compile_at_once(
-                [(self.name, source, (0, 0)) for source in sorted(missing)], lambda r: load_module(r[1])
+                [(self.name, source, (0, 0)) for source in sorted(missing)], lambda r: beside(lambda: load_module(r[1]))
             )
         return [self.compile(k) for k in kernels]
 

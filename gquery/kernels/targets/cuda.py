@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from gquery.errors import DeviceError
+from gquery.interrupt import beside
 from gquery.kernels.kernel import Kernel, Parameter
 from gquery.kernels.ready import handwritten_kernels
 from gquery.kernels.targets.base import NARROW_ROWS, Compiled, Perhaps
@@ -131,12 +132,12 @@ class CudaTarget:
             # a worker that is ready has done three kernels before this process has imported the compiler
             patience = 1 if "numba.cuda" in sys.modules else 4
             requests = [(self.name, source, cc) for source in missing]
-            workers().compile_at_once(requests, lambda r: make_cubin(r[1], r[2]), patience)
+            workers().compile_at_once(requests, lambda r: beside(lambda: make_cubin(r[1], r[2])), patience)
 
     def compile_cubin(self, kernel: Kernel, cc: tuple[int, int]) -> Cubin:
         """The kernel's machine code for a compute capability, from the cache or made now. Needs no GPU."""
         source = self._source(kernel)
-        return read_cubin(source, cc) or make_cubin(source, cc)
+        return read_cubin(source, cc) or beside(lambda: make_cubin(source, cc))
 
     def _make(self, kernel: Kernel, cc: tuple[int, int]) -> Compiled:
         import cupy
@@ -147,7 +148,7 @@ class CudaTarget:
         cached = cubin is not None
         if cubin is None:
             self.compile_cubins([kernel], cc)
-            cubin = read_cubin(source, cc) or make_cubin(source, cc)
+            cubin = read_cubin(source, cc) or beside(lambda: make_cubin(source, cc))
         module = cupy.cuda.Module()  # launches in half the time of a RawModule
         module.load(cubin.code)
         function = Launcher(module.get_function(cubin.entry), kernel)

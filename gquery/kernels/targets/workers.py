@@ -21,11 +21,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from gquery.interrupt import check
 from gquery.kernels.targets.cache import KernelSource, kernel_cache
 
 MOST_WORKERS = 8
 IDLE_SECONDS = 300.0
 STOP_SECONDS = 5.0
+LOOK_SECONDS = 0.05  # between two looks at whether the query that waits is interrupted
 Request = tuple[str, KernelSource, tuple[int, int]]
 """The target, the kernel's module and the compute capability (cuda alone looks at it)."""
 
@@ -67,7 +69,8 @@ class Workers:
                     if len(self._urgent) > patience * self._ready:
                         self._compile_here(self._urgent.popleft(), here)
                     else:
-                        self._changed.wait()
+                        self._changed.wait(LOOK_SECONDS)
+                        check()
             finally:  # an interrupt: nobody waits for the rest
                 for task in mine:
                     if task in self._urgent:

@@ -1,0 +1,70 @@
+"""An interrupt takes effect in each phase of a query: binding, optimizing, lowering, rendering, compiling."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import gquery
+from gquery.errors import InterruptError
+from gquery.kernels import render
+from gquery.kernels.targets import cpu
+from gquery.planner import lower, optimizer
+from gquery.sql import bind_expr
+
+SQL = "SELECT s, sum(x + 1) AS v FROM t WHERE x > 1 AND s <> 'b' GROUP BY s"
+PHASES = {
+    "binding": (bind_expr.ExprBinder, "_bind"),
+    "optimizing": (optimizer, "perf_counter"),
+    "lowering": (lower.Lowering, "plan"),
+    "rendering": (render, "_call"),
+}
+
+
+def connected() -> gquery.Connection:
+    connection = gquery.connect("cpu")
+    connection.set("interpret_limit", 0)
+    table = pa.table({"x": pa.array([1, 2, 3], pa.int32()), "s": ["a", "a", "c"]})
+    return connection.register("t", table)
+
+
+@pytest.mark.parametrize("place", PHASES.values(), ids=PHASES)
+def test_planning_is_interrupted(place: tuple[Any, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    connection = connected()
+    plain = getattr(*place)
+    reached: list[bool] = []
+
+    def interrupting(*args: Any, **kwargs: Any) -> Any:
+        if not reached:
+            connection.interrupt()
+        reached.append(True)
+        return plain(*args, **kwargs)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(*place, interrupting)
+        with pytest.raises(InterruptError):
+            connection.sql(SQL).fetchall()
+    assert reached.count(True) <= 2  # the phase itself ends, not what follows it
+    assert connection.sql(SQL).fetchall() in ([("a", 5 - 2), ("c", 4)], [("c", 4), ("a", 3)])
+
+
+def test_who_waits_for_a_compiler_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    connection = connected()
+    goes_on = threading.Event()
+    plain = cpu.CpuTarget._make
+
+    def slow(self: cpu.CpuTarget, kernel: Any) -> Any:
+        connection.interrupt()
+        assert goes_on.wait(60)
+        return plain(self, kernel)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(cpu.CpuTarget, "_make", slow)
+        with pytest.raises(InterruptError):
+            connection.sql("SELECT sum(x * 7 - 3) AS v FROM t").fetchall()
+    assert not goes_on.is_set()
+    goes_on.set()
+    assert connection.sql("SELECT sum(x * 7 - 3) AS v FROM t").fetchall() == [(33,)]

@@ -9,7 +9,7 @@ import os
 import random
 
 import gquery
-from tests.values import RAISES, Checker, agree, cases
+from tests.values import RAISES, Case, Checker, agree, cases, check_together
 
 EVERYTHING = os.environ.get("GQUERY_VALUES") == "all"
 SHARE = 1.0 if EVERYTHING else 0.03
@@ -22,6 +22,23 @@ def test_every_case_agrees_interpreted() -> None:
         gquery.connect(device="python"), errors=10 if EVERYTHING else 1, constants=10 if EVERYTHING else 2
     )
     wrong = [line for case in chosen for line in checker.differences(case)]
+    assert not wrong, f"{len(wrong)} differences:\n" + "\n".join(wrong[:50])
+
+
+def test_a_sample_agrees_compiled() -> None:
+    """On cpu, many cases a kernel."""
+    groups: dict[tuple[object, ...], list[Case]] = {}
+    for case in cases():
+        groups.setdefault((case.types, case.given), []).append(case)
+    r = random.Random(2)
+    chosen = list(groups.values()) if EVERYTHING else r.sample(list(groups.values()), 5)
+    connection = gquery.connect(device="cpu")
+    connection.sql("SET interpret_limit = 0")
+    wrong = []
+    for group in chosen:
+        few = group if EVERYTHING else r.sample(group, min(8, len(group)))
+        for k in range(0, len(few), 14):
+            wrong += check_together(connection, few[k : k + 14])
     assert not wrong, f"{len(wrong)} differences:\n" + "\n".join(wrong[:50])
 
 

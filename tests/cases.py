@@ -17,6 +17,7 @@ _TABLES: dict[str, Callable[[], tables.Tables]] = {
     "all_types": tables.all_types,
     "joins": tables.joins,
     "edges": tables.edges,
+    "shared": tables.shared,
 }
 
 

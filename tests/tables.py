@@ -225,3 +225,18 @@ def edges() -> Tables:
             }
         ),
     }
+
+
+@cache
+def shared() -> Tables:
+    """``t`` has repeated values and NULLs, ``s`` values that ``t`` lacks: for subplans that are used several times."""
+    return {
+        "t": pa.table(
+            {
+                "x": pa.array([1, 2, 3, 3, None, 5, 2], pa.int32()),
+                "y": pa.array([10, None, 30, 31, 40, 50, 20], pa.int32()),
+                "w": pa.array(["a", "b", None, "a", "c", "b", "a"]),
+            }
+        ),
+        "s": pa.table({"x": pa.array([1, 3, 3, None, 7], pa.int32()), "z": pa.array([3, None, 1, 4, 2], pa.int32())}),
+    }

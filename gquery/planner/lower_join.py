@@ -85,7 +85,10 @@ def join(lowering: Lowering, plan: Join, wanted: frozenset[int]) -> Stream:
     null_key = False
     if plan.kind is JoinKind.MARK:
         keys, residual, null_key = _mark_keys(left, right, keys, residual)
-    payload_wanted = (wanted & right_ids) | frozenset(i for r in residual for i in used_columns(r) & right_ids)
+    tested = frozenset(
+        i for r in residual for i in used_columns(r)
+    )  # with what the host has computed of the right side
+    payload_wanted = (wanted & right_ids) | (tested & (right_ids | right.columns.keys()) - left.columns.keys())
     return _probe(lowering, plan, left, right, keys, residual, payload_wanted, null_key, wanted)
 
 

@@ -33,6 +33,8 @@ from gquery.table import Dictionary, TableSource
 if TYPE_CHECKING:
     from gquery.planner.lower import Lowering
 
+_MOST_ROWS = 2**62  # beyond it a bound says nothing; a chain of unions, each of the one before with itself, doubles it
+
 
 def values(lowering: Lowering, plan: Values) -> Stream:
     """The stream of constant rows."""
@@ -111,6 +113,7 @@ def union(lowering: Lowering, plan: UnionAll, wanted: frozenset[int], enough: in
     number = lowering.stage(ConcatRows(tuple(stages), tuple(inputs), made), "union all")
     limits = [s.limit for s in streams]
     most = None if any(v is None for v in limits) else sum(v for v in limits if v is not None)
+    most = None if most is not None and most > _MOST_ROWS else most
     return lowering.read(number, tuple(plan.columns[n] for n in places), sum(s.rows for s in streams), most)
 
 

@@ -102,8 +102,15 @@ def with_definitions(plan: Plan, new: Definitions, places: Places | None = None)
 def rebuilt(query: Query, plan: Plan, changed: Definitions, places: Places | None = None) -> Plan:
     """``plan``, which came from the query's, over its definitions as they were changed. The changed ones may still use old
     ones: all are put together anew."""
+    order = definitions(query.plan)
+    used = {u.definition.number for u in uses(plan)}
+    for d in reversed(order):
+        if d.number in used:
+            used.update(u.definition.number for u in uses(changed.get(d.number, d).plan))
     new: dict[int, Definition] = {}
-    for old in definitions(query.plan):
+    for old in order:
+        if old.number not in used:
+            continue  # it may ask for what is gone
         d = changed.get(old.number, old)
         below = with_definitions(d.plan, new, places)
         d = d if below is d.plan else replace(d, plan=below)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from gquery.dtypes import INTEGER, NULL, VARCHAR, DType, Kind, common_type
-from gquery.errors import BindError, DataError, FileError, NotSupportedError, ProgrammingError
+from gquery.errors import BindError, DataError, Error, FileError, NotSupportedError, ProgrammingError
 from gquery.expr import Column, Expr, Literal, SortKey, new_column
 from gquery.functions import cast, unified
 from gquery.functions.casts import is_text_literal
@@ -24,6 +24,8 @@ from gquery.sql.parse import located
 from gquery.sql.scope import Scope
 from gquery.sql.types import Parameters
 
+_OF_TEXTS = (ProgrammingError, NotSupportedError, DataError, FileError)  # errors of what a query says
+
 
 @dataclass(eq=False)
 class Cte:
@@ -37,6 +39,7 @@ class Cte:
     parent: Scope | None
     kept: bool | None = None  # AS MATERIALIZED, AS NOT MATERIALIZED
     bound: Named | None = None
+    failed: Error | None = None  # what binding it raised
 
     def below(self) -> list[Cte]:
         """The CTEs that this one may use and that are not bound, those that others use first, itself last."""
@@ -47,7 +50,7 @@ class Cte:
             cte, is_done = stack.pop()
             if is_done:
                 out.append(cte)
-            elif id(cte) not in met and cte.bound is None:
+            elif id(cte) not in met and cte.bound is None and cte.failed is None:
                 met.add(id(cte))
                 names = {t.name.lower() for t in cte.node.find_all(exp.Table)}
                 stack.append((cte, True))
@@ -93,15 +96,19 @@ class QueryScopes:
     def cte(self, cte: Cte) -> Query:
         """One use of a CTE."""
         for other in cte.below()[:-1]:  # before it: a long chain is no deep recursion
-            with suppress(
-                ProgrammingError, NotSupportedError, DataError, FileError
-            ):  # they come again where it is used, if it is
+            with suppress(*_OF_TEXTS):  # they come again where it is used, if it is
                 self._bind_cte(other)
         return one_use(self._bind_cte(cte))
 
     def _bind_cte(self, cte: Cte) -> Named:
+        if cte.failed is not None:
+            raise cte.failed
         if cte.bound is None:
-            cte.bound = named(self.query(cte.node, cte.parent, cte.visible), cte.name, cte.kept)
+            try:
+                cte.bound = named(self.query(cte.node, cte.parent, cte.visible), cte.name, cte.kept)
+            except _OF_TEXTS as error:
+                cte.failed = error
+                raise
         return cte.bound
 
     def view(self, view: View, tree: exp.Expr) -> Query:

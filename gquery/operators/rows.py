@@ -8,10 +8,12 @@ from typing import Any, assert_never
 
 import numpy as np
 
+from gquery.arrow import export_column, string_array
 from gquery.device import Device, cpu_device
 from gquery.dtypes import Bounds, Carrier
 from gquery.expr import Column as PlanColumn
 from gquery.expr import SortKey
+from gquery.interrupt import check
 from gquery.kernels import gathers, order, scans, wide_arrays
 from gquery.kernels.numbers import confirm
 from gquery.operators.base import Frame, JoinIndex, make_column, narrow
@@ -31,6 +33,7 @@ from gquery.planner.physical import (
 from gquery.planner.tree import used_columns
 from gquery.table import Buffer, Column
 
+_PIECE = 2**17  # rows between two looks at whether the query is interrupted
 FEW_ROWS = 4096  # candidates of a sort with a limit that are sorted on the host
 
 
@@ -235,7 +238,7 @@ def _encode(frame: Frame, work: EncodeRows, device: Device) -> Frame:
     for n, (stored, code) in enumerate(work.pairs + work.placed):
         column = frame.columns[stored.column.id]
         if n < len(work.pairs):
-            codes, values = rank(column, device)
+            codes, values = extreme_codes(column, device) if work.extremes else rank(column, device)
         else:
             codes, values = device.xp.arange(frame.rows, dtype=np.int64), replace(column, validity=None)
         ranks = made[code.id]
@@ -254,6 +257,47 @@ def rank(column: Column, device: Device) -> tuple[Any, Column]:
     codes = xp.empty(column.length, np.int64)
     codes[rows] = xp.cumsum(starts, dtype=np.int64) - 1
     return codes, gathers.take(replace(column, validity=None), rows[scans.compact(starts)], device)
+
+
+def extreme_codes(column: Column, device: Device) -> tuple[Any, Column]:
+    """For each row a code: 0 for one with the least value, 2 for one with the greatest, 1 for others, and the values of the
+    codes. The least code that a row has stands for the least value, the greatest for the greatest."""
+    codes = device.xp.ones(column.length, np.int64)
+    if column.length == 0:
+        return codes, gathers.take(replace(column, validity=None), codes.astype(np.uint32), device)
+    if device.is_cpu and column.carrier.is_string:
+        return _text_extremes(column, codes, device)
+    ends = []
+    for descending in (False, True):
+        nulls = [] if column.validity is None else [order.Integers(column.validity.on(device), Bounds(0, 1), True)]
+        ends.append(order.top_k([*nulls, *_parts(column, device, descending)], 1)[0])
+    least, greatest = ends
+    codes[greatest] = 2
+    codes[least] = 0  # where that is the greatest, too, all values are the same
+    rows = device.xp.stack([least, least, greatest]).astype(np.uint32)
+    return codes, gathers.take(replace(column, validity=None), rows, device)
+
+
+def _text_extremes(column: Column, codes: Any, device: Device) -> tuple[Any, Column]:
+    """The same for text on a CPU. Which rows have the codes makes no difference, as long as they are not NULL."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    found = []
+    for low in range(0, column.length, _PIECE):
+        check()
+        part = pc.min_max(export_column(column.slice(low, min(low + _PIECE, column.length))))
+        found += [part["min"], part["max"]]
+    texts = [f.as_py().encode() for f in found if f.is_valid]
+    if texts:
+        (rows,) = (
+            np.nonzero(column.validity.host) if column.validity is not None else (np.array([0, column.length - 1]),)
+        )
+        codes[rows[-1]] = 2
+        codes[rows[0]] = 0
+    array: pa.Array = string_array([min(texts, default=b""), min(texts, default=b""), max(texts, default=b"")])
+    offsets, characters = np.frombuffer(array.buffers()[1], np.int64), np.frombuffer(array.buffers()[2], np.uint8)
+    return codes, Column(column.dtype, Carrier.STRING64, 3, Buffer(offsets, device), None, Buffer(characters, device))
 
 
 def _decode(

@@ -293,7 +293,7 @@ class Lowering:
         return self.stage(SliceRows(source.stage, source.columns, source.origins, None, 0), "rename")
 
     def encoded(
-        self, stream: Stream, number: int, ranked: Sequence[Column], placed: Sequence[Column]
+        self, stream: Stream, number: int, ranked: Sequence[Column], placed: Sequence[Column], extremes: bool = False
     ) -> tuple[int, dict[int, Column], dict[int, Column]]:
         """A frame with a column of ranks beside some columns, and one of row numbers beside others; both by column."""
         stored = {s.column.id: s for s in stored_of(stream)}
@@ -303,7 +303,7 @@ class Lowering:
             Stored(code, rank_phys(s.phys, stream.limit), rank_phys(s.phys, stream.limit).carrier)
             for s, code in ranks + rows
         )
-        work = EncodeRows(number, ranks, rows, tuple(stored.values()) + codes)
+        work = EncodeRows(number, ranks, rows, tuple(stored.values()) + codes, extremes)
         by_rank, by_row = ({s.column.id: code for s, code in pairs} for pairs in (ranks, rows))
         return self.stage(work, "rank values"), by_rank, by_row
 

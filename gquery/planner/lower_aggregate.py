@@ -310,7 +310,8 @@ def _over_ranks(
         list(dict.fromkeys(a.args[0] for a in coded if (a.function == "any_value") == first)) for first in (False, True)
     ]
     ranked, placed = ([e for e in kind if isinstance(e, Column)] for kind in by_kind)
-    number, ranks, rows = lowering.encoded(stream, lowering.renamed_frame(stream), ranked, placed)
+    extremes = not keys and all(a.filter is None for a in coded)
+    number, ranks, rows = lowering.encoded(stream, lowering.renamed_frame(stream), ranked, placed, extremes)
     made = stage_columns(lowering.stages[number].work)
     stream = lowering.read(number, tuple(s.column for s in made), stream.rows, stream.limit)
     inner, back = [], []

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gquery.dtypes import BIGINT, VARCHAR
+from gquery.dtypes import BIGINT, INTEGER, VARCHAR
 from gquery.errors import DataError
 from gquery.expr import Expr, Literal
 from gquery.functions import graphemes
@@ -218,21 +218,21 @@ def _padding(missing: pa.Array, fill: str) -> pa.Array:
 _NO_FILL = (DataError, "insufficient padding: the fill of LPAD or RPAD is empty")
 
 
-@scalar("lpad", ((VARCHAR, BIGINT, VARCHAR), VARCHAR), host=True, fails=_NO_FILL,
+@scalar("lpad", ((VARCHAR, INTEGER, VARCHAR), VARCHAR), host=True, fails=_NO_FILL,
         example=("lpad('7', 3, '0')", "007"))  # fmt: skip
 def lpad(s: Vector, count: Vector, fill: Vector) -> Vector:
     """Filled up at the start to some characters, or cut to them."""
     return _padded(s, count, fill, at_start=True)
 
 
-@scalar("rpad", ((VARCHAR, BIGINT, VARCHAR), VARCHAR), host=True, fails=_NO_FILL,
+@scalar("rpad", ((VARCHAR, INTEGER, VARCHAR), VARCHAR), host=True, fails=_NO_FILL,
         example=("rpad('ab', 5, 'xy')", "abxyx"))  # fmt: skip
 def rpad(s: Vector, count: Vector, fill: Vector) -> Vector:
     """Filled up at the end to some characters, or cut to them."""
     return _padded(s, count, fill, at_start=False)
 
 
-@scalar("chr", ((BIGINT,), VARCHAR), host=True, fails=(DataError, "chr of a number that is no code point"),
+@scalar("chr", ((INTEGER,), VARCHAR), host=True, fails=(DataError, "chr of a number that is no code point"),
         example=("chr(97)", "a"))  # fmt: skip
 def chr_(code: Vector) -> Vector:
     """The character of a code point."""

@@ -347,7 +347,11 @@ def _like(name: str, text: Expr, pattern: Expr, escape: Expr | None) -> Expr | N
         return Literal(None, BOOLEAN)
     if escape is not None and len(escape.value) > 1:
         raise BindError("the ESCAPE of LIKE is one character")
-    return make(name, (text, pattern, escape or Literal("", VARCHAR)), BOOLEAN)
+    if name == "ilike":  # letters beyond ASCII have two cases, too
+        from gquery.functions.vectors import lower_case
+
+        text, pattern = make("lower", (cast(text, VARCHAR),), VARCHAR), Literal(lower_case(pattern.value), VARCHAR)
+    return make("like", (text, pattern, escape or Literal("", VARCHAR)), BOOLEAN)
 
 
 @resolver("like", "$(VARCHAR, pattern)", "$(VARCHAR, pattern, escape)")

@@ -7,6 +7,7 @@ the group that is asked for gets here.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -25,12 +26,14 @@ from gquery.functions.vectors import (
     null,
     room,
     scalar_text,
+    strings,
     text_bytes,
     text_like,
 )
 
 _SS, _SSS = (VARCHAR, VARCHAR), (VARCHAR, VARCHAR, VARCHAR)
 _NONE, _MATCH = scalar_text(""), from_numpy(np.zeros(1, np.int64))[0]
+_PROBE = strings([""])  # a pattern is looked at where there is a row
 _WANTED = "wanted"
 
 
@@ -66,13 +69,16 @@ def regexp_replace(s: Vector, pattern: Vector, new: Vector, options: Vector = _N
     def replaced(s: pa.Array, pattern: str, new: str, options: str) -> pa.Array:
         most = None if "g" in options else 1
         prepared = _prepared(pattern, options.replace("g", ""))
-        if not _is_rewrite(pattern, prepared, new):
+        by = _rewrite(prepared, new, most is None)
+        if by is None:
             return s
         size = text_bytes(s)
-        if most is None and new:  # each place between two bytes may match, and each group be all of the string
-            size += _growth(s, prepared, new)
+        if most is None and by:  # each place between two bytes may match, and each group be all of the string
+            size += _growth(s, prepared, by)
             room(size)
-        return _run(lambda p: pc.replace_substring_regex(fitting(s, size), p, new, max_replacements=most), prepared)
+        if most is not None and _LOOKS_AROUND.search(prepared):
+            prepared, by, most = *_whole(prepared, by), None
+        return _run(lambda p: pc.replace_substring_regex(fitting(s, size), p, by, max_replacements=most), prepared)
 
     return by_parameters(replaced, s, pattern, new, options)
 
@@ -107,6 +113,7 @@ def _growth(s: pa.Array, pattern: str, new: str) -> int:
     return matches * (len(new.encode()) + (longest * new.count("\\") if "\\" in new else 0))
 
 
+_LOOKS_AROUND = re.compile(r"[\^$]|\\[bBAz]")
 _FLAGS = {"c": "-i", "i": "i", "m": "-s", "n": "-s", "p": "-s", "s": "s"}
 
 
@@ -124,20 +131,46 @@ def _prepared(pattern: str, options: str) -> str:
     if is_literal:
         pattern = "".join(c if c.isalnum() or ord(c) > 127 else f"\\x{{{ord(c):x}}}" for c in pattern)
     else:
-        _run(lambda p: pc.match_substring_regex(pa.nulls(0, pa.string()), p), pattern)
+        _run(lambda p: pc.match_substring_regex(_PROBE, p), pattern)
         if _tokens(pattern)[1]:
             pattern += "\\E"
     on = "".join(f for f, is_on in flags.items() if is_on)
     return f"(?{on}:{pattern})" if on else pattern
 
 
-def _is_rewrite(pattern: str, prepared: str, new: str) -> bool:
-    """Whether ``new`` names groups that there are; where not, nothing is replaced."""
-    try:
-        pc.replace_substring_regex(pa.nulls(0, pa.string()), prepared, new)
-    except pa.ArrowInvalid:
-        return False
-    return True
+def _whole(prepared: str, by: str) -> tuple[str, str]:
+    """A pattern of the whole string around the first match, and what it is replaced by. (Arrow replaces a first match apart
+    from what stands around it.)"""
+    used = sorted({int(d) for d in re.findall(r"\\(?:\\|([0-9]))", by) if d})
+    groups, _ = _tokens(prepared)
+    out, at, numbers = [], 0, {0: 2}
+    for number, (start, end) in enumerate(groups, 1):
+        out += [prepared[at:start], "(" if number in used else "(?:"]
+        if number in used:
+            numbers[number] = len(numbers) + 2
+        at = end
+    inner = "".join([*out, prepared[at:]])
+    if len(numbers) + 2 > 9:
+        raise DataError("regexp_replace uses more than 7 groups of a pattern that looks at what stands around it")
+    moved = re.sub(r"\\([0-9\\])", lambda m: f"\\{numbers[int(m[1])]}" if m[1] != "\\" else m[0], by)
+    return rf"\A((?s:.*?))({inner})((?s:.*))\z", rf"\1{moved}\{len(numbers) + 2}"
+
+
+def _rewrite(prepared: str, new: str, replaces_all: bool) -> str | None:
+    """What a match is replaced by, as RE2 reads it; None where it replaces nothing, as ``new`` names a group that there is not.
+    Behind a wrong escape one match stays, and of all each becomes what stands before it."""
+    wrong, i = None, 0
+    while (i := new.find("\\", i)) >= 0:
+        following = new[i + 1 : i + 2]
+        if following.isdecimal() and following.isascii():
+            if int(following) > len(_tokens(prepared)[0]):
+                return None
+        elif following != "\\" and wrong is None:
+            wrong = i
+        i += 2
+    if wrong is None:
+        return new
+    return new[:wrong] if replaces_all else None
 
 
 @lru_cache(256)
@@ -159,7 +192,9 @@ def _tokens(pattern: str) -> tuple[tuple[tuple[int, int], ...], bool]:
         elif c == "(":
             if pattern[i + 1 : i + 2] != "?":
                 groups.append((i, i + 1))
-            elif pattern[i + 2 : i + 4] == "P<" or (pattern[i + 2 : i + 3] == "<"):
+            elif pattern[i + 2 : i + 3] == "<":  # newer versions of RE2 than DuckDB's name groups so
+                raise DataError(f"invalid perl operator: (?< in the regular expression {pattern!r}")
+            elif pattern[i + 2 : i + 4] == "P<":
                 groups.append((i, pattern.index(">", i) + 1))
             i += 1
         else:

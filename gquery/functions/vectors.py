@@ -91,6 +91,11 @@ def null(type_: pa.DataType) -> pa.Scalar:
     return pa.nulls(1, type_)[0]
 
 
+def lower_case(value: str) -> str:
+    """A string as `pc.utf8_lower` has it."""
+    return str(pc.utf8_lower(strings([value]))[0].as_py())
+
+
 def joined_texts(*texts: Vector) -> pa.Array:
     """Strings joined row by row, NULL with a NULL."""
     return pc.binary_join_element_wise(*texts, text_like("", texts[0]))

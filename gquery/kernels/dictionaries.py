@@ -52,7 +52,8 @@ def is_looked_up(e: Expr, known: Mapping[int, Phys]) -> bool:
     if isinstance(e, Column | Literal | IsNull):
         return False
     used = used_columns(e)
-    dictionary = known[next(iter(used))].dictionary if len(used) == 1 else None
+    what = known.get(next(iter(used))) if len(used) == 1 else None  # None: of a column that is still to be made
+    dictionary = None if what is None else what.dictionary
     return isinstance(dictionary, Dictionary) and len(dictionary) <= LIMIT
 
 

@@ -167,6 +167,8 @@ class ExprBinder:
                 return self._bracket(node)
             case exp.RegexpLike() if self._is_tilde(node):
                 return call("regexp_full_match", self.bind(node.this), self.bind(node.expression))
+            case exp.SimilarTo():
+                return call("regexp_full_match", self.bind(node.this), self.bind(node.expression))
             case exp.Tuple() | exp.Star():
                 raise BindError(
                     "a row of values cannot stand here" if isinstance(node, exp.Tuple) else "* cannot stand here"

@@ -75,6 +75,7 @@ _READ: dict[type[exp.Expr], frozenset[str]] = {
     exp.Trim: _SIDES | {"position"},
     exp.StrPosition: frozenset(("this", "substr")),
     exp.RegexpLike: _SIDES,
+    exp.SimilarTo: _SIDES,
     **dict.fromkeys((exp.Not, exp.Neg, exp.Exists, exp.Any, exp.All), _ONE),
     **dict.fromkeys(
         (

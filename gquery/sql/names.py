@@ -78,7 +78,7 @@ def column_name(node: exp.Expr) -> str:
             return node.sql("duckdb", normalize_functions="lower")
         case exp.StrPosition():
             return f'main."position"({column_name(node.this)}, {column_name(node.args["substr"])})'
-        case exp.RegexpLike():
+        case exp.RegexpLike() | exp.SimilarTo():
             return f"regexp_full_match({column_name(node.this)}, {column_name(node.expression)})"
         case exp.Anonymous():
             return _called(node.name.lower(), node.expressions)

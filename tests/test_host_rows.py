@@ -62,7 +62,8 @@ def test_calls_anywhere_in_a_query(sql: str) -> None:
 
 def test_a_branch_that_is_not_taken_raises_nothing() -> None:
     assert_same(
-        "SELECT CASE WHEN s IN ('12') THEN CAST(s AS INTEGER) WHEN p > 'c' THEN length(chr((n + 70)::INTEGER)) END FROM t WHERE n > 0",
+        "SELECT CASE WHEN s IN ('12') THEN CAST(s AS INTEGER) WHEN p > 'c' THEN length(chr((n + 70)::INTEGER)) END FROM t"
+        " WHERE n > 0",
         TABLES,
     )
     assert_same("SELECT count(*) FROM t WHERE s = '12' AND (CAST(s AS INTEGER) = 12 OR CAST(p AS INTEGER) = 1)", TABLES)

@@ -36,7 +36,7 @@ check: $(VENV)/.dev
 
 ## make fuzz       random queries against DuckDB (FUZZ=5000)
 fuzz: $(VENV)/.dev
-	GQUERY_FUZZ=$(FUZZ) $(BIN)/python -m pytest -q -n $(JOBS) tests/test_fuzz.py
+	GQUERY_FUZZ=$(FUZZ) $(BIN)/python -m pytest -q -n $(JOBS) tests/test_fuzz.py tests/test_fuzzing.py
 
 ## make values     every operator, function and cast at the edges of its types against DuckDB
 values: $(VENV)/.dev

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gquery.errors import OperationalError
 from gquery.kernels import grouping, handwritten, scans, spread
 from gquery.kernels.numbers import number
 from gquery.operators.base import DuplicateKeysError, Frame, JoinIndex, Launch, SinkRun, State
@@ -16,6 +17,7 @@ from gquery.planner.physical import JoinTable
 from gquery.table import Buffer
 
 NOT_IN = 0xFFFFFFFF
+MOST_ROWS = 2**32 - 2  # of a build side: their numbers have 32 bits, and two mean something else
 MOST_SLOTS = 2**32 - 2**20  # their numbers have 32 bits
 
 
@@ -26,6 +28,8 @@ class BuildRun(SinkRun):
 
     def __init__(self, table: JoinTable, launch: Launch, label: str, frame: Frame, wants_nulls: bool) -> None:
         super().__init__(launch, label)
+        if launch.rows > MOST_ROWS:
+            raise OperationalError(f"{label}: a join's build side of {launch.rows:,} rows; at most {MOST_ROWS:,} are possible")
         self.table = table
         self.frame = frame
         self.wants_nulls = wants_nulls

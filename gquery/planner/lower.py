@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, assert_never
 
 from gquery.dtypes import BIGINT, Bounds
-from gquery.errors import NotSupportedError, OperationalError
+from gquery.errors import NotSupportedError
 from gquery.expr import Column, Expr, conjunction, conjuncts, new_column
 from gquery.interrupt import check
 from gquery.kernels.code import NeedsHostError, Phys, phys
@@ -64,8 +64,6 @@ from gquery.planner.tree import used_columns
 from gquery.planner.verify import is_verifying
 from gquery.planner.verify_program import verify_program
 from gquery.table import Dictionary, TableSource
-
-MAX_BUILD_ROWS = 2**32 - 2
 
 
 class Lowering:
@@ -309,10 +307,6 @@ class Lowering:
 
     def build(self, stream: Stream, table: Any, label: str) -> int:
         """End a stream in a join table."""
-        if stream.source_rows > MAX_BUILD_ROWS:
-            raise OperationalError(
-                f"a join's build side of {stream.source_rows} rows; at most {MAX_BUILD_ROWS} are possible"
-            )
         return self.sink(stream, Build(table), label)
 
 

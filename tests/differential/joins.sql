@@ -222,3 +222,16 @@ select e.k, count(r.v) from (select distinct k from e) e left join r on e.k = r.
 select l.id, substring(u.s from 1 for 1) || l.s from l left join u on l.k = u.k
 
 select l.id, upper(u.s) || l.s, r.id from l left join u on l.k = u.k left join r on u.v = r.v and r.d > l.d
+
+select l.id, r.id from l full join r on l.k = r.k and reverse(r.s) <> 'ba'
+
+-- cpu
+select l.id from l semi join r on l.k = r.k and concat(l.s, r.id) not like 'a%'
+
+select l.id from l anti join r on l.k = r.k and concat(l.s, r.id) not like 'a%'
+
+select l.id, r.id from l full join r on l.k = r.k and concat(l.s, r.id) not like 'a%'
+
+select id from l where k not in (select k from r where concat(l.s, r.id) not like 'a%' and r.k is not null)
+
+select count(*) from l a join l b on a.k = b.k or a.v >= 0 join l c on c.v = a.v or b.v >= -5 where not (b.v >= any (select v from r where r.k = a.k and r.v < c.v or r.s > b.s))

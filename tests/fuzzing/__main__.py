@@ -1,0 +1,52 @@
+"""``python -m tests.fuzzing --seeds 0:50000 --target python``: many queries, a line for each fault and one for all outcomes."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections import Counter
+
+os.environ.setdefault("GQUERY_VERIFY", "1")
+
+import tests.conftest
+from gquery.planner.optimizer import RULES
+from tests.fuzzing.check import Engine, of_seed, run
+from tests.fuzzing.shrink import shrink
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", default="0:1000", help="first:end")
+    parser.add_argument("--target", default="python", help="python, cpu or cuda")
+    parser.add_argument("--rules", action="store_true", help="switch a rule off in each query, one after the other")
+    parser.add_argument("--most", type=int, default=20, help="faults after which to stop")
+    parser.add_argument("--no-shrink", action="store_true")
+    given = parser.parse_args()
+    first, _, end = given.seeds.partition(":")
+    optional = sorted(rule.name for rule in RULES if not rule.required)
+    outcomes: Counter[str] = Counter()
+    began = time.perf_counter()
+    for seed in range(int(first), int(end)):
+        case = of_seed(seed)
+        engine = Engine(given.target, 1 + 2 * (seed % 2), optional[seed % len(optional)] if given.rules else "")
+        try:
+            outcome = run(case, engine)
+            verdict, said = str(outcome.verdict), outcome.said
+        except Exception as error:
+            verdict, said = "different", f"{type(error).__name__}: {error}"
+        outcomes[verdict] += 1
+        if verdict == "invalid" and outcomes["invalid"] <= 5:
+            print(f"seed {seed} is no SQL: {said[:200]}", flush=True)
+        if verdict == "different":
+            small = case if given.no_shrink else shrink(case, engine)
+            print(f"\nseed {seed}, tables {case.sets}, {engine}: {said[:400]}", *small.sql, sep="\n  ", flush=True)
+            if outcomes["different"] >= given.most:
+                break
+    print(f"\n{dict(outcomes)} in {time.perf_counter() - began:.0f} s, {len(tests.conftest.faults)} faults of our own")
+    return 1 if outcomes["different"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,154 @@
+"""One random query: DuckDB's answer is ours, or both say that a value does not fit.
+
+Beside the oracle two checks need none: TLP (a table is what is left of it by a predicate, by its negation, and where it is
+NULL) and NoREC (a filter keeps as many rows as an expression finds true).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import duckdb
+
+import gquery
+from tests.fuzzing.data import SETS, tables
+from tests.fuzzing.grammar import Grammar
+from tests.fuzzing.tape import Tape
+from tests.harness import Row, compare, connect, expect, oracle
+
+Kind = Literal["query", "flat", "tlp", "norec"]
+KINDS: tuple[Kind, ...] = ("query", "query", "query", "query", "flat", "tlp", "norec")
+Verdict = Literal["same", "both fail", "one fails", "invalid", "different"]
+_DATA = (duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.InvalidInputException)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A query over a set of tables, with what it was made of."""
+
+    kind: Kind
+    sets: int
+    sql: tuple[str, ...]
+    fails: bool
+    tape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    verdict: Verdict
+    said: str = ""
+
+
+@dataclass(frozen=True)
+class Engine:
+    """How gquery runs it."""
+
+    target: str = "python"
+    partitions: int = 1
+    disabled: str = ""
+
+
+def make(kind: Kind, sets: int, tape: Tape) -> Case:
+    """The case that a tape stands for."""
+    grammar = Grammar(tape)
+    if kind == "query":
+        sql: tuple[str, ...] = (grammar.statement(),)
+    elif kind == "flat":
+        sql = (grammar.flat(),)
+    else:
+        source, names, _ = grammar.source(1)
+        p = grammar.predicate(names, (), 2, 1)
+        if kind == "norec":
+            sql = (
+                f"SELECT count(*) FROM {source} WHERE {p}",
+                f"SELECT count(*) FILTER (q) FROM (SELECT {p} AS q FROM {source}) AS z",
+            )
+        else:
+            items = ", ".join(f"{grammar.column(k, names, ())} AS c{n}" for n, k in enumerate(("int", "str", "dec")))
+            head = f"SELECT {items} FROM {source}"
+            sql = (head, f"{head} WHERE {p}", f"{head} WHERE NOT {p}", f"{head} WHERE {p} IS NULL")
+    return Case(kind, sets, sql, grammar.fails, tuple(tape.drawn))
+
+
+def of_seed(seed: int) -> Case:
+    return make(KINDS[seed % len(KINDS)], seed // 20 % SETS, Tape(seed))
+
+
+def run(case: Case, engine: Engine) -> Outcome:
+    """What comes of a case. An error that is none of the data is raised: a fault."""
+    if case.kind in ("tlp", "norec"):
+        return _alone(case, engine)
+    sql, data = case.sql[0], tables(case.sets)
+    theirs: str | None = None
+    types: list[str] = []
+    want: list[Row] = []
+    try:
+        types, want = expect(sql, data)
+    except _DATA as error:
+        theirs = str(error)
+    except duckdb.Error as error:
+        return Outcome("invalid", str(error))
+    try:
+        result = _connection(case, engine).sql(sql)
+        ours = result.fetchall()
+    except gquery.DataError as error:
+        if theirs is not None or "which Python does not have" in str(error):
+            return Outcome("both fail")
+        return Outcome("one fails" if case.fails and case.kind != "flat" else "different", f"we fail: {error}")
+    if theirs is not None:
+        return Outcome("one fails" if case.fails and case.kind != "flat" else "different", f"DuckDB fails: {theirs}")
+    got = [str(t) for t in result.types]
+    wide = [
+        w == "HUGEINT" and g.startswith("DECIMAL") and g.endswith(",0)") for g, w in zip(got, types)
+    ]  # as documented
+    if len(got) != len(types) or any(g != w.replace("HUGEINT", "BIGINT") for g, w, d in zip(got, types, wide) if not d):
+        return Outcome("different", f"types {got}, expected {types}")
+    if any(wide):
+        ours = [tuple(int(v) if d and v is not None else v for v, d in zip(row, wide)) for row in ours]
+    wrong = compare(_one_zero(ours), _one_zero(want), False, types)
+    return Outcome("different", wrong) if wrong is not None else Outcome("same")
+
+
+def _one_zero(rows: Sequence[Row]) -> list[Row]:
+    """Rows with one zero of doubles: the two are equal, and groups keep any of them."""
+    return [tuple(v + 0.0 if isinstance(v, float) else v for v in row) for row in rows]
+
+
+def _alone(case: Case, engine: Engine) -> Outcome:
+    """TLP and NoREC, without an oracle."""
+    db = _connection(case, engine)
+    try:
+        answers: list[Sequence[Row]] = [db.sql(text).fetchall() for text in case.sql]
+    except gquery.DataError:
+        return (
+            Outcome("both fail") if case.fails else Outcome("different", "an error of the data that nothing asks for")
+        )
+    except gquery.ProgrammingError as error:
+        try:
+            oracle(tables(case.sets)).execute(case.sql[-1])
+        except duckdb.Error:
+            return Outcome("invalid", str(error))
+        raise
+    if case.kind == "norec":
+        return Outcome("same") if answers[0] == answers[1] else Outcome("different", f"{answers[0]} and {answers[1]}")
+    whole, parts = Counter(answers[0]), Counter(row for answer in answers[1:] for row in answer)
+    return (
+        Outcome("same") if whole == parts else Outcome("different", f"{whole - parts} lost, {parts - whole} too many")
+    )
+
+
+def _connection(case: Case, engine: Engine) -> gquery.Connection:
+    settings = {"disabled_rules": engine.disabled} if engine.disabled else None
+    return connect(engine.target, engine.partitions, tables(case.sets), settings)
+
+
+def fault(case: Case, engine: Engine) -> str | None:
+    """What is wrong with a case, in a line; None where nothing is."""
+    try:
+        outcome = run(case, engine)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return outcome.said if outcome.verdict == "different" else None

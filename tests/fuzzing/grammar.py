@@ -1,0 +1,442 @@
+"""Random queries: every kind of join and subquery, CTEs and derived tables that are used several times, groups, DISTINCT,
+UNION [ALL], ORDER BY with LIMIT, expressions of all types, casts that fail.
+
+An answer is the same in any order of rows: LIMIT stands behind an ORDER BY of all columns. What may fail for some rows (a cast,
+an overflow) sets ``fails``: engines may look at rows that another never looks at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tests.fuzzing.data import BOOL, COLUMNS, DATE, DBL, DEC, EDGES, INT, KINDS, STR, TABLES, TIME
+from tests.fuzzing.tape import Tape
+
+_COMPARE = ("=", "<", ">=", "<>", ">", "<=")
+_JOINS = ("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "CROSS JOIN", "SEMI JOIN", "ANTI JOIN", ",")
+_CASTS = {
+    INT: ("BIGINT", "INTEGER", "SMALLINT", "TINYINT", "UTINYINT", "UBIGINT"),
+    DEC: ("DECIMAL(12,2)", "DECIMAL(5,1)", "DECIMAL(38,4)"),
+    DBL: ("DOUBLE", "FLOAT"),
+    STR: ("VARCHAR",),
+    DATE: ("DATE",),
+    TIME: ("TIMESTAMP",),
+    BOOL: ("BOOLEAN",),
+}
+_CASTABLE = {
+    INT: (STR, DEC, DBL, BOOL),
+    DEC: (INT, STR, DBL),
+    DBL: (INT, DEC, STR),
+    STR: (INT, DEC, DATE, BOOL),
+    DATE: (STR, TIME),
+    TIME: (DATE, STR),
+    BOOL: (INT, STR),
+}
+
+
+@dataclass(frozen=True)
+class Name:
+    """A column that can be read."""
+
+    sql: str
+    kind: str
+    edge: bool = False
+
+
+Names = tuple[Name, ...]
+
+
+class Grammar:
+    """Writes one query from a tape."""
+
+    def __init__(self, tape: Tape) -> None:
+        self.tape = tape
+        self.fails = False
+        self.ctes: list[tuple[str, Names]] = []  # that the query at hand may read
+        self._aliases = 0
+
+    def fresh(self, stem: str) -> str:
+        self._aliases += 1
+        return f"{stem}{self._aliases}"
+
+    # ---- queries -------------------------------------------------------------------------------------------------
+
+    def statement(self) -> str:
+        tape = self.tape
+        if tape.chance(25):
+            text = self._with()
+        elif tape.chance(12):
+            text = self._union()
+        else:
+            text, _ = self.select((), 2)
+        return text
+
+    def _with(self) -> str:
+        """CTEs that the query, subqueries and later CTEs read once, twice or three times."""
+        parts = []
+        for _ in range(self.tape.count(1, 3)):
+            name = self.fresh("w")
+            body, kinds = self.select((), 1)
+            parts.append(f"{name} AS ({body})")
+            self.ctes.append((name, tuple(Name(f"c{n}", kind) for n, kind in enumerate(kinds))))
+        main, _ = self.select((), 2)
+        return f"WITH {', '.join(parts)} {main}"
+
+    def _union(self) -> str:
+        kinds = [self.tape.one(KINDS) for _ in range(self.tape.count(1, 3))]
+        sides = [self.select((), 1, kinds)[0] for _ in range(self.tape.count(2, 3))]
+        text = sides[0]
+        for side in sides[1:]:
+            text += f" {self.tape.one(('UNION ALL', 'UNION'))} {side}"
+        return text
+
+    def flat(self) -> str:
+        """Expressions of all rows of a table, where both engines fail or neither does."""
+        names = self.columns("x")
+        items = [self.value(self.tape.one(KINDS), names, (), 3, 0) for _ in range(self.tape.count(1, 3))]
+        return f"SELECT {', '.join(f'{e} AS c{n}' for n, e in enumerate(items))} FROM {self.tape.one(TABLES)} AS x"
+
+    def select(self, outer: Names, depth: int, want: list[str] | None = None) -> tuple[str, list[str]]:
+        """A SELECT, and the kinds of its columns ``c0``, ``c1``, ...; of those kinds if told. Subqueries nest ``depth`` deep."""
+        tape = self.tape
+        source, names, terms = self.source(depth)
+        if tape.chance(45):
+            terms.append(self.predicate(names, outer, 2, depth))
+        kinds = want or [tape.one(KINDS) for _ in range(tape.count(1, 4))]
+        group, having = "", ""
+        if tape.chance(35):
+            keys = tape.count(0, min(2, len(kinds) - 1)) if want is None or len(kinds) > 1 else 0
+            items = [self.value(kind, names, (), 1, 0) for kind in kinds[:keys]]
+            items += [self.aggregate(kind, names) for kind in kinds[keys:]]
+            if keys:
+                group = " GROUP BY " + ", ".join(str(n + 1) for n in range(keys))
+            if tape.chance(25):
+                having = f" HAVING {self.aggregate(INT, names)} {tape.one(_COMPARE)} {tape.count(0, 5)}"
+        else:
+            items = [self.value(kind, names, outer, 2, depth) for kind in kinds]
+        listed = ", ".join(f"{item} AS c{n}" for n, item in enumerate(items))
+        where = f" WHERE {' AND '.join(terms)}" if terms else ""
+        text = f"SELECT {'DISTINCT ' if tape.chance(12) else ''}{listed} FROM {source}{where}{group}{having}"
+        if want is None and tape.chance(15):
+            ends = ("", " DESC", " NULLS FIRST", " DESC NULLS LAST")
+            text += " ORDER BY " + ", ".join(f"{n + 1}{tape.one(ends)}" for n in range(len(items)))
+            if tape.chance(60):
+                text += f" LIMIT {tape.count(0, 9)}" + (f" OFFSET {tape.count(0, 4)}" if tape.chance(30) else "")
+            if outer == () and depth < 2:
+                text = f"SELECT * FROM ({text}) AS {self.fresh('o')}"
+        return text, kinds
+
+    # ---- FROM ----------------------------------------------------------------------------------------------------
+
+    def columns(self, alias: str) -> Names:
+        return tuple(Name(f"{alias}.{c}", kind, c in EDGES) for c, (kind, _) in COLUMNS.items())
+
+    def source(self, depth: int) -> tuple[str, Names, list[str]]:
+        """A FROM clause, what can be read of it, and terms for WHERE."""
+        tape = self.tape
+        shared = self._derived(1) if depth == 2 and tape.chance(15) else None
+        text, names = self.relation(depth, shared)
+        terms: list[str] = []
+        for _ in range((0, 1, 1, 2)[tape.below(4)] if depth else (0, 0, 1)[tape.below(3)]):
+            right, more = self.relation(depth, shared)
+            how = tape.one(_JOINS)
+            both = names + more
+            match how:
+                case "CROSS JOIN" | ",":
+                    text += f"{',' if how == ',' else ' CROSS JOIN'} {right}"
+                    if how == "," or tape.chance(50):
+                        terms.append(self.condition(names, more))
+                    names = both
+                    if how == ",":  # a JOIN behind it would not see what stands before it
+                        break
+                case "SEMI JOIN" | "ANTI JOIN":
+                    text += f" {how} {right} ON {self.condition(names, more)}"
+                case _:
+                    text += f" {how} {right} ON {self.condition(names, more)}"
+                    names = both
+        return text, names, terms
+
+    def _derived(self, depth: int) -> tuple[str, Names]:
+        body, kinds = self.select((), depth - 1)
+        return body, tuple(Name(f"c{n}", kind) for n, kind in enumerate(kinds))
+
+    def relation(self, depth: int, shared: tuple[str, Names] | None) -> tuple[str, Names]:
+        """A table, a CTE, a derived table, or one that stands beside it in the same text."""
+        tape, alias = self.tape, self.fresh("x")
+        if self.ctes and tape.chance(60):
+            name, columns = tape.one(self.ctes)
+            return f"{name} AS {alias}", _under(alias, columns)
+        if shared is not None and tape.chance(60):
+            return f"({shared[0]}) AS {alias}", _under(alias, shared[1])
+        if depth and tape.chance(15):
+            body, columns = self._derived(depth)
+            return f"({body}) AS {alias}", _under(alias, columns)
+        return f"{tape.one(TABLES)} AS {alias}", self.columns(alias)
+
+    def condition(self, left: Names, right: Names) -> str:
+        """What a join is on: mostly an equality, now and then a range, both, or anything."""
+        tape = self.tape
+        pairs = [(a, b) for a in left for b in right if a.kind == b.kind and a.kind != BOOL]
+        if not pairs or tape.chance(8):
+            return self.predicate(left + right, (), 1, 0)
+        a, b = tape.one(pairs)
+        text = f"{a.sql} {'=' if not tape.chance(15) else tape.one(('<', '<>', '>=', 'IS NOT DISTINCT FROM'))} {b.sql}"
+        if tape.chance(30):
+            a, b = tape.one(pairs)
+            text += f" AND {a.sql} {tape.one(_COMPARE)} {b.sql}"
+        if tape.chance(12):
+            text = f"({text} OR {self.predicate(left + right, (), 0, 0)})"
+        if tape.chance(20):
+            text += f" AND {self.predicate(left + right, (), 1, 0)}"
+        return text
+
+    # ---- expressions ---------------------------------------------------------------------------------------------
+
+    def literal(self, kind: str) -> str:
+        tape = self.tape
+        match kind:
+            case "int":
+                return str(tape.one((0, 1, 2, 5, 3, -1, -2, 100, 127, 300)))
+            case "dec":
+                return tape.one(("0.0", "1.5", "-2.25", "0.25", "10.0", "99.9"))
+            case "dbl":
+                return tape.one(("0e0", "1.5e0", "-2.25e0", "1e3", "'nan'::DOUBLE", "'inf'::DOUBLE", "-0e0"))
+            case "str":
+                return tape.one(("''", "'a'", "'b'", "'ab'", "'ä'", "'A'", "'12'", "'%'", "'日'"))
+            case "date":
+                return tape.one(("DATE '2001-01-01'", "DATE '2000-02-29'", "DATE '1969-12-31'", "DATE '0001-01-01'"))
+            case "time":
+                return tape.one(("TIMESTAMP '2001-01-01 00:00:00'", "TIMESTAMP '1970-01-01 00:00:00.000001'"))
+            case _:
+                return tape.one(("TRUE", "FALSE"))
+
+    def column(self, kind: str, names: Names, outer: Names, small: bool = False) -> str:
+        """A column of a kind; ``small`` leaves out those whose values reach to the ends of their type."""
+        inner = [n.sql for n in names if n.kind == kind and not (small and n.edge)]
+        around = [n.sql for n in outer if n.kind == kind and not (small and n.edge)]
+        if around and (not inner or self.tape.chance(30)):
+            return self.tape.one(around)
+        return self.tape.one(inner) if inner else self.literal(kind)
+
+    def value(self, kind: str, names: Names, outer: Names, size: int, depth: int) -> str:
+        """An expression of a kind, at most ``size`` high."""
+        tape = self.tape
+        if size == 0 or tape.chance(35):
+            return self.literal(kind) if tape.chance(12) else self.column(kind, names, outer)
+
+        def sub(k: str = kind) -> str:
+            return self.value(k, names, outer, size - 1, depth)
+
+        match tape.below(12):
+            case 0 | 1 | 2 | 3 | 4 | 5:
+                return self._operation(kind, names, outer, size)
+            case 6:
+                otherwise = f" ELSE {sub()}" if tape.chance(70) else ""
+                return f"CASE WHEN {self.predicate(names, outer, size - 1, 0)} THEN {sub()}{otherwise} END"
+            case 7:
+                return f"coalesce({sub()}, {sub()})"
+            case 8:
+                return f"nullif({sub()}, {self.literal(kind)})"
+            case 9:
+                return f"{tape.one(('greatest', 'least'))}({sub()}, {sub()})"
+            case 10:
+                return self._cast(kind, names, outer, size, depth)
+            case _:
+                return self._scalar(kind, names + outer, depth) if depth else sub()
+
+    def _cast(self, kind: str, names: Names, outer: Names, size: int, depth: int) -> str:
+        tape = self.tape
+        source = tape.one((kind, *(k for k, to in _CASTABLE.items() if kind in to)))
+        inner = self.value(source, names, outer, size - 1, depth)
+        if source == DBL and kind == STR:
+            inner = self.column(
+                INT, names, outer
+            )  # text of a double is not the same in all its digits after arithmetic
+        if tape.chance(60):
+            return f"TRY_CAST({inner} AS {tape.one(_CASTS[kind])})"
+        self.fails = True
+        return f"CAST({inner} AS {tape.one(_CASTS[kind])})"
+
+    def _operation(self, kind: str, names: Names, outer: Names, size: int) -> str:
+        """An operator or a function over smaller expressions."""
+
+        def sub(k: str = kind) -> str:
+            return self.value(k, names, outer, size - 1, 0)
+
+        def small(k: str = kind) -> str:
+            """An operand whose arithmetic fits; now and then one that need not."""
+            if self.tape.chance(15):
+                self.fails = True
+                return sub(k)
+            return f"({self.column(k, names, outer, small=True)})"
+
+        match kind:
+            case "int" | "dec" | "dbl":
+                return self._numeric(kind, sub, small)
+            case "str":
+                return self._text(sub)
+            case "date" | "time":
+                return self._moment(kind, sub)
+            case _:
+                return f"({self.predicate(names, outer, size - 1, 0)})"
+
+    def _numeric(self, kind: str, sub: Callable[..., str], small: Callable[..., str]) -> str:
+        tape = self.tape
+        exact: list[Callable[[], str]] = [
+            lambda: f"({small()} + {small()})",
+            lambda: f"({small()} - {small()})",
+            lambda: f"({small()} * {tape.one(('2', '3', '-1', '0') if kind == INT else ('1.5', '-0.25'))})",
+            lambda: f"(- {small()})",
+            lambda: f"abs({small()})",
+        ]
+        match kind:
+            case "int":
+                exact += [
+                    lambda: f"({sub()} % {tape.one((2, 3, 7, 0, -2))})",
+                    lambda: f"({small()} // {tape.one((2, 3, 0, -2))})",
+                    lambda: f"length({sub(STR)})",
+                    lambda: f"extract({tape.one(('year', 'month', 'day', 'dow', 'doy'))} FROM {sub(DATE)})",
+                    lambda: f"sign({small()})",
+                    lambda: f"({small()} & 3)",
+                ]
+            case "dec":
+                exact += [lambda: f"round({small()}, 1)"]
+            case _:
+                exact = [
+                    lambda: f"({sub()} + {sub()})",
+                    lambda: f"({sub()} - {sub()})",
+                    lambda: f"({sub()} * 0.5e0)",
+                    lambda: f"(- {sub()})",
+                    lambda: f"({sub(INT)} / 4)",
+                    lambda: f"{tape.one(('abs', 'floor', 'ceil'))}({sub()})",
+                ]
+        return tape.one(exact)()
+
+    def _text(self, sub: Callable[..., str]) -> str:
+        tape = self.tape
+        shapes: list[Callable[[], str]] = [
+            lambda: f"({sub()} || {sub()})",
+            lambda: f"substring({sub()}, {tape.count(0, 3)}, {tape.count(0, 3)})",
+            lambda: f"{tape.one(('upper', 'lower', 'trim', 'reverse'))}({sub()})",
+            lambda: f"replace({sub()}, {self.literal(STR)}, {self.literal(STR)})",
+            lambda: f"{tape.one(('left', 'right'))}({sub()}, {tape.count(0, 3)})",
+            lambda: f"concat({sub()}, {sub(INT)})",
+            lambda: f"{tape.one(('lpad', 'rpad'))}({sub()}, {tape.count(0, 5)}, 'x')",
+            lambda: f"regexp_replace({sub()}, '{tape.one(('a', '[ab]+', '^.', 'b+'))}', 'z')",
+        ]
+        return tape.one(shapes)()
+
+    def _moment(self, kind: str, sub: Callable[..., str]) -> str:
+        tape = self.tape
+        if tape.chance(50):
+            self.fails = True
+            if kind == DATE:
+                return f"({sub()} + {tape.one((1, -1, 30, 365))})"
+            return f"({sub()} + INTERVAL {tape.count(1, 40)} {tape.one(('DAY', 'HOUR', 'MONTH', 'YEAR'))})"
+        if kind == DATE:
+            return f"date_trunc('{tape.one(('month', 'year', 'day', 'week'))}', {sub()})::DATE"
+        return f"date_trunc('{tape.one(('hour', 'day', 'month', 'year'))}', {sub()})"
+
+    def _scalar(self, kind: str, outer: Names, depth: int) -> str:
+        """A subquery with one value, correlated or not."""
+        source, names, terms = self.source(0)
+        if self.tape.chance(70):
+            terms.append(self.condition(outer, names))
+        where = f" WHERE {' AND '.join(terms)}" if terms else ""
+        return f"(SELECT {self.aggregate(kind, names)} FROM {source}{where})"
+
+    def aggregate(self, kind: str, names: Names) -> str:
+        tape = self.tape
+        keep = f" FILTER (WHERE {self.predicate(names, (), 0, 0)})" if tape.chance(12) else ""
+        argument = self.value(kind, names, (), 1, 0)
+        any_kind = self.value(tape.one(KINDS), names, (), 1, 0)
+        match kind:
+            case "int":
+                small = self.column(INT, names, (), small=True)
+                text = tape.one(
+                    (
+                        "count(*)",
+                        f"count({any_kind})",
+                        f"count(DISTINCT {any_kind})",
+                        f"min({argument})",
+                        f"max({argument})",
+                    )
+                )
+                if tape.chance(25):
+                    text = f"sum({tape.one(('', 'DISTINCT '))}{small})"
+                    return f"CAST({text}{keep} AS BIGINT)"
+            case "dec":
+                small = self.column(DEC, names, (), small=True)
+                text = tape.one((f"min({argument})", f"max({argument})", f"sum({small})", f"sum(DISTINCT {small})"))
+            case "dbl":
+                small = self.column(tape.one((INT, DBL, DEC)), names, (), small=True)
+                text = tape.one(
+                    (f"min({argument})", f"max({argument})", f"sum({self.column(DBL, names, ())})", f"avg({small})")
+                )
+            case "bool":
+                text = tape.one((f"bool_and({argument})", f"bool_or({argument})"))
+            case _:
+                text = tape.one((f"min({argument})", f"max({argument})"))
+        return text + keep
+
+    # ---- predicates ----------------------------------------------------------------------------------------------
+
+    def predicate(self, names: Names, outer: Names, size: int, depth: int) -> str:
+        """A condition; NULL where a value is."""
+        tape = self.tape
+        if size and tape.chance(30):
+            a, b = (self.predicate(names, outer, size - 1, depth) for _ in range(2))
+            return tape.one((f"({a} AND {b})", f"({a} OR {b})", f"(NOT {a})"))
+        if depth and tape.chance(25):
+            return self.subquery(names, outer, depth)
+        kind = tape.one(KINDS)
+        a = self.value(kind, names, outer, size, 0)
+
+        def other() -> str:
+            return self.literal(kind) if tape.chance(50) else self.value(kind, names, outer, size, 0)
+
+        match tape.below(10):
+            case 0 | 1 | 2 | 3:
+                return f"({a} {tape.one(_COMPARE)} {other()})"
+            case 4:
+                return f"({a} IS {tape.one(('', 'NOT '))}NULL)"
+            case 5:
+                return f"({a} {tape.one(('', 'NOT '))}IN ({other()}, {self.literal(kind)}, {self.literal(kind)}))"
+            case 6:
+                return f"({a} {tape.one(('', 'NOT '))}BETWEEN {other()} AND {other()})"
+            case 7:
+                pattern = tape.one(("%a%", "a%", "%b", "_", "%ä%", "a_%", "", "%日%"))
+                how = f"{tape.one(('', 'NOT '))}{tape.one(('LIKE', 'ILIKE'))}"
+                return f"({self.value(STR, names, outer, size, 0)} {how} '{pattern}')"
+            case 8:
+                return f"({a} IS {tape.one(('', 'NOT '))}DISTINCT FROM {other()})"
+            case _:
+                return f"({self.column(BOOL, names, outer)} IS {tape.one(('', 'NOT '))}{tape.one(('TRUE', 'FALSE'))})"
+
+    def subquery(self, names: Names, outer: Names, depth: int) -> str:
+        """EXISTS, IN, a comparison with ANY or ALL or with a scalar, correlated or not."""
+        tape, around = self.tape, names + outer
+        source, inner, terms = self.source(depth - 1)
+        if tape.chance(60):
+            terms.append(self.condition(around, inner))
+        where = f" WHERE {' AND '.join(terms)}" if terms else ""
+        match tape.below(4):
+            case 0:
+                return f"({tape.one(('', 'NOT '))}EXISTS (SELECT 1 FROM {source}{where}))"
+            case 1:
+                kind = tape.one((INT, STR, DEC, DATE, DBL, TIME))
+                chosen = f"SELECT {self.column(kind, inner, ())} FROM {source}{where}"
+                return f"({self.column(kind, names, outer)} {tape.one(('', 'NOT '))}IN ({chosen}))"
+            case 2:
+                kind = tape.one((INT, STR, DEC, DATE))
+                chosen = f"SELECT {self.aggregate(kind, inner)} FROM {source}{where}"
+                return f"({self.column(kind, names, outer)} {tape.one(_COMPARE)} ({chosen}))"
+            case _:
+                kind = tape.one((INT, DEC, DATE))
+                chosen = f"SELECT {self.column(kind, inner, ())} FROM {source}{where}"
+                return f"({self.column(kind, names, outer)} {tape.one(_COMPARE)} {tape.one(('ANY', 'ALL'))} ({chosen}))"
+
+
+def _under(alias: str, columns: Names) -> Names:
+    return tuple(Name(f"{alias}.{c.sql}", c.kind) for c in columns)

@@ -1,0 +1,90 @@
+"""A minute of the fuzzer: random queries interpreted with checked memory, some compiled, some on a GPU.
+
+``FUZZ=50000 make fuzz`` runs more of them. A failing seed is printed with the smallest query that fails like it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+
+import pytest
+
+from gquery.planner.optimizer import RULES
+from tests.fuzzing.check import KINDS, Engine, fault, make, of_seed, run
+from tests.fuzzing.data import tables
+from tests.fuzzing.shrink import shrink
+from tests.fuzzing.tape import Tape
+
+COUNT = int(os.environ.get("GQUERY_FUZZ", "400"))
+BATCH = 20
+OPTIONAL = sorted(rule.name for rule in RULES if not rule.required)
+
+
+def check(seed: int, engine: Engine) -> str:
+    case = of_seed(seed)
+    try:
+        outcome = run(case, engine)
+        verdict, said = str(outcome.verdict), outcome.said
+    except Exception as error:
+        verdict, said = "different", f"{type(error).__name__}: {error}"
+    if verdict == "different":
+        small = shrink(case, engine, 300)
+        text = "\n".join(small.sql)
+        pytest.fail(f"seed {seed}, tables {case.sets}, {engine}: {said}\nthe smallest that fails like it:\n{text}")
+    return verdict
+
+
+@pytest.mark.parametrize("batch", range(max(1, COUNT // BATCH)))
+def test_interpreted(batch: int) -> None:
+    for seed in range(batch * BATCH, (batch + 1) * BATCH):
+        check(seed, Engine("python", 1 + 2 * (seed % 2)))
+
+
+@pytest.mark.parametrize("batch", range(max(1, COUNT // 5 // BATCH)))
+def test_with_a_rule_switched_off(batch: int) -> None:
+    for seed in range(1_000_000 + batch * BATCH, 1_000_000 + (batch + 1) * BATCH):
+        check(seed, Engine("python", 1 + 2 * (seed % 2), OPTIONAL[seed % len(OPTIONAL)]))
+
+
+@pytest.mark.parametrize("seed", range(2_000_000, 2_000_000 + max(4, COUNT * 3 // 50)))
+def test_compiled(seed: int) -> None:
+    check(seed, Engine("cpu", 1 + 2 * (seed % 2)))
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("batch", range(30))
+def test_on_a_gpu(batch: int) -> None:
+    for seed in range(3_000_000 + batch * 10, 3_000_000 + (batch + 1) * 10):
+        check(seed, Engine("cuda", 1 + 2 * (seed % 2)))
+
+
+# ---- the fuzzer itself -------------------------------------------------------------------------------------------
+
+
+def test_most_queries_are_sql_and_find_rows() -> None:
+    outcomes = Counter(run(of_seed(seed), Engine()).verdict for seed in range(200))
+    assert outcomes["invalid"] <= 4
+    assert outcomes["same"] >= 180
+
+
+def test_a_seed_makes_the_same_query() -> None:
+    assert of_seed(5) == of_seed(5)
+    case = of_seed(8)
+    assert make(case.kind, case.sets, Tape(numbers=case.tape)) == case, "and its tape too"
+    assert set(KINDS) == {"query", "flat", "tlp", "norec"}
+    assert all(table.num_columns > 20 for table in tables(1).values())
+
+
+@pytest.mark.faulty
+def test_a_fault_is_found_and_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a kernel that takes < for <=, say: the query that is left compares, and does little else."""
+    from gquery.kernels.targets.python import primitives
+
+    monkeypatch.setitem(primitives(), "lt_i64", lambda a, b: a <= b)
+    failing = next(
+        c for c in map(of_seed, range(500)) if c.kind == "query" and fault(c, Engine(partitions=3)) is not None
+    )
+    small = shrink(failing, Engine(partitions=3), 300)
+    assert fault(small, Engine(partitions=3)) is not None
+    assert len(small.sql[0]) <= len(failing.sql[0])

@@ -79,11 +79,7 @@ def _import(array: pa.ChunkedArray, field: Field, narrow: bool, origin: Origin |
 
 def _taken(array: pa.ChunkedArray, field: Field, origin: Origin | None) -> Phases[pa.ChunkedArray]:
     """The array in memory of our own, valid in full."""
-    if origin is None:
-        return array
-    made: list[pa.ChunkedArray] = []
-    yield [lambda: made.append(origin.take(array, field.name))]
-    return made[0]
+    return array if origin is None else (yield from origin.taking(array, field.name))
 
 
 def _whole(array: pa.ChunkedArray, field: Field, narrow: bool) -> Phases[Column]:

@@ -22,7 +22,9 @@ have been kept as it lies.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,8 +32,11 @@ import pyarrow as pa
 
 from gquery.buffers import numpy_name, offsets_of, values_of
 from gquery.errors import DataError, Error, FileError
+from gquery.owned_text import OwnedText
+from gquery.parallel import Phases, Task
 
 _ANY_WORD = (pa.bool_(), pa.date32(), *(pa.timestamp(unit) for unit in ("s", "ms", "us", "ns")))  # is a value of these
+LONG_TEXT = 200_000  # rows of text from which on threads take it together
 BLOCK = 1 << 16  # rows that are copied at a time where they are narrowed next: they stay in a core's cache
 
 
@@ -51,14 +56,27 @@ class Origin:
         """The array in memory that nobody else can write to, valid in full."""
         self.structure(array, column)
         if self.is_shared:
-            try:
+            with self._named(column):
                 array = _copied(array)
-            except MemoryError:
-                raise
-            except (pa.ArrowException, ValueError) as error:
-                raise self._damaged(column, error) from None
         self._validate(array, column, full=True)
         return array
+
+    def taking(self, array: pa.ChunkedArray, column: str) -> Phases[pa.ChunkedArray]:
+        """The same as `take` in tasks for threads: a long text column in pieces."""
+        if not self.is_shared or array.type not in (pa.string(), pa.large_string()) or len(array) < LONG_TEXT:
+            made: list[pa.ChunkedArray] = []
+            yield [lambda: made.append(self.take(array, column))]
+            return made[0]
+        self.structure(array, column)
+        with self._named(column):
+            text = OwnedText(array)
+        for tasks in (text.copies, text.checks):
+            yield [partial(self._do, task, column) for task in tasks()]
+        return pa.chunked_array([text.array])
+
+    def _do(self, task: Task, column: str) -> None:
+        with self._named(column):
+            task()
 
     def blocks(self, piece: pa.Array, column: str) -> Iterator[pa.Array]:
         """An array of fixed width block by block, each in memory of its own, to be read while it is in cache."""
@@ -68,16 +86,19 @@ class Origin:
             yield block
 
     def _validate(self, array: Any, column: str, full: bool) -> None:
-        try:
+        with self._named(column):
             array.validate(full=full)
+
+    @contextmanager
+    def _named(self, column: str) -> Iterator[None]:
+        """Within it, what Arrow finds wrong is an error of the column's."""
+        try:
+            yield
         except MemoryError:
             raise
         except (pa.ArrowException, ValueError) as error:
-            raise self._damaged(column, error) from None
-
-    def _damaged(self, column: str, error: Exception) -> Error:
-        cause = str(error).split("\n")[0]
-        return self.error(f'Column "{column}" of {self.name} is not valid Arrow data: {cause}')
+            cause = str(error).split("\n")[0]
+            raise self.error(f'Column "{column}" of {self.name} is not valid Arrow data: {cause}') from None
 
 
 def origin_of(name: str, data: Any) -> Origin | None:

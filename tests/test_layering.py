@@ -39,6 +39,7 @@ LAYERS: dict[str, int] = {
                 "parallel",
                 "import_arrow",
                 "upload",
+                "owned_text",
                 "ownership",
                 "sources",
                 "files",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import json
 import os
 import random
@@ -20,7 +21,8 @@ from pyarrow import csv
 
 import gquery
 from gquery.errors import DataError, FileError
-from gquery.ownership import copied
+from gquery.ownership import Origin, copied
+from gquery.parallel import run_phases
 
 ROWS = 3000
 SELF_JOIN = "SELECT count(*) FROM {t} a JOIN {t} b ON a.o = b.o"
@@ -284,6 +286,36 @@ def test_copies_are_equal() -> None:
             assert made.type == part.type and made.equals(part)
             theirs = {b.address for b in part.buffers() if b is not None and b.size}
             assert not len(part) or not theirs & {b.address for b in made.buffers() if b is not None and b.size}
+
+
+def taken_by_threads(array: pa.ChunkedArray, monkeypatch: Any) -> pa.ChunkedArray:
+    """A text column as threads take it, in pieces that are small."""
+    for name, size in (("_ROWS", 3), ("_BYTES", 5)):
+        monkeypatch.setattr(f"gquery.owned_text.{name}", size)
+    monkeypatch.setattr("gquery.ownership.LONG_TEXT", 1)
+    return run_phases([Origin("t", is_shared=True).taking(array, "bad")], 2)[0]
+
+
+def test_long_text_is_taken_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chunks and slices of text with NULLs, ASCII and not, become one array in memory of its own."""
+    chance = random.Random(4)
+    for type_ in (pa.string(), pa.large_string()):
+        for words_ in (["a", "", "bcd" * 3], ["a", None, "ß€", "x" * 20]):
+            whole = pa.array([chance.choice(words_) for _ in range(40)], type_)
+            for _ in range(10):
+                cuts = sorted(chance.sample(range(40), 4))
+                array = pa.chunked_array([whole.slice(a, b - a) for a, b in itertools.pairwise(cuts)], type_)
+                made = taken_by_threads(array, monkeypatch)
+                made.validate(full=True)
+                assert made.num_chunks == 1 and made.type == type_ and made.to_pylist() == array.to_pylist()
+                assert made.chunk(0).buffers()[2].address != whole.buffers()[2].address
+
+
+@pytest.mark.parametrize("damage", ["no UTF-8", "offsets that fall", "offsets beyond"])
+def test_long_text_that_is_damaged_is_refused_by_name(damage: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    good, bad = pa.array(["ab"] * 7), DAMAGED[damage]()
+    with pytest.raises(DataError, match=r'Column "bad" of t is not valid Arrow data: '):
+        taken_by_threads(pa.chunked_array([good.cast(bad.type), bad, good.cast(bad.type)]), monkeypatch)
 
 
 # ---- files that change ---------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ LAYERS: dict[str, int] = {
     name: layer
     for layer, names in enumerate(
         (
-            ("dtypes", "errors", "config", "stopwatch", "interrupt", "nesting", "exact", "device_faults"),
+            ("dtypes", "errors", "config", "stopwatch", "interrupt", "nesting", "exact", "device_faults", "recent"),
             ("expr", "functions"),
             (
                 "table",

@@ -16,10 +16,11 @@ from gquery.kernels.batch import batched
 from gquery.kernels.kernel import ElementType, Kernel, Parameter
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.morsels import run_parts
+from gquery.recent import Recent
 
 _INTERPRETED_ROWS = 2_000
 _WORTH_COMPILING = 100_000  # rows that the interpreter takes some 0.3 s for, as a compiler would
-_interpreted: dict[str, int] = {}  # rows by the digest of a kernel
+_interpreted = Recent[str, int](1024)  # rows by the digest of a kernel
 _BATCH_ROWS = 4
 PART = 2**17  # rows that one thread of several takes at once
 
@@ -43,9 +44,10 @@ def launch(kernel: Kernel, rows: int, like: Any, *values: Any, workers: int = 1)
 
 def is_interpreted(kernel: Kernel, rows: int) -> bool:
     """Whether the interpreter is quicker than a compiler, counting what it has done with the kernel before."""
-    if rows >= _INTERPRETED_ROWS or _interpreted.get(kernel.digest, 0) >= _WORTH_COMPILING:
+    before = _interpreted.get(kernel.digest) or 0
+    if rows >= _INTERPRETED_ROWS or before >= _WORTH_COMPILING:
         return False
-    _interpreted[kernel.digest] = _interpreted.get(kernel.digest, 0) + rows
+    _interpreted[kernel.digest] = before + rows
     return True
 
 

@@ -16,6 +16,9 @@ NARROW_ROWS = 2**32 - 2**26
 """Above this many rows a kernel has to be made with ``wide_index``: a 32-bit index plus one stride must not wrap."""
 
 
+MOST_KERNELS = 2048
+"""So many a target keeps ready; one that is asked for again later is made again."""
+
 Perhaps = Callable[[], Iterable[Kernel]]
 """Gives kernels that a query may want; () where there are none."""
 
@@ -48,7 +51,7 @@ class Target(Protocol):
         ...
 
     def held(self) -> list[Compiled]:
-        """The kernels that this process has in memory, in the order in which they were made."""
+        """The kernels that this process has in memory, those that were made or used last at the end."""
         ...
 
     def is_ready(self, kernel: Kernel) -> bool:

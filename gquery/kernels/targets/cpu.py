@@ -18,11 +18,12 @@ import numpy as np
 
 from gquery.interrupt import beside
 from gquery.kernels.kernel import Kernel, Parameter
-from gquery.kernels.targets.base import Compiled, Perhaps
+from gquery.kernels.targets.base import MOST_KERNELS, Compiled, Perhaps
 from gquery.kernels.targets.cache import KernelSource, kernel_cache, kernel_source, load_module
 from gquery.kernels.targets.morsels import run_morsels
 from gquery.kernels.targets.text import free_names, functions_text, indented
 from gquery.kernels.targets.workers import workers
+from gquery.recent import Recent
 
 _DUMMY = np.zeros(2, np.int64)
 MOST_ARGUMENTS = 128  # of a function: Numba takes seconds for a thousand, so that more are handed over in an array
@@ -79,7 +80,7 @@ class CpuTarget:
     name = "cpu"
 
     def __init__(self) -> None:
-        self._compiled: dict[str, Compiled] = {}
+        self._compiled = Recent[str, Compiled](MOST_KERNELS)
         self._lock = threading.Lock()
 
     def source(self, kernel: Kernel) -> str:
@@ -91,7 +92,7 @@ class CpuTarget:
         return f"from gquery.kernels.targets.cpu_primitives import (\n{imported})\n\n\n{text}"
 
     def held(self) -> list[Compiled]:
-        return list(self._compiled.values())
+        return [made for _, made in self._compiled.items()]
 
     def is_ready(self, kernel: Kernel) -> bool:
         return kernel.digest in self._compiled

@@ -22,12 +22,13 @@ from gquery.errors import DeviceError
 from gquery.interrupt import beside
 from gquery.kernels.kernel import Kernel, Parameter
 from gquery.kernels.ready import handwritten_kernels
-from gquery.kernels.targets.base import NARROW_ROWS, Compiled, Perhaps
+from gquery.kernels.targets.base import MOST_KERNELS, NARROW_ROWS, Compiled, Perhaps
 from gquery.kernels.targets.cache import KernelSource, kernel_cache, kernel_source
 from gquery.kernels.targets.cubin import Cubin, make_cubin, read_cubin
 from gquery.kernels.targets.cuda_launch import Launcher
 from gquery.kernels.targets.text import free_names, functions_text, indented
 from gquery.kernels.targets.workers import workers
+from gquery.recent import Recent
 
 THREADS = 256
 PRIVATE_THREADS = 128
@@ -44,7 +45,7 @@ class CudaTarget:
     name = "cuda"
 
     def __init__(self) -> None:
-        self._compiled: dict[tuple[str, int], Compiled] = {}  # by digest and device
+        self._compiled = Recent[tuple[str, int], Compiled](MOST_KERNELS, _wait)  # by digest and device
         self._begun: set[tuple[int, int]] = set()  # capabilities for which the handwritten kernels were seen to
         self._lock = threading.Lock()
         self._local = threading.local()
@@ -75,7 +76,7 @@ class CudaTarget:
         return f"from gquery.kernels.targets.cuda_primitives import (\n{imported})\n\n\n{text}"
 
     def held(self) -> list[Compiled]:
-        return list(self._compiled.values())
+        return [made for _, made in self._compiled.items()]
 
     def is_ready(self, kernel: Kernel) -> bool:
         return (kernel.digest, _device()) in self._compiled
@@ -194,6 +195,14 @@ class CudaTarget:
     def _halt(self) -> int:
         word = getattr(self._local, "halt", None)
         return _never(_device())[1] if word is None else int(word)
+
+
+def _wait(key: tuple[str, int], compiled: Compiled) -> None:
+    """Until what is queued has run: the machine code of a kernel goes with it."""
+    import cupy
+
+    with cupy.cuda.Device(key[1]):
+        cupy.cuda.runtime.deviceSynchronize()
 
 
 def block_shape(shared: int, shared_a_processor: int, registers: int) -> tuple[int, int]:

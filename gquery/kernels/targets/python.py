@@ -17,9 +17,10 @@ from typing import Any
 from gquery.errors import InternalError
 from gquery.kernels import checks
 from gquery.kernels.kernel import Kernel, Parameter
-from gquery.kernels.targets.base import Compiled, Perhaps
+from gquery.kernels.targets.base import MOST_KERNELS, Compiled, Perhaps
 from gquery.kernels.targets.python_inline import inlined
 from gquery.kernels.targets.text import indented
+from gquery.recent import Recent
 
 _FORMATS = {
     "i8": "b", "i16": "h", "i32": "i", "i64": "q", "u8": "B", "u16": "H", "u32": "I", "u64": "Q",
@@ -65,13 +66,17 @@ def _bound(function: Callable[..., Any]) -> Callable[..., Any]:
     return FunctionType(function.__code__, known | missing, function.__name__, function.__defaults__)
 
 
+def _forget_text(key: object, compiled: Compiled) -> None:
+    linecache.cache.pop(compiled.name, None)
+
+
 class PythonTarget:
     """Runs kernels in the interpreter. See `Target`."""
 
     name = "python"
 
     def __init__(self) -> None:
-        self._compiled: dict[tuple[str, Any], Compiled] = {}
+        self._compiled = Recent[tuple[str, Any], Compiled](MOST_KERNELS, _forget_text)
 
     def source(self, kernel: Kernel) -> str:
         head = f"def kernel({', '.join(['lo', 'hi', *(p.name for p in kernel.parameters)])}):"
@@ -88,21 +93,22 @@ class PythonTarget:
 
     def compile(self, kernel: Kernel) -> Compiled:
         if any(f.__closure__ for _, f in kernel.functions):
-            return self._make(kernel)  # two closures of one text may hold different values
+            return self._make(kernel, self.source(kernel))  # two closures of one text may hold different values
         key = kernel.digest, kernel.claimed  # under test, kernels of one text may promise different bounds
         compiled = self._compiled.get(key)
         if compiled is None:
-            compiled = self._compiled[key] = self._make(kernel)
+            text = self.source(kernel)
+            compiled = self._make(kernel, text)
+            linecache.cache[compiled.name] = (len(text), None, text.splitlines(True), compiled.name)  # for tracebacks
+            self._compiled[key] = compiled
         return compiled
 
     def compile_many(self, kernels: Sequence[Kernel], perhaps: Perhaps = tuple) -> list[Compiled]:
         return [self.compile(k) for k in kernels]
 
-    def _make(self, kernel: Kernel) -> Compiled:
+    def _make(self, kernel: Kernel, text: str) -> Compiled:
         start = time.perf_counter()
-        text = self.source(kernel)
         file = f"<gquery {kernel.digest}>"
-        linecache.cache[file] = (len(text), None, text.splitlines(True), file)  # for tracebacks
 
         def function(code: Any) -> Any:
             namespace = primitives() | {name: _bound(f) for name, f in kernel.functions} | {"refuse": checks.refuse}

@@ -6,13 +6,13 @@ import ast
 import builtins
 import textwrap
 from collections.abc import Callable, Iterable
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 from gquery.kernels.kernel import Kernel, function_source
 
 
-@cache
+@lru_cache(maxsize=1024)
 def function_text(name: str, function: Callable[..., Any]) -> str:
     """The source of a scalar function's body without decorators, annotations and docstring, named ``name``."""
     tree = ast.parse(textwrap.dedent(function_source(function)))

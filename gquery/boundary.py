@@ -7,6 +7,7 @@ happens; the tests fail where an InternalError was made.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,7 +37,17 @@ def boundary() -> Iterator[None]:
             f"Out of memory{said}. Remedies: fewer rows or columns at once, a machine with more"
         ) from error
     except Exception as error:
+        if isinstance(error, TypeError) and _is_of_the_call(error):
+            raise
         raise device_faults.named(error, "") or fault(error) from error
+
+
+def _is_of_the_call(error: TypeError) -> bool:
+    """Whether what is decorated was called with too many or too few arguments: no line of its body was reached."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and trace.tb_frame.f_code.co_filename == contextlib.__file__
 
 
 def fault(error: Exception) -> InternalError:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gquery import errors
+from gquery.arguments import checked
 from gquery.boundary import boundary
 from gquery.errors import InterfaceError, ProgrammingError
 
@@ -113,6 +114,7 @@ class Cursor:
             self._affected = int(next(iter(made))[0])
         return self
 
+    @checked
     def executemany(self, operation: str, seq_of_parameters: Sequence[Any]) -> Cursor:
         """Run a statement once for each of the parameters; the rows of the last can be fetched."""
         self._check_open()
@@ -136,6 +138,7 @@ class Cursor:
         self._advance(0 if row is None else 1)
         return row
 
+    @checked
     def fetchmany(self, size: int | None = None) -> list[tuple[Any, ...]]:
         """The next ``size`` rows (``arraysize`` where None), fewer at the end."""
         rows = self._rows().fetchmany(self.arraysize if size is None else size)

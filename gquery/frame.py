@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from gquery.arguments import checked
 from gquery.boundary import boundary
 from gquery.dataframe.verbs import Verbs
 from gquery.dtypes import DType
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _SHOWN = 40
 
 
+@checked
 class Relation(Outputs, Verbs):
     """The rows of one query. Made by `Connection.sql`; errors of the data are raised when the rows are asked for."""
 

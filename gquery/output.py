@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from gquery.arguments import checked
 from gquery.boundary import boundary
 from gquery.errors import FileError, InterfaceError, did_you_mean
 from gquery.stopwatch import part
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 _BATCH = 1_000_000
 
 
+@checked
 class Outputs(ABC):
     """The ways out of a result that `table` gives."""
 

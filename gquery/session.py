@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, assert_never
 
+from gquery.arguments import checked
 from gquery.boundary import boundary
 from gquery.config import from_environment
 from gquery.dataframe.connect import Frames
@@ -130,6 +131,7 @@ class Connection(Frames, Files, Exceptions):
         made.table()
         return made
 
+    @checked
     @boundary()
     def explain(
         self,
@@ -199,6 +201,7 @@ class Connection(Frames, Files, Exceptions):
 
     # ---- tables ----------------------------------------------------------------------------------------------------
 
+    @checked
     @boundary()
     def register(self, name: str, data: Any) -> Connection:
         """Make data a table of that name, in place of one that has it: anything with ``__arrow_c_stream__`` (PyArrow,
@@ -212,6 +215,7 @@ class Connection(Frames, Files, Exceptions):
         self._catalog.register(name, kept_source(name, table, self.settings.narrow))
         return self
 
+    @checked
     @boundary()
     def unregister(self, name: str) -> Connection:
         """Forget a table or view; CatalogError where there is none."""
@@ -219,6 +223,7 @@ class Connection(Frames, Files, Exceptions):
         self._catalog.drop(name)
         return self
 
+    @checked
     def table(self, name: str) -> Relation:
         """All rows of a table or view."""
         quoted = name.replace('"', '""')
@@ -226,6 +231,7 @@ class Connection(Frames, Files, Exceptions):
 
     # ---- settings and life -----------------------------------------------------------------------------------------
 
+    @checked
     @boundary()
     def set(self, name: str, value: Any) -> None:
         """Change a setting of `gquery.config.Settings`, as SET does."""
@@ -368,6 +374,7 @@ class Connection(Frames, Files, Exceptions):
                 program = self._program(planned)
                 return with_room(lambda: explain_program(program, self.target, limit, level, threads))
 
+    @checked
     @boundary()
     def program(self, query: str, target: Target | None = None, params: Parameters = None) -> Program:
         """The program of a SELECT for a target (that of the connection if None), without running it: for a GPU too, where
@@ -386,6 +393,7 @@ class Connection(Frames, Files, Exceptions):
             return program
         return with_room(lambda: lower(planned.query, target or self.target))
 
+    @checked
     @boundary()
     def kernels(self, query: str, target: Target | None = None, params: Parameters = None) -> list[Kernel]:
         """The kernels of a SELECT for a target (that of the connection if None), without running it: what CI compiles for
@@ -437,6 +445,7 @@ class Connection(Frames, Files, Exceptions):
         return self._plan(bound)
 
 
+@checked
 def connect(
     device: str = "auto",
     partitions: int | None = None,

@@ -24,7 +24,10 @@ LAYERS: dict[str, int] = {
     name: layer
     for layer, names in enumerate(
         (
-            ("dtypes", "errors", "config", "stopwatch", "interrupt", "nesting", "exact", "device_faults", "recent"),
+            (
+                "dtypes", "errors", "arguments", "config", "stopwatch", "interrupt", "nesting", "exact", "device_faults",
+                "recent",
+            ),  # fmt: skip
             ("expr", "functions"),
             (
                 "table",

@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from gquery.arguments import checked
 from gquery.boundary import boundary
 from gquery.errors import CatalogError, InterfaceError
 
@@ -57,6 +58,7 @@ class Frames:
 
         return Relation(self, self._plan(query, now=False))  # type: ignore[arg-type]
 
+    @checked
     @boundary()
     def from_data(self, data: Any, name: str = "data") -> Relation:
         """Data as a relation, without a name in the catalog: whatever `register` takes, as they are now."""

@@ -13,7 +13,9 @@ from decimal import Decimal
 from typing import Any
 
 from sqlglot import exp
+from sqlglot.errors import ParseError
 
+from gquery.arguments import checked
 from gquery.errors import BindError, InterfaceError, did_you_mean
 from gquery.functions import AGGREGATES, RESOLVERS, is_aggregate
 
@@ -142,6 +144,8 @@ class Expression:
         if _is_relation(values):
             subquery = lift(values)
             return Expression(exp.In(this=self.node, query=subquery.node), _names(self, subquery))
+        if not isinstance(values, Iterable):
+            raise InterfaceError(f"is_in takes a list of values or a relation, not {values!r}")
         items = [lift(v) for v in values]
         return Expression(exp.In(this=self.node, expressions=[i.node for i in items]), _names(self, *items))
 
@@ -155,9 +159,13 @@ class Expression:
 
     def cast(self, dtype: Any, try_: bool = False) -> Expression:
         """``CAST(... AS dtype)`` to a type of SQL, as in ``cast("DECIMAL(15,2)")``; ``try_`` gives NULL for an error."""
-        to = exp.DataType.build(str(dtype), dialect="duckdb")
+        try:
+            to = exp.DataType.build(str(dtype), dialect="duckdb")
+        except ParseError:
+            raise InterfaceError(f"cast takes a type of SQL, as in cast('DECIMAL(15,2)'), not {dtype!r}") from None
         return Expression((exp.TryCast if try_ else exp.Cast)(this=self.node, to=to), self.names)
 
+    @checked
     def alias(self, name: str) -> Expression:
         """The same under another name."""
         node = self.node.this if isinstance(self.node, exp.Alias) else self.node

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from gquery.arguments import checked
 from gquery.boundary import boundary
 from gquery.errors import BindError, InterfaceError, did_you_mean
 
@@ -28,6 +29,7 @@ _SIDES = {
 }  # fmt: skip
 
 
+@checked
 class Verbs:
     """The methods of a `Relation` that give another one. Errors in what they are given are raised at once."""
 
@@ -276,6 +278,7 @@ class Verbs:
         return self._connection.relation(bind_tree(tree, names, self._connection.catalog))
 
 
+@checked
 class Groups:
     """Groups of a relation's rows; made by `Relation.group_by`."""
 

@@ -27,7 +27,7 @@ LAYERS: dict[str, int] = {
             (
                 "dtypes", "errors", "arguments", "config", "stopwatch", "interrupt", "nesting", "exact", "device_faults",
                 "recent",
-            ),  # fmt: skip
+            ),
             ("expr", "functions"),
             (
                 "table",

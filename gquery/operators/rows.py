@@ -231,16 +231,12 @@ def null_column(stored: Stored, rows: int, device: Device) -> Column:
 
 
 def _encode(frame: Frame, work: EncodeRows, device: Device) -> Frame:
-    """The frame with a column of ranks, or of row numbers, beside each of some columns; what they stand for is kept for
-    `_decode`."""
+    """The frame with a column of ranks beside each of some columns; what they stand for is kept for `_decode`."""
     columns, encodings = dict(frame.columns), dict(frame.encodings)
     made = {s.column.id: s for s in work.columns}
-    for n, (stored, code) in enumerate(work.pairs + work.placed):
+    for stored, code in work.pairs:
         column = frame.columns[stored.column.id]
-        if n < len(work.pairs):
-            codes, values = extreme_codes(column, device) if work.extremes else rank(column, device)
-        else:
-            codes, values = device.xp.arange(frame.rows, dtype=np.int64), replace(column, validity=None)
+        codes, values = extreme_codes(column, device) if work.extremes else rank(column, device)
         ranks = made[code.id]
         validity = None if column.validity is None else column.validity.on(device)
         columns[code.id] = make_column(
@@ -303,11 +299,12 @@ def _text_extremes(column: Column, codes: Any, device: Device) -> tuple[Any, Col
 def _decode(
     frame: Frame, encoded: Frame, pairs: Sequence[tuple[PlanColumn, PlanColumn, PlanColumn]], device: Device
 ) -> Frame:
-    """The frame with codes turned back into the values that they rank."""
+    """The frame with codes turned back into the values that they rank, or that lie in the rows that they number."""
     columns = dict(frame.columns)
     for code, source, new in pairs:
         codes = columns.pop(code.id)
-        values = encoded.encodings[source.id]
+        ranked = encoded.encodings.get(source.id)
+        values = ranked if ranked is not None else replace(encoded.columns[source.id], validity=None)
         rows = codes.data.on(device).astype(np.int64)
         if codes.validity is not None:
             rows = rows * codes.validity.on(device)

@@ -271,12 +271,10 @@ def _bulk(work: Bulk, printer: Printer) -> str:
             return f"slice stage {stage}: {'all' if limit is None else limit} rows after {offset}"
         case ConcatRows(stages):
             return f"concatenate stages {', '.join(map(str, stages))}"
-        case EncodeRows(stage, pairs, placed):
-            named = [("rank", pairs), ("number the rows of", placed)]
-            parts = [f"{what} {_names((s.column for s, _ in some), printer)}" for what, some in named if some]
-            return f"{' and '.join(parts)} of stage {stage}"
+        case EncodeRows(stage, pairs):
+            return f"rank {_names((s.column for s, _ in pairs), printer)} of stage {stage}"
         case DecodeRows(stage, encoded):
-            return f"turn the ranks of stage {encoded} in stage {stage} back into values"
+            return f"turn the ranks or rows of stage {encoded} in stage {stage} back into values"
         case UnmatchedRows(table, probe_stage):
             return f"rows of stage {table.stage} that stage {probe_stage} did not match"
         case DistinctRows(stage, source, _, counted):

@@ -291,19 +291,17 @@ class Lowering:
         return self.stage(SliceRows(source.stage, source.columns, source.origins, None, 0), "rename")
 
     def encoded(
-        self, stream: Stream, number: int, ranked: Sequence[Column], placed: Sequence[Column], extremes: bool = False
-    ) -> tuple[int, dict[int, Column], dict[int, Column]]:
-        """A frame with a column of ranks beside some columns, and one of row numbers beside others; both by column."""
+        self, stream: Stream, number: int, ranked: Sequence[Column], extremes: bool = False
+    ) -> tuple[int, dict[int, Column]]:
+        """A frame with a column of ranks beside some columns, and these by column."""
         stored = {s.column.id: s for s in stored_of(stream)}
         ranks = tuple((stored[c.id], new_column(f"rank of {c.name}", BIGINT, c.nullable)) for c in ranked)
-        rows = tuple((stored[c.id], new_column(f"row of {c.name}", BIGINT, c.nullable)) for c in placed)
         codes = tuple(
             Stored(code, rank_phys(s.phys, stream.limit), rank_phys(s.phys, stream.limit).carrier)
-            for s, code in ranks + rows
+            for s, code in ranks
         )
-        work = EncodeRows(number, ranks, rows, tuple(stored.values()) + codes, extremes)
-        by_rank, by_row = ({s.column.id: code for s, code in pairs} for pairs in (ranks, rows))
-        return self.stage(work, "rank values"), by_rank, by_row
+        work = EncodeRows(number, ranks, tuple(stored.values()) + codes, extremes)
+        return self.stage(work, "rank values"), {s.column.id: code for s, code in ranks}
 
     def build(self, stream: Stream, table: Any, label: str) -> int:
         """End a stream in a join table."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gquery.dtypes import BIGINT, BOOLEAN, Carrier, Register
-from gquery.expr import AggregateCall, Column, Expr, Literal, new_column
+from gquery.dtypes import BIGINT, BOOLEAN, Bounds, Carrier, Register
+from gquery.expr import AggregateCall, Column, Expr, IsNull, Literal, Not, conjunction, new_column
 from gquery.functions import call
 from gquery.kernels.code import NeedsHostError, Phys, phys
 from gquery.kernels.render import describe
@@ -303,17 +303,21 @@ def _over_ranks(
     aggregates: tuple[tuple[Column, AggregateCall], ...],
     wanted: frozenset[int],
 ) -> Stream:
-    """Groups in which some aggregates are taken over ranks of their argument, and turned back into values behind it."""
+    """Groups in which some aggregates are taken over ranks of their argument, or over row numbers,
+    and turned back into values behind it."""
     stream, keys, aggregates = _materialised(lowering, stream, keys, aggregates)
     coded = [a for _, a in aggregates if needs_ranks(a, _known(stream, a))]
-    by_kind = [
-        list(dict.fromkeys(a.args[0] for a in coded if (a.function == "any_value") == first)) for first in (False, True)
-    ]
-    ranked, placed = ([e for e in kind if isinstance(e, Column)] for kind in by_kind)
-    extremes = not keys and all(a.filter is None for a in coded)
-    number, ranks, rows = lowering.encoded(stream, lowering.renamed_frame(stream), ranked, placed, extremes)
+    ranked = list(dict.fromkeys(a.args[0] for a in coded if a.function != "any_value"))
+    number = lowering.renamed_frame(stream)
+    ranks: dict[int, Column] = {}
+    if ranked:
+        extremes = not keys and all(a.filter is None for a in coded)
+        number, ranks = lowering.encoded(stream, number, [e for e in ranked if isinstance(e, Column)], extremes)
     made = stage_columns(lowering.stages[number].work)
     stream = lowering.read(number, tuple(s.column for s in made), stream.rows, stream.limit)
+    row = new_column("row", BIGINT, False)
+    if any(a.function == "any_value" for a in coded):
+        stream = _numbered(stream, row)
     inner, back = [], []
     for c, a in aggregates:
         if not needs_ranks(a, _known(stream, a)):
@@ -321,13 +325,16 @@ def _over_ranks(
             continue
         source = a.args[0]
         assert isinstance(source, Column)
-        read = rows[source.id] if a.function == "any_value" else ranks[source.id]
+        if a.function == "any_value":  # the first row that has a value
+            read = row
+            coding = replace(a, function="min", args=(row,), filter=_with_value(source, stream, a.filter), dtype=BIGINT)
+        else:
+            read = ranks[source.id]
+            function = "max" if a.function == "same_value" else a.function
+            coding = replace(a, function=function, args=(read,), dtype=read.dtype)
         code = new_column(c.name, read.dtype)
-        function = {"any_value": "min", "same_value": "max"}.get(
-            a.function, a.function
-        )  # the first row that has a value
-        inner.append((code, replace(a, function=function, args=(read,), dtype=code.dtype)))
-        back.append((code, read, c, next(x for x in made if x.column == source)))
+        inner.append((code, coding))
+        back.append((code, source if read is row else read, c, next(x for x in made if x.column == source)))
     grouped = _grouped(lowering, plan, stream, keys, tuple(inner))
     frame_columns = {s.column.id: s for s in stage_columns(lowering.stages[grouped].work)}
     decoded = {code.id: (c, source) for code, _, c, source in back}
@@ -342,3 +349,24 @@ def _over_ranks(
     number = lowering.stage(DecodeRows(grouped, number, pairs, tuple(stored)), "ranks back to values")
     columns = tuple(s.column for s in stored if s.column.id in wanted)
     return lowering.read(number, columns, max(lowering.estimator.rows(plan), 1.0), stream.limit if keys else 1)
+
+
+def _numbered(stream: Stream, row: Column) -> Stream:
+    """The stream of a frame's rows with the number of each, which is not stored."""
+    assert isinstance(stream.source, ReadStage) and not stream.steps
+    most = stream.limit if stream.limit is not None else 2**40
+    known = phys(BIGINT, Bounds(0, max(most, 1)), False)
+    return replace(
+        stream,
+        source=replace(stream.source, numbered=Stored(row, known, known.carrier)),
+        columns={**stream.columns, row.id: known},
+        by_id={**stream.by_id, row.id: row},
+    )
+
+
+def _with_value(source: Column, stream: Stream, only: Expr | None) -> Expr | None:
+    """The condition that a row passes ``only`` and has a value; None where each does."""
+    if not stream.columns[source.id].nullable:
+        return only
+    there = Not(IsNull(source))
+    return there if only is None else conjunction((only, there))

@@ -220,9 +220,9 @@ def _source(source: Source, values: Values) -> Any:
         case ReadTable(table, numbers, columns):
             values.update({s.column.id: ("field", n) for s, n in zip(columns, numbers, strict=True)})
             return id(table)
-        case ReadStage(stage, columns, origins):
+        case ReadStage(stage, columns, origins, numbered):
             values.update({s.column.id: ("column", o) for s, o in zip(columns, origins, strict=True)})
-            return ("stage", stage)
+            return ("stage", stage, None if numbered is None else numbered.column.id)
         case ReadRange(column):
             values[column.id] = ("range",)
             return (source.start, source.step, source.rows)

@@ -268,20 +268,18 @@ class ConcatRows:
 @dataclass(frozen=True)
 class EncodeRows:
     """Adds to a frame, for each (source, code) pair, the rank of the source's values: codes that compare as the values do.
-    For minima of strings and of 128-bit numbers, which no atomic can hold. The code of ``placed`` pairs is the row's number
-    instead, whose least in a group is its first row's. ``extremes``: only the least and the greatest code of all rows are
-    asked for, so no other values are told apart."""
+    For minima of strings and of 128-bit numbers, which no atomic can hold. ``extremes``: only the least and the greatest
+    code of all rows are asked for, so no other values are told apart."""
 
     stage: int
     pairs: tuple[tuple[Stored, Column], ...]
-    placed: tuple[tuple[Stored, Column], ...]
     columns: tuple[Stored, ...]
     extremes: bool = False
 
 
 @dataclass(frozen=True)
 class DecodeRows:
-    """Replaces code columns by the values that an `EncodeRows` stage ranked."""
+    """Replaces code columns by the values that an `EncodeRows` stage ranked; row numbers by those that a frame has there."""
 
     stage: int
     encoded: int

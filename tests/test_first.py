@@ -42,7 +42,8 @@ TABLES = _tables()
         "SELECT s, any_value(g) FROM t GROUP BY s",
         "SELECT x, s, any_value(i), any_value(d), min(n) FROM t GROUP BY x, s",
         "SELECT x IS NULL, s, any_value(g), any_value(i) FILTER (WHERE b) FROM t GROUP BY ALL",
-        "WITH c AS (SELECT g, i, s FROM t WHERE i > 5) SELECT a.g, a.v, b.w, b.k FROM (SELECT g, any_value(i) v FROM c GROUP BY g) a"
+        "WITH c AS (SELECT g, i, s FROM t WHERE i > 5) SELECT a.g, a.v, b.w, b.k"
+        " FROM (SELECT g, any_value(i) v FROM c GROUP BY g) a"
         " JOIN (SELECT g, any_value(s) w, min(s) k FROM c GROUP BY g) b ON a.g = b.g",
         "SELECT any_value(k), any_value(n) FROM (SELECT i k, count(*) n FROM t WHERE i = 7 GROUP BY i)",
         "SELECT a.g, any_value(b.i) FROM (SELECT DISTINCT g FROM t) a JOIN t b ON a.g = b.g GROUP BY a.g",

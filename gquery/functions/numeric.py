@@ -11,7 +11,19 @@ A function outside its domain raises (``sqrt(-1)``, ``ln(0)``); NaN gives NaN.
 
 from __future__ import annotations
 
-from gquery.dtypes import BIGINT, BOOLEAN, DOUBLE, REAL, TINYINT, Bounds, DType, Kind, decimal, integer_as_decimal
+from gquery.dtypes import (
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    REAL,
+    TINYINT,
+    UBIGINT,
+    Bounds,
+    DType,
+    Kind,
+    decimal,
+    integer_as_decimal,
+)
 from gquery.expr import Case, Expr, IsNull, Literal
 from gquery.functions.casts import cast, fits
 from gquery.functions.registry import by_signature, call, is_null_literal, make, resolver, scalar
@@ -476,10 +488,13 @@ def bit_xor(a: int, b: int) -> int:
 
 
 def _bits(name: str, a: Expr, b: Expr) -> Expr | None:
-    if not (a.dtype.is_integer and b.dtype.is_integer) or Kind.UBIGINT in (a.dtype.kind, b.dtype.kind):
+    if not (a.dtype.is_integer and b.dtype.is_integer):
         return None
     dtype = call("add", a, b).dtype
-    return cast(make(name, (cast(a, BIGINT), cast(b, BIGINT)), BIGINT), dtype) if dtype.is_integer else None
+    if not dtype.is_integer:  # UBIGINT and a signed type: DuckDB's is HUGEINT
+        return None
+    word = UBIGINT if dtype == UBIGINT else BIGINT
+    return cast(make(name, (cast(a, word), cast(b, word)), word), dtype)
 
 
 @resolver("bit_and", "$(integer, integer)", example=("6 & 3", "2"))

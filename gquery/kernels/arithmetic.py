@@ -22,6 +22,7 @@ _SHORT = {
     "modulo": "mod",
 }
 MICROS_PER_DAY = 86_400_000_000
+BITS = {"_bit_and": "and_i64", "_bit_or": "or_i64", "_bit_xor": "xor_i64"}
 CAST = "a cast"  # in place of an operator, where a value does not fit the type that it is cast to
 
 
@@ -242,6 +243,19 @@ def _refuse_least(x: str, y: str, ok: str | None, a: Bounds, b: Bounds, dtype: D
         code.line(code.call("fail", code.status(), _overflow(code, "%", dtype)))
 
 
+def unsigned_bits(e: Call, values: list[Value], code: Code) -> Value:
+    """Bits of two UBIGINTs, which lie in the low words of wide registers."""
+    words = [v.var if v.phys.register is Register.I64 else code.let(code.call("low_i128", v.var)) for v in values]
+    ok = code.both(*(v.ok for v in values))
+    word = code.let(code.call(BITS[e.function], *words))
+    highs = [v.phys.bounds.high for v in values if v.phys.bounds is not None]
+    most = min(highs) if e.function == "_bit_and" else (1 << max(h.bit_length() for h in highs)) - 1
+    bounds = Bounds(0, most)
+    if not bounds.within(INT64):
+        word = code.let(code.call("make_i128", code.call("i64", "0"), word))
+    return Value(word, ok, Phys(e.dtype, bounds, ok is not None))
+
+
 def add_days(e: Call, values: list[Value], code: Code) -> Value:
     return exact("add", values[0], values[1], e.dtype, code)
 
@@ -312,4 +326,5 @@ __all__ = [
     "checked_range",
     "exact",
     "rescale",
+    "unsigned_bits",
 ]

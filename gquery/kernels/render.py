@@ -166,6 +166,8 @@ def _call(e: Call, code: Code) -> Value:
     if e.function == "days_between":
         days = [render(a, code) for a in e.args]
         return arithmetic.exact("subtract", days[0], days[1], e.dtype, code)
+    if e.function in arithmetic.BITS and e.dtype.kind is Kind.UBIGINT:
+        return arithmetic.unsigned_bits(e, [render(a, code) for a in e.args], code)
     return _function(e, code)
 
 

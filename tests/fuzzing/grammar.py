@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from tests.fuzzing.data import BOOL, COLUMNS, DATE, DBL, DEC, EDGES, INT, KINDS, STR, TABLES, TIME
 from tests.fuzzing.tape import Tape
 
+_TEXTS = ("''", "'a'", "'b'", "'ab'", "'ä'", "'A'", "'12'", "'%'", "'日'")
 _COMPARE = ("=", "<", ">=", "<>", ">", "<=")
 _JOINS = ("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "CROSS JOIN", "SEMI JOIN", "ANTI JOIN", ",")
 _CASTS = {
@@ -42,6 +43,7 @@ class Name:
     sql: str
     kind: str
     edge: bool = False
+    made: bool = False  # by a query inside this one: of any type and any value of its kind
 
 
 Names = tuple[Name, ...]
@@ -203,7 +205,7 @@ class Grammar:
             case "dbl":
                 return tape.one(("0e0", "1.5e0", "-2.25e0", "1e3", "'nan'::DOUBLE", "'inf'::DOUBLE", "-0e0"))
             case "str":
-                return tape.one(("''", "'a'", "'b'", "'ab'", "'ä'", "'A'", "'12'", "'%'", "'日'"))
+                return tape.one(_TEXTS)
             case "date":
                 return tape.one(("DATE '2001-01-01'", "DATE '2000-02-29'", "DATE '1969-12-31'", "DATE '0001-01-01'"))
             case "time":
@@ -216,8 +218,10 @@ class Grammar:
         inner = [n.sql for n in names if n.kind == kind and not (small and n.edge)]
         around = [n.sql for n in outer if n.kind == kind and not (small and n.edge)]
         if around and (not inner or self.tape.chance(30)):
-            return self.tape.one(around)
-        return self.tape.one(inner) if inner else self.literal(kind)
+            inner, names = around, outer
+        chosen = self.tape.one(inner) if inner else self.literal(kind)
+        self.fails = self.fails or (small and any(n.made and n.sql == chosen for n in names))
+        return chosen
 
     def value(self, kind: str, names: Names, outer: Names, size: int, depth: int) -> str:
         """An expression of a kind, at most ``size`` high."""
@@ -253,7 +257,7 @@ class Grammar:
             inner = self.column(
                 INT, names, outer
             )  # text of a double is not the same in all its digits after arithmetic
-        if tape.chance(60):
+        if tape.chance(60) or inner in _TEXTS:  # a constant that no cast takes fails before any row is looked at
             return f"TRY_CAST({inner} AS {tape.one(_CASTS[kind])})"
         self.fails = True
         return f"CAST({inner} AS {tape.one(_CASTS[kind])})"
@@ -273,7 +277,7 @@ class Grammar:
 
         match kind:
             case "int" | "dec" | "dbl":
-                return self._numeric(kind, sub, small)
+                return self._numeric(kind, sub, small, names, outer)
             case "str":
                 return self._text(sub)
             case "date" | "time":
@@ -281,24 +285,37 @@ class Grammar:
             case _:
                 return f"({self.predicate(names, outer, size - 1, 0)})"
 
-    def _numeric(self, kind: str, sub: Callable[..., str], small: Callable[..., str]) -> str:
+    def _numeric(
+        self, kind: str, sub: Callable[..., str], small: Callable[..., str], names: Names, outer: Names
+    ) -> str:
         tape = self.tape
+
+        def signed() -> str:
+            """An operand of a signed type: the negatives of others and the bits of HUGEINT differ, as documented."""
+            plain = tuple(n for n in names if not n.made)
+            if kind != INT:
+                return small()
+            return (
+                f"TRY_CAST({sub()} AS INTEGER)::BIGINT" if tape.chance(30) else f"({self.column(INT, plain, (), True)})"
+            )
+
         exact: list[Callable[[], str]] = [
             lambda: f"({small()} + {small()})",
             lambda: f"({small()} - {small()})",
             lambda: f"({small()} * {tape.one(('2', '3', '-1', '0') if kind == INT else ('1.5', '-0.25'))})",
-            lambda: f"(- {small()})",
+            lambda: f"(- {signed()})",
             lambda: f"abs({small()})",
         ]
         match kind:
             case "int":
                 exact += [
                     lambda: f"({sub()} % {tape.one((2, 3, 7, 0, -2))})",
-                    lambda: f"({small()} // {tape.one((2, 3, 0, -2))})",
+                    lambda: f"({signed()} // {tape.one((2, 3, 0, -2))})",
                     lambda: f"length({sub(STR)})",
                     lambda: f"extract({tape.one(('year', 'month', 'day', 'dow', 'doy'))} FROM {sub(DATE)})",
                     lambda: f"sign({small()})",
-                    lambda: f"({small()} & 3)",
+                    lambda: f"({signed()} & 3)",
+                    lambda: f"({self.column(INT, tuple(n for n in names if not n.made), ())} {tape.one('&|')} 3)",
                 ]
             case "dec":
                 exact += [lambda: f"round({small()}, 1)"]
@@ -439,4 +456,4 @@ class Grammar:
 
 
 def _under(alias: str, columns: Names) -> Names:
-    return tuple(Name(f"{alias}.{c.sql}", c.kind) for c in columns)
+    return tuple(Name(f"{alias}.{c.sql}", c.kind, made=True) for c in columns)

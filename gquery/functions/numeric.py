@@ -488,9 +488,11 @@ def bit_xor(a: int, b: int) -> int:
 
 
 def _bits(name: str, a: Expr, b: Expr) -> Expr | None:
-    if not (a.dtype.is_integer and b.dtype.is_integer):
+    if not all(e.dtype.is_integer or is_null_literal(e) for e in (a, b)):
         return None
     dtype = call("add", a, b).dtype
+    if is_null_literal(a) or is_null_literal(b):
+        return Literal(None, dtype)
     if not dtype.is_integer:  # UBIGINT and a signed type: DuckDB's is HUGEINT
         return None
     word = UBIGINT if dtype == UBIGINT else BIGINT

@@ -255,6 +255,8 @@ def _int_divide(a: Expr, b: Expr) -> Expr | None:
         dtype = _integer_result(a, b) or common_type(a.dtype, b.dtype)
         assert dtype is not None
         return _nonzero("int_divide", make("int_divide", (cast(a, dtype), cast(b, dtype)), dtype))
+    if all(e.dtype.is_integer or is_null_literal(e) for e in (a, b)):
+        return _arithmetic("int_divide", a, b)
     quotient = _divide(a, b)
     if isinstance(quotient, Call):
         return Call("int_divide", quotient.args, quotient.dtype, True)

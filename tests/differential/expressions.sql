@@ -139,4 +139,7 @@ select u8 + i32, u8 * i16, u16 - i32, i8 + u8, u16 + i16, u32 + i32, u8 // i32, 
 select id, cast(d9 as decimal(12,2)) = cast(i32 as decimal(38,0)), cast(-0.5 as decimal(12,2)) = cast(i32 as decimal(38,0)) from t
 
 -- cpu
+select id, i8 // null, null // u64, i16 & null, null | u64 from t
+
+-- cpu
 select id, u64 & 3, 5 | u64, xor(u64, u8), u64 & u32, u64 | u64, (u64 // 3) & 7 from t

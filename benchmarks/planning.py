@@ -2,18 +2,21 @@
 
     python benchmarks/planning.py                             data/sf0.01, the cpu target
     python benchmarks/planning.py --data data/sf1 --queries 2,9 --profile
+    python -m benchmarks.planning --long                      queries that nest deeply or are long, no data needed
 
 Columns are loaded first (each query runs once) and kept plans are cleared before every sample, so what is timed is the
 way of a new text over tables that are there; nothing is compiled in it. A row is the medians of ``--runs`` samples
 after one more, in milliseconds: the phases one after another, their sum, and ``kept``, the way of the same text again
 up to where its program starts, with the plan kept. ``--profile`` prints cProfile's table of the planning of all
-queries instead.
+queries instead. ``--long`` prints for each long query the seconds of its planning, and of compiling its kernels for the
+cpu target with an empty cache.
 """
 
 from __future__ import annotations
 
 import argparse
 import cProfile
+import os
 import pstats
 import statistics
 import time
@@ -22,13 +25,17 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from unittest import mock
+
+import pyarrow as pa
 
 import gquery
 import gquery.execution
 from gquery.device import cpu_device
 from gquery.execution.prepare import forecast
+from gquery.kernels.targets import compile_many, get_target
 from gquery.planner.physical import Program
 from gquery.planner.pipeline import units
 from gquery.session import Connection
@@ -114,7 +121,11 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=9)
     parser.add_argument("--profile", type=int, nargs="?", const=50, metavar="LINES")
     parser.add_argument("--cpu-time", action="store_true", help="of the planning thread, where others use the machine")
+    parser.add_argument("--long", action="store_true", help="long queries: seconds of planning and of compiling")
     given = parser.parse_args()
+    if given.long:
+        print_long()
+        return
     if given.cpu_time:
         global now
         now = time.thread_time
@@ -138,6 +149,45 @@ def main() -> None:
     for name, summary in summaries.items():
         columns = [summary(column) for column in zip(*rows, strict=True)]
         print(f"{name:4}" + "".join(f"{t:10.2f}" for t in columns[:-1]) + f"{columns[-1]:10.3f}")
+
+
+def nested(template: str, levels: int) -> str:
+    """A template put into itself at its ``@``, with the number of the level for ``#``."""
+    text = "x"
+    for n in range(levels):
+        text = template.replace("@", text).replace("#", str(n))
+    return f"SELECT {text} AS v FROM t"
+
+
+def long_queries() -> dict[str, str]:
+    chain = ["c0 AS (SELECT x, y FROM t)"]
+    chain += [f"c{n} AS (SELECT a.x, b.y FROM c{n - 1} a JOIN c{n - 1} b ON a.x = b.x)" for n in range(1, 20)]
+    terms = " AND ".join(f"x + {k} {'<>' if k % 3 else '<'} y * {k}" for k in range(2000))
+    return {
+        "CASE, 60 levels": nested("CASE WHEN y > # THEN @ ELSE # END", 60),
+        "coalesce, 60 levels": nested("coalesce(@, y - #)", 60),
+        "greatest, 60 levels": nested("greatest(@, y - #)", 60),
+        "20 chained CTEs": f"WITH {', '.join(chain)} SELECT count(*) FROM c19",
+        "2,000 AND terms": f"SELECT count(*) FROM t WHERE {terms}",
+        "500 columns": f"SELECT {', '.join(f'x * {k} + coalesce(y, {k}) AS c{k}' for k in range(500))} FROM t",
+    }
+
+
+def print_long() -> None:
+    """A line for each long query; the first one, of no account, has the compiler imported."""
+    connection = gquery.connect(device="cpu").register("t", pa.table({"x": [1, None, 7], "y": [0, 7, None]}))
+    connection.sql("SET interpret_limit = 0")
+    with TemporaryDirectory() as folder, mock.patch.dict(os.environ, GQUERY_CACHE_DIR=folder):
+        connection.sql("SELECT x + y FROM t").fetchall()
+        print(f"{'seconds':22}{'planning':>10}{'compiling':>11}{'first run':>11}")
+        for name, sql in long_queries().items():
+            planning = sum(phases(connection, sql))
+            start = now()
+            compile_many(get_target("cpu"), connection.kernels(sql))
+            compiling = now() - start
+            start = now()
+            connection.sql(sql).fetchall()
+            print(f"{name:22}{planning:10.2f}{compiling:11.2f}{now() - start:11.2f}", flush=True)
 
 
 def _fresh(connection: Connection, sql: str) -> list[float]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import linecache
 import threading
+import weakref
 from pathlib import Path
 
 import pytest
 
 import gquery
 from gquery.kernels.targets import get_target, python
+from gquery.kernels.targets.base import MOST_KERNELS
 from gquery.kernels.targets.cpu import CpuTarget
 from gquery.recent import Recent
 from tests.queries import Generator, random_tables
@@ -79,9 +82,10 @@ def test_kernels_of_many_queries(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_machine_code_of_many_kernels() -> None:
     target = CpuTarget()
     target._compiled = Recent(4)
-    for n in range(6):
-        target.compile(filtered_sum(f"recent{n}"))
+    functions = [weakref.ref(target.compile(filtered_sum(f"recent{n}")).entry) for n in range(6)]
+    gc.collect()
     assert len(target.held()) <= 4
+    assert [f() is None for f in functions] == [True] * 4 + [False] * 2, "Numba keeps what was dropped"
 
 
 @pytest.fixture
@@ -93,3 +97,4 @@ def test_every_target_has_a_bound() -> None:
     for name in ("python", "cpu"):
         compiled = get_target(name)._compiled  # type: ignore[attr-defined]
         assert isinstance(compiled, Recent)
+        assert compiled.most == MOST_KERNELS

@@ -128,7 +128,9 @@ class CpuTarget:
     def _make(self, kernel: Kernel) -> Compiled:
         start = time.perf_counter()
         source = self._source(kernel)
-        function = load_module(source).kernel
+        names = vars(load_module(source))
+        function = names["kernel"]
+        names.clear()  # compiled code looks none up, and Numba, which holds on to them, would keep the kernel for ever by its own
         cached = bool(function.stats.cache_hits)
         if len(kernel.parameters) > MOST_ARGUMENTS:
             function = _packing(function)

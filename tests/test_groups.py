@@ -164,3 +164,12 @@ def test_distinct_and_counts_of_any_size() -> None:
 def test_a_table_that_is_full_grows() -> None:
     rows: dict[str, Any] = {"t": pa.table({"k": np.arange(5000) * np.int64(10**15), "v": np.ones(5000)})}
     assert_same("SELECT k, sum(v) FROM t WHERE v > 0 AND k % 7 < 6 GROUP BY k", rows)
+
+
+def test_a_join_makes_more_groups_than_its_source_has_rows() -> None:
+    few = {"few": pa.table({"i": pa.array([*range(59), None], pa.int16()), "d": pa.array(range(100, 160), pa.int32())})}
+    assert_same("SELECT DISTINCT a.i::BIGINT * 10000 + b.d FROM few a, few b", few)
+    assert_same(
+        "SELECT a.i::INT * 1000, b.i::INT * 1000, count(*) FROM few a LEFT JOIN few b ON a.i <> b.i OR a.d < b.d GROUP BY 1, 2",
+        few,
+    )

@@ -132,8 +132,11 @@ class GroupRun(SinkRun):
         return self.launch.workers if self.shared and self.device.is_cpu else 1
 
     def grow(self) -> bool:
-        most = 1 << (4 * max(self.launch.rows, 1) - 1).bit_length()
-        if self.sink.layout == "direct" or self.capacity >= most:
+        """A table of row numbers has no more groups than the source has rows. One of keys may have more, behind a join that
+        makes several rows of one: it has at most as many as its keys have values, and memory ends what they don't."""
+        packing = self.sink.packing
+        groups = self.launch.rows if self.sink.layout == "rows" else packing.size if packing is not None else 1 << 62
+        if self.sink.layout == "direct" or self.capacity >= 4 * max(groups, 1):
             return False
         self.capacity *= 4
         return True

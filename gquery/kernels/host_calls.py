@@ -163,6 +163,7 @@ class Round:
 
     computed: list[tuple[Column, Expr]] = field(default_factory=list)
     made: list[tuple[Column, Expr]] = field(default_factory=list)
+    new: set[int] = field(default_factory=set)  # the columns among them
 
 
 class Needs:
@@ -207,7 +208,8 @@ class _Splitter:
             return e
         if (made := self._made.get(e)) is not None:
             return made
-        if is_host_call(e) and self._is_ready(e) and (guard is not None or not may_fail(e)):
+        is_open = guard is not None or not may_fail(e)
+        if is_host_call(e) and is_open and self._is_ready(e) and ((guard and may_fail(e)) or not self._waits(e)):
             return self._make(e, guard or ())
         match e:
             case And(args) | Or(args):
@@ -239,10 +241,16 @@ class _Splitter:
         """Whether all arguments are columns, constants, what kernels compute, or such calls."""
         return all(not self.needs(a) or (is_host_call(a) and self._is_ready(a)) for a in e.children)
 
+    def _waits(self, e: Expr) -> bool:
+        """Whether a call among the arguments is made in this very round: a round's calls read what lay there before."""
+        found = (self._made.get(a) or (is_host_call(a) and self._waits(a)) for a in e.children if self.needs(a))
+        return any(f is True or (isinstance(f, Column) and f.id in self.round.new) for f in found)
+
     def _make(self, e: Expr, guard: tuple[Expr, ...]) -> Column:
         tested = conjunction(guard) if guard and may_fail(e) else None
         column = new_column(name_of(e), e.dtype, e.nullable or tested is not None)
         self.round.made.append((column, self._over_columns(e, tested)))
+        self.round.new.add(column.id)
         if tested is None:
             self._made[e] = column
         return column

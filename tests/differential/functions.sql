@@ -60,3 +60,7 @@ select bool_and(flag), bool_or(flag), count_if(i8 > 3), bool_and(n >= 0) from t
 select n, count_if(i8 > 3), bool_or(flag) from t group by n
 
 select any_value(n) from t where n = 3
+
+select count(*) from t where i64::varchar >= coalesce(regexp_replace(s, '^.', 'z'), concat(w, i64)) and i64::varchar <= '12'
+
+select upper(i64::varchar), i64::varchar, upper(i64::varchar) || i64::varchar, length(i64::varchar || 'x'), (i64::varchar || '0')::decimal(38, 0), i64::varchar from t

@@ -115,7 +115,19 @@ def run(case: Case, engine: Engine) -> Outcome:
     if any(wide):
         ours = [tuple(int(v) if d and v is not None else v for v, d in zip(row, wide)) for row in ours]
     wrong = compare(_one_zero(ours), _one_zero(want), False, types)
-    return Outcome("different", wrong) if wrong is not None else Outcome("same")
+    if wrong is not None and compare(_one_zero(ours), _one_zero(_unoptimized(case)), False, types) is not None:
+        return Outcome("different", wrong)
+    return Outcome("same")
+
+
+def _unoptimized(case: Case) -> Sequence[Row]:
+    """DuckDB's rows without its optimizer, which makes `date_trunc('hour', NULL) <> t` TRUE where t is no full hour."""
+    db = oracle(tables(case.sets))
+    db.execute("PRAGMA disable_optimizer")
+    try:
+        return db.execute(case.sql[0]).fetchall()
+    finally:
+        db.execute("PRAGMA enable_optimizer")
 
 
 def _one_zero(rows: Sequence[Row]) -> list[Row]:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import gquery
+from gquery.execution.choose import units_of
+from gquery.operators.accumulators import place_of, shared_words
+from gquery.planner.physical import Group, Pipeline
 
 
 class _DueAtCheck:
@@ -72,3 +76,23 @@ def test_what_an_earlier_process_compiled_is_used_from_the_second_run_on(tmp_pat
     assert run(0) == ["cpu"] * 3
     assert run(100_000) == ["python"] * 3, "the compiler would have to be imported"
     assert run(100_000, "import it") == ["python", "cpu", "cpu"]
+
+
+def test_shared_memory_is_what_the_text_counts_on() -> None:
+    """A join table that limits the groups is known behind the kernel's text, which was made for as many as were planned: then
+    memory for fewer would be written behind its end."""
+    db = gquery.connect(device="python")
+    db.register("t", {"k": [1, 2, 3] * 20, "v": list(range(60))})
+    db.register("u", {"k": [1, 2, 3], "w": [10**17, -(10**17), 5]})
+    program = db.program("SELECT u.w, count(*) FROM t LEFT JOIN u ON t.k = u.k AND u.w > t.v GROUP BY u.w", "cuda")
+    stage, pipeline = next(
+        (s, s.work) for s in program.stages if isinstance(s.work, Pipeline) and isinstance(s.work.sink, Group)
+    )
+    assert isinstance(pipeline.sink, Group)
+    assert place_of(pipeline.sink, "cuda") == "block"
+    (unit,) = units_of(program, stage, pipeline, "cuda")
+    assert unit.shared_words == shared_words(pipeline.sink, "cuda") > 0
+    fewer = replace(pipeline.sink, groups=1)
+    assert shared_words(fewer, "cuda") < unit.shared_words
+    (again,) = units_of(program, stage, replace(pipeline, sink=fewer), "cuda")
+    assert again.shared_words >= unit.shared_words or again.kernel is not unit.kernel

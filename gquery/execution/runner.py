@@ -26,7 +26,6 @@ from gquery.kernels.targets import get_target
 from gquery.kernels.targets.morsels import MORSEL
 from gquery.measure import traffic_of
 from gquery.operators import collect
-from gquery.operators.accumulators import shared_words
 from gquery.operators.base import Frame, JoinIndex, Launch, SinkRun, State
 from gquery.operators.collect import CollectRun
 from gquery.operators.group import GroupRun
@@ -209,12 +208,10 @@ class Runner:
         elif self.name == "python":
             self._interpret(target, unit, partition, states[0], arguments[0])
         else:
-            sink = self.pipeline.sink
-            words = shared_words(sink, self.name) if isinstance(sink, Group) else 0
             step = self._rows_at_once(GPU_STEPS, partition.hi - partition.lo)
             for lo in range(partition.lo, partition.hi, step):
                 check()
-                target.run(compiled, lo, min(lo + step, partition.hi), arguments[0], words)
+                target.run(compiled, lo, min(lo + step, partition.hi), arguments[0], unit.shared_words)
                 if lo + step < partition.hi:
                     self.device.synchronize()
 

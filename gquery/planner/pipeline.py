@@ -48,13 +48,15 @@ WIDE = 2**31  # rows from which on indices have 64 bits
 @dataclass(frozen=True)
 class Unit:
     """One kernel of a pipeline: its role (see `SinkRun.roles`), what its parameters stand for, what its errors mean, and
-    the estimated share of rows for which it looks at each parameter."""
+    the estimated share of rows for which it looks at each parameter. ``shared_words`` of shared memory are what its text
+    counts on: the sink may have been told of fewer groups since."""
 
     role: str
     kernel: Kernel
     bindings: dict[str, Binding]
     sites: tuple[ErrorSite, ...]
     shares: dict[str, float] = field(default_factory=dict)
+    shared_words: int = 0
 
 
 def units(pipeline: Pipeline, target: str, counted: bool = False) -> tuple[Unit, ...]:
@@ -123,7 +125,8 @@ def _unit(pipeline: Pipeline, target: str, role: str, counted: bool = False, row
         kernel = replace(kernel, batch=steps)
     elif code.ahead and not counted and row == "i" and _gains_from_batches(pipeline, target, len(kernel.body)):
         kernel = replace(kernel, batch=batched(kernel.body, BATCH_ROWS, code.ahead, kernel.prologue))
-    return Unit(role, kernel, dict(code.bindings), tuple(code.sites), dict(code.shares))
+    words = accumulators.shared_words(pipeline.sink, target) if isinstance(pipeline.sink, Group) else 0
+    return Unit(role, kernel, dict(code.bindings), tuple(code.sites), dict(code.shares), words)
 
 
 def _count(step: int, code: Code) -> None:

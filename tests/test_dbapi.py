@@ -322,10 +322,13 @@ print(db.sql(query).fetchall())
 
 
 def test_ctrl_c_while_the_compiler_is_imported(tmp_path: Path) -> None:
-    """It would be broken for as long as the process lives."""
+    """It would be broken for as long as the process lives. The compiler works on a thread of its own, so the query need not wait
+    for it."""
     environment = os.environ | {"GQUERY_CACHE_DIR": str(tmp_path / "cache")}
     run = subprocess.run([sys.executable, "-c", IMPORTED], env=environment, capture_output=True, text=True, check=False)
-    assert run.stdout.split("\n")[:2] == ["InterruptError", "[(1498470,)]"], run.stderr
+    raised, answer = run.stdout.split("\n")[:2]
+    assert raised in ("InterruptError", "KeyboardInterrupt"), run.stderr
+    assert answer == "[(1498470,)]", run.stderr
 
 
 def test_a_handler_of_the_users_own_stays() -> None:

@@ -48,8 +48,8 @@ def test_nothing_remembered_goes_into_another_process() -> None:
     e = _equal(new_column("a", INTEGER), Literal("text", INTEGER))
     hash(e), used_columns(e), subqueries(e)
     other = pickle.loads(pickle.dumps(e))
-    assert other == e
     assert not any(hasattr(other, name) for name in ("memo_hash", "memo_columns", "memo_subqueries"))
+    assert other == e
 
 
 def test_subqueries_outermost_first_and_what_they_read() -> None:

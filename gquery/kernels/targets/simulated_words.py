@@ -153,7 +153,8 @@ def shared_cas_i64(word: int, old: int, new: int) -> int:
 def _locked(combine: Callable[[Any, Any], Any]) -> Callable[[Pointer, int, Any], int]:
     def atomic(pointer: Pointer, index: int, value: Any) -> int:
         with _own.block.lock:
-            old = np.asarray(pointer)[index].item()
+            found = pointer[index]  # an element of NumPy would wrap where it is added to
+            old = found.item() if isinstance(found, np.generic) else found
             pointer[index] = combine(old, value)
             return int(old)
 

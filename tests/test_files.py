@@ -180,7 +180,7 @@ def test_options_of_what_is_written(db: gquery.Connection, tmp_path: Path) -> No
     refused: list[tuple[Any, str]] = [
         (lambda: relation.to_parquet(path, compression="foo"), "Unsupported compression"),
         (lambda: relation.to_parquet(path, nonsense=1), "nonsense"),
-        (lambda: relation.to_parquet(path, row_group_size="a"), "number of rows"),  # type: ignore[arg-type]
+        (lambda: relation.to_parquet(path, row_group_size="a"), "a whole number"),  # type: ignore[arg-type]
         (lambda: relation.to_csv(path, sep="ab"), "to_csv"),
         (lambda: relation.to_csv(path, header="no"), "header is True or False"),  # type: ignore[arg-type]
         (lambda: relation.to_csv(path, quoting_style="x"), "quoting style"),

@@ -110,7 +110,6 @@ SPREAD = "hash table for all threads, each with a front"
 
 
 @pytest.mark.parametrize(("how", "partitions"), [*((how, 1) for how in QUERIES), (SPREAD, 3)])
-@pytest.mark.slow  # hangs or takes minutes since tables of groups grow further: see the issue
 def test_one_state(how: str, partitions: int, db: gquery.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(front, "OWN_WORDS", 0)
     db.sql(f"SET partitions = {partitions}")

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from gquery.arrow import dtype_of
+from gquery.arrow_compute import pc
 from gquery.buffers import bits_of, buffer_of, concatenate, numpy_name, validity_of, values_of, zero_nulls
 from gquery.dtypes import (
     BOOLEAN,

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from gquery.arrow import code_array, string_array
+from gquery.arrow_compute import pc
 from gquery.buffers import bits_of, buffer_of, numpy_name, offsets_of, values_of
 from gquery.dtypes import VARCHAR, Bounds, Carrier, carrier_for
 from gquery.spread import SAMPLE, Order, chao, order_of

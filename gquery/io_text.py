@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from gquery.arrow import arrow_type
+from gquery.arrow_compute import pc
 from gquery.csv_dialect import Dialect, sniff
 from gquery.dtypes import DType
 from gquery.errors import FileError, InterfaceError, did_you_mean

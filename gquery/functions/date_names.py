@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from gquery.arrow_compute import pc
 from gquery.dtypes import BIGINT, DATE, TIMESTAMP, VARCHAR
 from gquery.errors import ConversionError, DataError
 from gquery.functions.registry import scalar

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from gquery.arrow_compute import pc
 from gquery.functions.grapheme_table import RANGES
 from gquery.functions.vectors import characters_of, integers, offsets_of
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from gquery.arrow_compute import pc
 from gquery.dtypes import BIGINT, INTEGER, VARCHAR
 from gquery.errors import DataError
 from gquery.expr import Expr, Literal

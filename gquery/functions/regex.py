@@ -13,8 +13,8 @@ from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from gquery.arrow_compute import pc
 from gquery.dtypes import BIGINT, BOOLEAN, VARCHAR
 from gquery.errors import DataError
 from gquery.functions.registry import scalar

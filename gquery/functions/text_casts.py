@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from gquery.arrow_compute import pc
 from gquery.dtypes import DType, Kind, type_bounds
 from gquery.functions.texts import SPACES, text_of, value_of
 from gquery.functions.vectors import (

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+
+from gquery.arrow_compute import pc
 
 Vector = Any  # pa.Array, or pa.Scalar
 LARGE = 2**31 - 1  # bytes from which on offsets take 64 bits

@@ -25,8 +25,17 @@ LAYERS: dict[str, int] = {
     for layer, names in enumerate(
         (
             (
-                "dtypes", "errors", "arguments", "config", "stopwatch", "interrupt", "nesting", "exact", "device_faults",
+                "dtypes",
+                "errors",
+                "arguments",
+                "config",
+                "stopwatch",
+                "interrupt",
+                "nesting",
+                "exact",
+                "device_faults",
                 "recent",
+                "arrow_compute",
             ),
             ("expr", "functions"),
             (

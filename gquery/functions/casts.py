@@ -155,6 +155,11 @@ def is_integer_literal(e: Expr) -> bool:
     return isinstance(e, Literal) and e.value is not None and e.dtype == integer_literal_type(e.value, e.dtype)
 
 
+def bare(e: Expr) -> Expr:
+    """The literal in a cast to its own type, which a literal has that takes on no other; else the expression."""
+    return e.arg if isinstance(e, Cast) and isinstance(e.arg, Literal) and e.arg.dtype == e.dtype else e
+
+
 def integer_literal_type(value: Any, dtype: DType) -> DType | None:
     """The type of an integer literal of this value: INTEGER, BIGINT, or a DECIMAL above; None for other types."""
     if not (dtype.is_integer or (dtype.is_decimal and dtype.scale == 0)):

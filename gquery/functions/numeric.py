@@ -25,7 +25,7 @@ from gquery.dtypes import (
     integer_as_decimal,
 )
 from gquery.expr import Case, Expr, IsNull, Literal
-from gquery.functions.casts import cast, fits
+from gquery.functions.casts import bare, cast, fits
 from gquery.functions.registry import by_signature, call, is_null_literal, make, resolver, scalar
 
 _UNARY = (((DOUBLE,), DOUBLE),)
@@ -435,6 +435,7 @@ def _round_decimal(x: Expr, n: int) -> Expr:
 def _constant_digits(digits: Expr | None) -> int | None:
     if digits is None:
         return 0
+    digits = bare(digits)
     if isinstance(digits, Literal) and digits.dtype.is_integer and digits.value is not None:
         return max(-40, min(40, int(digits.value)))
     return None

@@ -25,7 +25,7 @@ from gquery.dtypes import (
     integer_as_decimal,
 )
 from gquery.errors import BindError, NotSupportedError
-from gquery.expr import Call, Case, Expr, Literal
+from gquery.expr import Call, Case, Cast, Expr, Literal
 from gquery.functions.calendar import add_interval
 from gquery.functions.casts import cast, fits, is_integer_literal, is_text_literal, negated, unified
 from gquery.functions.registry import BoundsRule, ScalarFunction, call, declare, is_null_literal, make, resolver
@@ -292,6 +292,16 @@ def _negate(a: Expr) -> Expr | None:
         if fits(Literal(-a.value, a.dtype), a.dtype):
             return Literal(-a.value, a.dtype)
     return make("negate", (a,), a.dtype) if a.dtype.is_numeric else None
+
+
+@resolver("+", "$(numeric)", example=("+(5)", "5"))
+def _plus(a: Expr) -> Expr | None:
+    """The number itself."""
+    if is_null_literal(a):
+        return Literal(None, BIGINT)
+    if isinstance(a, Literal) and is_integer_literal(a):
+        return Cast(a, a.dtype)  # it keeps its type, as what any function gives
+    return a if a.dtype.is_numeric else None
 
 
 @resolver("abs", "$(numeric)")

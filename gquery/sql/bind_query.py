@@ -12,7 +12,7 @@ from gquery.dtypes import INTEGER, NULL, VARCHAR, DType, Kind, common_type
 from gquery.errors import BindError, DataError, Error, FileError, NotSupportedError, ProgrammingError
 from gquery.expr import Column, Expr, Literal, SortKey, new_column
 from gquery.functions import cast, unified
-from gquery.functions.casts import is_text_literal
+from gquery.functions.casts import bare, is_text_literal
 from gquery.functions.opaque import refuse_opaque
 from gquery.functions.user import UserFunction
 from gquery.planner.logical import Aggregate, Limit, Plan, Project, Query, Sort, UnionAll, Values
@@ -251,7 +251,7 @@ class QueryScopes:
         return plan if most is None and not skip else Limit(plan, most, skip)
 
     def _constant(self, node: exp.Expr, clause: str) -> int | None:
-        e = ExprBinder(self, Scope(), clause).bind(node)
+        e = bare(ExprBinder(self, Scope(), clause).bind(node))
         if isinstance(e, Literal) and e.value is None:
             return None
         if not (isinstance(e, Literal) and e.dtype.is_integer):

@@ -206,11 +206,11 @@ class Reader(ExpressionReader):
 
     def _keys(self) -> None:
         """The keys of GROUP BY."""
-        self.key()
+        self.expression()
         while self.take(","):
             if not self.can_begin():
                 return  # DuckDB takes a comma at the end
-            self.key()
+            self.expression()
 
     def _targets(self) -> None:
         self._target()

@@ -51,10 +51,11 @@ _CALLS = frozenset(("coalesce", "nullif", "row", "exists"))  # names of columns 
 class Reading:
     """What a statement consists of: where its names and constants begin and end, by their order, and the pairs of the
     first and last of them for all that belongs together. ``calls`` are where the names of functions begin that are called
-    as any other."""
+    as any other; ``pluses`` where a plus stands before a value, and where that ends."""
 
     leaves: list[tuple[int, int]] = field(default_factory=list)
     calls: set[int] = field(default_factory=set)
+    pluses: dict[int, int] = field(default_factory=dict)
     spans: list[tuple[int, int]] = field(default_factory=list)
 
 
@@ -205,11 +206,12 @@ class ExpressionReader:
             self.expression(_NOT)
             self.end(start)
         elif self.word in ("-", "+"):
-            if self.take("+") and self.kind != NUMBER:  # sqlglot leaves it out, whatever the value's type is
-                raise self.unexpected("a number behind +")
-            self.take("-")
+            sign = self.at
+            self.next()
             self.expression(_MINUS)
             self.end(start)
+            if self.words[sign] == "+":
+                self.reading.pluses[self.starts[sign]] = self.ends[self.at - 1]
         elif self.word in ("~", "@"):
             self.next()
             self.expression(_OTHER + 1)
@@ -454,19 +456,13 @@ class ExpressionReader:
         self.next()
         self.expect("by")
         if not self.take("all"):
-            self.key()
+            self.expression()
             self._direction()
             while self.take(","):
-                self.key()
+                self.expression()
                 self._direction()
         else:
             self._direction()
-
-    def key(self) -> None:
-        """A key of GROUP BY or ORDER BY: ``+ 1`` is no position."""
-        if self.word == "+":
-            raise self.unexpected()
-        self.expression()
 
     def _direction(self) -> None:
         if not self.take("asc"):

@@ -99,11 +99,14 @@ def _trees(text: str, tokens: Lexed, readings: Sequence[Reading | ParseError]) -
     """sqlglot's trees of the statements. What it raises is told in our words: where the text is wrong by DuckDB's grammar
     that says it, else sqlglot's own message."""
     dialect = Dialect.get_or_raise("duckdb")
-    calls = {start for r in readings if isinstance(r, Reading) for start in r.calls}
+    read = [r for r in readings if isinstance(r, Reading)]
+    calls = {start for r in read for start in r.calls}
+    pluses = {start: end for r in read for start, end in r.pluses.items()}
 
     def parsed() -> list[exp.Expr | None]:
         with _quiet:
-            return dialect.parser().parse(_prepared(dialect.tokenize(text), tokens, calls), text)
+            prepared = _prepared(dialect.tokenize(text), tokens, calls)
+            return dialect.parser().parse(_with_pluses(prepared, pluses) if pluses else prepared, text)
 
     try:
         made = with_room(parsed)
@@ -158,6 +161,25 @@ def _prepared(given: list[Token], tokens: Lexed, calls: set[int]) -> list[Token]
             result.append(Token(TokenType.PARAMETER, "$", t.line, t.col, t.start, t.end))
             t = Token(TokenType.NUMBER, str(count), t.line, t.col, t.start, t.end)
         result.append(t)
+    return result
+
+
+def _with_pluses(given: list[Token], pluses: dict[int, int]) -> list[Token]:
+    """The tokens with ``+a`` written as a call of a function named ``+``: sqlglot's parser drops a plus before a value,
+    which is an error before a text or date. ``pluses``: where one stands, and where its value ends."""
+    result: list[Token] = []
+    ends: list[int] = []
+    for t in given:
+        while ends and ends[-1] < t.start:
+            result.append(Token(TokenType.R_PAREN, ")", t.line, t.col, ends[-1], ends.pop()))
+        if t.start in pluses:
+            ends.append(pluses[t.start])
+            result.append(Token(TokenType.VAR, f"{_CALL}+", t.line, t.col, t.start, t.end))
+            t = Token(TokenType.L_PAREN, "(", t.line, t.col, t.start, t.end)
+        result.append(t)
+    if ends:
+        last = given[-1]
+        result += [Token(TokenType.R_PAREN, ")", last.line, last.col, end, end) for end in reversed(ends)]
     return result
 
 

@@ -27,6 +27,7 @@ _NODES: dict[type[exp.Expr], str] = {
     exp.Unnest: "UNNEST",
     exp.Lambda: "lambda functions",
     exp.WithinGroup: "WITHIN GROUP",
+    exp.BitwiseNot: "the operator ~",
     exp.Collate: "COLLATE",
     exp.Insert: "INSERT",
     exp.Update: "UPDATE",
@@ -42,7 +43,9 @@ _NODES: dict[type[exp.Expr], str] = {
     exp.Use: "USE",
 }
 # what `_reason` has a case for
-_LOOKED_AT = (exp.Array, exp.Struct, exp.Unnest, exp.Distinct, exp.Limit, exp.Join, exp.Union, exp.Create, exp.Drop)
+_LOOKED_AT = (
+    exp.Array, exp.Struct, exp.Unnest, exp.Order, exp.Distinct, exp.Limit, exp.Join, exp.Union, exp.Create, exp.Drop,
+)  # fmt: skip
 _LIST_ARGUMENTS = (exp.ReadParquet, exp.ReadCSV)
 
 
@@ -84,14 +87,21 @@ def _is_plain(kind: type[exp.Expr]) -> bool:
     return found
 
 
+def _is_table(call: exp.Expr) -> bool:
+    """Whether a function is called for a table: of files, say."""
+    return isinstance(call.parent, exp.Table)
+
+
 def _reason(node: exp.Expr) -> str | None:
     match node:
-        case exp.Array() if isinstance(node.parent, (*_LIST_ARGUMENTS, exp.Anonymous)):
+        case exp.Array() if isinstance(node.parent, (*_LIST_ARGUMENTS, exp.Anonymous)) and _is_table(node.parent):
             return None
         case exp.Array() | exp.Struct() if is_option(node):  # of a table function that reads files
             return None
         case exp.Unnest() if isinstance(node.parent, exp.In):
             return None
+        case exp.Order() if node.this is not None:
+            return "ORDER BY within an aggregate"
         case exp.Distinct() if node.args.get("on") is not None:
             return "DISTINCT ON"
         case exp.Limit() if (options := node.args.get("limit_options")) is not None and options.args.get("percent"):

@@ -3,12 +3,14 @@
     assert_same("SELECT a, sum(b) FROM t GROUP BY a", {"t": table})
 
 compares values and types. The cpu and cuda targets run with ``interpret_limit = 0``, so that kernels answer and not the
-interpreter. One deviation is meant: sums of integers are BIGINT, HUGEINT in DuckDB.
+interpreter. One deviation is meant: sums of integers are BIGINT, HUGEINT in DuckDB. ``GQUERY_TARGETS=cuda`` runs all that
+name no target on others, where there is a GPU.
 """
 
 from __future__ import annotations
 
 import math
+import os
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -21,7 +23,7 @@ import gquery
 
 Tables = Mapping[str, pa.Table]
 Row = tuple[Any, ...]
-TARGETS = ("python", "cpu")
+TARGETS = tuple(os.environ.get("GQUERY_TARGETS", "python,cpu").split(","))
 PARTITIONS = (1, 3)
 _KEEP = 12  # connections with registered tables that are kept for the next assertion
 _connections: OrderedDict[tuple[str, int, int, tuple[tuple[str, str], ...]], tuple[Any, Tables]] = OrderedDict()

@@ -251,12 +251,17 @@ def _divide(a: Expr, b: Expr) -> Expr | None:
 @resolver("int_divide", "$(numeric, numeric)")
 def _int_divide(a: Expr, b: Expr) -> Expr | None:
     """The quotient of integers, cut towards zero; of anything else that of floats. By zero it is NULL."""
-    if a.dtype.is_integer and b.dtype.is_integer:
+    if all(e.dtype.is_integer or _is_huge(e) for e in (a, b)):
         dtype = _integer_result(a, b) or common_type(a.dtype, b.dtype)
         assert dtype is not None
         return _nonzero("int_divide", make("int_divide", (cast(a, dtype), cast(b, dtype)), dtype))
     if all(e.dtype.is_integer or is_null_literal(e) for e in (a, b)):
         return _arithmetic("int_divide", a, b)
+    for e in (a, b):
+        if _may_be_huge(e):
+            raise NotSupportedError(
+                f"not supported: // of a {e.dtype} that may stand for an integer of 128 bits: CAST it to BIGINT or DOUBLE"
+            )
     quotient = _divide(a, b)
     if isinstance(quotient, Call):
         return Call("int_divide", quotient.args, quotient.dtype, True)
@@ -271,6 +276,21 @@ def _modulo(a: Expr, b: Expr) -> Expr | None:
             ((call("eq", b, Literal(0, INTEGER)), Literal(None, DOUBLE)),), e
         )  # of decimals that no decimal holds
     return None if e is None else _nonzero("modulo", e)
+
+
+def _is_huge(e: Expr) -> bool:
+    """Whether a DECIMAL is surely an integer of DuckDB's HUGEINT: a literal, and a quotient of such."""
+    if isinstance(e, Call) and e.function in ("int_divide", "negate", "abs") and e.dtype.is_decimal:
+        return e.function == "int_divide" or _is_huge(e.args[0])
+    return is_integer_literal(e)
+
+
+def _may_be_huge(e: Expr) -> bool:
+    """Whether a DECIMAL is a HUGEINT in DuckDB where its integers were not cast to DECIMAL by the user."""
+    if not (isinstance(e, Call) and e.function in ("add", "subtract", "multiply", "modulo") and e.dtype.is_decimal):
+        return False
+    args = [a.arg if isinstance(a, Cast) else a for a in e.args]
+    return not e.dtype.scale and all(a.dtype.is_integer or isinstance(a, Literal) or _may_be_huge(a) for a in args)
 
 
 def _nonzero(name: str, e: Expr) -> Expr:
@@ -299,9 +319,7 @@ def _plus(a: Expr) -> Expr | None:
     """The number itself."""
     if is_null_literal(a):
         return Literal(None, BIGINT)
-    if isinstance(a, Literal) and is_integer_literal(a):
-        return Cast(a, a.dtype)  # it keeps its type, as what any function gives
-    return a if a.dtype.is_numeric else None
+    return Cast(a, a.dtype) if a.dtype.is_numeric else None  # another expression than a: a key of GROUP BY, say
 
 
 @resolver("abs", "$(numeric)")

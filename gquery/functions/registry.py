@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from gquery.dtypes import Bounds, DType, Kind
 from gquery.errors import BindError, DatabaseError, did_you_mean
 from gquery.expr import Call, Expr
-from gquery.functions.casts import cast, implicit_cost
+from gquery.functions.casts import cast, implicit_cost, is_text_literal
 from gquery.functions.opaque import CARRYING, refuse_opaque
 
 BoundsRule = Callable[..., Bounds | None]  # one ``Bounds | None`` an argument
@@ -153,16 +153,19 @@ def make(name: str, args: Sequence[Expr], dtype: DType) -> Call:
 
 
 def by_signature(name: str, args: Sequence[Expr], signatures: Sequence[tuple[Sequence[DType], DType]]) -> Expr | None:
-    """The call of ``name`` under the signature that the arguments reach at the least cost of implicit casts."""
+    """The call of ``name`` under the signature that the arguments reach at the least cost of implicit casts. None where two
+    are as near, and a text literal would take on the type of one: which is meant would be a guess."""
     best: tuple[int, Sequence[DType], DType] | None = None
+    is_guess = False
     for types, result in signatures:
         if len(types) != len(args):
             continue
         costs = [implicit_cost(a, t) for a, t in zip(args, types, strict=True)]
         total = sum(c for c in costs if c is not None)
-        if None not in costs and (best is None or total < best[0]):
-            best = (total, types, result)
-    if best is None:
+        if None not in costs and (best is None or total <= best[0]):
+            is_guess = best is not None and total == best[0]
+            best = best if is_guess else (total, types, result)
+    if best is None or (is_guess and any(is_text_literal(a) for a in args)):
         return None
     return make(name, [cast(a, t) for a, t in zip(args, best[1], strict=True)], best[2])
 

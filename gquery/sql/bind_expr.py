@@ -56,7 +56,6 @@ BINARY: dict[type[exp.Expr], str] = {
 _QUANTIFIED: dict[type[exp.Expr], str] = {
     exp.EQ: "eq", exp.NEQ: "ne", exp.LT: "lt", exp.LTE: "le", exp.GT: "gt", exp.GTE: "ge",
 }  # fmt: skip
-_TYPE_BEFORE = re.compile(r"\b(?:date|timestamp|datetime|interval)\s*$", re.IGNORECASE)
 _DECIMAL = re.compile(r"\.\d+(?:[eE][+-]?\d+)?")
 _NAMES = {"divide": "int_divide"}
 _NEGATED = {"eq": "ne", "ne": "eq", "lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
@@ -233,9 +232,6 @@ class ExprBinder:
         return call("negate", e)
 
     def _cast(self, node: exp.Cast) -> Expr:
-        typed = self._typed_literal(node)
-        if typed is not None:
-            return self.bind(typed)
         e, dtype = self.bind(node.this), sql_type(node.to)
         if isinstance(e, Literal) and e.dtype.is_integer and dtype.is_integer and e.value is not None:
             return Cast(e, dtype)
@@ -252,23 +248,6 @@ class ExprBinder:
             raise no_match("AT TIME ZONE", (e,), ())
         stamp = cast(e, TIMESTAMP)
         return Literal(stamp.value, TIMESTAMPTZ) if isinstance(stamp, Literal) else Cast(stamp, TIMESTAMPTZ)
-
-    def _typed_literal(self, node: exp.Cast) -> exp.Expr | None:
-        """``DATE 'x'::TIMESTAMP`` in the right order: sqlglot reads it as ``DATE ('x'::TIMESTAMP)``."""
-        inner = node.this
-        casts: list[exp.Cast] = []
-        while isinstance(inner, exp.Cast):
-            casts.append(inner)
-            inner = inner.this
-        start = inner.meta.get("start") if isinstance(inner, exp.Literal) and inner.is_string else None
-        if not casts or start is None or not _TYPE_BEFORE.search(self.query.sql[:start]):
-            return None
-        if "::" not in self.query.sql[inner.meta["end"] : inner.meta["end"] + 10]:
-            return None
-        result: exp.Expr = exp.Paren(this=exp.Cast(this=inner.copy(), to=node.to))
-        for c in reversed(casts):
-            result = type(c)(this=result, to=c.to)
-        return result
 
     # ---- truth -------------------------------------------------------------------------------------------------------
 

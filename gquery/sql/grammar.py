@@ -188,7 +188,7 @@ class Reader(ExpressionReader):
     def _select(self) -> None:
         is_from_first = self.take("from")
         if is_from_first:
-            self._from()
+            self._from(is_first=True)
         if self.take("select"):
             if not self.take("all") and self.take("distinct") and self.take("on"):
                 raise self.unexpected()
@@ -271,11 +271,12 @@ class Reader(ExpressionReader):
 
     # ---- FROM --------------------------------------------------------------------------------------------------------
 
-    def _from(self) -> None:
+    def _from(self, is_first: bool = False) -> None:
+        """``is_first``: FROM stands before SELECT, or there is none; else DuckDB takes a comma at the end."""
         self._item()
         while self.take(","):
-            if not self._can_begin_item():
-                return  # DuckDB takes a comma at the end
+            if not is_first and not self._can_begin_item():
+                return
             self._item()
 
     def _can_begin_item(self) -> bool:

@@ -51,11 +51,13 @@ _CALLS = frozenset(("coalesce", "nullif", "row", "exists"))  # names of columns 
 class Reading:
     """What a statement consists of: where its names and constants begin and end, by their order, and the pairs of the
     first and last of them for all that belongs together. ``calls`` are where the names of functions begin that are called
-    as any other; ``pluses`` where a plus stands before a value, and where that ends."""
+    as any other; ``pluses`` where a plus stands before a value, and where that ends; ``typed`` where a constant with its
+    type before it begins and ends, where a cast or the like stands behind it."""
 
     leaves: list[tuple[int, int]] = field(default_factory=list)
     calls: set[int] = field(default_factory=set)
     pluses: dict[int, int] = field(default_factory=dict)
+    typed: dict[int, int] = field(default_factory=dict)
     spans: list[tuple[int, int]] = field(default_factory=list)
 
 
@@ -397,8 +399,10 @@ class ExpressionReader:
     def _named(self, star: bool) -> bool:
         """A column, a function's call, or a constant with its type before it. Whether it was ``t.*``."""
         if self._is_typed_constant():
+            first = self.at
             self._type()
             self.leaf()
+            self._end_typed(first)
             return False
         if self.peek(1) == "(" and self.is_function_name():
             self._call()
@@ -410,6 +414,13 @@ class ExpressionReader:
                 return True
             self.label(leaf=True)
         return False
+
+    def _end_typed(self, first: int) -> None:
+        """The end of a constant whose type stands before it."""
+        if self.word == "[":
+            raise self.unexpected("parentheses")
+        if self.word in ("::", "at"):
+            self.reading.typed[self.starts[first]] = self.ends[self.at - 1]
 
     def _call(self) -> None:
         start = self.begin()
@@ -425,6 +436,8 @@ class ExpressionReader:
 
     def function_name(self) -> None:
         """The name of a function that is called, and the parenthesis behind it."""
+        if self.kind == QUOTED and self.words[self.at].lower() == '"coalesce"':
+            raise self.unexpected("COALESCE without quotes")  # a construct of the grammar, and no function
         self.reading.calls.add(self.starts[self.at])
         self.next()
         self.next()
@@ -572,6 +585,7 @@ class ExpressionReader:
 
     def _interval(self) -> None:
         """``INTERVAL amount unit``: sqlglot splits a text's words, so that it is no leaf."""
+        first = self.at
         self.next()
         is_text = self.kind == STRING
         if self.kind == NUMBER and not self.words[self.at].replace("_", "").isdigit():
@@ -585,6 +599,7 @@ class ExpressionReader:
             self.next()
         elif not is_text:
             raise self.unexpected("a unit")
+        self._end_typed(first)
 
     def _list(self) -> None:
         self.next()
@@ -635,18 +650,19 @@ class ExpressionReader:
             self.take("varying")
         if self.word == "(" and word not in ("int", "integer", "smallint", "bigint", "real", "boolean"):
             self.next()
-            self._type_arguments()
+            self._type_arguments(word in ("decimal", "dec", "numeric"))
         if word in ("timestamp", "time") and self.word in ("with", "without") and self.peek(1) == "time":
             self.next()
             self.next()
             self.expect("zone")
 
-    def _type_arguments(self) -> None:
+    def _type_arguments(self, are_several: bool) -> None:
+        """A number or several, up to the closing parenthesis."""
         while True:
             if self.kind != NUMBER:
                 raise self.unexpected("a number")
             self.next()
-            if not self.take(",") or self.word == ")":
+            if not are_several or not self.take(",") or self.word == ")":
                 break
         self.expect(")")
 

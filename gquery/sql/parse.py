@@ -101,12 +101,15 @@ def _trees(text: str, tokens: Lexed, readings: Sequence[Reading | ParseError]) -
     dialect = Dialect.get_or_raise("duckdb")
     read = [r for r in readings if isinstance(r, Reading)]
     calls = {start for r in read for start in r.calls}
-    pluses = {start: end for r in read for start, end in r.pluses.items()}
+    names: dict[int, tuple[int, str]] = {}
+    for r in read:
+        names |= {start: (end, f"{_CALL}+") for start, end in r.pluses.items()}
+        names |= {start: (end, "") for start, end in r.typed.items()}
 
     def parsed() -> list[exp.Expr | None]:
         with _quiet:
             prepared = _prepared(dialect.tokenize(text), tokens, calls)
-            return dialect.parser().parse(_with_pluses(prepared, pluses) if pluses else prepared, text)
+            return dialect.parser().parse(_in_parentheses(prepared, names) if names else prepared, text)
 
     try:
         made = with_room(parsed)
@@ -164,18 +167,23 @@ def _prepared(given: list[Token], tokens: Lexed, calls: set[int]) -> list[Token]
     return result
 
 
-def _with_pluses(given: list[Token], pluses: dict[int, int]) -> list[Token]:
-    """The tokens with ``+a`` written as a call of a function named ``+``: sqlglot's parser drops a plus before a value,
-    which is an error before a text or date. ``pluses``: where one stands, and where its value ends."""
+def _in_parentheses(given: list[Token], names: dict[int, tuple[int, str]]) -> list[Token]:
+    """The tokens with parentheses where sqlglot's parser reads otherwise. ``names``: where the first token of something
+    stands, where its last ends, and a name. ``+a`` becomes a call of a function named ``+``, as the parser drops a plus
+    before a value; ``VARCHAR 'x'::DATE`` has none, and is ``(VARCHAR 'x')::DATE``, where the parser casts the text first."""
     result: list[Token] = []
     ends: list[int] = []
     for t in given:
         while ends and ends[-1] < t.start:
             result.append(Token(TokenType.R_PAREN, ")", t.line, t.col, ends[-1], ends.pop()))
-        if t.start in pluses:
-            ends.append(pluses[t.start])
-            result.append(Token(TokenType.VAR, f"{_CALL}+", t.line, t.col, t.start, t.end))
-            t = Token(TokenType.L_PAREN, "(", t.line, t.col, t.start, t.end)
+        if t.start in names:
+            end, name = names[t.start]
+            ends.append(end)
+            if name:
+                result.append(Token(TokenType.VAR, name, t.line, t.col, t.start, t.end))
+            result.append(Token(TokenType.L_PAREN, "(", t.line, t.col, t.start, t.end))
+            if name:
+                continue  # it stands for the plus
         result.append(t)
     if ends:
         last = given[-1]

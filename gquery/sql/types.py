@@ -54,7 +54,8 @@ _TYPES = {
 
 
 def sql_type(node: exp.DataType) -> DType:
-    """The type that a SQL type name stands for; NotSupportedError for types that gquery does not have."""
+    """The type that a SQL type name stands for; NotSupportedError for types that gquery does not have, BindError for numbers
+    in parentheses that the type does not take."""
     kind = node.this
     name = kind.name if isinstance(kind, exp.DataType.Type) else str(kind).upper()
     if name == "USERDEFINED":
@@ -76,7 +77,19 @@ def sql_type(node: exp.DataType) -> DType:
         )
     if name not in _TYPES:
         raise NotSupportedError(f"not supported: type {'HUGEINT' if name == 'INT128' else node.sql('duckdb')}")
-    return _TYPES[name]
+    dtype = _TYPES[name]
+    if name == "FLOAT" and len(places) == 1:
+        return _float(places[0])
+    if places and dtype not in (VARCHAR, TIMESTAMP):
+        raise BindError(f"type {dtype} takes no number in parentheses: {name}({', '.join(places)})")
+    return dtype
+
+
+def _float(bits: str) -> DType:
+    """FLOAT(n), by the bits that its fraction has at least."""
+    if not (bits.isdecimal() and 1 <= int(bits) <= 53):
+        raise BindError(f"FLOAT({bits}): the number of bits is 1 to 53")
+    return REAL if int(bits) < 25 else DOUBLE
 
 
 def number(text: str) -> Literal:

@@ -30,4 +30,4 @@ SELECT x FROM range(5) r(x) WHERE x % 2 = 0;
 SELECT g.generate_series * 2 FROM generate_series(1, 4) AS g, u WHERE g.generate_series = u.k;
 SELECT f, count(*) AS n FROM t GROUP BY 1 ORDER BY 2 DESC, 1 NULLS FIRST;
 SELECT f IS TRUE, f IS NOT FALSE, a IS DISTINCT FROM b, a IS NOT DISTINCT FROM NULL, s ISNULL, s NOTNULL FROM t;
-SELECT +a, - +b, + -a ** +2, +count(*), a - +b FROM t WHERE +k > +1 GROUP BY ALL ORDER BY +a, +1 LIMIT +3;
+SELECT +a, - +b, + -a ** +2, +count(*), a - +b FROM t WHERE +k > +1 GROUP BY a, b ORDER BY +a, +1 LIMIT +3;

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from gquery.dtypes import BIGINT, DOUBLE, INT64, Bounds, DType, Register, type_bounds
 from gquery.errors import NotSupportedError
 from gquery.expr import AggregateCall, Expr
+from gquery.functions.certain import never_null
 from gquery.kernels.code import Code, Phys, Value
 from gquery.kernels.render import condition, render
 
@@ -84,6 +85,8 @@ def _plan(call: AggregateCall, arg: Phys | None, rows: int | None, grouped: bool
     e = call.args[0] if call.args else None
     counting = Fold("add", "i64", "one", e if arg is not None and arg.nullable else None, call.filter)
     if call.function == "count":
+        if e is not None and not never_null(e):
+            counting = Fold("add", "i64", "one", e, call.filter)  # without NULLs too: what fails has no count
         most = Bounds(0, rows if rows is not None else INT64.high)
         return AggregatePlan(call, "count", (use(counting),), None, arg, Phys(BIGINT, most, False))
     assert e is not None and arg is not None

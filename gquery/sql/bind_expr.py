@@ -36,6 +36,7 @@ from gquery.expr import (
 )
 from gquery.functions import RESOLVERS, aggregate, call, case, cast, is_aggregate, unified
 from gquery.functions.casts import is_integer_literal, unify
+from gquery.functions.certain import never_null
 from gquery.functions.opaque import refuse_opaque
 from gquery.functions.registry import no_match
 from gquery.functions.user import UserFunction
@@ -465,7 +466,7 @@ class ExprBinder:
         finally:
             self.scope.grouped = grouped
         self._check_own(name, bound)
-        if name == "count" and not distinct and len(bound) == 1 and not bound[0].nullable:
+        if name == "count" and not distinct and len(bound) == 1 and never_null(bound[0]):
             bound = []  # count of a value that is never NULL is count(*)
         return self.aggregates.add(aggregate(name, bound, distinct, kept), name)
 

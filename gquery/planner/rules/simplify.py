@@ -36,6 +36,7 @@ from gquery.expr import (
     transform,
 )
 from gquery.functions import MIRRORED, NEGATED
+from gquery.functions.certain import never_fails, never_null
 from gquery.planner.logical import Filter, Plan
 from gquery.planner.rules.fold_constants import Evaluate, folded
 from gquery.planner.rules.unwrap_casts import uncast
@@ -76,7 +77,7 @@ def simplify_expr(e: Expr, evaluate: Evaluate | None = None) -> Expr:
             case IsNull(arg):
                 if isinstance(arg, Literal):
                     return TRUE if arg.value is None else FALSE
-                return x if arg.nullable else FALSE
+                return FALSE if never_null(arg) else x
             case And(args):
                 return _and(x, args)
             case Or(args):
@@ -222,7 +223,7 @@ def _comparison(e: Call) -> Expr:
         return _UNKNOWN
     if not strict and not a.nullable and not b.nullable:
         return _comparison(Call("eq" if e.function == "is_not_distinct_from" else "ne", e.args, BOOLEAN, False))
-    if not isinstance(a, Literal) and a == b and (not strict or not a.nullable):
+    if not isinstance(a, Literal) and a == b and (not strict or not a.nullable) and never_fails(a):
         return TRUE if e.function in ("eq", "le", "ge", "is_not_distinct_from") else FALSE
     if e.function == "eq" and b == TRUE:
         return a

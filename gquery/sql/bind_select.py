@@ -40,11 +40,18 @@ if TYPE_CHECKING:
 
 @dataclass
 class Item:
-    """One entry of the SELECT list: its name, and either the node to bind or an expression that ``*`` gave."""
+    """One entry of the SELECT list: its name, and either the node to bind or an expression that ``*`` gave, under a name of
+    its own where it was renamed."""
 
     name: str
     node: exp.Expr | None
     expr: Expr | None = None
+    is_renamed: bool = False
+
+    @property
+    def is_aliased(self) -> bool:
+        """Whether the statement gives the name."""
+        return self.is_renamed or isinstance(self.node, exp.Alias)
 
     @property
     def bound(self) -> Expr:
@@ -192,7 +199,9 @@ class SelectBinder:
                 error = BindError(f"* has no column {name!r}.{did_you_mean(name, names)}")
                 raise located(error, self.query.sql, node)
         return [
-            Item(n, replaced[n.lower()]) if n.lower() in replaced else Item(renamed.get(n.lower(), n), None, e)
+            Item(n, replaced[n.lower()])
+            if n.lower() in replaced
+            else Item(renamed.get(n.lower(), n), None, e, n.lower() in renamed)
             for n, e in columns
             if n.lower() not in dropped
         ]
@@ -312,10 +321,12 @@ class SelectBinder:
         """The entry of the SELECT list that a sort key names or repeats."""
         if isinstance(node, exp.Column) and not node.table:
             low = node.name.lower()
-            aliased = [i for i in self.items if isinstance(i.node, exp.Alias) and i.name.lower() == low]
+            named = [i for i in self.items if i.name.lower() == low]
+            aliased = [i for i in named if i.is_aliased]
             if aliased:
                 return aliased[-1]
-            named = [i for i in self.items if i.name.lower() == node.name.lower()]
+            if any(i.expr != named[0].expr for i in named):  # of several tables
+                self._binder("ORDER BY").bind(node)
             if named:
                 return named[0]
         for i in self.items:

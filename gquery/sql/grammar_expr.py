@@ -643,6 +643,8 @@ class ExpressionReader:
             self.kind != WORD or word in RESERVED or (word in COLUMN_NAMES and word not in (*_TYPE_WORDS, "interval"))
         ):
             raise self.unexpected("a type")
+        if self.kind == QUOTED and not self.words[self.at][1:-1].isidentifier():  # sqlglot would read what stands in it
+            raise self.unexpected("a type")
         self.next()
         if word == "double":
             self.take("precision")

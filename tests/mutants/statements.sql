@@ -31,3 +31,5 @@ SELECT g.generate_series * 2 FROM generate_series(1, 4) AS g, u WHERE g.generate
 SELECT f, count(*) AS n FROM t GROUP BY 1 ORDER BY 2 DESC, 1 NULLS FIRST;
 SELECT f IS TRUE, f IS NOT FALSE, a IS DISTINCT FROM b, a IS NOT DISTINCT FROM NULL, s ISNULL, s NOTNULL FROM t;
 SELECT +a, - +b, + -a ** +2, +count(*), a - +b FROM t WHERE +k > +1 GROUP BY a, b ORDER BY +a, +1 LIMIT +3;
+SELECT * REPLACE (1 AS a) RENAME (b AS k) FROM t WHERE b IS NOT NULL ORDER BY k, d, s;
+SELECT t.k, t.k, u.v FROM t JOIN u USING (k) ORDER BY k, v, "k";

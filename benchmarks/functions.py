@@ -164,16 +164,12 @@ def chosen(only: str) -> Iterator[tuple[str, str, str]]:
                 yield subject, name, sql
 
 
-def lines(subject: str, results: list[Compared]) -> Iterator[str]:
-    """The results as a table in Markdown."""
-    yield f"| {subject} | expression | gquery s | DuckDB s | times |"
-    yield "|---|---|---|---|---|"
-    for r in results:
-        over = " (over)" if r.factor > WANTED else ""
-        wrong = f" WRONG: {r.wrong}" if r.wrong else ""
-        sql = r.sql.replace("|", "\\|")
-        yield f"| {r.name.replace('|', chr(92) + '|')} | `{sql}` | {r.ours:.3f} | {r.theirs:.3f} | {r.factor:.2f}{over}{wrong} |"
-    yield ""
+def line(r: Compared) -> str:
+    """A result as a row of a table in Markdown."""
+    over = " (over)" if r.factor > WANTED else ""
+    wrong = f" WRONG: {r.wrong}" if r.wrong else ""
+    name, sql = (text.replace("|", "\\|") for text in (r.name, r.sql))
+    return f"| {name} | `{sql}` | {r.ours:.3f} | {r.theirs:.3f} | {r.factor:.2f}{over}{wrong} |"
 
 
 def run(rows: int, threads: int, only: str, rounds: int) -> int:
@@ -186,26 +182,25 @@ def run(rows: int, threads: int, only: str, rounds: int) -> int:
         oracle.execute(f"CREATE TABLE t AS SELECT *, {texts} FROM data")
         connection.register("t", oracle.execute("FROM t").to_arrow_table())
         del data
-        print(f"{rows:,} rows, {threads} threads, medians of {rounds} runs\n")
+        print(f"{rows:,} rows, {threads} threads, medians of {rounds} runs")
         found: list[Compared] = []
-        for subject, cases in SUBJECTS.items():
+        for subject in SUBJECTS:
             wanted = [(n, s) for at, n, s in chosen(only) if at == subject]
-            results = [
-                compare(
-                    n,
-                    s,
-                    lambda q: connection.sql(q).to_arrow_table(),
-                    lambda q: oracle.execute(q).to_arrow_table(),
-                    rounds,
+            if wanted:
+                print(f"\n| {subject} | expression | gquery s | DuckDB s | times |\n|---|---|---|---|---|")
+            for name, sql in wanted:
+                found.append(
+                    compare(
+                        name,
+                        sql,
+                        lambda q: connection.sql(q).to_arrow_table(),
+                        lambda q: oracle.execute(q).to_arrow_table(),
+                        rounds,
+                    )
                 )
-                for n, s in wanted
-            ]
-            if results:
-                print("\n".join(lines(subject, results)), flush=True)
-            assert len(results) <= len(cases)
-            found += results
+                print(line(found[-1]), flush=True)
         over = [r.name for r in found if r.factor > WANTED]
-        print(f"{len(found)} functions, over {WANTED:g} times DuckDB's time: {', '.join(over) or 'none'}")
+        print(f"\n{len(found)} functions, over {WANTED:g} times DuckDB's time: {', '.join(over) or 'none'}")
     return int(any(r.wrong for r in found))
 
 

@@ -33,6 +33,7 @@ from gquery.operators.selection import narrowed
 from gquery.planner.physical import (
     Bulk,
     Collect,
+    EncodeRows,
     HostRows,
     Pipeline,
     Probe,
@@ -163,7 +164,9 @@ def _stage(state: Run, stage: Stage, report: StageReport) -> None:
                     if at.is_cpu:
                         state.outlook.confirm()
                     report.target = at.name
-                    state.frames[stage.number] = run_bulk(stage.work, state.frames, state.joins, state.matched, at)
+                    workers = state.context.settings.worker_count
+                    made = run_bulk(stage.work, state.frames, state.joins, state.matched, at, workers)
+                    state.frames[stage.number] = made
             return
         except MemoryError as error:  # NumPy's and CuPy's; the traceback, and with it the arrays, is let go of here
             failures.append(str(error) or "no memory is left")
@@ -250,8 +253,7 @@ def _whole(state: Run, stage: Stage, pipeline: Pipeline, frame: Frame, report: S
     report.rows = frame.rows
     context = state.context
     is_result = stage.number == state.program.stages[-1].number
-    readers = [s.work for s in state.program.stages[stage.number + 1 :] if stage.number in inputs(s.work)]
-    lies = prefix.as_it_lies(pipeline, frame, context.device, is_result, readers)
+    lies = prefix.as_it_lies(pipeline, frame, context.device, is_result, _readers(state.program, stage.number))
     if lies is not None and context.meter is None:
         report.target = "none"
         return lies
@@ -269,6 +271,17 @@ def _whole(state: Run, stage: Stage, pipeline: Pipeline, frame: Frame, report: S
     result = runner.run()
     report.target = runner.name
     return result
+
+
+def _readers(program: Program, number: int) -> list[Pipeline | Bulk]:
+    """The work that reads the columns of a stage, those that ranks stand beside too."""
+    found: list[Pipeline | Bulk] = []
+    for stage in program.stages[number + 1 :]:
+        if number in inputs(stage.work):
+            found.append(stage.work)
+            if isinstance(stage.work, EncodeRows):
+                found += _readers(program, stage.number)
+    return found
 
 
 def _on_host(state: Run, work: HostRows, label: str) -> Frame:

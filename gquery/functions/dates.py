@@ -303,7 +303,7 @@ def _date_trunc(part: Expr, x: Expr) -> Expr | None:
 @scalar("_last_day", ((DATE,), DATE), bounds=lambda days: days and Bounds(days.low, days.high + 30))
 def last_day(days: int) -> int:
     """The last day of the month."""
-    return sub_i64(date_add_months(date_from_ymd(date_year(days), date_month(days), 1), 1), 1)
+    return date_last_day(days)
 
 
 @resolver("last_day", "$(DATE or TIMESTAMP) -> DATE", example=("last_day(DATE '1996-02-03')", "1996-02-29"))

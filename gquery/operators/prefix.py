@@ -9,16 +9,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from gquery.device import Device
 from gquery.dtypes import Carrier
 from gquery.operators.base import Frame, words_a_row
 from gquery.operators.collect import collect_mode
-from gquery.planner.physical import Bulk, Collect, DistinctRows, Pipeline, Probe, ReadStage, ReadTable, SortRows
+from gquery.planner.physical import (
+    Bulk,
+    Collect,
+    DecodeRows,
+    DistinctRows,
+    EncodeRows,
+    Pipeline,
+    Probe,
+    ReadStage,
+    ReadTable,
+    SortRows,
+)
 from gquery.table import Buffer, Column
 
 FIRST_ROWS = 16_384  # of the first prefix where rows may be dropped
 FIRST_ROWS_GPU = 2**20
 _GROWTH, _LARGEST_GROWTH = 8, 64
+Takes = SortRows | DistinctRows  # bulk operations that take rows out of columns
 
 
 def rows_wanted(pipeline: Pipeline) -> int | None:
@@ -78,20 +92,52 @@ def as_it_lies(
 ) -> Frame | None:
     """The frame of a pipeline that would only copy its source's columns: those themselves. A result on a GPU can be written
     to, and a column of a table must not change: so there only for ``readers`` that take rows out. Within a program columns
-    have to lie as the stages behind expect it; text may lie in any way where rows are taken out."""
+    have to lie as the stages behind expect it; text may lie in any way where no kernel reads it, else its offsets are
+    widened."""
     sink, source = pipeline.sink, pipeline.source
-    are_taken = bool(readers) and all(isinstance(r, SortRows | DistinctRows) for r in readers)
     if pipeline.steps or pipeline.host is not None or not isinstance(sink, Collect):
         return None
-    if not device.is_cpu and (is_result or not are_taken):
+    if not device.is_cpu and (is_result or not readers or not all(isinstance(r, Takes) for r in readers)):
         return None
     if not isinstance(source, ReadTable | ReadStage):
         return None
+    made: dict[int, Column] = {}
     for stored in sink.columns:
         column = frame.columns.get(stored.column.id)
         if column is None or column.dictionary is not stored.phys.dictionary:
             return None
-        as_wanted = are_taken if column.carrier.is_string else column.carrier is stored.carrier
-        if not is_result and (not as_wanted or (column.validity is not None) != stored.phys.nullable):
+        if not is_result:
+            if (column.validity is not None) != stored.phys.nullable:
+                return None
+            if column.carrier.is_string:
+                column = column if _is_taken(stored.column.id, readers) else _widened(column, device)
+            elif column.carrier is not stored.carrier:
+                return None
+        if column is None:
             return None
-    return Frame({s.column.id: frame.columns[s.column.id] for s in sink.columns}, frame.rows)
+        made[stored.column.id] = column
+    return Frame(made, frame.rows)
+
+
+def _is_taken(column: int, readers: Sequence[Pipeline | Bulk]) -> bool:
+    """Whether array functions alone read a column, which ask how it lies."""
+    return bool(readers) and not any(_is_in_kernel(column, r) for r in readers)
+
+
+def _is_in_kernel(column: int, reader: Pipeline | Bulk) -> bool:
+    if isinstance(reader, Pipeline):
+        return not isinstance(reader.source, ReadStage) or column in reader.source.origins
+    return not isinstance(reader, Takes | EncodeRows | DecodeRows)
+
+
+def _widened(column: Column, device: Device) -> Column | None:
+    """A text column with 64-bit offsets, as kernels expect it of a frame; None for views."""
+    match column.carrier:
+        case Carrier.STRING64:
+            return column
+        case Carrier.STRING32:
+            offsets = device.empty(column.length + 1, np.int64, "offsets of text")
+            offsets[:] = column.data.on(device)
+            return replace(column, carrier=Carrier.STRING64, data=Buffer(offsets, device))
+        case _:
+            return None

@@ -8,14 +8,13 @@ from typing import Any, assert_never
 
 import numpy as np
 
-from gquery.arrow import export_column, string_array
 from gquery.device import Device, cpu_device
 from gquery.dtypes import Bounds, Carrier
 from gquery.expr import Column as PlanColumn
 from gquery.expr import SortKey
-from gquery.interrupt import check
 from gquery.kernels import gathers, order, scans, wide_arrays
 from gquery.kernels.numbers import confirm
+from gquery.kernels.text_extremes import text_extremes
 from gquery.operators.base import Frame, JoinIndex, make_column, narrow
 from gquery.planner.physical import (
     Bulk,
@@ -33,7 +32,6 @@ from gquery.planner.physical import (
 from gquery.planner.tree import used_columns
 from gquery.table import Buffer, Column
 
-_PIECE = 2**17  # rows between two looks at whether the query is interrupted
 FEW_ROWS = 4096  # candidates of a sort with a limit that are sorted on the host
 
 
@@ -55,9 +53,14 @@ def bulk_inputs(work: Bulk) -> list[int]:
 
 
 def run_bulk(
-    work: Bulk, frames: Mapping[int, Frame], joins: Mapping[int, JoinIndex], matched: Mapping[int, Any], device: Device
+    work: Bulk,
+    frames: Mapping[int, Frame],
+    joins: Mapping[int, JoinIndex],
+    matched: Mapping[int, Any],
+    device: Device,
+    workers: int = 1,
 ) -> Frame:
-    """The frame that a bulk operation makes, on ``device``."""
+    """The frame that a bulk operation makes, on ``device``, by so many threads where that is a CPU."""
     match work:
         case SortRows():
             return _sort(work, frames[work.stage], device)
@@ -72,7 +75,7 @@ def run_bulk(
         case ConcatRows(stages, inputs, columns):
             return _concat([frames[n] for n in stages], inputs, columns, device)
         case EncodeRows(stage=stage):
-            return _encode(frames[stage], work, device)
+            return _encode(frames[stage], work, device, workers)
         case DecodeRows(stage, encoded, pairs, _):
             return _decode(frames[stage], frames[encoded], pairs, device)
         case UnmatchedRows(table, _, columns):
@@ -230,13 +233,15 @@ def null_column(stored: Stored, rows: int, device: Device) -> Column:
 # ---- ranks ----------------------------------------------------------------------------------------------------------
 
 
-def _encode(frame: Frame, work: EncodeRows, device: Device) -> Frame:
+def _encode(frame: Frame, work: EncodeRows, device: Device, workers: int) -> Frame:
     """The frame with a column of ranks beside each of some columns; what they stand for is kept for `_decode`."""
+    if work.alone:
+        return _encode_alone(frame, work, device, workers)
     columns, encodings = dict(frame.columns), dict(frame.encodings)
     made = {s.column.id: s for s in work.columns}
     for stored, code in work.pairs:
         column = frame.columns[stored.column.id]
-        codes, values = extreme_codes(column, device) if work.extremes else rank(column, device)
+        codes, values = extreme_codes(column, device, workers) if work.extremes else rank(column, device)
         ranks = made[code.id]
         validity = None if column.validity is None else column.validity.on(device)
         columns[code.id] = make_column(
@@ -255,45 +260,58 @@ def rank(column: Column, device: Device) -> tuple[Any, Column]:
     return codes, gathers.take(replace(column, validity=None), rows[scans.compact(starts)], device)
 
 
-def extreme_codes(column: Column, device: Device) -> tuple[Any, Column]:
+def _encode_alone(frame: Frame, work: EncodeRows, device: Device, workers: int) -> Frame:
+    """The same of nothing but the rows with extremes: two for each column, which are in the middle of the others."""
+    xp = device.xp
+    ends = [_extreme_rows(frame.columns[s.column.id], device, workers) for s, _ in work.pairs]
+    rows = xp.concatenate(ends)
+    columns = {s.column.id: gathers.take(frame.columns[s.column.id], rows, device) for s, _ in work.pairs}
+    made, encodings, at = {s.column.id: s for s in work.columns}, {}, 0
+    for (stored, code), own in zip(work.pairs, ends, strict=True):
+        codes = xp.ones(rows.size, np.int8)
+        codes[at : at + own.size : 2] = 0
+        codes[at + 1 : at + own.size : 2] = 2
+        at += own.size
+        few = columns[stored.column.id]
+        validity = None if few.validity is None else few.validity.on(device)
+        ranks = made[code.id]
+        columns[code.id] = make_column(
+            ranks.phys, ranks.carrier, narrow(codes, ranks.carrier), validity, int(rows.size), device
+        )
+        encodings[code.id] = _extreme_values(frame.columns[stored.column.id], own, device)
+    return Frame(columns, int(rows.size), encodings)
+
+
+def extreme_codes(column: Column, device: Device, workers: int = 1) -> tuple[Any, Column]:
     """For each row a code: 0 for one with the least value, 2 for one with the greatest, 1 for others, and the values of the
     codes. The least code that a row has stands for the least value, the greatest for the greatest."""
-    codes = device.xp.ones(column.length, np.int64)
+    codes = device.xp.ones(column.length, np.int8)
+    rows = _extreme_rows(column, device, workers)
+    if rows.size:
+        codes[rows[1]] = 2
+        codes[rows[0]] = 0  # where that is the greatest, too, all values are the same
+    return codes, _extreme_values(column, rows, device)
+
+
+def _extreme_values(column: Column, rows: Any, device: Device) -> Column:
+    """The values of codes 0 to 2, of the rows with the least and the greatest; nothing where there are none."""
+    if rows.size:
+        rows = device.xp.stack([rows[0], rows[0], rows[1]])
+    return gathers.take(replace(column, validity=None), rows, device)
+
+
+def _extreme_rows(column: Column, device: Device, workers: int) -> Any:
+    """A row with the least and one with the greatest value (uint32); of a column without values any two, or none."""
+    xp = device.xp
     if column.length == 0:
-        return codes, gathers.take(replace(column, validity=None), codes.astype(np.uint32), device)
+        return xp.empty(0, np.uint32)
     if device.is_cpu and column.carrier.is_string:
-        return _text_extremes(column, codes, device)
+        return np.array(text_extremes(column, workers) or (), np.uint32)
     ends = []
     for descending in (False, True):
         nulls = [] if column.validity is None else [order.Integers(column.validity.on(device), Bounds(0, 1), True)]
         ends.append(order.top_k([*nulls, *_parts(column, device, descending)], 1)[0])
-    least, greatest = ends
-    codes[greatest] = 2
-    codes[least] = 0  # where that is the greatest, too, all values are the same
-    rows = device.xp.stack([least, least, greatest]).astype(np.uint32)
-    return codes, gathers.take(replace(column, validity=None), rows, device)
-
-
-def _text_extremes(column: Column, codes: Any, device: Device) -> tuple[Any, Column]:
-    """The same for text on a CPU. Which rows have the codes makes no difference, as long as they are not NULL."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    found = []
-    for low in range(0, column.length, _PIECE):
-        check()
-        part = pc.min_max(export_column(column.slice(low, min(low + _PIECE, column.length))))
-        found += [part["min"], part["max"]]
-    texts = [f.as_py().encode() for f in found if f.is_valid]
-    if texts:
-        (rows,) = (
-            np.nonzero(column.validity.host) if column.validity is not None else (np.array([0, column.length - 1]),)
-        )
-        codes[rows[-1]] = 2
-        codes[rows[0]] = 0
-    array: pa.Array = string_array([min(texts, default=b""), min(texts, default=b""), max(texts, default=b"")])
-    offsets, characters = np.frombuffer(array.buffers()[1], np.int64), np.frombuffer(array.buffers()[2], np.uint8)
-    return codes, Column(column.dtype, Carrier.STRING64, 3, Buffer(offsets, device), None, Buffer(characters, device))
+    return xp.stack(ends).astype(np.uint32)
 
 
 def _decode(

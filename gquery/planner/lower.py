@@ -291,16 +291,16 @@ class Lowering:
         return self.stage(SliceRows(source.stage, source.columns, source.origins, None, 0), "rename")
 
     def encoded(
-        self, stream: Stream, number: int, ranked: Sequence[Column], extremes: bool = False
+        self, stream: Stream, number: int, ranked: Sequence[Column], extremes: bool = False, alone: bool = False
     ) -> tuple[int, dict[int, Column]]:
-        """A frame with a column of ranks beside some columns, and these by column."""
+        """A frame with a column of ranks beside some columns, and these by column; see `EncodeRows`."""
         stored = {s.column.id: s for s in stored_of(stream)}
         ranks = tuple((stored[c.id], new_column(f"rank of {c.name}", BIGINT, c.nullable)) for c in ranked)
-        codes = tuple(
-            Stored(code, rank_phys(s.phys, stream.limit), rank_phys(s.phys, stream.limit).carrier)
-            for s, code in ranks
-        )
-        work = EncodeRows(number, ranks, tuple(stored.values()) + codes, extremes)
+        most = 2 if extremes else stream.limit
+        known = [rank_phys(s.phys, most) for s, _ in ranks]
+        codes = tuple(Stored(code, k, k.carrier) for (_, code), k in zip(ranks, known, strict=True))
+        kept = tuple(s for s, _ in ranks) if alone else tuple(stored.values())
+        work = EncodeRows(number, ranks, kept + codes, extremes, alone)
         return self.stage(work, "rank values"), {s.column.id: code for s, code in ranks}
 
     def build(self, stream: Stream, table: Any, label: str) -> int:

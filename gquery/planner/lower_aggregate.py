@@ -312,7 +312,8 @@ def _over_ranks(
     ranks: dict[int, Column] = {}
     if ranked:
         extremes = not keys and all(a.filter is None for a in coded)
-        number, ranks = lowering.encoded(stream, number, [e for e in ranked if isinstance(e, Column)], extremes)
+        alone = extremes and len(coded) == len(aggregates) and all(a.function != "any_value" for a in coded)
+        number, ranks = lowering.encoded(stream, number, [e for e in ranked if isinstance(e, Column)], extremes, alone)
     made = stage_columns(lowering.stages[number].work)
     stream = lowering.read(number, tuple(s.column for s in made), stream.rows, stream.limit)
     row = new_column("row", BIGINT, False)
@@ -335,6 +336,7 @@ def _over_ranks(
         code = new_column(c.name, read.dtype)
         inner.append((code, coding))
         back.append((code, source if read is row else read, c, next(x for x in made if x.column == source)))
+    stream = _reading(lowering, stream, [e for _, e in keys], inner)
     grouped = _grouped(lowering, plan, stream, keys, tuple(inner))
     frame_columns = {s.column.id: s for s in stage_columns(lowering.stages[grouped].work)}
     decoded = {code.id: (c, source) for code, _, c, source in back}
@@ -349,6 +351,19 @@ def _over_ranks(
     number = lowering.stage(DecodeRows(grouped, number, pairs, tuple(stored)), "ranks back to values")
     columns = tuple(s.column for s in stored if s.column.id in wanted)
     return lowering.read(number, columns, max(lowering.estimator.rows(plan), 1.0), stream.limit if keys else 1)
+
+
+def _reading(
+    lowering: Lowering, stream: Stream, keys: list[Expr], aggregates: list[tuple[Column, AggregateCall]]
+) -> Stream:
+    """The stream of a frame with those of its columns that keys and aggregates read: the others may lie in any way."""
+    source = stream.source
+    assert isinstance(source, ReadStage)
+    exprs = [*keys, *(x for _, a in aggregates for x in (*a.args, *((a.filter,) if a.filter else ())))]
+    used = {i for e in exprs for i in used_columns(e)}
+    columns = tuple(s.column for s in source.columns if s.column.id in used)
+    narrow = lowering.read(source.stage, columns, stream.rows, stream.limit)
+    return narrow if source.numbered is None else _numbered(narrow, source.numbered.column)
 
 
 def _numbered(stream: Stream, row: Column) -> Stream:

@@ -269,12 +269,14 @@ class ConcatRows:
 class EncodeRows:
     """Adds to a frame, for each (source, code) pair, the rank of the source's values: codes that compare as the values do.
     For minima of strings and of 128-bit numbers, which no atomic can hold. ``extremes``: only the least and the greatest
-    code of all rows are asked for, so no other values are told apart."""
+    code of all rows are asked for, so no other values are told apart; ``alone``: nothing else is asked for, so no other rows
+    are kept, nor columns."""
 
     stage: int
     pairs: tuple[tuple[Stored, Column], ...]
     columns: tuple[Stored, ...]
     extremes: bool = False
+    alone: bool = False
 
 
 @dataclass(frozen=True)

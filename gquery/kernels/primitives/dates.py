@@ -112,8 +112,15 @@ def date_from_ymd(year: int, month: int, day: int) -> int:
 
 
 def date_last_day(days: int) -> int:
-    """The last day of the date's month."""
-    return sub_i64(date_from_year_month(add_i64(_months(days), 1)), 1)
+    """The last day of the date's month: the one before the next month of its March year, or before the next such year."""
+    day_of_era = floor_mod_i64(_shifted(days), 146097)
+    day = _day_of_march_year(day_of_era)
+    month = _march_month(day)
+    if lt_i64(month, 11):
+        return add_i64(days, sub_i64(quotient_i64(add_i64(mul_i64(month, 153), 150), 5), day))
+    following = add_i64(_year_of_era(day_of_era), 1)
+    before = sub_i64(add_i64(mul_i64(following, 365), quotient_i64(following, 4)), quotient_i64(following, 100))
+    return add_i64(days, sub_i64(add_i64(before, quotient_i64(following, 400)), add_i64(day_of_era, 1)))
 
 
 def _months(days: int) -> int:

@@ -424,6 +424,12 @@ class ExpressionReader:
 
     def _call(self) -> None:
         start = self.begin()
+        if self.word in ("coalesce", "nullif"):  # constructs of the grammar: they take values alone
+            self.function_name()
+            self.expressions()
+            self.expect(")")
+            self.end(start)
+            return
         self.function_name()
         self.arguments()
         if self.word == "filter" and self.peek(1) == "(":

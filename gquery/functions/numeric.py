@@ -25,7 +25,7 @@ from gquery.dtypes import (
     integer_as_decimal,
 )
 from gquery.expr import Case, Expr, IsNull, Literal
-from gquery.functions.casts import bare, cast, fits
+from gquery.functions.casts import bare, cast, fits, is_text_literal
 from gquery.functions.registry import by_signature, call, is_null_literal, make, resolver, scalar
 
 _UNARY = (((DOUBLE,), DOUBLE),)
@@ -155,6 +155,8 @@ def fmod_double(x: float, y: float) -> float:
 @resolver("fmod", "$(FLOAT, FLOAT) -> FLOAT", "$(DOUBLE, DOUBLE) -> DOUBLE", example=("fmod(-5.5, 2)", "0.5"))
 def _fmod(x: Expr, y: Expr) -> Expr | None:
     """The remainder of floats with the sign of the divisor, where ``%`` has that of the dividend."""
+    if is_text_literal(x) or is_text_literal(y):
+        return None  # a macro of DuckDB's, whose operators take no text
     real = by_signature("_fmod_real", (x, y), (((REAL, REAL), REAL),))
     if real is not None and REAL in (x.dtype, y.dtype) and DOUBLE not in (x.dtype, y.dtype):
         return real

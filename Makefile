@@ -40,7 +40,7 @@ fuzz: $(VENV)/.dev
 
 ## make values     every operator, function and cast at the edges of its types against DuckDB
 values: $(VENV)/.dev
-	GQUERY_VALUES=all $(BIN)/python -m pytest -q -n $(JOBS) tests/test_values.py tests/test_texts.py
+	GQUERY_VALUES=all $(BIN)/python -m pytest -q -n $(JOBS) tests/test_values.py tests/test_texts.py tests/test_argument_types.py
 
 ## make faults     failed allocations and interrupts at every turn (FAULTS=500)
 faults: $(VENV)/.dev

@@ -12,7 +12,7 @@ from gquery.expr import Expr, Literal
 from gquery.functions import graphemes
 from gquery.functions.casts import cast
 from gquery.functions.md5 import md5_digests
-from gquery.functions.registry import is_null_literal, make, resolver, scalar
+from gquery.functions.registry import by_signature, is_null_literal, make, resolver, scalar
 from gquery.functions.vectors import (
     Vector,
     alike,
@@ -83,21 +83,21 @@ def rtrim_set(s: Vector, characters: Vector) -> Vector:
 
 
 @resolver("trim", "$(VARCHAR, characters)", example=("trim('xxaxx', 'x')", "a"))
-def _trim(s: Expr, characters: Expr) -> Expr:
+def _trim(s: Expr, characters: Expr) -> Expr | None:
     """Without some characters at both ends."""
-    return make("_trim_set", (cast(s, VARCHAR), cast(characters, VARCHAR)), VARCHAR)
+    return by_signature("_trim_set", (s, characters), ((_SS, VARCHAR),))
 
 
 @resolver("ltrim", "$(VARCHAR, characters)")
-def _ltrim(s: Expr, characters: Expr) -> Expr:
+def _ltrim(s: Expr, characters: Expr) -> Expr | None:
     """Without some characters at the start."""
-    return make("_ltrim_set", (cast(s, VARCHAR), cast(characters, VARCHAR)), VARCHAR)
+    return by_signature("_ltrim_set", (s, characters), ((_SS, VARCHAR),))
 
 
 @resolver("rtrim", "$(VARCHAR, characters)")
-def _rtrim(s: Expr, characters: Expr) -> Expr:
+def _rtrim(s: Expr, characters: Expr) -> Expr | None:
     """Without some characters at the end."""
-    return make("_rtrim_set", (cast(s, VARCHAR), cast(characters, VARCHAR)), VARCHAR)
+    return by_signature("_rtrim_set", (s, characters), ((_SS, VARCHAR),))
 
 
 # ---- joined strings ---------------------------------------------------------------------------------------------------
@@ -144,9 +144,11 @@ def _concat_operator(a: Expr, b: Expr) -> Expr:
     return make("_joined", (cast(a, VARCHAR), cast(b, VARCHAR)), VARCHAR)
 
 
-@resolver("concat_ws", "$(separator, any, ...) -> VARCHAR", example=("concat_ws('-', 'a', NULL, 'b')", "a-b"))
-def _concat_ws(separator: Expr, first: Expr, *more: Expr) -> Expr:
+@resolver("concat_ws", "$(VARCHAR, any, ...) -> VARCHAR", example=("concat_ws('-', 'a', NULL, 'b')", "a-b"))
+def _concat_ws(separator: Expr, first: Expr, *more: Expr) -> Expr | None:
     """All values as text with a separator between; NULLs are passed over."""
+    if separator.dtype != VARCHAR and not is_null_literal(separator):
+        return None
     between = cast(separator, VARCHAR)
     texts = tuple(cast(e, VARCHAR) for e in (first, *more) if not is_null_literal(e)) or (Literal("", VARCHAR),)
     return make("_concatenated_with", (between, *texts), VARCHAR)

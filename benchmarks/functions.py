@@ -4,7 +4,7 @@
     python -m benchmarks.functions --rows 1e6 --only regexp
 
 Both engines answer ``SELECT <expression> AS r FROM t`` as an Arrow table, on the same number of threads, one after the other
-in each round; times are medians. The answers are compared. The exit code is 1 where two differ.
+in each round; times are medians, of CPU time in the last column. The answers are compared. The exit code is 1 where two differ.
 """
 
 from __future__ import annotations
@@ -106,13 +106,15 @@ def table(rows: int) -> pa.Table:
 
 @dataclass(frozen=True)
 class Compared:
-    """Seconds of both engines for one expression, and how the answers differ (empty: they do not)."""
+    """Seconds of both engines for one expression, how the answers differ (empty: they do not), and how often our CPU time
+    holds theirs, which tells on a machine that others use at the same time."""
 
     name: str
     sql: str
     ours: float
     theirs: float
     wrong: str
+    cpu: float
 
     @property
     def factor(self) -> float:
@@ -127,14 +129,17 @@ def compare(
     try:
         wrong = difference(ours(query).column(0), theirs(query).column(0))
     except gquery.Error as error:
-        return Compared(name, sql, float("inf"), 1.0, f"{type(error).__name__}: {error}")
-    seconds: dict[Callable[[str], pa.Table], list[float]] = {ours: [], theirs: []}
+        return Compared(name, sql, float("inf"), 1.0, f"{type(error).__name__}: {error}", float("inf"))
+    seconds: dict[Callable[[str], pa.Table], list[tuple[float, float]]] = {ours: [], theirs: []}
     for _ in range(rounds):
         for run, times in seconds.items():
-            start = time.perf_counter()
+            start, cpu = time.perf_counter(), time.process_time()
             run(query)
-            times.append(time.perf_counter() - start)
-    return Compared(name, sql, statistics.median(seconds[ours]), statistics.median(seconds[theirs]), wrong)
+            times.append((time.perf_counter() - start, time.process_time() - cpu))
+    (a, cpu_a), (b, cpu_b) = (
+        [statistics.median(each) for each in zip(*seconds[f], strict=True)] for f in (ours, theirs)
+    )
+    return Compared(name, sql, a, b, wrong, cpu_a / max(cpu_b, 1e-6))
 
 
 def difference(ours: pa.ChunkedArray, theirs: pa.ChunkedArray) -> str:
@@ -169,7 +174,7 @@ def line(r: Compared) -> str:
     over = " (over)" if r.factor > WANTED else ""
     wrong = f" WRONG: {r.wrong}" if r.wrong else ""
     name, sql = (text.replace("|", "\\|") for text in (r.name, r.sql))
-    return f"| {name} | `{sql}` | {r.ours:.3f} | {r.theirs:.3f} | {r.factor:.2f}{over}{wrong} |"
+    return f"| {name} | `{sql}` | {r.ours:.3f} | {r.theirs:.3f} | {r.factor:.2f}{over}{wrong} | {r.cpu:.2f} |"
 
 
 def run(rows: int, threads: int, only: str, rounds: int) -> int:
@@ -187,7 +192,7 @@ def run(rows: int, threads: int, only: str, rounds: int) -> int:
         for subject in SUBJECTS:
             wanted = [(n, s) for at, n, s in chosen(only) if at == subject]
             if wanted:
-                print(f"\n| {subject} | expression | gquery s | DuckDB s | times |\n|---|---|---|---|---|")
+                print(f"\n| {subject} | expression | gquery s | DuckDB s | times | CPU |\n|---|---|---|---|---|---|")
             for name, sql in wanted:
                 found.append(
                     compare(

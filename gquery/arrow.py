@@ -185,9 +185,10 @@ def _export_strings(column: Column, data: Any, ok: Any) -> pa.Array:
         )
     first, last = (int(offsets[0]), int(offsets[-1])) if len(offsets) else (0, 0)
     if last - first < 2**31:
-        narrow = arrow_buffer((offsets - first).astype(np.int32))
+        narrow = np.empty(len(offsets), np.int32)
+        np.subtract(offsets, first, out=narrow, casting="unsafe")  # no array of 64 bits is made on the way
         part = characters.slice(first, last - first)
-        return pa.StringArray.from_buffers(rows, narrow, part, _bitmap(ok), -1 if ok is not None else 0)
+        return pa.StringArray.from_buffers(rows, arrow_buffer(narrow), part, _bitmap(ok), -1 if ok is not None else 0)
     nulls = -1 if ok is not None else 0
     return pa.LargeStringArray.from_buffers(rows, arrow_buffer(offsets), characters, _bitmap(ok), nulls)
 

@@ -15,6 +15,7 @@ import gquery
 from benchmarks import functions
 from gquery.errors import ConversionError, DataError, InterruptError, OutOfMemoryError
 from gquery.functions.registry import DOCS
+from gquery.operators import host_rows
 from tests.harness import assert_error, assert_same
 
 _TEXTS = ["", "a", "Ab c", "ÄÖß", "e\u0301x", "🇩🇪🇫🇷", "12", "-7.5", "2024-02-29", "x" * 40, None, "12", "%a_", "İK"]
@@ -132,3 +133,25 @@ def test_the_benchmark_has_every_function() -> None:
 
 def test_the_benchmark_finds_the_same_answers() -> None:
     assert functions.run(300, 2, "", 1) == 0
+
+
+@pytest.mark.parametrize("sizes", [(0, 50, 1), (50, 0, 400), (7, 7, 7), (0, 0, 0)], ids=str)
+def test_chunks_of_text_of_any_length(sizes: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """How much text there will be is judged by the first chunks: what follows may be longer or shorter, or nothing."""
+    monkeypatch.setattr(host_rows, "CHUNK_ROWS", 100)
+    monkeypatch.setattr(host_rows, "SPARE_BYTES", 1)
+    ids = np.arange(1000)
+    counts = np.array(sizes)[ids * 3 // 1000] + ids % 2 * (sizes[0] > 0)
+    tables = {"t": pa.table({"id": ids, "n": counts, "s": [None if k % 7 == 3 else f"é{k}" for k in range(1000)]})}
+    for sql in ("SELECT id, repeat(s, n) FROM t", "SELECT id, repeat(s || 'x', n) r, upper(s) FROM t WHERE id > 150"):
+        assert_same(sql, tables, targets=("python",))
+
+
+def test_dates_as_text() -> None:
+    """Days are printed once where there are few: those at the ends of what Arrow prints, NULLs and slices among them."""
+    for low, high in ((-719162, -719100), (2932800, 2932896), (-400, 400), (-719300, -719100), (2932800, 2933000)):
+        days = np.random.default_rng(1).integers(low, high, 2000).astype(np.int32)
+        null = np.arange(2000) % 5 == 2
+        d, e = (pa.array(days, mask=mask).view(pa.date32()) for mask in (None, null))
+        table = pa.table({"id": range(2000), "d": d, "e": e}).slice(3, 1900)
+        assert_same("SELECT id, d::VARCHAR, e::VARCHAR, concat(e, '.') FROM t", {"t": table}, targets=("python",))

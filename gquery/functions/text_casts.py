@@ -19,6 +19,7 @@ from gquery.functions.texts import SPACES, text_of, value_of
 from gquery.functions.vectors import (
     characters_of,
     each_value,
+    fixed_width_text,
     flags,
     from_numpy,
     integers,
@@ -29,6 +30,7 @@ from gquery.functions.vectors import (
     scalar_text,
     scattered,
     strings,
+    with_nulls_of,
 )
 
 _INTEGERS: dict[Kind, Any] = {
@@ -64,7 +66,7 @@ def to_text(values: pa.Array, dtype: DType) -> pa.Array:
         case Kind.REAL | Kind.DOUBLE:
             return _float_text(values)
         case Kind.DATE:
-            return _temporal_text(values, dtype, lambda a: a.cast(pa.string()))
+            return _temporal_text(values, dtype, _date_text)
         case Kind.TIMESTAMP:
             return _temporal_text(values, dtype, _timestamp_text)
         case _:
@@ -145,6 +147,18 @@ def _temporal_text(values: pa.Array, dtype: DType, plain: Callable[[pa.Array], p
     physical = values.view(pa.int32() if dtype.kind is Kind.DATE else pa.int64())
     others = piecewise(physical, ~usual, lambda a: each_value(a, lambda v: text_of(v, dtype), pa.string()), pa.string())
     return pc.coalesce(piecewise(values, usual, plain, pa.string()), others)
+
+
+def _date_text(values: pa.Array) -> pa.Array:
+    """Dates of years 1 to 9999. There are few different days in most columns: each is printed once and copied to its rows."""
+    days = integers(values, len(values))
+    low, high = (int(days.min()), int(days.max())) if len(days) else (0, len(days))
+    if high - low >= len(days) // 2:
+        return values.cast(pa.string())
+    known = from_numpy(np.arange(low, high + 1, dtype=np.int32)).view(pa.date32()).cast(pa.string())
+    width = len("YYYY-MM-DD")
+    printed = characters_of(known)[: len(known) * width].view(f"V{width}")
+    return with_nulls_of(fixed_width_text(printed[days - low].view(np.uint8).reshape(-1, width)), values)
 
 
 def _timestamp_text(values: pa.Array) -> pa.Array:

@@ -19,6 +19,7 @@ from gquery.arrow import export_column
 from gquery.buffers import bits_of, numpy_name, values_of
 from gquery.device import Device
 from gquery.dtypes import Carrier, Kind
+from gquery.errors import OutOfMemoryError
 from gquery.expr import Expr
 from gquery.functions.vectors import asking_for_room, characters_of, from_numpy, offsets_of
 from gquery.kernels.host_calls import Failure, vectorised
@@ -29,6 +30,7 @@ from gquery.planner.tree import used_columns
 from gquery.table import Buffer, Column, Dictionary
 
 CHUNK_ROWS, CHUNK_BYTES = 2**16, 2**24
+SPARE, SPARE_BYTES = 1.1, 2**16  # room for text by the length of what is there
 FEWER_ENTRIES = 2  # a dictionary that has so many times fewer entries than there are rows is worth going over first
 
 
@@ -119,44 +121,79 @@ def _words(made: pa.Array, stored: Stored) -> Any:
 
 
 class _Text:
-    """A column of strings."""
+    """A column of strings. A chunk is copied to its place as soon as those before it are there, so that few are held beside
+    the column, whose memory is asked for by how long the first texts were: pages that are not written cost nothing. Where
+    more comes, it goes to a further piece, and the pieces become one at the end."""
 
     def __init__(self, stored: Stored, chunks: int, rows: int, device: Device, label: str, room: _Room) -> None:
         self.stored, self.rows, self.device, self.label, self.room = stored, rows, device, label, room
-        self.kept: list[pa.Array | None] = [None] * chunks
-        self.lows = [0] * chunks
-        self.sizes = [0] * chunks
+        self.offsets = device.empty(rows + 1, np.int64, label)
+        self.offsets[0] = 0
+        self.validity = device.empty(rows, np.uint8, label) if stored.phys.nullable else None
+        self._waiting: dict[int, tuple[int, pa.Array]] = {}
+        self._next = self._total = 0  # the chunk that is to be placed next, and the bytes before it
+        self._pieces: list[Any] = []
+        self._filled: list[int] = []  # bytes of each piece that have a place
+        self._lock = threading.Lock()
 
     def put(self, chunk: int, low: int, made: pa.Array) -> None:
-        offsets = offsets_of(made)
-        self.sizes[chunk] = int(offsets[-1] - offsets[0])
         self.room.keep(made.nbytes)
-        self.kept[chunk], self.lows[chunk] = made, low
+        placed = []
+        with self._lock:
+            self._waiting[chunk] = low, made
+            while self._next in self._waiting:
+                low, made = self._waiting.pop(self._next)
+                offsets = offsets_of(made)
+                size = int(offsets[-1] - offsets[0])
+                placed.append((low, made, offsets, self._total, self._place(size, low, len(made))))
+                self._total += size
+                self._next += 1
+        del made
+        while placed:
+            self._copy(*placed.pop())
 
-    def finish(self) -> list[Task]:
-        """Tasks that copy the chunks to where they belong."""
-        self.offsets = self.device.empty(self.rows + 1, np.int64, self.label)
-        self.characters = self.device.empty(max(sum(self.sizes), 1), np.uint8, self.label)
-        self.validity = self.device.empty(self.rows, np.uint8, self.label) if self.stored.phys.nullable else None
-        self.offsets[0] = 0
-        starts = np.append(0, np.cumsum(self.sizes)).tolist()
-        return [lambda n=n: self._copy(n, starts[n]) for n in range(len(self.kept))]  # type: ignore[misc]
+    def _place(self, size: int, low: int, rows: int) -> Any:
+        """Room for so many bytes in the last piece, or in a new one that probably takes all rows from ``low`` on."""
+        if not self._pieces or self._filled[-1] + size > len(self._pieces[-1]):
+            self._pieces.append(self.device.empty(self._room_for(size, low, rows), np.uint8, self.label))
+            self._filled.append(0)
+        start = self._filled[-1]
+        self._filled[-1] += size
+        return self._pieces[-1][start : start + size]
 
-    def _copy(self, chunk: int, start: int) -> None:
-        made, low = self.kept[chunk], self.lows[chunk]
-        assert made is not None
-        offsets, high, first = offsets_of(made), low + len(made), 0
-        first = int(offsets[0])
+    def _room_for(self, size: int, low: int, rows: int) -> int:
+        size, left = max(size, 1), self.rows - low - rows
+        wanted = size + int(left * size * SPARE / max(rows, 1)) + (SPARE_BYTES if left else 0)
+        try:
+            self.device.reserve(wanted, self.label)
+        except OutOfMemoryError:  # the rest may be shorter
+            return size
+        return wanted
+
+    def _copy(self, low: int, made: pa.Array, offsets: Any, start: int, place: Any) -> None:
+        high, first = low + len(made), int(offsets[0])
         np.add(offsets[1:], start - first, out=self.offsets[low + 1 : high + 1])
-        self.characters[start : start + self.sizes[chunk]] = characters_of(made)[first : int(offsets[-1])]
+        place[:] = characters_of(made)[first : int(offsets[-1])]
         if self.validity is not None:
             self.validity[low:high] = bits_of(made, 0) if made.null_count else 1
-        self.kept[chunk] = None
         self.room.release(made.nbytes)
+
+    def finish(self) -> list[Task]:
+        """Tasks that make one piece of several."""
+        if len(self._pieces) < 2:
+            return []
+        pieces, starts = self._pieces, np.append(0, np.cumsum(self._filled)).tolist()
+        whole = self.device.empty(self._total, np.uint8, self.label)
+        self._pieces = [whole]
+
+        def copy(n: int) -> None:
+            whole[starts[n] : starts[n + 1]] = pieces[n][: self._filled[n]]
+
+        return [lambda n=n: copy(n) for n in range(len(pieces))]  # type: ignore[misc]
 
     def column(self) -> Column:
         validity = None if self.validity is None else Buffer(self.validity, self.device)
-        characters = Buffer(self.characters[: sum(self.sizes)], self.device)
+        characters = Buffer(self._pieces[0][: self._total], self.device)
         offsets = Buffer(self.offsets, self.device)
         return Column(self.stored.phys.dtype, Carrier.STRING64, self.rows, offsets, validity, characters)
 

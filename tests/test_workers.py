@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from gquery.kernels.targets import get_target, workers
-from gquery.kernels.targets.cache import kernel_cache, kernel_source, load_module
+from gquery.kernels.targets.cache import kernel_cache, kernel_source
+from gquery.kernels.targets.cpu_code import make_code
 from gquery.kernels.targets.workers import Request, Workers
 
 TEXT = """
@@ -64,7 +65,7 @@ def test_kernels_are_compiled_here_and_there(pool: Workers) -> None:
 
     def compile_here(request: Request) -> None:
         here.append(request)
-        load_module(request[1])
+        make_code(request[1])
 
     pool.compile_at_once(wanted, compile_here)
     assert all(is_compiled(r) for r in wanted)
@@ -106,6 +107,20 @@ def test_workers_end_when_there_is_nothing_to_do(pool: Workers, monkeypatch: pyt
     wait_for(lambda: is_compiled(requests(2)[1]))
 
 
+def test_a_worker_that_has_compiled_many_is_replaced(pool: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a fork that takes over its pipes: nobody notices."""
+    monkeypatch.setattr(workers, "MOST_KERNELS", 2)
+    single = Workers(1)
+    for request in requests(7):
+        single.compile_at_once([request], refuse, elsewhere=True)
+        assert is_compiled(request)
+    parent = single._parent
+    assert parent is not None
+    children = Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text().split()
+    assert len(children) == 1
+    single.stop()
+
+
 def test_a_failure_here_ends_the_wait(pool: Workers) -> None:
     with pytest.raises(AssertionError):
         pool.compile_at_once(requests(40), refuse)
@@ -117,7 +132,7 @@ def test_two_that_want_the_same(pool: Workers) -> None:
     wanted, seen = requests(3), []
 
     def ask() -> None:
-        pool.compile_at_once(wanted, lambda r: load_module(r[1]))
+        pool.compile_at_once(wanted, lambda r: make_code(r[1]))
         seen.append(all(is_compiled(r) for r in wanted))
 
     threads = [threading.Thread(target=ask) for _ in range(2)]

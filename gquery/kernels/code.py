@@ -209,6 +209,10 @@ class Code:
         self._bound: list[list[tuple[Expr, Value | None]]] = [
             []
         ]  # by open block: what it bound, and what stood there before
+        self._flags: dict[tuple[Any, ...], str] = {}
+        self._made: list[list[tuple[Any, ...]]] = [
+            []
+        ]  # by open block, the keys of ``_flags`` that are forgotten with it
         self._heads: list[int] = []
         self._depth = 0
         self._names: dict[str, int] = {}
@@ -231,6 +235,7 @@ class Code:
         self._heads.append(len(self.body))
         self._depth += 1
         self._bound.append([])
+        self._made.append([])
 
     def close(self, levels: int = 1) -> None:
         for _ in range(levels):
@@ -241,15 +246,20 @@ class Code:
                     del self._memo[e]
                 else:
                     self._memo[e] = before
+            for key in self._made.pop():
+                del self._flags[key]
             self._depth -= 1
 
     def after_rows(self, write: Callable[[], None]) -> None:
         """What ``write`` writes stands behind the loop; of a row's values none is known there."""
         body, heads, depth, memo, bound = self.body, self._heads, self._depth, self._memo, self._bound
+        flags, made = self._flags, self._made
         self.body, self._heads, self._depth, self._memo, self._bound = [], [], 0, {}, [[]]
+        self._flags, self._made = {}, [[]]
         write()
         self.epilogue += self.body
         self.body, self._heads, self._depth, self._memo, self._bound = body, heads, depth, memo, bound
+        self._flags, self._made = flags, made
 
     @property
     def depth(self) -> int:
@@ -292,7 +302,17 @@ class Code:
             return None
         if "False" in present:
             return "False"
-        return present[0] if len(present) == 1 else self.let(" and ".join(present))
+        if len(present) == 1:
+            return present[0]
+        return self.once(("and", *present), lambda: self.let(" and ".join(present)))
+
+    def once(self, key: tuple[Any, ...], make: Callable[[], str]) -> str:
+        """A variable that ``make`` writes, unless the text stands where it has written the one of this key."""
+        found = self._flags.get(key)
+        if found is None:
+            found = self._flags[key] = make()
+            self._made[-1].append(key)
+        return found
 
     # ---- parameters ----
 

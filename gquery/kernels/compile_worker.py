@@ -1,4 +1,4 @@
-"""Processes that compile kernels: ``python -m gquery.kernels.compile_worker cuda 5:6 7:8``.
+"""Processes that compile kernels: ``python -m gquery.kernels.compile_worker cuda 200 5:6 7:8``.
 
 Numba compiles one function at a time in a process, so the kernels of a query compile in several. This one imports the
 compiler of a target (cuda, or cpu), has it make its tables by a first small kernel, and then forks a worker for each pair of
@@ -18,7 +18,8 @@ import os
 import sys
 from typing import IO
 
-from gquery.kernels.targets.cache import KernelSource, load_module
+from gquery.kernels.targets.cache import KernelSource
+from gquery.kernels.targets.cpu_code import make_code
 from gquery.kernels.targets.cubin import make_cubin
 
 COMPILERS = {"cuda": "cubin", "cpu": "cpu_primitives"}  # modules by target
@@ -26,18 +27,30 @@ Ends = tuple[int, int]
 """The descriptors that a worker reads requests from and writes answers to."""
 
 
+_TIRED = 3  # how a process ends that has compiled so many
+
+
 def main() -> None:
-    target, *pairs = sys.argv[1:]
+    target, most, *pairs = sys.argv[1:]
     ends: list[Ends] = [(int(a), int(b)) for a, _, b in (pair.partition(":") for pair in pairs)]
     importlib.import_module(f"gquery.kernels.targets.{COMPILERS[target]}").warm_up()
-    for own in ends:
-        if os.fork() == 0:
-            _close([e for e in ends if e != own])
-            _serve(own)
-            os._exit(0)
-    _close(ends)
-    for _ in ends:
-        os.wait()
+    workers = {_fork(own, ends, int(most), is_first=True): own for own in ends}
+    while workers:
+        worker, status = os.wait()
+        own = workers.pop(worker)
+        if os.WIFEXITED(status) and os.WEXITSTATUS(status) == _TIRED:
+            workers[_fork(own, [*workers.values(), own], int(most), is_first=False)] = own
+        else:
+            _close([own])  # its end is seen on the other side
+
+
+def _fork(own: Ends, ends: list[Ends], most: int, is_first: bool) -> int:
+    """A process that serves a worker's descriptors; ``ends`` are those that are open here."""
+    worker = os.fork()
+    if worker == 0:
+        _close([e for e in ends if e != own])
+        os._exit(_serve(own, most, is_first))
+    return worker
 
 
 def _close(ends: list[Ends]) -> None:
@@ -47,14 +60,18 @@ def _close(ends: list[Ends]) -> None:
             os.close(descriptor)
 
 
-def _serve(own: Ends) -> None:
+def _serve(own: Ends, most: int, is_first: bool) -> int:
     with os.fdopen(own[0]) as requests, os.fdopen(own[1], "w") as answers:
         try:
-            _say("", answers)
-            for line in requests:
+            if is_first:
+                _say("", answers)
+            for count, line in enumerate(requests, 1):
                 _say(_compile(line), answers)
+                if count == most:  # the next request comes after this answer
+                    return _TIRED
         except BrokenPipeError:
             os._exit(0)  # nobody wants the answer
+    return 0
 
 
 def _compile(line: str) -> str:
@@ -65,7 +82,7 @@ def _compile(line: str) -> str:
         if target == "cuda":
             make_cubin(source, (cc[0], cc[1]))
         else:
-            load_module(source)
+            make_code(source)
     except Exception as e:
         return str(e)
     return ""

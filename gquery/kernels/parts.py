@@ -20,8 +20,12 @@ MOST_CALLS = 192  # of a block, one behind another: what calls parts has many ar
 MOST_PERIOD = 16  # statements of a column
 _ALIKE = 0.8  # of the statements, where they repeat themselves
 _INDENT = "    "
-_NAME = re.compile(r"(?<![.\w])[A-Za-z_]\w*\b(?!\()(?:\[\d+\])?")  # `q0[7]` is a constant: a variable of the part
+_NAME = re.compile(
+    r"(?<![.\w])[A-Za-z_]\w*\b(?!\()(?:\[\d+\]|@\d+)?"
+)  # `q0[7]` is a constant, `q0@7` those from there on
+_ARRAY = re.compile(r"\b(q\d+)(?:\[|@)(\d+)")  # constants of a part stand together: it is given the first one's place
 _TARGETS = re.compile(r"^(?:([A-Za-z_]\w*(?:, [A-Za-z_]\w*)*) = |for ([A-Za-z_]\w*) in )")
+_ARRAY_FROM = re.compile(r"\b(q\d+)@(\d+)")
 _WORDS = frozenset(
     ["if", "else", "elif", "while", "for", "in", "not", "and", "or", "is", "pass", "None", "True", "False", "range"]
 )
@@ -74,7 +78,7 @@ class _Parting:
 
     def result(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         statements, _ = self._cut(self.statements)
-        lines = tuple(line for s in statements for line in s.lines())
+        lines = tuple(_ARRAY_FROM.sub(r"\1, i64(\2)", line) for s in statements for line in s.lines())
         return lines, tuple(f"def {name}{text}" for text, name in self.functions.items())
 
     def _cut(self, statements: list[_Statement]) -> tuple[list[_Statement], int]:
@@ -110,13 +114,15 @@ class _Parting:
         written = dict.fromkeys(name for line in lines for name in _targets(line))
         results = [name for name in written if self.uses.get(name, 0) > inside[name]]
         read |= dict.fromkeys(name for name in results if name not in assigned)
-        new = {name: f"x{n}" for n, name in enumerate((*read, *(w for w in written if w not in read)))}
-        body = [_INDENT + _renamed(line, new) for line in lines]
+        bases = _bases(lines)
+        given = [name for r in read for name in ((r, f"{r}@") if r in bases else (r,))]
+        new = {name: f"x{n}" for n, name in enumerate((*given, *(w for w in written if w not in read)))}
+        body = [_INDENT + _renamed(line, new, bases) for line in lines]
         if results:
             body.append(f"{_INDENT}return {', '.join(new[name] for name in results)}")
-        text = "\n".join([f"({', '.join(new[name] for name in read)}):", *body]) + "\n"
+        text = "\n".join([f"({', '.join(new[name] for name in given)}):", *body]) + "\n"
         function = self.functions.setdefault(text, f"part{len(self.functions)}")
-        call = f"{function}({', '.join(read)})"
+        call = f"{function}({', '.join(f'{r}@{bases[r]}' if r in bases else r for r in read)})"
         line = f"{', '.join(results)} = {call}" if results else call
         for name, count in inside.items():  # those lines are one now
             self.uses[name] = self.uses.get(name, 0) - count
@@ -155,8 +161,9 @@ def _chunks(groups: list[_Sized]) -> Iterable[list[_Sized]]:
     that its parts are one function."""
     every = _period(groups)
     chunk: list[_Sized] = []
-    for at in range(0, len(groups), every):
-        unit = groups[at : at + every]
+    first = _phase(groups, every)
+    for at in range(first - every if first else 0, len(groups), every):
+        unit = groups[max(at, 0) : at + every]
         if chunk and sum(size for _, size, _ in (*chunk, *unit)) > PART_LINES:
             yield chunk
             chunk = []
@@ -175,11 +182,39 @@ def _period(groups: list[_Sized]) -> int:
     return 1
 
 
+def _phase(groups: list[_Sized], every: int) -> int:
+    """Where in the first ``every`` statements repetitions begin: the fewest variables are alive between two of them."""
+    middle = len(groups) // 2 // every * every
+
+    def alive(first: int) -> int:
+        before = {name for group, _, _ in groups[: middle + first] for s in group for name in _assigned(s)}
+        return len(before & {n for group, _, _ in groups[middle + first :] for s in group for n in _all_names(s)})
+
+    return min(range(every), key=alive) if every > 1 else 0
+
+
+def _assigned(statement: _Statement) -> Iterable[str]:
+    return (name for line in statement.lines() for name in _targets(line))
+
+
+def _all_names(statement: _Statement) -> Iterable[str]:
+    return (name for line in statement.lines() for name in _names(line))
+
+
+def _bases(lines: Iterable[str]) -> dict[str, int]:
+    """By array of constants, the first one that lines name."""
+    bases: dict[str, int] = {}
+    for line in lines:
+        for name, place in _ARRAY.findall(line):
+            bases[name] = min(bases.get(name, int(place)), int(place))
+    return bases
+
+
 def _names(line: str) -> Iterable[str]:
     """The variables that a line names, as often as it does."""
     for found in _NAME.findall(line):
         if found not in _WORDS:
-            yield found if found.startswith("q") else found.partition("[")[0]
+            yield found.partition("[")[0].partition("@")[0]
 
 
 def _targets(line: str) -> list[str]:
@@ -187,11 +222,15 @@ def _targets(line: str) -> list[str]:
     return (found[1] or found[2]).split(", ") if found else []
 
 
-def _renamed(line: str, new: dict[str, str]) -> str:
+def _renamed(line: str, new: dict[str, str], bases: dict[str, int]) -> str:
     def rename(found: re.Match[str]) -> str:
         whole = found[0]
+        if array := _ARRAY.match(whole):
+            name, place = array[1], int(array[2]) - bases[array[1]]
+            index = f"add_i64({new[f'{name}@']}, i64({place}))" if place else new[f"{name}@"]
+            return f"{new[name]}[{index}]" if "[" in whole else f"{new[name]}, {index}"
         name, bracket, index = whole.partition("[")
-        return new.get(whole) or new.get(name, name) + bracket + index
+        return new.get(name, name) + bracket + index
 
     return _NAME.sub(rename, line)
 

@@ -36,7 +36,7 @@ from gquery.kernels.row_calls import row_call
 from gquery.opaque import Opaque
 from gquery.table import Dictionary
 
-NESTED = 16  # arguments of AND and OR that are tested one inside another
+NESTED = 12  # arguments of AND and OR that are tested one inside another
 EXTREMES = {"greatest": "gt", "least": "lt"}
 ARITHMETIC = {"add", "subtract", "multiply", "divide", "int_divide", "modulo", "negate", "abs"}
 
@@ -111,7 +111,12 @@ def _described(e: Expr, code: Code) -> Phys:
 
 def condition(e: Expr, code: Code) -> str:
     """The text of a test that is true where ``e`` is TRUE (a NULL is not)."""
-    value = render(e, code)
+    if isinstance(e, And):
+        return code.once((e, "is true"), lambda: _all_true(_grouped(e.args), code))
+    return _is_true(render(e, code))
+
+
+def _is_true(value: Value) -> str:
     if value.ok is None:
         return value.var
     return "False" if value.ok == "False" else f"{value.ok} and {value.var}"
@@ -260,11 +265,32 @@ def _connective(args: tuple[Expr, ...], code: Code, stops_at: bool) -> Value:
     """AND (stops at FALSE) and OR (stops at TRUE): each further argument is looked at only where the earlier ones leave
     the result open. Written for the value that stops, so that NULL needs no case of its own. Many arguments are taken in
     groups, as Python nests no more than 100 blocks, and those that differ in constants alone in a loop."""
+    return _nested(_grouped(args), code, stops_at)
+
+
+def _all_true(terms: tuple[Term, ...], code: Code) -> str:
+    """A variable that says whether all are TRUE, where no NULL has to be told from FALSE."""
+    var = code.let("False")
+    for term in terms:
+        match term:
+            case loops.Run():
+                test = _is_true(loops.connective(term, code, False, render))
+            case _Group(inner):
+                test = _all_true(inner, code)
+            case _:
+                test = condition(term, code)
+        code.open(f"if {test}:")
+    code.line(f"{var} = True")
+    code.close(len(terms))
+    return var
+
+
+def _grouped(args: tuple[Expr, ...]) -> tuple[Term, ...]:
     terms: tuple[Term, ...] = args if len(args) < loops.FEWEST else loops.with_runs(args)
     while len(terms) > NESTED:
         groups = [terms[k : k + NESTED] for k in range(0, len(terms), NESTED)]
         terms = tuple(g[0] if len(g) == 1 else _Group(g) for g in groups)
-    return _nested(terms, code, stops_at)
+    return terms
 
 
 @dataclass(frozen=True)

@@ -2,15 +2,16 @@
 
 The function takes addresses and turns them into pointers, so the body reads ``c0[i]`` as on every target; the row index
 is unsigned, because LLVM vectorises no loop over a signed one (up to 6 times slower). The machine code lies in our cache on
-disk (see `cpu_cache`): a warm process loads it in milliseconds.
+disk (see `cpu_code`): a warm process loads it in a millisecond.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache
 from typing import Any
 
@@ -19,14 +20,21 @@ import numpy as np
 from gquery.interrupt import beside
 from gquery.kernels.kernel import Kernel, Parameter
 from gquery.kernels.targets.base import MOST_KERNELS, Compiled, Perhaps
-from gquery.kernels.targets.cache import KernelSource, kernel_cache, kernel_source, load_module
+from gquery.kernels.targets.cache import KernelSource, kernel_cache, kernel_source
+from gquery.kernels.targets.cpu_code import Code, cpu_entry, load, make_code, read_code
 from gquery.kernels.targets.morsels import run_morsels
 from gquery.kernels.targets.text import free_names, functions_text, indented
 from gquery.kernels.targets.workers import workers
 from gquery.recent import Recent
 
 _DUMMY = np.zeros(2, np.int64)
+MOST_HERE = (
+    128  # kernels that this process compiles itself: LLVM's passes leave 0.5 MB behind each, in a worker that ends
+)
 MOST_ARGUMENTS = 128  # of a function: Numba takes seconds for a thousand, so that more are handed over in an array
+
+_NAME = re.compile(r"\b[A-Za-z_]\w*\b(?!\()")
+_PART = re.compile(r"\bpart\d+\(")
 
 
 @cache
@@ -37,7 +45,7 @@ def _machine() -> str:
 
 
 def _is_kept(source: KernelSource) -> bool:
-    return kernel_cache().has(f"{source.name}.cpu")
+    return kernel_cache().has(cpu_entry(source.name))
 
 
 def _head(kernel: Kernel) -> list[str]:
@@ -49,15 +57,33 @@ def _head(kernel: Kernel) -> list[str]:
     return lines + [f"    {p.name} = pointer_{p.type}({p.name}_address)" for p in kernel.parameters if p.is_pointer]
 
 
-def _packed_head(kernel: Kernel) -> list[str]:
-    """The same for one whose arguments are in an array of 64-bit words."""
+def _packed_head(kernel: Kernel, body: Iterable[str]) -> list[str]:
+    """The same for one whose arguments are in an array of 64-bit words, but for those that ``body`` takes from there itself."""
     lines = ["@entry('i')", "def kernel(lo_row, hi_row, words_address):"]
     lines += ["    lo = uint64(lo_row)", "    hi = uint64(hi_row)", "    words = pointer_i64(words_address)"]
     lines += ["    floats = pointer_f64(words_address)"]
+    named = set(_NAME.findall("\n".join((*kernel.prologue, *body, *kernel.epilogue))))
+    return lines + [f"    {name} = {word}" for name, word in _words(kernel).items() if name in named]
+
+
+def _words(kernel: Kernel) -> dict[str, str]:
+    """By argument, what takes it from the array."""
+    words = {}
     for n, p in enumerate(kernel.parameters):
         word = f"{'floats' if p.type == 'f64' and not p.is_pointer else 'words'}[{n}]"
-        lines.append(f"    {p.name} = {f'pointer_{p.type}({word})' if p.is_pointer else word}")
-    return lines
+        words[p.name] = f"pointer_{p.type}({word})" if p.is_pointer else word
+    return words
+
+
+def _packed_body(kernel: Kernel) -> list[str]:
+    """Its body. What calls a part takes the arguments for that when it does: a thousand that are held over the loop are more than
+    there are registers, and LLVM takes seconds to say where they are instead."""
+    words = _words(kernel)
+
+    def take(found: re.Match[str]) -> str:
+        return words.get(found[0], found[0])
+
+    return [_NAME.sub(take, line) if _PART.search(line) else line for line in kernel.body]
 
 
 def _packing(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -82,11 +108,14 @@ class CpuTarget:
     def __init__(self) -> None:
         self._compiled = Recent[str, Compiled](MOST_KERNELS)
         self._lock = threading.Lock()
+        self._made = 0  # kernels that were compiled in this process
 
     def source(self, kernel: Kernel) -> str:
-        lines = _packed_head(kernel) if len(kernel.parameters) > MOST_ARGUMENTS else _head(kernel)
+        is_packed = len(kernel.parameters) > MOST_ARGUMENTS
+        body = _packed_body(kernel) if is_packed else kernel.body
+        lines = _packed_head(kernel, body) if is_packed else _head(kernel)
         lines += indented(kernel.prologue, 1)
-        lines += ["    for i in range(lo, hi):", *indented(kernel.body or ("pass",), 2), *indented(kernel.epilogue, 1)]
+        lines += ["    for i in range(lo, hi):", *indented(body or ("pass",), 2), *indented(kernel.epilogue, 1)]
         text = functions_text(kernel, "@device\n", "@part\n") + "\n".join(lines) + "\n"
         imported = "".join(f"    {name},\n" for name in sorted(free_names(text)))
         return f"from gquery.kernels.targets.cpu_primitives import (\n{imported})\n\n\n{text}"
@@ -104,7 +133,11 @@ class CpuTarget:
 
     def compile(self, kernel: Kernel) -> Compiled:
         compiled = self._compiled.get(kernel.digest)
-        return beside(lambda: self._compile(kernel)) if compiled is None else compiled
+        if compiled is not None:
+            return compiled
+        if self._made >= MOST_HERE and not _is_kept(source := self._source(kernel)):
+            self._compile_elsewhere({source})
+        return beside(lambda: self._compile(kernel))
 
     def _compile(self, kernel: Kernel) -> Compiled:
         with self._lock:  # Numba compiles one function at a time anyway
@@ -116,11 +149,20 @@ class CpuTarget:
         """`compile` for the kernels of a query: those that no cache has compile at once, in worker processes."""
         wanted = {k.digest: self._source(k) for k in kernels if k.digest not in self._compiled}
         missing = {source for source in wanted.values() if not _is_kept(source)}
-        if len(missing) > 1 and kernel_cache().is_usable:  # workers hand their results over through it
-            workers().compile_at_once(
-                [(self.name, source, (0, 0)) for source in sorted(missing)], lambda r: beside(lambda: load_module(r[1]))
-            )
+        if len(missing) > 1:
+            self._compile_elsewhere(missing)
         return [self.compile(k) for k in kernels]
+
+    def _compile_elsewhere(self, missing: Collection[KernelSource]) -> None:
+        """Have workers compile kernels; this process does some of them while it has compiled few."""
+        if kernel_cache().is_usable:  # workers hand their results over through it
+            requests = [(self.name, source, (0, 0)) for source in sorted(missing)]
+            is_tired = self._made >= MOST_HERE
+            workers().compile_at_once(requests, lambda r: beside(lambda: self._make_code(r[1])), elsewhere=is_tired)
+
+    def _make_code(self, source: KernelSource) -> Code:
+        self._made += 1
+        return make_code(source)
 
     def _source(self, kernel: Kernel) -> KernelSource:
         return kernel_source(self.source(kernel), self.name, _machine())
@@ -128,13 +170,11 @@ class CpuTarget:
     def _make(self, kernel: Kernel) -> Compiled:
         start = time.perf_counter()
         source = self._source(kernel)
-        names = vars(load_module(source))
-        function = names["kernel"]
-        names.clear()  # compiled code looks none up, and Numba, which holds on to them, would keep the kernel for ever by its own
-        cached = bool(function.stats.cache_hits)
+        kept = read_code(source)
+        function = load(kept or self._make_code(source))
         if len(kernel.parameters) > MOST_ARGUMENTS:
             function = _packing(function)
-        return Compiled(kernel, function, source.name, time.perf_counter() - start, cached)
+        return Compiled(kernel, function, source.name, time.perf_counter() - start, kept is not None)
 
     def argument(self, parameter: Parameter, value: Any) -> Any:
         if not parameter.is_pointer:

@@ -8,12 +8,12 @@ import re
 from types import CodeType, FunctionType
 from typing import Any
 
-from numba import njit, types
+from numba import types
 from numba.core.errors import NumbaError
 
 from gquery.errors import NotSupportedError
 from gquery.functions.user_source import Rewritten, refusal
-from gquery.kernels.targets.cpu_primitives import binding
+from gquery.kernels.targets.cpu_primitives import binding, part
 
 _TYPES = {"int": types.int64, "float": types.float64, "bool": types.boolean}
 _STATUS = (types.CPointer(types.uint32), types.int64)
@@ -29,7 +29,7 @@ def check(rewritten: Rewritten, name: str, kinds: tuple[str, ...]) -> None:
     used: dict[str, Any] = {n: primitives[n] for n in code.co_names if n in primitives}
     function = FunctionType(code, {"__builtins__": __builtins__, **used}, code.co_name)
     try:
-        njit(error_model="numpy")(function).compile((*(_TYPES[k] for k in kinds), *_STATUS))
+        part(function).compile((*(_TYPES[k] for k in kinds), *_STATUS))
     except NumbaError as error:
         message = _ANSI.sub("", str(error))
         lines = [int(n) for n in re.findall(rf'File "{re.escape(rewritten.file)}", line (\d+)', message)]

@@ -25,6 +25,7 @@ from gquery.interrupt import check
 from gquery.kernels.targets.cache import KernelSource, kernel_cache
 
 MOST_WORKERS = 8
+MOST_KERNELS = 200  # that a worker compiles before another takes its place
 IDLE_SECONDS = 300.0
 STOP_SECONDS = 5.0
 LOOK_SECONDS = 0.05  # between two looks at whether the query that waits is interrupted
@@ -56,17 +57,22 @@ class Workers:
         self._stopped = False
 
     def compile_at_once(
-        self, requests: Sequence[Request], here: Callable[[Request], object], patience: int = 1
+        self, requests: Sequence[Request], here: Callable[[Request], object], patience: int = 1, elsewhere: bool = False
     ) -> None:
         """Compile kernels' modules into the disk cache, and wait for them. This thread compiles by ``here`` those for which no
-        worker will be there soon: one takes a second to start, and it waits for ``patience`` kernels of each."""
+        worker will be there soon: one takes a second to start, and it waits for ``patience`` kernels of each. With
+        ``elsewhere`` it waits for workers, and compiles only where there are none."""
         with self._changed:
             mine = [self._task(r, self._urgent) for r in requests]
-            if len(requests) > 1:
-                self._start(requests[0][0])
+            if len(requests) > 1 or elsewhere:
+                self._start(requests[0][0], least=int(elsewhere))
             try:
                 while not all(t.done for t in mine):
-                    if len(self._urgent) > patience * self._ready:
+                    if (
+                        self._urgent
+                        and not (elsewhere and self._threads)
+                        and len(self._urgent) > patience * self._ready
+                    ):
                         self._compile_here(self._urgent.popleft(), here)
                     else:
                         self._changed.wait(LOOK_SECONDS)
@@ -112,9 +118,9 @@ class Workers:
         self._changed.notify_all()
         return task
 
-    def _start(self, target: str) -> None:
+    def _start(self, target: str, least: int = 0) -> None:
         """Have workers, as many as there are cores for, if there are none."""
-        count = min(self.most, (os.cpu_count() or 1) - 1)
+        count = max(least, min(self.most, (os.cpu_count() or 1) - 1))
         if self._threads or self._stopped or count < 1:
             return
         lines: list[_Line] = []
@@ -233,7 +239,7 @@ def _parent(target: str, lines: Sequence[_Line]) -> subprocess.Popen[bytes]:
     single = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # a process with threads is not to be forked
     ends = [":".join(map(str, line.theirs)) for line in lines]
     return subprocess.Popen(
-        [sys.executable, "-m", "gquery.kernels.compile_worker", target, *ends],
+        [sys.executable, "-m", "gquery.kernels.compile_worker", target, str(MOST_KERNELS), *ends],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         env={**os.environ, "PYTHONPATH": path} | single, pass_fds=[d for line in lines for d in line.theirs],
         process_group=0,  # Ctrl-C in a terminal is meant for us alone

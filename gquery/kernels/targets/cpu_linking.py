@@ -1,0 +1,135 @@
+"""How Numba's compiler makes object code of a kernel and keeps nothing of it.
+
+Numba makes machine code of every function that it compiles, those too that are called from other functions alone, and adds it
+to one engine that never lets go of it. Here functions are LLVM modules until a kernel is done: then those that it calls are
+linked into its module once, which is optimized and written as an object. Primitives are inlined everywhere, and therefore
+optimized when they are made; the parts of a long kernel are optimized with it, not once more each within each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import Any
+
+from numba.core import types
+from numba.core.codegen import CPUCodeLibrary, JITCodeLibrary, JITCPUCodegen
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.registry import CPUDispatcher, CPUTarget, cpu_target
+
+from gquery.kernels.targets.cpu_code import Code
+
+
+class _Library(JITCodeLibrary):  # type: ignore[misc]
+    """The module of a function. Numba calls `finalize` when the function is lowered."""
+
+    def finalize(self) -> None:
+        self._raise_if_finalized()
+        self._finalized = True
+
+    def object_code(self) -> bytes:
+        """The function with all that it calls."""
+        self._ensure_finalized()
+        for library in dict.fromkeys(_called(self)):
+            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+        self._finalize_dynamic_globals()
+        self._verify_declare_only_symbols()
+        assert not self._dynamic_globals, f"addresses of this process in a kernel: {self._dynamic_globals}"
+        self._optimize_final_module()
+        self._final_module.verify()
+        return bytes(self._codegen._tm.emit_object(self._final_module))
+
+
+class _PrimitiveLibrary(_Library):
+    """The module of a function that is inlined wherever it is called; what it calls is in it."""
+
+    def finalize(self) -> None:
+        super().finalize()
+        for library in dict.fromkeys(_called(self)):
+            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+        self._linking_libraries.clear()
+        self._optimize_final_module()
+
+
+def _called(library: CPUCodeLibrary) -> Iterator[CPUCodeLibrary]:
+    """The libraries of the functions that one calls, those that they call among them."""
+    for callee in library._linking_libraries:
+        yield callee
+        if isinstance(callee, _Library):  # Numba's own have theirs linked in
+            yield from _called(callee)
+
+
+class _Codegen(JITCPUCodegen):  # type: ignore[misc]
+    _library_class = _Library
+
+
+class _PrimitiveCodegen(JITCPUCodegen):  # type: ignore[misc]
+    _library_class = _PrimitiveLibrary
+
+
+class _Target(CPUTarget):  # type: ignore[misc]
+    """Numba's CPU target, with its types and implementations, but for the libraries that are made."""
+
+    def __init__(self, codegen: type[JITCPUCodegen]) -> None:
+        super().__init__("cpu")
+        self._codegen = codegen
+
+    @cached_property
+    def target_context(self) -> Any:
+        return cpu_target.target_context.subtarget(
+            _internal_codegen=self._codegen("gquery"), get_executable=_no_executable, post_lowering=_no_runtime
+        )
+
+    @property
+    def typing_context(self) -> Any:
+        return cpu_target.typing_context
+
+
+def _no_executable(library: Any, fndesc: Any, env: Any) -> object:
+    """In the place of a function's machine code: what implementations are found by."""
+    return object()
+
+
+def _no_runtime(module: Any, library: Any) -> None:
+    """Kernels allocate nothing, so that Numba's runtime for that need not be linked into each."""
+
+
+class _Dispatcher(CPUDispatcher):  # type: ignore[misc]
+    """A function of Numba's that compiled functions alone call."""
+
+    targetdescr = _Target(_Codegen)
+
+    def add_overload(self, cres: Any) -> None:
+        self.overloads[tuple(cres.signature.args)] = cres  # and not for callers from Python, as there is nothing to run
+
+
+class _PrimitiveDispatcher(_Dispatcher):
+    targetdescr = _Target(_PrimitiveCodegen)
+
+
+_OPTIONS = {"nopython": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+
+
+def primitive(function: Callable[..., Any]) -> Any:
+    """A function that is inlined wherever compiled code calls it."""
+    return _PrimitiveDispatcher(function, targetoptions={**_OPTIONS, "no_cpython_wrapper": True, "forceinline": True})
+
+
+def part(function: Callable[..., Any]) -> Any:
+    """A function that compiled code calls."""
+    return _Dispatcher(function, targetoptions={**_OPTIONS, "no_cpython_wrapper": True})
+
+
+@global_compiler_lock  # type: ignore[untyped-decorator]
+def object_code(function: Callable[..., Any], parameters: tuple[types.Type, ...]) -> Code:
+    """A function without a result that Python calls, and that lets go of the interpreter's lock, compiled."""
+    dispatcher = _Dispatcher(function, targetoptions={**_OPTIONS, "nogil": True})
+    dispatcher.compile(types.void(*parameters))
+    (compiled,) = dispatcher.overloads.values()
+    assert not compiled.environment.consts, "objects of this process in a kernel"
+    description = compiled.fndesc
+    return Code(
+        compiled.library.object_code(),
+        description.llvm_cpython_wrapper_name,
+        compiled.target_context.get_env_name(description),
+    )

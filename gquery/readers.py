@@ -17,9 +17,12 @@ if TYPE_CHECKING:
     from gquery.frame import Relation
     from gquery.planned import Planned
     from gquery.planner.logical import Query
+    from gquery.recent import Recent
     from gquery.session import Connection
     from gquery.sources import ColumnCache
     from gquery.table import TableSource
+
+MOST_FILES = 1024  # paths that a connection keeps open; one that is asked for again later is read again
 
 
 class Files:
@@ -27,7 +30,7 @@ class Files:
 
     settings: Settings
     _cache: ColumnCache
-    _files: dict[Any, TableSource]
+    _files: Recent[Any, TableSource]
     _files_lock: threading.RLock
 
     def _check_open(self) -> None:

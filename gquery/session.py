@@ -30,7 +30,8 @@ from gquery.errors import (
 from gquery.interrupt import Running
 from gquery.nesting import with_room
 from gquery.planned import KeptPlans, Parameters, Planned, check_sources, load_tables, sources_of
-from gquery.readers import Files
+from gquery.readers import MOST_FILES, Files
+from gquery.recent import Recent
 from gquery.startup import Target, choose, preload
 from gquery.stopwatch import part
 
@@ -83,7 +84,7 @@ class Connection(Frames, Files, Exceptions):
 
         self._cache = ColumnCache(settings.memory_limit, self.device, settings.worker_count)
         self.device.relief = self._cache.relieve
-        self._files: dict[Any, TableSource] = {}
+        self._files: Recent[Any, TableSource] = Recent(MOST_FILES)
         self._catalog = Catalog(self._open_file, self._variable, self._check_function)
         self._plans = KeptPlans()
         self._files_lock = threading.RLock()

@@ -98,3 +98,18 @@ def test_every_target_has_a_bound() -> None:
         compiled = get_target(name)._compiled  # type: ignore[attr-defined]
         assert isinstance(compiled, Recent)
         assert compiled.most == MOST_KERNELS
+
+
+def test_files_of_a_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those used last are kept open, with their columns; a relation keeps its own."""
+    with gquery.connect("python") as connection:
+        monkeypatch.setattr(connection, "_files", Recent(2))
+        for n in range(5):
+            connection.sql(f"SELECT {n} AS a").to_parquet(tmp_path / f"{n}.parquet")
+        held = connection.read_parquet(tmp_path / "0.parquet")
+        for n in (*range(5), *range(5)):
+            assert connection.sql(f"SELECT a FROM '{tmp_path / f'{n}.parquet'}'").fetchall() == [(n,)]
+        connection._plans.clear()
+        gc.collect()
+        assert len({source for source, _ in connection._cache._columns}) <= 3
+        assert held.fetchall() == [(0,)]

@@ -17,6 +17,7 @@ from gquery.operators import front
 from gquery.operators.accumulators import place_of
 from gquery.operators.group_output import GroupOutput
 from gquery.operators.rows import bulk_inputs
+from gquery.planner.lower_stream import is_worth_compiling, lengths
 from gquery.planner.physical import (
     Build,
     Bulk,
@@ -32,7 +33,7 @@ from gquery.planner.physical import (
 from gquery.planner.pipeline import WIDE, Unit, units
 from gquery.table import Buffer
 
-BREAK_EVEN_SECONDS = 0.03  # a pipeline that was interpreted for longer, in all runs of its program, is worth compiling
+BREAK_EVEN_SECONDS = 0.03  # a pipeline of usual length that was interpreted for longer, in all runs, is worth compiling
 BULK_BYTES = 2**21  # of frames on a GPU that a bulk operation may have copied to the host
 COPIED_BYTES = 2**17  # of join tables on a GPU that the interpreter may have copied to the host
 TINY = 300  # row-steps that the interpreter takes faster than a GPU is launched
@@ -48,12 +49,16 @@ def target_of(state: Run, stage: Stage, pipeline: Pipeline, rows: int) -> str:
     for step in pipeline.steps:
         if isinstance(step, Probe) and step.table.layout == "loop":
             work *= max(1, state.joins[step.table.stage].frame.rows)
-    if work >= context.settings.interpret_limit or (context.target == "cuda" and _must_come_over(state, pipeline)):
+    if is_worth_compiling(pipeline, work, context.settings.interpret_limit):
+        return context.target
+    if context.target == "cuda" and _must_come_over(state, pipeline):
         return context.target
     if context.target == "cuda" and work < TINY:
         return "python"
     spent = state.program.memory.get(("interpreted", stage.number), 0.0)
-    if spent > BREAK_EVEN_SECONDS or is_ready(state.program, stage, pipeline, context.target):
+    if is_ready(state.program, stage, pipeline, context.target):
+        return context.target
+    if spent > BREAK_EVEN_SECONDS and spent > BREAK_EVEN_SECONDS * lengths(pipeline):
         return context.target
     # not so on a GPU, where a stage on the host waits for what others made there
     if spent and context.target == "cpu" and _is_cached(state.program, stage, pipeline):

@@ -21,6 +21,7 @@ from gquery.kernels.targets import compile_many, get_target
 from gquery.operators.base import Frame, JoinIndex
 from gquery.operators.group_output import is_probable
 from gquery.operators.selection import narrowed
+from gquery.planner.lower_stream import is_worth_compiling
 from gquery.planner.physical import Build, Compute, Group, JoinTable, Pipeline, Probe, Program, ReadStage, Stage
 
 FEW = 4  # rows that a key has, where it may have several
@@ -76,7 +77,7 @@ def forecast(
         work = stage.work
         if not isinstance(work, Pipeline):
             continue
-        is_large = work.work + state_size(work.sink) / 64 >= interpret_limit
+        is_large = is_worth_compiling(work, work.work + state_size(work.sink) / 64, interpret_limit)
         is_large = is_large or any(isinstance(s, Probe) and s.table.stage in on_gpu for s in work.steps)
         if few and isinstance(work.source, ReadStage):
             work = replace(work, rows=min(work.rows, FEW_ROWS))

@@ -14,6 +14,7 @@ from gquery.operators.front import with_threads
 from gquery.operators.rows import bulk_inputs
 from gquery.operators.selection import narrowed
 from gquery.planner.explain import Printer
+from gquery.planner.lower_stream import is_worth_compiling
 from gquery.planner.physical import (
     Build,
     Bulk,
@@ -147,6 +148,8 @@ def place_of(work: Pipeline, target: str, interpret_limit: int) -> tuple[str, st
         return "python", ""
     if work.work < interpret_limit:
         return "python", f"about {work.work:,} row-steps, fewer than interpret_limit"
+    if not is_worth_compiling(work, work.work, interpret_limit):
+        return "python", f"about {work.work:,} row-steps, too few for so long a kernel"
     return target, f"about {work.work:,} row-steps"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
@@ -13,6 +14,7 @@ from gquery.planner.physical import (
     Collect,
     Compute,
     Group,
+    Pipeline,
     Probe,
     ReadStage,
     ReadTable,
@@ -57,6 +59,42 @@ def step_weight(step: Step, columns: dict[int, Phys]) -> float:
             return 2.0
         case _:
             assert_never(step)
+
+
+USUAL_LENGTH = 64  # operations of a kernel
+MOST_LENGTHS = 100.0
+
+
+def is_worth_compiling(pipeline: Pipeline, steps: float, interpret_limit: int) -> bool:
+    """Whether so many row-steps are too many for the interpreter. A kernel of many operations takes as much longer to compile,
+    and is interpreted for as many more steps."""
+    if steps < interpret_limit:
+        return False
+    return steps >= interpret_limit * MOST_LENGTHS or steps >= interpret_limit * lengths(pipeline)
+
+
+def lengths(pipeline: Pipeline) -> float:
+    """How much longer than usual a pipeline's kernel is; 1 for shorter ones."""
+    count = sum(sum(1 for _ in walk(e)) for e in _expressions(pipeline))
+    return min(max(1.0, count / USUAL_LENGTH), MOST_LENGTHS)
+
+
+def _expressions(pipeline: Pipeline) -> Iterator[Expr]:
+    for step in pipeline.steps:
+        match step:
+            case Select(predicate):
+                yield predicate
+            case Compute(exprs):
+                yield from (e for _, e in exprs)
+            case _:
+                pass  # a table to look up is a few operations
+    match pipeline.sink:
+        case Group(folds=folds) | Reduce(folds=folds):
+            yield from (f.arg for f in folds if f.arg is not None)
+        case Collect(columns=columns):
+            yield from (s.column for s in columns)
+        case _:
+            pass
 
 
 def expr_weight(e: Expr, columns: dict[int, Phys]) -> float:

@@ -68,7 +68,7 @@ def devices_text(connection: Connection) -> str:
 def _kept_columns(connection: Connection) -> Iterator[tuple[str, str, Column]]:
     """Columns in memory: table, name, column."""
     catalog = connection._catalog
-    sources = {id(s): s for s in connection._files.values()}
+    sources = {id(s): s for _, s in connection._files.items()}
     named = {name: catalog.lookup(name) for name in catalog.names()}
     names = {id(s): name for name, s in named.items()}
     sources |= {id(s): s for s in named.values() if s is not None and not isinstance(s, View)}

@@ -30,7 +30,8 @@ def encoded(cases: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_comparisons_and_search(target: str) -> None:
-    cases = encoded([*itertools.product(WORDS, WORDS), *((s, t) for s, t in zip(texts(80), reversed(texts(80))))])
+    alike = [("which begin " + s, "which begin " + t) for s, t in itertools.product(WORDS, texts(8)[-8:])]
+    cases = encoded([*itertools.product(WORDS, WORDS), *zip(texts(80), reversed(texts(80))), *alike])
 
     def position(s: bytes, t: bytes) -> int:
         return s.decode().find(t.decode()) + 1

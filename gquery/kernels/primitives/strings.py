@@ -22,6 +22,7 @@ from gquery.kernels.targets.python_words import (
     load_word,
     load_word_unaligned,
     lt_i64,
+    lt_u64,
     make_str,
     max_i64,
     min_i64,
@@ -79,9 +80,12 @@ def compare_str(s: Str, t: Str) -> int:
     p, q = str_address(s), str_address(t)
     length = min_i64(str_bytes(s), str_bytes(t))
     k = i64(0)
-    while le_i64(add_i64(k, 8), length) and eq_i64(
-        load_word_unaligned(add_i64(p, k)), load_word_unaligned(add_i64(q, k))
-    ):
+    while le_i64(add_i64(k, 8), length):
+        a, b = load_word_unaligned(add_i64(p, k)), load_word_unaligned(add_i64(q, k))
+        if ne_i64(a, b):
+            if lt_u64(byte_swap(a), byte_swap(b)):
+                return i64(-1)
+            return i64(1)
         k = add_i64(k, 8)
     while lt_i64(k, length):
         difference = sub_i64(load_u8(add_i64(p, k)), load_u8(add_i64(q, k)))

@@ -143,3 +143,12 @@ select id, i8 // null, null // u64, i16 & null, null | u64 from t
 
 -- cpu
 select id, u64 & 3, 5 | u64, xor(u64, u8), u64 & u32, u64 | u64, (u64 // 3) & 7 from t
+
+-- cpu
+select id, +u64, -+i32, +d9 * +f64, i8 + +1, u8 - - +1 from t where +i64 > +1 or +flag::int = +1
+
+-- cpu
+select +i8, count(*), sum(+n) from t group by +i8 order by +i8, +1
+
+-- cpu
+select id, (u64 // i64 // i8)::varchar, (-(u64 // i64) // 2)::varchar, (18446744073709551616 // i32)::varchar from t where i64 <> 0 and i8 <> 0 and i32 <> 0

@@ -18,7 +18,8 @@ import gquery
 from gquery.errors import NotSupportedError
 from gquery.expr import Call, Expr, Literal, Not, transform, walk
 from gquery.functions import call
-from gquery.kernels import parts, render
+from gquery.kernels import code, parts, render
+from gquery.kernels.targets import cpu
 from gquery.planner.explain import MOST_TEXT
 from tests.harness import assert_same
 
@@ -217,6 +218,7 @@ def test_functions_of_a_long_kernel_are_short(query: Callable[[int], str]) -> No
         for kernel in kernels:
             assert len(kernel.body) <= 400
             assert all(part.count("\n") <= 120 for part in kernel.parts)
+            assert all(part.partition(")")[0].count(",") <= 80 for part in kernel.parts), "constants are an array"
             assert sum(not p.is_pointer for p in kernel.parameters) <= 80
         sizes.append(sum(k.text.count("\n") for k in kernels))
     assert sizes[1] <= 2.2 * sizes[0]
@@ -224,10 +226,12 @@ def test_functions_of_a_long_kernel_are_short(query: Callable[[int], str]) -> No
 
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nearly every kernel is cut into parts."""
+    """Nearly every kernel is cut into parts, has its constants in an array and is given its arguments in one."""
     small = {"MOST_LINES": 8, "MOST_DEPTH": 3, "PART_LINES": 6, "PART_DEPTH": 2, "MOST_CALLS": 3}
     for name, value in small.items():
         monkeypatch.setattr(parts, name, value)
+    monkeypatch.setattr(code, "MOST_CONSTANTS", 2)
+    monkeypatch.setattr(cpu, "MOST_ARGUMENTS", 5)
 
 
 @pytest.mark.usefixtures("small_parts")
@@ -235,6 +239,8 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_parts_keep_the_meaning(targets: tuple[str, ...]) -> None:
     for query in MANY.values() if targets == ("python",) else (MANY["columns"], MANY["terms"]):
         assert_same(query(6), TABLES, targets=targets)
+    passed = " AND ".join(f"x + {k} > y - {k + 20}.5" if k % 3 else f"x - {k} < y + {k + 20}" for k in range(14))
+    assert_same(f"SELECT count(*), sum(x) FROM t WHERE {passed}", TABLES, targets=targets)
     for sql in (
         "SELECT a.x, b.y, a.s || b.s AS v FROM t a JOIN t b ON a.x > b.y WHERE a.s <> b.s OR a.x IS NULL",
         "SELECT a.x, count(*), sum(b.y * 2), min(b.s) FROM t a LEFT JOIN t b ON a.x = b.y GROUP BY a.x",
@@ -242,3 +248,24 @@ def test_parts_keep_the_meaning(targets: tuple[str, ...]) -> None:
         "SELECT DISTINCT greatest(x, y, 5), CASE WHEN x > 3 THEN CASE WHEN y > 3 THEN 'a' ELSE s END END FROM t",
     ):
         assert_same(sql, TABLES, targets=targets)
+
+
+def test_a_long_kernel_is_interpreted_for_more_rows() -> None:
+    """It takes as much longer to compile; a long loop over a join's rows does not."""
+    terms = " AND ".join(f"x + {k} <> y * {k}" if k % 2 else f"x - {k} < y + {k}" for k in range(300))
+    places = {}
+    with gquery.connect(device="cpu") as connection:
+        connection.sql("CREATE TABLE t AS SELECT range AS x, range % 9 AS y FROM range(400)")
+        connection.sql("CREATE TABLE u AS SELECT * FROM t, range(100)")
+        for name, sql in {
+            "long": f"SELECT count(*) FROM t WHERE {terms}",
+            "long, many rows": f"SELECT count(*) FROM u WHERE {terms}",
+            "short": "SELECT count(*) FROM t WHERE x > y",
+            "join": "SELECT count(*) FROM t, u WHERE t.x < u.y",
+        }.items():
+            ((text,),) = connection.sql(f"EXPLAIN {sql}").fetchall()
+            places[name] = text
+    assert "too few for so long a kernel" in places["long"]
+    assert "too few" not in places["long, many rows"]
+    assert "fewer than interpret_limit" in places["short"]
+    assert "too few" not in places["join"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import gc
+import linecache
 import math
 from collections.abc import Callable, Iterator
 from math import pi, sqrt
@@ -15,6 +17,7 @@ import pytest
 import gquery
 from gquery import Connection, col, udf
 from gquery.errors import BindError, CatalogError, InterfaceError, NotSupportedError
+from gquery.functions import FUNCTIONS
 from gquery.functions.user import UserFunction
 
 RATE = 2
@@ -343,3 +346,30 @@ def test_equal_functions_share_what_was_compiled(tmp_path: Path) -> None:
     one, two = udf(made(source, tmp_path)), udf(made(source, tmp_path))
     assert isinstance(one, UserFunction) and one.scalar is two.scalar
     assert udf(made(source.replace("1", "2"), tmp_path)).scalar is not one.scalar
+
+
+def test_declarations_go_with_the_last_call() -> None:
+    """Also where a plan alone has it; one that is declared again is found."""
+    source = "def f{0}(x: int) -> int:\n    return x * {0} + 7\n"
+
+    def made(n: int) -> UserFunction:
+        file, text = f"<test of declarations {n}>", source.format(n)
+        linecache.cache[file] = (len(text), None, text.splitlines(True), file)
+        names: dict[str, Any] = {}
+        exec(compile(text, file, "exec"), names)
+        return udf(names[f"f{n}"])
+
+    with gquery.connect("python") as db:
+        db.register("t", pa.table({"x": [1]}))
+        before = set(FUNCTIONS)
+        relation = db.table("t").select(made(1)(col("x")).alias("v"))
+        for n in range(2, 30):
+            db.create_function("f", made(n))
+            assert db.sql("SELECT f(x) FROM t").fetchall() == [(n + 7,)]
+        assert relation.fetchall() == [(8,)]
+        db._plans.clear()
+        gc.collect()
+        assert len(set(FUNCTIONS) - before) <= 3
+        assert relation.fetchall() == [(8,)]
+        db.create_function("f", made(2))
+        assert db.sql("SELECT f(x) FROM t").fetchall() == [(9,)]

@@ -22,8 +22,10 @@ import datetime
 import hashlib
 import linecache
 import re
+import threading
 import types
 import typing
+import weakref
 from collections.abc import Callable
 from typing import Any, overload
 
@@ -37,6 +39,20 @@ from gquery.functions.user_source import Rewritten, rewrite
 _TYPES: dict[Any, DType] = {
     int: BIGINT, float: DOUBLE, bool: BOOLEAN, datetime.date: DATE, datetime.datetime: TIMESTAMP,
 }  # fmt: skip
+
+
+class _Name(str):
+    """The name of a declared function. Calls hold it, in plans too: with the last one the declaration goes."""
+
+
+_names: weakref.WeakValueDictionary[str, _Name] = weakref.WeakValueDictionary()
+_lock = threading.RLock()
+
+
+def _forget(name: str) -> None:
+    with _lock:
+        if name not in _names:  # or it has been declared again meanwhile
+            FUNCTIONS.pop(name, None)
 
 
 class UserFunction:
@@ -64,7 +80,7 @@ class UserFunction:
         self.result, self.gives_null = _annotation(hints["return"], "return", self.name)
         optional = {n for n, o in zip(names, self.takes_null, strict=True) if o}
         self.rewritten = rewrite(function, optional, _plain(self.result), self.gives_null)
-        self.scalar = self._declared()
+        self._declared = self._declare()
         self._checked = False
         self.__doc__ = function.__doc__
         self.__name__ = self.name
@@ -74,27 +90,35 @@ class UserFunction:
         """As error messages print it."""
         return f"{self.name}({', '.join(map(str, self.parameters))}) -> {self.result}"
 
-    def _declared(self) -> ScalarFunction:
-        """The declaration: one for each text, so that what was compiled for it is found again."""
+    @property
+    def scalar(self) -> ScalarFunction:
+        """What was declared."""
+        return FUNCTIONS[self._declared]
+
+    def _declare(self) -> _Name:
+        """The name of the declaration: one for each text, so that what was compiled for it is found again."""
         text = self.rewritten.text
         digest = hashlib.sha256(f"{self.signature}\n{self.takes_null}\n{text}".encode()).hexdigest()[:12]
         name = f"{re.sub(r'[^a-z0-9]', '_', self.name.lower())}_{digest}"
-        found = FUNCTIONS.get(name)
-        if found is not None:
+        with _lock:
+            found = _names.get(name)
+            if found is not None:
+                return found
+            found = _names[name] = _Name(name)
+            weakref.finalize(found, _forget, name).atexit = False
+            if name not in FUNCTIONS:
+                declare(
+                    ScalarFunction(
+                        name,
+                        _made(text, f"<gquery function {name}>"),
+                        strict=not any(self.takes_null),
+                        nullable=self.gives_null,
+                        takes_null=self.takes_null,
+                        gives_null=self.gives_null,
+                        unproved=True,
+                    )
+                )
             return found
-        strict = not any(self.takes_null)
-        body = _made(text, f"<gquery function {name}>")
-        return declare(
-            ScalarFunction(
-                name,
-                body,
-                strict=strict,
-                nullable=self.gives_null,
-                takes_null=self.takes_null,
-                gives_null=self.gives_null,
-                unproved=True,
-            )
-        )
 
     def call(self, *args: Expr) -> Expr:
         """The typed call; BindError for arguments that the parameters do not take."""
@@ -105,7 +129,7 @@ class UserFunction:
         nullable = self.gives_null or any(
             a.nullable for a, takes in zip(casted, self.takes_null, strict=True) if not takes
         )
-        return Call(self.scalar.name, casted, self.result, nullable)
+        return Call(self._declared, casted, self.result, nullable)
 
     def check(self, compiles: Callable[[Rewritten, str, tuple[str, ...]], None]) -> None:
         """Have a compiler look at it, once; its error names the line of the function."""
@@ -168,8 +192,14 @@ def _plain(dtype: DType) -> str:
 
 def _made(text: str, file: str) -> Callable[..., Any]:
     """The function of a text that `user_source` wrote; the text can be found by `inspect`."""
-    linecache.cache[file] = (len(text), None, text.splitlines(True), file)
+    lines = linecache.cache[file] = (len(text), None, text.splitlines(True), file)
     namespace: dict[str, Any] = {}
     exec(compile(text, file, "exec"), namespace)  # nothing but a def whose every node has been looked at
     made: Callable[..., Any] = namespace["user_function"]
+    weakref.finalize(made, _forget_text, file, lines).atexit = False
     return made
+
+
+def _forget_text(file: str, lines: object) -> None:
+    if linecache.cache.get(file) is lines:
+        del linecache.cache[file]

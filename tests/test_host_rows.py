@@ -154,4 +154,8 @@ def test_dates_as_text() -> None:
         null = np.arange(2000) % 5 == 2
         d, e = (pa.array(days, mask=mask).view(pa.date32()) for mask in (None, null))
         table = pa.table({"id": range(2000), "d": d, "e": e}).slice(3, 1900)
-        assert_same("SELECT id, d::VARCHAR, e::VARCHAR, concat(e, '.') FROM t", {"t": table}, targets=("python",))
+        assert_same(
+            "SELECT id, d::VARCHAR, e::VARCHAR, concat(e, '.'), monthname(d), monthname(e::TIMESTAMP) FROM t",
+            {"t": table},
+            targets=("python",),
+        )

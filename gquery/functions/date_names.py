@@ -47,7 +47,7 @@ def dayname(x: Vector) -> Vector:
         example=("monthname(DATE '1995-01-01')", "January"))  # fmt: skip
 def monthname(x: Vector) -> Vector:
     """The English name of the month."""
-    return with_nulls_of(_table(_MONTHS, _Moments.of(x).month - 1), x)
+    return with_nulls_of(_table(_MONTHS, _by_day(_Moments.of(x), "month") - 1), x)
 
 
 @scalar("strftime", ((DATE, VARCHAR), VARCHAR), ((TIMESTAMP, VARCHAR), VARCHAR),
@@ -98,6 +98,16 @@ class _Moments:
         found = _PARTS[name](self)
         setattr(self, name, found)
         return found
+
+
+def _by_day(moments: _Moments, part: str) -> Any:
+    """A part that the day decides, found once a day where there are few."""
+    days = moments.days
+    if len(days):
+        first, last = int(days.min()), int(days.max())
+        if last - first < len(days) // _ROWS_A_DAY:
+            return getattr(_Moments(np.arange(first, last + 1), None), part)[days - first]
+    return getattr(moments, part)
 
 
 def _of_day(m: _Moments, unit: int, most: int) -> Any:

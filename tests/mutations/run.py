@@ -88,7 +88,12 @@ class Child:
             if not line:
                 process.wait()
                 self._errors.seek(0)
-                said = {"code": process.returncode} | said | {"stderr": self._errors.read()[-3000:]}
+                text = self._errors.read()  # what it died of stands first
+                said = (
+                    {"code": process.returncode}
+                    | said
+                    | {"stderr": text if len(text) < 3000 else text[:1000] + text[-2000:]}
+                )
                 self.close()
                 return said
             said = json.loads(line)

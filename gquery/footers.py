@@ -55,6 +55,9 @@ def check_footer(footer: Any, size: int) -> None:
             next(file.iter_batches(1, use_threads=False), None)
         except _ReachedError as reached:
             reached.__traceback__ = None  # Arrow keeps the error: it must not keep who called
+    counts = [footer.row_group(g).num_rows for g in range(footer.num_row_groups)]
+    if min(counts, default=0) < 0 or sum(counts) != footer.num_rows:
+        raise OSError(f"its footer tells of {footer.num_rows} rows, and of {sum(counts)} in its row groups")
 
 
 def chunks_of(footer: Any, positions: range, name: str) -> Iterator[Any]:

@@ -91,6 +91,14 @@ def test_damaged_footers_do_not_end_the_process(child: Child, tmp_path: Path) ->
     assert deaths <= COUNT // 50
 
 
+def test_numbers_of_rows_that_contradict_each_other(tmp_path: Path) -> None:
+    """Found at footer 7320: a row group of less than no rows."""
+    path = tmp_path / "x.parquet"
+    path.write_bytes(footers(random.Random(7320)))
+    with gquery.connect(device="python") as db, pytest.raises(FileError, match="rows"):
+        db.read_parquet(path)
+
+
 @pytest.mark.parametrize("name", FAULTS)
 def test_pyarrow_dies_alone(name: str, tmp_path: Path) -> None:
     """The reports: without gquery. Where this fails, PyArrow has been mended, and what works around it can go."""

@@ -25,7 +25,9 @@ import gquery
 from gquery.kernels.targets import get_target
 from tests.queries import Generator, random_tables
 
-_SAME = "SELECT k, count(*), sum(j + {0}) AS v FROM t0 WHERE i <> {1} AND s <> 'x{0}' GROUP BY k ORDER BY v + {0} LIMIT {1}"
+_SAME = (
+    "SELECT k, count(*), sum(j + {0}) AS v FROM t0 WHERE i <> {1} AND s <> 'x{0}' GROUP BY k ORDER BY v + {0} LIMIT {1}"
+)
 
 
 def resident() -> float:

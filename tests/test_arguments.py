@@ -17,7 +17,15 @@ from gquery.errors import Error, InterfaceError, InternalError
 ODD: tuple[Any, ...] = (
     None, "x", "a", "", -1, 0, 1.5, math.nan, True, object(), [], ["a"], [1], {}, {"x": 1}, {1: "a"}, b"x", int, 10**30,
 )  # fmt: skip
-SKIPPED = {"close", "interrupt", "relation", "run_plan", "current_plan", "limited_plan", "explain_plan"}  # no users' methods
+SKIPPED = {
+    "close",
+    "interrupt",
+    "relation",
+    "run_plan",
+    "current_plan",
+    "limited_plan",
+    "explain_plan",
+}  # no users' methods
 KINDS = ("relation", "connection", "cursor", "expression", "groups", "package")
 SAID = {
     "fetchmany('x')": "size of fetchmany is a whole number of 64 bits, not 'x'",

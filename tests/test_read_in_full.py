@@ -100,12 +100,12 @@ def refusal(sql: str) -> Error:
         ("SELECT nullif(ALL a, 1) FROM t", "ALL"),
         ("SELECT coalesce(DISTINCT a) FROM t", "DISTINCT"),
         ("SELECT coalesce(a) FILTER (WHERE f) FROM t", r"\("),
-        ("SELECT a::\"DECIMAL(5, 2)\" FROM t", "a type"),
+        ('SELECT a::"DECIMAL(5, 2)" FROM t', "a type"),
         ("FROM t, WHERE a > 1", "WHERE"),
         ("FROM t, SELECT a", "SELECT"),
         ("SELECT a::VARCHAR(2, 3) FROM t", ","),
         ("SELECT d::TIMESTAMP(6, 6) FROM t", ","),
-        ("SELECT \"coalesce\"(a, b) FROM t", "without quotes"),
+        ('SELECT "coalesce"(a, b) FROM t', "without quotes"),
     ],
 )
 def test_a_token_that_cannot_stand_there(sql: str, typed: str) -> None:

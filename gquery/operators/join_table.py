@@ -29,7 +29,9 @@ class BuildRun(SinkRun):
     def __init__(self, table: JoinTable, launch: Launch, label: str, frame: Frame, wants_nulls: bool) -> None:
         super().__init__(launch, label)
         if launch.rows > MOST_ROWS:
-            raise OperationalError(f"{label}: a join's build side of {launch.rows:,} rows; at most {MOST_ROWS:,} are possible")
+            raise OperationalError(
+                f"{label}: a join's build side of {launch.rows:,} rows; at most {MOST_ROWS:,} are possible"
+            )
         self.table = table
         self.frame = frame
         self.wants_nulls = wants_nulls

@@ -33,7 +33,7 @@ def words(sql: str) -> list[str]:
         ("1__0", ["1", "__0"]),
         ("1abc 0x1F 1.e 5. .5", ["1", "abc", "0", "x1f", "1.", "e", "5.", ".5"]),
         ("a<-1 b>=+1 c=-1 d*-1", ["a", "<", "-", "1", "b", ">=", "+", "1", "c", "=", "-", "1", "d", "*", "-", "1"]),
-        ("2**-1//3::int", ["2", "**", "-", "1", "//", "3", "::", "int"]),
+        ("2** -1//3::int", ["2", "**", "-", "1", "//", "3", "::", "int"]),
         ("a--b\n-c/* /* */ d */e", ["a", "-", "c", "e"]),
         ("'it''s' \"a\"\"b\" ? $1 $name", ["'it''s'", '"a""b"', "?", "$1", "$name"]),
         ("a!=b AND x<>'y'", ["a", "!=", "b", "and", "x", "<>", "'y'"]),
@@ -43,7 +43,9 @@ def test_tokens_are_those_of_duckdb(sql: str, expected: list[str]) -> None:
     assert words(sql) == expected
 
 
-@pytest.mark.parametrize("sql", ["1 %- 2", "1!=-1", "'open", '"', "/* open", "'a' 'b'", "x'41'", "$$a$$", "a \\ b"])
+@pytest.mark.parametrize(
+    "sql", ["1 %- 2", "1!=-1", "1//-2", "2**-1", "'open", '"', "/* open", "'a' 'b'", "x'41'", "$$a$$", "a \\ b"]
+)
 def test_what_is_no_token(sql: str) -> None:
     with pytest.raises(ParseError, match=r"\^$"):
         lex(sql)
@@ -240,3 +242,28 @@ def test_headers_are_those_of_duckdb() -> None:
         mine.register(name, table)
         theirs.register(name, table)
     assert list(mine.sql(sql).columns) == [c[0] for c in theirs.execute(sql).description]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT 'ab' == 'a' || 'b'",  # == binds as || does in DuckDB
+        "SELECT 1 == 3 & 1",
+        "SELECT 'a' LIKE 'a' == 'a'",
+        "SELECT 1 BETWEEN 0 AND 1 == 1",
+        "SELECT 1 BETWEEN 0 == 0 AND 1",
+        "SELECT 'a' || NOT TRUE",  # || is taken for an operator behind its value
+        "SELECT 1 == NOT TRUE",
+        "SELECT 1 + 5 //-1",  # //- is another operator than //, and binds less tightly
+        "SELECT 1 + 2 **-1",
+    ],
+)
+def test_operators_that_bind_otherwise_in_duckdb_are_refused(sql: str) -> None:
+    assert isinstance(refusal(sql), ParseError)
+
+
+@pytest.mark.parametrize(
+    "sql", ["NOT 1 == 2", "3 & 1 == 1", "1 == 2 + 1", "1 == 1 AND 2 == 2", "(1 == 1) || 'x'", "1 == 1 IS NULL"]
+)
+def test_double_equals(sql: str) -> None:
+    assert_same(f"SELECT {sql} AS v", {}, targets=("python",), partitions=(1,))

@@ -57,7 +57,7 @@ def strftime(x: Vector, pattern: Vector) -> Vector:
     """A date as text in a format of strftime."""
     if pa.types.is_string(x.type) or pa.types.is_large_string(x.type):
         x, pattern = pattern, x
-    return by_parameters(_formatted, x, pattern)
+    return by_parameters(_formatted, x, pattern, gives=pa.string())
 
 
 @scalar("make_date", ((BIGINT, BIGINT, BIGINT), DATE), host=True, fails=(ConversionError, "date out of range"),

@@ -122,13 +122,10 @@ def concatenated_with(separator: Vector, *texts: Vector) -> Vector:
     """Strings joined with a separator between; NULLs among them are passed over: ``concat_ws('-', a, b)``."""
     separator, *rest = alike([separator, *texts])
     rows = size_of(separator, *texts)
-    if is_constant(separator) and not separator.is_valid:
-        return pa.nulls(rows, rest[0].type)
     nothing = text_like("", rest[0])  # Arrow loses a row in which all is NULL; so each begins with a separator
     made = pc.binary_join_element_wise(nothing, *rest, separator, null_handling="skip")
     length = pc.utf8_length(separator)
-    cut = by_parameters(lambda s, n: pc.utf8_slice_codeunits(s, n), array_of(made, rows), length)
-    return with_nulls_of(cut, separator)
+    return by_parameters(lambda s, n: pc.utf8_slice_codeunits(s, n), array_of(made, rows), length)
 
 
 @resolver("concat", "$(any, ...) -> VARCHAR", example=("concat('a', NULL, 1)", "a1"))
@@ -201,7 +198,7 @@ def _padded(s: Vector, count: Vector, fill: Vector, at_start: bool) -> Vector:
     longest = pc.max(pc.binary_length(fill)).as_py() if not is_constant(fill) else len((fill.as_py() or "").encode())
     room(size := text_bytes(s) + int(missing.astype(np.float64).sum()) * min(int(longest or 0), 4))
     s = fitting(s, size)
-    pads = by_parameters(_padding, from_numpy(missing), fill).cast(s.type)
+    pads = by_parameters(_padding, from_numpy(missing), fill, gives=s.type).cast(s.type)
     parts = (pads, s) if at_start else (s, pads)
     return with_nulls_of(joined_texts(*parts), array_of(count, rows))
 

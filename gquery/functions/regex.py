@@ -46,7 +46,7 @@ def regexp_matches(s: Vector, pattern: Vector, options: Vector = _NONE) -> Vecto
     def matches(s: pa.Array, pattern: str, options: str) -> pa.Array:
         return _run(lambda p: pc.match_substring_regex(s, p), _prepared(pattern, options))
 
-    return by_parameters(matches, s, pattern, options)
+    return by_parameters(matches, s, pattern, options, gives=pa.bool_())
 
 
 @scalar("regexp_full_match", (_SS, BOOLEAN), (_SSS, BOOLEAN), host=True,
@@ -58,7 +58,7 @@ def regexp_full_match(s: Vector, pattern: Vector, options: Vector = _NONE) -> Ve
         prepared = _prepared(pattern, options)
         return _run(lambda p: pc.match_substring_regex(s, rf"\A(?:{p})\z"), prepared)
 
-    return by_parameters(matches, s, pattern, options)
+    return by_parameters(matches, s, pattern, options, gives=pa.bool_())
 
 
 @scalar("regexp_replace", (_SSS, VARCHAR), ((VARCHAR, VARCHAR, VARCHAR, VARCHAR), VARCHAR), host=True,

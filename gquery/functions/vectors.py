@@ -141,12 +141,14 @@ def alike(args: list[Vector]) -> list[Vector]:
     return args
 
 
-def by_parameters(f: Callable[..., pa.Array], subject: Vector, *parameters: Vector) -> pa.Array:
+def by_parameters(
+    f: Callable[..., pa.Array], subject: Vector, *parameters: Vector, gives: pa.DataType | None = None
+) -> pa.Array:
     """``f(rows of the subject, *values)`` for each combination of the parameters' values, NULL where one is NULL. Where all
-    are constants that is one call."""
+    are constants that is one call. ``gives`` is the result's type, the subject's unless it is said."""
     rows = size_of(subject, *parameters)
     subject = array_of(subject, rows)
-    if all(is_constant(p) for p in parameters):
+    if all(is_constant(p) and p.is_valid for p in parameters):
         return f(subject, *(p.as_py() for p in parameters))
     codes = np.zeros(rows, np.int64)
     ok = np.ones(rows, np.bool_)
@@ -167,7 +169,7 @@ def by_parameters(f: Callable[..., pa.Array], subject: Vector, *parameters: Vect
         made.append(f(subject.take(from_numpy(few)), *values))
         start = end
     if not made:
-        return pa.nulls(rows, f(subject.slice(0, 0), *(None for _ in parameters)).type)
+        return pa.nulls(rows, gives or subject.type)
     return scattered(pa.chunked_array(made).combine_chunks(), order, rows)
 
 

@@ -230,6 +230,8 @@ class ExpressionReader:
             if level == closed:
                 raise self.unexpected("parentheses")
             closed = self._operator(level)
+            if level == _LIKE and self.word == "==":
+                raise self.unexpected("parentheses")
             self.end(start)
 
     def _level(self, is_simple: bool) -> int:
@@ -237,6 +239,8 @@ class ExpressionReader:
         word = self.word
         found = _INFIX.get(word)
         if found is not None:
+            if is_simple and found == _COMPARE:  # sqlglot reads none there
+                raise self.unexpected("parentheses")
             return 0 if is_simple and found <= _AND else found
         if is_simple or self.kind != WORD:
             return _IS if is_simple and word == "is" and "distinct" in (self.peek(1), self.peek(2)) else 0
@@ -254,10 +258,17 @@ class ExpressionReader:
         if level == _LIKE:
             return self._match()
         self.next()
+        if self.word == "not" and (level == _OTHER or word == "=="):  # DuckDB takes the operator for one behind its value
+            raise self.unexpected("a value")
         if level == _COMPARE and self.word in ("any", "all", "some") and self.peek(1) == "(":
             self.next()
             self._subquery_in_parentheses()
             return 0
+        if word == "==":  # binds as || does in DuckDB and as = does in sqlglot: allowed where that is the same
+            self.expression(_ADD)
+            if self._level(False) in (_LIKE, _OTHER):
+                raise self.unexpected("parentheses")
+            return level
         self.expression(level + 1)
         return level if level == _COMPARE and word else 0
 

@@ -94,6 +94,8 @@ def _operator(sql: str, position: int, text: str) -> int:
         text = text.split(mark)[0] if text.find(mark) > 0 else text
     while len(text) > 1 and text[-1] in "+-" and not _KEEPS_SIGN.search(text[:-1]):
         text = text[:-1]
+    if text in ("//", "**") and sql.startswith(("-", "+"), position + 2):  # DuckDB binds these two less tightly there
+        raise ParseError(f"{text} before a sign; put a space between operators\n{point_at(sql, position)}")
     if text not in SYMBOLS:
         raise ParseError(f"there is no operator {text!r}; put a space between operators\n{point_at(sql, position)}")
     return len(text)

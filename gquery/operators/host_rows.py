@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -189,7 +190,7 @@ class _Text:
         def copy(n: int) -> None:
             whole[starts[n] : starts[n + 1]] = pieces[n][: self._filled[n]]
 
-        return [lambda n=n: copy(n) for n in range(len(pieces))]  # type: ignore[misc]
+        return [partial(copy, n) for n in range(len(pieces))]
 
     def column(self) -> Column:
         validity = None if self.validity is None else Buffer(self.validity, self.device)

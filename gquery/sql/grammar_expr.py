@@ -258,7 +258,9 @@ class ExpressionReader:
         if level == _LIKE:
             return self._match()
         self.next()
-        if self.word == "not" and (level == _OTHER or word == "=="):  # DuckDB takes the operator for one behind its value
+        if self.word == "not" and (
+            level == _OTHER or word == "=="
+        ):  # DuckDB takes the operator for one behind its value
             raise self.unexpected("a value")
         if level == _COMPARE and self.word in ("any", "all", "some") and self.peek(1) == "(":
             self.next()

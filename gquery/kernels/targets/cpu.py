@@ -28,9 +28,8 @@ from gquery.kernels.targets.workers import workers
 from gquery.recent import Recent
 
 _DUMMY = np.zeros(2, np.int64)
-MOST_HERE = (
-    128  # kernels that this process compiles: LLVM's passes leave 0.5 MB of each behind, which ends with a worker
-)
+# Kernels that this process compiles itself: LLVM's passes leave 0.5 MB of each behind, which ends with a worker.
+MOST_HERE = 128
 MOST_ARGUMENTS = 128  # of a function: Numba takes seconds for a thousand, so that more are handed over in an array
 
 _NAME = re.compile(r"\b[A-Za-z_]\w*\b(?!\()")

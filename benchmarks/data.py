@@ -3,7 +3,7 @@
 Numbers come from a counter that is mixed (the finalizer of SplitMix64), so that every device gets the same data and any
 slice of them can be made alone. The mixer is a bijection of 64 bits: mixed counters are unique and look random, which is
 what sparse keys are made from. Plain integers are registered as a user would, as arrays; strings and decimals have no
-array type, so their columns are laid out here as `gquery.encode` lays them out.
+array type, so their columns are laid out here as `gquery.columns.encode` lays them out.
 """
 
 from __future__ import annotations
@@ -15,10 +15,22 @@ from typing import Any
 import numpy as np
 
 import gquery
-from gquery.device import Device
-from gquery.dtypes import BIGINT, DOUBLE, INTEGER, VARCHAR, Bounds, Carrier, DType, Field, Schema, carrier_for
-from gquery.sources import import_device_array
-from gquery.table import Buffer, Column, ColumnStatistics, Table
+from gquery.columns.table import Column, ColumnStatistics, Table
+from gquery.device.buffer import Buffer
+from gquery.device.device import Device
+from gquery.expression.types import (
+    BIGINT,
+    DOUBLE,
+    INTEGER,
+    VARCHAR,
+    Bounds,
+    Carrier,
+    DType,
+    Field,
+    Schema,
+    carrier_for,
+)
+from gquery.io.memory import import_device_array
 
 Tables = dict[str, Mapping[str, Any]]  # by table and column: arrays of int64 or int32, or a Column
 CHECK = "check"  # instead of a table's name: arrays that queries do not read, only the checks of their answers

@@ -18,12 +18,12 @@ import numpy as np
 
 import gquery
 from benchmarks.data import Maker, Tables
-from gquery.dtypes import Carrier
+from gquery.columns.table import Table
 from gquery.execution import StageReport, run_with_report
-from gquery.measure import KernelReport, Meter
-from gquery.planner.logical import Plan, Scan
-from gquery.planner.tree import walk
-from gquery.table import Table
+from gquery.execution.measure import KernelReport, Meter
+from gquery.expression.types import Carrier
+from gquery.planner.logical.nodes import Plan, Scan
+from gquery.planner.logical.tree import walk
 
 WARM_RUNS = 3
 WARM_SECONDS = 0.5

@@ -25,7 +25,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from gquery.stopwatch import Part
+from gquery.runtime.stopwatch import Part
 from tpch import queries
 
 PARTS = ("columns", "queries")
@@ -67,13 +67,13 @@ def used_columns(names: tuple[str, ...]) -> list[int]:
 def measure_columns(folder: Path, device: str, threads: int | None) -> None:
     """Print what reading each table's columns takes."""
     import gquery
-    from gquery.io import ParquetSource
+    from gquery.io.parquet import ParquetSource
 
     connection = gquery.connect(device=device, threads=threads)
     connection.sql("SELECT 1").fetchall()
     connection.device.synchronize()
     if connection.device.is_cuda:
-        from gquery.upload import staging
+        from gquery.device.transfer import staging
 
         began = time.perf_counter()
         staging(connection.device)
@@ -108,8 +108,8 @@ def measure_columns(folder: Path, device: str, threads: int | None) -> None:
 def measure_queries(folder: Path, device: str, threads: int | None) -> None:
     """Print what each query takes, all from the same new process."""
     import gquery
-    from gquery.stopwatch import PARTS as NAMES
-    from gquery.stopwatch import Watch, watched
+    from gquery.runtime.stopwatch import PARTS as NAMES
+    from gquery.runtime.stopwatch import Watch, watched
 
     began = time.perf_counter()
     connection = gquery.connect(device=device, threads=threads)

@@ -33,12 +33,12 @@ import pyarrow as pa
 
 import gquery
 import gquery.execution
-from gquery.device import cpu_device
+from gquery.api.connection import Connection
+from gquery.device.device import cpu_device
 from gquery.execution.prepare import forecast
 from gquery.kernels.targets import compile_many, get_target
+from gquery.operators.codegen import units
 from gquery.planner.physical import Program
-from gquery.planner.pipeline import units
-from gquery.session import Connection
 from gquery.sql.bind import bind
 from gquery.sql.parse import parse
 from gquery.sql.statement import Select

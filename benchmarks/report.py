@@ -13,7 +13,7 @@ from typing import Any
 
 import gquery
 from benchmarks.measure import Case, Measurement
-from gquery.measure import copy_bandwidth
+from gquery.execution.measure import copy_bandwidth
 
 REFERENCE_ROWS = 100_000_000  # what times of libcudf and targets are for
 _PACKAGES = ("gquery", "numpy", "numba", "numba-cuda", "cupy-cuda12x", "cupy-cuda13x", "pyarrow", "sqlglot")

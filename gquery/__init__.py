@@ -11,7 +11,7 @@ The life of a query in ten steps:
  4. `planner.optimizer`: rules rewrite that: subqueries become joins, filters sink, joins are ordered.
  5. `io`, `sources`, `encode`: the columns that it reads are loaded, each in the narrowest carrier that holds it.
  6. `planner.lower`: the plan becomes a program, stages that are fused pipelines or whole-table operations.
- 7. `planner.pipeline`, `kernels`: the operators of a pipeline write one loop over rows, the kernel's text.
+ 7. `operators.codegen`, `kernels`: the operators of a pipeline write one loop over rows, the kernel's text.
  8. `kernels.targets`: Numba compiles that for the CPU or the GPU, once (a cache on disk keeps it), or, for little work,
     Python runs it as it stands.
  9. `execution`: stages run over partitions and morsels, their sinks' states are combined and finished.
@@ -26,7 +26,8 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from gquery.dbapi import (
+from gquery.api.connection import Connection, connect
+from gquery.api.dbapi import (
     BINARY,
     DATETIME,
     NUMBER,
@@ -67,11 +68,10 @@ from gquery.errors import (
     ProgrammingError,
     Warning,  # noqa: A004  (PEP 249 asks for this name)
 )
-from gquery.session import Connection, connect
 
 if TYPE_CHECKING:
-    from gquery.dataframe.expression import Expression, col, fn, lit, when
-    from gquery.frame import Relation
+    from gquery.api.dataframe.expression import Expression, col, fn, lit, when
+    from gquery.api.relation import Relation
     from gquery.functions.user import udf
 
 __version__ = "0.1.0"
@@ -139,9 +139,9 @@ __all__ = [
 
 _default: Connection | None = None
 _LAZY = {
-    "Expression": "gquery.dataframe.expression", "Relation": "gquery.frame", "col": "gquery.dataframe.expression",
-    "fn": "gquery.dataframe.expression", "lit": "gquery.dataframe.expression", "udf": "gquery.functions.user",
-    "when": "gquery.dataframe.expression",
+    "Expression": "gquery.api.dataframe.expression", "Relation": "gquery.api.relation", "col": "gquery.api.dataframe.expression",
+    "fn": "gquery.api.dataframe.expression", "lit": "gquery.api.dataframe.expression", "udf": "gquery.functions.user",
+    "when": "gquery.api.dataframe.expression",
 }  # fmt: skip
 
 
@@ -217,18 +217,18 @@ def explain(query: str, level: str = "optimized", format: str = "text") -> str: 
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """``%load_ext gquery`` in a notebook: see `gquery.notebook`."""
-    from gquery.notebook import load
+    """``%load_ext gquery`` in a notebook: see `gquery.shell.notebook`."""
+    from gquery.shell.notebook import load
 
     load(shell)
 
 
 class _Package(ModuleType):
-    """Keeps ``gquery.sql`` and ``gquery.table`` the functions above: Python would bind the names to the package `sql`
-    and the module `table` when they are imported. ``from gquery.sql.bind import bind`` finds those all the same."""
+    """Keeps ``gquery.sql`` the function above: Python would bind the name to the package `sql` when that is imported.
+    ``from gquery.sql.bind import bind`` finds it all the same."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if not (name in ("sql", "table") and isinstance(value, ModuleType)):
+        if not (name == "sql" and isinstance(value, ModuleType)):
             super().__setattr__(name, value)
 
 

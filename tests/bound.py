@@ -9,10 +9,10 @@ from typing import Any
 import duckdb
 from sqlglot import exp
 
-from gquery.dtypes import Field, Schema
+from gquery.columns.table import ColumnStatistics
+from gquery.expression.types import Field, Schema
 from gquery.sql.catalog import Catalog
 from gquery.sql.types import sql_type
-from gquery.table import ColumnStatistics
 
 
 @dataclass(eq=False)

@@ -13,9 +13,9 @@ import pytest
 os.environ["GQUERY_VERIFY"] = "1"
 os.environ.setdefault("GQUERY_CHECK_MEMORY", "1")
 
-import gquery.boundary
 import gquery.execution.runner
 import gquery.kernels.targets.python
+import gquery.runtime.boundary
 
 # Partitions begin at multiples of so many rows: few, so that three partitions of a small table are three.
 gquery.execution.runner.UNIT = 32
@@ -24,7 +24,7 @@ gquery.kernels.targets.python.FEW_ROWS = 8  # most units run with primitives inl
 
 # An error that is no fault of the user's, and no resource's, is one of ours: whatever a test is about, none may come up.
 faults: list[BaseException] = []
-fault = gquery.boundary.fault
+fault = gquery.runtime.boundary.fault
 
 
 def recorded(error: Exception) -> gquery.InternalError:
@@ -32,7 +32,7 @@ def recorded(error: Exception) -> gquery.InternalError:
     return fault(error)
 
 
-gquery.boundary.fault = recorded
+gquery.runtime.boundary.fault = recorded
 
 
 @pytest.fixture(autouse=True)

@@ -8,8 +8,8 @@ from decimal import Decimal
 
 import gquery
 from gquery import Connection, col, fn, lit, when
-from gquery.dataframe.expression import Expression
-from gquery.frame import Relation
+from gquery.api.dataframe.expression import Expression
+from gquery.api.relation import Relation
 
 QUERIES: dict[int, Callable[[Connection], Relation]] = {}
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from gquery import interrupt
+from gquery.runtime import interrupt
 
 _NUMPY = ("empty", "zeros", "ones", "full", "arange", "concatenate", "repeat", "where", "flatnonzero", "argsort", "cumsum",
           "unique", "ascontiguousarray", "packbits", "unpackbits", "bincount", "lexsort", "searchsorted")  # fmt: skip

@@ -1,5 +1,5 @@
 """Kernels as the cuda target writes them, run by Python threads that play the lanes of warps: whole queries in the GPU's way of
-doing things without a GPU. Arrays lie on the host; `targets.simulated_words` lets lanes vote and shuffle.
+doing things without a GPU. Arrays lie on the host; `primitives.simulated` lets lanes vote and shuffle.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 
 import gquery
+from gquery.columns.table import Table
 from gquery.execution import ExecutionContext
 from gquery.execution.program import run
 from gquery.kernels.kernel import Kernel
-from gquery.kernels.primitives import block, warp
-from gquery.kernels.targets import get_target, simulated_words
+from gquery.kernels.primitives import block, simulated, warp
+from gquery.kernels.targets import get_target
 from gquery.kernels.targets.base import Compiled
 from gquery.kernels.targets.cuda import CudaTarget
 from gquery.kernels.targets.python import PythonTarget, primitives
-from gquery.table import Table
 
 BLOCKS, THREADS = 2, 64
 _own = threading.local()
@@ -37,7 +37,7 @@ class Lanes(PythonTarget):
         return text[text.index(")\n") + 2 :] if text.startswith("from") else text
 
     def compile(self, kernel: Kernel) -> Compiled:
-        words = {k: v for m in (simulated_words, warp, block) for k, v in vars(m).items() if not k.startswith("_")}
+        words = {k: v for m in (simulated, warp, block) for k, v in vars(m).items() if not k.startswith("_")}
         namespace: dict[str, Any] = primitives() | words
         namespace |= {
             "uint32": lambda x: x & 0xFFFFFFFF,
@@ -53,8 +53,8 @@ class Lanes(PythonTarget):
     def run(self, compiled: Compiled, lo: int, hi: int, arguments: Sequence[Any], shared_words: int = 0) -> None:
         failures: list[BaseException] = []
 
-        def lane(block: simulated_words.Block, number: int, thread: int) -> None:
-            simulated_words.enter(block, thread)
+        def lane(block: simulated.Block, number: int, thread: int) -> None:
+            simulated.enter(block, thread)
             _own.number = number * THREADS + thread
             try:
                 compiled.entry(lo, hi, (0,), *arguments)
@@ -71,7 +71,7 @@ class Lanes(PythonTarget):
     def _blocks(self, lane: Any, some: bool, kernel: Kernel, words: int, failures: list[BaseException]) -> None:
         for number in range(BLOCKS if some else 0):
             shared = words if kernel.uses_block else 0
-            block = simulated_words.Block(THREADS, words - shared, shared)
+            block = simulated.Block(THREADS, words - shared, shared)
             threads = [threading.Thread(target=lane, args=(block, number, k)) for k in range(THREADS)]
             for thread in threads:
                 thread.start()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from gquery.expr import (
+from gquery.expression.expr import (
     AggregateCall,
     And,
     Call,
@@ -25,8 +25,7 @@ from gquery.expr import (
     Or,
     ScalarSubquery,
 )
-from gquery.planner.explain import literal
-from gquery.planner.logical import (
+from gquery.planner.logical.nodes import (
     Aggregate,
     Apply,
     Filter,
@@ -43,7 +42,8 @@ from gquery.planner.logical import (
     UnionAll,
     Values,
 )
-from gquery.planner.shared import definitions
+from gquery.planner.logical.shared import definitions
+from gquery.profile.explain import literal
 
 _OPERATORS = {
     "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "int_divide": "//", "modulo": "%", "eq": "=",

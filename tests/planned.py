@@ -9,11 +9,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
-from gquery.dtypes import BIGINT, DATE, DOUBLE, INTEGER, VARCHAR, Bounds, DType, Field, Schema, decimal
-from gquery.planner.logical import Query
+from gquery.columns.table import ColumnStatistics, Table
+from gquery.expression.types import (
+    BIGINT,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    VARCHAR,
+    Bounds,
+    DType,
+    Field,
+    Schema,
+    decimal,
+)
+from gquery.planner.logical.nodes import Query
 from gquery.sql.bind import bind_query
 from gquery.sql.catalog import Catalog
-from gquery.table import ColumnStatistics, Table
 
 
 @dataclass(eq=False)

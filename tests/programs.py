@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import gquery
-from gquery.planner.explain_program import explain_program
 from gquery.planner.physical import Program
+from gquery.profile.explain_program import explain_program
 from tpch import queries
 from tpch.generate import files, generate
 

@@ -1,6 +1,6 @@
 """Run by `test_cudasim` under Numba's CUDA simulator: the logic of the GPU's primitives, thread by thread.
 
-The bodies are those that are compiled for GPUs; only the words below them are a twin (`targets.simulated_words`).
+The bodies are those that are compiled for GPUs; only the words below them are a twin (`primitives.simulated`).
 """
 
 from __future__ import annotations
@@ -11,34 +11,33 @@ from typing import Any
 import numpy as np
 from numba import cuda
 
-from gquery.kernels import wide_arrays
-from gquery.kernels.primitives import checked, groups, tables, warp
-from gquery.kernels.targets import python_words, simulated_words
+from gquery.kernels.builtin import wide_arrays
+from gquery.kernels.primitives import checked, core, groups, simulated, tables, warp
 
 THREADS, BLOCKS, ROWS, GROUPS = 64, 3, 1000, 5
 LOW = -(2**63)
-blocks = [simulated_words.Block(THREADS, words=2) for _ in range(BLOCKS)]
+blocks = [simulated.Block(THREADS, words=2) for _ in range(BLOCKS)]
 
 
-def simulated(body: Any) -> Any:
+def on_atomics(body: Any) -> Any:
     """A body on the atomics of the simulator, which other threads may interrupt, in place of Python's."""
-    namespace = {**body.__globals__, "cas_i64": simulated_words.cas_i64, "atomic_or_u32": simulated_words.atomic_or_u32}
+    namespace = {**body.__globals__, "cas_i64": simulated.cas_i64, "atomic_or_u32": simulated.atomic_or_u32}
     namespace["load_i64"] = namespace["load_u32"] = lambda pointer, i: int(pointer[i])
     if body is not checked.fail:
-        namespace["fail"] = simulated(checked.fail)
+        namespace["fail"] = on_atomics(checked.fail)
         namespace["_LIMIT"] = 128  # giving up takes long here
     return FunctionType(body.__code__, namespace, body.__name__)
 
 
-entry_insert = simulated(groups.entry_insert)
-bit_set, bit_test = simulated(tables.bit_set), simulated(tables.bit_test)
-key_insert, pair_insert = simulated(tables.key_insert), simulated(tables.pair_insert)
-fold_min_i64, fold_max_i64 = simulated(warp.fold_min_i64), simulated(warp.fold_max_i64)
+entry_insert = on_atomics(groups.entry_insert)
+bit_set, bit_test = on_atomics(tables.bit_set), on_atomics(tables.bit_test)
+key_insert, pair_insert = on_atomics(tables.key_insert), on_atomics(tables.pair_insert)
+fold_min_i64, fold_max_i64 = on_atomics(warp.fold_min_i64), on_atomics(warp.fold_max_i64)
 
 
 @cuda.jit
 def reductions(values: Any, floats: Any, state: Any, sums: Any) -> None:
-    simulated_words.enter(blocks[cuda.blockIdx.x], cuda.threadIdx.x)
+    simulated.enter(blocks[cuda.blockIdx.x], cuda.threadIdx.x)
     total, least, most, real = 0, 2**63 - 1, LOW, 0.0
     warp.private_init(0, 0)
     warp.private_init(1, 0)
@@ -57,12 +56,12 @@ def reductions(values: Any, floats: Any, state: Any, sums: Any) -> None:
 
 @cuda.jit
 def wide_sums(words: Any, limbs: Any) -> None:
-    simulated_words.enter(blocks[cuda.blockIdx.x], cuda.threadIdx.x)
+    simulated.enter(blocks[cuda.blockIdx.x], cuda.threadIdx.x)
     mine = [0, 0, 0, 0]
     for i in range(cuda.grid(1), ROWS, cuda.gridsize(1)):
         v = int(words[2 * i + 1]) << 64 | int(words[2 * i]) & (2**64 - 1)
         for k in range(4):
-            mine[k] += python_words.limb_i128(v, k)
+            mine[k] += core.limb_i128(v, k)
     for k in range(4):
         warp.reduce_add_i64(limbs, k, mine[k])
 
@@ -70,7 +69,7 @@ def wide_sums(words: Any, limbs: Any) -> None:
 @cuda.jit
 def extremes(values: Any, groups: Any, state: Any) -> None:
     """Least, largest and number of each group, in private words and straight in global memory."""
-    simulated_words.enter(blocks[cuda.blockIdx.x], cuda.threadIdx.x)
+    simulated.enter(blocks[cuda.blockIdx.x], cuda.threadIdx.x)
     warp.private_init(0, 2**63 - 1)
     warp.private_init(1, LOW)
     for i in range(cuda.grid(1), ROWS, cuda.gridsize(1)):
@@ -86,7 +85,7 @@ def extremes(values: Any, groups: Any, state: Any) -> None:
 
 @cuda.jit
 def inserts(keys: Any, entries: Any, mask: int, places: Any, bits: Any, status: Any) -> None:
-    simulated_words.enter(blocks[cuda.blockIdx.x], cuda.threadIdx.x)
+    simulated.enter(blocks[cuda.blockIdx.x], cuda.threadIdx.x)
     for i in range(cuda.grid(1), ROWS, cuda.gridsize(1)):
         places[i] = entry_insert(entries, mask, 2, int(keys[i]), status, 33)
         if places[i] >= 0:
@@ -96,7 +95,7 @@ def inserts(keys: Any, entries: Any, mask: int, places: Any, bits: Any, status: 
 
 @cuda.jit
 def joins(keys: Any, words: Any, capacity: int, table: Any, slots: Any, pairs: Any, fresh: Any) -> None:
-    simulated_words.enter(blocks[cuda.blockIdx.x], cuda.threadIdx.x)
+    simulated.enter(blocks[cuda.blockIdx.x], cuda.threadIdx.x)
     for i in range(cuda.grid(1), ROWS, cuda.gridsize(1)):
         slots[i] = key_insert(table, capacity, int(keys[i]))
         fresh[i] = pair_insert(pairs, capacity, int(keys[i]), int(words[i]))
@@ -105,7 +104,7 @@ def joins(keys: Any, words: Any, capacity: int, table: Any, slots: Any, pairs: A
 @cuda.jit
 def compaction(values: Any, kept: Any, counter: Any) -> None:
     """Rows of even values, two places each, where the counter says."""
-    simulated_words.enter(blocks[cuda.blockIdx.x], cuda.threadIdx.x)
+    simulated.enter(blocks[cuda.blockIdx.x], cuda.threadIdx.x)
     for i in range(cuda.grid(1), ROWS, cuda.gridsize(1)):
         if int(values[i]) % 2 == 0:
             place = warp.reserve(counter, 2)

@@ -7,22 +7,21 @@ from typing import Any
 import numpy as np
 from numba import cuda
 
-from gquery.kernels.primitives import block
-from gquery.kernels.targets import simulated_words
+from gquery.kernels.primitives import block, simulated
 
 THREADS, BLOCKS, ROWS = 32, 3, 1500
 LOW, HIGH = -(2**63), 2**63 - 1
-blocks: list[simulated_words.Block] = []
+blocks: list[simulated.Block] = []
 
 
 def fresh(words: int) -> None:
-    blocks[:] = [simulated_words.Block(THREADS, shared=words) for _ in range(BLOCKS)]
+    blocks[:] = [simulated.Block(THREADS, shared=words) for _ in range(BLOCKS)]
 
 
 @cuda.jit
 def folds(slots: Any, values: Any, floats: Any, groups: int, copies: int, state: Any, sums: Any, touched: Any) -> None:
     """A sum, the least, the largest, a sum of doubles and a flag a group, each in one array of ``size`` words."""
-    simulated_words.enter(blocks[cuda.blockIdx.x], cuda.threadIdx.x)
+    simulated.enter(blocks[cuda.blockIdx.x], cuda.threadIdx.x)
     size = groups * copies
     for n, identity in enumerate((0, HIGH, LOW, 0, 0)):
         block.shared_fill(n * size, size, identity)

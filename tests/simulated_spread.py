@@ -7,34 +7,33 @@ from typing import Any
 import numpy as np
 from numba import cuda
 
-from gquery.kernels.primitives import spread
-from gquery.kernels.spread import word_shift
-from gquery.kernels.targets import simulated_words
+from gquery.kernels.builtin.partition import word_shift
+from gquery.kernels.primitives import partition, simulated
 
-vars(spread).update(  # elements of arrays as Python's integers
+vars(partition).update(  # elements of arrays as Python's integers
     load_i64=lambda pointer, i: int(pointer[i]),
 )
 THREADS, BLOCKS = 32, 2
-PLACES = spread.PARTS
+PLACES = partition.PARTS
 
 
 def fresh() -> None:
-    blocks[:] = [simulated_words.Block(THREADS, shared=PLACES // 2) for _ in range(BLOCKS)]
+    blocks[:] = [simulated.Block(THREADS, shared=PLACES // 2) for _ in range(BLOCKS)]
 
 
-blocks: list[simulated_words.Block] = []
+blocks: list[simulated.Block] = []
 
 
 @cuda.jit
 def words_kernel(rows: int, entries: int, words: Any, out: Any, counters: Any, room: int, shift: int) -> None:
-    simulated_words.enter(blocks[cuda.blockIdx.x], cuda.threadIdx.x)
+    simulated.enter(blocks[cuda.blockIdx.x], cuda.threadIdx.x)
     for i in range(cuda.grid(1), rows, cuda.gridsize(1)):
-        spread.spread_words(i, entries, words, out, counters, room, shift)
+        partition.spread_words(i, entries, words, out, counters, room, shift)
 
 
 def _launch(entries: int) -> int:
     """Rows of a launch, in whole blocks."""
-    return -(-entries // (spread.ENTRIES_A_THREAD * THREADS)) * THREADS
+    return -(-entries // (partition.ENTRIES_A_THREAD * THREADS)) * THREADS
 
 
 def check_words(r: np.random.Generator, places: int) -> None:

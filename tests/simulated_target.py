@@ -18,14 +18,13 @@ import numpy as np
 import gquery
 from gquery.kernels import targets
 from gquery.kernels.kernel import Kernel, Parameter
-from gquery.kernels.primitives import block, checked, groups, tables, warp
-from gquery.kernels.targets import simulated_words
+from gquery.kernels.primitives import block, checked, groups, simulated, tables, warp
 from gquery.kernels.targets.base import Compiled, Perhaps
 from gquery.kernels.targets.cuda import CudaTarget
 from gquery.kernels.targets.python import primitives
 
 THREADS, BLOCKS = 32, 2
-_SIMULATED = (simulated_words, warp, block)
+_SIMULATED = (simulated, warp, block)
 
 
 def _namespace(thread: int, threads: int) -> dict[str, Any]:
@@ -77,11 +76,11 @@ class SimulatedTarget(CudaTarget):
         kernel = compiled.kernel
         for number in range(BLOCKS if hi > lo else 0):
             private, shared = (shared_words, 0) if kernel.uses_private else (0, shared_words)
-            mine = simulated_words.Block(THREADS, words=private, shared=shared)
+            mine = simulated.Block(THREADS, words=private, shared=shared)
             errors: list[BaseException] = []
 
             def play(thread: int, mine: Any = mine, first: int = number * THREADS, errors: Any = errors) -> None:
-                simulated_words.enter(mine, thread)
+                simulated.enter(mine, thread)
                 namespace = _namespace(first + thread, BLOCKS * THREADS)
                 try:
                     exec(self._codes[kernel.digest], namespace)

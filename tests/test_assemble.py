@@ -14,15 +14,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gquery import assemble_strings, import_arrow, io_parquet
-from gquery.dtypes import BIGINT, Bounds, Carrier, Field
+from gquery.columns import assemble_strings, import_arrow
+from gquery.columns.import_arrow import import_table
+from gquery.columns.statistics import Order, OrderOfParts, order_of
 from gquery.errors import FileError, InterruptError
-from gquery.import_arrow import import_table
-from gquery.interrupt import Running
-from gquery.io import ParquetSource
-from gquery.parallel import run_all, run_phases
-from gquery.sources import ColumnCache
-from gquery.spread import Order, OrderOfParts, order_of
+from gquery.expression.types import BIGINT, Bounds, Carrier, Field
+from gquery.io import parquet_reader
+from gquery.io.memory import ColumnCache
+from gquery.io.parquet import ParquetSource
+from gquery.runtime.interrupt import Running
+from gquery.runtime.threads import run_all, run_phases
 
 ROWS = 10_000
 DAY = datetime.date(2020, 1, 1)
@@ -80,7 +81,7 @@ def facts(column: Any) -> tuple[Any, ...]:
 def test_the_same_as_encoded_as_a_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statistics: bool, narrow: bool, workers: int
 ) -> None:
-    monkeypatch.setattr(io_parquet, "_BATCH", 5_600)
+    monkeypatch.setattr(parquet_reader, "_BATCH", 5_600)
     table = table_of_everything()
     for part in range(2):
         pq.write_table(
@@ -143,9 +144,9 @@ def test_a_footer_that_tells_other_rows(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": range(10)}), tmp_path / "a.parquet")
     pq.write_table(pa.table({"a": range(12)}), tmp_path / "b.parquet")
     source = ParquetSource(tmp_path / "a.parquet")
-    reader = io_parquet.ParquetReader(source._files, [pq.read_metadata(tmp_path / "b.parquet")], None, True, [])
+    reader = parquet_reader.ParquetReader(source._files, [pq.read_metadata(tmp_path / "b.parquet")], None, True, [])
     with pytest.raises(FileError, match=r"a\.parquet"):
-        run_phases([reader.column(io_parquet.Wanted(Field("a", BIGINT), pa.int64(), False, None, 1))], 1)
+        run_phases([reader.column(parquet_reader.Wanted(Field("a", BIGINT), pa.int64(), False, None, 1))], 1)
     reader.close()
 
 

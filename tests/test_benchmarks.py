@@ -17,7 +17,7 @@ from benchmarks import measure, report
 from benchmarks.cases import cases
 from benchmarks.data import CHECK, STRING_BYTES, Maker, Tables, exact_sum, fingerprint, occurrences
 from benchmarks.measure import Answer, Case, Checks, Measurement
-from gquery.device import cpu_device
+from gquery.device.device import cpu_device
 
 ROWS = 1_000
 MAKE = Maker(cpu_device())

@@ -14,11 +14,11 @@ from typing import Any
 import duckdb
 import pytest
 
-from gquery.dtypes import INTEGER
 from gquery.errors import BindError, CatalogError, ConversionError, Error, InterfaceError, NotSupportedError
-from gquery.planner.explain import explain
-from gquery.planner.logical import Limit, Query, Range, Values
-from gquery.planner.verify import verify
+from gquery.expression.types import INTEGER
+from gquery.planner.logical.nodes import Limit, Query, Range, Values
+from gquery.planner.logical.verify import verify
+from gquery.profile.explain import explain
 from gquery.sql.bind import bind, bind_query
 from gquery.sql.catalog import Catalog, View
 from gquery.sql.statement import (

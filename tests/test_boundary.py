@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import gquery
-from gquery.boundary import boundary
+from gquery.runtime.boundary import boundary
 
 STRANGE = ["SELECT interval 1 day", "SELECT '1 day'::interval", "SELECT CAST(1 AS DECIMAL(a,2)) FROM t"]
 STRANGE += ["\ud800", "SELECT '\ud800'"]

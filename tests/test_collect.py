@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import gquery
-from gquery.kernels import grouping, handwritten, scans
+from gquery.kernels.builtin import grouping, handwritten, scans
 from gquery.operators.collect import collect_mode
 from gquery.planner.physical import Collect, Pipeline, Probe
 from tests.harness import compare, expect
@@ -84,7 +84,7 @@ def test_collect_on_lanes(sql: str, partitions: int, monkeypatch: pytest.MonkeyP
 
 def test_the_second_pass_tests_nothing_again() -> None:
     """What a row passed is known of it, so that columns only for tests are not read, and tables without columns not probed."""
-    from gquery.planner.pipeline import units
+    from gquery.operators.codegen import units
 
     sql = "SELECT id FROM t JOIN u USING (k) WHERE x < 40 AND EXISTS (SELECT 1 FROM many WHERE many.k = t.k)"
     work = connection().program(sql, "cuda").stages[-1].work
@@ -118,7 +118,7 @@ def test_bitmaps(rows: int, share: float, monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize("rows", [0, 1, 8, 9, 30_000])
 def test_starts_by_row(rows: int) -> None:
-    from gquery.device import cpu_device
+    from gquery.device.device import cpu_device
 
     counts: Any = scans.zeros_by_row(rows, cpu_device())
     counts[:rows] = np.random.default_rng(rows).integers(0, 5, rows)

@@ -17,7 +17,7 @@ from gquery.kernels.targets import cpu, get_target, workers
 from gquery.kernels.targets.base import Compiled
 from gquery.kernels.targets.cpu import CpuTarget
 from gquery.kernels.targets.workers import Workers
-from gquery.recent import Recent
+from gquery.runtime.recent import Recent
 from tests.test_targets import columns, expected, filtered_sum, fresh_state
 
 

@@ -10,7 +10,7 @@ from functools import cache
 
 import pytest
 
-from gquery.kernels.ready import handwritten_kernels
+from gquery.kernels.builtin.ready import handwritten_kernels
 from tpch import cubins, queries
 from tpch.engines import GQueryEngine, Options
 from tpch.generate import generate

@@ -10,18 +10,18 @@ import pyarrow as pa
 import pytest
 
 import gquery
-from gquery.device import Device, cpu_device
+from gquery.device.device import Device, cpu_device
 from gquery.execution.prepare import forecast
-from gquery.expr import Column, new_column
+from gquery.expression.expr import Column, new_column
 from gquery.kernels.kernel import Kernel
 from gquery.operators import selection
 from gquery.operators.accumulators import has_bits
 from gquery.operators.base import Launch
+from gquery.operators.codegen import units
 from gquery.operators.collect import steps_again
 from gquery.operators.group import GroupRun
 from gquery.planner.lower import lower
 from gquery.planner.physical import Compute, Group, Pipeline, Probe, Program
-from gquery.planner.pipeline import units
 from tests.cases import Case, read_cases
 from tests.harness import connect
 

@@ -16,9 +16,9 @@ import pytest
 
 import gquery
 from gquery import Connection, col, fn, lit, when
-from gquery.dataframe.connect import variables_of
+from gquery.api.dataframe.connect import variables_of
+from gquery.api.relation import Relation
 from gquery.errors import BindError, CatalogError, InterfaceError, ParseError
-from gquery.frame import Relation
 
 pl = pytest.importorskip("polars")
 

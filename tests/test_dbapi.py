@@ -24,7 +24,7 @@ import pytest
 
 import gquery
 from gquery import errors
-from gquery.interrupt import Running, check, holding
+from gquery.runtime.interrupt import Running, check, holding
 
 TABLE = pa.table({"k": [1, 2, 3], "s": ["x", None, "z"], "d": [datetime.date(2024, 1, d) for d in (1, 2, 3)]})
 LONG = "SELECT count(*) FROM range(100000000) a(x), range(1000000) b(y) WHERE x * y % 7 = 3"

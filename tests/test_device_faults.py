@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import gquery
-from gquery import device, device_faults
-from gquery.boundary import boundary
+from gquery.device import device
 from gquery.errors import DeviceError, OperationalError, OutOfMemoryError
+from gquery.runtime import device_faults
+from gquery.runtime.boundary import boundary
 
 ILLEGAL = "cudaErrorIllegalAddress: an illegal memory access was encountered"
 SAYS = r"cannot be used any more in this process.*cudaErrorIllegalAddress.*Restart it"

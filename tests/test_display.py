@@ -5,8 +5,8 @@ from __future__ import annotations
 import datetime
 from decimal import Decimal
 
-from gquery.display import display_width, render, render_html
-from gquery.dtypes import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, VARCHAR, decimal
+from gquery.expression.types import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, VARCHAR, decimal
+from gquery.result.display import display_width, render, render_html
 
 
 def test_types_and_null() -> None:

@@ -75,8 +75,8 @@ def test_rows_of_several_partitions_add_up(db: gquery.Connection) -> None:
 def test_counting_kernels_compile_for_a_gpu() -> None:
     """The kernels that count are generated text like others; a GPU's compiler takes them, on a machine without one."""
     from gquery.kernels.targets import get_target
+    from gquery.operators.codegen import units
     from gquery.planner.physical import Pipeline
-    from gquery.planner.pipeline import units
 
     target: Any = get_target("cuda")
     with gquery.connect("python") as db:

@@ -18,8 +18,8 @@ import pytest
 
 import gquery
 from gquery import errors
-from gquery.csv_dialect import sniff
-from gquery.files import format_of, resolve
+from gquery.io.csv_dialect import sniff
+from gquery.io.files import format_of, resolve
 
 TABLE = pa.table(
     {

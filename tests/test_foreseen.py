@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import gquery
-from gquery.device import cpu_device
+from gquery.device.device import cpu_device
 from gquery.errors import ConversionError, OutOfRangeError
-from gquery.execution.foreseen import Outlook, raised
+from gquery.execution.speculation import Outlook, raised
 from gquery.kernels.code import ErrorSite
 
 SITES = tuple(ErrorSite(OutOfRangeError, f"error {n}") for n in range(40))

@@ -13,6 +13,7 @@ import pytest
 import gquery
 from gquery.kernels.code import BuildPart, ColumnPart, StatePart
 from gquery.operators import selection
+from gquery.operators.codegen import Unit, units
 from gquery.planner.physical import (
     Build,
     Collect,
@@ -29,7 +30,6 @@ from gquery.planner.physical import (
     Stage,
     Step,
 )
-from gquery.planner.pipeline import Unit, units
 from tests import programs
 from tests.programs import Target
 from tpch import queries

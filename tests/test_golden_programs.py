@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from gquery.dtypes import BIGINT
-from gquery.expr import new_column
+from gquery.expression.expr import new_column
+from gquery.expression.types import BIGINT
 from tests import programs
 from tests.harness import assert_same
 

@@ -10,8 +10,7 @@ import pyarrow as pa
 import pytest
 
 import gquery
-from gquery.kernels.primitives import block
-from gquery.kernels.targets import simulated_words
+from gquery.kernels.primitives import block, simulated
 from gquery.operators import accumulators, row_words
 from tests.harness import assert_same, compare, expect
 from tests.simulated_target import simulated_connection
@@ -119,7 +118,7 @@ def test_threads_that_want_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another thread comes between each look into the block's table and the claim of a place."""
 
     def load(word: int) -> int:
-        found = simulated_words.shared_load_i64(word)
+        found = simulated.shared_load_i64(word)
         time.sleep(0)
         return found
 

@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gquery.assemble import Fixed
-from gquery.dtypes import BIGINT, Bounds
+from gquery.columns.assemble import Fixed
+from gquery.columns.table import Table
 from gquery.errors import FileError, InterfaceError, OutOfMemoryError
-from gquery.io import ParquetSource
-from gquery.sources import ArrowSource, ColumnCache, TableStore, import_device_array, source_of
-from gquery.table import Table
+from gquery.expression.types import BIGINT, Bounds
+from gquery.io.memory import ArrowSource, ColumnCache, TableStore, import_device_array, source_of
+from gquery.io.parquet import ParquetSource
 
 TABLE = pa.table(
     {
@@ -265,7 +265,7 @@ def test_arrow_statistics_after_load() -> None:
 
 
 def device_array(xp: Any) -> None:
-    from gquery.arrow import dtype_of, export_column
+    from gquery.columns.arrow import dtype_of, export_column
 
     for values, type_ in (
         ([5, -7, 9], pa.int64()), ([0, 2**64 - 1], pa.uint64()), ([0, 5, 6], pa.uint64()), ([True, False], pa.bool_()),
@@ -288,7 +288,7 @@ def test_arrays_of_a_device_as_columns() -> None:
 
 @pytest.mark.cuda
 def test_gpu_arrays_stay_where_they_are() -> None:
-    from gquery.device import cpu_device, cuda_device
+    from gquery.device.device import cpu_device, cuda_device
 
     device = cuda_device(0)
     device_array(device.xp)

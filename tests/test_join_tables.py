@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 import gquery
-from gquery.execution import adaptive, run_with_report
+from gquery.execution import run_with_report
+from gquery.operators import specialize
 from gquery.planner import lower_join
 from gquery.planner.physical import Build, JoinTable, Pipeline, Probe
 from tests.harness import assert_same
@@ -200,7 +201,7 @@ def _expecting(tables: dict[str, pa.Table], sql: str) -> list[int]:
 
 def test_few_rows_of_many_places(monkeypatch: pytest.MonkeyPatch) -> None:
     """An array was planned; the rows that are there in the end are so few that they are hashed, and probed so."""
-    for module in (lower_join, adaptive):
+    for module in (lower_join, specialize):
         monkeypatch.setattr(module, "SMALL_ARRAY", 16)
     tables = _sides()
     few = "SELECT dense, count(*) AS n, min(small) AS small FROM b WHERE x * x < 0.0001 GROUP BY dense"

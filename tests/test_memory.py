@@ -11,8 +11,8 @@ import pytest
 
 import gquery
 from gquery import errors
-from gquery.device import Device
-from gquery.kernels import order
+from gquery.device.device import Device
+from gquery.kernels.builtin import order
 
 SORT = "SELECT a FROM t ORDER BY b"
 DEVICES = ["python", "cpu", pytest.param("cuda", marks=pytest.mark.cuda)]

@@ -9,15 +9,16 @@ import pyarrow as pa
 import pytest
 
 import gquery
-from gquery.device import Device, cpu_device
-from gquery.dtypes import VARCHAR, Bounds, Carrier
-from gquery.kernels import handwritten, order, scans
+from gquery.columns.table import Column
+from gquery.device.buffer import Buffer
+from gquery.device.device import Device, cpu_device
+from gquery.expression.types import VARCHAR, Bounds, Carrier
+from gquery.kernels.builtin import handwritten, order, scans
+from gquery.kernels.builtin.order import Integers, Text
 from gquery.kernels.kernel import Kernel
-from gquery.kernels.order import Integers, Text
 from gquery.operators import prefix
 from gquery.operators.base import Frame
 from gquery.planner.physical import Pipeline, ReadTable
-from gquery.table import Buffer, Column
 from tests.harness import assert_same
 from tests.lanes import Lanes
 from tests.test_whole_arrays import DEVICES, host, on, place

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import gquery
-from gquery.dtypes import Bounds
+from gquery.expression.types import Bounds
 from gquery.kernels import arithmetic, checks
 from gquery.kernels.targets import python
 from gquery.operators import group

@@ -20,9 +20,9 @@ import pytest
 from pyarrow import csv
 
 import gquery
+from gquery.columns.ownership import Origin, copied
 from gquery.errors import DataError, FileError
-from gquery.ownership import Origin, copied
-from gquery.parallel import run_phases
+from gquery.runtime.threads import run_phases
 
 ROWS = 3000
 SELF_JOIN = "SELECT count(*) FROM {t} a JOIN {t} b ON a.o = b.o"
@@ -291,8 +291,8 @@ def test_copies_are_equal() -> None:
 def taken_by_threads(array: pa.ChunkedArray, monkeypatch: Any) -> pa.ChunkedArray:
     """A text column as threads take it, in pieces that are small."""
     for name, size in (("_ROWS", 3), ("_BYTES", 5)):
-        monkeypatch.setattr(f"gquery.owned_text.{name}", size)
-    monkeypatch.setattr("gquery.ownership.LONG_TEXT", 1)
+        monkeypatch.setattr(f"gquery.columns.owned_text.{name}", size)
+    monkeypatch.setattr("gquery.columns.ownership.LONG_TEXT", 1)
     return run_phases([Origin("t", is_shared=True).taking(array, "bad")], 2)[0]
 
 
@@ -396,7 +396,7 @@ def test_a_file_changes_while_it_is_read(tmp_path: Path, monkeypatch: Any) -> No
     path = tmp_path / "x.csv"
     path.write_text("a\n1\n")
     with gquery.connect(device="python") as db:
-        monkeypatch.setattr("gquery.files.File.stream", lambda _: _changing(path))
+        monkeypatch.setattr("gquery.io.files.File.stream", lambda _: _changing(path))
         with pytest.raises(FileError, match="has changed while it was read"):
             db.sql(f"FROM '{path}'")
 

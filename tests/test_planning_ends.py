@@ -16,11 +16,11 @@ import pytest
 
 import gquery
 from gquery.errors import NotSupportedError
-from gquery.expr import Call, Expr, Literal, Not, transform, walk
+from gquery.expression.expr import Call, Expr, Literal, Not, transform, walk
 from gquery.functions import call
 from gquery.kernels import code, parts, render
 from gquery.kernels.targets import cpu
-from gquery.planner.explain import MOST_TEXT
+from gquery.profile.explain import MOST_TEXT
 from tests.harness import assert_same
 
 TABLES = {
@@ -108,7 +108,7 @@ def test_greatest_is_linear_in_its_arguments(rendered: list[Expr]) -> None:
 
 def doubled(levels: int) -> Expr:
     """A graph of that many nodes; as a tree it has 2 ** levels."""
-    e: Expr = call("add", Literal(1, gquery.dtypes.BIGINT), Literal(2, gquery.dtypes.BIGINT))
+    e: Expr = call("add", Literal(1, gquery.expression.types.BIGINT), Literal(2, gquery.expression.types.BIGINT))
     for _ in range(levels):
         e = call("add", e, e)
     return e

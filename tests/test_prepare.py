@@ -10,14 +10,14 @@ import pyarrow as pa
 import pytest
 
 import gquery
-from gquery.device import cpu_device
+from gquery.device.device import cpu_device
 from gquery.execution import prepare
 from gquery.execution.runner import Runner
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.targets import compile_many
+from gquery.operators.codegen import units
 from gquery.operators.selection import narrowed
 from gquery.planner.physical import Build
-from gquery.planner.pipeline import units
 
 ROWS = 250_000
 QUERIES = {

@@ -14,7 +14,7 @@ import gquery
 from gquery.kernels.targets import get_target, python
 from gquery.kernels.targets.base import MOST_KERNELS
 from gquery.kernels.targets.cpu import CpuTarget
-from gquery.recent import Recent
+from gquery.runtime.recent import Recent
 from tests.queries import Generator, random_tables
 from tests.test_targets import filtered_sum
 

@@ -13,17 +13,27 @@ import pyarrow as pa
 import pytest
 
 import gquery
-from gquery.dtypes import BOOLEAN, DOUBLE, INTEGER
-from gquery.exact import exact
-from gquery.expr import Call, Expr, In, Literal, ScalarSubquery, conjunction, new_column, transform, walk
+from gquery.expression.exact import exact
+from gquery.expression.expr import (
+    Call,
+    Expr,
+    In,
+    Literal,
+    ScalarSubquery,
+    conjunction,
+    new_column,
+    transform,
+    walk,
+)
+from gquery.expression.types import BOOLEAN, DOUBLE, INTEGER
 from gquery.functions import FUNCTIONS
 from gquery.kernels.code import Code, phys
 from gquery.kernels.host import evaluate
 from gquery.kernels.kernel import function_source
 from gquery.kernels.render import describe
 from gquery.kernels.targets import get_target
-from gquery.planner.tree import has_subquery, own_subqueries, subqueries, used_columns
-from gquery.planner.tree import walk as walk_plan
+from gquery.planner.logical.tree import has_subquery, own_subqueries, subqueries, used_columns
+from gquery.planner.logical.tree import walk as walk_plan
 from tests import planned
 from tests.harness import assert_same, connect
 

@@ -12,12 +12,22 @@ from pathlib import Path
 
 import pytest
 
-from gquery.expr import And, Or, conjuncts
+from gquery.expression.expr import And, Or, conjuncts
 from gquery.planner import optimizer
-from gquery.planner.explain import explain
-from gquery.planner.logical import Aggregate, Filter, Join, JoinKind, Plan, Query, Scan, Shared, sources
-from gquery.planner.proofs import key_pairs, one_row_at_most
-from gquery.planner.tree import canonical, column_ids, fresh_copy, walk
+from gquery.planner.logical.nodes import (
+    Aggregate,
+    Filter,
+    Join,
+    JoinKind,
+    Plan,
+    Query,
+    Scan,
+    Shared,
+    sources,
+)
+from gquery.planner.logical.properties import key_pairs, one_row_at_most
+from gquery.planner.logical.tree import canonical, column_ids, fresh_copy, walk
+from gquery.profile.explain import explain
 from tests.planned import bound
 from tpch import queries
 

@@ -15,7 +15,7 @@ import pytest
 
 import gquery
 from gquery import errors
-from gquery.config import Settings, from_environment, parse_bytes
+from gquery.settings import Settings, from_environment, parse_bytes
 
 TABLE = pa.table({"a": [3, 1, None, 2], "s": ["x", "y", None, "x"], "d": pa.array([Decimal("1.50")] * 4)})
 

@@ -13,14 +13,14 @@ import pytest
 
 import gquery
 from gquery.errors import InternalError, NotSupportedError
-from gquery.expr import Column
+from gquery.expression.expr import Column
 from gquery.planner import optimizer
-from gquery.planner.explain import explain
-from gquery.planner.logical import Join, Shared
+from gquery.planner.logical.nodes import Join, Shared
+from gquery.planner.logical.shared import definitions, every_node
+from gquery.planner.logical.verify import verify
 from gquery.planner.physical import Pipeline, Probe, Program, ReadStage
-from gquery.planner.shared import definitions, every_node
-from gquery.planner.verify import verify
 from gquery.planner.verify_program import verify_program
+from gquery.profile.explain import explain
 
 from .cases import read_cases
 from .harness import assert_error, assert_same

@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from gquery.runtime.stopwatch import PARTS, Watch, watched
 from gquery.shell.commands import COMMANDS
 from gquery.shell.completion import complete
 from gquery.shell.modes import MODES
 from gquery.shell.script import Command, Statement, is_complete, split
 from gquery.shell.shell import Options, Shell
-from gquery.stopwatch import PARTS, Watch, watched
 
 VALUES = "SELECT * FROM (VALUES (1, 'a|b', 1.50), (NULL, '<i>', NULL)) t(n, \"text\", d);"
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from gquery.kernels.primitives import core
 from gquery.kernels.stages import MOST_LEFT, staged
-from gquery.kernels.targets import python_words
-from gquery.planner import pipeline
+from gquery.operators import codegen
 from gquery.planner.physical import Pipeline
 from tests import programs
 
@@ -61,7 +61,7 @@ def _body(r: random.Random) -> tuple[list[str], set[str]]:
 
 
 def _run(text: str, columns: list[list[int]], table: list[int]) -> tuple[list[Any], int]:
-    scope: dict[str, Any] = {**vars(python_words), "seen": [], "total": 0, "b0": table}
+    scope: dict[str, Any] = {**vars(core), "seen": [], "total": 0, "b0": table}
     scope |= {f"c{n}": column for n, column in enumerate(columns)}
     exec(text, scope)
     return sorted(scope["seen"]), scope["total"]
@@ -101,9 +101,9 @@ def test_what_is_not_staged() -> None:
 def test_staged_kernels_compile(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from gquery.kernels.targets.cuda import CudaTarget
 
-    monkeypatch.setattr(pipeline, "STAGED_ROWS", 0)
+    monkeypatch.setattr(codegen, "STAGED_ROWS", 0)
     works = [s.work for s in programs.program(name, "cuda").stages if isinstance(s.work, Pipeline)]
-    kernels = [u.kernel for w in works for u in pipeline.units(w, "cuda")]
+    kernels = [u.kernel for w in works for u in codegen.units(w, "cuda")]
     staged_ones = [k for k in kernels if k.batch is not None and any("_0:" in line for line in k.batch.body)]
     assert staged_ones
     for kernel in staged_ones:

@@ -5,13 +5,26 @@ from __future__ import annotations
 import pytest
 
 from gquery.errors import InternalError
-from gquery.expr import Call, Column, conjunction
+from gquery.expression.expr import Call, Column, conjunction
 from gquery.planner import optimizer
-from gquery.planner.logical import Aggregate, Filter, Join, JoinKind, Plan, Project, Query, Scan
-from gquery.planner.proofs import determined, is_unique, one_row_at_most, one_row_exactly, unique_keys
-from gquery.planner.statistics import Estimator
-from gquery.planner.tree import canonical, fresh_copy, map_expressions, remap, transform_up, walk
-from gquery.planner.verify import verify
+from gquery.planner.logical.cardinality import Estimator
+from gquery.planner.logical.nodes import Aggregate, Filter, Join, JoinKind, Plan, Project, Query, Scan
+from gquery.planner.logical.properties import (
+    determined,
+    is_unique,
+    one_row_at_most,
+    one_row_exactly,
+    unique_keys,
+)
+from gquery.planner.logical.tree import (
+    canonical,
+    fresh_copy,
+    map_expressions,
+    remap,
+    transform_up,
+    walk,
+)
+from gquery.planner.logical.verify import verify
 from tests.planned import bound
 from tpch import queries
 

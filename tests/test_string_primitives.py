@@ -137,7 +137,7 @@ def test_words_from_anywhere_as_a_gpu_reads_them() -> None:
     from numba import njit
     from numba.extending import intrinsic
 
-    from gquery.kernels.targets.cuda_words import CUDA_DEFINITIONS
+    from gquery.kernels.targets.cuda_intrinsics import CUDA_DEFINITIONS
     from gquery.kernels.targets.intrinsics import build
 
     load = build(CUDA_DEFINITIONS["load_word_unaligned"], intrinsic)

@@ -10,11 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from gquery.device import Device, cpu_device, format_bytes
-from gquery.dtypes import BIGINT, VARCHAR, Bounds, Carrier, Field
-from gquery.encode import import_column
+from gquery.columns.encode import import_column
+from gquery.columns.table import Column, Dictionary, Table
+from gquery.device.buffer import Buffer
+from gquery.device.device import Device, cpu_device, format_bytes
 from gquery.errors import ConversionError, OutOfMemoryError
-from gquery.table import Buffer, Column, Dictionary, Table
+from gquery.expression.types import BIGINT, VARCHAR, Bounds, Carrier, Field
 
 D = Decimal
 T = datetime.datetime
@@ -226,7 +227,7 @@ def test_views_are_exported() -> None:
     at = text.host.ctypes.data
     data = Buffer(np.array([at, 5, at + 6, 3, at, 0], np.int64))
     column = Column(VARCHAR, Carrier.VIEW, 3, data, Buffer(np.array([1, 1, 0], np.uint8)), owners=(text,))
-    from gquery.arrow import export_column
+    from gquery.columns.arrow import export_column
 
     assert export_column(column).to_pylist() == ["zéro", "one", None]
     assert export_column(column.slice(1, 2)).to_pylist() == ["one"]
@@ -240,7 +241,7 @@ def test_slices() -> None:
 
 
 def test_table_without_columns() -> None:
-    from gquery.dtypes import Schema
+    from gquery.expression.types import Schema
 
     assert Table(Schema(()), (), 3).to_arrow().num_columns == 0
 
@@ -269,7 +270,7 @@ def test_memory_limit() -> None:
 
 @pytest.mark.cuda
 def test_gpu_buffers() -> None:
-    from gquery.device import cuda_device
+    from gquery.device.device import cuda_device
 
     device = cuda_device(0)
     table = Table.from_arrow(pa.table({k: v for k, v in EDGES.items() if k != "null"}))

@@ -10,17 +10,18 @@ import pyarrow as pa
 import pytest
 
 import gquery
-from gquery.device import cpu_device
-from gquery.dtypes import VARCHAR, Carrier
+from gquery.columns.table import Column
+from gquery.device.buffer import Buffer
+from gquery.device.device import cpu_device
 from gquery.errors import InterruptError
-from gquery.kernels import text_extremes as module
-from gquery.kernels.gathers import string_views
-from gquery.kernels.handwritten import PART
-from gquery.kernels.text_extremes import text_extremes
+from gquery.expression.types import VARCHAR, Carrier
+from gquery.kernels.builtin import text_extremes as module
+from gquery.kernels.builtin.gathers import string_views
+from gquery.kernels.builtin.handwritten import PART
+from gquery.kernels.builtin.text_extremes import text_extremes
 from gquery.operators import prefix
 from gquery.operators.base import Frame
 from gquery.planner.physical import Bulk, EncodeRows, Pipeline, ReadTable
-from gquery.table import Buffer, Column
 from tests.harness import assert_same
 
 PIECES = ["", "a", "\0", "b", "é", "z", "\uffff", "\U0001f600", "Item ", "https://"]

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 import gquery
-from gquery.dtypes import (
+from gquery.expression.types import (
     BIGINT,
     BOOLEAN,
     DATE,

@@ -17,7 +17,7 @@ import pytest
 
 import gquery
 from gquery.execution import runner
-from gquery.kernels import grouping
+from gquery.kernels.builtin import grouping
 from gquery.kernels.targets import get_target, morsels
 from gquery.kernels.targets.morsels import run_morsels, run_parts
 from gquery.operators import combine, front, group, group_output

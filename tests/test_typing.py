@@ -40,7 +40,7 @@ def test_public_names() -> None:
     assert set(gquery.__all__) <= set(dir(gquery))
     assert all(getattr(gquery, name) is not None for name in gquery.__all__)
     assert {"Relation", "Expression", "CatalogError", "OutOfMemoryError", "Cursor"} <= set(gquery.__all__)
-    script = "import gquery, sys; dir(gquery); print('gquery.frame' in sys.modules)"
+    script = "import gquery, sys; dir(gquery); print('gquery.api.relation' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT)
     assert run.stdout.strip() == "False", "looking at the names loads no part of the engine"
 

@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gquery import upload
-from gquery.device import Device
+from gquery.device import transfer
+from gquery.device.buffer import Buffer
+from gquery.device.device import Device
 from gquery.errors import OutOfMemoryError
-from gquery.io import ParquetSource
-from gquery.sources import ColumnCache
-from gquery.table import Buffer
+from gquery.io.memory import ColumnCache
+from gquery.io.parquet import ParquetSource
 
 
 class Played:
@@ -99,25 +99,25 @@ class Gpu(Device):
 
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gpu]:
-    monkeypatch.setattr(upload, "PIECE", 4096)
-    monkeypatch.setattr(upload, "_PIECES", 3)
-    monkeypatch.setattr(upload, "_PART", 10_000)
-    monkeypatch.setattr(upload, "SMALL", 100)
-    upload._staging.cache_clear()
+    monkeypatch.setattr(transfer, "PIECE", 4096)
+    monkeypatch.setattr(transfer, "_PIECES", 3)
+    monkeypatch.setattr(transfer, "_PART", 10_000)
+    monkeypatch.setattr(transfer, "SMALL", 100)
+    transfer._staging.cache_clear()
     yield Gpu()
-    upload._staging.cache_clear()
+    transfer._staging.cache_clear()
 
 
 @pytest.mark.parametrize("dtype", ["u1", "i2", "i8", "f4"])
 def test_pieces_arrive_at_their_places(gpu: Gpu, dtype: str) -> None:
     host = np.zeros(50_001, dtype)
-    sending = upload.Upload(gpu)
-    transfer = sending.start(host)
+    sending = transfer.Upload(gpu)
+    one = sending.start(host)
     for low, high in ((20_000, 50_001), (0, 1), (1, 20_000), (7, 7)):
         host[low:high] = np.arange(low, high) % 251
-        transfer.send(low, high)
+        one.send(low, high)
     sending.wait()
-    buffer = transfer.buffer()
+    buffer = one.buffer()
     assert set(buffer.devices) == {Device("cpu"), gpu}
     assert np.array_equal(buffer.on(gpu).values, host)
     assert gpu.played.settled == 1 and not gpu.played.pending
@@ -126,9 +126,9 @@ def test_pieces_arrive_at_their_places(gpu: Gpu, dtype: str) -> None:
 
 def test_nobody_waits_for_the_copies_but_wait(gpu: Gpu) -> None:
     host = np.arange(100, dtype=np.int64)
-    sending = upload.Upload(gpu)
-    transfer = sending.start(host)
-    transfer.send(0, 100)
+    sending = transfer.Upload(gpu)
+    one = sending.start(host)
+    one.send(0, 100)
     assert gpu.played.pending
     sending.wait()
     assert not gpu.played.pending
@@ -136,19 +136,19 @@ def test_nobody_waits_for_the_copies_but_wait(gpu: Gpu) -> None:
 
 def test_what_stays_on_the_host(gpu: Gpu) -> None:
     small, large = np.arange(5), np.arange(5000)
-    assert upload.Upload(gpu).start(small).buffer().devices == (Device("cpu"),)
-    assert upload.Upload(None).start(large).buffer().devices == (Device("cpu"),)
-    assert upload.Upload(Device("cpu")).start(large).buffer().devices == (Device("cpu"),)
+    assert transfer.Upload(gpu).start(small).buffer().devices == (Device("cpu"),)
+    assert transfer.Upload(None).start(large).buffer().devices == (Device("cpu"),)
+    assert transfer.Upload(Device("cpu")).start(large).buffer().devices == (Device("cpu"),)
     gpu.room = large.nbytes
-    assert upload.Upload(gpu).start(large).buffer().devices == (Device("cpu"),)
+    assert transfer.Upload(gpu).start(large).buffer().devices == (Device("cpu"),)
 
 
 def test_a_whole_array(gpu: Gpu) -> None:
     host = np.arange(123_457, dtype=np.int32)
-    assert np.array_equal(upload.send_whole(gpu, host, "").values, host)
+    assert np.array_equal(transfer.send_whole(gpu, host, "").values, host)
     with pytest.raises(OutOfMemoryError, match="a scan"):
         gpu.room = 0
-        upload.send_whole(gpu, host, "a scan")
+        transfer.send_whole(gpu, host, "a scan")
 
 
 def test_bytes_have_room_behind_them(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,7 +159,7 @@ def test_bytes_have_room_behind_them(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) 
         return Array(np.empty(size, dtype))
 
     monkeypatch.setattr(gpu, "empty", empty)
-    array = upload.device_array(gpu, np.zeros(1000, np.uint8))
+    array = transfer.device_array(gpu, np.zeros(1000, np.uint8))
     assert (asked, array.size) == ([1016], 1000)
 
 
@@ -187,7 +187,7 @@ def test_a_file_arrives_on_the_device(gpu: Gpu, tmp_path: Any) -> None:
 def test_copies_that_were_not_used_give_way_first(gpu: Gpu) -> None:
     cache = ColumnCache(device=gpu)
     source = pa.table({"a": range(10), "b": range(10)})
-    from gquery.table import Table
+    from gquery.columns.table import Table
 
     loaded = Table.from_arrow(source)
     cache.put(1, dict(enumerate(loaded.columns)), "t")

@@ -11,11 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from gquery.device import Device, cpu_device
-from gquery.dtypes import VARCHAR, Carrier
+from gquery.columns.table import Column, Table
+from gquery.device.buffer import Buffer
+from gquery.device.device import Device, cpu_device
 from gquery.errors import OperationalError
-from gquery.kernels import gathers, grouping, handwritten, order, scans, wide_arrays
-from gquery.table import Buffer, Column, Table
+from gquery.expression.types import VARCHAR, Carrier
+from gquery.kernels.builtin import gathers, grouping, handwritten, order, scans, wide_arrays
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
 SIZES = [0, 1, 10, 5_000, 200_000]

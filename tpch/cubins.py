@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from gquery.session import Connection
+from gquery.api.connection import Connection
 from tpch import queries
 
 ARCHITECTURES = ((7, 5), (8, 0), (9, 0))

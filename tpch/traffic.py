@@ -1,6 +1,6 @@
 """What a query moves through memory, and how fast the memory is: for the share of the copy bandwidth.
 
-With `cubins` the one module of this folder that looks inside the engine. The bytes are those of `gquery.measure`, the
+With `cubins` the one module of this folder that looks inside the engine. The bytes are those of `gquery.execution.measure`, the
 account behind EXPLAIN ANALYZE: what the kernels read and wrote in a run of its own, which is not timed. Beside them
 stands what the query's columns take in memory, as they are kept: a scan that reads each of them once moves that much.
 """
@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gquery.api.connection import Connection
 from gquery.execution import ExecutionContext, run_with_report
-from gquery.measure import Meter
+from gquery.execution.measure import Meter
 from gquery.planner.physical import Pipeline, Program, ReadTable
-from gquery.session import Connection
 
 CUDA_BYTES, CPU_BYTES = 1 << 30, 1 << 28  # of each array of a copy
 COPIES = 7

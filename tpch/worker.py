@@ -21,7 +21,7 @@ from typing import Any, TextIO
 
 import pyarrow as pa
 
-from gquery.stopwatch import Watch, watched
+from gquery.runtime.stopwatch import Watch, watched
 from tpch.engines import Answer, Engine, GQueryEngine, NotRunError, open_engine
 from tpch.job import Job, Text
 

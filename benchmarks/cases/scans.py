@@ -7,7 +7,7 @@ from functools import partial
 
 from benchmarks.data import CHECK, Maker, Tables, exact_sum
 from benchmarks.measure import Answer, Case, Checks, Dataset
-from gquery.dtypes import Bounds, decimal
+from gquery.expression.types import Bounds, decimal
 
 SHARES = (1, 10, 50, 90)  # per cent of the rows that a filter keeps
 _PRICE, _PER_CENT = 10_000_000, 11

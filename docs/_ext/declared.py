@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import gquery.config
 import gquery.functions  # declares them all
+import gquery.settings
 from gquery.functions.aggregates import AGGREGATES
 from gquery.functions.registry import DOCS, EXAMPLES, SIGNATURES
 
@@ -52,7 +52,7 @@ def functions() -> str:
 
 def settings() -> str:
     """A row a field of `Settings`: its comment is its documentation."""
-    text = Path(gquery.config.__file__).read_text()
+    text = Path(gquery.settings.__file__).read_text()
     rows = re.findall(r"^    (\w+): ([^=\n]+) = ([^#\n]+?)  # (.+)$", text, re.M)
     lines = [f"| `{name}` | `{kind.strip()}` | `{default}` | {_cell(doc)} |" for name, kind, default, doc in rows]
     return "| setting | type | default | what it is |\n|---|---|---|---|\n" + "\n".join(lines) + "\n"

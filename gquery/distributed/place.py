@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gquery.device import Device
+from gquery.device.device import Device
 from gquery.distributed.partitioning import row_ranges
 
 

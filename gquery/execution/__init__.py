@@ -1,7 +1,8 @@
 """Execution: runs a program stage by stage.
 
-`prepare` compiles what a program will need, `program` goes through its stages, `adaptive` fits a pipeline to the join tables
-that it meets, `choose` picks the target that runs it, `runner` runs its kernels over partitions and workers.
+A `planner.physical.Program` and a context go in, the columns of the result come out. `prepare` compiles what a program will
+need, `program` goes through its stages, `choose` picks the target that runs one, `runner` runs its kernels over partitions
+and workers, `speculation` guesses sizes and has them checked. Called by `api` and `profile`.
 """
 
 from __future__ import annotations

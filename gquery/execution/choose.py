@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from gquery.device import Device, cpu_device
+from gquery.device.buffer import Buffer
+from gquery.device.device import Device, cpu_device
 from gquery.execution.state import Run
 from gquery.kernels.targets import get_target
-from gquery.nesting import with_room
 from gquery.operators import front
 from gquery.operators.accumulators import place_of
+from gquery.operators.codegen import WIDE, Unit, units
 from gquery.operators.group_output import GroupOutput
 from gquery.operators.rows import bulk_inputs
 from gquery.planner.lower_stream import is_worth_compiling, lengths
@@ -30,8 +31,7 @@ from gquery.planner.physical import (
     Sink,
     Stage,
 )
-from gquery.planner.pipeline import WIDE, Unit, units
-from gquery.table import Buffer
+from gquery.runtime.nesting import with_room
 
 BREAK_EVEN_SECONDS = 0.03  # a pipeline of usual length that was interpreted for longer, in all runs, is worth compiling
 BULK_BYTES = 2**21  # of frames on a GPU that a bulk operation may have copied to the host

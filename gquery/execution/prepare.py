@@ -1,6 +1,6 @@
 """The kernels of a program, compiled before it first runs: all at once, where each would be waited for when its turn comes.
 
-A pipeline is fitted to what it meets when it starts (`execution.adaptive`, `operators.selection`). Here the same is done with
+A pipeline is fitted to what it meets when it starts (`operators.specialize`, `operators.selection`). Here the same is done with
 estimates: rows are those of the plan, keys that are expected to be unique are. Where an estimate is of what other stages make,
 there may be few rows just as well; a GPU's kernels for that case are compiled while the first stages run. What turns out in
 another way is compiled then.
@@ -11,9 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from gquery import stopwatch
-from gquery.device import Device
-from gquery.execution.adaptive import adapt, attempted, fitted
+from gquery.device.device import Device
 from gquery.execution.choose import COPIED_BYTES, for_threads, output_of, state_size, units_of
 from gquery.execution.state import Run
 from gquery.kernels.kernel import Kernel
@@ -21,8 +19,10 @@ from gquery.kernels.targets import compile_many, get_target
 from gquery.operators.base import Frame, JoinIndex
 from gquery.operators.group_output import is_probable
 from gquery.operators.selection import narrowed
+from gquery.operators.specialize import adapt, attempted, fitted
 from gquery.planner.lower_stream import is_worth_compiling
 from gquery.planner.physical import Build, Compute, Group, JoinTable, Pipeline, Probe, Program, ReadStage, Stage
+from gquery.runtime import stopwatch
 
 FEW = 4  # rows that a key has, where it may have several
 FEW_ROWS = 1000

@@ -9,27 +9,28 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, assert_never
 
-from gquery import stopwatch
-from gquery.device import cpu_device
-from gquery.dtypes import Field, Schema
+from gquery.columns.table import Column, Table, TableSource
+from gquery.device.buffer import Buffer
+from gquery.device.device import cpu_device
 from gquery.errors import InterruptError, OutOfMemoryError
-from gquery.execution.adaptive import adapt, attempted, fitted
 from gquery.execution.choose import bulk_device, for_threads, target_of
-from gquery.execution.foreseen import Outlook, UnforeseenError
+from gquery.execution.measure import Meter, named_range
 from gquery.execution.prepare import prepare
 from gquery.execution.runner import Runner
+from gquery.execution.speculation import Outlook, UnforeseenError
 from gquery.execution.state import ExecutionContext, Run, StageReport
 from gquery.execution.verify_frame import verify_loaded, verify_stage
-from gquery.interrupt import check
+from gquery.expression.types import Field, Schema
 from gquery.kernels import checks
 from gquery.kernels.numbers import asking
 from gquery.kernels.targets import get_target
-from gquery.measure import Meter, named_range
 from gquery.operators import prefix
 from gquery.operators.base import DuplicateKeysError, Frame, JoinIndex
+from gquery.operators.codegen import WIDE
 from gquery.operators.host_rows import run_host_rows
 from gquery.operators.rows import bulk_inputs, run_bulk
 from gquery.operators.selection import narrowed
+from gquery.operators.specialize import adapt, attempted, fitted
 from gquery.planner.physical import (
     Bulk,
     Collect,
@@ -45,8 +46,8 @@ from gquery.planner.physical import (
     Source,
     Stage,
 )
-from gquery.planner.pipeline import WIDE
-from gquery.table import Buffer, Column, Table, TableSource
+from gquery.runtime import stopwatch
+from gquery.runtime.interrupt import check
 
 
 def run(program: Program, context: ExecutionContext) -> Table:

@@ -10,23 +10,24 @@ from typing import Any, assert_never
 
 import numpy as np
 
-from gquery import stopwatch
-from gquery.device import cpu_device
+from gquery.device.buffer import Buffer
+from gquery.device.device import cpu_device
 from gquery.distributed.place import Placed, place
 from gquery.distributed.schedule import RunRange, run_partitions
 from gquery.errors import InternalError
 from gquery.execution.choose import output_of, units_of
-from gquery.execution.foreseen import raised
+from gquery.execution.measure import traffic_of
+from gquery.execution.speculation import raised
 from gquery.execution.state import Run, StageReport
-from gquery.interrupt import check, current
-from gquery.kernels import checks, host, scans
+from gquery.kernels import checks, host
+from gquery.kernels.builtin import scans
 from gquery.kernels.code import Binding, BuildPart, ColumnPart, Constant, Content, StatePart
 from gquery.kernels.kernel import Parameter
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.morsels import MORSEL
-from gquery.measure import traffic_of
 from gquery.operators import collect
 from gquery.operators.base import Frame, JoinIndex, Launch, SinkRun, State
+from gquery.operators.codegen import Unit
 from gquery.operators.collect import CollectRun
 from gquery.operators.group import GroupRun
 from gquery.operators.join_table import BuildRun
@@ -40,8 +41,8 @@ from gquery.planner.physical import (
     Reduce,
     Stage,
 )
-from gquery.planner.pipeline import Unit
-from gquery.table import Buffer
+from gquery.runtime import stopwatch
+from gquery.runtime.interrupt import check, current
 
 UNIT = 1024  # rows that one count of a Collect covers
 # row-steps of a nested loop after which an interrupt is looked for

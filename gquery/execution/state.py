@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from gquery.config import Settings
-from gquery.device import Device
-from gquery.execution.foreseen import Outlook
-from gquery.measure import Meter
+from gquery.columns.table import Column
+from gquery.device.device import Device
+from gquery.execution.measure import Meter
+from gquery.execution.speculation import Outlook
 from gquery.operators.base import Frame, JoinIndex
 from gquery.planner.physical import (
     Program,
 )
-from gquery.table import Column
+from gquery.settings import Settings
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,12 @@ from weakref import WeakSet
 
 import numpy as np
 
-from gquery.device import cpu_device
-from gquery.dtypes import Bounds, Carrier
+from gquery.columns.table import Column
+from gquery.device.device import cpu_device
+from gquery.expression.types import Bounds, Carrier
 from gquery.kernels.checks import OutOfBoundsError
 from gquery.operators.base import Frame, words_a_row
 from gquery.planner.physical import Group, Pipeline, Stage, Stored, stage_columns
-from gquery.table import Column
 
 _seen: WeakSet[Column] = WeakSet()  # columns of tables, which many queries read
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from gquery.dtypes import BIGINT, BOOLEAN, DOUBLE, NULL, DType, Kind, decimal
 from gquery.errors import BindError, did_you_mean
-from gquery.expr import AggregateCall, Expr
+from gquery.expression.expr import AggregateCall, Expr
+from gquery.expression.types import BIGINT, BOOLEAN, DOUBLE, NULL, DType, Kind, decimal
 from gquery.functions.casts import cast
 from gquery.functions.opaque import refuse_opaque
 from gquery.functions.registry import no_match

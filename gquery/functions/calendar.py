@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 
-from gquery.dtypes import Interval
 from gquery.errors import NotSupportedError
+from gquery.expression.types import Interval
 
 DAY_MICROS = 86_400_000_000
 _SPACE = r"[ \t\n\v\f\r]*"

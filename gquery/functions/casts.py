@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gquery.dtypes import (
+from gquery.errors import BindError, ConversionError
+from gquery.expression.expr import Cast, Expr, Literal
+from gquery.expression.types import (
     BIGINT,
     BOOLEAN,
     DATE,
@@ -25,8 +27,6 @@ from gquery.dtypes import (
     decimal,
     type_bounds,
 )
-from gquery.errors import BindError, ConversionError
-from gquery.expr import Cast, Expr, Literal
 from gquery.functions.opaque import refuse_opaque
 from gquery.functions.texts import text_of, value_of
 

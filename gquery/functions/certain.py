@@ -6,7 +6,7 @@ number. As in DuckDB, arithmetic of integers and doubles alone is not computed f
 
 from __future__ import annotations
 
-from gquery.expr import And, Call, Case, Column, Expr, In, IsNull, Literal, Not, Or
+from gquery.expression.expr import And, Call, Case, Column, Expr, In, IsNull, Literal, Not, Or
 from gquery.functions.operators import COMPARISONS
 
 _SAFE = frozenset(COMPARISONS)

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from gquery.arrow_compute import pc
-from gquery.dtypes import BIGINT, DATE, TIMESTAMP, VARCHAR
 from gquery.errors import ConversionError, DataError
+from gquery.expression.types import BIGINT, DATE, TIMESTAMP, VARCHAR
 from gquery.functions.registry import scalar
 from gquery.functions.vectors import (
     Vector,
@@ -26,6 +25,7 @@ from gquery.functions.vectors import (
     strings,
     with_nulls_of,
 )
+from gquery.runtime.arrow_compute import pc
 
 _DAY_MICROS = 86_400_000_000
 _FIRST_DAY, _LAST_DAY = -(2**31) + 2, 2**31 - 2

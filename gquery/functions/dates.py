@@ -8,9 +8,9 @@ take a DATE; a TIMESTAMP is cast to one first.
 
 from __future__ import annotations
 
-from gquery.dtypes import BIGINT, BOOLEAN, DATE, DOUBLE, TIMESTAMP, VARCHAR, Bounds
 from gquery.errors import BindError, NotSupportedError, did_you_mean
-from gquery.expr import Expr, Literal
+from gquery.expression.expr import Expr, Literal
+from gquery.expression.types import BIGINT, BOOLEAN, DATE, DOUBLE, TIMESTAMP, VARCHAR, Bounds
 from gquery.functions.calendar import civil_from_days
 from gquery.functions.casts import cast
 from gquery.functions.registry import BoundsRule, call, make, resolver, scalar

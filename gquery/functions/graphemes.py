@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from gquery.arrow_compute import pc
 from gquery.functions.grapheme_table import RANGES
 from gquery.functions.vectors import characters_of, integers, offsets_of
+from gquery.runtime.arrow_compute import pc
 
 (OTHER, CONTROL, EXTEND, OTHER_EXTEND, LINKER, JOINER, SPACING, PREPEND, PICTOGRAPH, CONSONANT, INDICATOR, L, V, T, LV, LVT,
  CR, LF) = range(18)  # fmt: skip

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from gquery.arrow_compute import pc
-from gquery.dtypes import BIGINT, INTEGER, VARCHAR
 from gquery.errors import DataError
-from gquery.expr import Expr, Literal
+from gquery.expression.expr import Expr, Literal
+from gquery.expression.types import BIGINT, INTEGER, VARCHAR
 from gquery.functions import graphemes
 from gquery.functions.casts import cast
 from gquery.functions.md5 import md5_digests
@@ -34,6 +33,7 @@ from gquery.functions.vectors import (
     text_like,
     with_nulls_of,
 )
+from gquery.runtime.arrow_compute import pc
 
 _S, _SS, _SI = (VARCHAR,), (VARCHAR, VARCHAR), (VARCHAR, BIGINT)
 _HEXADECIMAL = np.frombuffer("".join(f"{n:02x}" for n in range(256)).encode(), np.uint16)

@@ -11,7 +11,8 @@ A function outside its domain raises (``sqrt(-1)``, ``ln(0)``); NaN gives NaN.
 
 from __future__ import annotations
 
-from gquery.dtypes import (
+from gquery.expression.expr import Case, Expr, IsNull, Literal
+from gquery.expression.types import (
     BIGINT,
     BOOLEAN,
     DOUBLE,
@@ -24,7 +25,6 @@ from gquery.dtypes import (
     decimal,
     integer_as_decimal,
 )
-from gquery.expr import Case, Expr, IsNull, Literal
 from gquery.functions.casts import bare, cast, fits, is_text_literal
 from gquery.functions.registry import by_signature, call, is_null_literal, make, resolver, scalar
 

@@ -1,11 +1,11 @@
-"""What is refused of columns that gquery carries and does not compute with (see `gquery.opaque`)."""
+"""What is refused of columns that gquery carries and does not compute with (see `gquery.columns.opaque`)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from gquery.errors import NotSupportedError
-from gquery.expr import Column, Expr
+from gquery.expression.expr import Column, Expr
 
 CARRYING = frozenset({"coalesce", "ifnull", "nvl", "if"})  # functions that pass a value on without looking into it
 

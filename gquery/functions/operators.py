@@ -8,7 +8,9 @@ integer raises, where DuckDB wraps.
 
 from __future__ import annotations
 
-from gquery.dtypes import (
+from gquery.errors import BindError, NotSupportedError
+from gquery.expression.expr import Call, Case, Cast, Expr, Literal
+from gquery.expression.types import (
     BIGINT,
     BOOLEAN,
     DATE,
@@ -24,8 +26,6 @@ from gquery.dtypes import (
     decimal,
     integer_as_decimal,
 )
-from gquery.errors import BindError, NotSupportedError
-from gquery.expr import Call, Case, Cast, Expr, Literal
 from gquery.functions.calendar import add_interval
 from gquery.functions.casts import cast, fits, is_integer_literal, is_text_literal, negated, unified
 from gquery.functions.registry import BoundsRule, ScalarFunction, call, declare, is_null_literal, make, resolver

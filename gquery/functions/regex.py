@@ -14,9 +14,8 @@ from functools import lru_cache
 import numpy as np
 import pyarrow as pa
 
-from gquery.arrow_compute import pc
-from gquery.dtypes import BIGINT, BOOLEAN, VARCHAR
 from gquery.errors import DataError
+from gquery.expression.types import BIGINT, BOOLEAN, VARCHAR
 from gquery.functions.registry import scalar
 from gquery.functions.vectors import (
     Vector,
@@ -30,6 +29,7 @@ from gquery.functions.vectors import (
     text_bytes,
     text_like,
 )
+from gquery.runtime.arrow_compute import pc
 
 _SS, _SSS = (VARCHAR, VARCHAR), (VARCHAR, VARCHAR, VARCHAR)
 _NONE, _MATCH = scalar_text(""), from_numpy(np.zeros(1, np.int64))[0]

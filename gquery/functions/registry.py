@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from gquery.dtypes import Bounds, DType, Kind
 from gquery.errors import BindError, DatabaseError, did_you_mean
-from gquery.expr import Call, Expr
+from gquery.expression.expr import Call, Expr
+from gquery.expression.types import Bounds, DType, Kind
 from gquery.functions.casts import cast, implicit_cost, is_text_literal
 from gquery.functions.opaque import CARRYING, refuse_opaque
 

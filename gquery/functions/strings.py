@@ -8,8 +8,8 @@ argument. Functions that make new strings stand in `gquery.functions.new_strings
 
 from __future__ import annotations
 
-from gquery.dtypes import BIGINT, BOOLEAN, INTEGER, VARCHAR, Bounds
-from gquery.expr import Expr
+from gquery.expression.expr import Expr
+from gquery.expression.types import BIGINT, BOOLEAN, INTEGER, VARCHAR, Bounds
 from gquery.functions.casts import cast
 from gquery.functions.registry import is_null_literal, make, resolver, scalar
 

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from gquery.arrow_compute import pc
-from gquery.dtypes import DType, Kind, type_bounds
+from gquery.expression.types import DType, Kind, type_bounds
 from gquery.functions.texts import SPACES, text_of, value_of
 from gquery.functions.vectors import (
     characters_of,
@@ -32,6 +31,7 @@ from gquery.functions.vectors import (
     strings,
     with_nulls_of,
 )
+from gquery.runtime.arrow_compute import pc
 
 _INTEGERS: dict[Kind, Any] = {
     Kind.TINYINT: pa.int8(), Kind.SMALLINT: pa.int16(), Kind.INTEGER: pa.int32(), Kind.BIGINT: pa.int64(),

@@ -1,6 +1,6 @@
 """Text of values and values of text, as CAST has them: one place for constants, dictionaries and rows.
 
-`value_of` and `text_of` work on physical values (see `gquery.dtypes`), so years outside 1 to 9999 and 128-bit decimals
+`value_of` and `text_of` work on physical values (see `gquery.expression.types`), so years outside 1 to 9999 and 128-bit decimals
 need nothing of Python's own types. The spellings are those that DuckDB 1.5.5 takes and prints.
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gquery.dtypes import INT64, DType, Kind, type_bounds
+from gquery.expression.types import INT64, DType, Kind, type_bounds
 from gquery.functions.calendar import (
     date_text,
     parse_date,

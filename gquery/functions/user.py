@@ -29,9 +29,9 @@ import weakref
 from collections.abc import Callable
 from typing import Any, overload
 
-from gquery.dtypes import BIGINT, BOOLEAN, DATE, DOUBLE, TIMESTAMP, DType
 from gquery.errors import InterfaceError
-from gquery.expr import Call, Expr
+from gquery.expression.expr import Call, Expr
+from gquery.expression.types import BIGINT, BOOLEAN, DATE, DOUBLE, TIMESTAMP, DType
 from gquery.functions.casts import cast, implicit_cost
 from gquery.functions.registry import FUNCTIONS, ScalarFunction, declare, no_match
 from gquery.functions.user_source import Rewritten, rewrite

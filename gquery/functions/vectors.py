@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from gquery.arrow_compute import pc
+from gquery.runtime.arrow_compute import pc
 
 Vector = Any  # pa.Array, or pa.Scalar
 LARGE = 2**31 - 1  # bytes from which on offsets take 64 bits

@@ -6,9 +6,20 @@ checked, and overflow raises. Exact values are computed in 64 bits where bounds 
 
 from __future__ import annotations
 
-from gquery.dtypes import BIGINT, INT64, INT128, TIMESTAMP, Bounds, DType, Interval, Kind, Register, type_bounds
 from gquery.errors import ConversionError, OutOfRangeError
-from gquery.expr import Call, Literal
+from gquery.expression.expr import Call, Literal
+from gquery.expression.types import (
+    BIGINT,
+    INT64,
+    INT128,
+    TIMESTAMP,
+    Bounds,
+    DType,
+    Interval,
+    Kind,
+    Register,
+    type_bounds,
+)
 from gquery.kernels.code import Code, NeedsHostError, Phys, Value, fits_int64, phys
 
 _SYMBOL = {"add": "+", "subtract": "-", "multiply": "*", "negate": "-", "abs": "abs", "int_divide": "//", "modulo": "%"}

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gquery.dtypes import BIGINT, INT64, REAL, Bounds, DType, Kind, Register, type_bounds
 from gquery.errors import ConversionError
-from gquery.expr import Cast, Literal
+from gquery.expression.expr import Cast, Literal
+from gquery.expression.types import BIGINT, INT64, REAL, Bounds, DType, Kind, Register, type_bounds
 from gquery.kernels.arithmetic import CAST, MICROS_PER_DAY, as_f64, as_i128, checked_range, exact, rescale, words_of
 from gquery.kernels.code import Code, NeedsHostError, Phys, Value, phys
 from gquery.kernels.row_calls import row_call

@@ -16,7 +16,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from gquery.dtypes import Kind, Register
+from gquery.expression.types import Kind, Register
 
 if TYPE_CHECKING:
     from gquery.kernels.code import Value

@@ -15,14 +15,25 @@ from typing import Any, Literal
 
 import numpy as np
 
-from gquery.dtypes import INT64, Bounds, Carrier, DType, Kind, Register, carrier_for, register_for, type_bounds
+from gquery.columns.opaque import Opaque
+from gquery.columns.table import Dictionary
+from gquery.device.buffer import Buffer
 from gquery.errors import DatabaseError
-from gquery.expr import Column, Expr
+from gquery.expression.expr import Column, Expr
+from gquery.expression.types import (
+    INT64,
+    Bounds,
+    Carrier,
+    DType,
+    Kind,
+    Register,
+    carrier_for,
+    register_for,
+    type_bounds,
+)
 from gquery.kernels import checks
 from gquery.kernels.kernel import ElementType, Kernel, Parameter
 from gquery.kernels.parts import parted
-from gquery.opaque import Opaque
-from gquery.table import Buffer, Dictionary
 
 
 class _Remembering:

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from gquery.dtypes import BOOLEAN, Register
+from gquery.columns.table import Dictionary
+from gquery.device.buffer import Buffer
+from gquery.expression.types import BOOLEAN, Register
 from gquery.kernels import dictionaries
 from gquery.kernels.arithmetic import as_f64, as_i128, wide_constant
 from gquery.kernels.code import Code, Content, Value, phys
-from gquery.table import Buffer, Dictionary
 
 COMPARISONS = {"eq", "ne", "lt", "le", "gt", "ge", "is_distinct_from", "is_not_distinct_from"}
 _CHAIN = 8  # an IN list up to this long is a chain of tests, a longer one a binary search

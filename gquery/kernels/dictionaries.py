@@ -14,15 +14,15 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from gquery.dtypes import BOOLEAN, VARCHAR, Bounds, Carrier, DType, carrier_for
+from gquery.columns.opaque import Opaque, joined
+from gquery.columns.table import Dictionary
+from gquery.device.buffer import Buffer
 from gquery.errors import DatabaseError
-from gquery.expr import Call, Column, Expr, In, IsNull, Literal, walk
+from gquery.expression.expr import Call, Column, Expr, In, IsNull, Literal, columns_of, walk
+from gquery.expression.types import BOOLEAN, VARCHAR, Bounds, Carrier, DType, carrier_for
 from gquery.functions import FUNCTIONS
 from gquery.functions.vectors import characters_of, offsets_of
 from gquery.kernels.code import Code, Content, Phys, Value, element_type, phys
-from gquery.opaque import Opaque, joined
-from gquery.planner.tree import used_columns
-from gquery.table import Buffer, Dictionary
 
 if TYPE_CHECKING:
     from gquery.kernels.host import Evaluated
@@ -51,7 +51,7 @@ def is_looked_up(e: Expr, known: Mapping[int, Phys]) -> bool:
     """Whether the value of ``e`` is looked up by the code of a dictionary column."""
     if isinstance(e, Column | Literal | IsNull):
         return False
-    used = used_columns(e)
+    used = columns_of(e)
     what = known.get(next(iter(used))) if len(used) == 1 else None  # None: of a column that is still to be made
     dictionary = None if what is None else what.dictionary
     return isinstance(dictionary, Dictionary) and len(dictionary) <= LIMIT
@@ -59,7 +59,7 @@ def is_looked_up(e: Expr, known: Mapping[int, Phys]) -> bool:
 
 def _only_column(e: Expr, code: Code) -> Column | None:
     """The one column that ``e`` uses, if it is a dictionary-encoded string."""
-    used = used_columns(e)
+    used = columns_of(e)
     if len(used) != 1:
         return None
     (column,) = used

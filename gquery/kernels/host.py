@@ -16,20 +16,21 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import pyarrow as pa
 
-from gquery.arrow import string_array
-from gquery.buffers import bits_of, buffer_of
-from gquery.dtypes import Bounds, Carrier, Field, Register, carrier_for
-from gquery.encode import import_column
-from gquery.encode_strings import DictionaryUnion, codes_of
+from gquery.columns.arrow import string_array
+from gquery.columns.arrow_buffers import bits_of, buffer_of
+from gquery.columns.encode import import_column
+from gquery.columns.encode_strings import DictionaryUnion, codes_of
+from gquery.columns.table import Column as Stored
+from gquery.columns.table import Dictionary
+from gquery.device.buffer import Buffer
 from gquery.errors import DatabaseError
-from gquery.expr import Column, Expr, Literal, transform, walk
+from gquery.expression.expr import Column, Expr, Literal, transform, walk
+from gquery.expression.types import Bounds, Carrier, Field, Register, carrier_for
 from gquery.functions.vectors import characters_of, offsets_of
 from gquery.kernels import checks
 from gquery.kernels.code import Code, ColumnPart, Constant, Content, ErrorSite, Phys, StatePart, load, phys
 from gquery.kernels.host_calls import Failure, Needs, is_host_call, split, vectorised
 from gquery.kernels.registers import array_of_registers, bytes_of, registers_of, reset_arena, signed
-from gquery.table import Buffer, Dictionary
-from gquery.table import Column as Stored
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from gquery.arrow import arrow_type
-from gquery.dtypes import Kind, type_bounds
+from gquery.columns.arrow import arrow_type
 from gquery.errors import ConversionError, DatabaseError
-from gquery.expr import (
+from gquery.expression.expr import (
     And,
     Call,
     Case,
@@ -33,6 +32,7 @@ from gquery.expr import (
     new_column,
     with_children,
 )
+from gquery.expression.types import Kind, type_bounds
 from gquery.functions import FUNCTIONS, text_casts
 from gquery.functions.vectors import flags, null, size_of
 from gquery.kernels.code import Phys

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from gquery.device.buffer import Buffer
 from gquery.kernels.code import Code, Content
 from gquery.kernels.compare import string_constant
 from gquery.kernels.primitives.search import PART_WORDS
-from gquery.table import Buffer
 
 ANY, ONE = 0xFF, 0xFE  # % and _ in a prepared pattern: bytes that UTF-8 never has
 _EVERY_BYTE = 0x0101010101010101

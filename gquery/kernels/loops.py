@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from gquery.dtypes import BOOLEAN, INT64, Bounds, Kind
-from gquery.expr import (
+from gquery.device.buffer import Buffer
+from gquery.expression.expr import (
     And,
     Call,
     Case,
@@ -30,8 +30,8 @@ from gquery.expr import (
     walk,
     with_children,
 )
+from gquery.expression.types import BOOLEAN, INT64, Bounds, Kind
 from gquery.kernels.code import Code, Content, Phys, Value, phys
-from gquery.table import Buffer
 
 FEWEST = 24  # arguments that are worth a loop
 _MOST_NODES = 64  # of an argument

@@ -1,7 +1,7 @@
 """Numbers that a GPU makes and the host needs, to allocate or to branch: how a thread learns of them.
 
 Array functions ask `number` for every such integer. Usually that waits for the GPU. While a query runs that has run before,
-`execution.foreseen` answers from what it saw then, and has the GPU compare.
+`execution.speculation` answers from what it saw then, and has the GPU compare.
 """
 
 from __future__ import annotations

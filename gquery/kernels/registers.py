@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from gquery.arrow import arrow_type, string_array
-from gquery.dtypes import DType, Kind
+from gquery.columns.arrow import arrow_type, string_array
+from gquery.expression.types import DType, Kind
 from gquery.functions.vectors import from_numpy
 from gquery.kernels.checks import string_at
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from gquery.dtypes import BOOLEAN, INT64, VARCHAR, Bounds, Interval, Kind, Register, type_bounds
+from gquery.columns.opaque import Opaque
+from gquery.columns.table import Dictionary
 from gquery.errors import NotSupportedError, OutOfRangeError
-from gquery.expr import (
+from gquery.expression.expr import (
     And,
     Call,
     Case,
@@ -28,13 +29,21 @@ from gquery.expr import (
     Or,
     ScalarSubquery,
 )
+from gquery.expression.types import (
+    BOOLEAN,
+    INT64,
+    VARCHAR,
+    Bounds,
+    Interval,
+    Kind,
+    Register,
+    type_bounds,
+)
 from gquery.functions import FUNCTIONS
-from gquery.interrupt import check
 from gquery.kernels import arithmetic, casts, compare, dictionaries, like, loops
 from gquery.kernels.code import Code, NeedsHostError, Phys, Value, phys
 from gquery.kernels.row_calls import row_call
-from gquery.opaque import Opaque
-from gquery.table import Dictionary
+from gquery.runtime.interrupt import check
 
 NESTED = 12  # arguments of AND and OR that are tested one inside another
 EXTREMES = {"greatest": "gt", "least": "lt"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gquery.expr import Call, Cast, Column, new_column, with_children
+from gquery.expression.expr import Call, Cast, Column, new_column, with_children
 from gquery.kernels.code import Code, Phys, Value, phys
 from gquery.kernels.host_calls import Failure, vectorised
 from gquery.kernels.registers import array_of_registers, bytes_of, kept_text, registers_of

@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Literal
 from gquery.errors import OperationalError
 from gquery.kernels.code import Code, StatePart
 from gquery.operators import front
-from gquery.operators.aggregates import Fold, emit_folds
+from gquery.operators.aggregates import emit_folds
 from gquery.operators.reduce import identity_text
 from gquery.operators.row_words import HELD_FOLDS, fold_words, hold, row_words
+from gquery.planner.aggregates import Fold, has_plain_count
 
 if TYPE_CHECKING:
     from gquery.planner.physical import Group
@@ -35,11 +36,6 @@ BLOCK_WORDS = 8192  # of shared state a block: 64 KB, what any GPU can give to o
 COPIED_WORDS = 2048  # so many the copies for neighbouring lanes may take: 16 KB, of which a processor holds eight
 COPIES = 32  # lanes of a warp; more would not keep any two apart
 EMPTY_PLACE = -(2**63)  # the key of an empty place of a block's hash table
-
-
-def has_plain_count(folds: Sequence[Fold]) -> int | None:
-    """The fold that counts every row of a group, if there is one: it tells which groups exist."""
-    return next((n for n, f in enumerate(folds) if f.what == "one" and f.arg is None and f.filter is None), None)
 
 
 def is_flagged(sink: Group) -> bool:

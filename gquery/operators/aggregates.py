@@ -1,160 +1,15 @@
-"""Aggregates: each is a tuple of folds (monoids over 64-bit words) and a finish.
-
-A fold adds, or takes the minimum or maximum of, one word a row. Folds are shared: ``sum(x)``, ``avg(x)`` and ``count(x)``
-need two between them. Sums are exact: a sum that bounds prove to fit 64 bits is one word, any other is split into limbs
-of 32 bits (of 16, where the rows may be more than 2^31), whose sums cannot overflow; `operators.finish` passes their carries
-on. An identity never stands for NULL: whether a group had a value is counted.
-"""
+"""The lines that fold a row into the words of its aggregates' state (`planner.aggregates` says which words those are)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-from gquery.dtypes import BIGINT, DOUBLE, INT64, Bounds, DType, Register, type_bounds
-from gquery.errors import NotSupportedError
-from gquery.expr import AggregateCall, Expr
-from gquery.functions.certain import never_null
-from gquery.kernels.code import Code, Phys, Value
+from gquery.expression.expr import Expr
+from gquery.expression.types import Register
+from gquery.kernels.code import Code, Value
 from gquery.kernels.render import condition, render
-
-MOST_ROWS = 2**31  # up to so many limbs of 32 bits add up within 64
-What = Literal["one", "value", "ordered", "limb", "address", "length"]
-Op = Literal["add", "min", "max"]
-
-
-@dataclass(frozen=True)
-class Fold:
-    """One word of state: ``op`` over ``what`` of ``arg``, for rows where ``arg`` is not NULL and ``filter`` is TRUE. A limb is
-    the number ``limb`` of ``bits`` bits, low first; the last one carries the sign."""
-
-    op: Op
-    word: Literal["i64", "f64"]
-    what: What
-    arg: Expr | None = None
-    filter: Expr | None = None
-    limb: int = 0
-    bits: int = 0
-
-    @property
-    def identity(self) -> int | float:
-        match self.op:
-            case "add":
-                return 0 if self.word == "i64" else 0.0
-            case "min":
-                return INT64.high
-            case "max":
-                return INT64.low
-
-
-Finish = Literal["count", "sum_i64", "sum_limbs", "sum_f64", "avg_i64", "avg_limbs", "avg_f64", "extreme", "text"]
-
-
-@dataclass(frozen=True)
-class AggregatePlan:
-    """An aggregate as indices of folds and the way to its result. ``count`` is the fold that counts its values; None where
-    every group has one."""
-
-    call: AggregateCall
-    finish: Finish
-    folds: tuple[int, ...]
-    count: int | None
-    arg: Phys | None
-    result: Phys
-    limb_bits: int = 0
-
-
-def plan_aggregates(
-    calls: Sequence[AggregateCall], known: Sequence[Phys | None], rows: int | None, grouped: bool
-) -> tuple[tuple[Fold, ...], tuple[AggregatePlan, ...]]:
-    """The folds that a list of aggregates needs together, and each one's plan.
-
-    ``known[i]`` tells of the argument of call i, ``rows`` is a proved limit of the rows that reach one group (None: none).
-    """
-    folds: dict[Fold, int] = {}
-
-    def use(fold: Fold) -> int:
-        return folds.setdefault(fold, len(folds))
-
-    plans = [_plan(call, arg, rows, grouped, use) for call, arg in zip(calls, known, strict=True)]
-    return tuple(folds), tuple(plans)
-
-
-def _plan(call: AggregateCall, arg: Phys | None, rows: int | None, grouped: bool, use: Any) -> AggregatePlan:
-    e = call.args[0] if call.args else None
-    counting = Fold("add", "i64", "one", e if arg is not None and arg.nullable else None, call.filter)
-    if call.function == "count":
-        if e is not None and not never_null(e):
-            counting = Fold("add", "i64", "one", e, call.filter)  # without NULLs too: what fails has no count
-        most = Bounds(0, rows if rows is not None else INT64.high)
-        return AggregatePlan(call, "count", (use(counting),), None, arg, Phys(BIGINT, most, False))
-    assert e is not None and arg is not None
-    can_be_empty = arg.nullable or call.filter is not None or not grouped
-    register = arg.register
-    if call.function in ("sum", "avg"):
-        used: tuple[int, ...]
-        finish: Finish
-        if register is Register.F64:
-            finish, bits = "sum_f64", 0
-            used = (use(Fold("add", "f64", "value", e, call.filter)),)
-        elif (
-            register is Register.I64
-            and arg.bounds is not None
-            and rows is not None
-            and rows * arg.bounds.magnitude < 2**63
-        ):
-            finish, bits = "sum_i64", 0
-            used = (use(Fold("add", "i64", "value", e, call.filter)),)
-        else:
-            finish = "sum_limbs"
-            bits = 32 if rows is not None and rows <= MOST_ROWS else 16
-            count = (128 if register is Register.I128 else 64) // bits
-            used = tuple(use(Fold("add", "i64", "limb", e, call.filter, limb, bits)) for limb in range(count))
-        if call.function == "avg":
-            counted = use(counting)
-            kinds: dict[Finish, Finish] = {"sum_i64": "avg_i64", "sum_limbs": "avg_limbs", "sum_f64": "avg_f64"}
-            return AggregatePlan(call, kinds[finish], used, counted, arg, Phys(DOUBLE, None, can_be_empty), bits)
-        count_ = use(counting) if can_be_empty else None
-        return AggregatePlan(call, finish, used, count_, arg, _sum_phys(call.dtype, arg, rows, can_be_empty), bits)
-    if call.function in ("min", "max", "same_value"):
-        count_ = use(counting) if can_be_empty else None
-        result = Phys(call.dtype, arg.bounds, can_be_empty, arg.dictionary)
-        if register is Register.STR and call.function == "same_value":  # one text: any address of it will do
-            used = (
-                use(Fold("max", "i64", "address", e, call.filter)),
-                use(Fold("max", "i64", "length", e, call.filter)),
-            )
-            return AggregatePlan(call, "text", used, count_, arg, result)
-        if register in (Register.I128, Register.STR):
-            raise AssertionError(f"{call.function} of {arg.dtype} is ranked before it is folded")
-        what: What = "ordered" if register is Register.F64 else "value"
-        op: Op = "min" if call.function == "min" else "max"
-        return AggregatePlan(call, "extreme", (use(Fold(op, "i64", what, e, call.filter)),), count_, arg, result)
-    raise NotSupportedError(f"aggregate {call.function}")
-
-
-def needs_ranks(call: AggregateCall, arg: Phys | None) -> bool:
-    """Whether an aggregate's argument must be replaced by ranks first: minima that no atomic can hold; or by row numbers: the
-    first value."""
-    if call.function == "any_value":
-        return True
-    if arg is None or call.function not in ("min", "max", "same_value"):
-        return False
-    return arg.register is Register.I128 or (arg.register is Register.STR and call.function != "same_value")
-
-
-def _sum_phys(dtype: DType, arg: Phys, rows: int | None, nullable: bool) -> Phys:
-    limit = type_bounds(dtype)
-    if limit is None or arg.bounds is None:
-        return Phys(dtype, limit, nullable)
-    if rows is None:
-        return Phys(dtype, limit, nullable)
-    low, high = min(0, arg.bounds.low * rows), max(0, arg.bounds.high * rows)
-    return Phys(dtype, Bounds(max(low, limit.low), min(high, limit.high)), nullable)
-
-
-# ---- what a row contributes -----------------------------------------------------------------------------------------
+from gquery.planner.aggregates import Fold
 
 
 def emit_folds(folds: Sequence[Fold], code: Code, fold_into: Any) -> None:
@@ -205,14 +60,3 @@ def _limb(fold: Fold, value: Value, code: Code) -> str:
     if place + fold.bits == width:
         return text
     return code.call("and_i64", text, code.call("i64", str((1 << fold.bits) - 1)))
-
-
-def is_plain(plan: AggregatePlan) -> bool:
-    """Whether the result of an aggregate, where it is not NULL, is the word of its fold: there is nothing to do or to check."""
-    if plan.finish not in ("count", "sum_i64", "sum_f64", "extreme"):
-        return False
-    if plan.finish == "sum_f64":
-        return plan.result.dtype == DOUBLE
-    limit = type_bounds(plan.result.dtype)
-    checked = plan.finish == "sum_i64" and limit is not None and not INT64.within(limit)
-    return plan.result.register is Register.I64 and not checked

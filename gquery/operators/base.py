@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from gquery.device import Device
-from gquery.dtypes import Carrier
+from gquery.columns.table import Column, ColumnStatistics
+from gquery.device.buffer import Buffer
+from gquery.device.device import Device
+from gquery.expression.types import Carrier
 from gquery.kernels.code import Phys
-from gquery.table import Buffer, Column, ColumnStatistics
 
 if TYPE_CHECKING:
     from gquery.planner.physical import JoinTable

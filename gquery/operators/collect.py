@@ -15,16 +15,16 @@ from typing import Any, Literal, assert_never
 
 import numpy as np
 
-from gquery.dtypes import Carrier
-from gquery.kernels import gathers, scans
+from gquery.columns.table import Column
+from gquery.expression.types import Carrier
+from gquery.kernels.builtin import gathers, scans
 from gquery.kernels.code import Code, StatePart, Value, element_type, store
 from gquery.kernels.kernel import ElementType
 from gquery.kernels.render import convert
 from gquery.operators.base import Frame, Launch, SinkRun, State, make_column, words_a_row
-from gquery.planner.logical import JoinKind
+from gquery.planner.logical.nodes import JoinKind
+from gquery.planner.logical.tree import used_columns
 from gquery.planner.physical import Collect, Compute, Probe, Select, Step, Stored
-from gquery.planner.tree import used_columns
-from gquery.table import Column
 
 Mode = Literal["dense", "region", "bitmap", "two_pass"]
 SPARSE = 0.1  # of a source's rows: of fewer, each morsel writes a few small pages of its region

@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from gquery.device import Device
-from gquery.kernels import grouping, scans
-from gquery.kernels.handwritten import handwritten, namespace
+from gquery.device.device import Device
+from gquery.kernels.builtin import grouping, scans
+from gquery.kernels.builtin.handwritten import handwritten, namespace
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.morsels import run_parts
 from gquery.operators.accumulators import entry_words
-from gquery.operators.aggregates import Fold
 from gquery.operators.base import State
+from gquery.planner.aggregates import Fold
 from gquery.planner.physical import Group
 
 PART = 2**15  # places that one thread takes at once

@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gquery.dtypes import INT64, Bounds, Kind, Register, type_bounds
 from gquery.errors import OutOfRangeError
-from gquery.kernels import wide_arrays
+from gquery.expression.types import INT64, Bounds, Kind, Register, type_bounds
 from gquery.kernels.arithmetic import words_of
+from gquery.kernels.builtin import wide_arrays
 from gquery.kernels.code import Code, Value
-from gquery.operators.aggregates import AggregatePlan
+from gquery.planner.aggregates import AggregatePlan
 
 _TOTAL = Bounds(1 - 2**127, 2**127 - 2)  # of a sum that is divided: the ends stand for what is beyond 128 bits
 _AVERAGE_OVERFLOW = "Overflow in avg: the sum of its values has more than 128 bits. Cast its argument to DOUBLE."

@@ -17,8 +17,9 @@ from dataclasses import replace
 
 from gquery.kernels.code import Code, ColumnPart, StatePart, element_type
 from gquery.kernels.targets.morsels import MORSEL
-from gquery.operators.aggregates import Fold, emit_folds
+from gquery.operators.aggregates import emit_folds
 from gquery.operators.reduce import identity_text
+from gquery.planner.aggregates import Fold
 from gquery.planner.physical import Group, Pipeline
 
 ENTRIES = 256  # a power of two: of two words of state they take 8 KB

@@ -13,14 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from gquery.device import Device, cpu_device
-from gquery.expr import Column as PlanColumn
-from gquery.kernels import gathers, grouping, handwritten, scans
+from gquery.columns.table import Column
+from gquery.device.device import Device, cpu_device
+from gquery.expression.expr import Column as PlanColumn
+from gquery.kernels.builtin import gathers, grouping, handwritten, scans
 from gquery.kernels.code import Code, Phys
 from gquery.kernels.render import render
 from gquery.kernels.targets.morsels import run_parts
 from gquery.operators import accumulators, front
-from gquery.operators.accumulators import has_bits, has_plain_count, is_flagged
+from gquery.operators.accumulators import has_bits, is_flagged
 from gquery.operators.base import Frame, Launch, SinkRun, State, make_column, narrow
 from gquery.operators.collect import contiguous
 from gquery.operators.combine import (
@@ -37,8 +38,8 @@ from gquery.operators.finish import finish_aggregate
 from gquery.operators.group_output import HOST_WORDS, PLACES, GroupOutput, Values
 from gquery.operators.join import find_or_insert
 from gquery.operators.keys import pack, raw_key, unpack, unpack_raw
+from gquery.planner.aggregates import has_plain_count
 from gquery.planner.physical import TOUCHED, Group, ReadStage, Source
-from gquery.table import Column
 
 # ---- text -----------------------------------------------------------------------------------------------------------
 

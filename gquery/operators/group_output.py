@@ -12,20 +12,21 @@ from typing import Any, Literal
 
 import numpy as np
 
-from gquery.device import Device
-from gquery.dtypes import Register
+from gquery.device.device import Device
 from gquery.errors import InternalError
-from gquery.kernels import scans
+from gquery.expression.types import Register
 from gquery.kernels.batch import batched
+from gquery.kernels.builtin import scans
 from gquery.kernels.code import Binding, Code, Constant, ErrorSite, Phys, StatePart, element_type, store
 from gquery.kernels.kernel import ElementType, Kernel
 from gquery.kernels.numbers import number
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.morsels import run_parts
-from gquery.operators.accumulators import entry_words, has_plain_count
+from gquery.operators.accumulators import entry_words
 from gquery.operators.base import State, words_a_row
 from gquery.operators.finish import emit_result
-from gquery.operators.keys import null_key
+from gquery.planner.aggregates import has_plain_count
+from gquery.planner.layouts import null_key
 from gquery.planner.physical import Group
 
 PLACES = 2**16  # of a state in a CPU's memory, from which on a kernel is worth it

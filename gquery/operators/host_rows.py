@@ -16,19 +16,20 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from gquery.arrow import export_column
-from gquery.buffers import bits_of, numpy_name, values_of
-from gquery.device import Device
-from gquery.dtypes import Carrier, Kind
+from gquery.columns.arrow import export_column
+from gquery.columns.arrow_buffers import bits_of, numpy_name, values_of
+from gquery.columns.table import Column, Dictionary
+from gquery.device.buffer import Buffer
+from gquery.device.device import Device
 from gquery.errors import OutOfMemoryError
-from gquery.expr import Expr
+from gquery.expression.expr import Expr
+from gquery.expression.types import Carrier, Kind
 from gquery.functions.vectors import asking_for_room, characters_of, from_numpy, offsets_of
 from gquery.kernels.host_calls import Failure, vectorised
 from gquery.operators.base import Frame, make_column, words_a_row
-from gquery.parallel import Phases, Task, run_phases
+from gquery.planner.logical.tree import used_columns
 from gquery.planner.physical import HostRows, Stored
-from gquery.planner.tree import used_columns
-from gquery.table import Buffer, Column, Dictionary
+from gquery.runtime.threads import Phases, Task, run_phases
 
 CHUNK_ROWS, CHUNK_BYTES = 2**16, 2**24
 SPARE, SPARE_BYTES = 1.1, 2**16  # room for text by the length of what is there

@@ -12,15 +12,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 
-from gquery.dtypes import BOOLEAN
 from gquery.errors import CardinalityError
+from gquery.expression.types import BOOLEAN
 from gquery.kernels.code import BuildPart, Code, Value, element_type, load, phys
 from gquery.kernels.render import convert, describe, render
 from gquery.operators.join_build import emit_build, entry_carrier, find_or_insert, hash_key, stored_key
 from gquery.operators.keys import equal_values, hash_values, pack
 from gquery.operators.read import provide_stored
 from gquery.operators.words import provide_fields
-from gquery.planner.logical import JoinKind
+from gquery.planner.logical.nodes import JoinKind
 from gquery.planner.physical import JoinTable, Probe
 
 Consumer = Callable[[], None]

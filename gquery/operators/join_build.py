@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
-from gquery.dtypes import Carrier
 from gquery.errors import OperationalError
-from gquery.expr import Column
+from gquery.expression.expr import Column
+from gquery.expression.types import Carrier
 from gquery.kernels.code import Code, StatePart, Value, element_type, load, store
 from gquery.operators.keys import equal_values, hash_values, pack
 from gquery.operators.words import word_of_row

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gquery.device.buffer import Buffer
 from gquery.errors import OperationalError
-from gquery.kernels import grouping, handwritten, scans, spread
+from gquery.kernels.builtin import grouping, handwritten, partition, scans
 from gquery.kernels.numbers import number
 from gquery.operators.base import DuplicateKeysError, Frame, JoinIndex, Launch, SinkRun, State
 from gquery.operators.join_build import entry_carrier, is_checked, is_counted, is_spread
 from gquery.planner.physical import JoinTable
-from gquery.table import Buffer
 
 NOT_IN = 0xFFFFFFFF
 MOST_ROWS = 2**32 - 2  # of a build side: their numbers have 32 bits, and two mean something else
@@ -109,8 +109,8 @@ class BuildRun(SinkRun):
         """The state as it is where rows are entered at once, made from the entries that they have left."""
         carrier = entry_carrier(self.table)
         entries = self.device.zeros(self._slots, carrier.numpy, self.label)
-        parts = spread.spread_words(left["spread"], self.launch.rows, self._slots)
-        spread.enter_words(parts, entries, carrier)  # a part has room for all keys but for those that repeat
+        parts = partition.spread_words(left["spread"], self.launch.rows, self._slots)
+        partition.enter_words(parts, entries, carrier)  # a part has room for all keys but for those that repeat
         return {"entries": entries, "entered": scans.sum_of(parts.counters)}
 
     def _has_duplicates(self, state: State) -> bool:

@@ -8,52 +8,11 @@ an array directly; any that fits 62 bits is the key of a hash table.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from gquery.dtypes import INT64, Register
+from gquery.expression.types import Register
 from gquery.kernels.code import Code, Phys, Value
-
-MAX_PACKED = 2**62
-
-
-@dataclass(frozen=True, slots=True)
-class Digit:
-    """One key in a packing: values from ``base``, ``width`` of them, the last of which stands for NULL if ``nullable``."""
-
-    base: int
-    width: int
-    nullable: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Packing:
-    """How keys become one integer, the first key in the lowest place."""
-
-    digits: tuple[Digit, ...]
-
-    @property
-    def size(self) -> int:
-        """How many different packed keys there are."""
-        size = 1
-        for d in self.digits:
-            size *= d.width
-        return size
-
-
-def packing_of(keys: Sequence[Phys], with_nulls: Sequence[bool]) -> Packing | None:
-    """The packing of keys of which this is known, None where one is a float, a plain string or too wide."""
-    digits = []
-    for what, nulls in zip(keys, with_nulls, strict=True):
-        if what.register is Register.BOOL:
-            base, width = 0, 2
-        elif what.register is Register.I64 and what.bounds is not None:
-            base, width = what.bounds.low, what.bounds.width
-        else:
-            return None
-        digits.append(Digit(base, width + nulls, nulls))
-    packing = Packing(tuple(digits))
-    return packing if packing.size < MAX_PACKED else None
+from gquery.planner.layouts import Packing, null_key
 
 
 def pack(values: Sequence[Value], packing: Packing, code: Code, checked: bool) -> tuple[str, str | None]:
@@ -107,19 +66,6 @@ def unpack(packed: Any, packing: Packing) -> list[tuple[Any, Any | None]]:
         else:
             result.append((place + digit.base, None))
     return result
-
-
-def is_raw_key(what: Phys) -> bool:
-    """Whether an integer of any size up to 64 bits can be the key of a hash table as it is: one value is left for NULL."""
-    if what.register is not Register.I64 or what.bounds is None:
-        return False
-    return not what.nullable or what.bounds.width < 2**64
-
-
-def null_key(what: Phys) -> int:
-    """A number that is none of a column's values."""
-    assert what.bounds is not None
-    return what.bounds.high + 1 if what.bounds.high < INT64.high else what.bounds.low - 1
 
 
 def raw_key(value: Value, what: Phys, code: Code) -> str:

@@ -11,8 +11,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from gquery.device import Device
-from gquery.dtypes import Carrier
+from gquery.columns.table import Column
+from gquery.device.buffer import Buffer
+from gquery.device.device import Device
+from gquery.expression.types import Carrier
 from gquery.operators.base import Frame, words_a_row
 from gquery.operators.collect import collect_mode
 from gquery.planner.physical import (
@@ -27,7 +29,6 @@ from gquery.planner.physical import (
     ReadTable,
     SortRows,
 )
-from gquery.table import Buffer, Column
 
 FIRST_ROWS = 16_384  # of the first prefix where rows may be dropped
 FIRST_ROWS_GPU = 2**20

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from gquery.dtypes import Bounds
 from gquery.kernels.code import Code, Constant, Phys, Value, load
+from gquery.planner.layouts import nullable
 from gquery.planner.physical import ReadOne, ReadRange, ReadStage, ReadTable, Source, Stored
 
 
@@ -38,10 +38,6 @@ def provide_stored(code: Code, owner: int | None, stored: Stored, row: str, guar
     code.provide(column, what, make)
 
 
-def nullable(what: Phys) -> Phys:
-    return Phys(what.dtype, what.bounds, True, what.dictionary)
-
-
 def _row_number(known: Phys, base: int, row: str, code: Code) -> Value:
     """The number of the row, counted from ``base``."""
     var = code.call("i64", row)
@@ -57,11 +53,3 @@ def _range_value(source: ReadRange, code: Code) -> Value:
     if source.start:
         var = code.call("add_i64", var, code.scalar(Constant(source.start)))
     return Value(code.let(var), None, source.phys)
-
-
-def range_phys(start: int, step: int, rows: int) -> Phys:
-    """What is known of the values of a range."""
-    from gquery.dtypes import BIGINT
-
-    last = start + step * max(rows - 1, 0)
-    return Phys(BIGINT, Bounds(min(start, last), max(start, last)), False)

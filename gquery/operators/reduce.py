@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from gquery.device import cpu_device
+from gquery.device.device import cpu_device
 from gquery.kernels.code import Code, StatePart
-from gquery.operators.aggregates import Fold, emit_folds
+from gquery.operators.aggregates import emit_folds
 from gquery.operators.base import Frame, Launch, SinkRun, State, make_column, narrow
 from gquery.operators.collect import contiguous
 from gquery.operators.finish import finish_aggregate
+from gquery.planner.aggregates import Fold
 from gquery.planner.physical import Reduce
 
 # ---- text -----------------------------------------------------------------------------------------------------------

@@ -13,8 +13,9 @@ from collections.abc import Callable, Sequence
 
 from gquery.kernels.code import Code
 from gquery.kernels.render import describe
-from gquery.operators.aggregates import Fold, emit_folds
+from gquery.operators.aggregates import emit_folds
 from gquery.operators.reduce import identity_text
+from gquery.planner.aggregates import Fold
 
 HELD_FOLDS = 8  # more accumulators would leave a processor fewer threads
 PATIENCE = 32  # rows of other groups after which a group that is held gives way

@@ -8,14 +8,17 @@ from typing import Any, assert_never
 
 import numpy as np
 
-from gquery.device import Device, cpu_device
-from gquery.dtypes import Bounds, Carrier
-from gquery.expr import Column as PlanColumn
-from gquery.expr import SortKey
-from gquery.kernels import gathers, order, scans, wide_arrays
+from gquery.columns.table import Column
+from gquery.device.buffer import Buffer
+from gquery.device.device import Device, cpu_device
+from gquery.expression.expr import Column as PlanColumn
+from gquery.expression.expr import SortKey
+from gquery.expression.types import Bounds, Carrier
+from gquery.kernels.builtin import gathers, order, scans, wide_arrays
+from gquery.kernels.builtin.text_extremes import text_extremes
 from gquery.kernels.numbers import confirm
-from gquery.kernels.text_extremes import text_extremes
 from gquery.operators.base import Frame, JoinIndex, make_column, narrow
+from gquery.planner.logical.tree import used_columns
 from gquery.planner.physical import (
     Bulk,
     ConcatRows,
@@ -29,8 +32,6 @@ from gquery.planner.physical import (
     Stored,
     UnmatchedRows,
 )
-from gquery.planner.tree import used_columns
-from gquery.table import Buffer, Column
 
 FEW_ROWS = 4096  # candidates of a sort with a limit that are sorted on the host
 

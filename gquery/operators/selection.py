@@ -12,8 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import assert_never
 
-from gquery.expr import Expr
-from gquery.planner.logical import JoinKind
+from gquery.expression.expr import Expr
+from gquery.planner.logical.nodes import JoinKind
+from gquery.planner.logical.tree import used_columns
 from gquery.planner.physical import (
     Build,
     Collect,
@@ -28,7 +29,6 @@ from gquery.planner.physical import (
     Sink,
     Step,
 )
-from gquery.planner.tree import used_columns
 
 LEAST_ROWS = 2**22  # a smaller source does not fill a GPU twice
 MOST_SHARE = 1 / 8  # of the rows, that gets past the first steps

@@ -6,60 +6,9 @@ row: one access to memory that lies nowhere near the last one, in place of two. 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
-from gquery.dtypes import Carrier, Register
-from gquery.expr import Column
+from gquery.expression.types import Register
 from gquery.kernels.code import Code, Phys, Value
-
-MOST_BITS = 62  # of all fields: the word is a positive int64
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """A column as a field of ``bits`` bits from ``shift`` on: its value less ``base``, or ``null`` for NULL."""
-
-    column: Column
-    phys: Phys
-    base: int
-    shift: int
-    bits: int
-    null: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Word:
-    """How columns become one word: the fields, plus 1."""
-
-    fields: tuple[Field, ...]
-
-    @property
-    def bits(self) -> int:
-        return sum(f.bits for f in self.fields)
-
-    @property
-    def carrier(self) -> Carrier:
-        """The narrowest carrier that holds every word."""
-        largest = 1 << self.bits
-        return next((c for c in (Carrier.U8, Carrier.U16, Carrier.U32) if largest < 1 << 8 * c.bytes), Carrier.I64)
-
-
-def word_of(columns: Sequence[tuple[Column, Phys]]) -> Word | None:
-    """The word of these columns; None where there are none, or one is text, a float or unbounded, or they are too wide."""
-    fields: list[Field] = []
-    shift = 0
-    for column, what in columns:
-        if what.register is Register.BOOL:
-            base, width = 0, 2
-        elif what.register is Register.I64 and what.bounds is not None:
-            base, width = what.bounds.low, what.bounds.width
-        else:
-            return None
-        bits = (width - 1 + what.nullable).bit_length()
-        fields.append(Field(column, what, base, shift, bits, width if what.nullable else None))
-        shift += bits
-    return Word(tuple(fields)) if fields and shift <= MOST_BITS else None
+from gquery.planner.layouts import Field, Word
 
 
 def word_of_row(word: Word, code: Code) -> str:

@@ -12,16 +12,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, assert_never
 
-from gquery.dtypes import BIGINT, Bounds
+from gquery.columns.table import Dictionary, TableSource
 from gquery.errors import NotSupportedError
-from gquery.expr import Column, Expr, conjunction, conjuncts, new_column
-from gquery.interrupt import check
+from gquery.expression.expr import Column, Expr, conjunction, conjuncts, new_column
+from gquery.expression.types import BIGINT, Bounds
 from gquery.kernels.code import NeedsHostError, Phys, phys
 from gquery.kernels.dictionaries import code_phys, opaque_phys
 from gquery.kernels.render import NESTED, describe
-from gquery.operators.read import range_phys
 from gquery.planner import lower_aggregate, lower_join, lower_rows
-from gquery.planner.logical import (
+from gquery.planner.layouts import range_phys
+from gquery.planner.logical.cardinality import Estimator
+from gquery.planner.logical.nodes import (
     Aggregate,
     Apply,
     Filter,
@@ -37,6 +38,9 @@ from gquery.planner.logical import (
     UnionAll,
     Values,
 )
+from gquery.planner.logical.shared import definitions, every_node
+from gquery.planner.logical.tree import used_columns
+from gquery.planner.logical.verify import is_verifying
 from gquery.planner.lower_host import on_host
 from gquery.planner.lower_shared import share_stages
 from gquery.planner.lower_stream import Stream, sink_weight, stored_of
@@ -58,12 +62,8 @@ from gquery.planner.physical import (
     Stored,
     stage_columns,
 )
-from gquery.planner.shared import definitions, every_node
-from gquery.planner.statistics import Estimator
-from gquery.planner.tree import used_columns
-from gquery.planner.verify import is_verifying
 from gquery.planner.verify_program import verify_program
-from gquery.table import Dictionary, TableSource
+from gquery.runtime.interrupt import check
 
 
 class Lowering:

@@ -10,15 +10,24 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gquery.dtypes import BIGINT, BOOLEAN, Bounds, Carrier, Register
-from gquery.expr import AggregateCall, Column, Expr, IsNull, Literal, Not, conjunction, new_column
+from gquery.expression.expr import (
+    AggregateCall,
+    Column,
+    Expr,
+    IsNull,
+    Literal,
+    Not,
+    conjunction,
+    new_column,
+)
+from gquery.expression.types import BIGINT, BOOLEAN, Bounds, Carrier, Register
 from gquery.functions import call
 from gquery.kernels.code import NeedsHostError, Phys, phys
 from gquery.kernels.render import describe
-from gquery.operators.accumulators import has_plain_count
-from gquery.operators.aggregates import AggregatePlan, is_plain, needs_ranks, plan_aggregates
-from gquery.operators.keys import is_raw_key, packing_of
-from gquery.planner.logical import Aggregate
+from gquery.planner.aggregates import AggregatePlan, has_plain_count, is_plain, needs_ranks, plan_aggregates
+from gquery.planner.layouts import is_raw_key, packing_of
+from gquery.planner.logical.nodes import Aggregate
+from gquery.planner.logical.tree import used_columns
 from gquery.planner.lower_distinct import distinct
 from gquery.planner.lower_lookups import gives_all, limits_groups, lookups, resumed
 from gquery.planner.physical import (
@@ -33,7 +42,6 @@ from gquery.planner.physical import (
     Stored,
     stage_columns,
 )
-from gquery.planner.tree import used_columns
 
 if TYPE_CHECKING:
     from gquery.planner.lower import Lowering

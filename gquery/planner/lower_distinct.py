@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gquery.dtypes import BIGINT, INT64, Bounds, Register
-from gquery.expr import Column
+from gquery.expression.expr import Column
+from gquery.expression.types import BIGINT, INT64, Bounds, Register
 from gquery.kernels.code import Phys
-from gquery.planner.logical import Aggregate, Filter, Plan, Project, Scan
+from gquery.planner.logical.nodes import Aggregate, Filter, Plan, Project, Scan
+from gquery.planner.logical.tree import walk
 from gquery.planner.physical import DistinctRows, Stored
-from gquery.planner.tree import walk
 
 if TYPE_CHECKING:
     from gquery.planner.lower import Lowering

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gquery.dtypes import Carrier
-from gquery.expr import Column, Expr
+from gquery.expression.expr import Column, Expr
+from gquery.expression.types import Carrier
 from gquery.kernels.dictionaries import is_looked_up
 from gquery.kernels.host_calls import Needs, known_of, name_of, split
 from gquery.planner.lower_stream import Stream, stored_of

@@ -11,16 +11,25 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from gquery.dtypes import BOOLEAN, Register
-from gquery.expr import Call, Column, Expr, Literal, conjunction, conjuncts, new_column, walk
+from gquery.expression.expr import (
+    Call,
+    Column,
+    Expr,
+    Literal,
+    conjunction,
+    conjuncts,
+    new_column,
+    walk,
+)
+from gquery.expression.types import BOOLEAN, Register
 from gquery.functions import call
 from gquery.kernels.code import NeedsHostError, Phys, phys
 from gquery.kernels.host_calls import is_host_call, may_fail, outermost
 from gquery.kernels.render import describe
-from gquery.operators.keys import Packing, packing_of
-from gquery.operators.read import nullable
-from gquery.operators.words import Word, word_of
-from gquery.planner.logical import Join, JoinKind
+from gquery.planner.layouts import Packing, Word, nullable, packing_of, word_of
+from gquery.planner.logical.nodes import Join, JoinKind
+from gquery.planner.logical.properties import is_unique, one_row_at_most
+from gquery.planner.logical.tree import column_ids, used_columns
 from gquery.planner.physical import (
     ConcatRows,
     JoinLayout,
@@ -33,8 +42,6 @@ from gquery.planner.physical import (
     UnmatchedRows,
     stage_columns,
 )
-from gquery.planner.proofs import is_unique, one_row_at_most
-from gquery.planner.tree import column_ids, used_columns
 
 if TYPE_CHECKING:
     from gquery.planner.lower import Lowering

@@ -13,12 +13,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from gquery.expr import AggregateCall, Column, Expr
+from gquery.expression.expr import AggregateCall, Column, Expr
 from gquery.kernels.code import Phys
-from gquery.planner.logical import JoinKind
+from gquery.planner.logical.nodes import JoinKind
+from gquery.planner.logical.tree import used_columns
 from gquery.planner.lower_stream import Stream
 from gquery.planner.physical import Compute, Probe, Select, Step
-from gquery.planner.tree import used_columns
 
 Named = tuple[tuple[Column, AggregateCall], ...]
 

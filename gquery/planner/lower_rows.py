@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from gquery.dtypes import BIGINT
+from gquery.columns.table import Dictionary, TableSource
 from gquery.errors import NotSupportedError
-from gquery.expr import Column, Literal, SortKey, new_column
+from gquery.expression.expr import Column, Literal, SortKey, new_column
+from gquery.expression.types import BIGINT
 from gquery.kernels.code import Phys
 from gquery.kernels.dictionaries import code_phys
 from gquery.kernels.render import merge
-from gquery.operators.read import range_phys
-from gquery.planner.logical import Limit, Scan, Sort, UnionAll, Values
+from gquery.planner.layouts import range_phys
+from gquery.planner.logical.nodes import Limit, Scan, Sort, UnionAll, Values
+from gquery.planner.logical.tree import used_columns
 from gquery.planner.lower_lookups import before, postponed, resumed
 from gquery.planner.lower_stream import Stream, stored_of
 from gquery.planner.physical import (
@@ -27,8 +29,6 @@ from gquery.planner.physical import (
     Stored,
     stage_columns,
 )
-from gquery.planner.tree import used_columns
-from gquery.table import Dictionary, TableSource
 
 if TYPE_CHECKING:
     from gquery.planner.lower import Lowering
@@ -128,7 +128,7 @@ def merge_phys(known: list[Phys]) -> Phys:
 
 def union_dictionary(dictionaries: Sequence[Dictionary]) -> Dictionary:
     """The sorted dictionary that holds every entry of several."""
-    from gquery.arrow import string_array
+    from gquery.columns.arrow import string_array
 
     entries = sorted({s for d in dictionaries for s in d.strings}, key=lambda s: s.encode())
     return Dictionary(string_array(entries or [""]))
@@ -138,10 +138,10 @@ def _constant_table(plan: Values) -> TableSource:
     """VALUES of several rows as a table in memory."""
     import pyarrow as pa
 
-    from gquery.arrow import arrow_type
-    from gquery.dtypes import python_value
+    from gquery.columns.arrow import arrow_type
+    from gquery.expression.types import python_value
+    from gquery.io.memory import ArrowSource
     from gquery.kernels.host import evaluate
-    from gquery.sources import ArrowSource
 
     arrays: list[pa.ChunkedArray] = []
     for n, column in enumerate(plan.columns):

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, assert_never
 
-from gquery.expr import Column, Expr, In, Literal, same_objects
+from gquery.expression.expr import Column, Expr, In, Literal, same_objects
 from gquery.kernels.code import Phys
 from gquery.planner.physical import (
     Build,

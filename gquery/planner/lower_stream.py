@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from gquery.dtypes import Register
-from gquery.expr import Call, Cast, Column, Expr, In, walk
+from gquery.expression.expr import Call, Cast, Column, Expr, In, walk
+from gquery.expression.types import Register
 from gquery.kernels.code import Phys
 from gquery.planner.physical import (
     Build,

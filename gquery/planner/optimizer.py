@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 
 from gquery.errors import InternalError
-from gquery.interrupt import check as check_interrupt
-from gquery.planner.logical import Plan, Query
+from gquery.planner.logical.nodes import Plan, Query
+from gquery.planner.logical.shared import each, uses, without_uses
+from gquery.planner.logical.verify import is_verifying, verify
 from gquery.planner.rules.aggregate_before_join import aggregate_before_join
 from gquery.planner.rules.anti_join import anti_join
 from gquery.planner.rules.decorrelate import decorrelate
@@ -38,8 +39,7 @@ from gquery.planner.rules.share_rows import share_rows
 from gquery.planner.rules.share_subplans import share_subplans
 from gquery.planner.rules.simplify import simplify
 from gquery.planner.rules.unnest_subqueries import unnest_subqueries
-from gquery.planner.shared import each, uses, without_uses
-from gquery.planner.verify import is_verifying, verify
+from gquery.runtime.interrupt import check as check_interrupt
 
 Rewrite = Callable[[Query, Evaluate | None], Query | None]
 

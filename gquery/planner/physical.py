@@ -1,4 +1,4 @@
-"""The physical plan: what runs. `planner.lower` makes it, `planner.pipeline` turns its pipelines into kernels.
+"""The physical plan: what runs. `planner.lower` makes it, `operators.codegen` turns its pipelines into kernels.
 
 A `Program` is a tuple of stages in the order in which they run. A stage is a `Pipeline` (a source, fused steps, a sink: one
 loop over rows) or a `Bulk` (a whole-table operation). Stages refer to earlier ones by number. Nodes are frozen
@@ -10,14 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from gquery.dtypes import Carrier
-from gquery.expr import Column, Expr, SortKey
+from gquery.columns.table import TableSource
+from gquery.expression.expr import Column, Expr, SortKey
+from gquery.expression.types import Carrier
 from gquery.kernels.code import Phys
-from gquery.operators.aggregates import AggregatePlan, Fold
-from gquery.operators.keys import Packing
-from gquery.operators.words import Word
-from gquery.planner.logical import JoinKind
-from gquery.table import TableSource
+from gquery.planner.aggregates import AggregatePlan, Fold
+from gquery.planner.layouts import Packing, Word
+from gquery.planner.logical.nodes import JoinKind
 
 
 @dataclass(frozen=True)
@@ -102,9 +101,9 @@ class JoinTable:
     that a hash table holds its keys, one integer each, and not only the numbers of rows where they stand.
 
     A plan says unique where that is proved. ``expected_unique``: it is likely, so a build tries, and finds out: what probes the
-    table is fitted to it then (`execution.adaptive`). ``counted``: the build counts the rows that it enters. ``word`` is what a
+    table is fitted to it then (`operators.specialize`). ``counted``: the build counts the rows that it enters. ``word`` is what a
     unique table holds in place of a row's number. ``spread``: a unique array larger than a GPU's cache, whose rows come in no
-    order, is filled a part at a time (`kernels.spread`).
+    order, is filled a part at a time (`kernels.builtin.partition`).
     """
 
     stage: int

@@ -1,4 +1,4 @@
-"""Checks that a program is sound: run on every program in tests and under GQUERY_VERIFY=1, beside `planner.verify`.
+"""Checks that a program is sound: run on every program in tests and under GQUERY_VERIFY=1, beside `planner.logical.verify`.
 
 Columns are known by id alone in a pipeline. If the two inputs of a join give one id, the one hides the other, and rows are
 paired with themselves; so no two places of a pipeline may bind the same id.
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import assert_never
 
 from gquery.errors import InternalError
-from gquery.expr import Column
+from gquery.expression.expr import Column
 from gquery.planner.physical import (
     Compute,
     Pipeline,

@@ -12,13 +12,13 @@ from typing import Literal
 
 from gquery.errors import ProgrammingError
 from gquery.execution import ExecutionContext, run_with_report
-from gquery.measure import Meter, copy_bandwidth
-from gquery.planner.explain_program import as_threads_run
-from gquery.planner.logical import Query
+from gquery.execution.measure import Meter, copy_bandwidth
+from gquery.planner.logical.nodes import Query
 from gquery.planner.physical import Program
+from gquery.profile.explain_program import as_threads_run
 from gquery.profile.tree import Analysis, Explained, explained
+from gquery.runtime.stopwatch import part, watched
 from gquery.sql.parse import without_explain
-from gquery.stopwatch import part, watched
 
 Format = Literal["text", "json", "html"]
 FORMATS: tuple[Format, ...] = ("text", "json", "html")

@@ -11,12 +11,25 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from gquery.execution import StageReport
-from gquery.expr import conjuncts
+from gquery.execution.measure import Meter
+from gquery.expression.expr import conjuncts
 from gquery.kernels.targets import get_target
-from gquery.measure import Meter
-from gquery.planner.explain import Printer
-from gquery.planner.explain_program import describe_work, inputs_of, place_of, printer_of
-from gquery.planner.logical import Aggregate, Filter, Join, Limit, Plan, Project, Query, Scan, Shared, Sort
+from gquery.operators.codegen import units
+from gquery.planner.logical.cardinality import Estimator
+from gquery.planner.logical.nodes import (
+    Aggregate,
+    Filter,
+    Join,
+    Limit,
+    Plan,
+    Project,
+    Query,
+    Scan,
+    Shared,
+    Sort,
+)
+from gquery.planner.logical.shared import definitions
+from gquery.planner.logical.tree import used_columns, walk
 from gquery.planner.physical import (
     Bulk,
     Group,
@@ -30,10 +43,8 @@ from gquery.planner.physical import (
     SortRows,
     Stage,
 )
-from gquery.planner.pipeline import units
-from gquery.planner.shared import definitions
-from gquery.planner.statistics import Estimator
-from gquery.planner.tree import used_columns, walk
+from gquery.profile.explain import Printer
+from gquery.profile.explain_program import describe_work, inputs_of, place_of, printer_of
 
 
 @dataclass

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from gquery.api.connection import Connection
 from gquery.errors import Error
-from gquery.session import Connection
 from gquery.shell.commands import COMMANDS
 from gquery.shell.modes import MODES
 

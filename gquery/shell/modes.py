@@ -15,8 +15,8 @@ from decimal import Decimal
 from html import escape
 from typing import Any, TextIO
 
-from gquery.display import cell_text, display_width
-from gquery.dtypes import DType
+from gquery.expression.types import DType
+from gquery.result.display import cell_text, display_width
 
 Row = Sequence[Any]
 MODES = ("box", "table", "csv", "json", "jsonlines", "markdown", "line", "html")

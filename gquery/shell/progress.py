@@ -10,7 +10,7 @@ import threading
 import time
 from typing import TextIO
 
-from gquery.stopwatch import Part, Watch
+from gquery.runtime.stopwatch import Part, Watch
 
 _AFTER, _EVERY = 0.7, 0.1  # seconds until the first line, and between two
 _BAR = 24

@@ -6,16 +6,16 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from gquery.device import available_devices, cuda_device, format_bytes
-from gquery.display import render
-from gquery.dtypes import BIGINT, VARCHAR, DType
+from gquery.api.connection import Connection
+from gquery.columns.table import Column, TableSource
+from gquery.device.device import available_devices, cuda_device, format_bytes
 from gquery.errors import DeviceError, InterfaceError
+from gquery.expression.types import BIGINT, VARCHAR, DType
+from gquery.io.memory import ArrowSource, TableStore
 from gquery.kernels.targets import TARGETS, Compiled
-from gquery.session import Connection
+from gquery.result.display import render
 from gquery.shell.progress import seconds_text
-from gquery.sources import ArrowSource, TableStore
 from gquery.sql.catalog import View
-from gquery.table import Column, TableSource
 
 _WIDTH = 120
 

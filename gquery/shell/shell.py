@@ -20,14 +20,14 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TextIO
 
+from gquery.api.connection import Connection, connect
 from gquery.errors import Error, FileError, InterruptError
-from gquery.session import Connection, connect
+from gquery.runtime.stopwatch import Watch, watched
 from gquery.shell.progress import Progress, seconds_text
 from gquery.shell.script import Command, Statement, split
-from gquery.stopwatch import Watch, watched
 
 if TYPE_CHECKING:
-    from gquery.frame import Relation
+    from gquery.api.relation import Relation
     from gquery.shell.modes import Format
 
 _DIM, _RED, _PLAIN = "\x1b[2m", "\x1b[1;31m", "\x1b[0m"
@@ -197,7 +197,7 @@ class Shell:
             return relation
         if relation._show_text:
             return "\n".join(str(value) for row in relation for value in row) + "\n"
-        from gquery.display import render
+        from gquery.result.display import render
 
         form, limit = self.options.format, self.options.max_rows
         rows, total = relation.preview(limit)

@@ -11,11 +11,11 @@ from typing import Any
 
 from sqlglot import exp
 
-from gquery.dtypes import INTEGER, Kind
 from gquery.errors import BindError, NotSupportedError, ParseError
-from gquery.expr import Literal, new_column
-from gquery.nesting import with_room
-from gquery.planner.logical import Project, Query
+from gquery.expression.expr import Literal, new_column
+from gquery.expression.types import INTEGER, Kind
+from gquery.planner.logical.nodes import Project, Query
+from gquery.runtime.nesting import with_room
 from gquery.sql.bind_query import Ctes, QueryScopes
 from gquery.sql.catalog import Catalog
 from gquery.sql.check import check

@@ -12,9 +12,8 @@ from typing import Protocol
 
 from sqlglot import exp
 
-from gquery.dtypes import BOOLEAN, NULL, TIMESTAMP, TIMESTAMPTZ, VARCHAR
 from gquery.errors import BindError, ConversionError, Error, NotSupportedError, OutOfRangeError
-from gquery.expr import (
+from gquery.expression.expr import (
     FALSE,
     TRUE,
     AggregateCall,
@@ -34,14 +33,15 @@ from gquery.expr import (
     new_column,
     walk,
 )
+from gquery.expression.types import BOOLEAN, NULL, TIMESTAMP, TIMESTAMPTZ, VARCHAR
 from gquery.functions import RESOLVERS, aggregate, call, case, cast, is_aggregate, unified
 from gquery.functions.casts import is_integer_literal, unify
 from gquery.functions.certain import never_null
 from gquery.functions.opaque import refuse_opaque
 from gquery.functions.registry import no_match
 from gquery.functions.user import UserFunction
-from gquery.interrupt import check
-from gquery.planner.logical import Aggregate, Plan, Project, Query
+from gquery.planner.logical.nodes import Aggregate, Plan, Project, Query
+from gquery.runtime.interrupt import check
 from gquery.sql.calls import function_call, is_foreign_aggregate
 from gquery.sql.parse import located, position
 from gquery.sql.scope import Scope

@@ -7,9 +7,9 @@ from typing import Any
 
 from sqlglot import exp
 
-from gquery.dtypes import python_value
 from gquery.errors import BindError, NotSupportedError
-from gquery.expr import Expr, Literal
+from gquery.expression.expr import Expr, Literal
+from gquery.expression.types import python_value
 
 READERS = {
     "read_parquet": "parquet", "parquet_scan": "parquet", "read_csv": "csv", "read_csv_auto": "csv",

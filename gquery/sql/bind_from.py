@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from gquery.dtypes import BIGINT
+from gquery.columns.table import TableSource
 from gquery.errors import BindError, CatalogError, FileError, NotSupportedError, did_you_mean
-from gquery.expr import TRUE, Column, Expr, Literal, conjunction, new_column
-from gquery.expr import transform as transform_expr
+from gquery.expression.expr import TRUE, Column, Expr, Literal, conjunction, new_column
+from gquery.expression.expr import transform as transform_expr
+from gquery.expression.types import BIGINT
 from gquery.functions import call
-from gquery.planner.logical import Join, JoinKind, Plan, Query, Range, Scan, Values
+from gquery.planner.logical.nodes import Join, JoinKind, Plan, Query, Range, Scan, Values
 from gquery.sql.bind_expr import ExprBinder
 from gquery.sql.bind_files import reader_arguments, reader_of
 from gquery.sql.bind_shared import relation_use
@@ -20,7 +21,6 @@ from gquery.sql.catalog import Bound, View
 from gquery.sql.check import check
 from gquery.sql.parse import Parsed, located, parse_one
 from gquery.sql.scope import Merged, Relation, Scope
-from gquery.table import TableSource
 
 if TYPE_CHECKING:
     from gquery.sql.bind_query import Ctes, QueryScopes
@@ -290,7 +290,7 @@ def _merge(scope: Scope, name: str, a: Expr, b: Expr, kind: JoinKind, right_wins
 
 
 def _columns(e: Expr) -> list[Column]:
-    from gquery.expr import walk
+    from gquery.expression.expr import walk
 
     return [x for x in walk(e) if isinstance(x, Column)]
 

@@ -8,14 +8,23 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from gquery.dtypes import INTEGER, NULL, VARCHAR, DType, Kind, common_type
 from gquery.errors import BindError, DataError, Error, FileError, NotSupportedError, ProgrammingError
-from gquery.expr import Column, Expr, Literal, SortKey, new_column
+from gquery.expression.expr import Column, Expr, Literal, SortKey, new_column
+from gquery.expression.types import INTEGER, NULL, VARCHAR, DType, Kind, common_type
 from gquery.functions import cast, unified
 from gquery.functions.casts import bare, is_text_literal
 from gquery.functions.opaque import refuse_opaque
 from gquery.functions.user import UserFunction
-from gquery.planner.logical import Aggregate, Limit, Plan, Project, Query, Sort, UnionAll, Values
+from gquery.planner.logical.nodes import (
+    Aggregate,
+    Limit,
+    Plan,
+    Project,
+    Query,
+    Sort,
+    UnionAll,
+    Values,
+)
 from gquery.sql.bind_expr import ExprBinder
 from gquery.sql.bind_select import SelectBinder
 from gquery.sql.bind_shared import Named, named, one_use

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from gquery.errors import BindError, Error, did_you_mean
-from gquery.expr import (
+from gquery.expression.expr import (
     AggregateCall,
     Column,
     Expr,
@@ -25,8 +25,8 @@ from gquery.expr import (
     with_children,
 )
 from gquery.functions import is_aggregate
-from gquery.planner.logical import Aggregate, Filter, Plan, Project, Query, Sort
-from gquery.planner.tree import has_subquery
+from gquery.planner.logical.nodes import Aggregate, Filter, Plan, Project, Query, Sort
+from gquery.planner.logical.tree import has_subquery
 from gquery.sql.bind_expr import ExprBinder
 from gquery.sql.bind_from import FromBinder
 from gquery.sql.calls import function_call, is_foreign_aggregate

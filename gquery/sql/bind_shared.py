@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gquery.errors import NotSupportedError
-from gquery.planner.logical import Definition, Query
-from gquery.planner.shared import new_definition, nodes, use
-from gquery.planner.tree import free_columns, fresh_copy
+from gquery.planner.logical.nodes import Definition, Query
+from gquery.planner.logical.shared import new_definition, nodes, use
+from gquery.planner.logical.tree import free_columns, fresh_copy
 from gquery.sql.separate import separate
 
 _MOST_NODES = 10_000  # of a plan that is copied for another use

@@ -12,10 +12,10 @@ from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
+from gquery.columns.table import TableSource
 from gquery.errors import CatalogError, did_you_mean
 from gquery.functions.user import UserFunction
-from gquery.planner.logical import Query
-from gquery.table import TableSource
+from gquery.planner.logical.nodes import Query
 
 _versions = itertools.count(1)  # of all catalogs: threads that change one at once get numbers of their own
 

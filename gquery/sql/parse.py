@@ -20,7 +20,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from gquery.errors import Error, NotSupportedError, ParseError, point_at
-from gquery.nesting import with_room
+from gquery.runtime.nesting import with_room
 from gquery.sql.grammar import read
 from gquery.sql.grammar_expr import Reading
 from gquery.sql.lexer import NUMBER, SYMBOL, WORD, Lexed, lex

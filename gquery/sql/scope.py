@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from gquery.errors import BindError, NotSupportedError, did_you_mean
-from gquery.expr import Column, Expr
+from gquery.expression.expr import Column, Expr
 from gquery.functions.opaque import refusal
 
 

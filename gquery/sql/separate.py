@@ -9,10 +9,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gquery.expr import Expr
-from gquery.expr import transform as transform_expr
-from gquery.planner.logical import Plan
-from gquery.planner.tree import Subquery, fresh_copy, map_expressions, own_subqueries, with_sources
+from gquery.expression.expr import Expr
+from gquery.expression.expr import transform as transform_expr
+from gquery.planner.logical.nodes import Plan
+from gquery.planner.logical.tree import (
+    Subquery,
+    fresh_copy,
+    map_expressions,
+    own_subqueries,
+    with_sources,
+)
 
 
 def separate(plan: Plan, seen: dict[int, Plan] | None = None) -> Plan:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from gquery.planner.logical import Query
+from gquery.planner.logical.nodes import Query
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,9 @@ from typing import Any
 
 from sqlglot import exp
 
-from gquery.dtypes import (
+from gquery.errors import BindError, InterfaceError, NotSupportedError, unicode_text
+from gquery.expression.expr import Literal
+from gquery.expression.types import (
     BIGINT,
     BOOLEAN,
     DATE,
@@ -32,8 +34,6 @@ from gquery.dtypes import (
     Kind,
     decimal,
 )
-from gquery.errors import BindError, InterfaceError, NotSupportedError, unicode_text
-from gquery.expr import Literal
 from gquery.functions.calendar import days_from_civil, parse_interval
 
 Parameters = Sequence[Any] | Mapping[str, Any] | None

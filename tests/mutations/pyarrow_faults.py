@@ -2,7 +2,7 @@
 
 Arrow's objects of a column's metadata and statistics are made in calls that let no C++ exception out
 (``terminate called after throwing an instance of 'parquet::ParquetException'``), where reading the same file raises OSError.
-Nothing of gquery is imported here: these are the reports. gquery reads the first two as errors (`gquery.footers`); the third
+Nothing of gquery is imported here: these are the reports. gquery reads the first two as errors (`gquery.io.footers`); the third
 is told by nothing but the object that ends the process.
 """
 

@@ -14,7 +14,7 @@ import pyarrow.csv as csv
 import pyarrow.json as arrow_json
 import pyarrow.parquet as pq
 
-from gquery.csv_dialect import sniff
+from gquery.io.csv_dialect import sniff
 
 
 def readings(path: str, kind: str) -> list[Any]:

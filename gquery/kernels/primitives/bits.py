@@ -1,8 +1,8 @@
-"""Bitmaps of rows and counts by row: what a collect and `kernels.scans` read and make a word at a time."""
+"""Bitmaps of rows and counts by row: what a collect and `kernels.builtin.scans` read and make a word at a time."""
 
 from __future__ import annotations
 
-from gquery.kernels.targets.python_words import (
+from gquery.kernels.primitives.core import (
     Pointer,
     add_i64,
     and_i64,

@@ -11,8 +11,7 @@ that this file's logic is tested without a GPU (`tests/test_cudasim.py`).
 
 from __future__ import annotations
 
-from gquery.kernels.primitives.warp import fold_add_f64, fold_add_i64, fold_max_i64, fold_min_i64
-from gquery.kernels.targets.python_words import (
+from gquery.kernels.primitives.core import (
     Pointer,
     add_f64,
     add_i64,
@@ -34,7 +33,7 @@ from gquery.kernels.targets.python_words import (
     store_u8,
     sub_i64,
 )
-from gquery.kernels.targets.simulated_words import (
+from gquery.kernels.primitives.simulated import (
     block_barrier,
     block_thread,
     block_threads,
@@ -48,6 +47,7 @@ from gquery.kernels.targets.simulated_words import (
     shared_store_i64,
     shared_store_u32,
 )
+from gquery.kernels.primitives.warp import fold_add_f64, fold_add_i64, fold_max_i64, fold_min_i64
 
 _LOW = 2**32 - 1
 

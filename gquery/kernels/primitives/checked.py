@@ -7,7 +7,7 @@ of the result: `range_i64` returns ``low``, the others 0, which lies within ever
 
 from __future__ import annotations
 
-from gquery.kernels.targets.python_words import (
+from gquery.kernels.primitives.core import (
     Pointer,
     add_i64,
     and_i64,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from gquery.kernels.primitives.checked import fail
-from gquery.kernels.targets.python_words import (
+from gquery.kernels.primitives.core import (
     Pointer,
     abs_f64,
     add_f64,

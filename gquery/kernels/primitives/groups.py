@@ -10,7 +10,7 @@ as many groups come as were expected, and then the longest walk in a table of an
 from __future__ import annotations
 
 from gquery.kernels.primitives.checked import fail
-from gquery.kernels.targets.python_words import (
+from gquery.kernels.primitives.core import (
     Pointer,
     add_i64,
     and_i64,

@@ -6,8 +6,7 @@ straddles an end of the string lies in the same page (on the GPU: allocation) as
 
 from __future__ import annotations
 
-from gquery.kernels.primitives.strings import _after, _count, _same
-from gquery.kernels.targets.python_words import (
+from gquery.kernels.primitives.core import (
     Pointer,
     Str,
     add_i64,
@@ -34,6 +33,7 @@ from gquery.kernels.targets.python_words import (
     xor_i64,
     zero_bytes,
 )
+from gquery.kernels.primitives.strings import _after, _count, _same
 
 _ANY, _ONE = 0xFF, 0xFE  # % and _ in a prepared pattern: bytes that UTF-8 never has
 _EVERY_BYTE = 0x0101010101010101

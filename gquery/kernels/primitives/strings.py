@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from gquery.kernels.targets.python_words import (
+from gquery.kernels.primitives.core import (
     Pointer,
     Str,
     add_i64,

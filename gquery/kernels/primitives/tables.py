@@ -10,7 +10,7 @@ Probing is linear.
 
 from __future__ import annotations
 
-from gquery.kernels.targets.python_words import (
+from gquery.kernels.primitives.core import (
     Pointer,
     add_i64,
     and_i64,

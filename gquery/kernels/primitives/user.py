@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from gquery.kernels.primitives.checked import fail
-from gquery.kernels.targets.python_user import (
+from gquery.kernels.primitives.core import Pointer, ne_i64, shl_i64, shr_i64
+from gquery.kernels.primitives.user_core import (
     user_minus,
     user_minus_wraps,
     user_plus,
@@ -18,7 +19,6 @@ from gquery.kernels.targets.python_user import (
     user_times,
     user_times_wraps,
 )
-from gquery.kernels.targets.python_words import Pointer, ne_i64, shl_i64, shr_i64
 
 
 def user_add(a: Any, b: Any, status: Pointer, site: int) -> Any:

@@ -8,7 +8,7 @@ The words are those of the simulator, so that this file's logic is tested withou
 
 from __future__ import annotations
 
-from gquery.kernels.targets.python_words import (
+from gquery.kernels.primitives.core import (
     Pointer,
     add_f64,
     add_i64,
@@ -26,7 +26,7 @@ from gquery.kernels.targets.python_words import (
     shr_i64,
     store_u8,
 )
-from gquery.kernels.targets.simulated_words import (
+from gquery.kernels.primitives.simulated import (
     atomic_add_f64,
     atomic_add_i64,
     atomic_add_u32,

@@ -6,8 +6,7 @@ Division is written out: LLVM would call a runtime function that a just-in-time 
 from __future__ import annotations
 
 from gquery.kernels.primitives.checked import fail
-from gquery.kernels.primitives.floats import round_even_f64
-from gquery.kernels.targets.python_words import (
+from gquery.kernels.primitives.core import (
     Pointer,
     abs_f64,
     abs_i128,
@@ -52,6 +51,7 @@ from gquery.kernels.targets.python_words import (
     truncate_f64,
     xor_i64,
 )
+from gquery.kernels.primitives.floats import round_even_f64
 
 
 def add_i128_checked(a: int, b: int, status: Pointer, site: int) -> int:

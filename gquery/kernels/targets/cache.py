@@ -26,8 +26,8 @@ from pathlib import Path
 from types import ModuleType
 
 from gquery.errors import InternalError
-from gquery.interrupt import holding
 from gquery.kernels.targets.folder import has_file, open_folder, read_file, write_file
+from gquery.runtime.interrupt import holding
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 _MAGIC = b"gquery kernel 1\n"

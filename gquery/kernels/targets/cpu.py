@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from gquery.interrupt import beside
 from gquery.kernels.kernel import Kernel, Parameter
 from gquery.kernels.targets.base import MOST_KERNELS, Compiled, Perhaps
 from gquery.kernels.targets.cache import KernelSource, kernel_cache, kernel_source
@@ -25,7 +24,8 @@ from gquery.kernels.targets.cpu_code import Code, cpu_entry, load, make_code, re
 from gquery.kernels.targets.morsels import run_morsels
 from gquery.kernels.targets.text import free_names, functions_text, indented
 from gquery.kernels.targets.workers import workers
-from gquery.recent import Recent
+from gquery.runtime.interrupt import beside
+from gquery.runtime.recent import Recent
 
 _DUMMY = np.zeros(2, np.int64)
 # Kernels that this process compiles itself: LLVM's passes leave 0.5 MB of each behind, which ends with a worker.

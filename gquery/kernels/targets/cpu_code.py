@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from gquery.interrupt import holding
 from gquery.kernels.targets.cache import KernelSource, kernel_cache, load_module
+from gquery.runtime.interrupt import holding
 
 
 @dataclass(frozen=True)

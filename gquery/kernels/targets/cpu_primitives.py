@@ -11,9 +11,9 @@ from numba.extending import intrinsic
 
 from gquery.kernels.targets.binding import Binding
 from gquery.kernels.targets.cpu_code import Code
+from gquery.kernels.targets.cpu_intrinsics import CPU_DEFINITIONS, ELEMENTS
 from gquery.kernels.targets.cpu_linking import object_code, part
 from gquery.kernels.targets.cpu_linking import primitive as device
-from gquery.kernels.targets.cpu_words import CPU_DEFINITIONS, ELEMENTS
 
 __all__ = ["device", "entry", "part", "uint64"]
 

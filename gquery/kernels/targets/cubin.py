@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from gquery.errors import InternalError
-from gquery.interrupt import holding
 from gquery.kernels.targets.cache import KernelSource, compile_error, kernel_cache, load_module
+from gquery.runtime.interrupt import holding
 
 _FRAME_SIZE, _REGISTERS = 0x11, 0x2F  # attributes of the section .nv.info
 _NUMBER_PAIR = 4  # format of an attribute: its value follows, (symbol, number) for these

@@ -2,7 +2,7 @@
 
 A thread takes the rows lo + its number, and from there on every thread-count-th: neighbouring lanes read neighbouring
 elements. The index has 32 bits unless the kernel says otherwise. Every kernel looks at a *halt* word before it does anything
-(see `execution.foreseen`). A cubin from the cache needs no compiler: a warm
+(see `execution.speculation`). A cubin from the cache needs no compiler: a warm
 process imports CuPy alone.
 """
 
@@ -19,16 +19,16 @@ from typing import Any
 import numpy as np
 
 from gquery.errors import DeviceError
-from gquery.interrupt import beside
+from gquery.kernels.builtin.ready import handwritten_kernels
 from gquery.kernels.kernel import Kernel, Parameter
-from gquery.kernels.ready import handwritten_kernels
 from gquery.kernels.targets.base import MOST_KERNELS, NARROW_ROWS, Compiled, Perhaps
 from gquery.kernels.targets.cache import KernelSource, kernel_cache, kernel_source
 from gquery.kernels.targets.cubin import Cubin, make_cubin, read_cubin
 from gquery.kernels.targets.cuda_launch import Launcher
 from gquery.kernels.targets.text import free_names, functions_text, indented
 from gquery.kernels.targets.workers import workers
-from gquery.recent import Recent
+from gquery.runtime.interrupt import beside
+from gquery.runtime.recent import Recent
 
 THREADS = 256
 PRIVATE_THREADS = 128

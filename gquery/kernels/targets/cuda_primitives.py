@@ -17,10 +17,10 @@ from numba import cuda, types, uint32, uint64
 from numba.cuda import dispatcher
 from numba.cuda.extending import intrinsic
 
-from gquery.kernels.primitives import block, spread, warp
+from gquery.kernels.primitives import block, partition, warp
 from gquery.kernels.targets.binding import Binding
+from gquery.kernels.targets.cuda_intrinsics import CUDA_DEFINITIONS
 from gquery.kernels.targets.cuda_shared import SHARED_DEFINITIONS
-from gquery.kernels.targets.cuda_words import CUDA_DEFINITIONS
 
 __all__ = ["device", "inlined", "ptx", "uint32", "uint64"]
 
@@ -33,7 +33,7 @@ _capability: tuple[int, int] | None = None  # what is compiled for now; see `ptx
 @cache
 def _binding(capability: tuple[int, int] | None) -> Binding:
     """Primitives for one compute capability: a device function remembers what it was first compiled for."""
-    return Binding(intrinsic, device, CUDA_DEFINITIONS | SHARED_DEFINITIONS, own_bodies=(warp, block, spread))
+    return Binding(intrinsic, device, CUDA_DEFINITIONS | SHARED_DEFINITIONS, own_bodies=(warp, block, partition))
 
 
 def __getattr__(name: str) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from gquery.kernels.targets.cuda_words import call, register
+from gquery.kernels.targets.cuda_intrinsics import call, register
 from gquery.kernels.targets.intrinsics import F64, I32, I64, Definition, Emit, constant
 
 PRIVATE_THREADS = 128

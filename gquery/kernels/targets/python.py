@@ -20,7 +20,7 @@ from gquery.kernels.kernel import Kernel, Parameter
 from gquery.kernels.targets.base import MOST_KERNELS, Compiled, Perhaps
 from gquery.kernels.targets.python_inline import inlined
 from gquery.kernels.targets.text import indented
-from gquery.recent import Recent
+from gquery.runtime.recent import Recent
 
 _FORMATS = {
     "i8": "b", "i16": "h", "i32": "i", "i64": "q", "u8": "B", "u16": "H", "u32": "I", "u64": "Q",
@@ -32,8 +32,21 @@ FEW_ROWS = 500  # rows up to which a kernel runs as it is: to inline its primiti
 @cache
 def primitives() -> dict[str, Any]:
     """Every primitive by its name: plain words first, then bodies shared with the compiled targets."""
-    from gquery.kernels.primitives import ALIASES, bits, checked, dates, floats, groups, search, strings, tables, user
-    from gquery.kernels.targets import python_strings, python_user, python_words
+    from gquery.kernels.primitives import (
+        ALIASES,
+        bits,
+        checked,
+        core,
+        dates,
+        floats,
+        groups,
+        search,
+        strings,
+        tables,
+        user,
+        user_core,
+    )
+    from gquery.kernels.targets import python_strings
 
     found: dict[str, Any] = {}
     for module in (
@@ -46,9 +59,9 @@ def primitives() -> dict[str, Any]:
         strings,
         search,
         user,
-        python_words,
+        core,
         python_strings,
-        python_user,
+        user_core,
     ):
         found |= {k: v for k, v in vars(module).items() if not k.startswith("_") and callable(v)}
     return found | {short: found[name] for short, name in ALIASES.items()}

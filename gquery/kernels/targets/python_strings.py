@@ -10,9 +10,9 @@ import re
 from functools import lru_cache
 
 from gquery.kernels.checks import string_at
+from gquery.kernels.primitives.core import Pointer, Str
 from gquery.kernels.primitives.search import PART_WORDS
 from gquery.kernels.primitives.strings import hash_str, str_substring, str_substring_from
-from gquery.kernels.targets.python_words import Pointer, Str
 
 __all__ = ["hash_str", "str_substring", "str_substring_from"]
 _SPACES = "\u0020\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"

@@ -21,8 +21,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from gquery.interrupt import check
 from gquery.kernels.targets.cache import KernelSource, kernel_cache
+from gquery.runtime.interrupt import check
 
 MOST_WORKERS = 8
 MOST_KERNELS = 200  # that a worker compiles before another takes its place

@@ -17,8 +17,7 @@ in its group: aggregates pass it by, so that COUNT is 0 and the others are NULL;
 
 from __future__ import annotations
 
-from gquery.dtypes import BOOLEAN, Kind
-from gquery.expr import (
+from gquery.expression.expr import (
     AggregateCall,
     Call,
     Case,
@@ -32,11 +31,12 @@ from gquery.expr import (
     new_column,
     walk,
 )
-from gquery.planner.logical import Aggregate, Join, JoinKind, Plan, Project
-from gquery.planner.proofs import is_unique
+from gquery.expression.types import BOOLEAN, Kind
+from gquery.planner.logical.cardinality import Estimator
+from gquery.planner.logical.nodes import Aggregate, Join, JoinKind, Plan, Project
+from gquery.planner.logical.properties import is_unique
+from gquery.planner.logical.tree import column_ids, transform_up, used_columns
 from gquery.planner.rules.reduce_outer_joins import null_if_null, rejects_null
-from gquery.planner.statistics import Estimator
-from gquery.planner.tree import column_ids, transform_up, used_columns
 
 _FUNCTIONS = ("count", "sum", "avg", "min", "max")  # those that pass NULLs by
 _TESTS = ("eq", "ne", "lt", "le", "gt", "ge", "is_distinct_from", "is_not_distinct_from", "like", "ilike", "contains")

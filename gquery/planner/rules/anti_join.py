@@ -10,10 +10,10 @@ Right only where a match cannot have NULL there: b.k holds none, or the join's c
 
 from __future__ import annotations
 
-from gquery.expr import Column, Expr, IsNull, Literal, conjunction, conjuncts
-from gquery.planner.logical import Filter, Join, JoinKind, Plan, Project
+from gquery.expression.expr import Column, Expr, IsNull, Literal, conjunction, conjuncts
+from gquery.planner.logical.nodes import Filter, Join, JoinKind, Plan, Project
+from gquery.planner.logical.tree import fresh_copy, remap_expr, transform_up
 from gquery.planner.rules.reduce_outer_joins import rejects_null
-from gquery.planner.tree import fresh_copy, remap_expr, transform_up
 
 
 def anti_join(plan: Plan) -> Plan | None:

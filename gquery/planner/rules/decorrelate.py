@@ -19,9 +19,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from gquery.dtypes import BOOLEAN
 from gquery.errors import NotSupportedError
-from gquery.expr import (
+from gquery.expression.expr import (
     TRUE,
     AggregateCall,
     Call,
@@ -36,7 +35,8 @@ from gquery.expr import (
     conjuncts,
     new_column,
 )
-from gquery.planner.logical import (
+from gquery.expression.types import BOOLEAN
+from gquery.planner.logical.nodes import (
     Aggregate,
     Apply,
     Filter,
@@ -52,15 +52,8 @@ from gquery.planner.logical import (
     UnionAll,
     Values,
 )
+from gquery.planner.logical.tree import column_ids, free_columns, fresh_copy, remap_expr, transform_up, used_columns
 from gquery.planner.rules.limit_into_sort import limit_into_sort
-from gquery.planner.tree import (
-    column_ids,
-    free_columns,
-    fresh_copy,
-    remap_expr,
-    transform_up,
-    used_columns,
-)
 
 _LEFT_ONLY = (JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK, JoinKind.SINGLE)
 

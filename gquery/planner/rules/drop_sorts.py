@@ -13,11 +13,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gquery.expr import Column, Literal, SortKey
-from gquery.planner.logical import Aggregate, Apply, Definition, Join, Limit, Plan, Query, Shared, Sort, sources
-from gquery.planner.proofs import is_unique
-from gquery.planner.shared import definitions, rebuilt
-from gquery.planner.tree import with_sources
+from gquery.expression.expr import Column, Literal, SortKey
+from gquery.planner.logical.nodes import (
+    Aggregate,
+    Apply,
+    Definition,
+    Join,
+    Limit,
+    Plan,
+    Query,
+    Shared,
+    Sort,
+    sources,
+)
+from gquery.planner.logical.properties import is_unique
+from gquery.planner.logical.shared import definitions, rebuilt
+from gquery.planner.logical.tree import with_sources
 
 
 def drop_sorts(query: Query) -> Query | None:

@@ -10,10 +10,20 @@ they are joined on the keys, NULLs taken as equal. MIN and MAX do not care for D
 
 from __future__ import annotations
 
-from gquery.dtypes import BOOLEAN
-from gquery.expr import TRUE, AggregateCall, Call, Case, Column, Expr, Literal, conjunction, new_column
-from gquery.planner.logical import Aggregate, Join, JoinKind, Plan
-from gquery.planner.tree import fresh_copy, remap_expr, transform_up
+from gquery.expression.expr import (
+    TRUE,
+    AggregateCall,
+    Call,
+    Case,
+    Column,
+    Expr,
+    Literal,
+    conjunction,
+    new_column,
+)
+from gquery.expression.types import BOOLEAN
+from gquery.planner.logical.nodes import Aggregate, Join, JoinKind, Plan
+from gquery.planner.logical.tree import fresh_copy, remap_expr, transform_up
 
 _INSENSITIVE = ("min", "max", "any_value")
 Calls = tuple[tuple[Column, AggregateCall], ...]

@@ -13,11 +13,20 @@ is NULL too, which is no match either way.
 
 from __future__ import annotations
 
-from gquery.dtypes import BOOLEAN, DType, Kind
-from gquery.expr import AggregateCall, Call, Column, Expr, conjunction, conjuncts, disjunction, new_column
-from gquery.planner.logical import Aggregate, Join, JoinKind, Plan
-from gquery.planner.proofs import is_unique
-from gquery.planner.tree import column_ids, transform_up, used_columns
+from gquery.expression.expr import (
+    AggregateCall,
+    Call,
+    Column,
+    Expr,
+    conjunction,
+    conjuncts,
+    disjunction,
+    new_column,
+)
+from gquery.expression.types import BOOLEAN, DType, Kind
+from gquery.planner.logical.nodes import Aggregate, Join, JoinKind, Plan
+from gquery.planner.logical.properties import is_unique
+from gquery.planner.logical.tree import column_ids, transform_up, used_columns
 
 _MIRRORED = {"ne": "ne", "lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
 _EXTREMES = {"ne": ("min", "max"), "lt": ("max",), "le": ("max",), "gt": ("min",), "ge": ("min",)}

@@ -18,13 +18,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gquery.expr import Expr, disjunction, substitute, walk
-from gquery.planner.logical import Definition, Filter, Plan, Query, Shared
+from gquery.expression.expr import Expr, disjunction, substitute, walk
+from gquery.planner.logical.nodes import Definition, Filter, Plan, Query, Shared
+from gquery.planner.logical.shared import definitions, rebuilt
+from gquery.planner.logical.tree import walk as walk_plan
 from gquery.planner.rules.fold_constants import Evaluate
 from gquery.planner.rules.push_down_filter import push_down_filter
 from gquery.planner.rules.simplify import simplify
-from gquery.planner.shared import definitions, rebuilt
-from gquery.planner.tree import walk as walk_plan
 
 _MOST_PARTS = 500  # of a predicate that is made of all filters
 

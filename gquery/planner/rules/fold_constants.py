@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gquery.errors import Error
-from gquery.expr import Call, Cast, Expr, Literal
+from gquery.expression.expr import Call, Cast, Expr, Literal
 
 Evaluate = Callable[[Expr], Literal]
 

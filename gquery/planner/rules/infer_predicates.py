@@ -9,7 +9,7 @@ They are true wherever the originals are TRUE, which is all that a conjunct of a
 
 from __future__ import annotations
 
-from gquery.expr import (
+from gquery.expression.expr import (
     TRUE,
     And,
     Call,
@@ -27,8 +27,8 @@ from gquery.expr import (
     substitute,
     walk,
 )
-from gquery.planner.proofs import equality
-from gquery.planner.tree import used_columns
+from gquery.planner.logical.properties import equality
+from gquery.planner.logical.tree import used_columns
 
 _MOST_TERMS = 16  # an OR with more branches than this is not worth taking apart
 

@@ -25,10 +25,20 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
-from gquery.expr import Column, Expr, transform, walk
-from gquery.planner.logical import Definition, Filter, Plan, Project, Query, Range, Scan, Shared, Values
-from gquery.planner.shared import definitions, nodes, uses
-from gquery.planner.tree import (
+from gquery.expression.expr import Column, Expr, transform, walk
+from gquery.planner.logical.nodes import (
+    Definition,
+    Filter,
+    Plan,
+    Project,
+    Query,
+    Range,
+    Scan,
+    Shared,
+    Values,
+)
+from gquery.planner.logical.shared import definitions, nodes, uses
+from gquery.planner.logical.tree import (
     Subquery,
     expressions,
     fresh_copy,

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gquery.planner.logical import Aggregate, Filter, Join, JoinKind, Plan, Scan, Shared, Sort
-from gquery.planner.proofs import Keys, unique_keys
+from gquery.planner.logical.nodes import Aggregate, Filter, Join, JoinKind, Plan, Scan, Shared, Sort
+from gquery.planner.logical.properties import Keys, unique_keys
 
 _UNIQUE_BUILD, _DUPLICATE_BUILD, _DUPLICATE_SOURCE = 2.0, 5.0, 1.5
 _PROBE, _DUPLICATE_PROBE = 1.0, 2.0

@@ -21,15 +21,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from gquery.dtypes import BOOLEAN
-from gquery.expr import Call, Column, Expr, conjunction, conjuncts
-from gquery.planner.logical import Filter, Join, JoinKind, Plan, sources
-from gquery.planner.proofs import equality, is_unique
+from gquery.expression.expr import Call, Column, Expr, conjunction, conjuncts
+from gquery.expression.types import BOOLEAN
+from gquery.planner.logical.cardinality import Estimator, weight
+from gquery.planner.logical.nodes import Filter, Join, JoinKind, Plan, sources
+from gquery.planner.logical.properties import equality, is_unique
+from gquery.planner.logical.tree import column_ids, used_columns, with_sources
 from gquery.planner.rules.infer_predicates import equal_columns
 from gquery.planner.rules.join_cost import COLLECT_SOURCE, LEAST, Tree, cost_of, leaf, raw_rows
 from gquery.planner.rules.reduce_build import reduce_build
-from gquery.planner.statistics import Estimator, weight
-from gquery.planner.tree import column_ids, used_columns, with_sources
 
 _MOST_BY_DP = 10
 _MOST_PAIRS = 1500  # some 15 milliseconds

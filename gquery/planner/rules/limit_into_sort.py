@@ -8,9 +8,19 @@ Limit 10                    Project a                    Limit 5           Union
 
 from __future__ import annotations
 
-from gquery.planner.logical import Join, JoinKind, Limit, Plan, Project, Sort, UnionAll, Values, sources
-from gquery.planner.proofs import many_to_one, one_row_at_most
-from gquery.planner.tree import with_sources
+from gquery.planner.logical.nodes import (
+    Join,
+    JoinKind,
+    Limit,
+    Plan,
+    Project,
+    Sort,
+    UnionAll,
+    Values,
+    sources,
+)
+from gquery.planner.logical.properties import many_to_one, one_row_at_most
+from gquery.planner.logical.tree import with_sources
 
 
 def limit_into_sort(plan: Plan) -> Plan | None:

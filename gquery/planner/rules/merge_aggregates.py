@@ -18,10 +18,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gquery.expr import AggregateCall, And, Column, Expr, Or, conjunction, conjuncts, disjunction, new_column
-from gquery.planner.logical import Aggregate, Filter, Join, JoinKind, Plan, Scan
+from gquery.expression.expr import (
+    AggregateCall,
+    And,
+    Column,
+    Expr,
+    Or,
+    conjunction,
+    conjuncts,
+    disjunction,
+    new_column,
+)
+from gquery.planner.logical.nodes import Aggregate, Filter, Join, JoinKind, Plan, Scan
+from gquery.planner.logical.tree import canonical, remap_expr, walk, with_sources
 from gquery.planner.rules.reduce_outer_joins import null_if_null
-from gquery.planner.tree import canonical, remap_expr, walk, with_sources
 
 _NULL_OF_NOTHING = ("min", "max", "sum", "avg")
 

@@ -11,9 +11,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gquery.expr import Call, Cast, Column, Expr, Literal, substitute, walk
-from gquery.planner.logical import Plan, Project, Query, UnionAll, sources
-from gquery.planner.tree import expressions, map_expressions, remap_expr, transform_up, with_sources
+from gquery.expression.expr import Call, Cast, Column, Expr, Literal, substitute, walk
+from gquery.planner.logical.nodes import Plan, Project, Query, UnionAll, sources
+from gquery.planner.logical.tree import (
+    expressions,
+    map_expressions,
+    remap_expr,
+    transform_up,
+    with_sources,
+)
 
 
 def inline_renames(query: Query) -> Query | None:

@@ -9,7 +9,7 @@ Contradictory predicates (``WHERE 1 = 0``) and ``LIMIT 0`` make them. An aggrega
 
 from __future__ import annotations
 
-from gquery.planner.logical import (
+from gquery.planner.logical.nodes import (
     Aggregate,
     Filter,
     Join,
@@ -22,7 +22,7 @@ from gquery.planner.logical import (
     UnionAll,
     Values,
 )
-from gquery.planner.tree import transform_up
+from gquery.planner.logical.tree import transform_up
 
 
 def propagate_empty(plan: Plan) -> Plan | None:

@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import assert_never
 
-from gquery.expr import Expr
-from gquery.planner.logical import (
+from gquery.expression.expr import Expr
+from gquery.planner.logical.nodes import (
     Aggregate,
     Apply,
     Definition,
@@ -30,9 +30,9 @@ from gquery.planner.logical import (
     UnionAll,
     Values,
 )
-from gquery.planner.proofs import many_to_one
-from gquery.planner.shared import definitions, rebuilt, uses
-from gquery.planner.tree import column_ids, free_columns, used_columns, with_sources
+from gquery.planner.logical.properties import many_to_one
+from gquery.planner.logical.shared import definitions, rebuilt, uses
+from gquery.planner.logical.tree import column_ids, free_columns, used_columns, with_sources
 
 Ids = frozenset[int]
 

@@ -12,8 +12,18 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from gquery.expr import FALSE, TRUE, Column, Expr, Literal, conjunction, conjuncts, substitute, walk
-from gquery.planner.logical import (
+from gquery.expression.expr import (
+    FALSE,
+    TRUE,
+    Column,
+    Expr,
+    Literal,
+    conjunction,
+    conjuncts,
+    substitute,
+    walk,
+)
+from gquery.planner.logical.nodes import (
     Aggregate,
     Apply,
     Filter,
@@ -29,8 +39,8 @@ from gquery.planner.logical import (
     UnionAll,
     Values,
 )
+from gquery.planner.logical.tree import column_ids, used_columns, with_sources
 from gquery.planner.rules.infer_predicates import implied
-from gquery.planner.tree import column_ids, used_columns, with_sources
 
 Terms = tuple[Expr, ...]
 

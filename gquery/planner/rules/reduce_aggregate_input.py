@@ -13,12 +13,21 @@ groups out of all. Done where the estimate says that most input rows go.
 
 from __future__ import annotations
 
-from gquery.dtypes import BOOLEAN
-from gquery.expr import Call, Column, Expr, conjuncts
-from gquery.planner.logical import Aggregate, Filter, Join, JoinKind, Plan, Project, Scan, sources
+from gquery.expression.expr import Call, Column, Expr, conjuncts
+from gquery.expression.types import BOOLEAN
+from gquery.planner.logical.cardinality import Estimator
+from gquery.planner.logical.nodes import (
+    Aggregate,
+    Filter,
+    Join,
+    JoinKind,
+    Plan,
+    Project,
+    Scan,
+    sources,
+)
+from gquery.planner.logical.tree import column_ids, fresh_copy, walk, with_sources
 from gquery.planner.rules.infer_predicates import equal_columns
-from gquery.planner.statistics import Estimator
-from gquery.planner.tree import column_ids, fresh_copy, walk, with_sources
 
 _WORTH = 0.25  # the share of rows kept below which the SEMI join pays for itself
 _LEAST_ROWS = 10_000

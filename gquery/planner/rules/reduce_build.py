@@ -15,12 +15,12 @@ many joins ask for them.
 
 from __future__ import annotations
 
-from gquery.dtypes import BOOLEAN
-from gquery.expr import Call, Column, conjuncts, new_column
-from gquery.planner.logical import Join, JoinKind, Plan, Project, Scan
-from gquery.planner.proofs import key_pairs
-from gquery.planner.statistics import Estimator
-from gquery.planner.tree import column_ids, fresh_copy, walk
+from gquery.expression.expr import Call, Column, conjuncts, new_column
+from gquery.expression.types import BOOLEAN
+from gquery.planner.logical.cardinality import Estimator
+from gquery.planner.logical.nodes import Join, JoinKind, Plan, Project, Scan
+from gquery.planner.logical.properties import key_pairs
+from gquery.planner.logical.tree import column_ids, fresh_copy, walk
 
 _SHARE = 0.1  # of the keys that the left side may hold
 _LEAST_ROWS = 100_000

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gquery.expr import AggregateCall, Column, Expr
-from gquery.planner.logical import Aggregate, Join, JoinKind, Plan, Project
-from gquery.planner.proofs import determined, is_unique
-from gquery.planner.tree import transform_up, used_columns
+from gquery.expression.expr import AggregateCall, Column, Expr
+from gquery.planner.logical.nodes import Aggregate, Join, JoinKind, Plan, Project
+from gquery.planner.logical.properties import determined, is_unique
+from gquery.planner.logical.tree import transform_up, used_columns
 
 
 def reduce_group_keys(plan: Plan) -> Plan | None:

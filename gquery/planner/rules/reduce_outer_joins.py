@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gquery.expr import (
+from gquery.expression.expr import (
     And,
     Call,
     Case,
@@ -27,9 +27,18 @@ from gquery.expr import (
     ScalarSubquery,
 )
 from gquery.functions import FUNCTIONS
-from gquery.planner.logical import Aggregate, Filter, Join, JoinKind, Plan, Project, Sort, sources
-from gquery.planner.proofs import many_to_one
-from gquery.planner.tree import column_ids, with_sources
+from gquery.planner.logical.nodes import (
+    Aggregate,
+    Filter,
+    Join,
+    JoinKind,
+    Plan,
+    Project,
+    Sort,
+    sources,
+)
+from gquery.planner.logical.properties import many_to_one
+from gquery.planner.logical.tree import column_ids, with_sources
 
 _NONE: frozenset[int] = frozenset()
 

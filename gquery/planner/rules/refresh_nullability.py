@@ -13,10 +13,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import assert_never
 
-from gquery.dtypes import Kind
-from gquery.expr import AggregateCall, Call, Column, Exists, Expr, InSubquery, ScalarSubquery, same_objects, transform
+from gquery.expression.expr import (
+    AggregateCall,
+    Call,
+    Column,
+    Exists,
+    Expr,
+    InSubquery,
+    ScalarSubquery,
+    same_objects,
+    transform,
+)
+from gquery.expression.types import Kind
 from gquery.functions import FUNCTIONS
-from gquery.planner.logical import (
+from gquery.planner.logical.nodes import (
     Aggregate,
     Apply,
     Filter,
@@ -33,7 +43,7 @@ from gquery.planner.logical import (
     UnionAll,
     Values,
 )
-from gquery.planner.tree import Subquery, map_expressions, with_sources
+from gquery.planner.logical.tree import Subquery, map_expressions, with_sources
 
 Columns = dict[int, Column]
 _FILLING = (JoinKind.LEFT, JoinKind.SINGLE, JoinKind.FULL)  # joins that put NULLs into columns of a side

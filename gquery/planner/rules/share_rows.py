@@ -25,8 +25,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from gquery.expr import Column, new_column
-from gquery.planner.logical import (
+from gquery.expression.expr import Column, new_column
+from gquery.planner.logical.cardinality import Estimator
+from gquery.planner.logical.nodes import (
     Aggregate,
     Filter,
     Join,
@@ -38,9 +39,8 @@ from gquery.planner.logical import (
     Shared,
     UnionAll,
 )
-from gquery.planner.proofs import many_to_one
-from gquery.planner.statistics import Estimator
-from gquery.planner.tree import (
+from gquery.planner.logical.properties import many_to_one
+from gquery.planner.logical.tree import (
     canonical,
     column_ids,
     expression_key,

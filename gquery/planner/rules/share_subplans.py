@@ -18,12 +18,12 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
-from gquery.expr import Column
-from gquery.planner.logical import Aggregate, Definition, Join, Plan, Project, Query, Shared
+from gquery.expression.expr import Column
+from gquery.planner.logical.cardinality import Estimator
+from gquery.planner.logical.nodes import Aggregate, Definition, Join, Plan, Project, Query, Shared
+from gquery.planner.logical.shared import definitions, new_definition, with_definitions
+from gquery.planner.logical.tree import canonical, fresh_copy, walk, with_sources
 from gquery.planner.rules.share_rows import is_reduction
-from gquery.planner.shared import definitions, new_definition, with_definitions
-from gquery.planner.statistics import Estimator
-from gquery.planner.tree import canonical, fresh_copy, walk, with_sources
 
 
 def share_subplans(query: Query) -> Query | None:

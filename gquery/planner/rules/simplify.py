@@ -14,8 +14,7 @@ when it is evaluated is left as it is: it may stand in a branch that is never ta
 
 from __future__ import annotations
 
-from gquery.dtypes import BOOLEAN
-from gquery.expr import (
+from gquery.expression.expr import (
     FALSE,
     TRUE,
     And,
@@ -35,12 +34,13 @@ from gquery.expr import (
     disjunction,
     transform,
 )
+from gquery.expression.types import BOOLEAN
 from gquery.functions import MIRRORED, NEGATED
 from gquery.functions.certain import never_fails, never_null
-from gquery.planner.logical import Filter, Plan
+from gquery.planner.logical.nodes import Filter, Plan
+from gquery.planner.logical.tree import map_expressions, transform_up
 from gquery.planner.rules.fold_constants import Evaluate, folded
 from gquery.planner.rules.unwrap_casts import uncast
-from gquery.planner.tree import map_expressions, transform_up
 
 _UNKNOWN = Literal(None, BOOLEAN)
 _MANY = 6  # constants that one value is not equal to, from which on they are a list
@@ -61,8 +61,8 @@ def simplify(plan: Plan, evaluate: Evaluate | None = None) -> Plan | None:
 
 def simplify_expr(e: Expr, evaluate: Evaluate | None = None) -> Expr:
     """
-    >>> from gquery.dtypes import INTEGER
-    >>> from gquery.expr import new_column
+    >>> from gquery.expression.types import INTEGER
+    >>> from gquery.expression.expr import new_column
     >>> x = new_column("x", INTEGER)
     >>> simplify_expr(Not(Call("lt", (Literal(5, INTEGER), x), BOOLEAN, True))).function
     'le'

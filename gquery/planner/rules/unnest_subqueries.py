@@ -15,9 +15,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gquery.dtypes import BOOLEAN
 from gquery.errors import NotSupportedError
-from gquery.expr import (
+from gquery.expression.expr import (
     TRUE,
     Call,
     Column,
@@ -31,7 +30,8 @@ from gquery.expr import (
     new_column,
     transform,
 )
-from gquery.planner.logical import (
+from gquery.expression.types import BOOLEAN
+from gquery.planner.logical.nodes import (
     Aggregate,
     Apply,
     Filter,
@@ -44,9 +44,8 @@ from gquery.planner.logical import (
     UnionAll,
     Values,
 )
-from gquery.planner.proofs import one_row_at_most, one_row_exactly
-from gquery.planner.rules.simplify import simplify_expr
-from gquery.planner.tree import (
+from gquery.planner.logical.properties import one_row_at_most, one_row_exactly
+from gquery.planner.logical.tree import (
     Subquery,
     column_ids,
     expressions,
@@ -60,6 +59,7 @@ from gquery.planner.tree import (
     with_expressions,
     with_sources,
 )
+from gquery.planner.rules.simplify import simplify_expr
 
 
 def unnest_subqueries(plan: Plan) -> Plan | None:

@@ -10,8 +10,8 @@ and keep the order; a constant between two values of the column's type is rounde
 
 from __future__ import annotations
 
-from gquery.dtypes import BOOLEAN, DType, Kind, type_bounds
-from gquery.expr import FALSE, TRUE, Call, Cast, Expr, Literal
+from gquery.expression.expr import FALSE, TRUE, Call, Cast, Expr, Literal
+from gquery.expression.types import BOOLEAN, DType, Kind, type_bounds
 
 _MICROSECONDS = 86_400_000_000
 
@@ -19,8 +19,8 @@ _MICROSECONDS = 86_400_000_000
 def uncast(e: Call) -> Expr:
     """The comparison without its cast, or ``e`` itself.
 
-    >>> from gquery.dtypes import BIGINT, INTEGER
-    >>> from gquery.expr import new_column
+    >>> from gquery.expression.types import BIGINT, INTEGER
+    >>> from gquery.expression.expr import new_column
     >>> i = new_column("i", INTEGER, False)
     >>> uncast(Call("lt", (Cast(i, BIGINT), Literal(5, BIGINT)), BOOLEAN, False)).args[1].dtype == INTEGER
     True

@@ -1,0 +1,491 @@
+"""Connection: a catalog, settings and a device; SQL goes in here and Relations come out.
+
+Everything that a query passes through is called from `Connection.sql` (parse, bind), `Connection._plan` (optimize) and
+`Connection._program` (load, lower), all once a query text, and `Connection.run_plan` (execute). `api.plan_cache` keeps
+plans to use again.
+
+All of the engine is imported inside functions: ``import gquery`` loads none of it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, assert_never
+
+from gquery.api.dataframe.connect import Frames
+from gquery.api.dbapi import Exceptions
+from gquery.api.plan_cache import (
+    KeptPlans,
+    Parameters,
+    Planned,
+    check_sources,
+    load_tables,
+    sources_of,
+)
+from gquery.api.readers import MOST_FILES, Files
+from gquery.api.startup import Target, choose, preload
+from gquery.errors import (
+    CatalogError,
+    DataError,
+    InterfaceError,
+    NotSupportedError,
+    ProgrammingError,
+    unicode_text,
+)
+from gquery.runtime.arguments import checked
+from gquery.runtime.boundary import boundary
+from gquery.runtime.interrupt import Running
+from gquery.runtime.nesting import with_room
+from gquery.runtime.recent import Recent
+from gquery.runtime.stopwatch import part
+from gquery.settings import from_environment
+
+if TYPE_CHECKING:
+    from gquery.api.dbapi import Cursor
+    from gquery.api.relation import Relation
+    from gquery.columns.table import Table, TableSource
+    from gquery.device.device import Device
+    from gquery.expression.expr import Expr
+    from gquery.expression.expr import Literal as Constant
+    from gquery.kernels.kernel import Kernel
+    from gquery.planner.logical.nodes import Query
+    from gquery.planner.physical import Program
+    from gquery.sql.statement import Statement
+
+Level = Literal["bound", "optimized", "physical", "pipelines", "code", "tree", "analyze"]
+LEVELS: tuple[Level, ...] = ("bound", "optimized", "physical", "pipelines", "code", "tree", "analyze")
+
+
+class Connection(Frames, Files, Exceptions):
+    """A session on one device. Use one a thread; `cursor` gives another over the same tables.
+
+    ``device`` is "auto" (the first GPU, else the CPU), "cpu", "cuda", "cuda:1" or "python" (the interpreter alone).
+    ``partitions`` splits every source by row ranges. ``threads`` and ``memory_limit`` (bytes, or text as "8GB") bound
+    what it takes. DeviceError where the device is not there.
+    """
+
+    def __init__(
+        self,
+        device: str = "auto",
+        partitions: int | None = None,
+        threads: int | None = None,
+        memory_limit: int | str | None = None,
+    ) -> None:
+        settings = from_environment()
+        given = {"partitions": partitions, "threads": threads, "memory_limit": memory_limit}
+        try:
+            for name, value in given.items():
+                if value is not None:
+                    settings = settings.with_option(name, value)
+        except ProgrammingError as error:
+            raise InterfaceError(str(error)) from None
+        self.settings = settings
+        self.target: Target
+        self.device: Device
+        self.target, self.device = choose(device, settings.memory_limit)
+
+        from gquery.io.memory import ColumnCache
+        from gquery.sql.catalog import Catalog
+
+        self._cache = ColumnCache(settings.memory_limit, self.device, settings.worker_count)
+        self.device.relief = self._cache.relieve
+        self._files: Recent[Any, TableSource] = Recent(MOST_FILES)
+        self._catalog = Catalog(self._open_file, self._variable, self._check_function)
+        self._plans = KeptPlans()
+        self._files_lock = threading.RLock()
+        self._running = Running()
+        self._closed = False
+        preload(self.target, self.device)
+
+    @property
+    def device_name(self) -> str:
+        """``python``, ``cpu`` or ``cuda:0``."""
+        return "python" if self.target == "python" else self.device.name
+
+    # ---- SQL -------------------------------------------------------------------------------------------------------
+
+    @boundary()
+    def sql(self, query: str, params: Parameters = None) -> Relation:
+        """One or more statements; the last one's result. A SELECT is planned now, so that errors in the text are raised
+        here, and runs when its rows are first asked for; other statements run now."""
+        self._check_open()
+        from gquery.api.relation import Relation
+        from gquery.sql.bind import bind
+        from gquery.sql.parse import parse
+
+        unicode_text(query, "a statement")
+        kept = self._plans.find(query, params, self.settings)
+        if kept is not None and kept.is_current(self._catalog.version):
+            return Relation(self, kept, query, params)
+        with part("parse"):
+            statements = parse(query)
+        if not statements:
+            raise ProgrammingError("There is no statement in the text")
+        alone = len(statements) == 1
+        with self._running.one(), part("plan"):
+            for parsed in statements:
+                scans, version = self._catalog.scans, self._catalog.version
+                statement = bind(parsed, self._catalog, params)
+                is_kept = alone and self._catalog.scans == scans  # variables of the caller are another's tomorrow
+                result = self._statement(statement, query if is_kept else None, params, version)
+                self._read_variables(result)
+        return result
+
+    def execute(self, query: str, params: Parameters = None) -> Relation:
+        """As `sql`, and the rows are made now, so that errors of the data are raised here."""
+        made = self.sql(query, params)
+        made.table()
+        return made
+
+    @checked
+    @boundary()
+    def explain(
+        self,
+        query: str,
+        level: Level | str = "optimized",
+        params: Parameters = None,
+        format: str = "text",  # noqa: A002
+    ) -> str:
+        """How a query runs: its plan as the binder makes it ("bound"), as the optimizer leaves it ("optimized"), the
+        stages ("physical"), their fused pipelines ("pipelines") or the kernels' text ("code"). "tree" has the plan and the
+        pipelines with estimated rows, "analyze" runs the query and adds what it took; ``format`` prints these two as
+        "text", "json" or "html", a page that stands alone."""
+        self._check_open()
+        from gquery.sql.bind import bind
+
+        return self._explain(bind(query, self._catalog, params), level, format, query)
+
+    def _statement(self, statement: Statement, text: str | None, params: Parameters, version: int) -> Relation:
+        """Runs a statement; a SELECT is planned only. ``text`` is the SQL of a statement that stands alone, ``version`` the
+        catalog's from before it was bound: another thread may change a table meanwhile."""
+        from gquery.api.relation import Relation, message
+        from gquery.sql import statement as st
+        from gquery.sql.catalog import View
+
+        match statement:
+            case st.Select(query):
+                planned = self._plan(query)
+                planned.catalog_version = version
+                if text is not None:
+                    self._plans.keep(text, params, self.settings, planned)
+                return Relation(self, planned, text, params)
+            case st.CreateTable(name, query, or_replace, if_not_exists):
+                if if_not_exists and self._catalog.lookup(name) is not None:
+                    return message(self, {"Count": [0]})
+                if not or_replace and self._catalog.lookup(name) is not None:
+                    raise CatalogError(f"table {name!r} already exists; CREATE OR REPLACE TABLE replaces it")
+                from gquery.io.memory import TableStore
+
+                table = self._stored(self.run_plan(self._plan(query)))
+                self._catalog.register(name, TableStore(name, table))
+                return message(self, {"Count": [table.rows]})
+            case st.CreateView(name, sql, columns, or_replace, if_not_exists):
+                if not (if_not_exists and self._catalog.lookup(name) is not None):
+                    self._catalog.register(name, View(name, sql, columns), replace=or_replace)
+            case st.DropTable(name, if_exists) | st.DropView(name, if_exists):
+                found = self._catalog.lookup(name)
+                kind = "view" if isinstance(statement, st.DropView) else "table"
+                if found is not None and isinstance(found, View) != (kind == "view"):
+                    raise CatalogError(f"{name!r} is no {kind}; DROP {'TABLE' if kind == 'view' else 'VIEW'} drops it")
+                self._catalog.drop(name, if_exists)
+            case st.Explain(options, inner):
+                levels, kind = _explain_options(options)
+                texts = [self._explain(inner, level, kind, text or "") for level in levels]
+                return message(self, {"explain": texts}, show_text=True)
+            case st.SetOption(name, value):
+                self.set(name, value)
+            case st.ShowTables():
+                return message(self, {"name": list(self._catalog.names())})
+            case st.Describe(query):
+                columns_ = query.outputs
+                kinds = [str(c.dtype) for c in columns_]
+                nulls = ["YES" if c.nullable else "NO" for c in columns_]
+                return message(self, {"column_name": list(query.names), "column_type": kinds, "null": nulls})
+            case _:
+                assert_never(statement)
+        return message(self, {"Success": []})
+
+    # ---- tables ----------------------------------------------------------------------------------------------------
+
+    @checked
+    @boundary()
+    def register(self, name: str, data: Any) -> Connection:
+        """Make data a table of that name, in place of one that has it: anything with ``__arrow_c_stream__`` (PyArrow,
+        pandas, Polars, a Relation), or a dict of one-dimensional NumPy or CuPy arrays. The table holds the data as they are
+        now: register them again after a change."""
+        self._check_open()
+        from gquery.api.relation import Relation
+        from gquery.io.memory import detached, kept_source
+
+        table = detached(data.table()) if isinstance(data, Relation) else data
+        self._catalog.register(name, kept_source(name, table, self.settings.narrow))
+        return self
+
+    @checked
+    @boundary()
+    def unregister(self, name: str) -> Connection:
+        """Forget a table or view; CatalogError where there is none."""
+        self._check_open()
+        self._catalog.drop(name)
+        return self
+
+    @checked
+    def table(self, name: str) -> Relation:
+        """All rows of a table or view."""
+        quoted = name.replace('"', '""')
+        return self.sql(f'SELECT * FROM "{quoted}"')
+
+    # ---- settings and life -----------------------------------------------------------------------------------------
+
+    @checked
+    @boundary()
+    def set(self, name: str, value: Any) -> None:
+        """Change a setting of `gquery.settings.Settings`, as SET does."""
+        self.settings = self.settings.with_option(name, value)
+        if name.lower() == "memory_limit":
+            self.device = self.device.with_limit(self.settings.memory_limit)
+            self.device.relief = self._cache.relieve
+            self._cache.limit, self._cache.device = self.settings.memory_limit, self.device
+        self._cache.workers = self.settings.worker_count
+
+    def cursor(self) -> Cursor:
+        """A PEP 249 cursor over the tables of this connection."""
+        self._check_open()
+        from gquery.api.dbapi import Cursor
+
+        return Cursor(self)
+
+    def interrupt(self) -> None:
+        """Stop what runs on this connection and its cursors, called from another thread: those queries raise
+        InterruptError soon, and the connection can be used on. Nothing happens where nothing runs."""
+        self._running.stop()
+
+    def commit(self) -> None:
+        """Nothing: every statement takes effect at once (PEP 249 asks for the method)."""
+        self._check_open()
+
+    def rollback(self) -> None:
+        """Nothing: there is no transaction to undo (pandas and SQLAlchemy call it when they are done)."""
+        self._check_open()
+
+    def close(self) -> None:
+        """Give up tables and loaded columns. Relations that have run keep their rows; twice does no harm."""
+        if not self._closed:
+            self._closed = True
+            self._plans.clear()
+            self._files.clear()
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<gquery.Connection on {self.device_name}{', closed' if self._closed else ''}>"
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise InterfaceError("The connection is closed")
+
+    # ---- the pipeline ----------------------------------------------------------------------------------------------
+
+    def _plan(self, query: Query, now: bool = True) -> Planned:
+        """A bound query, optimized now or when it is first needed."""
+        sources = with_room(lambda: sources_of(query.plan))
+        versions = tuple(s.version for s in sources)
+        check_sources(query.plan)
+        planned = Planned(query, self._optimize, self.settings, sources, versions, self._catalog.version)
+        if now:
+            _ = planned.query
+        return planned
+
+    def _optimize(self, query: Query) -> Query:
+        from gquery.planner.optimizer import optimize
+
+        return with_room(lambda: optimize(query, _evaluate, self.settings.disabled_rules))
+
+    def _program(self, planned: Planned) -> Program:
+        """The program of a plan. Columns are loaded first; where that taught more than footers tell (order, uniqueness,
+        distinct values), the plan is optimized again."""
+        if planned.program is None:
+            from gquery.planner.lower import lower
+
+            try:
+                if load_tables(planned.query.plan):
+                    planned.query = self._optimize(planned.bound)
+                    load_tables(planned.query.plan)
+                planned.program = with_room(lambda: lower(planned.query, self.target))
+            except MemoryError as error:  # of NumPy or CuPy: encoding takes arrays of its own
+                reason = str(error)
+            if planned.program is None:
+                self.device.make_room()
+                raise self.device.exhausted("reading columns", reason or "no memory is left")
+        return planned.program
+
+    @boundary()
+    def run_plan(self, planned: Planned) -> Table:
+        """The rows of a plan."""
+        from gquery.execution import run
+
+        self._check_open()
+        with self._running.one():
+            with part("plan"):
+                program = self._program(planned)
+            with part("run"):
+                return run(program, self._context())
+
+    def _context(self) -> Any:
+        from gquery.execution import ExecutionContext
+
+        return ExecutionContext(target=self.target, device=self.device, settings=self.settings)
+
+    def _explain(self, statement: Statement, level: str, kind: str = "text", text: str = "") -> str:
+        from gquery.sql.statement import CreateTable, Explain, Select
+
+        if isinstance(statement, Explain):
+            statement = statement.statement
+        if not isinstance(statement, (Select, CreateTable)):
+            raise ProgrammingError("EXPLAIN needs a query")
+        return self.explain_plan(self._plan(statement.query), level, kind, text)
+
+    @boundary()
+    def explain_plan(self, planned: Planned, level: str, kind: str = "text", text: str = "") -> str:
+        """A plan as text; see `explain`. ``text`` is the SQL that a page shows."""
+        from gquery.profile.explain import explain
+
+        if level not in LEVELS:
+            raise ProgrammingError(f'There is no level "{level}" of EXPLAIN; there are {", ".join(LEVELS)}')
+        if kind != "text" and level not in ("tree", "analyze"):
+            raise ProgrammingError(f'EXPLAIN of the level "{level}" is text; "tree" and "analyze" have other formats')
+        match level:
+            case "bound":
+                return with_room(lambda: explain(planned.bound))
+            case "optimized":
+                return with_room(lambda: explain(planned.query))
+            case "tree" | "analyze":
+                from gquery.profile.analyze import explain_tree, formatted
+
+                with self._running.one():
+                    program = self._program(planned)
+                    with part("run"):
+                        analyzes = level == "analyze"
+                        tree = with_room(lambda: explain_tree(text, planned.query, program, self._context(), analyzes))
+                return formatted(tree, kind)
+            case _:
+                from gquery.profile.explain_program import explain_program
+
+                limit = self.settings.interpret_limit
+                threads = self.settings.worker_count
+                program = self._program(planned)
+                return with_room(lambda: explain_program(program, self.target, limit, level, threads))
+
+    @checked
+    @boundary()
+    def program(self, query: str, target: Target | None = None, params: Parameters = None) -> Program:
+        """The program of a SELECT for a target (that of the connection if None), without running it: for a GPU too, where
+        there is none."""
+        from gquery.planner.lower import lower
+        from gquery.sql.bind import bind
+        from gquery.sql.statement import Select
+
+        self._check_open()
+        statement = bind(query, self._catalog, params)
+        if not isinstance(statement, Select):
+            raise ProgrammingError("Only a query has a program")
+        planned = self._plan(statement.query)
+        program = self._program(planned)
+        if target in (None, self.target):
+            return program
+        return with_room(lambda: lower(planned.query, target or self.target))
+
+    @checked
+    @boundary()
+    def kernels(self, query: str, target: Target | None = None, params: Parameters = None) -> list[Kernel]:
+        """The kernels of a SELECT for a target (that of the connection if None), without running it: what CI compiles for
+        GPUs that it does not have."""
+        from gquery.execution.prepare import forecast
+        from gquery.operators.codegen import kernels
+        from gquery.operators.selection import narrowed
+
+        where = target or self.target
+        found = forecast(self.program(query, target, params), where, self.device, 0)
+        works = [f.pipeline for f in found if f.is_compiled]
+        runs = [narrowed(p, p.rows) if where == "cuda" else p for p in works]
+        return [kernel for pipeline in runs for kernel in kernels(pipeline, where)]
+
+    def _stored(self, table: Table) -> Table:
+        """A result as a table to scan: encoded anew, which narrows its columns and makes their statistics exact."""
+        from gquery.columns.import_arrow import import_table
+
+        return import_table(table.to_arrow(), self.settings.narrow)
+
+    def _read_variables(self, relation: Relation) -> None:
+        """Take what a query uses of variables of the caller as they are now."""
+        planned = relation.planned
+        if planned is not None and any(getattr(source, "is_live", False) for source in planned.sources):
+            self._program(planned)
+
+    # ---- plans that are kept ---------------------------------------------------------------------------------------
+
+    @boundary()
+    def current_plan(self, planned: Planned, text: str | None, params: Parameters) -> Planned:
+        """The plan, or a new one of the same text where a table has changed since."""
+        if planned.is_current(self._catalog.version):
+            return planned
+        if text is None:  # a relation's own plan: its tables are those it was made over, whose files may be other ones
+            return planned if planned.is_current(planned.catalog_version) else self._plan(planned.bound)
+        from gquery.sql.bind import bind
+        from gquery.sql.statement import Select
+
+        statement = bind(text, self._catalog, params)
+        assert isinstance(statement, Select)
+        return self._plan(statement.query)
+
+    @boundary()
+    def limited_plan(self, planned: Planned, rows: int) -> Planned:
+        """A plan for the first rows of a query."""
+        from gquery.planner.logical.nodes import Limit
+
+        bound = replace(planned.bound, plan=Limit(planned.bound.plan, rows))
+        return self._plan(bound)
+
+
+@checked
+def connect(
+    device: str = "auto",
+    partitions: int | None = None,
+    threads: int | None = None,
+    memory_limit: int | str | None = None,
+) -> Connection:
+    """A new connection, with tables of its own; see `Connection`."""
+    return Connection(device, partitions, threads, memory_limit)
+
+
+def _explain_options(options: Sequence[str]) -> tuple[list[str], str]:
+    """The levels and the format of an EXPLAIN.
+
+    >>> _explain_options(("analyze", "format", "html")), _explain_options(())
+    ((['analyze'], 'html'), (['tree'], 'text'))
+    """
+    levels, format_, words = [], "text", iter(options)
+    for word in words:
+        if word == "format":
+            format_ = next(words, "").strip("'")
+        else:
+            levels.append("code" if word == "codegen" else word)
+    if wrong := [level for level in levels if level not in LEVELS]:
+        raise NotSupportedError(f"EXPLAIN {', '.join(wrong).upper()}; there are {', '.join(LEVELS)}, codegen, format")
+    return levels or ["tree"], format_
+
+
+def _evaluate(e: Expr) -> Constant:
+    """The value of a constant expression; DataError where computing it fails, which is left to the query."""
+    from gquery.kernels.host import evaluate
+
+    value = evaluate(e)
+    if value is None:
+        raise DataError("A constant expression fails")
+    return value

@@ -1,0 +1,109 @@
+"""From the trees of a relation's method to a bound query.
+
+What a method is given may be an expression or SQL text; a text keeps its place, so that an error in it points there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlglot import exp
+
+from gquery.api.dataframe.expression import Expression, col, lit
+from gquery.errors import ParseError
+from gquery.planner.logical.nodes import Query
+from gquery.sql.bind import bind
+from gquery.sql.catalog import Catalog
+from gquery.sql.check import check
+from gquery.sql.parse import Parsed, parse_one
+from gquery.sql.statement import Select
+
+_TEXT = "gquery_text"  # key in a node's meta: the text that it was parsed from
+
+
+def expressions(given: Any, columns: tuple[str, ...]) -> list[Expression]:
+    """What one argument of a method stands for: an expression, a column's name, or SQL text with one or more entries of a
+    SELECT list; a list of those."""
+    if isinstance(given, list | tuple):
+        return [e for item in given for e in expressions(item, columns)]
+    if not isinstance(given, str):
+        return [lit(given)]
+    if given.lower() in (c.lower() for c in columns):
+        return [col(given)]
+    return [Expression(node) for node in _fragment("SELECT ", given, "expressions")]
+
+
+def sort_terms(given: Any, columns: tuple[str, ...], descending: bool, nulls_first: bool) -> list[Expression]:
+    """Keys of ORDER BY; text may say ASC, DESC, NULLS FIRST and NULLS LAST itself."""
+    if isinstance(given, list | tuple):
+        return [e for item in given for e in sort_terms(item, columns, descending, nulls_first)]
+    if isinstance(given, str) and given.lower() not in (c.lower() for c in columns):
+        nodes = [n for order in _fragment("SELECT 1 ORDER BY ", given, "order") for n in order.expressions]
+        return [Expression(n) for n in _kept_places(nodes, given)]
+    (e,) = expressions(given, columns)
+    if isinstance(e.node, exp.Ordered):
+        return [e]
+    return [e.desc(nulls_first) if descending else e.asc(nulls_first)]
+
+
+def _fragment(head: str, text: str, clause: str) -> list[exp.Expr]:
+    """The nodes of a clause of ``head`` and the text; ParseError where the text goes on beyond that clause."""
+    parsed = parse_one(head + text)
+    tree = parsed.tree
+    allowed = {"expressions", clause}
+    if not isinstance(tree, exp.Select) or any(v and k not in allowed for k, v in tree.args.items()):
+        raise ParseError(f"an expression is expected, not {text!r}")
+    check(parsed)
+    found = tree.args[clause]
+    nodes: list[exp.Expr] = found if isinstance(found, list) else [found]
+    for node in nodes:
+        _shift(node, -len(head))
+    return _kept_places(nodes, text)
+
+
+def _kept_places(nodes: list[exp.Expr], text: str) -> list[exp.Expr]:
+    for node in nodes:
+        node.meta[_TEXT] = text
+    return nodes
+
+
+def _shift(node: exp.Expr, by: int) -> None:
+    for n in node.walk():
+        if "start" in n.meta:
+            n.meta["start"] += by
+            n.meta["end"] += by
+
+
+def bind_tree(tree: exp.Expr, names: Mapping[str, Any], catalog: Catalog) -> Query:
+    """The query of a tree, whose tables may be ``names`` or those of the catalog."""
+    tree = tree.copy()
+    places: dict[str, int] = {}
+    text = ""
+    for node in tree.walk():
+        part = node.meta.pop(_TEXT, None)
+        if part is None:
+            continue
+        if part not in places:  # all texts in one line: positions count from its begin
+            text += ", " if text else ""
+            places[part] = len(text)
+            text += part
+        _shift(node, places[part])
+    statement = bind(Parsed(tree, text), catalog.over(names))
+    assert isinstance(statement, Select)
+    return statement.query
+
+
+def columns_of(names: tuple[str, ...], table: str = "self") -> list[exp.Expr]:
+    """The columns of a relation as entries of a SELECT list."""
+    return [column(n, table) for n in names]
+
+
+def column(name: str, table: str) -> exp.Expr:
+    """One column of a relation."""
+    return col(name, table).node
+
+
+def select(entries: list[exp.Expr], table: str = "self", **clauses: Any) -> exp.Select:
+    """``SELECT entries FROM table`` with further clauses."""
+    return exp.Select(expressions=entries, from_=exp.From(this=exp.to_table(table)), **clauses)

@@ -1,0 +1,320 @@
+"""What can be done to a relation: each method gives a new one, and nothing runs until rows are asked for.
+
+Wherever an expression is taken, so is SQL text. A name means a column of the relation; SQL text and expressions may use
+``self`` for the relation itself (``other`` for the second one of a join), and tables of the connection in subqueries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from gquery.errors import BindError, InterfaceError, did_you_mean
+from gquery.runtime.arguments import checked
+from gquery.runtime.boundary import boundary
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+    from gquery.api.connection import Connection
+    from gquery.api.dataframe.expression import Expression
+    from gquery.api.relation import Relation
+    from gquery.planner.logical.nodes import Query
+
+How = Literal["inner", "left", "right", "full", "outer", "semi", "anti", "cross"]
+Names = str | Sequence[str] | None
+_SIDES = {
+    "inner": ("", ""), "left": ("LEFT", ""), "right": ("RIGHT", ""), "full": ("FULL", ""), "outer": ("FULL", ""),
+    "semi": ("", "SEMI"), "anti": ("", "ANTI"), "cross": ("", "CROSS"),
+}  # fmt: skip
+
+
+@checked
+class Verbs:
+    """The methods of a `Relation` that give another one. Errors in what they are given are raised at once."""
+
+    _connection: Connection
+
+    def bound_query(self) -> Query:
+        """The logical plan of the relation's rows."""
+        raise NotImplementedError
+
+    # ---- rows ------------------------------------------------------------------------------------------------------
+
+    def filter(self, *predicates: Any) -> Relation:
+        """The rows for which all predicates are TRUE: ``rel.filter(col("a") > 3, "b LIKE 'x%'")``."""
+        from sqlglot import exp
+
+        from gquery.api.dataframe.build import select
+
+        given = self._given(predicates)
+        if not given:
+            raise InterfaceError("filter takes a predicate")
+        test = given[0].node
+        for e in given[1:]:
+            test = exp.And(this=test, expression=e.node)
+        return self._made(select([exp.Star()], where=exp.Where(this=test)), given)
+
+    def sort(self, *by: Any, descending: bool | Sequence[bool] = False, nulls_first: bool = False) -> Relation:
+        """The rows in order of the keys: ``rel.sort("a", col("b").desc())``; NULLs come last unless said otherwise."""
+        from sqlglot import exp
+
+        from gquery.api.dataframe.build import select, sort_terms
+
+        flags = [descending] * len(by) if isinstance(descending, bool) else list(descending)
+        if not by or len(flags) != len(by):
+            raise InterfaceError("sort takes at least one key, and a direction for each where there is a list of them")
+        names = self.bound_query().names
+        keys = [k for b, d in zip(by, flags, strict=True) for k in sort_terms(b, names, d, nulls_first)]
+        return self._made(select([exp.Star()], order=exp.Order(expressions=[k.node for k in keys])), keys)
+
+    order = sort
+
+    def limit(self, n: int, offset: int = 0) -> Relation:
+        """The first ``n`` rows after skipping ``offset``."""
+        from sqlglot import exp
+
+        from gquery.api.dataframe.build import select
+
+        counts: dict[str, Any] = {"limit": exp.Limit(expression=exp.Literal.number(n))}
+        if offset:
+            counts["offset"] = exp.Offset(expression=exp.Literal.number(offset))
+        if n < 0 or offset < 0:
+            raise BindError("LIMIT and OFFSET cannot be negative")
+        return self._made(select([exp.Star()], **counts), [])
+
+    def head(self, n: int = 5) -> Relation:
+        """The first rows."""
+        return self.limit(n)
+
+    def distinct(self) -> Relation:
+        """Each row once."""
+        from sqlglot import exp
+
+        from gquery.api.dataframe.build import select
+
+        return self._made(select([exp.Star()], distinct=exp.Distinct()), [])
+
+    def union(self, other: Any, distinct: bool = False) -> Relation:
+        """The rows of both, columns matched by place; ``distinct`` gives each row once."""
+        from sqlglot import exp
+
+        from gquery.api.dataframe.build import select
+
+        sides = [select([exp.Star()], table) for table in ("self", "other")]
+        return self._made(exp.Union(this=sides[0], expression=sides[1], distinct=distinct), [], other)
+
+    # ---- columns ---------------------------------------------------------------------------------------------------
+
+    def select(self, *exprs: Any, **named: Any) -> Relation:
+        """These columns: ``rel.select("a", col("b") + 1, total=col("c") * 2)``; without aggregates a row a row."""
+        from gquery.api.dataframe.build import select
+
+        given = self._given(exprs, named)
+        if not given:
+            raise InterfaceError("select takes a column")
+        return self._made(select([e.node for e in given]), given)
+
+    def with_columns(self, *exprs: Any, **named: Any) -> Relation:
+        """All columns, and these: one that has a column's name takes its place."""
+        from gquery.api.dataframe.build import column, select
+        from gquery.sql.names import column_name
+
+        given = self._given(exprs, named)
+        new: dict[str, Any] = {column_name(e.node).lower(): e.node for e in given}
+        entries = [new.pop(n.lower(), None) or column(n, "self") for n in self.bound_query().names]
+        return self._made(select([*entries, *new.values()]), given)
+
+    def rename(self, names: Mapping[str, str] | None = None, **more: str) -> Relation:
+        """The same columns, some under other names: ``rel.rename({"old": "new"})`` or ``rel.rename(old="new")``."""
+        from gquery.api.dataframe.build import select
+        from gquery.api.dataframe.expression import col
+
+        new = {self._known(old).lower(): name for old, name in {**(names or {}), **more}.items()}
+        entries = [
+            col(n, "self").alias(new[n.lower()]) if n.lower() in new else col(n, "self")
+            for n in self.bound_query().names
+        ]
+        return self._made(select([e.node for e in entries]), [])
+
+    def drop(self, *columns: str | Sequence[str]) -> Relation:
+        """All columns but these."""
+        from gquery.api.dataframe.build import columns_of, select
+
+        gone = {self._known(name).lower() for c in columns for name in _list(c)}
+        kept = tuple(n for n in self.bound_query().names if n.lower() not in gone)
+        if not kept:
+            raise BindError("a relation keeps at least one column")
+        return self._made(select(columns_of(kept)), [])
+
+    # ---- groups and joins ------------------------------------------------------------------------------------------
+
+    def group_by(self, *keys: Any, **named: Any) -> Groups:
+        """Groups of rows with equal keys, for `Groups.agg`."""
+        given = self._given(keys, named)
+        if not given:
+            raise InterfaceError("group_by takes a key; agg aggregates all rows")
+        return Groups(self, given)
+
+    def agg(self, *aggregates: Any, **named: Any) -> Relation:
+        """Aggregates of all rows, in one row: ``rel.agg(col("a").sum(), n=fn.count())``."""
+        return Groups(self, []).agg(*aggregates, **named)
+
+    def join(
+        self,
+        other: Any,
+        on: Any = None,
+        how: How = "inner",
+        left_on: Names = None,
+        right_on: Names = None,
+        suffix: str = "_right",
+    ) -> Relation:
+        """Rows of both sides that belong together.
+
+        ``on`` is the name of a column that both have, a list of those (they come once in the result), or a condition
+        over the columns of both; ``left_on`` and ``right_on`` name columns that have to be equal and are all kept. A
+        column of the right side whose name the left side has, too, gets the suffix.
+        """
+        from sqlglot import exp
+
+        from gquery.api.dataframe.build import column, columns_of, expressions, select
+        from gquery.api.dataframe.expression import col
+
+        if how not in _SIDES:
+            raise InterfaceError(
+                f"there is no join {how!r}.{did_you_mean(str(how), _SIDES)} There are {', '.join(_SIDES)}"
+            )
+        if (left_on is None) != (right_on is None) or ((how == "cross") != (on is None and left_on is None)):
+            raise InterfaceError("a join takes on, or left_on and right_on; a cross join takes neither")
+        left, right = self.bound_query().names, self._relation(other).bound_query().names
+        side, kind = _SIDES[how]
+        join = exp.Join(this=exp.to_table("other"), side=side, kind=kind)
+        given: list[Expression] = []
+        shared: set[str] = set()
+        items = [on] if isinstance(on, str) else on
+        lowered = {n.lower() for n in left}
+        if isinstance(items, list | tuple) and all(isinstance(n, str) for n in items) and (
+            not isinstance(on, str) or on.lower() in lowered
+        ):  # fmt: skip
+            shared = {self._known(n).lower() for n in items}
+            join.set("using", [exp.to_identifier(n, quoted=True) for n in items])
+        elif on is not None:
+            given = expressions(on, ())
+            join.set("on", _all([e.node for e in given]))
+        elif left_on is not None and right_on is not None:
+            pairs = list(zip(_list(left_on), _list(right_on), strict=True))
+            join.set("on", _all([(col(a, "self") == col(b, "other")).node for a, b in pairs]))
+        entries: list[exp.Expr] = [exp.column(exp.to_identifier(n, quoted=True)) if n.lower() in shared else column(n, "self")
+                                   for n in left]  # fmt: skip
+        if kind not in ("SEMI", "ANTI"):
+            taken = set(lowered)
+            for n in right:
+                if n.lower() in shared:
+                    continue
+                name = n
+                while name.lower() in taken:
+                    name += suffix or "_right"
+                taken.add(name.lower())
+                entries.append(col(n, "other").alias(name).node if name != n else column(n, "other"))
+        else:
+            entries = columns_of(left)
+        return self._made(select(entries, joins=[join]), given, other)
+
+    # ---- SQL -------------------------------------------------------------------------------------------------------
+
+    def sql(self, text: str, name: str = "self") -> Relation:
+        """A query over the relation, which it calls ``self``: ``rel.sql("SELECT a, count(*) FROM self GROUP BY a")``."""
+        from gquery.sql.bind import bind_query
+
+        catalog = self._connection.catalog.over({name: self})
+        return self._connection.relation(bind_query(text, catalog))
+
+    def query(self, name: str, text: str) -> Relation:
+        """`sql` with a name for the relation, as DuckDB has it."""
+        return self.sql(text, name)
+
+    def describe(self) -> Relation:
+        """A row a column: its type, how many values and NULLs it has, how many differ, the least, the greatest, the mean.
+        Runs the query."""
+        from gquery.api.dataframe.describe import describe
+
+        return describe(self)
+
+    # ---- inside ----------------------------------------------------------------------------------------------------
+
+    @boundary()
+    def _given(self, exprs: Sequence[Any], named: Mapping[str, Any] | None = None) -> list[Expression]:
+        from gquery.api.dataframe.build import expressions
+
+        names = self.bound_query().names
+        given = [e for x in exprs for e in expressions(x, names)]
+        for name, x in (named or {}).items():
+            (e,) = expressions(x, names)
+            given.append(e.alias(name))
+        return given
+
+    def _known(self, name: str) -> str:
+        names = self.bound_query().names
+        if name.lower() not in (n.lower() for n in names):
+            raise BindError(f"the relation has no column {name!r}.{did_you_mean(name, names)}")
+        return name
+
+    @boundary()
+    def _relation(self, other: Any) -> Verbs:
+        if isinstance(other, Verbs) and other._connection is self._connection:
+            return other
+        return self._connection.from_data(other)  # what another connection has is computed there
+
+    @boundary()
+    def _made(self, tree: exp.Expr, given: Sequence[Expression], other: Any = None) -> Relation:
+        from gquery.api.dataframe.build import bind_tree
+        from gquery.api.dataframe.expression import merged
+
+        names: dict[str, Any] = {"self": self}
+        if other is not None:
+            names["other"] = self._relation(other)
+        for name, value in merged(e.names for e in given).items():
+            names[name] = self._relation(value) if isinstance(value, Verbs) else value
+        return self._connection.relation(bind_tree(tree, names, self._connection.catalog))
+
+
+@checked
+class Groups:
+    """Groups of a relation's rows; made by `Relation.group_by`."""
+
+    def __init__(self, relation: Verbs, keys: list[Expression]) -> None:
+        self._relation, self._keys = relation, keys
+
+    def agg(self, *aggregates: Any, **named: Any) -> Relation:
+        """A row a group: its keys and these aggregates, which may be computed with."""
+        from sqlglot import exp
+
+        from gquery.api.dataframe.build import select
+        from gquery.sql.bind_select import _has_aggregate
+
+        given = self._relation._given(aggregates, named)
+        entries = [e.node for e in (*self._keys, *given)]
+        if not self._keys and not any(_has_aggregate(n) for n in entries):
+            raise BindError("agg takes aggregates, as in agg(col('a').sum())")
+        ordinals = [exp.Literal.number(i + 1) for i in range(len(self._keys))]
+        clauses: dict[str, Any] = {"group": exp.Group(expressions=ordinals)} if ordinals else {}
+        return self._relation._made(select(entries, **clauses), [*self._keys, *given])
+
+    def count(self) -> Relation:
+        """How many rows each group has."""
+        from gquery.api.dataframe.expression import fn
+
+        return self.agg(count=fn.count())
+
+
+def _all(terms: list[exp.Expr]) -> exp.Expr:
+    from sqlglot import exp
+
+    result = terms[0]
+    for term in terms[1:]:
+        result = exp.And(this=result, expression=term)
+    return result
+
+
+def _list(names: str | Sequence[str]) -> list[str]:
+    return [names] if isinstance(names, str) else list(names)

@@ -1,0 +1,136 @@
+"""Plans on their way through a connection: what they were made of, which tables they read, and those that are kept.
+
+A plan is used again for the same text, parameters and settings, while the catalog and the tables that it reads are of the
+versions that it was made over.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from gquery.expression.exact import exact
+from gquery.runtime.stopwatch import part
+from gquery.settings import Settings
+
+if TYPE_CHECKING:
+    from gquery.columns.table import TableSource
+    from gquery.planner.logical.nodes import Plan, Query
+    from gquery.planner.physical import Program
+
+Parameters = Sequence[Any] | Mapping[str, Any] | None
+MOST_KEPT = 256
+
+
+@dataclass
+class Planned:
+    """A query on its way: the optimized plan and, once it was lowered, the program; both belong to these versions."""
+
+    bound: Query
+    optimize: Callable[[Query], Query]
+    settings: Settings
+    sources: tuple[TableSource, ...]
+    versions: tuple[int, ...]
+    catalog_version: int
+    program: Program | None = None
+
+    @cached_property
+    def query(self) -> Query:
+        """The optimized plan."""
+        return self.optimize(self.bound)
+
+    def is_current(self, catalog_version: int) -> bool:
+        return catalog_version == self.catalog_version and self.versions == tuple(s.version for s in self.sources)
+
+
+class KeptPlans:
+    """The plans of the queries that were asked last, by text, parameters and settings."""
+
+    def __init__(self) -> None:
+        self._plans: OrderedDict[Any, Planned] = OrderedDict()
+        self._lock = threading.RLock()
+
+    def find(self, text: str, params: Parameters, settings: Settings) -> Planned | None:
+        """The plan that is kept, whether it is current or not; None also for parameters that cannot be hashed."""
+        try:
+            key = _key(text, params, settings)
+            with self._lock:
+                planned = self._plans.get(key)
+                if planned is not None:
+                    self._plans.move_to_end(key)
+                return planned
+        except TypeError:
+            return None
+
+    def keep(self, text: str, params: Parameters, settings: Settings, planned: Planned) -> None:
+        """Keep a plan, if its parameters can be hashed."""
+        try:
+            key = _key(text, params, settings)
+            with self._lock:
+                self._plans[key] = planned
+                while len(self._plans) > MOST_KEPT:
+                    self._plans.popitem(last=False)
+        except TypeError:
+            return
+
+    def values(self) -> Iterable[Planned]:
+        return self._plans.values()
+
+    def clear(self) -> None:
+        self._plans.clear()
+
+
+def _key(text: str, params: Parameters, settings: Settings) -> Any:
+    return text, None if params is None else exact(params), settings
+
+
+def sources_of(plan: Plan) -> tuple[TableSource, ...]:
+    """The tables that a plan scans, subqueries included, each once."""
+    from gquery.planner.logical.nodes import Scan
+    from gquery.planner.logical.shared import every_node
+
+    return tuple({id(node.source): node.source for node in every_node(plan) if isinstance(node, Scan)}.values())
+
+
+def check_sources(plan: Plan) -> None:
+    """FileError where files have other columns than when a plan was bound over them, whose columns are known by place."""
+    from gquery.errors import FileError
+    from gquery.planner.logical.nodes import Scan
+    from gquery.planner.logical.shared import every_node
+
+    for node in every_node(plan):
+        if not isinstance(node, Scan):
+            continue
+        now = node.source.schema.fields
+        for column, f in zip(node.columns, node.fields, strict=True):
+            field = now[f] if f < len(now) else None
+            if field is None or (field.name, field.dtype) != (column.name, column.dtype):
+                reason = f'"{column.name}" {column.dtype} is not what it was'
+            elif field.nullable and not column.nullable:
+                reason = f'"{column.name}" has NULLs'
+            else:
+                continue
+            raise FileError(
+                f"The files of {node.source.name} have changed since the query was made ({reason}): make it anew"
+            )
+
+
+def load_tables(plan: Plan) -> bool:
+    """Load what a plan scans; True where that told anything new."""
+    from gquery.io.memory import load_all
+    from gquery.planner.logical.nodes import Scan
+    from gquery.planner.logical.shared import every_node
+
+    wanted: dict[int, tuple[TableSource, set[int]]] = {}
+    for node in every_node(plan):
+        if isinstance(node, Scan):
+            wanted.setdefault(id(node.source), (node.source, set()))[1].update(node.fields)
+    requests = [(source, sorted(fields)) for source, fields in wanted.values()]
+    before = [[source.statistics(f) for f in fields] for source, fields in requests]
+    with part("read"):
+        load_all(requests)
+    return before != [[source.statistics(f) for f in fields] for source, fields in requests]

@@ -1,0 +1,62 @@
+"""What a connection needs before its first query: a device for the name that the user gives, and the engine in memory."""
+
+from __future__ import annotations
+
+import gc
+from functools import cache
+from typing import TYPE_CHECKING, Literal
+
+from gquery.errors import InterfaceError
+
+if TYPE_CHECKING:
+    from gquery.device.device import Device
+
+Target = Literal["python", "cpu", "cuda"]
+
+
+def choose(name: str, memory_limit: int | None) -> tuple[Target, Device]:
+    from gquery.device.device import best_device, cpu_device, cuda_device
+
+    kind, _, ordinal = name.lower().partition(":")
+    match kind:
+        case "auto" if not ordinal:
+            device = best_device()
+        case "cpu" | "python" if not ordinal:
+            return ("cpu" if kind == "cpu" else "python"), cpu_device().with_limit(memory_limit)
+        case "cuda" if not ordinal or ordinal.isdecimal():
+            device = cuda_device(int(ordinal or 0))
+        case _:
+            raise InterfaceError(
+                f'There is no device "{name}"; there are auto, cpu, cuda, cuda:1 and so on, and python'
+            )
+    return ("cuda" if device.is_cuda else "cpu"), device.with_limit(memory_limit)
+
+
+def preload(target: Target, device: Device) -> None:
+    """Import the engine and wake the device when a connection is made, so that the first query does not wait for them."""
+    import sqlglot.dialects.duckdb  # noqa: F401
+
+    import gquery.api.relation
+    import gquery.execution
+    import gquery.planner.lower
+    import gquery.planner.optimizer
+    import gquery.sql.bind  # noqa: F401
+    from gquery.kernels.targets import get_target, python
+
+    get_target(target)
+    python.primitives()
+    _look_through_imports()
+    if device.is_cuda:  # makes the driver's context, loads CuPy's first kernel
+        device.zeros(1, "uint8", "connecting")
+        device.synchronize()
+        from gquery.kernels.targets.cuda import TARGET
+
+        with device.activate():
+            TARGET.compile_ahead()
+
+
+@cache
+def _look_through_imports() -> None:
+    """Have the collector look, once in a process, through all that was imported: it would in the midst of a first query, for
+    50 ms."""
+    gc.collect()

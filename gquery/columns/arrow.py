@@ -1,0 +1,239 @@
+"""Arrow types for logical types and back, and columns to Arrow arrays.
+
+A result leaves gquery here: carriers widen to the logical type, codes become strings, validity bytes become a bitmap.
+Only the host side is needed: a column on a GPU is copied when its buffers are asked for on the CPU.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any, assert_never
+
+import numpy as np
+import pyarrow as pa
+
+from gquery.columns.arrow_buffers import arrow_buffer
+from gquery.columns.arrow_names import sql_name
+from gquery.columns.opaque import Opaque
+from gquery.columns.table import Column, Dictionary, Table
+from gquery.expression.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    NULL,
+    REAL,
+    SMALLINT,
+    TIMESTAMP,
+    TINYINT,
+    UBIGINT,
+    UINTEGER,
+    USMALLINT,
+    UTINYINT,
+    VARCHAR,
+    Carrier,
+    DType,
+    Field,
+    Kind,
+    Schema,
+    decimal,
+)
+
+_FROM_ARROW: dict[Any, DType] = {
+    pa.null(): NULL, pa.bool_(): BOOLEAN, pa.int8(): TINYINT, pa.int16(): SMALLINT, pa.int32(): INTEGER,
+    pa.int64(): BIGINT, pa.uint8(): UTINYINT, pa.uint16(): USMALLINT, pa.uint32(): UINTEGER, pa.uint64(): UBIGINT,
+    pa.float16(): REAL, pa.float32(): REAL, pa.float64(): DOUBLE, pa.date32(): DATE, pa.date64(): DATE,
+    pa.string(): VARCHAR, pa.large_string(): VARCHAR, pa.string_view(): VARCHAR,
+}  # fmt: skip
+_TO_ARROW: dict[Kind, Any] = {
+    Kind.NULL: pa.null(), Kind.BOOLEAN: pa.bool_(), Kind.TINYINT: pa.int8(), Kind.SMALLINT: pa.int16(),
+    Kind.INTEGER: pa.int32(), Kind.BIGINT: pa.int64(), Kind.UTINYINT: pa.uint8(), Kind.USMALLINT: pa.uint16(),
+    Kind.UINTEGER: pa.uint32(), Kind.UBIGINT: pa.uint64(), Kind.REAL: pa.float32(), Kind.DOUBLE: pa.float64(),
+    Kind.DATE: pa.date32(), Kind.TIMESTAMP: pa.timestamp("us"), Kind.VARCHAR: pa.string(),
+    Kind.INTERVAL: pa.month_day_nano_interval(),
+}  # fmt: skip
+
+_CODES = {"uint8": pa.uint8(), "uint16": pa.uint16(), "uint32": pa.uint32(),
+          "int8": pa.int8(), "int16": pa.int16(), "int32": pa.int32(), "int64": pa.int64()}  # fmt: skip
+
+
+def dtype_of(type_: pa.DataType) -> DType:
+    """The logical type of an Arrow type; an opaque one for types that gquery does not compute with (nested types, binary,
+    times, durations, zones)."""
+    known = _FROM_ARROW.get(type_)
+    if known is not None:
+        return known
+    if isinstance(type_, pa.Bool8Type):
+        return BOOLEAN
+    if pa.types.is_dictionary(type_) or pa.types.is_run_end_encoded(type_):
+        values = dtype_of(type_.value_type)
+        if not values.is_opaque:
+            return values
+    if pa.types.is_decimal(type_) and type_.precision <= 38 and 0 <= type_.scale <= type_.precision:
+        return decimal(type_.precision, type_.scale)
+    if pa.types.is_timestamp(type_):
+        return TIMESTAMP if type_.tz is None else DType(Kind.TIMESTAMPTZ, zone=type_.tz)
+    return DType(Kind.OPAQUE, name=sql_name(type_), arrow=type_)
+
+
+def arrow_type(dtype: DType) -> pa.DataType:
+    """The Arrow type of a result column."""
+    if dtype.is_opaque:
+        return dtype.arrow
+    if dtype.kind is Kind.TIMESTAMPTZ:
+        return pa.timestamp("us", dtype.zone)
+    return pa.decimal128(dtype.precision, dtype.scale) if dtype.is_decimal else _TO_ARROW[dtype.kind]
+
+
+def import_schema(schema: pa.Schema) -> Schema:
+    """The fields of an Arrow schema."""
+    return Schema(tuple(Field(f.name, dtype_of(f.type), f.nullable) for f in schema))
+
+
+def export_schema(schema: Schema) -> pa.Schema:
+    return pa.schema([pa.field(f.name, arrow_type(f.dtype), f.nullable) for f in schema])
+
+
+def export_table(table: Table) -> pa.Table:
+    """A table as Arrow, column names as they are (a result may repeat one)."""
+    arrays = [export_column(c) for c in table.columns]
+    fields = [
+        pa.field(f.name, a.type, f.nullable or a.null_count > 0) for f, a in zip(table.schema, arrays, strict=True)
+    ]
+    if not arrays:
+        return pa.table({"": pa.nulls(table.rows)}).select([])
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def export_column(column: Column) -> pa.Array | pa.ChunkedArray:
+    """A column as an Arrow array of its logical type's Arrow type, in chunks where it is opaque."""
+    rows = column.length
+    ok = None if column.validity is None else column.validity.host[:rows].view(np.bool_)
+    if ok is not None and ok.all():
+        ok = None
+    data = column.data.host
+    match column.dtype.kind:
+        case Kind.NULL:
+            return pa.nulls(rows)
+        case Kind.OPAQUE:
+            return _export_opaque(column, data, ok)
+        case Kind.VARCHAR:
+            return _export_strings(column, data, ok)
+        case Kind.BOOLEAN:
+            return _array(pa.bool_(), rows, arrow_buffer(np.packbits(data[:rows] != 0, bitorder="little")), ok)
+        case Kind.DECIMAL:
+            return _array(arrow_type(column.dtype), rows, arrow_buffer(_words128(column, data)), ok)
+        case Kind.UBIGINT:
+            words = data[: 2 * rows : 2].view(np.uint64) if column.carrier is Carrier.I128 else data[:rows]
+            return _array(pa.uint64(), rows, arrow_buffer(words.astype(np.uint64, copy=False)), ok)
+        case Kind.INTERVAL:
+            raise AssertionError("an INTERVAL is a literal only")
+        case (
+            Kind.TINYINT | Kind.SMALLINT | Kind.INTEGER | Kind.BIGINT | Kind.UTINYINT | Kind.USMALLINT | Kind.UINTEGER
+            | Kind.REAL | Kind.DOUBLE | Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMPTZ
+        ):  # fmt: skip
+            type_ = arrow_type(column.dtype)
+            if column.carrier is Carrier.I128:
+                data = data[::2]
+            width = {Kind.DATE: "int32", Kind.TIMESTAMP: "int64", Kind.TIMESTAMPTZ: "int64", Kind.REAL: "float32"}
+            words = data[:rows].astype(
+                width.get(column.dtype.kind, str(type_).replace("double", "float64")), copy=False
+            )
+            return _array(type_, rows, arrow_buffer(words), ok)
+        case _:
+            assert_never(column.dtype.kind)
+
+
+def _export_opaque(column: Column, data: Any, ok: Any) -> pa.Array | pa.ChunkedArray:
+    if not isinstance(column.dictionary, Opaque):  # NULLs alone
+        return pa.nulls(column.length, column.dtype.arrow)
+    return column.dictionary.take(code_array(data[: column.length], ok))
+
+
+def _array(type_: Any, rows: int, data: Any, ok: Any) -> pa.Array:
+    return pa.Array.from_buffers(type_, rows, [_bitmap(ok), data], -1 if ok is not None else 0)
+
+
+def _bitmap(ok: Any) -> Any:
+    return None if ok is None else arrow_buffer(np.packbits(ok, bitorder="little"))
+
+
+def _words128(column: Column, data: Any) -> Any:
+    """Decimals as Arrow has them: two 64-bit words a row, the low one first."""
+    if column.carrier is Carrier.I128:
+        return np.ascontiguousarray(data[: 2 * column.length])
+    words = np.empty((column.length, 2), dtype=np.int64)
+    words[:, 0] = data[: column.length]
+    np.right_shift(words[:, 0], 63, out=words[:, 1])
+    return words.reshape(-1)
+
+
+def _export_strings(column: Column, data: Any, ok: Any) -> pa.Array:
+    rows = column.length
+    if isinstance(column.dictionary, Dictionary):
+        return column.dictionary.values.take(code_array(data[:rows], ok)).cast(pa.string())
+    if column.carrier is Carrier.VIEW:
+        return _export_views(data[: 2 * rows].reshape(-1, 2), ok)
+    assert column.characters is not None
+    characters = arrow_buffer(column.characters.host)
+    offsets = data[: rows + 1]
+    if column.carrier is Carrier.STRING32:
+        return pa.StringArray.from_buffers(
+            rows, arrow_buffer(offsets), characters, _bitmap(ok), -1 if ok is not None else 0
+        )
+    first, last = (int(offsets[0]), int(offsets[-1])) if len(offsets) else (0, 0)
+    if last - first < 2**31:
+        narrow = np.empty(len(offsets), np.int32)
+        np.subtract(offsets, first, out=narrow, casting="unsafe")  # no array of 64 bits is made on the way
+        part = characters.slice(first, last - first)
+        return pa.StringArray.from_buffers(rows, arrow_buffer(narrow), part, _bitmap(ok), -1 if ok is not None else 0)
+    nulls = -1 if ok is not None else 0
+    return pa.LargeStringArray.from_buffers(rows, arrow_buffer(offsets), characters, _bitmap(ok), nulls)
+
+
+def _export_views(views: Any, ok: Any) -> pa.Array:
+    """Strings from (address, length) pairs of host memory that the column's owners keep alive."""
+    read = ctypes.string_at
+    if ok is None:
+        items: list[bytes | None] = [
+            read(a, n) for a, n in zip(views[:, 0].tolist(), views[:, 1].tolist(), strict=True)
+        ]
+    else:
+        items = [
+            read(a, n) if valid else None
+            for a, n, valid in zip(views[:, 0].tolist(), views[:, 1].tolist(), ok.tolist(), strict=True)
+        ]
+    array = string_array(items)
+    return array.cast(pa.string()) if sum(b.size for b in array.buffers() if b is not None) < 2**31 else array
+
+
+def python_values(array: pa.Array | pa.ChunkedArray) -> list[Any]:
+    """An array's values as Python objects; maps as dicts, as in DuckDB, and as lists of pairs where a key comes twice."""
+    try:
+        return list(array.to_pylist(maps_as_pydicts="strict"))
+    except KeyError:
+        return list(array.to_pylist())
+
+
+def string_array(values: Sequence[str | bytes | None]) -> pa.Array:
+    """Strings or UTF-8 bytes as a large_string array. (Arrow's own way from Python lists imports pandas where that is
+    installed, which takes longer than many queries.)"""
+    items = [v.encode() if isinstance(v, str) else v for v in values]
+    offsets = np.zeros(len(items) + 1, np.int64)
+    np.cumsum([0 if v is None else len(v) for v in items], out=offsets[1:])
+    characters = pa.py_buffer(b"".join(v for v in items if v is not None))
+    ok = np.array([v is not None for v in items], np.bool_)
+    bitmap = None if ok.all() else _bitmap(ok)
+    return pa.LargeStringArray.from_buffers(len(items), arrow_buffer(offsets), characters, bitmap)
+
+
+def code_array(codes: Any, ok: Any) -> pa.Array:
+    """A NumPy array of integers as an Arrow array, NULL where ``ok`` (None: nowhere) is False."""
+    return _array(_CODES[codes.dtype.name], len(codes), arrow_buffer(codes), ok)
+
+
+def integer_array(values: Sequence[int]) -> pa.Array:
+    """Integers as an int64 array, without pandas as well."""
+    return _array(pa.int64(), len(values), arrow_buffer(np.array(values, np.int64)), None)

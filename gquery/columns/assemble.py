@@ -1,0 +1,203 @@
+"""Columns put together from pieces that threads decode: each piece is encoded where it was decoded, while it is in cache.
+
+A column of many row groups is one array in the end. An `Assembly` takes the pieces of a row group on whichever thread
+has decoded them, narrows them into their place in that array, and notes what they tell: bounds, NULLs, order. Nothing
+walks over a whole column on one thread, and no copy of it exists in Arrow's wide types. Integers go straight into their
+final array where the bounds are known before, as a Parquet footer tells them; strings and dictionaries, whose sizes all
+pieces together tell, are kept in pieces and joined at the end, in parallel as well.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from gquery.columns.arrow_buffers import bits_of, numpy_name, values_of
+from gquery.columns.assemble_strings import DictionaryPieces, Strings
+from gquery.columns.encode import (
+    boolean_column,
+    float_column,
+    import_column,
+    integer_column,
+    is_wrapped,
+    normalise,
+)
+from gquery.columns.statistics import OrderOfParts
+from gquery.columns.table import Column
+from gquery.device.buffer import Buffer
+from gquery.device.transfer import Transfer, Upload
+from gquery.expression.types import INT64, Bounds, Carrier, Field, Kind, carrier_for, type_bounds
+from gquery.runtime.threads import Phases, Task
+
+_FLOATS = {Kind.REAL: Carrier.F32, Kind.DOUBLE: Carrier.F64}
+
+
+class MisfitError(Exception):
+    """A piece holds what this kind of assembly cannot: the column is to be read again by `Gathered`."""
+
+
+class Assembly(Protocol):
+    """A column in the making. ``add`` takes the pieces of one group, in order, and says how many rows they had."""
+
+    def add(self, group: int, pieces: Iterable[pa.Array]) -> int: ...
+    def finish(self) -> Phases[Column]: ...
+
+
+def assembly_for(
+    type_: pa.DataType, field: Field, starts: Sequence[int], known: Bounds | None, narrow: bool, upload: Upload
+) -> Assembly:
+    """The assembly for a column of an Arrow type, whose groups start at the rows ``starts`` (and end at its last one).
+    ``known`` are bounds of all values, as far as somebody tells them."""
+    dtype = field.dtype
+    if dtype.is_opaque or is_wrapped(type_):
+        return Gathered(starts, type_, field, narrow)
+    if dtype.is_string:
+        if pa.types.is_dictionary(type_):
+            return DictionaryPieces(starts, upload)
+        return Strings(starts, upload)
+    is_wide = dtype.is_decimal and dtype.precision > 18
+    if pa.types.is_dictionary(type_) or dtype.kind is Kind.NULL or is_wide or pa.types.is_decimal256(type_):
+        return Gathered(starts, type_, field, narrow)
+    return Fixed(starts, field, known, narrow, upload)
+
+
+class Gathered:
+    """Any column: its pieces as Arrow has them, encoded as a whole."""
+
+    def __init__(self, starts: Sequence[int], type_: pa.DataType, field: Field, narrow: bool) -> None:
+        self._pieces: list[list[pa.Array]] = [[] for _ in starts[1:]]
+        self._type, self._field, self._narrow = type_, field, narrow
+
+    def add(self, group: int, pieces: Iterable[pa.Array]) -> int:
+        self._pieces[group] = list(pieces)
+        return sum(len(p) for p in self._pieces[group])
+
+    def finish(self) -> Phases[Column]:
+        made: list[Column] = []
+
+        def encode() -> None:
+            pieces = [p for group in self._pieces for p in group]
+            made.append(import_column(pa.chunked_array(pieces, self._type), self._field, self._narrow))
+
+        yield [encode]
+        return made[0]
+
+
+def decoded(piece: pa.Array, field: Field) -> Any:
+    """An array of numbers, dates, times or booleans as contiguous integers or floats, anything where it is NULL."""
+    type_ = piece.type
+    if pa.types.is_boolean(type_):
+        return bits_of(piece, 1)
+    if pa.types.is_decimal128(type_):
+        return np.ascontiguousarray(values_of(piece, "i8", 2)[::2])
+    piece = normalise(piece, field)
+    return values_of(piece, numpy_name(piece.type))
+
+
+class Fixed:
+    """Numbers, dates, times and booleans of up to 64 bits."""
+
+    def __init__(self, starts: Sequence[int], field: Field, known: Bounds | None, narrow: bool, upload: Upload) -> None:
+        self._starts, self._field, self._upload = starts, field, upload
+        self._dtype = field.dtype
+        self._carrier, self._is_final = self._choose(known, narrow)
+        self._values = np.empty(starts[-1], self._carrier.numpy)
+        self._transfer = upload.start(self._values) if self._is_final else Transfer(self._values)
+        self._limits = np.iinfo(self._carrier.numpy) if self._dtype.is_exact else None
+        self._bounds: list[Bounds] = []
+        self._order = OrderOfParts(self._dtype.is_exact)
+        self._lock = threading.Lock()
+        self._validity: Any = None
+        self._nulls = 0
+
+    def _choose(self, known: Bounds | None, narrow: bool) -> tuple[Carrier, bool]:
+        """The carrier of the array that pieces are written into, and whether it stays."""
+        if self._dtype.kind is Kind.BOOLEAN:
+            return Carrier.BOOL, True
+        if self._dtype.is_float:
+            return _FLOATS[self._dtype.kind], True
+        widest = type_bounds(self._dtype)
+        assert widest is not None
+        bounds = known if narrow and known is not None and known.within(INT64) else widest
+        carrier = carrier_for(bounds)
+        return (Carrier.I64 if carrier is Carrier.I128 else carrier), not narrow or bounds is known
+
+    def add(self, group: int, pieces: Iterable[pa.Array]) -> int:
+        start, end = self._starts[group], self._starts[group + 1]
+        at, low, high, nulls = start, 0, 0, 0
+        for piece in pieces:
+            if at + len(piece) > end:
+                raise ValueError(f"a row group holds more than the {end - start} rows that the footer tells")
+            if not len(piece):
+                continue
+            values = decoded(piece, self._field)
+            if piece.null_count:
+                nulls += piece.null_count
+                values = self._clear_nulls(at, piece, values)
+                self._order.possible = False
+            to = at + len(values)
+            if self._limits is not None:
+                smallest, largest = int(values.min()), int(values.max())
+                if smallest < self._limits.min or largest > self._limits.max:
+                    raise MisfitError
+                low, high = (smallest, largest) if at == start else (min(low, smallest), max(high, largest))
+            self._values[at:to] = values
+            self._order.see(self._values[max(at - 1, start) : to])  # with the value before
+            at = to
+        with self._lock:
+            self._nulls += nulls
+            if at > start:
+                self._bounds.append(Bounds(low, high))
+        self._transfer.send(start, at)
+        return at - start
+
+    def _clear_nulls(self, at: int, piece: pa.Array, values: Any) -> Any:
+        ok = bits_of(piece, 0)
+        with self._lock:
+            if self._validity is None:
+                self._validity = np.ones(len(self._values), np.uint8)
+        self._validity[at : at + len(ok)] = ok
+        return np.where(ok.view(np.bool_), values, values.dtype.type(0))
+
+    def finish(self) -> Phases[Column]:
+        bounds = Bounds(0, 0)
+        if self._bounds:
+            bounds = Bounds(min(b.low for b in self._bounds), max(b.high for b in self._bounds))
+        if not self._is_final:
+            yield self._narrow_to(carrier_for(bounds))
+        validity = None if self._validity is None else self._upload.start(self._validity)
+        if validity is not None:
+            yield [lambda: validity.send(0, len(self._validity))]
+        made: list[Column] = []
+        yield [lambda: made.append(self._column(bounds, None if validity is None else validity.buffer()))]
+        return made[0]
+
+    def _narrow_to(self, carrier: Carrier) -> list[Task]:
+        wide = self._values
+        if carrier is not self._carrier:
+            self._carrier = carrier
+            self._values = np.empty(len(wide), carrier.numpy)
+        self._transfer = transfer = self._upload.start(self._values)
+
+        def task(low: int, high: int) -> Task:
+            def narrow() -> None:
+                if transfer.host is not wide:
+                    transfer.host[low:high] = wide[low:high]
+                transfer.send(low, high)
+
+            return narrow
+
+        return [task(low, high) for low, high in zip(self._starts, self._starts[1:], strict=False)]
+
+    def _column(self, bounds: Bounds, validity: Buffer | None) -> Column:
+        data = self._transfer.buffer()
+        if self._dtype.is_float:
+            return float_column(data, self._dtype, self._carrier, validity, self._nulls)
+        order = self._order.order(self._values, self._starts)
+        if self._dtype.kind is Kind.BOOLEAN:
+            return boolean_column(data, bounds, validity, self._nulls, order)
+        return integer_column(data, self._dtype, self._carrier, bounds, validity, self._nulls, order)

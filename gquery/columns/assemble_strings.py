@@ -1,0 +1,194 @@
+"""String columns put together from pieces that threads decode; see `gquery.columns.assemble`.
+
+What all pieces together need is known once all are there: one dictionary, or the number of bytes. So pieces are kept as
+they come, a code in few bytes or Arrow's offsets and characters, and written into the column's arrays in parallel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from gquery.columns.arrow_buffers import bits_of
+from gquery.columns.encode_strings import (
+    LARGEST_DICTIONARY,
+    Codes,
+    DictionaryUnion,
+    characters_column,
+    characters_of,
+    cleared,
+    codes_of,
+    dictionary_limit,
+    estimate_strings,
+    null_strings,
+    strings_of,
+    without_views,
+)
+from gquery.columns.statistics import OrderOfParts
+from gquery.columns.table import Column
+from gquery.device.transfer import Transfer, Upload
+from gquery.runtime.threads import Phases, Task
+
+_NARROW_OFFSETS = 2**31  # bytes from which offsets take 64 bits
+
+
+class DictionaryPieces:
+    """Strings that come as codes into dictionaries, which may differ from piece to piece."""
+
+    def __init__(self, starts: Sequence[int], upload: Upload, limit: int = LARGEST_DICTIONARY) -> None:
+        self._starts, self._upload, self._limit = starts, upload, limit
+        self._groups: list[list[Codes]] = [[] for _ in starts[1:]]
+        self._order = OrderOfParts()
+        self._union: DictionaryUnion
+
+    def add(self, group: int, pieces: Iterable[pa.DictionaryArray]) -> int:
+        self._groups[group] = [codes_of(piece) for piece in pieces]
+        return sum(len(codes.raw) for codes in self._groups[group])
+
+    def finish(self) -> Phases[Column]:
+        rows = self._starts[-1]
+        pieces = [codes for group in self._groups for codes in group]
+        if not pieces:
+            return null_strings(rows)
+        yield [lambda: setattr(self, "_union", DictionaryUnion(pieces))]
+        union = self._union
+        if len(union) > self._limit:
+            return (yield from self._spelled_out())
+        if len(union) == 0:
+            return null_strings(rows)
+        codes = self._upload.start(np.empty(rows, union.carrier.numpy))
+        validity = None
+        if union.has_nulls or any(p.ok is not None for p in pieces):
+            validity = self._upload.start(np.ones(rows, np.uint8))
+            self._order.possible = False
+        yield self._write(codes, validity)
+        nulls = 0 if validity is None else rows - int(np.count_nonzero(validity.host))
+        ok = validity.buffer() if validity is not None and nulls else None
+        return union.column(codes.buffer(), ok, nulls, self._order.order(codes.host, self._starts))
+
+    def _write(self, codes: Transfer, validity: Transfer | None) -> list[Task]:
+        def write(first: int, start: int, pieces: list[Codes]) -> None:
+            at = start
+            for number, piece in enumerate(pieces, first):
+                to = at + len(piece.raw)
+                ok = None if validity is None else validity.host[at:to]
+                self._union.write(number, piece, codes.host[at:to], ok)
+                at = to
+            codes.send(start, at)
+            if validity is not None:
+                validity.send(start, at)
+            self._order.see(codes.host[start:at])
+
+        tasks, first = [], 0
+        for start, pieces in zip(self._starts, self._groups, strict=False):
+            tasks.append(_task(write, first, start, pieces))
+            first += len(pieces)
+        return tasks
+
+    def _spelled_out(self) -> Phases[Column]:
+        """The column without a dictionary, which would be too large."""
+        strings = Strings(self._starts, self._upload, may_repeat=False)
+
+        def spell(group: int, pieces: list[Codes]) -> None:
+            strings.add(group, (strings_of(p) for p in pieces))
+
+        yield [_task(spell, group, pieces) for group, pieces in enumerate(self._groups)]
+        return (yield from strings.finish())
+
+
+class Strings:
+    """Strings as they are; a sample decides whether they get a dictionary after all."""
+
+    def __init__(self, starts: Sequence[int], upload: Upload, may_repeat: bool = True) -> None:
+        self._starts, self._upload, self._may_repeat = starts, upload, may_repeat
+        self._groups: list[list[pa.Array]] = [[] for _ in starts[1:]]
+        self._nulls = self._distinct = 0
+
+    def add(self, group: int, pieces: Iterable[pa.Array]) -> int:
+        kept = [without_views(piece) for piece in pieces]
+        self._groups[group] = kept
+        return sum(len(p) for p in kept)
+
+    def finish(self) -> Phases[Column]:
+        rows = self._starts[-1]
+        yield [self._look]
+        if self._nulls == rows:
+            return null_strings(rows)
+        if self._may_repeat and self._distinct <= dictionary_limit(rows):
+            return (yield from self._encoded())
+        return (yield from self._written())
+
+    def _look(self) -> None:
+        """Find out what all pieces together tell, and give them one type."""
+        if any(p.type == pa.large_string() for group in self._groups for p in group):
+            self._groups = [[p.cast(pa.large_string()) for p in group] for group in self._groups]
+        pieces = [p for group in self._groups for p in group]
+        self._nulls = sum(p.null_count for p in pieces)
+        if self._nulls < self._starts[-1]:
+            self._distinct = estimate_strings(pa.chunked_array(pieces), self._nulls)
+
+    def _encoded(self) -> Phases[Column]:
+        """The column with a dictionary; without one if the sample was wrong."""
+        pieces = DictionaryPieces(self._starts, self._upload, dictionary_limit(self._starts[-1]))
+
+        def encode(group: int, strings: list[pa.Array]) -> None:
+            pieces.add(group, pa.chunked_array(strings).dictionary_encode().chunks if strings else ())
+
+        yield [_task(encode, group, strings) for group, strings in enumerate(self._groups)]
+        return (yield from pieces.finish())
+
+    def _written(self) -> Phases[Column]:
+        """The column as offsets and bytes."""
+        rows, nulls = self._starts[-1], self._nulls
+        groups: list[list[_Part]] = [[] for _ in self._groups]
+        yield [_task(_clear, strings, parts) for strings, parts in zip(self._groups, groups, strict=True)]
+        parts = [part for group in groups for part in group]
+        total = sum(part.bytes for part in parts)
+        offsets = self._upload.start(np.empty(rows + 1, np.int32 if total < _NARROW_OFFSETS else np.int64))
+        characters = self._upload.start(np.empty(total, np.uint8))
+        validity = self._upload.start(np.empty(rows, np.uint8)) if nulls else None
+        offsets.host[0] = 0
+        offsets.send(0, 1)
+        tasks: list[Task] = []
+        row = byte = 0
+        for part in parts:
+            tasks.append(_task(part.write, row, byte, offsets, characters, validity))
+            row, byte = row + part.rows, byte + part.bytes
+        yield tasks
+        ok = None if validity is None else validity.buffer()
+        return characters_column(offsets.buffer(), characters.buffer(), ok, nulls, self._distinct)
+
+
+class _Part:
+    """Some strings of a column, whose NULLs are empty, with their offsets and validity."""
+
+    def __init__(self, array: pa.Array) -> None:
+        self._ok = bits_of(array, 0) if array.null_count else None
+        self._array, self._offsets = cleared(array, self._ok)
+        self.rows = len(array)
+        self.bytes = int(self._offsets[-1]) - int(self._offsets[0])
+
+    def write(self, row: int, byte: int, offsets: Transfer, characters: Transfer, validity: Transfer | None) -> None:
+        """Into the column, from a row and a byte on; then they are freed."""
+        low, end, last = int(self._offsets[0]), byte + self.bytes, row + self.rows
+        np.add(self._offsets[1:], byte - low, out=offsets.host[row + 1 : last + 1], dtype=offsets.host.dtype)
+        characters.host[byte:end] = characters_of(self._array)[low : low + self.bytes]
+        if validity is not None:
+            validity.host[row:last] = 1 if self._ok is None else self._ok
+            validity.send(row, last)
+        offsets.send(row + 1, last + 1)
+        characters.send(byte, end)
+        self._array = self._offsets = self._ok = None
+
+
+def _clear(strings: list[pa.Array], parts: list[_Part]) -> None:
+    """Make parts of strings, which leave their list: each is to be freed once it is written."""
+    while strings:
+        parts.append(_Part(strings.pop(0)))
+
+
+def _task(work: Callable[..., None], *arguments: Any) -> Task:
+    return lambda: work(*arguments)

@@ -1,0 +1,238 @@
+"""Arrow to columns: the narrowest carrier, a sorted dictionary where strings repeat, statistics on the way.
+
+What a column holds is looked at once, here, and everything later rests on it: bounds choose carriers and leave out
+overflow checks, a strictly sorted column is proved unique, a dictionary turns string work into integer work. Chunks are
+read where they lie and written once, into the final array; a column that already has its narrowest layout is viewed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from gquery.columns.arrow import dtype_of
+from gquery.columns.arrow_buffers import (
+    bits_of,
+    buffer_of,
+    concatenate,
+    numpy_name,
+    validity_of,
+    values_of,
+    zero_nulls,
+)
+from gquery.columns.encode_strings import import_strings, null_strings
+from gquery.columns.opaque import Opaque
+from gquery.columns.statistics import (
+    Order,
+    all_differ,
+    estimate_distinct,
+    minimum_and_maximum,
+    order_of,
+)
+from gquery.columns.table import Column, ColumnStatistics
+from gquery.device.buffer import Buffer
+from gquery.errors import ConversionError
+from gquery.expression.types import (
+    BOOLEAN,
+    INT64,
+    NULL,
+    Bounds,
+    Carrier,
+    DType,
+    Field,
+    Kind,
+    carrier_for,
+    type_bounds,
+)
+from gquery.runtime.arrow_compute import pc
+
+
+def import_column(array: pa.ChunkedArray | pa.Array, field: Field, narrow: bool = True) -> Column:
+    """One Arrow column as a Column of the field's logical type. ``narrow=False`` keeps integers at Arrow's width, which
+    views them where Arrow holds them without NULLs in one chunk."""
+    if isinstance(array, pa.Array):
+        array = pa.chunked_array([array])
+    dtype = dtype_of(array.type)
+    if dtype.is_opaque:
+        return _import_opaque(array, dtype, narrow)
+    array = _unrolled(array)
+    if dtype.is_string:
+        return import_strings(array)
+    if pa.types.is_dictionary(array.type):
+        array = array.cast(array.type.value_type)
+    if dtype.kind is Kind.NULL:
+        return null_column(len(array))
+    array = normalise(array, field)
+    nulls = array.null_count
+    validity = validity_of(array) if nulls else None
+    if dtype.is_float:
+        return _import_floats(array, dtype, validity, nulls)
+    if dtype.kind is Kind.BOOLEAN:
+        bits = zero_nulls(concatenate([bits_of(c, 1) for c in array.chunks], np.uint8), validity)
+        low, high = (int(bits.min()), int(bits.max())) if len(bits) else (0, 0)
+        return boolean_column(Buffer(bits), Bounds(low, high), buffer_of(validity), nulls, order_of(bits, nulls))
+    return _import_integers(array, dtype, validity, nulls, narrow)
+
+
+def null_column(rows: int, dtype: DType = NULL) -> Column:
+    """A column of NULLs."""
+    if dtype.is_string:
+        return null_strings(rows)
+    zeros = Buffer(np.zeros(rows, np.uint8))
+    carrier = {Kind.NULL: Carrier.BOOL, Kind.BOOLEAN: Carrier.BOOL, Kind.REAL: Carrier.F32, Kind.DOUBLE: Carrier.F64}
+    chosen = carrier.get(dtype.kind, Carrier.U8)
+    data = zeros if chosen.bytes == 1 else Buffer(np.zeros(rows, chosen.numpy))
+    bounds = Bounds(0, 0) if dtype.is_exact else None
+    return Column(dtype, chosen, rows, data, zeros, statistics=ColumnStatistics(bounds, rows, 0))
+
+
+def _import_opaque(array: pa.ChunkedArray, dtype: DType, narrow: bool) -> Column:
+    """Numbers of rows, which stand for Arrow's values; where one is NULL is known."""
+    rows = len(array)
+    bounds = Bounds(0, max(rows - 1, 0))
+    carrier = carrier_for(bounds) if narrow else Carrier.I64
+    has_nulls = array.null_count > 0 or pa.types.is_run_end_encoded(array.type) or pa.types.is_dictionary(array.type)
+    ok = concatenate([bits_of(c, 1) for c in array.is_valid().chunks], np.uint8) if has_nulls else np.ones(0, np.uint8)
+    validity = None if ok.all() else ok
+    data = zero_nulls(np.arange(rows, dtype=carrier.numpy), validity)
+    stats = ColumnStatistics(bounds, 0 if validity is None else rows - int(ok.sum()))
+    return Column(dtype, carrier, rows, Buffer(data), buffer_of(validity), dictionary=Opaque(array), statistics=stats)
+
+
+def is_wrapped(type_: pa.DataType) -> bool:
+    """Whether values of a type that gquery computes with lie in a layout that is none of theirs."""
+    return bool(pa.types.is_run_end_encoded(type_) or isinstance(type_, pa.BaseExtensionType))
+
+
+def _unrolled(array: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Run-end encoded values one a row, Arrow's bool8 as booleans; any other array as it is."""
+    if isinstance(array.type, pa.Bool8Type):
+        return pa.chunked_array([c.storage for c in array.chunks], pa.int8()).cast(pa.bool_())
+    if not pa.types.is_run_end_encoded(array.type):
+        return array
+    chunks = [pc.run_end_decode(c) for c in array.chunks]
+    return pa.chunked_array(chunks, array.type.value_type)
+
+
+# ---- numbers -----------------------------------------------------------------------------------------------------
+
+
+def normalise(array: pa.ChunkedArray, field: Field) -> pa.ChunkedArray:
+    """Units and widths that Arrow alone has become ours: timestamps in microseconds (UTC where there was a zone), dates
+    in days, decimals in 128 bits, half floats as floats."""
+    type_ = array.type
+    try:
+        if pa.types.is_timestamp(type_) and type_.unit != "us":
+            return array.cast(pa.timestamp("us", type_.tz))
+        if pa.types.is_date64(type_):
+            return array.cast(pa.date32())
+        if pa.types.is_decimal256(type_):
+            return array.cast(pa.decimal128(type_.precision, type_.scale))
+        if pa.types.is_float16(type_):
+            return array.cast(pa.float32())
+    except pa.ArrowInvalid as error:
+        raise ConversionError(
+            f'Column "{field.name}" ({type_}) cannot be held exactly: {error}. SELECT * EXCLUDE ({field.name}) leaves it out'
+        ) from None
+    return array
+
+
+def _import_floats(array: pa.ChunkedArray, dtype: DType, validity: Any, nulls: int) -> Column:
+    carrier = Carrier.F32 if dtype.kind is Kind.REAL else Carrier.F64
+    parts = [values_of(c, carrier.numpy) for c in array.chunks]
+    values = zero_nulls(concatenate(parts, np.dtype(carrier.numpy)), validity)
+    return float_column(Buffer(values), dtype, carrier, buffer_of(validity), nulls)
+
+
+def float_column(data: Buffer, dtype: DType, carrier: Carrier, validity: Buffer | None, nulls: int) -> Column:
+    """A column around an array of floats, with an estimate of how many are distinct."""
+    distinct = estimate_distinct(data.host, data.length - nulls)
+    return Column(dtype, carrier, data.length, data, validity, statistics=ColumnStatistics(None, nulls, distinct))
+
+
+def boolean_column(data: Buffer, bounds: Bounds, validity: Buffer | None, nulls: int, order: Order) -> Column:
+    """A column around bytes of 0 and 1."""
+    unique = order.is_sorted and order.runs == data.length
+    stats = ColumnStatistics(bounds, nulls, bounds.width, order.is_sorted, unique)
+    return Column(BOOLEAN, Carrier.BOOL, data.length, data, validity, statistics=stats)
+
+
+def _import_integers(array: pa.ChunkedArray, dtype: DType, validity: Any, nulls: int, narrow: bool) -> Column:
+    rows = len(array)
+    parts, high_words = _integer_words(array)
+    if validity is not None:  # Arrow leaves anything under a NULL
+        ok, at, cleared = validity.view(np.bool_), 0, []
+        for part in parts:
+            cleared.append(np.where(ok[at : at + len(part)], part, part.dtype.type(0)))
+            at += len(part)
+        parts = cleared
+        if high_words is not None:
+            high_words = zero_nulls(np.array(high_words), validity)
+    if high_words is not None:
+        return _import_wide(concatenate(parts, np.int64), high_words, dtype, validity, nulls)
+    low, high = minimum_and_maximum(parts)
+    bounds = Bounds(low, high)
+    if not bounds.within(INT64):  # UBIGINT in its upper half
+        words = concatenate(parts, np.uint64)
+        return _import_wide(words.view(np.int64), np.zeros(rows, np.int64), dtype, validity, nulls)
+    carrier = carrier_for(bounds if narrow else type_bounds(dtype) or bounds)
+    if carrier is Carrier.I128:
+        carrier = Carrier.I64
+    values = concatenate(parts, np.dtype(carrier.numpy))
+    return _integer_column(values, dtype, carrier, bounds, validity, nulls)
+
+
+def integer_column(
+    data: Buffer, dtype: DType, carrier: Carrier, bounds: Bounds, validity: Buffer | None, nulls: int, order: Order
+) -> Column:
+    """A column around an array of integers whose bounds and order are known, with the rest of its statistics."""
+    unique = order.is_sorted and order.runs == data.length
+    if order.is_sorted:  # equal values lie together
+        distinct = order.runs
+    else:
+        values = data.host
+        distinct = min(estimate_distinct(values, len(values) - nulls), bounds.width)
+        unique = distinct == len(values) and nulls == 0 and all_differ(values, bounds)
+    stats = ColumnStatistics(bounds, nulls, distinct, order.is_sorted, unique)
+    return Column(dtype, carrier, data.length, data, validity, statistics=stats)
+
+
+def _integer_column(values: Any, dtype: DType, carrier: Carrier, bounds: Bounds, validity: Any, nulls: int) -> Column:
+    order = order_of(values, nulls)
+    return integer_column(Buffer(values), dtype, carrier, bounds, buffer_of(validity), nulls, order)
+
+
+def _import_wide(low_words: Any, high_words: Any, dtype: DType, validity: Any, nulls: int) -> Column:
+    """128-bit integers: narrowed where every high word only repeats the sign, else two words a row."""
+    rows = len(low_words)
+    if rows == 0 or bool(np.array_equal(high_words, low_words >> 63)):
+        low, high = minimum_and_maximum([low_words])
+        carrier = carrier_for(Bounds(low, high))
+        return _integer_column(low_words.astype(carrier.numpy), dtype, carrier, Bounds(low, high), validity, nulls)
+    bounds = Bounds(_extreme(high_words, low_words, np.min), _extreme(high_words, low_words, np.max))
+    words = np.empty((rows, 2), np.int64)
+    words[:, 0] = low_words
+    words[:, 1] = high_words
+    distinct = estimate_distinct(low_words, rows - nulls)
+    stats = ColumnStatistics(bounds, nulls, distinct)
+    return Column(dtype, Carrier.I128, rows, Buffer(words.reshape(-1)), buffer_of(validity), statistics=stats)
+
+
+def _extreme(high_words: Any, low_words: Any, pick: Callable[[Any], Any]) -> int:
+    top = pick(high_words)
+    return (int(top) << 64) + int(pick(low_words[high_words == top].view(np.uint64)))
+
+
+def _integer_words(array: pa.ChunkedArray) -> tuple[list[Any], Any]:
+    """The chunks' integers as views, and for decimals that need more than 64 bits all high words."""
+    type_ = array.type
+    if not pa.types.is_decimal128(type_):
+        return [values_of(c, numpy_name(type_)) for c in array.chunks], None
+    pairs = [values_of(c, "i8", 2).reshape(-1, 2) for c in array.chunks]
+    lows = [p[:, 0] for p in pairs]
+    if type_.precision <= 18:
+        return lows, None
+    return lows, concatenate([p[:, 1] for p in pairs], np.int64)

@@ -1,0 +1,234 @@
+"""Strings from Arrow: codes into one sorted dictionary where they repeat, offsets and bytes where they do not.
+
+A dictionary turns string work into integer work, so a sample decides whether one pays, and codes that Arrow or a file
+has already stay codes. Arrow's dictionaries differ from chunk to chunk and are in no order: `DictionaryUnion` makes one
+of them, and each chunk's codes are looked up in a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from gquery.columns.arrow import code_array, string_array
+from gquery.columns.arrow_buffers import bits_of, buffer_of, numpy_name, offsets_of, values_of
+from gquery.columns.statistics import SAMPLE, Order, chao, order_of
+from gquery.columns.table import Column, ColumnStatistics, Dictionary
+from gquery.device.buffer import Buffer
+from gquery.expression.types import VARCHAR, Bounds, Carrier, carrier_for
+from gquery.runtime.arrow_compute import pc
+
+_SMALL_DICTIONARY = 1_024  # a dictionary up to this size always pays
+LARGEST_DICTIONARY = 1_000_000
+
+
+def null_strings(rows: int) -> Column:
+    """A string column of NULLs."""
+    zeros = Buffer(np.zeros(rows, np.uint8))
+    stats = ColumnStatistics(Bounds(0, 0), rows, 0)
+    dictionary = Dictionary(string_array([""]).cast(pa.string()))
+    return Column(VARCHAR, Carrier.U8, rows, zeros, zeros, dictionary=dictionary, statistics=stats)
+
+
+def import_strings(array: pa.ChunkedArray) -> Column:
+    """A column of strings, dictionary-encoded or not."""
+    rows = len(array)
+    if pa.types.is_dictionary(array.type):
+        column = import_dictionary(array)
+        if column is not None:
+            return column
+        array = array.cast(pa.large_string() if array.type.value_type == pa.large_string() else pa.string())
+    if array.null_count == rows:
+        return null_strings(rows)
+    distinct = estimate_strings(array, array.null_count)
+    if distinct <= dictionary_limit(rows):
+        # the sample can be wrong, so the dictionary is judged again once it is whole
+        column = import_dictionary(plain(array).dictionary_encode(), dictionary_limit(rows))
+        if column is not None:
+            return column
+    return _import_characters(plain(array), distinct)
+
+
+def dictionary_limit(rows: int) -> int:
+    """How large a dictionary pays for so many rows."""
+    return min(LARGEST_DICTIONARY, max(_SMALL_DICTIONARY, rows // 16))
+
+
+def estimate_strings(array: pa.ChunkedArray, nulls: int) -> int:
+    """Distinct strings, estimated from a sample from eight places."""
+    rows = len(array)
+    pieces = [array] if rows <= SAMPLE else [array.slice(k * (rows // 8), SAMPLE // 8) for k in range(8)]
+    sample = pa.chunked_array([c for p in pieces for c in p.chunks], array.type)
+    counts = values_of(pc.value_counts(plain(sample).combine_chunks()).field("counts"), np.int64)
+    return chao(len(counts), int((counts == 1).sum()), int((counts == 2).sum()), len(sample), rows - nulls)
+
+
+def plain(array: pa.ChunkedArray) -> pa.ChunkedArray:
+    """string_view as string: views lie in many buffers, offsets in one."""
+    return without_views(array)
+
+
+def without_views(array: Any) -> Any:
+    """The same of an array; any other is given back."""
+    if array.type != pa.string_view():
+        return array
+    return array.cast(pa.string() if array.nbytes < 2**31 else pa.large_string())
+
+
+# ---- dictionaries ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Codes:
+    """A piece of a column as codes into a dictionary of its own; ``ok`` is 1 where there is a value, None for no NULL."""
+
+    dictionary: pa.Array
+    raw: Any
+    ok: Any
+
+
+def codes_of(array: pa.DictionaryArray) -> Codes:
+    """The codes of an Arrow array, in few bytes; 0 for NULL, under which Arrow leaves anything."""
+    indices = array.indices
+    raw = values_of(indices, numpy_name(indices.type))
+    ok = bits_of(indices, 0) if indices.null_count else None
+    if ok is not None:
+        raw = np.where(ok.view(np.bool_), raw, raw.dtype.type(0))
+    carrier = carrier_for(Bounds(0, max(len(array.dictionary) - 1, 0)))
+    return Codes(array.dictionary, raw.astype(carrier.numpy, copy=False), ok)
+
+
+def strings_of(codes: Codes) -> pa.Array:
+    """The strings that codes stand for."""
+    return codes.dictionary.take(code_array(codes.raw, None if codes.ok is None else codes.ok.view(np.bool_)))
+
+
+class DictionaryUnion:
+    """One sorted dictionary for pieces with a dictionary each, and the tables from their codes to its own.
+
+    A dictionary may hold a value twice, NULL, or values that no row has; ``len`` is 0 where none holds a value.
+    """
+
+    def __init__(self, pieces: Sequence[Codes]) -> None:
+        found: list[pa.Array] = []
+        self._starts: list[int] = []
+        rows = 0
+        for piece in pieces:
+            if not found or not found[-1].equals(piece.dictionary):
+                rows += len(found[-1]) if found else 0
+                found.append(piece.dictionary)
+            self._starts.append(rows)
+        if any(d.type == pa.large_string() for d in found):
+            found = [d.cast(pa.large_string()) for d in found]
+        values = pa.concat_arrays(found)
+        once = (values.cast(pa.string()) if values.type == pa.string_view() else values).dictionary_encode()
+        indices = pc.sort_indices(once.dictionary)  # Arrow compares strings bytewise
+        self.values: pa.Array = once.dictionary.take(indices)
+        order = values_of(indices, np.uint64)
+        self.carrier = carrier_for(Bounds(0, max(len(order) - 1, 0)))
+        rank = np.empty(len(order) + 1, np.int64)
+        rank[order] = np.arange(len(order))
+        rank[-1] = 0  # for NULL, and for a piece whose dictionary is empty
+        entries = np.append(values_of(once.indices, np.int32), len(order))
+        if once.null_count:
+            entries[:-1][bits_of(once.indices, 0) == 0] = len(order)
+        self._recode = rank[entries].astype(self.carrier.numpy)
+        self._entry_ok = None if once.null_count == 0 else (entries != len(order)).view(np.uint8)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def has_nulls(self) -> bool:
+        """Whether a dictionary holds NULL, so that rows are NULL that do not count as such."""
+        return self._entry_ok is not None
+
+    def write(self, number: int, piece: Codes, codes: Any, validity: Any) -> None:
+        """The codes of piece ``number`` into their place in the column, and its NULLs where the column may have some."""
+        start = self._starts[number]
+        np.take(self._recode[start:], piece.raw, out=codes, mode="clip")
+        if validity is None:
+            return
+        if piece.ok is not None:
+            validity[:] = piece.ok
+        if self._entry_ok is not None:
+            validity &= np.take(self._entry_ok[start:], piece.raw, mode="clip")
+        codes[validity == 0] = 0
+
+    def column(self, codes: Buffer, validity: Buffer | None, nulls: int, order: Order) -> Column:
+        """The column whose codes were written."""
+        rows = codes.length
+        stats = ColumnStatistics(
+            Bounds(0, len(self) - 1),
+            nulls,
+            min(len(self), rows - nulls),
+            order.is_sorted,
+            order.is_sorted and order.runs == rows,
+        )
+        return Column(
+            VARCHAR, self.carrier, rows, codes, validity, dictionary=Dictionary(self.values), statistics=stats
+        )  # fmt: skip
+
+
+def import_dictionary(array: pa.ChunkedArray, limit: int = LARGEST_DICTIONARY) -> Column | None:
+    """A dictionary column under a sorted dictionary; None where the dictionary is larger than the limit."""
+    rows = len(array)
+    if array.num_chunks == 0:
+        return null_strings(0)
+    pieces = [codes_of(chunk) for chunk in array.chunks]
+    union = DictionaryUnion(pieces)
+    if len(union) > limit:
+        return None
+    if len(union) == 0:
+        return null_strings(rows)
+    codes = np.empty(rows, union.carrier.numpy)
+    validity = np.ones(rows, np.uint8) if array.null_count or union.has_nulls else None
+    at = 0
+    for number, piece in enumerate(pieces):
+        end = at + len(piece.raw)
+        union.write(number, piece, codes[at:end], None if validity is None else validity[at:end])
+        at = end
+    nulls = 0 if validity is None else rows - int(np.count_nonzero(validity))
+    return union.column(Buffer(codes), buffer_of(validity if nulls else None), nulls, order_of(codes, nulls))
+
+
+# ---- characters --------------------------------------------------------------------------------------------------
+
+
+def _import_characters(array: pa.ChunkedArray, distinct: int) -> Column:
+    """Offsets and bytes: Arrow's own where the column is one chunk."""
+    if array.type == pa.string() and array.num_chunks > 1 and array.nbytes >= 2**31:
+        array = array.cast(pa.large_string())
+    whole = array.chunk(0) if array.num_chunks == 1 else pa.concat_arrays(array.chunks or [pa.nulls(0, array.type)])
+    nulls = whole.null_count
+    validity = bits_of(whole, 0) if nulls else None
+    whole, offsets = cleared(whole, validity)
+    return characters_column(Buffer(offsets), Buffer(characters_of(whole)), buffer_of(validity), nulls, distinct)
+
+
+def cleared(array: pa.Array, validity: Any) -> tuple[pa.Array, Any]:
+    """A string array whose NULLs are empty, and its offsets."""
+    offsets = offsets_of(array)
+    if validity is not None and bool((offsets[1:] - offsets[:-1])[validity == 0].any()):
+        array = pc.fill_null(array, "")
+        offsets = offsets_of(array)
+    return array, offsets
+
+
+def characters_of(array: pa.Array) -> Any:
+    """The bytes that the offsets of a string array point into."""
+    data = array.buffers()[2]
+    return np.frombuffer(data, np.uint8) if data is not None and data.size else np.empty(0, np.uint8)
+
+
+def characters_column(
+    offsets: Buffer, characters: Buffer, validity: Buffer | None, nulls: int, distinct: int
+) -> Column:
+    """A string column without a dictionary."""
+    carrier = Carrier.STRING64 if offsets.dtype == np.int64 else Carrier.STRING32
+    stats = ColumnStatistics(None, nulls, distinct)
+    return Column(VARCHAR, carrier, offsets.length - 1, offsets, validity, characters, statistics=stats)

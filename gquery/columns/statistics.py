@@ -1,0 +1,116 @@
+"""What is found out about values besides their bounds: order, uniqueness, and how many distinct ones there are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gquery.expression.types import Bounds
+
+SAMPLE = 65_536  # rows that decide on a dictionary and estimate distinct values
+STEP = 1 << 20  # rows a step of tests that may end early
+
+
+def minimum_and_maximum(parts: list[Any]) -> tuple[int, int]:
+    """Of all values; (0, 0) for none."""
+    filled = [p for p in parts if len(p)]
+    if not filled:
+        return 0, 0
+    return min(int(p.min()) for p in filled), max(int(p.max()) for p in filled)
+
+
+@dataclass(frozen=True)
+class Order:
+    """Whether values never fall, and how many runs of equal values they are made of where that is so."""
+
+    is_sorted: bool
+    runs: int = 0
+
+
+UNORDERED = Order(False)
+
+
+def order_of(values: Any, nulls: int) -> Order:
+    """The order of an array; ends where one value falls."""
+    if nulls:
+        return UNORDERED
+    runs, at, step = min(1, len(values)), 0, 4096
+    while at < len(values) - 1:
+        a, b = values[at : at + step], values[at + 1 : at + step + 1]
+        changes = count_changes(a[: len(b)], b)
+        if changes is None:
+            return UNORDERED
+        runs += changes
+        at += step
+        step = STEP
+    return Order(True, runs)
+
+
+def count_changes(a: Any, b: Any) -> int | None:
+    """How often the value behind (``b``) differs from the one before (``a``); None where it is less."""
+    return int(np.count_nonzero(a != b)) if bool((a <= b).all()) else None
+
+
+class OrderOfParts:
+    """The order of an array that threads look at part by part."""
+
+    def __init__(self, possible: bool = True) -> None:
+        self.possible = possible  # once a part is out of order, nobody need look at the others
+        self._changes: list[int] = []
+
+    def see(self, part: Any) -> None:
+        """Take a part into account. A look at its first values spares most arrays the rest."""
+        if not self.possible:
+            return
+        found: int | None = 0
+        if len(part) > 4096:
+            found = count_changes(part[:4095], part[1:4096])
+        if found is not None:
+            found = count_changes(part[:-1], part[1:])
+        if found is None:
+            self.possible = False
+        else:
+            self._changes.append(found)
+
+    def order(self, values: Any, starts: Sequence[int]) -> Order:
+        """The order of the array whose parts, beginning at the rows ``starts``, were all seen."""
+        if not self.possible:
+            return UNORDERED
+        later = np.unique(np.array([s for s in starts if 0 < s < len(values)], np.int64))
+        across = count_changes(values[later - 1], values[later])
+        return UNORDERED if across is None else Order(True, sum(self._changes) + across + min(1, len(values)))
+
+
+def all_differ(values: Any, bounds: Bounds) -> bool:
+    """Proves integers unique that are dense but in no order; False where they repeat, or are too sparse to look."""
+    if bounds.width > 8 * len(values):
+        return False
+    seen = np.zeros(bounds.width, np.bool_)
+    for at in range(0, len(values), STEP):
+        seen[values[at : at + STEP].astype(np.int64) - bounds.low] = True
+    return int(np.count_nonzero(seen)) == len(values)
+
+
+def estimate_distinct(values: Any, rows: int) -> int:
+    """Distinct values, estimated by Chao from how many are seen once and twice in a sample over the whole column."""
+    if rows == 0:
+        return 0
+    sample = values if len(values) <= SAMPLE else values[:: -(-len(values) // SAMPLE)]
+    counts = np.unique(sample, return_counts=True)[1]
+    return chao(len(counts), int((counts == 1).sum()), int((counts == 2).sum()), len(sample), rows)
+
+
+def chao(distinct: int, once: int, twice: int, sample: int, rows: int) -> int:
+    """An estimate of the distinct values of ``rows`` rows from those in a sample.
+
+    >>> chao(100, 0, 10, 1000, 50_000), chao(1000, 1000, 0, 1000, 50_000)
+    (100, 50000)
+    """
+    if sample >= rows or once == 0:
+        return min(distinct, rows)
+    if once == sample:
+        return rows
+    return min(rows, int(distinct + once * once / (2 * max(twice, 1))))

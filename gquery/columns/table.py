@@ -1,0 +1,167 @@
+"""Columns and tables in memory, and the protocol of what a query can scan.
+
+Between storage and kernels stands `Column`: a logical type, the carrier that holds it, and buffers (`device.buffer`).
+`import_arrow` makes columns from Arrow, `arrow` gives them back; `io` has the sources that a Scan reads.
+
+Validity is one byte a row: kernels load it as they load data, and a bitmap would save little where most columns have
+no NULL at all.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
+
+from gquery.columns.opaque import Opaque
+from gquery.device.buffer import Buffer
+from gquery.expression.types import Bounds, Carrier, DType, Schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class ColumnStatistics:
+    """What is known of a column's values, exact unless said otherwise. ``None`` is "not known"."""
+
+    bounds: Bounds | None = None  # of physical integers, 0 for NULLs among them; codes for dictionary strings
+    null_count: int | None = None
+    distinct: int | None = None  # an estimate
+    is_sorted: bool = False  # non-decreasing, no NULLs
+    is_unique: bool = False  # proved: no value twice, no NULLs
+
+
+class TableSource(Protocol):
+    """What a Scan reads: a registered Arrow table, Parquet files, a stored result."""
+
+    name: str
+    schema: Schema
+
+    @property
+    def rows(self) -> int: ...
+    @property
+    def version(self) -> int: ...
+    def statistics(self, field: int) -> ColumnStatistics: ...
+    def load(self, fields: Sequence[int]) -> Table: ...
+
+
+class Dictionary:
+    """The values of a dictionary-encoded string column: sorted bytewise, no value twice, none NULL, never empty.
+
+    Code i stands for ``values[i]``, so codes compare as strings do. Identity is equality: two columns with one
+    Dictionary compare by code.
+    """
+
+    def __init__(self, values: pa.Array) -> None:
+        self.values = values
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @cached_property
+    def strings(self) -> list[str]:
+        """The values as Python strings, in code order."""
+        return list(self.values.to_pylist())
+
+    @cached_property
+    def _keys(self) -> list[bytes]:
+        return [s.encode("utf-8") for s in self.strings]
+
+    def lower_bound(self, value: str) -> int:
+        """The first code whose string is not less than ``value`` (``len(self)`` if none)."""
+        return bisect_left(self._keys, value.encode("utf-8"))
+
+    def code_of(self, value: str) -> int | None:
+        """The code of a string, None where it is not there."""
+        code = self.lower_bound(value)
+        return code if code < len(self._keys) and self.strings[code] == value else None
+
+    def __repr__(self) -> str:
+        return f"Dictionary({len(self)} values)"
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One column in memory.
+
+    ``data`` holds ``length`` values of the carrier (offsets of one more row for STRING32 and STRING64, two int64 words
+    a row for I128 and VIEW). ``validity`` is None where there is no NULL, else one byte a row, 1 for a value; payloads
+    under NULL are zero. With a ``dictionary`` the carrier is an integer and holds codes, or numbers into an `Opaque`.
+    ``characters`` are the UTF-8 bytes that offsets point into; the first offset need not be 0. ``owners`` are the buffers
+    that VIEW addresses point into.
+    """
+
+    dtype: DType
+    carrier: Carrier
+    length: int
+    data: Buffer
+    validity: Buffer | None = None
+    characters: Buffer | None = None
+    dictionary: Dictionary | Opaque | None = None
+    statistics: ColumnStatistics = ColumnStatistics()
+    owners: tuple[Buffer, ...] = ()
+
+    @property
+    def buffers(self) -> tuple[Buffer, ...]:
+        """Every buffer of the column itself (owners are others' buffers)."""
+        return tuple(b for b in (self.data, self.validity, self.characters) if b is not None)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(b.nbytes for b in self.buffers)
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes with the values that opaque rows stand for."""
+        return self.nbytes + (self.dictionary.nbytes if isinstance(self.dictionary, Opaque) else 0)
+
+    @property
+    def used(self) -> int:
+        """When a buffer of it was last asked for: greater is later."""
+        return max(b.used for b in self.buffers)
+
+    def slice(self, low: int, high: int) -> Column:
+        """Rows ``low`` to ``high`` as views of the same memory, wherever copies lie."""
+        words = 2 if self.carrier in (Carrier.I128, Carrier.VIEW) else 1
+        extra = 1 if self.carrier in (Carrier.STRING32, Carrier.STRING64) else 0
+        return replace(
+            self,
+            length=high - low,
+            data=self.data.slice(words * low, words * high + extra),
+            validity=None if self.validity is None else self.validity.slice(low, high),
+            statistics=replace(self.statistics, null_count=0 if self.statistics.null_count == 0 else None),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Columns of equal length under a schema."""
+
+    schema: Schema
+    columns: tuple[Column, ...]
+    rows: int
+
+    @staticmethod
+    def from_arrow(table: pa.Table, narrow: bool = True) -> Table:
+        """An Arrow table, encoded; NotSupportedError names a column whose type SQL here does not know."""
+        from gquery.columns.import_arrow import import_table
+
+        return import_table(table, narrow)
+
+    def to_arrow(self) -> pa.Table:
+        """The table with the Arrow types of its logical types."""
+        from gquery.columns.arrow import export_table
+
+        return export_table(self)
+
+    def slice(self, low: int, high: int) -> Table:
+        """Rows ``low`` to ``high``."""
+        high = max(low, min(high, self.rows))
+        return Table(self.schema, tuple(c.slice(low, high) for c in self.columns), high - low)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(c.nbytes for c in self.columns)

@@ -1,0 +1,86 @@
+"""Immutable arrays that lie on the host, on devices or on both; the first kernel that asks for one brings it there."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from typing import Any
+
+import numpy as np
+
+from gquery.device.device import Device, cpu_device
+from gquery.runtime.stopwatch import part
+
+_clock = itertools.count()
+
+
+class Buffer:
+    """An immutable one-dimensional array, mirrored lazily where it is used.
+
+    Made from a NumPy or CuPy array, which it keeps alive (and through it the Arrow buffer that it may view).
+    """
+
+    __slots__ = ("__weakref__", "_copies", "_lock", "dtype", "length", "used")
+
+    def __init__(self, array: Any, device: Device | None = None) -> None:
+        self.dtype: np.dtype[Any] = np.dtype(array.dtype)
+        self.length = int(array.shape[0])
+        if device is None:
+            is_host = isinstance(array, np.ndarray)
+            device = cpu_device() if is_host else Device("cuda", int(array.device.id))
+        self._copies: dict[Device, Any] = {device: array}
+        self._lock = threading.Lock()
+        self.used = next(_clock)  # when somebody last asked for it: greater is later
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of one copy."""
+        return self.length * int(self.dtype.itemsize)
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """Where copies lie."""
+        return tuple(self._copies)
+
+    def is_on(self, device: Device) -> bool:
+        return device in self._copies
+
+    def on(self, device: Device, context: str = "") -> Any:
+        """The array on ``device`` (numpy or cupy), copied there at first."""
+        self.used = next(_clock)
+        array = self._copies.get(device)
+        if array is None:
+            with self._lock:
+                array = self._copies.get(device)
+                if array is None:
+                    at, source = next(iter(self._copies.items()))
+                    with part("copy"):
+                        host = at.to_host(source)
+                        array = self._copies[device] = device.from_host(host, context)
+        return array
+
+    def place(self, device: Device, array: Any) -> None:
+        """Take a copy that was made elsewhere as the one on ``device``."""
+        with self._lock:
+            self._copies.setdefault(device, array)
+
+    def slice(self, low: int, high: int) -> Buffer:
+        """Values ``low`` to ``high`` as views of the same memory, wherever copies lie."""
+        (device, array), *others = self._copies.copy().items()
+        made = Buffer(array[low:high], device)
+        made._copies |= {other: copy[low:high] for other, copy in others}
+        return made
+
+    @property
+    def host(self) -> Any:
+        """The NumPy array."""
+        return self.on(cpu_device())
+
+    def drop(self, device: Device) -> None:
+        """Forget the copy on ``device``; the last copy stays."""
+        with self._lock:
+            if len(self._copies) > 1:
+                self._copies.pop(device, None)
+
+    def __repr__(self) -> str:
+        return f"Buffer({self.dtype}[{self.length}] on {', '.join(d.name for d in self._copies)})"

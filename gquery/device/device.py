@@ -1,0 +1,454 @@
+"""Devices: their memory, streams and copies, and the list of those that are there.
+
+Everything that holds arrays asks a `Device` for them, so that one place counts bytes and turns a failed allocation into
+an error that names who asked. This module and `kernels.targets.cuda*` are the only ones that import CuPy, and only once
+a GPU is asked for. GPU memory comes from CuPy's pool over plain cudaMalloc: managed memory would page silently.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import mmap
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from gquery.errors import DeviceError, InterfaceError, OutOfMemoryError
+from gquery.runtime import device_faults
+
+READ_AHEAD = 16  # bytes behind the last character that a kernel may read (and never looks at)
+# CPU allocations above this size are checked against free memory first: Linux promises more than it has
+_CHECKED_BYTES = 64 << 20
+_HUGE_PAGE = 2 << 20
+_STAGED_BYTES = 4 << 20  # copies to a GPU above this size go through page-locked memory
+
+
+class Device:
+    """A place that holds arrays and runs kernels: the CPU, or one CUDA GPU.
+
+    Two are equal where kind and ordinal are. ``memory_limit`` (bytes) belongs to the object: each connection makes its
+    own. ``context`` arguments name the operator that asks, for error messages.
+    """
+
+    def __init__(self, kind: str, ordinal: int = 0, memory_limit: int | None = None) -> None:
+        self.kind = kind
+        self.ordinal = ordinal
+        self.memory_limit = memory_limit
+        self.relief: Callable[[Device, int], None] | None = None  # lets go of cached copies when memory runs out
+        self.task = ""  # what runs here now, for the errors of allocations that do not say whose they are
+        self._live = 0
+        self._lock = threading.Lock()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Device) and (self.kind, self.ordinal) == (other.kind, other.ordinal)
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.ordinal))
+
+    def __repr__(self) -> str:
+        return f"Device({self.name!r})"
+
+    @property
+    def name(self) -> str:
+        """``cpu`` or ``cuda:0``."""
+        return "cpu" if self.is_cpu else f"cuda:{self.ordinal}"
+
+    @property
+    def is_cpu(self) -> bool:
+        return self.kind == "cpu"
+
+    @property
+    def is_cuda(self) -> bool:
+        return self.kind == "cuda"
+
+    def with_limit(self, memory_limit: int | None) -> Device:
+        """The same device under another limit, with an account of its own."""
+        return Device(self.kind, self.ordinal, memory_limit)
+
+    @property
+    def model(self) -> str:
+        """What the hardware calls itself."""
+        if self.is_cpu:
+            return _processor()
+        return str(_cupy().cuda.runtime.getDeviceProperties(self.ordinal)["name"].decode())
+
+    @property
+    def xp(self) -> Any:
+        """The module of array functions: numpy or cupy."""
+        return np if self.is_cpu else _cupy()
+
+    # ---- arrays ----------------------------------------------------------------------------------------------------
+
+    def empty(self, shape: int | tuple[int, ...], dtype: Any, context: str = "") -> Any:
+        """An uninitialised array on this device; OutOfMemoryError where it does not fit."""
+        return self._allocate(lambda xp: xp.empty(shape, dtype), _bytes(shape, dtype), context)
+
+    def empty_sparse(self, size: int, dtype: Any, context: str = "") -> Any:
+        """An uninitialised array of which only few places, here and there, will be written: the system is asked not to clear
+        2 MB around each."""
+        array = self.empty(size, dtype, context)
+        if self.is_cpu:
+            _refuse_huge_pages(array)
+        return array
+
+    def zeros(self, shape: int | tuple[int, ...], dtype: Any, context: str = "") -> Any:
+        return self._allocate(lambda xp: xp.zeros(shape, dtype), _bytes(shape, dtype), context)
+
+    def full(self, shape: int | tuple[int, ...], value: Any, dtype: Any, context: str = "") -> Any:
+        return self._allocate(lambda xp: xp.full(shape, value, dtype), _bytes(shape, dtype), context)
+
+    def from_host(self, array: Any, context: str = "") -> Any:
+        """A NumPy array as an array of this device: itself on the CPU, a copy on a GPU. Bytes get room behind them, since
+        kernels read strings a word at a time."""
+        if self.is_cpu:
+            return array
+        context = context or "copying a column to the GPU"
+        if array.nbytes >= _STAGED_BYTES and array.ndim == 1:
+            from gquery.device.transfer import send_whole
+
+            return send_whole(self, np.ascontiguousarray(array), context)
+        if array.dtype == np.uint8 and array.ndim == 1:
+            copy = self.empty(array.size + READ_AHEAD, np.uint8, context)[: array.size]
+            copy.set(np.ascontiguousarray(array))
+            return copy
+        return self._allocate(lambda xp: xp.asarray(array), int(array.nbytes), context)
+
+    def to_host(self, array: Any) -> Any:
+        """An array of this device as a NumPy array; waits for the copy."""
+        if isinstance(array, np.ndarray):
+            return array
+        with self.activate():
+            return _cupy().asnumpy(array)
+
+    # ---- streams ---------------------------------------------------------------------------------------------------
+
+    def activate(self) -> Any:
+        """A context manager that makes this device the current one of the thread. Under a limit, what array functions take
+        for themselves (a sort, a scan) counts too. A fault that ends all use of CUDA leaves it as a DeviceError."""
+        if self.is_cpu:
+            return _Nothing()
+        limited = self.memory_limit is not None
+        return _Current(self, self._activate_limited() if limited else _cupy().cuda.Device(self.ordinal))
+
+    @contextmanager
+    def _activate_limited(self) -> Iterator[None]:
+        cuda = _cupy().cuda
+        with cuda.Device(self.ordinal), cuda.using_allocator(self._limited):
+            yield
+
+    def stream(self) -> Any:
+        """A new stream (a context manager that makes it current); on the CPU one that does nothing."""
+        if self.is_cpu:
+            return _Nothing()
+        with self.activate():
+            return _cupy().cuda.Stream(non_blocking=True)
+
+    def synchronize(self) -> None:
+        """Wait until everything that was launched on the current stream has ended."""
+        if not self.is_cpu:
+            with self.activate():
+                _cupy().cuda.get_current_stream().synchronize()
+
+    # ---- memory ----------------------------------------------------------------------------------------------------
+
+    @property
+    def used_bytes(self) -> int:
+        """Bytes that live arrays of this device take (on the CPU only those made under a limit are counted)."""
+        if self.is_cpu:
+            return self._live
+        with self.activate():
+            return int(_cupy().get_default_memory_pool().used_bytes())
+
+    @property
+    def total_bytes(self) -> int:
+        """What the device may hold in all: the limit, or the memory of the machine or card."""
+        if self.memory_limit is not None:
+            return self.memory_limit
+        if self.is_cpu:
+            return _machine_memory("MemTotal") or 1 << 62
+        with self.activate():
+            return int(_cupy().cuda.runtime.memGetInfo()[1])
+
+    @property
+    def free_bytes(self) -> int:
+        """What may still be allocated."""
+        if self.is_cpu:
+            free = _machine_memory("MemAvailable") or 1 << 62
+        else:
+            with self.activate():
+                cupy = _cupy()
+                free = int(cupy.cuda.runtime.memGetInfo()[0]) + int(cupy.get_default_memory_pool().free_bytes())
+        return free if self.memory_limit is None else max(0, min(free, self.memory_limit - self.used_bytes))
+
+    def reserve(self, wanted: int, context: str) -> None:
+        """Check that ``wanted`` bytes more would fit, without taking them."""
+        if self.memory_limit is not None and self.used_bytes + wanted > self.memory_limit and self.relief is not None:
+            self.relief(self, self.used_bytes + wanted - self.memory_limit)
+        if self.memory_limit is not None and self.used_bytes + wanted > self.memory_limit:
+            raise self._out_of_memory(wanted, context)
+        if self.is_cpu and wanted > _CHECKED_BYTES and wanted > self.free_bytes:
+            raise self._out_of_memory(wanted, context)
+
+    def make_room(self) -> None:
+        """Let go of everything that is not in use: cached copies of columns, and blocks that the pool keeps."""
+        if self.relief is not None:
+            self.relief(self, 1 << 62)
+        if self.is_cuda:
+            with self.activate():
+                _cupy().get_default_memory_pool().free_all_blocks()
+
+    def exhausted(self, context: str, reason: str) -> OutOfMemoryError:
+        """The error for memory that ran out in an array function, which names its reason and not how much it wanted."""
+        return self._out_of_memory(None, context, reason)
+
+    def _limited(self, size: int) -> Any:
+        self.reserve(size, "")
+        return _cupy().get_default_memory_pool().malloc(size)
+
+    def _allocate(self, make: Any, wanted: int, context: str) -> Any:
+        self.reserve(wanted, context)
+        if self.is_cpu:
+            try:
+                array = make(np)
+            except MemoryError:
+                raise self._out_of_memory(wanted, context) from None
+            if self.memory_limit is not None:
+                with self._lock:
+                    self._live += wanted
+                weakref.finalize(array, self._release, wanted)
+            return array
+        cupy = _cupy()
+        with self.activate():
+            try:
+                return make(cupy)
+            except cupy.cuda.memory.OutOfMemoryError:
+                if self.relief is not None:
+                    self.relief(self, wanted)
+                cupy.get_default_memory_pool().free_all_blocks()  # blocks of other sizes may be all that is in the way
+            try:
+                return make(cupy)
+            except cupy.cuda.memory.OutOfMemoryError:
+                raise self._out_of_memory(wanted, context) from None
+
+    def _release(self, size: int) -> None:
+        with self._lock:
+            self._live -= size
+
+    def _out_of_memory(self, wanted: int | None, context: str, reason: str = "") -> OutOfMemoryError:
+        limit = f" of a memory_limit of {format_bytes(self.memory_limit)}" if self.memory_limit is not None else ""
+        remedy = "raise memory_limit" if self.memory_limit is not None else "close other programs that use its memory"
+        return OutOfMemoryError(
+            f"Out of memory on {self.name} in {context or self.task or 'a query'}: "
+            f"{reason if wanted is None else format_bytes(wanted) + ' wanted'}, "
+            f"{format_bytes(self.used_bytes)} in use{limit}, {format_bytes(self.free_bytes)} free. "
+            f"Remedies: {remedy}, or read less (fewer columns, an earlier filter, smaller groups)."
+        )
+
+
+def _refuse_huge_pages(array: Any) -> None:
+    """Have the memory of a fresh array come in small pages. NumPy asks for huge ones; where there are none, nothing is done."""
+    page, advice = mmap.PAGESIZE, getattr(mmap, "MADV_NOHUGEPAGE", None)
+    if advice is None or array.nbytes < _HUGE_PAGE:
+        return
+    start = -(-array.ctypes.data // page) * page
+    end = (array.ctypes.data + array.nbytes) // page * page
+    _madvise()(start, end - start, advice)  # advice: that it is not taken costs time alone
+
+
+@lru_cache(maxsize=1)
+def _madvise() -> Any:
+    function = ctypes.CDLL(None).madvise
+    function.argtypes, function.restype = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int), ctypes.c_int
+    return function
+
+
+class _Current:
+    """Makes a GPU the current one, and names the faults after which there is none; see `device_faults`."""
+
+    __slots__ = ("_device", "_inner")
+
+    def __init__(self, device: Device, inner: Any) -> None:
+        self._device, self._inner = device, inner
+
+    def __enter__(self) -> None:
+        device_faults.check()
+        try:
+            self._inner.__enter__()
+        except Exception as error:
+            self._raise_named(error)
+            raise
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: Any) -> None:
+        try:
+            self._inner.__exit__(kind, error, traceback)
+        except Exception as again:  # to go back to the device before fails, too
+            self._raise_named(again)
+            raise
+        if error is not None:
+            self._raise_named(error)
+
+    def _raise_named(self, error: BaseException) -> None:
+        named = device_faults.named(error, self._device.task)
+        if named is not None:
+            raise named from error
+
+
+class _Nothing:
+    """Stands for a stream or a current device where there is no such thing."""
+
+    def __enter__(self) -> _Nothing:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def synchronize(self) -> None:
+        return None
+
+
+def format_bytes(size: int) -> str:
+    """
+    >>> format_bytes(1_500_000)
+    '1.5 MB'
+    """
+    value = float(size)
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if abs(value) < 1000:
+            return f"{int(value)} bytes" if unit == "bytes" else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} TB"
+
+
+@lru_cache(maxsize=1)
+def cpu_device() -> Device:
+    """The CPU, without a limit."""
+    return Device("cpu")
+
+
+def cuda_device(ordinal: int = 0) -> Device:
+    """GPU number ``ordinal``; DeviceError says what is missing: the package, the driver, or that GPU."""
+    count = _gpu_count()
+    if not 0 <= ordinal < count:
+        have = "one GPU, cuda:0" if count == 1 else f"{count} GPUs, cuda:0 to cuda:{count - 1}"
+        raise DeviceError(f"There is no cuda:{ordinal}: this machine has {have}.")
+    return Device("cuda", ordinal)
+
+
+def available_devices() -> list[Device]:
+    """Every device that can be used here, the CPU first."""
+    device_faults.check()
+    try:
+        count = _gpu_count() if _has_driver() else 0
+    except DeviceError:
+        count = 0
+    return [cpu_device(), *(Device("cuda", i) for i in range(count))]
+
+
+def best_device() -> Device:
+    """The first GPU, or the CPU where there is none."""
+    devices = available_devices()
+    return devices[min(1, len(devices) - 1)]
+
+
+def _has_driver() -> bool:
+    """Whether NVIDIA's driver library is there: asking costs nothing, importing CuPy half a second."""
+    for name in ("libcuda.so.1", "nvcuda.dll"):
+        try:
+            ctypes.CDLL(name)
+        except OSError:
+            continue
+        return True
+    return False
+
+
+def _gpu_count() -> int:
+    device_faults.check()
+    cupy = _cupy()
+    try:
+        count = int(cupy.cuda.runtime.getDeviceCount())
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        raise device_faults.named(error, "") or DeviceError(
+            f"No GPU can be used: {error}. Use device='cpu', or check the driver with nvidia-smi."
+        ) from None
+    if count == 0:
+        raise DeviceError("No GPU can be used: CUDA finds none. Use device='cpu', or check CUDA_VISIBLE_DEVICES.")
+    return count
+
+
+@lru_cache(maxsize=1)
+def _cupy() -> Any:
+    try:
+        import cupy
+    except ImportError as error:
+        raise DeviceError(
+            "The GPU needs CuPy and Numba-CUDA: pip install 'gquery[cu13]' ('gquery[cu12]' for a driver of CUDA 12). "
+            f"Importing CuPy failed: {error}"
+        ) from None
+    return cupy
+
+
+def adopt(array: Any) -> Any:
+    """An array of another library (``__cuda_array_interface__`` or DLPack) as CuPy's, or NumPy's where it lies on the
+    host, without a copy."""
+    if hasattr(array, "__cuda_array_interface__"):
+        return _cupy().asarray(array)
+    kind = int(array.__dlpack_device__()[0])
+    if kind in (1, 3):  # the host's memory, pinned or not
+        return np.from_dlpack(array)
+    if kind in (2, 13):  # a GPU's, managed or not
+        return _cupy().from_dlpack(array)
+    raise InterfaceError(f"A {type(array).__name__} lies on a device (DLPack number {kind}) that gquery cannot read")
+
+
+def _bytes(shape: int | tuple[int, ...], dtype: Any) -> int:
+    rows = shape if isinstance(shape, int) else math.prod(shape)
+    return int(rows) * int(np.dtype(dtype).itemsize)
+
+
+def _machine_memory(key: str) -> int | None:
+    """``MemTotal`` or ``MemAvailable`` of Linux in bytes, no more than the container may have; None elsewhere."""
+    amount = _read_number("/proc/meminfo", key + ":")
+    if amount is None:
+        return None
+    amount *= 1024
+    limit = _read_number("/sys/fs/cgroup/memory.max", "")
+    if limit is not None and key == "MemAvailable":
+        used = (_read_number("/sys/fs/cgroup/memory.current", "") or 0) - (
+            _read_number("/sys/fs/cgroup/memory.stat", "file") or 0  # the page cache, which gives way
+        )
+        limit -= max(0, used)
+    return amount if limit is None else max(0, min(amount, limit))
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as lines:
+            models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    except OSError:
+        models = []
+    if not models:
+        import platform
+
+        return platform.processor() or platform.machine()
+    return models[0]
+
+
+def _read_number(path: str, key: str) -> int | None:
+    """The number after ``key`` in a file of the kernel's; None where there is none."""
+    try:
+        with open(path, encoding="ascii") as lines:
+            for line in lines:
+                words = line.split()
+                if not key and words and words[0].isdecimal():
+                    return int(words[0])
+                if key and words and words[0] == key:
+                    return int(words[1])
+    except OSError:
+        return None
+    return None

@@ -1,0 +1,167 @@
+"""Copies from the host to a GPU while the host goes on: pieces through page-locked buffers, on a stream of their own.
+
+A copy from ordinary memory stops its thread and reaches a fifth of the bus. Here a thread moves a piece into a
+page-locked buffer, tells the GPU to fetch it and turns to its next work; an event says when the buffer is free again.
+`Upload.start` makes the array on the device, `Transfer.send` sends rows of it from any thread, and `Upload.wait` ends
+when all have arrived, so that nobody sees an array that is not whole.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from gquery.device.buffer import Buffer
+from gquery.device.device import READ_AHEAD, Device
+from gquery.errors import OutOfMemoryError
+
+PIECE = 2 << 20  # bytes of a page-locked buffer
+_PIECES = 32  # buffers of a device
+_PART = 16 << 20  # bytes that a thread moves at a time where a whole array is copied
+_MOVERS = 4
+_HEADROOM = 16  # the part of the device's memory that columns leave free when they are loaded
+SMALL = 1 << 20  # bytes below which an array is left on the host, until a kernel asks for it
+
+
+class Transfer:
+    """One array on its way; where there is no GPU, the array alone."""
+
+    def __init__(
+        self, host: Any, device: Device | None = None, array: Any = None, seconds: list[float] | None = None
+    ) -> None:
+        self.host = host
+        self._device, self._array = device, array
+        self._seconds = seconds
+
+    def send(self, low: int, high: int) -> None:
+        """Rows ``low`` to ``high`` are written: bring them over. Called once for each row, from any thread."""
+        if self._device is None or high <= low:
+            return
+        began = time.perf_counter()
+        address = self._array.data.ptr + low * self.host.itemsize
+        staging(self._device).send(address, self.host[low:high].view(np.uint8))
+        if self._seconds is not None:
+            self._seconds.append(time.perf_counter() - began)
+
+    def buffer(self) -> Buffer:
+        """The array as a buffer, which holds the device's copy as well; to be used after `Upload.wait`."""
+        buffer = Buffer(self.host)
+        if self._device is not None:
+            buffer.place(self._device, self._array)
+        return buffer
+
+
+class Upload:
+    """The transfers of columns that are loaded together. Without a device they stay on the host."""
+
+    def __init__(self, device: Device | None) -> None:
+        self._device = device if device is not None and device.is_cuda else None
+        self._started = False
+        self.seconds: list[float] = []  # that threads have spent on sending
+
+    def start(self, host: Any) -> Transfer:
+        """A transfer of a contiguous array, whose values may be written later. One that would leave the device little
+        room stays on the host, until a kernel asks for it: then what was used least recently gives way."""
+        if self._device is None or host.nbytes < SMALL:
+            return Transfer(host)
+        if host.nbytes > self._device.free_bytes - self._device.total_bytes // _HEADROOM:
+            return Transfer(host)
+        try:
+            array = device_array(self._device, host)
+        except OutOfMemoryError:
+            return Transfer(host)
+        self._started = True
+        staging(self._device).settle()
+        return Transfer(host, self._device, array, self.seconds)
+
+    def wait(self) -> None:
+        """Until everything that was sent has arrived."""
+        if self._started:
+            assert self._device is not None
+            staging(self._device).wait()
+
+
+def send_whole(device: Device, host: Any, context: str) -> Any:
+    """A copy of a contiguous array on a GPU, moved by several threads."""
+    array = device_array(device, host, context)
+    stage = staging(device)
+    stage.settle()
+    raw = host.view(np.uint8)
+    with ThreadPoolExecutor(_MOVERS) as pool:
+        for sent in [
+            pool.submit(stage.send, array.data.ptr + at, raw[at : at + _PART]) for at in range(0, raw.size, _PART)
+        ]:
+            sent.result()
+    stage.wait()
+    return array
+
+
+def device_array(device: Device, host: Any, context: str = "reading a column") -> Any:
+    """An uninitialised array like ``host``. Bytes get room behind them, since kernels read strings a word at a time."""
+    if host.dtype == np.uint8:
+        return device.empty(host.size + READ_AHEAD, np.uint8, context)[: host.size]
+    return device.empty(host.size, host.dtype, context)
+
+
+class Staging:
+    """The page-locked buffers of a GPU, and the stream that copies out of them."""
+
+    def __init__(self, device: Device) -> None:
+        self._cuda = device.xp.cuda
+        self._device = device
+        with device.activate():
+            self._stream = self._cuda.Stream(non_blocking=True)
+            memory = self._cuda.alloc_pinned_memory(PIECE * _PIECES)
+        whole = np.frombuffer(memory, np.uint8, PIECE * _PIECES)  # keeps the memory
+        self._free: queue.SimpleQueue[tuple[Any, Any]] = queue.SimpleQueue()
+        for at in range(0, PIECE * _PIECES, PIECE):
+            with device.activate():
+                event = self._cuda.Event(block=True, disable_timing=True)
+            self._free.put((whole[at : at + PIECE], event))
+
+    def settle(self) -> None:
+        """Until the device does nothing: memory that was given out again may still be used by what was launched before it
+        was freed, and the copies' stream waits for no other."""
+        with self._device.activate():
+            self._cuda.runtime.deviceSynchronize()
+
+    def send(self, address: int, data: Any) -> None:
+        """Start to copy bytes of the host to an address of the device."""
+        runtime = self._cuda.runtime
+        with self._device.activate():
+            for at in range(0, data.size, PIECE):
+                piece = data[at : at + PIECE]
+                buffer, event = self._free.get()  # the one that was sent first
+                try:
+                    event.synchronize()
+                    buffer[: piece.size] = piece
+                    runtime.memcpyAsync(
+                        address + at, buffer.ctypes.data, piece.size, runtime.memcpyHostToDevice, self._stream.ptr
+                    )
+                    event.record(self._stream)
+                finally:
+                    self._free.put((buffer, event))
+
+    def wait(self) -> None:
+        with self._device.activate():
+            self._stream.synchronize()
+
+
+_lock = threading.Lock()
+
+
+def staging(device: Device) -> Staging:
+    """The buffers of a device, made when they are first used."""
+    with _lock:
+        return _staging(device)
+
+
+@cache
+def _staging(device: Device) -> Staging:
+    return Staging(device)

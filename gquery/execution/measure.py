@@ -1,0 +1,203 @@
+"""Measuring: what each kernel of a run took and moved, for EXPLAIN ANALYZE.
+
+Execution asks for nothing of this unless a run is analyzed: then every launch goes through `Meter.kernel`. Time on a GPU
+is that between two events around the launch, so neither compiling nor copying to the device is in it. Bytes are those of the
+arrays that a kernel's parameters stand for. A column that stands behind a filter, or a table that is looked into, is read
+in part: what is given then is an estimate of the sectors that are touched, and is marked as one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from gquery.device.device import Device
+from gquery.kernels.code import Binding, BuildPart, ColumnPart, Constant, Content, StatePart
+from gquery.kernels.targets import Compiled
+
+LINE = {"cuda": 32}  # bytes that one access of memory moves at least; 64 on CPUs
+COPIED_BYTES = {"cuda": 1 << 29, "cpu": 1 << 26}  # of each array of the copy that bandwidth is measured by
+LEAST_COPIED = 1 << 20
+COPIES = 5
+
+
+@dataclass
+class KernelReport:
+    """One kernel of one stage: all its launches together."""
+
+    role: str
+    target: str
+    launches: int = 0
+    seconds: float = 0.0
+    bytes_read: int = 0
+    bytes_written: int = 0
+    is_estimate: bool = False  # of the bytes
+    compile_seconds: float = 0.0
+    cached: bool = False
+    registers: int = 0
+    shared_bytes: int = 0
+    local_bytes: int = 0
+    source: str = ""
+
+    @property
+    def bandwidth(self) -> float:
+        """Bytes a second, read and written."""
+        return (self.bytes_read + self.bytes_written) / self.seconds if self.seconds > 0 else 0.0
+
+
+@dataclass
+class Traffic:
+    """Bytes that one launch moves."""
+
+    read: float = 0.0
+    written: float = 0.0
+    is_estimate: bool = False
+
+
+@dataclass
+class Meter:
+    """What an analyzed run collects beyond the reports of its stages. ``counts`` asks for kernels that count the rows that
+    get past each of their steps instead, which costs time: such a run is never timed."""
+
+    device: Device
+    counts: bool = False
+    peak_bytes: int = 0
+    kernels: dict[int, dict[str, KernelReport]] = field(default_factory=dict)  # by stage and role
+    steps: dict[int, list[int]] = field(default_factory=dict)  # rows behind each step, by stage
+    rows_out: dict[int, int] = field(default_factory=dict)
+
+    def watching(self) -> AbstractContextManager[Any]:
+        """Within it, the most memory that was in use on a GPU is recorded."""
+        if not self.device.is_cuda:
+            return nullcontext()
+        from gquery.kernels.targets.cuda_events import peak_memory
+
+        return peak_memory(self._peak)
+
+    def _peak(self, used: int) -> None:
+        self.peak_bytes = max(self.peak_bytes, used)
+
+    def kernel(self, stage: int, role: str, target: Any, compiled: Compiled, ready: bool) -> KernelReport:
+        """The report of a kernel; ``ready``: this process had it in memory."""
+        of_stage = self.kernels.setdefault(stage, {})
+        report = of_stage.get(role)
+        if report is None:
+            report = of_stage[role] = KernelReport(role, target.name, source=target.source(compiled.kernel))
+            report.cached, report.compile_seconds = ready or compiled.cached, 0.0 if ready else compiled.seconds
+            report.registers, report.local_bytes = compiled.registers, compiled.local_bytes
+            report.shared_bytes = compiled.shared_bytes
+        return report
+
+    def launch(self, report: KernelReport, traffic: Traffic, run: Callable[[], None]) -> None:
+        """Run a kernel that is compiled, and whose arrays lie where it runs; add what it took to its report."""
+        report.seconds += timed(run, report.target == "cuda")
+        report.launches += 1
+        report.bytes_read += int(traffic.read)
+        report.bytes_written += int(traffic.written)
+        report.is_estimate |= traffic.is_estimate
+
+    def wrote(self, stage: int, size: int) -> None:
+        """Add what a stage's rows take to what its last kernel wrote."""
+        for report in list(self.kernels.get(stage, {}).values())[-1:]:
+            report.bytes_written += size
+
+
+def timed(run: Callable[[], None], on_gpu: bool) -> float:
+    """The seconds that something takes, on a GPU between two events of its stream."""
+    if on_gpu:
+        from gquery.kernels.targets.cuda_events import timed_on_gpu
+
+        return timed_on_gpu(run)
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+def traffic_of(
+    parameters: Iterable[tuple[str, Binding, Any]], shares: dict[str, float], rows: int, of: int, role: str, target: str
+) -> Traffic:
+    """What a kernel reads and writes for ``rows`` of ``of`` rows: ``parameters`` are names, what they stand for, arrays."""
+    line = LINE.get(target, 64)
+    part = rows / max(of, 1)
+    traffic = Traffic()
+    for name, binding, array in parameters:
+        if not hasattr(array, "nbytes"):
+            continue
+        size, item = float(array.nbytes), int(array.dtype.itemsize)
+        touched = min(size, float(rows) * line)
+        match binding:
+            case ColumnPart(owner=None):
+                share = shares.get(name, 1.0)
+                traffic.read += size * part * (1.0 - (1.0 - min(share, 1.0)) ** max(line // item, 1))
+                traffic.is_estimate |= share < 1.0
+            case ColumnPart() | BuildPart() | Content():
+                traffic.read += touched
+                traffic.is_estimate |= touched > line
+            case StatePart(part=state):
+                if state in ("status", "counters") or state.startswith(("data", "validity")):
+                    continue  # rows that were collected are counted once they are there
+                if role == "write":
+                    traffic.read += size * part
+                else:
+                    traffic.written += touched
+                    traffic.is_estimate |= touched < size or role == "main"
+            case Constant():
+                pass
+    return traffic
+
+
+@cache
+def copy_bandwidth(device: Device, threads: int = 1) -> float:
+    """Bytes a second, read and written, of a plain copy on the device: the best of several, measured once a process. 0
+    where there is no room for one."""
+    size = min(COPIED_BYTES[device.kind], device.free_bytes // 4) // 8 * 8
+    if size < LEAST_COPIED:
+        return 0.0
+    if device.is_cuda:
+        from gquery.kernels.targets.cuda_events import copy_seconds
+
+        with device.activate():
+            return 2 * size / copy_seconds(size, COPIES)
+    source = np.ones(size // 8)
+    target = np.zeros(size // 8)
+    bounds = [size // 8 * n // threads for n in range(threads + 1)]
+
+    def copy() -> None:
+        workers = [
+            threading.Thread(target=np.copyto, args=(target[low:high], source[low:high]))
+            for low, high in itertools.pairwise(bounds)
+        ]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+
+    return 2 * size / min(timed(copy, False) for _ in range(COPIES))
+
+
+@contextmanager
+def named_range(name: str) -> Iterator[None]:
+    """An NVTX range where the package is there, for profilers: a pipeline each."""
+    nvtx = _nvtx()
+    if nvtx is None:
+        yield
+        return
+    with nvtx.annotate(name, domain="gquery"):
+        yield
+
+
+@cache
+def _nvtx() -> Any:
+    try:
+        import nvtx
+    except ImportError:
+        return None
+    return nvtx if nvtx.enabled() else None

@@ -1,0 +1,118 @@
+"""Foreseen: a run that knows from the one before how many rows its stages make, and so never waits for a GPU.
+
+The host needs a few numbers of each stage to go on: how many rows were collected, whether a table was full. Waiting for each
+leaves the GPU idle while Python prepares the next kernel. A program that has run before over the same tables makes the same
+numbers again. So a later run takes them as given, queues everything, and looks once, at its end.
+
+A number that is not as foreseen must not do harm: arrays would be too small, or hold rows that nobody wrote. So the GPU
+compares it itself, where it is made, and sets the *halt* word: every kernel that is queued behind looks at that word first and
+does nothing. The run then is made once more, waiting for each number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gquery.device.device import Device
+from gquery.kernels.builtin.handwritten import handwritten, launch
+from gquery.kernels.code import ErrorSite
+from gquery.kernels.numbers import waited_for
+
+WORDS = 1024  # of 32 bits: the halt word, and bits for the errors of kernels
+_EXPECT = handwritten(
+    "numbers:*i64 expected:i64 word:*u32",
+    "if ne_i64(i64(numbers[i]), expected):",
+    "    store_u32(word, i64(i), 1)",
+)
+
+
+class UnforeseenError(Exception):
+    """A number is another one than in the run before: what was queued since was halted."""
+
+
+class Outlook:
+    """What one run knows of its stages, and what it has to look at in the end.
+
+    ``memory`` is the program's, ``halt`` the word that kernels look at before they do anything (None on the CPU). Nothing is
+    foreseen where ``waits``, on the CPU, and before a program's first run has ended.
+    """
+
+    def __init__(self, memory: dict[Any, Any], device: Device, waits: bool) -> None:
+        self.memory = memory
+        self.device = device
+        known = memory.get("foreseen")
+        self._known: dict[Any, int] | None = None if waits or not device.is_cuda else known
+        self._seen: dict[Any, int] = {}
+        self._asked: dict[int, int] = {}  # by stage, how many numbers it asked for
+        self.stage = 0  # which one runs
+        self._words = device.zeros(WORDS, "uint32") if device.is_cuda else None
+        self.halt = None if self._words is None else self._words[:1]
+        self._used = 1
+        self._sites: list[tuple[int, Sequence[ErrorSite]]] = []
+
+    @property
+    def foresees(self) -> bool:
+        return self._known is not None
+
+    def number(self, array: Any) -> int:
+        """The one integer in ``array``, which the stage has made: waited for, or as it was in the run before."""
+        if isinstance(array, int | np.ndarray | np.generic):
+            return waited_for(array)
+        key = (self.stage, self._asked.get(self.stage, 0))
+        self._asked[self.stage] = key[1] + 1
+        value = None if self._known is None else self._known.get(key)
+        if value is None:
+            value = waited_for(array)
+        else:
+            numbers = array.reshape(1).astype(np.int64, copy=False)
+            launch(_EXPECT, 1, numbers, numbers, value, self.halt)
+        self._seen[key] = value
+        return value
+
+    def status(self, sites: Sequence[ErrorSite]) -> Any | None:
+        """Words for the errors of a kernel on the GPU, looked at by `settle`; None if it must be looked at at once: nothing is
+        foreseen, or there is no room."""
+        size = -(-len(sites) // 32)
+        if not self.foresees or self._words is None or self._used + size > WORDS:
+            return None
+        at, self._used = self._used, self._used + size
+        self._sites.append((at, sites))
+        return self._words[at : at + size]
+
+    def confirm(self) -> None:
+        """Wait, and see that all is as foreseen so far: before the host looks at what the GPU made."""
+        if self.foresees and self._words is not None:
+            self._look(self.device.to_host(self._words[:1]))
+
+    def is_off(self) -> bool:
+        """Whether something was not as foreseen; waits."""
+        try:
+            self.confirm()
+        except UnforeseenError:
+            return True
+        return False
+
+    def settle(self) -> None:
+        """Wait for the end, and raise what kernels have to say; remember the numbers for the next run."""
+        if self.foresees and self._words is not None:
+            words = self.device.to_host(self._words[: self._used])
+            self._look(words)
+            for at, sites in self._sites:
+                for site in raised(words[at:], sites):
+                    if site.retry:
+                        raise UnforeseenError
+                    raise site.error(site.message)
+        self.memory["foreseen"] = self._seen
+
+    @staticmethod
+    def _look(words: Any) -> None:
+        if words[0]:
+            raise UnforeseenError
+
+
+def raised(words: Any, sites: Sequence[ErrorSite]) -> list[ErrorSite]:
+    """The errors whose bits are set."""
+    return [site for n, site in enumerate(sites) if int(words[n >> 5]) >> (n & 31) & 1]

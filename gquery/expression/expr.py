@@ -1,0 +1,486 @@
+"""Typed expressions: a closed union of frozen nodes, typed when they are made.
+
+The binder makes them with the constructors of `gquery.functions` (`call`, `cast`), which insert the casts that a
+function's signature asks for, so every node's arguments already have the types that its meaning is defined on.
+Columns are identified by the id that the binder mints; names are for people. A column that a plan uses and does not
+make itself is a reference to an outer query (correlation): there is no node of its own for that.
+
+Planning asks the same of an expression again and again (its hash, the columns that it reads), so a node remembers what
+was once found out about it: nodes never change. A node may stand in several places (COALESCE tests a value and then gives
+it), so nested ones are graphs whose trees double in size at each level: what goes over an expression looks at a node once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import count
+from operator import is_
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, assert_never, get_args
+
+from gquery.expression.exact import exact
+from gquery.expression.types import BIGINT, BOOLEAN, DType
+
+if TYPE_CHECKING:
+    from gquery.planner.logical.nodes import Plan
+
+T = TypeVar("T")
+_ids = count(1)
+
+
+class _Node:
+    """Room for what is remembered of an expression: places without a value until somebody asks."""
+
+    __slots__ = ("memo_columns", "memo_hash", "memo_nullable", "memo_subqueries", "memo_twin")
+
+    memo_hash: int
+    memo_nullable: bool
+    memo_twin: Expr  # an equal node, which stands for both where they are compared again
+    memo_columns: frozenset[int]  # by `planner.logical.tree.used_columns`
+    memo_subqueries: tuple[ScalarSubquery | Exists | InSubquery, ...]  # by `planner.logical.tree.subqueries`
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Column(_Node):
+    """A column of some plan node; two are the same where their ids are."""
+
+    id: int
+    name: str
+    dtype: DType
+    nullable: bool = True
+    children: ClassVar[tuple[Expr, ...]] = ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Column) and other.id == self.id
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+
+def new_column(name: str, dtype: DType, nullable: bool = True) -> Column:
+    """A column with an id that no other has."""
+    return Column(next(_ids), name, dtype, nullable)
+
+
+@dataclass(frozen=True, slots=True)
+class Literal(_Node):
+    """A constant, as its physical value (see `gquery.expression.types`): unscaled integers for decimals, days for dates, str for
+    VARCHAR, `Interval` for INTERVAL; None is NULL."""
+
+    value: Any
+    dtype: DType
+    children: ClassVar[tuple[Expr, ...]] = ()
+
+    @property
+    def nullable(self) -> bool:
+        return self.value is None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Literal) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @property
+    def _key(self) -> tuple[Any, DType]:
+        """0.0 is another constant than -0.0, and a NaN the same one."""
+        return exact(self.value) if isinstance(self.value, float) else self.value, self.dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Call(_Node):
+    """A scalar function or operator of `gquery.functions`; NULL in gives NULL out unless the declaration says otherwise."""
+
+    function: str
+    args: tuple[Expr, ...]
+    dtype: DType
+    nullable: bool
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return self.args
+
+
+@dataclass(frozen=True, slots=True)
+class Cast(_Node):
+    """CAST; ``try_`` gives NULL where CAST raises ConversionError. NULL stays NULL."""
+
+    arg: Expr
+    dtype: DType
+    try_: bool = False
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return (self.arg,)
+
+    @property
+    def nullable(self) -> bool:
+        return self.try_ or self.arg.nullable
+
+
+@dataclass(frozen=True, slots=True)
+class Case(_Node):
+    """The value of the first branch whose condition is TRUE, else ``otherwise``; all values have one type. Only the
+    branch that is taken is evaluated. COALESCE, NULLIF and IF are written with it."""
+
+    branches: tuple[tuple[Expr, Expr], ...]
+    otherwise: Expr
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return (*(x for pair in self.branches for x in pair), self.otherwise)
+
+    @property
+    def dtype(self) -> DType:
+        return self.otherwise.dtype
+
+    @property
+    def nullable(self) -> bool:
+        return self.otherwise.nullable or any(value.nullable for _, value in self.branches)
+
+
+@dataclass(frozen=True, slots=True)
+class And(_Node):
+    """Conjunction in three-valued logic: FALSE wins over NULL. At least two arguments, none of them an And."""
+
+    args: tuple[Expr, ...]
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return self.args
+
+    @property
+    def dtype(self) -> DType:
+        return BOOLEAN
+
+    @property
+    def nullable(self) -> bool:
+        return any(a.nullable for a in self.args)
+
+
+@dataclass(frozen=True, slots=True)
+class Or(_Node):
+    """Disjunction in three-valued logic: TRUE wins over NULL. At least two arguments, none of them an Or."""
+
+    args: tuple[Expr, ...]
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return self.args
+
+    @property
+    def dtype(self) -> DType:
+        return BOOLEAN
+
+    @property
+    def nullable(self) -> bool:
+        return any(a.nullable for a in self.args)
+
+
+@dataclass(frozen=True, slots=True)
+class Not(_Node):
+    """Negation: NOT NULL is NULL."""
+
+    arg: Expr
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return (self.arg,)
+
+    @property
+    def dtype(self) -> DType:
+        return BOOLEAN
+
+    @property
+    def nullable(self) -> bool:
+        return self.arg.nullable
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull(_Node):
+    """``arg IS NULL``: never NULL itself. IS NOT NULL is Not(IsNull)."""
+
+    arg: Expr
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return (self.arg,)
+
+    @property
+    def dtype(self) -> DType:
+        return BOOLEAN
+
+    @property
+    def nullable(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class In(_Node):
+    """``arg IN (constants)``. The values are non-NULL physical literals of the argument's type, at least one; a list
+    that holds expressions or NULL is bound as an Or of equalities."""
+
+    arg: Expr
+    values: tuple[Any, ...]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, In) and self.arg == other.arg and exact(self.values) == exact(other.values)
+
+    def __hash__(self) -> int:
+        return hash((self.arg, exact(self.values)))
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return (self.arg,)
+
+    @property
+    def dtype(self) -> DType:
+        return BOOLEAN
+
+    @property
+    def nullable(self) -> bool:
+        return self.arg.nullable
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarSubquery(_Node):
+    """The one value of a plan of one column: NULL for no row, CardinalityError for two. Gone after decorrelation."""
+
+    plan: Plan
+    children: ClassVar[tuple[Expr, ...]] = ()
+
+    @property
+    def dtype(self) -> DType:
+        return self.plan.columns[0].dtype
+
+    @property
+    def nullable(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Exists(_Node):
+    """Whether a plan has a row: never NULL. Gone after decorrelation."""
+
+    plan: Plan
+    children: ClassVar[tuple[Expr, ...]] = ()
+
+    @property
+    def dtype(self) -> DType:
+        return BOOLEAN
+
+    @property
+    def nullable(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class InSubquery(_Node):
+    """``args IN (plan)`` with SQL's three values: NULL where no row matches but a NULL might. The plan has as many
+    columns as there are arguments, of the same types. Gone after decorrelation."""
+
+    args: tuple[Expr, ...]
+    plan: Plan
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return self.args
+
+    @property
+    def dtype(self) -> DType:
+        return BOOLEAN
+
+    @property
+    def nullable(self) -> bool:
+        return any(a.nullable for a in self.args) or any(c.nullable for c in self.plan.columns)
+
+
+Expr = Column | Literal | Call | Cast | Case | And | Or | Not | IsNull | In | ScalarSubquery | Exists | InSubquery
+TRUE = Literal(1, BOOLEAN)
+FALSE = Literal(0, BOOLEAN)
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateCall:
+    """An aggregate of `gquery.functions` over a group; ``args`` is empty for ``count(*)``. ``filter`` keeps rows where it
+    is TRUE."""
+
+    function: str
+    args: tuple[Expr, ...]
+    dtype: DType
+    distinct: bool = False
+    filter: Expr | None = None
+
+    @property
+    def nullable(self) -> bool:
+        return self.function != "count"
+
+
+@dataclass(frozen=True, slots=True)
+class SortKey:
+    """One key of an ORDER BY."""
+
+    expr: Expr
+    descending: bool = False
+    nulls_first: bool = False
+
+
+def _remembering(generated: Callable[[Any], T], memo: str) -> Callable[[Any], T]:
+    """What is made of the same of a node's children (its hash, whether it may be NULL), computed once."""
+
+    def remembered(self: Any) -> T:
+        try:
+            found: T = getattr(self, memo)
+        except AttributeError:
+            found = generated(self)
+            object.__setattr__(self, memo, found)
+        return found
+
+    return remembered
+
+
+def _comparing(generated: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """A node's equality. Two that were found equal have one twin from then on, so that graphs are compared node by node."""
+
+    def __eq__(self: Any, other: object) -> Any:  # noqa: N807
+        if self is other:
+            return True
+        if type(self) is not type(other):
+            return NotImplemented
+        if hash(self) != hash(other):
+            return False
+        a, b = _twin(self), _twin(other)
+        if a is b:
+            return True
+        is_equal = generated(a, b)
+        if is_equal is True:
+            object.__setattr__(a, "memo_twin", b)
+        return is_equal
+
+    return __eq__
+
+
+def _twin(e: Any) -> Any:
+    """The node that stands for all that were found equal to ``e``."""
+    try:
+        while True:
+            e = e.memo_twin
+    except AttributeError:
+        return e
+
+
+for _kind in get_args(Expr):
+    if _kind is not Column:
+        _kind.__hash__ = _remembering(_kind.__hash__, "memo_hash")
+    if _kind not in (Column, Literal):
+        _kind.__eq__ = _comparing(_kind.__eq__)
+    if _kind in (Cast, Case, And, Or, Not, In):
+        _kind.nullable = property(_remembering(_kind.nullable.fget, "memo_nullable"))
+
+
+def with_children(e: Expr, new: tuple[Expr, ...]) -> Expr:
+    """``e`` with other children; the same object where they are the same objects."""
+    if same_objects(e.children, new):
+        return e
+    match e:
+        case Column() | Literal() | ScalarSubquery() | Exists():
+            return e
+        case Call():
+            return replace(e, args=new)
+        case And():
+            return conjunction(new)
+        case Or():
+            return disjunction(new)
+        case InSubquery():
+            return replace(e, args=new)
+        case Cast() | In():
+            return replace(e, arg=new[0])
+        case Not():
+            return Not(new[0])
+        case IsNull():
+            return IsNull(new[0])
+        case Case():
+            pairs = tuple((new[i], new[i + 1]) for i in range(0, len(new) - 1, 2))
+            return Case(pairs, new[-1])
+        case _:
+            assert_never(e)
+
+
+def same_objects(a: tuple[object, ...], b: tuple[object, ...]) -> bool:
+    """Whether two tuples hold the same objects (which is more than equal ones)."""
+    return len(a) == len(b) and all(map(is_, a, b))
+
+
+def transform(e: Expr, f: Callable[[Expr], Expr]) -> Expr:
+    """``f`` applied to every expression, children first, once to one that stands in several places. Plans of subqueries are
+    left to the caller."""
+    return _transform(e, f, {}) if e.children else f(e)
+
+
+def _transform(e: Expr, f: Callable[[Expr], Expr], done: dict[int, Expr]) -> Expr:
+    """``done``: what was made of the expressions with children, by identity."""
+    new, is_new = [], False
+    for k in e.children:
+        if not k.children:
+            made = f(k)
+        elif (known := done.get(id(k))) is not None:
+            made = known
+        else:
+            made = _transform(k, f, done)
+        is_new = is_new or made is not k
+        new.append(made)
+    made = done[id(e)] = f(with_children(e, tuple(new)) if is_new else e)
+    return made
+
+
+def walk(e: Expr) -> Iterator[Expr]:
+    """``e`` and every expression below it, parents first (plans of subqueries are not expressions). One that stands in
+    several places comes once; a column or constant once for each expression over it."""
+    stack, seen = [e], set()
+    while stack:
+        x = stack.pop()
+        if kids := x.children:
+            if id(x) in seen:
+                continue
+            seen.add(id(x))
+            stack.extend(kids[::-1])
+        yield x
+
+
+def columns_of(e: Expr) -> frozenset[int]:
+    """Ids of the columns in an expression without subqueries, whose plans are not read here."""
+    try:
+        return e.memo_columns
+    except AttributeError:
+        used = frozenset([e.id]) if isinstance(e, Column) else frozenset[int]().union(*map(columns_of, e.children))
+        object.__setattr__(e, "memo_columns", used)
+        return used
+
+
+def substitute(e: Expr, columns: dict[int, Expr]) -> Expr:
+    """Columns replaced by expressions, by column id."""
+    return transform(e, lambda x: columns.get(x.id, x) if isinstance(x, Column) else x)
+
+
+def conjuncts(e: Expr | None) -> tuple[Expr, ...]:
+    """The terms of a conjunction; () for TRUE and None."""
+    if e is None or e == TRUE:
+        return ()
+    return e.args if isinstance(e, And) else (e,)
+
+
+def conjunction(terms: tuple[Expr, ...]) -> Expr:
+    """The terms joined by AND, flattened; TRUE for none."""
+    flat = tuple(x for t in terms for x in conjuncts(t))
+    return TRUE if not flat else flat[0] if len(flat) == 1 else And(flat)
+
+
+def disjunction(terms: tuple[Expr, ...]) -> Expr:
+    """The terms joined by OR, flattened; FALSE for none."""
+    flat = tuple(x for t in terms for x in (t.args if isinstance(t, Or) else (t,)) if x != FALSE)
+    return FALSE if not flat else flat[0] if len(flat) == 1 else Or(flat)
+
+
+def integer(value: int) -> Literal:
+    """A BIGINT literal."""
+    return Literal(value, BIGINT)

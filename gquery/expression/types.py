@@ -1,0 +1,428 @@
+"""SQL types, schemas, bounds and carriers.
+
+Two notions of type stand apart. A *logical type* (`DType`) is what SQL sees: ``DECIMAL(15,2)``, ``DATE``. A *carrier*
+is the physical representation that holds a column's values in memory, chosen from their minimum and maximum: a
+``DECIMAL(15,2)`` whose values are 0.00 to 0.10 lies in one byte. In generated code every value is held in one of the
+few *register classes* of `Register`: all integers, dates and small decimals are 64-bit there.
+
+Physical values: integers as they are; BOOLEAN 0 or 1; DECIMAL the unscaled integer; DATE days since 1970-01-01;
+TIMESTAMP and TIMESTAMPTZ microseconds since 1970-01-01 (UTC); REAL and DOUBLE IEEE floats; VARCHAR either a code into a
+sorted dictionary or an (address, length) pair of UTF-8 bytes; OPAQUE a row number into Arrow values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cache, cached_property
+from typing import Any
+
+
+class Kind(Enum):
+    """The kind of a logical type; the value is its SQL name."""
+
+    NULL = "NULL"
+    BOOLEAN = "BOOLEAN"
+    TINYINT = "TINYINT"
+    SMALLINT = "SMALLINT"
+    INTEGER = "INTEGER"
+    BIGINT = "BIGINT"
+    UTINYINT = "UTINYINT"
+    USMALLINT = "USMALLINT"
+    UINTEGER = "UINTEGER"
+    UBIGINT = "UBIGINT"
+    DECIMAL = "DECIMAL"
+    REAL = "FLOAT"
+    DOUBLE = "DOUBLE"
+    DATE = "DATE"
+    TIMESTAMP = "TIMESTAMP"
+    TIMESTAMPTZ = (
+        "TIMESTAMP WITH TIME ZONE"  # a moment: compared, ordered, grouped; what asks for a local time is refused
+    )
+    INTERVAL = "INTERVAL"
+    VARCHAR = "VARCHAR"
+    OPAQUE = "OPAQUE"  # carried, not computed with: see `gquery.columns.opaque`
+
+    __hash__ = object.__hash__  # as fast as equality, which is identity; Enum's hashes the name
+
+
+_INTEGER_BOUNDS = {
+    Kind.TINYINT: (-(2**7), 2**7 - 1),
+    Kind.SMALLINT: (-(2**15), 2**15 - 1),
+    Kind.INTEGER: (-(2**31), 2**31 - 1),
+    Kind.BIGINT: (-(2**63), 2**63 - 1),
+    Kind.UTINYINT: (0, 2**8 - 1),
+    Kind.USMALLINT: (0, 2**16 - 1),
+    Kind.UINTEGER: (0, 2**32 - 1),
+    Kind.UBIGINT: (0, 2**64 - 1),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DType:
+    """A logical type. ``precision`` and ``scale`` belong to DECIMAL alone (1 <= precision <= 38, 0 <= scale <= precision),
+    ``name`` and ``arrow`` to OPAQUE: its SQL name, which tells it apart, and the Arrow type of the values; ``zone`` to
+    TIMESTAMPTZ: where results show its moments, which makes no other type of it."""
+
+    kind: Kind
+    precision: int = 0
+    scale: int = 0
+    name: str = field(default="", repr=False)
+    arrow: Any = field(default=None, compare=False, repr=False)
+    zone: str = field(default="", compare=False, repr=False)
+
+    def __str__(self) -> str:
+        if self.kind is Kind.DECIMAL:
+            return f"DECIMAL({self.precision},{self.scale})"
+        return self.name or self.kind.value
+
+    @property
+    def is_integer(self) -> bool:
+        return self.kind in _INTEGER_BOUNDS
+
+    @property
+    def is_decimal(self) -> bool:
+        return self.kind is Kind.DECIMAL
+
+    @property
+    def is_float(self) -> bool:
+        return self.kind in (Kind.REAL, Kind.DOUBLE)
+
+    @property
+    def is_numeric(self) -> bool:
+        return self.is_integer or self.is_decimal or self.is_float
+
+    @property
+    def is_temporal(self) -> bool:
+        return self.kind in (Kind.DATE, Kind.TIMESTAMP)
+
+    @property
+    def is_string(self) -> bool:
+        return self.kind is Kind.VARCHAR
+
+    @property
+    def is_opaque(self) -> bool:
+        """Carried as numbers of Arrow values: nothing but ``IS NULL`` and ``count`` looks at them."""
+        return self.kind is Kind.OPAQUE
+
+    @property
+    def is_exact(self) -> bool:
+        """Held as an integer (so that bounds apply): integers, decimals, booleans, dates, timestamps."""
+        return self.is_integer or self.is_decimal or self.is_temporal or self.kind in (Kind.BOOLEAN, Kind.TIMESTAMPTZ)
+
+
+NULL = DType(Kind.NULL)
+BOOLEAN = DType(Kind.BOOLEAN)
+TINYINT = DType(Kind.TINYINT)
+SMALLINT = DType(Kind.SMALLINT)
+INTEGER = DType(Kind.INTEGER)
+BIGINT = DType(Kind.BIGINT)
+UTINYINT = DType(Kind.UTINYINT)
+USMALLINT = DType(Kind.USMALLINT)
+UINTEGER = DType(Kind.UINTEGER)
+UBIGINT = DType(Kind.UBIGINT)
+REAL = DType(Kind.REAL)
+DOUBLE = DType(Kind.DOUBLE)
+DATE = DType(Kind.DATE)
+TIMESTAMP = DType(Kind.TIMESTAMP)
+TIMESTAMPTZ = DType(Kind.TIMESTAMPTZ, zone="UTC")
+INTERVAL = DType(Kind.INTERVAL)
+VARCHAR = DType(Kind.VARCHAR)
+
+
+def decimal(precision: int, scale: int) -> DType:
+    """DECIMAL(precision, scale).
+
+    >>> str(decimal(15, 2))
+    'DECIMAL(15,2)'
+    """
+    if not (1 <= precision <= 38 and 0 <= scale <= precision):
+        raise ValueError(f"DECIMAL({precision},{scale}): precision is 1 to 38 and scale 0 to precision")
+    return DType(Kind.DECIMAL, precision, scale)
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """The physical value of an INTERVAL literal: months, days and microseconds are kept apart, as months vary in length."""
+
+    months: int = 0
+    days: int = 0
+    micros: int = 0
+
+    def __neg__(self) -> Interval:
+        return Interval(-self.months, -self.days, -self.micros)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """An inclusive range of physical integers that a value is proved to lie in."""
+
+    low: int
+    high: int
+
+    def __or__(self, other: Bounds) -> Bounds:
+        return Bounds(min(self.low, other.low), max(self.high, other.high))
+
+    def within(self, other: Bounds) -> bool:
+        return other.low <= self.low and self.high <= other.high
+
+    @property
+    def magnitude(self) -> int:
+        """The largest absolute value."""
+        return max(abs(self.low), abs(self.high))
+
+    @property
+    def width(self) -> int:
+        """How many integers lie in the range."""
+        return self.high - self.low + 1
+
+
+INT64 = Bounds(-(2**63), 2**63 - 1)
+INT128 = Bounds(-(2**127), 2**127 - 1)
+# DATE and TIMESTAMP as DuckDB limits them; the two infinities are not representable
+_DATE_BOUNDS = Bounds(-(2**31) + 2, 2**31 - 2)
+_ROW_NUMBERS = Bounds(0, 2**63 - 1)
+_TIMESTAMP_BOUNDS = Bounds(-106_751_991 * 86_400_000_000, 2**63 - 2)  # it begins with the first whole day
+
+
+@cache
+def type_bounds(dtype: DType) -> Bounds | None:
+    """The physical range that values of a logical type may take; None for floats, strings, intervals, NULL."""
+    match dtype.kind:
+        case Kind.BOOLEAN:
+            return Bounds(0, 1)
+        case Kind.DECIMAL:
+            return Bounds(-(10**dtype.precision) + 1, 10**dtype.precision - 1)
+        case Kind.DATE:
+            return _DATE_BOUNDS
+        case Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
+            return _TIMESTAMP_BOUNDS
+        case Kind.OPAQUE:
+            return _ROW_NUMBERS
+        case _:
+            pair = _INTEGER_BOUNDS.get(dtype.kind)
+            return Bounds(*pair) if pair else None
+
+
+class Register(Enum):
+    """The class of a value in generated code. The enum's value ends the name of primitives (``add_i64``)."""
+
+    BOOL = "bool"  # Python bool / numba boolean
+    I64 = "i64"  # integers, decimals, dates, timestamps and dictionary codes that bounds prove to fit 64 bits
+    I128 = "i128"  # (high: int64, low: uint64) on cpu and cuda, a Python int on python
+    F64 = "f64"  # REAL is computed as DOUBLE and rounded after each operation, which gives the same bits
+    STR = "str"  # (address, length) of UTF-8 bytes, on every target
+
+
+class Carrier(Enum):
+    """How a column's values lie in memory; the value is the name that kernels and NumPy derive theirs from."""
+
+    BOOL = "bool"  # one byte, 0 or 1
+    I8 = "i8"
+    I16 = "i16"
+    I32 = "i32"
+    I64 = "i64"
+    U8 = "u8"
+    U16 = "u16"
+    U32 = "u32"
+    I128 = "i128"  # two int64 words a row, low word first (the layout of Arrow's decimal128)
+    F32 = "f32"
+    F64 = "f64"
+    STRING32 = "string32"  # int32 offsets (rows + 1) and UTF-8 bytes
+    STRING64 = "string64"  # int64 offsets (rows + 1) and UTF-8 bytes
+    VIEW = "view"  # two int64 words a row: address and length of bytes that another buffer owns
+
+    @property
+    def bytes(self) -> int:
+        """Bytes a row, without the characters of strings."""
+        return _CARRIER_BYTES[self]
+
+    @property
+    def numpy(self) -> str:
+        """The NumPy dtype of the buffer that holds values (of the offsets for strings)."""
+        return _CARRIER_NUMPY[self]
+
+    @property
+    def is_string(self) -> bool:
+        return self in (Carrier.STRING32, Carrier.STRING64, Carrier.VIEW)
+
+
+_CARRIER_NUMPY = {
+    Carrier.BOOL: "uint8", Carrier.I8: "int8", Carrier.I16: "int16", Carrier.I32: "int32", Carrier.I64: "int64",
+    Carrier.U8: "uint8", Carrier.U16: "uint16", Carrier.U32: "uint32", Carrier.I128: "int64", Carrier.F32: "float32",
+    Carrier.F64: "float64", Carrier.STRING32: "int32", Carrier.STRING64: "int64", Carrier.VIEW: "int64",
+}  # fmt: skip
+_CARRIER_BYTES = {
+    Carrier.BOOL: 1, Carrier.I8: 1, Carrier.I16: 2, Carrier.I32: 4, Carrier.I64: 8, Carrier.U8: 1, Carrier.U16: 2,
+    Carrier.U32: 4, Carrier.I128: 16, Carrier.F32: 4, Carrier.F64: 8, Carrier.STRING32: 4, Carrier.STRING64: 8,
+    Carrier.VIEW: 16,
+}  # fmt: skip
+_INTEGER_CARRIERS = (
+    (Carrier.I8, Bounds(-(2**7), 2**7 - 1)),
+    (Carrier.U8, Bounds(0, 2**8 - 1)),
+    (Carrier.I16, Bounds(-(2**15), 2**15 - 1)),
+    (Carrier.U16, Bounds(0, 2**16 - 1)),
+    (Carrier.I32, Bounds(-(2**31), 2**31 - 1)),
+    (Carrier.U32, Bounds(0, 2**32 - 1)),
+    (Carrier.I64, INT64),
+    (Carrier.I128, INT128),
+)
+
+
+def carrier_for(bounds: Bounds) -> Carrier:
+    """The narrowest integer carrier that holds every value of ``bounds``.
+
+    >>> carrier_for(Bounds(0, 200)), carrier_for(Bounds(-1, 40_000))
+    (<Carrier.U8: 'u8'>, <Carrier.I32: 'i32'>)
+    """
+    for carrier, range_ in _INTEGER_CARRIERS:
+        if bounds.within(range_):
+            return carrier
+    raise ValueError(f"{bounds} does not fit 128 bits")
+
+
+_REGISTERS = {
+    Kind.BOOLEAN: Register.BOOL, Kind.NULL: Register.BOOL, Kind.REAL: Register.F64, Kind.DOUBLE: Register.F64,
+    Kind.VARCHAR: Register.STR,
+}  # fmt: skip
+
+
+def register_for(dtype: DType, bounds: Bounds | None) -> Register:
+    """The register class of a value of this logical type within these bounds (dictionary codes are I64: see `Phys`)."""
+    register = _REGISTERS.get(dtype.kind)
+    if register is not None:
+        return register
+    bounds = bounds or type_bounds(dtype)
+    return Register.I64 if bounds is None or bounds.within(INT64) else Register.I128
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A named, typed column of a table or result."""
+
+    name: str
+    dtype: DType
+    nullable: bool = True
+
+
+@dataclass(frozen=True)
+class Schema:
+    """An ordered tuple of fields. Names need not differ in a result (``SELECT a, a``); in a table they do, ignoring case."""
+
+    fields: tuple[Field, ...]
+
+    def __iter__(self) -> Iterator[Field]:
+        return iter(self.fields)
+
+    def __len__(self) -> int:
+        return len(self.fields)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f.name for f in self.fields)
+
+    def find(self, name: str) -> int | None:
+        """The position of the field of that name, letter case ignored."""
+        return next((i for i, f in enumerate(self.fields) if f.name.lower() == name.lower()), None)
+
+
+# ---- promotion ---------------------------------------------------------------------------------------------------
+
+_SIGNED = (Kind.TINYINT, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT)
+_UNSIGNED = (Kind.UTINYINT, Kind.USMALLINT, Kind.UINTEGER, Kind.UBIGINT)
+_DECIMAL_DIGITS = {  # digits that a decimal needs to hold every value of an integer type, as DuckDB counts them
+    Kind.TINYINT: 3, Kind.SMALLINT: 5, Kind.INTEGER: 10, Kind.BIGINT: 19,
+    Kind.UTINYINT: 3, Kind.USMALLINT: 5, Kind.UINTEGER: 10, Kind.UBIGINT: 20, Kind.BOOLEAN: 1,
+}  # fmt: skip
+
+
+def integer_as_decimal(dtype: DType) -> DType:
+    """The DECIMAL that holds every value of an integer type.
+
+    >>> str(integer_as_decimal(INTEGER))
+    'DECIMAL(10,0)'
+    """
+    return decimal(_DECIMAL_DIGITS[dtype.kind], 0)
+
+
+def common_type(a: DType, b: DType) -> DType | None:
+    """The type that both sides of a comparison, a CASE or a UNION are cast to; None where SQL asks for an explicit CAST.
+
+    >>> str(common_type(INTEGER, decimal(15, 2)))
+    'DECIMAL(15,2)'
+    >>> str(common_type(BIGINT, decimal(15, 2)))
+    'DECIMAL(21,2)'
+    """
+    if a == b or b.kind is Kind.NULL:
+        return a
+    if a.kind is Kind.NULL:
+        return b
+    if a.kind is Kind.BOOLEAN and b.is_numeric:
+        return b
+    if b.kind is Kind.BOOLEAN and a.is_numeric:
+        return a
+    if a.is_float or b.is_float:
+        if not (a.is_numeric and b.is_numeric):
+            return None
+        other = b if a.is_float else a
+        if a.kind is Kind.DOUBLE or b.kind is Kind.DOUBLE:
+            return DOUBLE
+        return REAL if other.is_float or other.is_integer or other.is_decimal else None
+    if a.is_integer and b.is_integer:
+        return _common_integer(a, b)
+    if (a.is_decimal or a.is_integer) and (b.is_decimal or b.is_integer):
+        x = a if a.is_decimal else integer_as_decimal(a)
+        y = b if b.is_decimal else integer_as_decimal(b)
+        scale = max(x.scale, y.scale)
+        whole = max(x.precision - x.scale, y.precision - y.scale)
+        return decimal(min(38, whole + scale), min(scale, 38 - whole))  # whole digits win over places, as in DuckDB
+    if a.is_temporal and b.is_temporal:
+        return TIMESTAMP
+    return None
+
+
+def comparison_type(a: DType, b: DType) -> DType | None:
+    """The type that both sides of a comparison are cast to: as `common_type`, but no decimal place is lost.
+
+    >>> str(common_type(decimal(12, 2), decimal(38, 0))), str(comparison_type(decimal(12, 2), decimal(38, 0)))
+    ('DECIMAL(38,0)', 'DECIMAL(38,2)')
+    """
+    common = common_type(a, b)
+    scale = max(a.scale, b.scale)
+    return decimal(38, scale) if common is not None and common.is_decimal and common.scale < scale else common
+
+
+def _common_integer(a: DType, b: DType) -> DType:
+    bounds_a, bounds_b = _INTEGER_BOUNDS[a.kind], _INTEGER_BOUNDS[b.kind]
+    low, high = min(bounds_a[0], bounds_b[0]), max(bounds_a[1], bounds_b[1])
+    for kind in _SIGNED if low < 0 else _UNSIGNED:
+        if _INTEGER_BOUNDS[kind][0] <= low and high <= _INTEGER_BOUNDS[kind][1]:
+            return DType(kind)
+    return decimal(20, 0)  # BIGINT with UBIGINT: DuckDB takes HUGEINT; a decimal holds every value of both
+
+
+def python_value(dtype: DType, physical: Any) -> Any:
+    """The Python object that `fetchall` returns for a physical value (see the module's docstring); None stays None."""
+    import datetime
+    from decimal import Decimal
+
+    if physical is None:
+        return None
+    match dtype.kind:
+        case Kind.BOOLEAN:
+            return bool(physical)
+        case Kind.DECIMAL:
+            return Decimal(int(physical)).scaleb(-dtype.scale)
+        case Kind.DATE:
+            return datetime.date(1970, 1, 1) + datetime.timedelta(days=int(physical))
+        case Kind.TIMESTAMP:
+            return datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=int(physical))
+        case Kind.TIMESTAMPTZ:
+            return datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC) + datetime.timedelta(microseconds=int(physical))
+        case Kind.REAL | Kind.DOUBLE:
+            return float(physical)
+        case Kind.VARCHAR:
+            return str(physical)
+        case _:
+            return physical if isinstance(physical, Interval) else int(physical)

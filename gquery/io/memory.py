@@ -1,0 +1,465 @@
+"""Tables that are in memory already: Arrow data, dicts of NumPy or CuPy arrays, stored results; and the column cache.
+
+Arrow columns are encoded when a query first uses them, so that registering is cheap and an unsupported column that
+nobody uses does no harm. CuPy columns stay on their GPU. What others could write to is copied (`gquery.columns.ownership`).
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gquery.columns.statistics import SAMPLE, estimate_distinct
+from gquery.columns.table import Column, ColumnStatistics, Table, TableSource
+from gquery.device.buffer import Buffer
+from gquery.device.device import Device, adopt
+from gquery.errors import DataError, InterfaceError, OutOfMemoryError
+from gquery.expression.types import (
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    INTEGER,
+    REAL,
+    SMALLINT,
+    TINYINT,
+    UBIGINT,
+    UINTEGER,
+    USMALLINT,
+    UTINYINT,
+    Bounds,
+    Carrier,
+    DType,
+    Field,
+    Schema,
+)
+from gquery.settings import Settings
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from gquery.columns.ownership import Origin
+
+_versions = itertools.count(1)
+COPIED_ROWS = 1 << 20  # up to so many rows a column that is registered is copied, and encoded when it is used
+
+
+class ColumnCache:
+    """Loaded columns of all sources of a connection; the least recently used go first when they outgrow the limit. A plan
+    that is kept asks no source again, so use is told by the buffers themselves.
+    ``device`` is where queries will want them, ``workers`` the threads that may load them."""
+
+    def __init__(self, limit: int | None = None, device: Device | None = None, workers: int | None = None) -> None:
+        self.limit = limit
+        self.device = device
+        self.workers = workers or Settings().worker_count
+        self._columns: dict[tuple[int, int], Column] = {}
+        self._lock = threading.RLock()
+
+    @property
+    def nbytes(self) -> int:
+        return sum(c.held_bytes for c in self._columns.values())
+
+    def get(self, source: int, field: int) -> Column | None:
+        with self._lock:
+            return self._columns.get((source, field))
+
+    def put(self, source: int, columns: Mapping[int, Column], what: str) -> None:
+        """Keep columns that are used together; OutOfMemoryError where they alone exceed the limit."""
+        if self.limit is not None:
+            wanted = sum(c.held_bytes for c in columns.values())
+            if wanted > self.limit:
+                from gquery.device.device import format_bytes
+
+                raise OutOfMemoryError(
+                    f"Out of memory in scan of {what}: its columns take {format_bytes(wanted)}, "
+                    f"{format_bytes(self.nbytes)} in use, memory_limit is {format_bytes(self.limit)}. "
+                    "Remedies: raise memory_limit, or read fewer columns."
+                )
+        with self._lock:
+            kept = {(source, field): column for field, column in columns.items()}
+            self._columns |= kept
+            excess = 0 if self.limit is None else self.nbytes - self.limit
+            if excess <= 0:
+                return
+            for key, column in self._by_use():
+                if excess > 0 and key not in kept:
+                    excess -= column.held_bytes
+                    del self._columns[key]
+
+    def relieve(self, device: Device, wanted: int) -> None:
+        """Let go of copies on a device of about ``wanted`` bytes, least recently used first; the host keeps its own.
+        What a running query holds is freed when it ends."""
+        freed = 0
+        with self._lock:
+            for _, column in self._by_use():
+                for buffer in column.buffers:
+                    if freed < wanted and len(buffer.devices) > 1 and buffer.is_on(device):
+                        buffer.drop(device)
+                        freed += buffer.nbytes
+
+    def _by_use(self) -> list[tuple[tuple[int, int], Column]]:
+        """The columns, the least recently used first."""
+        return sorted(self._columns.items(), key=lambda kept: kept[1].used)
+
+    def held(self, source: int) -> list[tuple[int, Column]]:
+        """The columns of a source that are kept, with the numbers of their fields."""
+        with self._lock:
+            return [(field, column) for (owner, field), column in self._columns.items() if owner == source]
+
+    def forget(self, source: int) -> None:
+        """Drop the columns of a source that is gone or has changed."""
+        with self._lock:
+            for key in [k for k in self._columns if k[0] == source]:
+                del self._columns[key]
+
+
+def load_all(requests: Sequence[tuple[TableSource, Sequence[int]]]) -> list[Table]:
+    """What `TableSource.load` gives for each; sources of a kind that can load several at once do so (``load_many``)."""
+    together: dict[type, list[int]] = {}
+    for number, (source, _) in enumerate(requests):
+        together.setdefault(type(source), []).append(number)
+    tables: dict[int, Table] = {}
+    for kind, numbers in together.items():
+        load_many = getattr(kind, "load_many", None)
+        if load_many is None:
+            tables |= {n: requests[n][0].load(requests[n][1]) for n in numbers}
+        else:
+            tables |= dict(zip(numbers, load_many([requests[n] for n in numbers]), strict=True))
+    return [tables[number] for number in range(len(requests))]
+
+
+class ArrowSource:
+    """Columns in memory: Arrow arrays, and CuPy arrays that stay on their GPU. Encoded at first use, then kept; the arrays
+    are given up then. ``origin`` tells whose they are, None that gquery made them."""
+
+    def __init__(
+        self,
+        name: str,
+        names: Sequence[str],
+        arrays: Sequence[Any],
+        rows: int,
+        narrow: bool = True,
+        origin: Origin | None = None,
+    ) -> None:
+        self.name = name
+        self._origin = origin
+        self._arrays = list(arrays)
+        self._owner: Any = None  # of the memory that the arrays lie in, to be kept while one of them is needed
+        self._taken: set[int] = set()  # arrays in memory of our own
+        self.is_live = origin is not None and origin.is_shared  # its columns are as they are when they are loaded
+        self._columns: dict[int, Column] = {}
+        self._rows = rows
+        self._narrow = narrow
+        self._version = next(_versions)
+        self._lock = threading.RLock()
+        self.schema = Schema(tuple(self._field(n, a) for n, a in zip(names, arrays, strict=True)))
+        check_names(self.schema, name)
+
+    def _field(self, name: str, array: Any) -> Field:
+        if _is_cupy(array):
+            return Field(name, _array_type(array, name), False)
+        from gquery.columns.arrow import dtype_of
+
+        dtype = dtype_of(array.type)
+        if self._origin is not None:
+            self._origin.structure(array, name)
+        return Field(name, dtype, array.null_count > 0 or _has_null_entries(array))
+
+    @property
+    def rows(self) -> int:
+        return self._rows
+
+    @property
+    def version(self) -> int:
+        return self._version
+
+    def statistics(self, field: int) -> ColumnStatistics:
+        """Exact for columns that have been loaded, the NULL count before."""
+        column = self._columns.get(field)
+        if column is not None:
+            return column.statistics
+        array = self._arrays[field]
+        return ColumnStatistics(null_count=0 if _is_cupy(array) or not self.schema.fields[field].nullable else None)
+
+    def load(self, fields: Sequence[int]) -> Table:
+        """The columns in the order that is asked for."""
+        with self._lock:
+            missing = sorted({f for f in fields if f not in self._columns})
+            plain = [f for f in missing if not _is_cupy(self._arrays[f])]
+            if plain:
+                self._encode([f for f in plain if f in self._taken], None)
+                self._encode([f for f in plain if f not in self._taken], self._origin)
+            for f in missing:
+                if f not in self._columns:
+                    array = self._arrays[f] if self._origin is None else copy_of(self._arrays[f])
+                    self._columns[f] = import_device_array(array, self.schema.fields[f].dtype)
+                self._arrays[f] = None
+            if all(a is None for a in self._arrays):
+                self._owner = None
+            columns = tuple(self._columns[f] for f in fields)
+        return Table(Schema(tuple(self.schema.fields[f] for f in fields)), columns, self._rows)
+
+    def keep(self, owner: Any = None) -> ArrowSource:
+        """Take what the arrays hold now. ``owner`` is an object that keeps their memory as it is, so that there is time until
+        a column is used; without one long columns are encoded and short ones copied."""
+        self._owner = owner
+        if owner is None:
+            with self._lock:
+                every = range(len(self._arrays))
+                self.load([f for f in every if self._rows > COPIED_ROWS or _is_cupy(self._arrays[f])])
+                for f in every:
+                    if self._arrays[f] is not None and self._origin is not None:
+                        self._arrays[f] = self._origin.take(self._arrays[f], self.schema.fields[f].name)
+                        self._taken.add(f)
+        self.is_live = False
+        return self
+
+    def _encode(self, fields: Sequence[int], origin: Origin | None) -> None:
+        """DataError where a column that had no NULL has got one, on which plans rest that are made already."""
+        from gquery.columns.import_arrow import import_columns
+
+        wanted = [self.schema.fields[f] for f in fields]
+        made = import_columns([self._arrays[f] for f in fields], wanted, self._narrow, origin=origin)
+        self._columns.update(zip(fields, made, strict=True))
+        for f, column in zip(fields, made, strict=True):
+            if column.statistics.null_count and not self.schema.fields[f].nullable:
+                raise DataError(
+                    f'Column "{self.schema.fields[f].name}" of {self.name} has changed since it became a table'
+                )
+
+    def held(self) -> list[tuple[int, Column]]:
+        """The columns that are encoded already, with the numbers of their fields."""
+        with self._lock:
+            return sorted(self._columns.items(), key=lambda kept: kept[0])
+
+
+class TableStore:
+    """A stored result: CREATE TABLE AS, or a relation that has run."""
+
+    def __init__(self, name: str, table: Table) -> None:
+        self.name = name
+        self.table = table
+        self.schema = table.schema
+        self._version = next(_versions)
+        check_names(self.schema, name)
+
+    @property
+    def rows(self) -> int:
+        return self.table.rows
+
+    @property
+    def version(self) -> int:
+        return self._version
+
+    def statistics(self, field: int) -> ColumnStatistics:
+        return self.table.columns[field].statistics
+
+    def load(self, fields: Sequence[int]) -> Table:
+        columns = tuple(self.table.columns[f] for f in fields)
+        return Table(Schema(tuple(self.schema.fields[f] for f in fields)), columns, self.table.rows)
+
+
+def kept_source(name: str, data: Any, narrow: bool = True) -> TableSource:
+    """A source for data as they are now, which does not see what their owner writes later."""
+    from gquery.columns.ownership import changes_in_place, unchanging
+
+    if changes_in_place(data):
+        source = source_of(name, data, narrow)
+        return source.keep() if isinstance(source, ArrowSource) else source
+    held = unchanging(data)
+    source = source_of(name, held, narrow)
+    return source.keep(held) if isinstance(source, ArrowSource) else source
+
+
+def source_of(name: str, data: Any, narrow: bool = True) -> TableSource:
+    """A source for what can be registered: Arrow streams (PyArrow, pandas, Polars, DuckDB relations), a dict of
+    one-dimensional arrays (NumPy, CuPy, anything with ``__cuda_array_interface__`` or DLPack) or lists, a Table.
+    InterfaceError for anything else."""
+    import pyarrow as pa
+
+    from gquery.columns.ownership import origin_of
+
+    if isinstance(data, Table):
+        return TableStore(name, data)
+    if isinstance(data, Mapping):
+        return _source_of_arrays(name, data, narrow)
+    try:
+        if isinstance(data, pa.Table):
+            table = data
+        elif isinstance(data, pa.RecordBatch):
+            table = pa.Table.from_batches([data])
+        elif _has_objects(data):
+            raise InterfaceError(f'"{name}" cannot be registered: Python objects of Polars are no Arrow data')
+        elif hasattr(data, "__arrow_c_stream__"):
+            table = pa.table(data)
+        elif type(data).__module__.split(".")[0] == "pandas":  # before pandas 2.2
+            table = pa.Table.from_pandas(data)
+        else:
+            raise InterfaceError(
+                f'"{name}" cannot be registered: a {type(data).__name__} has no __arrow_c_stream__ and is no dict'
+            )
+    except MemoryError:
+        raise
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise InterfaceError(f'"{name}" cannot be registered as Arrow data: {error}') from error
+    return ArrowSource(name, table.column_names, table.columns, table.num_rows, narrow, origin_of(name, data))
+
+
+def _has_objects(data: Any) -> bool:
+    """Whether a data frame of Polars has columns of Python objects, which it exports as addresses."""
+    if type(data).__module__.split(".")[0] != "polars":
+        return False
+    return any("Object" in str(dtype) for dtype in data.schema.dtypes()) if hasattr(data, "schema") else False
+
+
+def _source_of_arrays(name: str, data: Mapping[Any, Any], narrow: bool) -> TableSource:
+    import pyarrow as pa
+
+    from gquery.columns.ownership import origin_of
+
+    arrays: list[Any] = []
+    for key, values in data.items():
+        if _is_tensor(values):
+            values = adopt(values)
+        if _is_cupy(values):
+            arrays.append(values)
+            continue
+        if isinstance(values, np.ndarray) and values.ndim != 1:
+            raise InterfaceError(f'Column "{key}" of {name} has {values.ndim} dimensions; a column has one')
+        try:
+            array = values if isinstance(values, (pa.Array, pa.ChunkedArray)) else _from_array(values)
+        except MemoryError:
+            raise
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            raise InterfaceError(f'Column "{key}" of {name} cannot be registered: {error}') from error
+        arrays.append(array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array]))
+    lengths = {str(k): len(a) for k, a in zip(data, arrays, strict=True)}
+    if len(set(lengths.values())) > 1:
+        raise InterfaceError(f"The columns of {name} differ in length: {lengths}")
+    rows = next(iter(lengths.values()), 0)
+    return ArrowSource(name, [str(k) for k in data], arrays, rows, narrow, origin_of(name, data))
+
+
+def _from_array(values: Any) -> pa.Array:
+    import pyarrow as pa
+
+    if isinstance(values, np.ma.MaskedArray):
+        return pa.array(values.data, mask=np.ma.getmaskarray(values))
+    if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
+        native = values.astype(values.dtype.newbyteorder("="), copy=False)
+        return pa.array(np.ascontiguousarray(native))
+    return pa.array(values)
+
+
+def check_names(schema: Schema, table: str) -> None:
+    """InterfaceError where two columns have one name, letter case ignored: SQL could not tell them apart."""
+    seen: dict[str, str] = {}
+    for field in schema:
+        other = seen.setdefault(field.name.lower(), field.name)
+        if other is not field.name:
+            raise InterfaceError(f'{table} has the columns "{other}" and "{field.name}", which SQL cannot tell apart')
+
+
+def _has_null_entries(array: Any) -> bool:
+    """Whether an Arrow column holds NULLs that its ``null_count`` does not count: those of a dictionary, or of runs."""
+    import pyarrow as pa
+
+    if pa.types.is_run_end_encoded(array.type):
+        return any(c.values.null_count for c in array.chunks)
+    return pa.types.is_dictionary(array.type) and any(c.dictionary.null_count for c in array.chunks)
+
+
+# ---- CuPy --------------------------------------------------------------------------------------------------------
+
+_ARRAY_TYPES: dict[str, tuple[DType, Carrier]] = {
+    "bool": (BOOLEAN, Carrier.BOOL), "int8": (TINYINT, Carrier.I8), "int16": (SMALLINT, Carrier.I16),
+    "int32": (INTEGER, Carrier.I32), "int64": (BIGINT, Carrier.I64), "uint8": (UTINYINT, Carrier.U8),
+    "uint16": (USMALLINT, Carrier.U16), "uint32": (UINTEGER, Carrier.U32), "uint64": (UBIGINT, Carrier.I64),
+    "float32": (REAL, Carrier.F32), "float64": (DOUBLE, Carrier.F64),
+}  # fmt: skip
+_CHUNK = 1 << 30  # rows a reduction, so that no library counts beyond 32 bits
+
+
+def _is_tensor(array: Any) -> bool:
+    """Whether an array is another library's, on a GPU or with DLPack."""
+    if _is_cupy(array):
+        return type(array).__module__.split(".")[0] != "cupy"
+    return hasattr(array, "__dlpack_device__") and type(array).__module__.split(".")[0] not in ("numpy", "pyarrow")
+
+
+def _is_cupy(array: Any) -> bool:
+    return hasattr(array, "__cuda_array_interface__")
+
+
+def _array_type(array: Any, name: str) -> DType:
+    if array.ndim != 1 or str(array.dtype) not in _ARRAY_TYPES:
+        raise InterfaceError(
+            f'Column "{name}": a GPU array has one dimension and one of the types {", ".join(_ARRAY_TYPES)}, '
+            f"not {array.ndim} and {array.dtype}"
+        )
+    return _ARRAY_TYPES[str(array.dtype)][0]
+
+
+def copy_of(array: Any) -> Any:
+    """A copy of a CuPy array on its GPU, which is made when this returns."""
+    device = Device("cuda", int(array.device.id))
+    made = device.empty(array.shape, array.dtype, "copying a column that was registered")
+    with device.activate():
+        made[...] = array
+        device.synchronize()
+    return made
+
+
+def detached(table: Table) -> Table:
+    """A result whose arrays on GPUs, which can be written to where they were handed out, are copied. Those on the host are
+    handed out for reading alone."""
+
+    def own(buffer: Buffer | None) -> Buffer | None:
+        at = None if buffer is None else buffer.devices[0]
+        return buffer if buffer is None or at is None or at.is_cpu else Buffer(copy_of(buffer.on(at)), at)
+
+    def own_column(column: Column) -> Column:
+        data, validity, characters = own(column.data), own(column.validity), own(column.characters)
+        assert data is not None
+        return replace(column, data=data, validity=validity, characters=characters)
+
+    return Table(table.schema, tuple(own_column(c) for c in table.columns), table.rows)
+
+
+def import_device_array(array: Any, dtype: DType) -> Column:
+    """An array of NumPy or CuPy as a column where it lies, without NULLs and without narrowing; its statistics are
+    computed there. Nobody else may write to it."""
+    carrier = _ARRAY_TYPES[str(array.dtype)][1]
+    rows = int(array.shape[0])
+    if not array.flags.c_contiguous:
+        array = array.copy()
+    if not dtype.is_exact:
+        return Column(dtype, carrier, rows, Buffer(array), statistics=ColumnStatistics(null_count=0))
+    low, high = 0, 0
+    rising, never_falls = True, True
+    for at in range(0, rows, _CHUNK):
+        part = array[at : at + _CHUNK + 1]  # one row more, to compare across the border
+        smallest, largest = int(part.min()), int(part.max())
+        low, high = (smallest, largest) if at == 0 else (min(low, smallest), max(high, largest))
+        rising = rising and bool((part[1:] > part[:-1]).all())
+        never_falls = never_falls and (rising or bool((part[1:] >= part[:-1]).all()))
+    bounds = Bounds(low, high)
+    if high >= 2**63:  # UBIGINT in its upper half: two words a row
+        words = array.view("int64").repeat(2)
+        words[1::2] = 0
+        array, carrier = words, Carrier.I128
+    elif carrier is Carrier.BOOL:
+        array = array.view("uint8")
+    elif str(array.dtype) == "uint64":
+        array = array.view("int64")
+    sample = array[:: max(-(-rows // SAMPLE), 1)]
+    distinct = (
+        rows if rising else min(estimate_distinct(sample.get() if _is_cupy(sample) else sample, rows), bounds.width)
+    )
+    stats = ColumnStatistics(bounds, 0, distinct, never_falls, rising)
+    return Column(dtype, carrier, rows, Buffer(array), statistics=stats)

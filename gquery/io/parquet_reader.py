@@ -1,0 +1,182 @@
+"""Reading columns of Parquet files on all cores: a task is one column of one row group.
+
+A column is a generator of tasks, so that those of all columns, and of several tables, share the threads. Arrow decodes
+a row group in batches that stay in a core's cache; the same thread encodes each batch into the column's final array
+(`gquery.columns.assemble`) and, on a GPU, sends the finished row group over while others are still decoding. So reading,
+encoding and copying overlap, and wide values such as Arrow's 16-byte decimals never reach main memory.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gquery.columns.assemble import Assembly, Gathered, MisfitError, assembly_for
+from gquery.columns.encode_strings import without_views
+from gquery.columns.ownership import check_decoded
+from gquery.columns.table import Column
+from gquery.device.device import Device
+from gquery.device.transfer import Upload
+from gquery.errors import FileError
+from gquery.expression.types import Bounds, Field
+from gquery.io.files import File, reading
+from gquery.runtime.threads import Phases, Task
+
+_BATCH = 4 << 20  # bytes that Arrow decodes at a time: they stay in cache, and the interpreter has few steps to take
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A column to read: its Arrow type, with ``as_codes`` that of codes; bounds and bytes that the footers tell."""
+
+    field: Field
+    type: pa.DataType
+    as_codes: bool
+    bounds: Bounds | None
+    size: int
+
+
+@dataclass
+class Spent:
+    """Where the time went: seconds in all, and seconds of all threads together."""
+
+    wall: float = 0.0
+    decode: float = 0.0
+    encode: float = 0.0
+    copy: float = 0.0
+
+
+class ParquetReader:
+    """One reading of some columns of some files; to be closed before the columns are used."""
+
+    def __init__(
+        self, files: Sequence[File], footers: Sequence[Any], device: Device | None, narrow: bool, codes: Sequence[str]
+    ) -> None:
+        self._files, self._footers = files, footers
+        self._narrow = narrow
+        self._codes = list(codes)  # the names of columns that are wanted as codes
+        self._upload = Upload(device)
+        self._groups = [(f, g) for f, footer in enumerate(footers) for g in range(footer.num_row_groups)]
+        rows = [footers[f].row_group(g).num_rows for f, g in self._groups]
+        self._starts = [0, *itertools.accumulate(rows)]
+        self._idle: list[list[Any]] = [[] for _ in files]  # opened files that no thread uses now
+        self._began = time.perf_counter()
+        self._decoding: list[float] = []  # seconds of each row group
+        self._working: list[float] = []  # seconds of each task
+
+    def column(self, wanted: Wanted) -> Phases[Column]:
+        """Read one column; its tasks raise FileError, which names a file that is damaged."""
+        phases = self._column(wanted)
+        while True:
+            try:
+                tasks = next(phases)
+            except StopIteration as end:
+                return end.value  # type: ignore[no-any-return]
+            yield [partial(self._timed, task) for task in tasks]
+
+    def close(self) -> Spent:
+        """Wait until all has arrived on the device; where the time went."""
+        for opened in itertools.chain.from_iterable(self._idle):
+            opened.close()
+        self._upload.wait()
+        decode, copy = sum(self._decoding), sum(self._upload.seconds)
+        encode = max(0.0, sum(self._working) - decode - copy)
+        return Spent(time.perf_counter() - self._began, decode, encode, copy)
+
+    def _timed(self, task: Task) -> None:
+        began = time.perf_counter()
+        task()
+        self._working.append(time.perf_counter() - began)
+
+    def _column(self, wanted: Wanted) -> Phases[Column]:
+        assembly = assembly_for(
+            wanted.type, wanted.field, self._starts, wanted.bounds, self._narrow, self._upload
+        )  # fmt: skip
+        misfits: list[int] = []
+        yield [partial(self._decode, wanted, group, assembly, misfits) for group in range(len(self._groups))]
+        if misfits:
+            assembly = Gathered(self._starts, wanted.type, wanted.field, self._narrow)
+            yield [partial(self._decode, wanted, group, assembly, []) for group in range(len(self._groups))]
+        return (yield from assembly.finish())
+
+    def _decode(self, wanted: Wanted, group: int, assembly: Assembly, misfits: list[int]) -> None:
+        """A row group into its assembly, or its number into ``misfits``."""
+        if misfits:
+            return
+        name, (at, number) = wanted.field.name, self._groups[group]
+        waited = [0.0]
+        with reading(self._files[at].name, "Parquet file"), self._opened(at) as opened:
+            batches = opened.iter_batches(
+                _batch_rows(wanted.type), row_groups=[number], columns=[name], use_threads=False
+            )
+            try:
+                rows = assembly.add(group, _pieces(batches, name, waited))
+            except MisfitError:
+                misfits.append(group)
+                return
+        self._decoding.append(waited[0])
+        expected = self._starts[group + 1] - self._starts[group]
+        if rows != expected:
+            raise FileError(
+                f'Cannot read the Parquet file "{self._files[at].name}": its footer tells {expected} rows of row group '
+                f"{number}, and {name} has {rows}"
+            )
+
+    @contextmanager
+    def _opened(self, at: int) -> Iterator[Any]:
+        """A file for one thread alone."""
+        idle = self._idle[at]
+        try:
+            opened = idle.pop()
+        except IndexError:
+            file = self._files[at]
+            is_local = file.filesystem is None
+            opened = pq.ParquetFile(
+                file.path,
+                metadata=self._footers[at],
+                read_dictionary=self._codes,
+                memory_map=False,
+                pre_buffer=not is_local,
+                filesystem=file.filesystem,
+            )
+            file.check_unchanged()  # the footer that was read before tells where its pages lie
+        yield opened
+        idle.append(opened)
+
+
+def _batch_rows(type_: pa.DataType) -> int:
+    """How many rows of a type make a batch."""
+    if pa.types.is_dictionary(type_):
+        width = 4
+    elif pa.types.is_primitive(type_) or pa.types.is_decimal(type_):
+        width = max(1, type_.bit_width // 8)
+    else:
+        width = 16
+    return max(1, _BATCH // width)
+
+
+def _pieces(batches: Iterator[Any], name: str, waited: list[float]) -> Iterator[pa.Array]:
+    """The arrays of one column's batches, in which Arrow has not looked whether strings are UTF-8 and decimals have no more
+    digits than they say; adds the seconds that decoding took."""
+    while True:
+        began = time.perf_counter()
+        batch = next(batches, None)
+        if batch is not None:
+            column = batch.column(batch.schema.get_field_index(name))  # "a" is asked for, and "a.b" may come besides
+            piece = without_views(column)
+            try:
+                check_decoded(piece)
+            except (pa.ArrowInvalid, ValueError) as error:
+                raise ValueError(f"column {name}: {error}") from None
+        waited[0] += time.perf_counter() - began
+        if batch is None:
+            return
+        yield piece

@@ -1,0 +1,298 @@
+"""CSV, JSON and Arrow IPC files as a table. They have no footer that tells rows and types, so opening reads them; a column
+is validated and encoded when a query first uses it, and Arrow's copy of it is given up then.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from gquery.columns.arrow import arrow_type
+from gquery.columns.ownership import file_origin
+from gquery.columns.table import Column, ColumnStatistics, Table
+from gquery.errors import FileError, InterfaceError, did_you_mean
+from gquery.expression.types import DType
+from gquery.io.csv_dialect import Dialect, sniff
+from gquery.io.files import File, Paths, path_columns, readable, reading, resolve, stamp
+from gquery.io.memory import ArrowSource
+from gquery.runtime.arrow_compute import pc
+from gquery.runtime.interrupt import check
+
+_SAMPLE = 1 << 16  # bytes that tell a CSV file's dialect
+
+
+@dataclass(frozen=True)
+class CsvOptions:
+    """How to read CSV; None is found out. ``types`` are those of some columns, by name or place, ``columns`` those of all, in
+    order. ``nullstr`` are texts that stand for NULL, quoted ones where ``allow_quoted_nulls``."""
+
+    delim: str | None = None
+    header: bool | None = None
+    quote: str = '"'
+    escape: str | None = None
+    nullstr: tuple[str, ...] = ("",)
+    allow_quoted_nulls: bool = True
+    skip: int = 0
+    names: tuple[str, ...] = ()
+    types: tuple[tuple[str | int, DType], ...] = ()
+    columns: tuple[tuple[str, DType], ...] = ()
+    all_varchar: bool = False
+    decimal_separator: str = "."
+    timestampformat: str | None = None
+    ignore_errors: bool = False
+
+
+@dataclass(frozen=True)
+class JsonOptions:
+    """How to read JSON: ``format`` "auto" is found out; an object has at most ``maximum_object_size`` bytes."""
+
+    format: str = "auto"
+    maximum_object_size: int = 16 << 20
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """What a source is opened with; ``csv`` and ``json`` belong to their formats."""
+
+    hive: bool | None = None
+    filename: str | None = None  # the name of the column that holds it
+    filesystem: Any = None
+    csv: CsvOptions | None = None
+    json: JsonOptions | None = None
+
+
+class FileSource:
+    """A file, several, a pattern or a directory of one of the formats "csv", "json" and "ipc"; see `ParquetSource`."""
+
+    def __init__(self, paths: Paths, kind: str, options: FileOptions, narrow: bool = True) -> None:
+        self._asked, self._kind, self._narrow = paths, kind, narrow
+        self._csv, self._json = options.csv or CsvOptions(), options.json or JsonOptions()
+        self._path_options = (options.hive, options.filename)
+        self._filesystem = options.filesystem
+        self._lock = threading.RLock()
+        self._open(self._find())
+        self.name = os.path.basename(self._files[0].name).split(".")[0]
+
+    @property
+    def rows(self) -> int:
+        return self._inner.rows
+
+    @property
+    def version(self) -> int:
+        """Changes with the files; looks at them, and reads them again where they changed."""
+        with self._lock:
+            files = self._find()
+            if stamp(files) != stamp(self._files):
+                self._open(files)
+            return hash(stamp(self._files))
+
+    def statistics(self, field: int) -> ColumnStatistics:
+        return self._inner.statistics(field)
+
+    def load(self, fields: Sequence[int]) -> Table:
+        return self._inner.load(fields)
+
+    def held(self) -> list[tuple[int, Column]]:
+        """The columns that are encoded already, with the numbers of their fields."""
+        return self._inner.held()
+
+    def _find(self) -> list[File]:
+        return resolve(self._asked, self._kind, self._filesystem)
+
+    def _open(self, files: list[File]) -> None:
+        read = {"csv": self._read_csv, "json": self._read_json, "ipc": _read_ipc}[self._kind]
+        tables = []
+        for file in files:
+            check()
+            with reading(file.name, f"{self._kind.upper() if self._kind != 'ipc' else 'Arrow'} file"):
+                tables.append(readable(read(file)))
+                file.check_unchanged()
+        whole = tables[0]
+        if len(tables) > 1:
+            try:
+                whole = pa.concat_tables(tables, promote_options="permissive")
+            except MemoryError:
+                raise
+            except (pa.ArrowException, TypeError) as error:
+                raise FileError(
+                    f'"{files[0].name}" and the files read with it have different columns: {error}'
+                ) from None
+        hive, filename = self._path_options
+        rows = [t.num_rows for t in tables]
+        for column in path_columns(files, hive, filename, whole.column_names):
+            whole = whole.append_column(column.name, column.array(rows))
+        first = f'"{files[0].name}"'
+        origin = file_origin(first)
+        self._inner = ArrowSource(first, whole.column_names, whole.columns, whole.num_rows, self._narrow, origin)
+        self.schema = self._inner.schema
+        self._files = files
+
+    def _read_json(self, file: File) -> pa.Table:
+        return _read_json(file, self._json)
+
+    # ---- CSV -------------------------------------------------------------------------------------------------------
+
+    def _read_csv(self, file: File) -> pa.Table:
+        options = self._csv
+        with file.stream() as stream:
+            sample = stream.read(_SAMPLE)
+        dialect = sniff(bytes(sample), options.delim, options.header, options.quote, options.skip)
+        names = [n for n, _ in options.columns] or [*options.names, *dialect.names[len(options.names) :]]
+        types = {n: arrow_type(t) for n, t in options.columns}
+        for name, dtype in options.types:
+            types[_known(name, names)] = arrow_type(dtype)
+        types = {names[k]: pa.string() for k in dialect.texts if k < len(names)} | types
+        if options.all_varchar:
+            types = {n: pa.string() for n in names} | types
+        table = self._parse_csv(file, dialect, names, types)
+        for field in table.schema:
+            if pa.types.is_binary(field.type):
+                raise FileError(f'Column "{field.name}" of the CSV file "{file.name}" is not valid UTF-8')
+        # times of day have no type here, and a column without any value is text
+        again = {f.name: pa.string() for f in table.schema if pa.types.is_time(f.type) or pa.types.is_null(f.type)}
+        return self._parse_csv(file, dialect, names, types | again) if again else table
+
+    def _parse_csv(self, file: File, dialect: Dialect, names: Sequence[str], types: Mapping[str, Any]) -> pa.Table:
+        from pyarrow import csv
+
+        options = self._csv
+        read = csv.ReadOptions(
+            column_names=names, skip_rows=options.skip, skip_rows_after_names=1 if dialect.has_header else 0
+        )
+        parse = csv.ParseOptions(
+            delimiter=dialect.delimiter,
+            quote_char=options.quote or False,
+            escape_char=options.escape if options.escape not in (None, "", options.quote) else False,
+            newlines_in_values=True,
+            ignore_empty_lines=len(names) > 1,
+            invalid_row_handler=(lambda row: "skip") if options.ignore_errors else None,
+        )
+        convert = csv.ConvertOptions(
+            column_types=types,
+            null_values=list(options.nullstr),
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=options.allow_quoted_nulls,
+            true_values=_in_any_case("true", "t", "yes"),
+            false_values=_in_any_case("false", "f", "no"),
+            decimal_point=options.decimal_separator,
+            timestamp_parsers=[options.timestampformat] if options.timestampformat else None,
+        )
+        with file.stream() as stream:
+            return csv.read_csv(stream, read, parse, convert)
+
+
+def _in_any_case(*words: str) -> list[str]:
+    return [spelled for w in words for spelled in (w, w.capitalize(), w.upper())]
+
+
+def _known(name: str | int, names: Sequence[str]) -> str:
+    if isinstance(name, int):
+        if name < len(names):
+            return names[name]
+        raise InterfaceError(f"There are types for {name + 1} columns or more, and {len(names)} columns")
+    for known in names:
+        if known.lower() == name.lower():
+            return known
+    raise InterfaceError(f'There is no column "{name}" to give a type to.{did_you_mean(name, names)}')
+
+
+# ---- JSON and IPC ---------------------------------------------------------------------------------------------------
+
+
+def _read_json(file: File, options: JsonOptions) -> pa.Table:
+    """A line an object, objects over several lines, or one array of objects."""
+    from pyarrow import json as arrow_json
+
+    with file.stream() as stream:
+        sample = bytes(stream.read(_SAMPLE))
+    start = sample.lstrip()
+    if options.format != "auto" and start.startswith(b"[") != (options.format == "array"):
+        raise FileError(f'"{file.name}" is not of the format {options.format}')
+    block = max(options.maximum_object_size, 1 << 16)  # Arrow wants a whole object in a block
+    read = arrow_json.ReadOptions(block_size=block)
+    if start.startswith(b"["):
+        with file.stream() as stream:
+            rows = json.loads(bytes(stream.read()))
+        lines = "\n".join(json.dumps(row) for row in rows).encode()
+        if not lines:
+            return pa.table({})
+        read = arrow_json.ReadOptions(block_size=max(block, len(lines)))
+        return _typed(lambda parse: arrow_json.read_json(pa.BufferReader(lines), read, parse), True)
+    if not start:
+        raise FileError(f'"{file.name}" is empty')
+
+    def parsed(options: Any) -> pa.Table:
+        with file.stream() as stream:
+            return arrow_json.read_json(stream, read, options)
+
+    return _typed(parsed, not _is_object(start.split(b"\n")[0]))
+
+
+def _typed(parsed: Callable[[Any], pa.Table], newlines: bool) -> pa.Table:
+    """The table with types that Arrow does not find out: integers beyond 63 bits, which it makes floats, and days, which it
+    makes timestamps. Its columns are looked at, and read again where that may be."""
+    from pyarrow import json as arrow_json
+
+    table = parsed(arrow_json.ParseOptions(newlines_in_values=newlines))
+    wide = [f.name for f, c in zip(table.schema, table.columns, strict=True) if _may_be_unsigned(c)]
+    days = [f.name for f, c in zip(table.schema, table.columns, strict=True) if _may_be_days(c)]
+    if not wide and not days:
+        return table
+    for name in wide:
+        again = pa.schema([(name, pa.uint64())])
+        try:
+            table = _replaced(table, name, parsed(_again(newlines, again))[name])
+        except pa.ArrowInvalid:  # there are fractions or signs among them
+            continue
+    if days:
+        texts = parsed(_again(newlines, pa.schema([(name, pa.string()) for name in days])))
+        for name in days:
+            if pc.all(pc.equal(pc.binary_length(texts[name]), len("2000-01-01"))).as_py():
+                table = _replaced(table, name, table[name].cast(pa.date32()))
+    return table
+
+
+def _again(newlines: bool, schema: pa.Schema) -> Any:
+    from pyarrow import json as arrow_json
+
+    return arrow_json.ParseOptions(newlines_in_values=newlines, explicit_schema=schema)
+
+
+def _replaced(table: pa.Table, name: str, column: pa.ChunkedArray) -> pa.Table:
+    return table.set_column(table.column_names.index(name), name, column)
+
+
+def _may_be_unsigned(column: pa.ChunkedArray) -> bool:
+    if not pa.types.is_float64(column.type) or column.null_count == len(column):
+        return False
+    ends = pc.min_max(column).as_py()
+    return bool(ends["min"] >= 0 and 2.0**63 <= ends["max"] <= 2.0**64)
+
+
+def _may_be_days(column: pa.ChunkedArray) -> bool:
+    if not pa.types.is_timestamp(column.type) or column.null_count == len(column):
+        return False
+    return bool(pc.all(pc.equal(column, pc.floor_temporal(column, unit="day"))).as_py())
+
+
+def _is_object(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return True
+
+
+def _read_ipc(file: File) -> pa.Table:
+    """A file or a stream of Arrow's format, told apart by its first bytes."""
+    source = file.random_access()
+    is_file = source.read(6) == b"ARROW1"
+    source.seek(0)
+    opened: Callable[[Any], Any] = pa.ipc.open_file if is_file else pa.ipc.open_stream
+    return opened(source).read_all()

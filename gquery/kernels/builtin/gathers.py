@@ -1,0 +1,160 @@
+"""Rows taken out of columns by their numbers, strings with them.
+
+Functions take NumPy or CuPy arrays and give arrays of the same kind. Row numbers are uint32.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from gquery.columns.table import Column
+from gquery.device.buffer import Buffer
+from gquery.device.device import READ_AHEAD, Device
+from gquery.expression.types import Carrier
+from gquery.kernels.builtin.handwritten import address, handwritten, is_interpreted, launch, namespace
+from gquery.kernels.numbers import number
+
+
+def _nth(row: str, words: int, word: int) -> str:
+    """The text of the index of a row's word, of which it has so many."""
+    return row if words == 1 else f"add_i64(mul_i64({row}, {words}), {word})"
+
+
+_ELEMENTS = {1: "u8", 2: "u16", 4: "u32", 8: "i64"}  # by bytes
+GATHERS = {
+    (element, row, words): handwritten(
+        f"rows:*{row} data:*{element} made:*{element}",
+        "row = i64(rows[i])",
+        *(
+            f"store_{element}(made, {_nth('i64(i)', words, k)}, i64(data[row_index({_nth('row', words, k)})]))"
+            for k in range(words)
+        ),
+    )
+    for row in ("u32", "i64")
+    for element, words in (("u8", 1), ("u16", 1), ("u32", 1), ("i64", 1), ("i64", 2))
+}
+
+
+def gather(array: Any, rows: Any, words: int = 1) -> Any:
+    """``array[rows]``, of ``words`` consecutive elements a row (one, or two of 8 bytes); on a GPU for rows that are there."""
+    xp = namespace(array)
+    if xp is np:
+        return array[rows] if words == 1 else array.reshape(-1, words)[rows].reshape(-1)
+    element = _ELEMENTS[array.dtype.itemsize]
+    row = "u32" if rows.dtype == np.uint32 else "i64"
+    rows = xp.ascontiguousarray(rows if row == "u32" else rows.astype(np.int64, copy=False))
+    made = xp.empty(words * rows.size, array.dtype)
+    launch(GATHERS[element, row, words], rows.size, made, rows, xp.ascontiguousarray(array), made)
+    return made
+
+
+_COPY = handwritten("views:*i64 offsets:*i64 characters:i64",
+                "s = view(views, i64(i))",
+                "copy_bytes(str_address(s), add_i64(characters, i64(offsets[i])), str_bytes(s))")  # fmt: skip
+
+
+def gather_strings(views: Any, workers: int = 1) -> tuple[Any, Any]:
+    """The strings of (address, length) pairs one after another: int64 offsets and their bytes."""
+    xp = namespace(views)
+    rows = views.size // 2
+    offsets = xp.zeros(rows + 1, np.int64)
+    xp.cumsum(views[1::2], out=offsets[1:])
+    total = number(offsets[-1])
+    characters = xp.empty(total + READ_AHEAD, np.uint8)[:total]
+    if xp is np and is_interpreted(_COPY, rows):
+        characters[:] = np.frombuffer(
+            b"".join(map(ctypes.string_at, views[::2].tolist(), views[1::2].tolist())), np.uint8
+        )
+    elif characters.size:
+        launch(_COPY, rows, views, views, offsets, address(characters), workers=workers)
+    return offsets, characters
+
+
+def gather_views(column: Column, device: Device, workers: int = 1) -> Column:
+    """A column of views as offsets and characters of its own."""
+    return _plain_text(column, gather_strings(column.data.on(device), workers), column.validity, column.length, device)
+
+
+def _plain_text(
+    column: Column, strings: tuple[Any, Any], validity: Buffer | None, length: int, device: Device
+) -> Column:
+    offsets, characters = strings
+    return replace(  # always 64-bit offsets, so that the carrier is known before the bytes are counted
+        column, carrier=Carrier.STRING64, length=length, data=Buffer(offsets, device),
+        characters=Buffer(characters, device), validity=validity, owners=(),
+    )  # fmt: skip
+
+
+def string_views(column: Column, device: Device, rows: Any = None) -> Any:
+    """(address, length) pairs of a string column's rows, all of them or those given, as one int64 array."""
+    data = column.data.on(device)
+    if column.carrier is Carrier.VIEW:
+        return data if rows is None else gather(data, rows, 2)
+    assert column.characters is not None
+    starts, ends = data[:-1], data[1:]
+    if rows is not None:
+        starts, ends = gather(starts, rows), gather(ends, rows)
+    starts, ends = starts.astype(np.int64), ends.astype(np.int64)
+    xp = namespace(data)
+    return xp.stack((starts + address(column.characters.on(device)), ends - starts), axis=1).reshape(-1)
+
+
+_STRINGS = {
+    Carrier.STRING32: ("*i32", "string32(data, characters, i64(rows[i]))"),
+    Carrier.STRING64: ("*i64", "string64(data, characters, i64(rows[i]))"),
+    Carrier.VIEW: ("*i64", "view(data, i64(rows[i]))"),
+}
+LENGTHS = {
+    carrier: handwritten(
+        f"data:{element} characters:i64 rows:*u32 lengths:*i64",
+        "if eq_i64(i64(i), 0):",
+        "    store_i64(lengths, 0, 0)",
+        f"store_i64(lengths, add_i64(i64(i), 1), str_bytes({string}))",
+    )
+    for carrier, (element, string) in _STRINGS.items()
+}
+COPIES = {
+    carrier: handwritten(
+        f"data:{element} characters:i64 rows:*u32 offsets:*i64 copy:i64",
+        f"s = {string}",
+        "copy_bytes(str_address(s), add_i64(copy, i64(offsets[i])), str_bytes(s))",
+    )
+    for carrier, (element, string) in _STRINGS.items()
+}
+
+
+def take_strings(column: Column, rows: Any, device: Device) -> tuple[Any, Any]:
+    """The strings of these rows one after another, as `gather_strings` gives them: two kernels and a scan, where array
+    functions would be a dozen."""
+    xp, n = device.xp, int(rows.size)
+    rows = rows.astype(np.uint32, copy=False)
+    data = column.data.on(device)
+    characters = 0 if column.characters is None else address(column.characters.on(device))
+    lengths = xp.empty(n + 1, np.int64) if n else xp.zeros(1, np.int64)
+    launch(LENGTHS[column.carrier], n, lengths, data, characters, rows, lengths)
+    offsets = xp.cumsum(lengths)
+    total = number(offsets[-1])
+    copy = xp.empty(total + READ_AHEAD, np.uint8)[:total]
+    if total:
+        launch(COPIES[column.carrier], n, copy, data, characters, rows, offsets, address(copy))
+    return offsets, copy
+
+
+def take(column: Column, rows: Any, device: Device) -> Column:
+    """The column's rows of these numbers, in their order; strings are copied out."""
+    validity = None if column.validity is None else Buffer(gather(column.validity.on(device), rows), device)
+    statistics = replace(column.statistics, distinct=None, is_sorted=False, is_unique=False,
+                         null_count=0 if column.validity is None else None)  # fmt: skip
+    column = replace(column, statistics=statistics)
+    if column.carrier.is_string:
+        taken = (
+            gather_strings(string_views(column, device, rows)) if device.is_cpu else take_strings(column, rows, device)
+        )
+        return _plain_text(column, taken, validity, int(rows.size), device)
+    words = 2 if column.carrier is Carrier.I128 else 1
+    data = gather(column.data.on(device), rows, words)
+    return replace(column, length=int(rows.size), data=Buffer(data, device), validity=validity)

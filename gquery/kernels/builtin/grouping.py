@@ -1,0 +1,168 @@
+"""Rows by the slot that they belong to: ranges of rows for join tables, the rows of groups, folds into slots.
+
+Functions take NumPy or CuPy arrays and give arrays of the same kind. Row numbers are uint32.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+
+from gquery.kernels.builtin.gathers import gather
+from gquery.kernels.builtin.handwritten import PART, handwritten, launch, namespace
+from gquery.kernels.builtin.scans import check_rows, compact, count_others
+from gquery.kernels.numbers import number
+from gquery.kernels.targets.morsels import run_parts
+
+NOT_IN = 0xFFFFFFFF
+"""The slot of a row that belongs to no group."""
+_COUNT = handwritten("slots:*u32 counts:*u32", f"if ne_i64(i64(slots[i]), {NOT_IN}):",
+                 "    fold_add_u32(counts, add_i64(i64(slots[i]), 1), 1)")  # fmt: skip
+_SCATTER = handwritten(
+    "slots:*u32 places:*u32 rows:*u32",
+    f"if ne_i64(i64(slots[i]), {NOT_IN}):",
+    "    place = row_index(places[row_index(slots[i])])",
+    "    store_u32(rows, place, i64(i))",
+    "    fold_add_u32(places, i64(slots[i]), 1)",
+)
+_PAIRS = handwritten("slots:*u32 pairs:*i64",
+                     "store_i64(pairs, i64(i), or_i64(shl_i64(i64(slots[i]), 32), i64(i)))")  # fmt: skip
+_RUNS = handwritten(  # of equal slots: where one starts is taken from its count, where it ends is added
+    "slots:*u32 stride:i64 first:i64 rows:i64 counts:*u32",
+    "here = add_i64(mul_i64(i64(i), stride), first)",
+    "slot = i64(slots[row_index(here)])",
+    f"if ne_i64(slot, {NOT_IN}):",
+    "    if eq_i64(i64(i), 0) or ne_i64(slot, i64(slots[row_index(sub_i64(here, stride))])):",
+    "        fold_add_u32(counts, add_i64(slot, 1), sub_i64(0, i64(i)))",
+    "    if eq_i64(add_i64(i64(i), 1), rows) or ne_i64(slot, i64(slots[row_index(add_i64(here, stride))])):",
+    "        fold_add_u32(counts, add_i64(slot, 1), add_i64(i64(i), 1))",
+)
+_STARTS = handwritten(  # each row says where the slots begin that come behind the last row's, up to its own
+    "slots:*u32 starts:*u32",
+    "slot = i64(0)",
+    "if gt_i64(i64(i), 0):",
+    "    slot = add_i64(i64(slots[row_index(sub_i64(i64(i), 1))]), 1)",
+    "while le_i64(slot, i64(slots[i])):",
+    "    store_u32(starts, slot, i64(i))",
+    "    slot = add_i64(slot, 1)",
+)
+
+
+def group_rows(slots: Any, size: int, is_sorted: bool = False, workers: int = 1) -> tuple[Any, Any | None]:
+    """Rows by slot: ``rows[starts[s]:starts[s + 1]]`` are those of slot s, ascending. `NOT_IN` rows are left out.
+
+    ``is_sorted``: the slots of the rows that take part never decrease, so that the rows are in their order as they stand. Where
+    all take part, too, ``rows`` is None: each place is its row. ``workers`` threads of a CPU work at it then.
+    """
+    xp = namespace(slots)
+    check_rows(slots.size)
+    if is_sorted:
+        rows = None
+        if _count(slots, NOT_IN, workers):
+            rows = compact(slots, NOT_IN)
+            slots = gather(slots, rows)
+        if xp is np:
+            return _starts_of_sorted(slots, size, workers), rows
+    counts = xp.zeros(size + 1, np.uint32)
+    if is_sorted:
+        launch(_RUNS, slots.size, slots, slots, 1, 0, slots.size, counts)
+        return xp.cumsum(counts, dtype=np.uint32), rows
+    if xp is np:  # a counting sort: one thread, so that rows stay in order
+        launch(_COUNT, slots.size, slots, slots, counts)
+        starts = np.cumsum(counts, dtype=np.uint32)
+        rows = np.empty(int(starts[-1]), np.uint32)
+        launch(_SCATTER, slots.size, slots, slots, starts[:-1].copy(), rows)
+        return starts, rows
+    return rows_by_sorting(slots, counts)
+
+
+_ROW_PAIRS = handwritten(
+    "places:*u32 slots:*u32 pairs:*i64",
+    "place = i64(places[i])",
+    "row = sub_i64(i64(slots[row_index(place)]), 1)",
+    "store_i64(pairs, i64(i), or_i64(shl_i64(row, 32), place))",
+)
+_HALVES = handwritten(
+    "c0:*u64 high:*u32 low:*u32",
+    "v0 = i64(c0[i])",
+    "store_u32(high, i64(i), shr_u64(v0, 32))",
+    "store_u32(low, i64(i), v0)",
+    ahead=("v0",),
+)
+
+
+def rows_in_order(slots: Any) -> tuple[Any, Any]:
+    """The row numbers in a table whose slots have a number more than their row, or 0: ascending, and the place of each."""
+    places = compact(slots)
+    xp = namespace(slots)
+    if xp is np:
+        pairs = slots[places].astype(np.uint64) - np.uint64(1) << np.uint64(32) | places.astype(np.uint64)
+        pairs.sort()
+        return (pairs >> np.uint64(32)).astype(np.uint32), pairs.astype(np.uint32)
+    pairs = xp.empty(places.size, np.uint64)
+    launch(_ROW_PAIRS, places.size, pairs, places, slots, pairs)
+    pairs.sort()
+    rows = xp.empty(places.size, np.uint32)
+    launch(_HALVES, places.size, rows, pairs, rows, places)
+    return rows, places
+
+
+def _count(values: Any, wanted: int, workers: int) -> int:
+    """How many values are ``wanted``."""
+    if namespace(values) is not np:
+        return int(values.size) - number(count_others(values, wanted)[0])
+    return sum(run_parts(lambda lo, hi: int(np.count_nonzero(values[lo:hi] == wanted)), values.size, PART, workers))
+
+
+def _starts_of_sorted(slots: Any, size: int, workers: int) -> Any:
+    """Where each slot's rows start, and the last one's end; ``slots`` never decrease and are on the host."""
+    starts = np.empty(size + 1, np.uint32)
+    starts[int(slots[-1]) + 1 if slots.size else 0 :] = slots.size
+    launch(_STARTS, slots.size, slots, slots, starts, workers=workers)
+    return starts
+
+
+_LONGEST = replace(
+    handwritten("starts:*u32 longest:*i64", "n = max_i64(n, sub_i64(i64(starts[next_index(i)]), i64(starts[i])))"),
+    prologue=("n = i64(0)",),
+    epilogue=("reduce_max_i64(longest, 0, n)",),
+)
+
+
+def longest_range(starts: Any) -> int:
+    """The most rows of a slot, of those whose rows begin at ``starts`` (uint32); the last one is the end of all."""
+    xp, slots = namespace(starts), starts.size - 1
+    if slots < 1:
+        return 0
+    if xp is np:
+        return int((starts[1:] - starts[:-1]).max())
+    longest = xp.zeros(1, np.int64)
+    launch(_LONGEST, slots, starts, starts, longest)
+    return number(longest)
+
+
+def rows_by_sorting(slots: Any, counts: Any) -> tuple[Any, Any]:
+    """`group_rows` for GPUs: sorting is contiguous work, where counting goes to memory anew for each row. (slot, row) pairs are
+    sorted faster than slots with a permutation beside them. ``counts`` are zeros, one more than there are slots."""
+    xp = namespace(slots)
+    pairs = xp.empty(slots.size, np.uint64)
+    launch(_PAIRS, slots.size, slots, slots, pairs)
+    pairs.sort()
+    halves = pairs.view(np.uint32)
+    launch(_RUNS, slots.size, slots, halves, 2, 1, slots.size, counts)
+    starts = xp.cumsum(counts, dtype=np.uint32)
+    return starts, xp.ascontiguousarray(halves[: 2 * number(starts[-1]) : 2])
+
+
+def fold_at(total: Any, slots: Any, values: Any, op: Literal["add", "min", "max"]) -> None:
+    """Fold each value into its slot of ``total`` (both int64, or both float64 and added)."""
+    if namespace(total) is np:
+        {"add": np.add, "min": np.minimum, "max": np.maximum}[op].at(total, slots, values)
+        return
+    word = "f64" if total.dtype == np.float64 else "i64"  # CuPy has no such minimum of 64-bit integers
+    kernel = handwritten(
+        f"slots:*i64 values:*{word} total:*{word}", f"fold_{op}_{word}(total, i64(slots[i]), {word}(values[i]))"
+    )
+    launch(kernel, values.size, total, slots.astype(np.int64, copy=False), values, total)

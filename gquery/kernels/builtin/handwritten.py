@@ -1,0 +1,101 @@
+"""Handwritten kernels: loops over whole arrays that neither NumPy nor CuPy has, compiled and cached like generated ones.
+
+Functions take arrays of either and launch where those lie.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+
+from gquery.device.device import Device
+from gquery.kernels.batch import batched
+from gquery.kernels.kernel import ElementType, Kernel, Parameter
+from gquery.kernels.targets import get_target
+from gquery.kernels.targets.morsels import run_parts
+from gquery.runtime.recent import Recent
+
+_INTERPRETED_ROWS = 2_000
+_WORTH_COMPILING = 100_000  # rows that the interpreter takes some 0.3 s for, as a compiler would
+_interpreted = Recent[str, int](1024)  # rows by the digest of a kernel
+_BATCH_ROWS = 4
+PART = 2**17  # rows that one thread of several takes at once
+
+
+def namespace(array: Any) -> Any:
+    """The module that an array is from: numpy or cupy."""
+    return np if isinstance(array, np.ndarray) else sys.modules[type(array).__module__.partition(".")[0]]
+
+
+def launch(kernel: Kernel, rows: int, like: Any, *values: Any, workers: int = 1) -> None:
+    """Run a kernel over all rows where the arrays lie; on a CPU by so many threads, if its rows do not meet in memory."""
+    name = "cuda" if namespace(like) is not np else "python" if is_interpreted(kernel, rows) else "cpu"
+    target = get_target(name)
+    arguments = [target.argument(p, v) for p, v in zip(kernel.parameters, values, strict=True)]
+    compiled = target.compile(kernel)
+    if name == "cpu" and workers > 1:
+        run_parts(lambda lo, hi: target.run(compiled, lo, hi, arguments), rows, PART, workers)
+    else:
+        target.run(compiled, 0, rows, arguments)
+
+
+def is_interpreted(kernel: Kernel, rows: int) -> bool:
+    """Whether the interpreter is quicker than a compiler, counting what it has done with the kernel before."""
+    before = _interpreted.get(kernel.digest) or 0
+    if rows >= _INTERPRETED_ROWS or before >= _WORTH_COMPILING:
+        return False
+    _interpreted[kernel.digest] = before + rows
+    return True
+
+
+def handwritten(parameters: str, *body: str, ahead: tuple[str, ...] = ()) -> Kernel:
+    """A handwritten kernel; ``parameters`` as in ``slots:*u32 base:i64``. Loads of the variables ``ahead`` come first for
+    several rows at once (see `kernels.batch`)."""
+    parsed = []
+    for word in parameters.split():
+        name, _, type_ = word.partition(":")
+        parsed.append(Parameter(name, cast(ElementType, type_.removeprefix("*")), type_.startswith("*")))
+    kernel = Kernel(tuple(parsed), (), body, (), frozenset())
+    return replace(kernel, batch=batched(body, _BATCH_ROWS, ahead)) if ahead else kernel
+
+
+FILLS = {
+    word: handwritten(f"values:*{word} value:i64", f"store_{word}(values, i64(i), value)") for word in ("u32", "i64")
+}
+
+
+def fill(values: Any, value: int) -> None:
+    """Set all of an array of int64 or uint32."""
+    if namespace(values) is np:
+        values.fill(value)
+    else:
+        launch(FILLS[element_word(values)], values.size, values, values, value)
+
+
+def full(device: Device, size: int, value: int, dtype: str, context: str, workers: int) -> Any:
+    """An array of one value, uint32 or int64; so many threads of a CPU write it."""
+    made = device.empty(size, dtype, context)
+    if workers == 1 or not device.is_cpu:
+        fill(made, value)
+        return made
+    run_parts(lambda lo, hi: made[lo:hi].fill(value), size, 4 * PART, workers)
+    return made
+
+
+def folding(parameters: str, *body: str) -> Kernel:
+    """A handwritten kernel that adds up ``n`` over all rows, into the first word of ``total``."""
+    kernel = handwritten(f"{parameters} total:*i64", "v0 = i64(c0[i])", *body, ahead=("v0",))
+    return replace(kernel, prologue=("n = i64(0)",), epilogue=("reduce_add_i64(total, 0, n)",))
+
+
+def element_word(values: Any) -> str:
+    """The element type of an array of integers or booleans."""
+    return f"{values.dtype.kind.replace('b', 'u')}{8 * values.dtype.itemsize}"
+
+
+def address(array: Any) -> int:
+    """Where an array's first element lies in its device's memory."""
+    return int(array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr)

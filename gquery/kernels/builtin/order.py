@@ -1,0 +1,417 @@
+"""Order: the rows of a frame sorted by its keys, or the first few of them.
+
+All keys of a row, one behind the other, are one long number. A round sorts by as many of its bits as fit into a 64-bit word
+above the row's place, so that plain integers are sorted and no permutation is carried along; only rows that are still tied
+go into the next round. So text is read no further than it takes to tell rows apart, eight bytes at a time, and a wide
+integer need not be looked at to its end. Where few rows are wanted, a bound on the first bits leaves few to sort.
+
+Arrays are NumPy's or CuPy's; row numbers are uint32. Sorts are stable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from gquery.columns.table import Column
+from gquery.device.device import Device
+from gquery.expression.types import Bounds, Carrier
+from gquery.kernels.builtin.gathers import gather, gather_views
+from gquery.kernels.builtin.handwritten import address, handwritten, launch, namespace
+from gquery.kernels.builtin.scans import check_rows, compact, rows_of_bits
+from gquery.kernels.numbers import number
+
+WORD = 64
+_ALL_BITS = 2**64 - 1
+FEW_BITS = 12  # where a round could sort by fewer bits, two sorts of whole words are faster than many rounds
+NUMPY_ROWS = 200_000  # of text on the host, for more of which a compiled kernel is worth having
+MOST_WORDS = 32  # of text, by which rows are compared on the device
+SPARE_BITS = 4  # more than a row number has, of the keys by which the first rows are chosen
+CHUNK = 1024  # rows of which a bound looks at the least only
+
+Fetch = Callable[[Any], Any]
+"""``fetch(rows)``: the integers of these rows (None: all)."""
+
+FIRST_BITS = handwritten(
+    "c0:*i64 flip:i64 low:i64 right:i64 mask:i64 words:*u64",
+    "v0 = i64(c0[i])",
+    "store_u64(words, i, and_i64(shr_u64(sub_i64(xor_i64(v0, flip), low), right), mask))",
+    ahead=("v0",),
+)
+NEXT_BITS = handwritten(
+    "c0:*i64 c1:*u64 flip:i64 low:i64 right:i64 mask:i64 left:i64 words:*u64",
+    "v0 = i64(c0[i])",
+    "v1 = i64(c1[i])",
+    "v2 = and_i64(shr_u64(sub_i64(xor_i64(v0, flip), low), right), mask)",
+    "store_u64(words, i, or_i64(shl_i64(v1, left), v2))",
+    ahead=("v0", "v1"),
+)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A number by which rows are sorted, or a part of one. Descending is ascending with every bit turned."""
+
+    fetch: Fetch
+    bounds: Bounds
+    descending: bool
+
+    @property
+    def bits(self) -> int:
+        return (self.bounds.width - 1).bit_length()
+
+    def append(self, words: Any, rows: Any, right: int, count: int) -> Any:
+        """``words`` (None: nothing) with ``count`` bits of the rows' numbers behind them, those before the last ``right``."""
+        found = self.fetch(rows)
+        if found.dtype.itemsize < 8:
+            found = found.astype(np.int64)
+        flip, least = (-1, ~self.bounds.high) if self.descending else (0, self.bounds.low)
+        mask, xp = 2**count - 1, namespace(found)
+        if xp is np:
+            turned = (found.view(np.uint64) ^ np.uint64(flip & _ALL_BITS)) - np.uint64(least & _ALL_BITS)
+            part = turned >> np.uint64(right) & np.uint64(mask)
+            return part if words is None else words << np.uint64(count) | part
+        made, least, mask = xp.empty(found.size, np.uint64), signed(least), signed(mask)
+        if words is None:
+            launch(FIRST_BITS, found.size, found, found, flip, least, right, mask, made)
+        else:
+            launch(NEXT_BITS, found.size, found, found, words, flip, least, right, mask, count, made)
+        return made
+
+
+def signed(bits: int) -> int:
+    """The 64 last bits as a signed number."""
+    return (bits + 2**63) % 2**64 - 2**63
+
+
+class Key(Protocol):
+    """What rows are sorted by, as parts, most significant first."""
+
+    size: int
+    xp: Any
+
+    def part(self, n: int, rows: Any) -> Part | None:
+        """The n-th part; None behind the last one. ``rows`` are those that will be asked for, and parts of them."""
+        ...
+
+
+class Integers:
+    """Integers of at most 64 bits; ``bounds``, where not known, are looked up."""
+
+    def __init__(self, data: Any, bounds: Bounds | None = None, descending: bool = False) -> None:
+        self.data, self.bounds, self.descending = data, bounds, descending
+        self.size, self.xp = int(data.size), namespace(data)
+
+    def part(self, n: int, rows: Any) -> Part | None:
+        if n > 0:
+            return None
+        return Part(self._taken, self.bounds or _bounds(self._taken(rows)), self.descending)
+
+    def _taken(self, rows: Any) -> Any:
+        return self.data if rows is None else gather(self.data, rows)
+
+
+class Text:
+    """Strings in the order of their bytes: words of eight, and the length, which tells "a" from "a" and a zero byte."""
+
+    def __init__(self, column: Column, device: Device, descending: bool = False) -> None:
+        self.column = gather_views(column, device) if column.carrier is Carrier.VIEW else column
+        self.device, self.descending = device, descending
+        self.size, self.xp = column.length, device.xp
+        self.longest = -1
+
+    def part(self, n: int, rows: Any) -> Part | None:
+        if self.longest < 0:
+            lengths = self._lengths(rows)
+            self.longest = number(lengths.max()) if lengths.size else 0
+        words = -(-self.longest // 8)
+        if n > min(words, MOST_WORDS):
+            return None
+        if n == words:
+            return Part(self._lengths, Bounds(0, self.longest), self.descending)
+        if n == MOST_WORDS:
+            return self._ranked(rows)
+
+        first = text_words(self.column, self.device, n, rows)
+
+        def word(wanted: Any) -> Any:
+            return first if wanted is rows else text_words(self.column, self.device, n, wanted)
+
+        return Part(word, _bounds(first), self.descending)
+
+    def _lengths(self, rows: Any) -> Any:
+        data = self.column.data.on(self.device)
+        return data[1:] - data[:-1] if rows is None else gather(data[1:], rows) - gather(data[:-1], rows)
+
+    def _ranked(self, rows: Any) -> Part:
+        """The ranks of long strings that begin alike, found on the host."""
+        wanted = np.arange(self.size) if rows is None else np.minimum(self.device.to_host(rows), self.size - 1)
+        texts = _strings(self.column, wanted)
+        rank = {s: k for k, s in enumerate(sorted(set(texts)))}
+        ranks = np.zeros(self.size, np.int64)
+        ranks[wanted] = [rank[s] for s in texts]
+        placed = self.device.from_host(ranks)
+        bounds = Bounds(0, max(len(rank) - 1, 0))
+        return Part(lambda rows: placed if rows is None else gather(placed, rows), bounds, self.descending)
+
+
+class _Digits:
+    """The bits of all keys, taken from the front."""
+
+    def __init__(self, keys: Sequence[Key]) -> None:
+        self.keys = list(keys)
+        self.number = 0  # of the next part of the first key that is left
+        self.part: Part | None = None
+        self.left = 0  # bits of it that were not taken yet
+
+    def take(self, rows: Any, room: int, enough: int = WORD) -> Any:
+        """The next bits of these rows, at most ``room``, and no further part behind ``enough`` of them; None where no bit is
+        left."""
+        words, used = None, 0
+        while used < min(room, enough) and self._find(rows):
+            assert self.part is not None
+            count = min(self.left, room - used)
+            self.left -= count
+            words = self.part.append(words, rows, self.left, count)
+            used += count
+        return words
+
+    def _find(self, rows: Any) -> bool:
+        """Whether there is a bit left; the part that it is in is at hand then."""
+        while self.left == 0 and self.keys:
+            self.part = self.keys[0].part(self.number, rows)
+            if self.part is None:
+                self.keys.pop(0)
+                self.number = 0
+            else:
+                self.number, self.left = self.number + 1, self.part.bits
+        return self.left > 0
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is known without looking that no bit is left."""
+        return self.left == 0 and (not self.keys or (len(self.keys) == 1 and isinstance(self.keys[0], Integers)))
+
+
+# ---- sorting --------------------------------------------------------------------------------------------------------
+
+
+def sort_order(keys: Sequence[Key], rows: Any = None) -> Any:
+    """All rows, or those given, in the order of the keys, ascending."""
+    return _sorted(keys, rows, False)[0]
+
+
+def sort_starts(keys: Sequence[Key]) -> tuple[Any, Any]:
+    """All rows in the order of the keys, and for each place whether its row's keys differ from those of the one before."""
+    return _sorted(keys, None, True)
+
+
+def top_k(keys: Sequence[Key], k: int) -> Any:
+    """The first ``k`` rows of `sort_order`, without sorting the rest."""
+    return sort_order(keys, candidates(keys, k))[: max(k, 0)]
+
+
+def candidates(keys: Sequence[Key], k: int) -> Any | None:
+    """Rows among which the first ``k`` of `sort_order` are, in any case few more; None where there are not many rows."""
+    n = keys[0].size
+    check_rows(n)
+    if 0 < k < n // 4:
+        values = _Digits(keys).take(None, WORD, n.bit_length() + SPARE_BITS)
+        if values is not None:
+            return compact(values <= _bound(values, k))
+    return None
+
+
+def _bound(values: Any, k: int) -> Any:
+    """A value that at least ``k`` of the values do not exceed, and few more."""
+    xp = namespace(values)
+    if xp is np:
+        return np.partition(values, k - 1)[k - 1]
+    chunk = min(CHUNK, values.size // (4 * k))
+    if chunk > 1:  # a chunk whose least value is not above the bound has one such value at least
+        values = values[: values.size // chunk * chunk].reshape(-1, chunk).min(axis=1)
+    return xp.sort(values)[k - 1]
+
+
+def _sorted(keys: Sequence[Key], rows: Any, with_starts: bool) -> tuple[Any, Any]:
+    xp, n = keys[0].xp, keys[0].size if rows is None else int(rows.size)
+    check_rows(n)
+    digits, order, starts = _Digits(keys), rows, None
+    if with_starts:
+        starts = xp.zeros(n, np.bool_)
+        starts[:1] = True
+    at = runs = None  # the places that are tied (None: all), and with which others
+    while n > 1:
+        tied = order if at is None else order[at]
+        groups, places = _round(digits, tied, n if at is None else int(at.size), runs, xp)
+        if places is None:
+            break
+        moved = places if tied is None else gather(tied, places)
+        if at is None:
+            order = moved
+        else:
+            order[at] = moved
+        if digits.ended and starts is None:
+            break
+        if starts is not None:
+            starts[slice(1, None) if at is None else at[1:]] = _changed(groups)
+        still = _tied(groups)
+        if still.size == 0:
+            break
+        at = still if at is None else at[still]
+        runs = xp.zeros(still.size, np.uint64)
+        xp.cumsum(_changed([(g[still], bits) for g, bits in groups]), dtype=np.uint64, out=runs[1:])
+    return (xp.arange(n, dtype=np.uint32) if order is None else order), starts
+
+
+Groups = list[tuple[Any, int]]
+"""What tells rows apart, in their new order: unsigned integers, without so many bits at their end."""
+
+
+def _round(digits: _Digits, rows: Any, size: int, runs: Any, xp: Any) -> tuple[Groups, Any]:
+    """Sort ``size`` tied rows within their runs by the next bits: what tells them apart now, and the place that each had
+    before; None where no bit is left."""
+    place_bits = (size - 1).bit_length()
+    run_bits = 0 if runs is None else number(runs[-1]).bit_length()
+    room = WORD - place_bits - run_bits
+    in_two = runs is not None and room < FEW_BITS
+    values = digits.take(rows, WORD if in_two else room)
+    if values is None:
+        return [], None
+    if in_two:
+        places = xp.argsort(values, kind="stable")
+        places = places[xp.argsort(runs[places], kind="stable")]
+        return [(runs[places], 0), (values[places], 0)], places.astype(np.uint32)
+    words = _with_places(values, place_bits)
+    if run_bits:
+        words |= runs << np.uint64(WORD - run_bits)
+    words.sort()
+    return [(words, place_bits)], _places(words, place_bits)
+
+
+PLACED = handwritten("c0:*u64 bits:i64 words:*u64", "v0 = i64(c0[i])",
+                     "store_u64(words, i, or_i64(shl_i64(v0, bits), i64(i)))", ahead=("v0",))  # fmt: skip
+PLACES = handwritten("c0:*u64 mask:i64 places:*u32", "v0 = i64(c0[i])", "store_u32(places, i, and_i64(v0, mask))",
+                     ahead=("v0",))  # fmt: skip
+TIED = handwritten(
+    "c0:*u64 bits:i64 marks:*u32",
+    "v0 = i64(c0[i])",
+    "tied = False",
+    "if gt_i64(i64(i), 0):",
+    "    tied = eq_i64(shr_u64(v0, bits), shr_u64(i64(c0[row_index(sub_i64(i64(i), 1))]), bits))",
+    "if not tied and lt_i64(add_i64(i64(i), 1), i64(hi)):",
+    "    tied = eq_i64(shr_u64(v0, bits), shr_u64(i64(c0[row_index(add_i64(i64(i), 1))]), bits))",
+    "v1 = ballot(members(i, hi), tied)",
+    "if eq_i64(lane(), 0):",
+    "    store_u32(marks, word_index(i), v1)",
+    ahead=("v0",),
+)
+
+
+def _with_places(values: Any, bits: int) -> Any:
+    """Each value with its place in so many bits behind it."""
+    xp = namespace(values)
+    if xp is np:
+        return values << np.uint64(bits) | np.arange(values.size, dtype=np.uint64)
+    words = xp.empty(values.size, np.uint64)
+    launch(PLACED, values.size, values, values, bits, words)
+    return words
+
+
+def _places(words: Any, bits: int) -> Any:
+    """The places in the last bits (uint32)."""
+    xp = namespace(words)
+    if xp is np:
+        return (words & np.uint64(2**bits - 1)).astype(np.uint32)
+    places = xp.empty(words.size, np.uint32)
+    launch(PLACES, words.size, words, words, 2**bits - 1, places)
+    return places
+
+
+def _tied(groups: Groups) -> Any:
+    """The places of rows that are not told apart from the one before or behind them."""
+    (words, bits), *more = groups
+    xp = namespace(words)
+    if xp is np or more:
+        same = ~_changed(groups)
+        flags = xp.zeros(words.size, np.bool_)
+        flags[1:] = same
+        flags[:-1] |= same
+        return compact(flags)
+    marks = xp.empty(-(-words.size // 32), np.uint32)
+    launch(TIED, words.size, words, words, bits, marks)
+    return rows_of_bits(marks)
+
+
+def _changed(groups: Groups) -> Any:
+    """For each place but the first, whether it differs from the one before."""
+    changed = None
+    for words, bits in groups:
+        differs = (words[1:] ^ words[:-1]) >> np.uint64(bits) != 0
+        changed = differs if changed is None else changed | differs
+    return changed
+
+
+def _bounds(values: Any) -> Bounds:
+    if values.size == 0:
+        return Bounds(0, 0)
+    least, most = values.min(), values.max()
+    if values.dtype != np.uint64:
+        return Bounds(number(least), number(most))
+    return Bounds(number(least.view(np.int64)) & _ALL_BITS, number(most.view(np.int64)) & _ALL_BITS)
+
+
+# ---- text -----------------------------------------------------------------------------------------------------------
+
+
+def text_words(column: Column, device: Device, n: int, rows: Any = None) -> Any:
+    """The n-th eight bytes of strings as unsigned numbers that compare as the bytes do, zeros behind a string's end."""
+    if device.is_cpu and (column.length if rows is None else rows.size) < NUMPY_ROWS:
+        return _words_by_numpy(column, n, rows)
+    rows = device.xp.arange(column.length, dtype=np.uint32) if rows is None else rows
+    words = device.xp.empty(rows.size, np.uint64)
+    characters = 0 if column.characters is None else address(column.characters.on(device))
+    launch(WORDS[column.carrier], rows.size, words, column.data.on(device), characters, rows, n, words)
+    return words
+
+
+WORDS = {
+    carrier: handwritten(
+        f"data:*{element} characters:i64 rows:*u32 n:i64 words:*u64",
+        f"store_u64(words, i64(i), text_word({string}(data, characters, i64(rows[i])), n))",
+    )
+    for carrier, element, string in ((Carrier.STRING32, "i32", "string32"), (Carrier.STRING64, "i64", "string64"))
+}
+
+
+def _words_by_numpy(column: Column, n: int, rows: Any) -> Any:
+    """`text_words` on the host: every place of the characters is the start of a word, of which some are taken."""
+    assert column.characters is not None
+    data, characters = column.data.host, column.characters.host
+    starts, ends = (data[:-1], data[1:]) if rows is None else (data[:-1][rows], data[1:][rows])
+    at = starts.astype(np.int64)
+    at += 8 * n
+    left = ends - at
+    if characters.size < 8:
+        characters = np.concatenate([characters, np.zeros(8, np.uint8)])
+    last = characters.size - 8
+    windows: Any = np.ndarray(last + 1, "<u8", np.ascontiguousarray(characters), 0, (1,))
+    words = windows[np.minimum(at, last)].astype(np.uint64, copy=False).byteswap(inplace=True)
+    late = at > last  # less than eight bytes before the end of all characters
+    if late.any():
+        words[late] <<= (8 * np.minimum(at[late] - last, 7)).astype(np.uint64)
+    words &= _FIRST_BYTES[np.clip(left, 0, 8)]
+    return words
+
+
+_FIRST_BYTES = np.array([2**64 - 2 ** (64 - 8 * k) for k in range(9)], np.uint64)
+"""Masks of the first so many bytes of a word."""
+
+
+def _strings(column: Column, rows: Any) -> list[bytes]:
+    """The bytes of some strings, on the host."""
+    offsets, characters = column.data.host, memoryview(column.characters.host if column.characters else b"")
+    return [bytes(characters[offsets[i] : offsets[i + 1]]) for i in rows]

@@ -1,0 +1,23 @@
+"""The handwritten kernels of whole-array operations, so that they can be compiled beside a query's own."""
+
+from __future__ import annotations
+
+import importlib
+from functools import cache
+
+from gquery.kernels.kernel import Kernel
+
+MODULES = ("scans", "grouping", "gathers", "handwritten", "order", "partition")
+
+
+@cache
+def handwritten_kernels() -> dict[str, Kernel]:
+    """Each by the name it has in its module; of a table of kernels with its key behind it."""
+    found: dict[str, Kernel] = {}
+    for module in MODULES:
+        for name, value in vars(importlib.import_module(f"gquery.kernels.builtin.{module}")).items():
+            if isinstance(value, Kernel):
+                found[f"{module}.{name}"] = value
+            elif isinstance(value, dict):
+                found |= {f"{module}.{name}[{k}]": v for k, v in value.items() if isinstance(v, Kernel)}
+    return found

@@ -1,0 +1,175 @@
+"""Scans, counts and bitmaps of whole arrays: which rows there are, and where each goes.
+
+Functions take NumPy or CuPy arrays and give arrays of the same kind. Row numbers are uint32.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gquery.device.device import Device
+from gquery.errors import OperationalError
+from gquery.kernels.builtin.handwritten import element_word, folding, handwritten, launch, namespace
+from gquery.kernels.numbers import number
+
+MOST_ROWS = 2**32 - 2
+
+
+def check_rows(rows: int) -> None:
+    """Refuse what would need row numbers of more than 32 bits."""
+    if rows > MOST_ROWS:
+        raise OperationalError(
+            f"Sorts, join tables and groups of text take at most {MOST_ROWS} rows at once, not {rows}: filter or aggregate "
+            "them first"
+        )
+
+
+def exclusive_scan(counts: Any) -> tuple[Any, int]:
+    """Where each run starts when runs of these lengths lie one after another (int64), and the length of all."""
+    xp = namespace(counts)
+    ends = xp.cumsum(counts, dtype=np.int64)
+    total = number(ends[-1]) if ends.size else 0
+    return xp.subtract(ends, counts, out=ends), total  # in place: the arrays may have billions of rows
+
+
+ROWS_A_START = 8
+"""Rows of which a scan of counts by row keeps one start: what lies between is added up where it is wanted."""
+_SUM_COUNTS = handwritten("counts:*u32 sums:*i64", "store_i64(sums, i64(i), sum_of_rows(counts, i64(i)))")
+
+
+def zeros_by_row(rows: int, device: Device, context: str = "") -> Any:
+    """Counts of rows, all 0, as `starts_by_row` takes them."""
+    return device.zeros(-(-rows // ROWS_A_START) * ROWS_A_START, np.uint32, context)
+
+
+def starts_by_row(counts: Any) -> tuple[Any, int]:
+    """Where the rows of every `ROWS_A_START` start when each takes as many places as its count says, and all places."""
+    sums = namespace(counts).empty(counts.size // ROWS_A_START, np.int64)
+    launch(_SUM_COUNTS, sums.size, counts, counts, sums)
+    return exclusive_scan(sums)
+
+
+_COUNT_BITS = handwritten("bits:*u32 counts:*i64", "store_i64(counts, i64(i), popcount(i64(bits[i])))")
+VOTES = {
+    np.dtype(name): handwritten(
+        f"c0:*{word} none:i64 bits:*u32",
+        "v0 = i64(c0[i])",
+        "v1 = ballot(members(i, hi), ne_i64(v0, none))",
+        "if eq_i64(lane(), 0):",
+        "    store_u32(bits, word_index(i), v1)",
+        ahead=("v0",),
+    )
+    for name, word in (("bool", "u8"), ("uint8", "u8"), ("uint32", "u32"), ("int64", "i64"))
+}
+_PLACE = handwritten(
+    "s0:*u32 s1:*i64 rows:*u32",
+    "v0 = i64(s0[word_index(i)])",
+    "v1 = i64(s1[word_index(i)])",
+    "if bit_at(v0, i):",
+    "    store_u32(rows, sub_i64(v1, bits_from(v0, i)), i64(i))",
+    ahead=("v0", "v1"),
+)
+
+
+def bits_up_to(bits: Any) -> tuple[Any, int]:
+    """How many bits of a bitmap in words of 32 are set up to the end of each word (int64), and in all."""
+    xp = namespace(bits)
+    counts = xp.empty(bits.size, np.int64)
+    launch(_COUNT_BITS, bits.size, bits, bits, counts)
+    ends = xp.cumsum(counts)
+    return ends, number(ends[-1]) if ends.size else 0
+
+
+def compact(flags: Any, none: int = 0) -> Any:
+    """The row numbers whose flag is not ``none``, ascending (uint32)."""
+    check_rows(flags.size)
+    if namespace(flags) is np:
+        return np.flatnonzero(flags if none == 0 else flags != none).astype(np.uint32)
+    return rows_of_bits(bits_of(flags, none))
+
+
+_INTEGERS = ("u8", "i8", "i16", "u16", "i32", "u32", "i64")
+COUNTS = {
+    word: folding(f"c0:*{word} none:i64", "if ne_i64(v0, none):", "    n = add_i64(n, i64(1))") for word in _INTEGERS
+}
+SUMS = {word: folding(f"c0:*{word}", "n = add_i64(n, v0)") for word in ("u32", "i64")}
+
+
+def count_others(values: Any, none: int = 0) -> Any:
+    """How many of an array's integers are not ``none``: an array of one int64."""
+    xp = namespace(values)
+    if xp is np:
+        return np.array([np.count_nonzero(values != none)], np.int64)
+    total = xp.zeros(1, np.int64)
+    if values.size:
+        launch(COUNTS[element_word(values)], values.size, values, xp.ascontiguousarray(values), none, total)
+    return total
+
+
+def sum_of(values: Any) -> Any:
+    """The sum of uint32 or int64: an array of one int64. (CuPy compiles a reduction for seconds when it is first used.)"""
+    xp = namespace(values)
+    if xp is np:
+        return values.sum(dtype=np.int64).reshape(1)
+    total = xp.zeros(1, np.int64)
+    if values.size:
+        launch(SUMS[element_word(values)], values.size, values, xp.ascontiguousarray(values), total)
+    return total
+
+
+def bits_of(flags: Any, none: int = 0) -> Any:
+    """The bitmap of the flags that are not ``none``, in words of 32 bits (uint32). Bytes, uint32 or int64, on a GPU."""
+    xp = namespace(flags)
+    bits = xp.empty(-(-flags.size // 32), np.uint32)
+    launch(VOTES[flags.dtype], flags.size, bits, xp.ascontiguousarray(flags), none, bits)
+    return bits
+
+
+_VOTES_OF_EVERY = handwritten(
+    "c0:*i64 stride:i64 bits:*u32",
+    "v0 = i64(c0[row_index(mul_i64(i64(i), stride))])",
+    "v1 = ballot(members(i, hi), ne_i64(v0, 0))",
+    "if eq_i64(lane(), 0):",
+    "    store_u32(bits, word_index(i), v1)",
+)
+
+
+def bits_of_every(flags: Any, stride: int) -> Any:
+    """The bitmap of every ``stride``-th flag that is not 0, from the first on, in words of 32 bits (uint32)."""
+    size = -(-flags.size // stride)
+    if namespace(flags) is np:
+        bits = np.zeros(-(-size // 32) * 4, np.uint8)
+        packed = np.packbits(flags[::stride] != 0, bitorder="little")
+        bits[: packed.size] = packed
+        return bits.view(np.uint32)
+    if stride == 1:
+        return bits_of(flags)
+    bits = namespace(flags).empty(-(-size // 32), np.uint32)
+    launch(_VOTES_OF_EVERY, size, flags, flags, stride, bits)
+    return bits
+
+
+_FLAGS = handwritten(
+    "s0:*u32 flags:*u8", "v0 = i64(s0[word_index(i)])", "store_bool(flags, i, bit_at(v0, i))", ahead=("v0",)
+)
+
+
+def flags_of_bits(bits: Any, size: int) -> Any:
+    """The first ``size`` bits of a bitmap in words of 32 as a byte each."""
+    xp = namespace(bits)
+    if xp is np:
+        return np.unpackbits(bits.view(np.uint8), count=size, bitorder="little")
+    flags = xp.empty(size, np.uint8)
+    launch(_FLAGS, size, bits, bits, flags)
+    return flags
+
+
+def rows_of_bits(bits: Any) -> Any:
+    """The numbers of the bits that are set in a bitmap in words of 32, ascending (uint32)."""
+    ends, total = bits_up_to(bits)
+    rows = namespace(bits).empty(total, np.uint32)
+    if total:
+        launch(_PLACE, 32 * bits.size, bits, bits, ends, rows)
+    return rows

@@ -1,0 +1,97 @@
+"""Whole arrays of numbers that no element type has: 128-bit integers as pairs of words, and doubles as integers of their order.
+
+Functions take NumPy or CuPy arrays and give arrays of the same kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gquery.kernels.builtin.handwritten import namespace
+
+# ---- doubles as integers ------------------------------------------------------------------------------------------
+
+
+def f64_order(values: Any) -> Any:
+    """Doubles as int64 of the same order: -0.0 with 0.0, NaN last."""
+    xp = namespace(values)
+    bits = (values + 0.0).view(np.int64)
+    ordered = bits ^ ((bits >> 63) & 0x7FFFFFFFFFFFFFFF)
+    return xp.where(xp.isnan(values), np.int64(0x7FF8000000000000), ordered)
+
+
+def f64_unorder(order: Any) -> Any:
+    """The doubles of an `f64_order`."""
+    return (order ^ ((order >> 63) & 0x7FFFFFFFFFFFFFFF)).view(np.float64)
+
+
+# ---- 128-bit integers: (n, 2) arrays of int64, low word first ----------------------------------------------------
+
+
+def i128_from_i64(values: Any) -> Any:
+    values = values.astype(np.int64)
+    return namespace(values).stack((values, values >> 63), axis=1)
+
+
+def limbs_to_i128(limbs: Sequence[Any], bits: int = 32) -> Any:
+    """Sums of limbs of 32 or 16 bits (int64, low first, carries not yet passed on) as 128-bit integers.
+
+    A sum beyond 128 bits becomes the largest or the least one, which no DECIMAL holds.
+    """
+    xp = namespace(limbs[0])
+    carry = xp.zeros_like(limbs[0])
+    low, high = carry.copy(), carry.copy()
+    mask, top = (1 << bits) - 1, 1 << (bits - 1)
+    for k in range(128 // bits):
+        total = carry + limbs[k] if k < len(limbs) else carry
+        carry = total >> bits
+        shift = k * bits % 64
+        if k * bits < 64:
+            low |= (total & mask) << shift
+        else:
+            high |= (total & mask) << shift
+    over = total != ((total & mask) ^ top) - top  # the top limb has more bits than its own
+    high = xp.where(over, (total >> 63) ^ 0x7FFFFFFFFFFFFFFF, high)
+    low = xp.where(over, ~(total >> 63), low)
+    return xp.stack((low, high), axis=1)
+
+
+def limbs_to_i64(limbs: Sequence[Any]) -> tuple[Any, bool]:
+    """Sums of limbs as 64-bit integers, and whether all of them fit."""
+    wide = limbs_to_i128(limbs)
+    return namespace(wide).ascontiguousarray(wide[:, 0]), i128_within(wide, -(2**63), 2**63 - 1)
+
+
+def f64_from_i128(wide: Any) -> Any:
+    """The doubles nearest to 128-bit integers, up to one unit in the last place."""
+    xp = namespace(wide)
+    low, high = wide[:, 0], wide[:, 1]
+    negative = high < 0
+    high = xp.where(negative, ~high + (low == 0), high)
+    low = xp.where(negative, -low, low)
+    magnitude = high.view(np.uint64).astype(np.float64) * 2.0**64 + low.view(np.uint64).astype(np.float64)
+    return xp.where(negative, -magnitude, magnitude)
+
+
+def i128_within(wide: Any, low: int, high: int) -> bool:
+    """Whether every 128-bit integer lies in low..high."""
+    return not bool((_less(wide, low) | _greater(wide, high)).any())
+
+
+def _words(value: int) -> tuple[np.int64, np.uint64]:
+    return np.int64(value >> 64), np.uint64(value & (2**64 - 1))
+
+
+def _less(wide: Any, value: int) -> Any:
+    high, low = _words(value)
+    unsigned = namespace(wide).ascontiguousarray(wide[:, 0]).view(np.uint64)
+    return (wide[:, 1] < high) | ((wide[:, 1] == high) & (unsigned < low))
+
+
+def _greater(wide: Any, value: int) -> Any:
+    high, low = _words(value)
+    unsigned = namespace(wide).ascontiguousarray(wide[:, 0]).view(np.uint64)
+    return (wide[:, 1] > high) | ((wide[:, 1] == high) & (unsigned > low))

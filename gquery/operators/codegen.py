@@ -1,0 +1,232 @@
+"""Pipeline to kernels: produce/consume.
+
+Each operator writes its lines and calls the next one where a row goes on; nested calls become nested loops and ifs in one
+function. A Collect that counts before it writes has two kernels with the same steps, every other pipeline has one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import assert_never
+
+from gquery.expression.expr import Column, Expr
+from gquery.kernels.batch import batched
+from gquery.kernels.code import Binding, Code, ErrorSite, StatePart
+from gquery.kernels.kernel import Kernel
+from gquery.kernels.render import condition, describe, render
+from gquery.kernels.stages import staged
+from gquery.operators import accumulators, collect, group, reduce
+from gquery.operators.accumulators import place_of
+from gquery.operators.group_output import GroupOutput, is_probable
+from gquery.operators.join import emit_build, emit_probe
+from gquery.operators.read import read
+from gquery.operators.selection import needed_by
+from gquery.planner.physical import (
+    Build,
+    Collect,
+    Compute,
+    Group,
+    Pipeline,
+    Probe,
+    ReadStage,
+    ReadTable,
+    Reduce,
+    Select,
+    Sink,
+    Source,
+    Step,
+)
+
+BATCH_ROWS = 4  # rows an iteration of the batched loop: 8 are no faster with narrow columns and compile much longer
+STAGED_ROWS = 2**22  # from which on a GPU is busy for longer than a larger kernel takes to load
+STAGED_LINES = 48  # of a loop with look-ups: what follows them is written for each row
+BATCH_LINES = 60  # of a loop that collects: rows are looked up and stored in the batch, one after another
+WIDE = 2**31  # rows from which on indices have 64 bits
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One kernel of a pipeline: its role (see `SinkRun.roles`), what its parameters stand for, what its errors mean, and
+    the estimated share of rows for which it looks at each parameter. ``shared_words`` of shared memory are what its text
+    counts on: the sink may have been told of fewer groups since."""
+
+    role: str
+    kernel: Kernel
+    bindings: dict[str, Binding]
+    sites: tuple[ErrorSite, ...]
+    shares: dict[str, float] = field(default_factory=dict)
+    shared_words: int = 0
+
+
+def units(pipeline: Pipeline, target: str, counted: bool = False) -> tuple[Unit, ...]:
+    """The kernels of a pipeline on a target, in the order in which they run. With ``counted`` they also count the rows that
+    get past each step, for EXPLAIN ANALYZE."""
+    sink = pipeline.sink
+    if isinstance(sink, Build) and sink.table.layout in ("one", "loop"):
+        return ()
+    roles: tuple[str, ...] = ("main",)
+    if isinstance(sink, Collect):
+        roles = collect.roles(collect.collect_mode(pipeline.steps, target == "cuda"))
+    if pipeline.selected:
+        return _selection(pipeline, target), _unit(_behind_selection(pipeline), target, "main", counted, "r")
+    return tuple(_unit(pipeline, target, role, counted and role != "write") for role in roles)
+
+
+def kernels(pipeline: Pipeline, target: str) -> Iterator[Kernel]:
+    """Those of the loop, and the one that probably makes columns of its groups."""
+    yield from (unit.kernel for unit in units(pipeline, target))
+    if isinstance(pipeline.sink, Group) and is_probable(pipeline.sink, target):
+        yield GroupOutput(pipeline.sink, "cuda" if target == "cuda" else "cpu").unit[0]
+
+
+def _selection(pipeline: Pipeline, target: str) -> Unit:
+    """The kernel that marks the rows which get past the first steps."""
+    steps, none = pipeline.steps[: pipeline.selected], Collect((), ordered=True)
+    return replace(_unit(replace(pipeline, steps=steps, sink=none, selected=0), target, "count"), role="select")
+
+
+def _behind_selection(pipeline: Pipeline) -> Pipeline:
+    """What is left to do for a row that gets past the first steps: the columns that they give are made again."""
+    first, rest = pipeline.steps[: pipeline.selected], pipeline.steps[pipeline.selected :]
+    return replace(pipeline, steps=collect.steps_again(first, needed_by(rest, pipeline.sink)) + rest)
+
+
+def _unit(pipeline: Pipeline, target: str, role: str, counted: bool = False, row: str = "i") -> Unit:
+    """The kernel for a role; ``row`` is the number of the source's row that it is at."""
+    code = Code(target)
+    code.wide_index = pipeline.rows >= WIDE
+    mode = collect.collect_mode(pipeline.steps, target == "cuda")
+    if isinstance(pipeline.sink, Collect) and mode == "bitmap" and role == "write":  # of rows that are known to be kept
+        code.share = min((s.share for s in pipeline.steps if isinstance(s, Select)), default=1.0)
+        needed = frozenset(s.column.id for s in pipeline.sink.columns)
+        pipeline = replace(pipeline, steps=collect.steps_again(pipeline.steps, needed))
+    _begin(pipeline.sink, mode, role, code)
+    if row != "i":  # the rows were selected
+        code.share = 0.0
+        code.line(f"{row} = {code.call('i64', code.pointer('u32', StatePart('selected'), 's') + '[i]')}")
+    read(pipeline.source, code, row)
+
+    def go_on(steps: tuple[Step, ...]) -> None:
+        if counted:
+            _count(len(pipeline.steps) - len(steps), code)
+        if steps:
+            _step(steps[0], code, lambda: go_on(steps[1:]))
+        else:
+            _consume(pipeline.sink, pipeline.source, mode, role, code)
+
+    go_on(pipeline.steps)
+    _end(pipeline.sink, mode, role, code)
+    kernel = code.kernel()
+    steps = None
+    if not counted and _gains_from_stages(pipeline, target, len(kernel.body)):
+        steps = staged(kernel.body, BATCH_ROWS, code.ahead, kernel.prologue)
+    if steps is not None:
+        kernel = replace(kernel, batch=steps)
+    elif code.ahead and not counted and row == "i" and _gains_from_batches(pipeline, target, len(kernel.body)):
+        kernel = replace(kernel, batch=batched(kernel.body, BATCH_ROWS, code.ahead, kernel.prologue))
+    words = accumulators.shared_words(pipeline.sink, target) if isinstance(pipeline.sink, Group) else 0
+    return Unit(role, kernel, dict(code.bindings), tuple(code.sites), dict(code.shares), words)
+
+
+def _count(step: int, code: Code) -> None:
+    """Count a row behind so many steps, in a variable of the thread that is added to the others' when it ends."""
+    counter = f"rows{step}"
+    start = f"{counter} = {code.call('i64', '0')}"
+    is_new = start not in code.prologue  # a probe may write what follows it more than once
+    if is_new:
+        code.prologue.append(start)
+    code.line(f"{counter} = {code.call('add_i64', counter, code.call('i64', '1'))}")
+    if is_new:
+        add = "reduce_add_i64" if code.target == "cuda" else "atomic_add_i64"
+        code.epilogue.append(code.call(add, code.pointer("i64", StatePart("counters"), "s"), str(step), counter))
+
+
+def _gains_from_batches(pipeline: Pipeline, target: str, lines: int) -> bool:
+    """Whether the loop is bound by waiting for columns: no probes, and a sink that folds into registers or shared memory."""
+    if target != "cuda" or not isinstance(pipeline.source, ReadTable | ReadStage):
+        return False
+    sink = pipeline.sink
+    if isinstance(sink, Collect):
+        return lines <= BATCH_LINES and collect.collect_mode(pipeline.steps, True) in ("dense", "bitmap")
+    if any(isinstance(s, Probe) for s in pipeline.steps):
+        return False
+    return isinstance(sink, Reduce) or (isinstance(sink, Group) and place_of(sink, target) != "global")
+
+
+def _gains_from_stages(pipeline: Pipeline, target: str, lines: int) -> bool:
+    """Whether the loop waits for look-ups: a row's come one after another, and there are rows enough to take several at once."""
+    if target != "cuda" or pipeline.rows < STAGED_ROWS or lines > STAGED_LINES:
+        return False
+    return isinstance(pipeline.source, ReadTable | ReadStage) and any(isinstance(s, Probe) for s in pipeline.steps)
+
+
+def _step(step: Step, code: Code, consume: Callable[[], None]) -> None:
+    """Write the lines of a step; it calls ``consume`` where it passes a row on."""
+    match step:
+        case Select(predicate, share):
+            with code.block(f"if {condition(predicate, code)}:"):
+                _behind(share, code, consume)
+        case Compute(exprs):
+            _compute(exprs, code)
+            consume()
+        case Probe(share=share):
+            emit_probe(step, code, lambda: _behind(share, code, consume))
+        case _:
+            assert_never(step)
+
+
+def _behind(share: float, code: Code, consume: Callable[[], None]) -> None:
+    """Pass a row on that got past a step, as that share of the source's rows does."""
+    before, code.share = code.share, min(code.share, share)
+    consume()
+    code.share = before
+
+
+def _compute(exprs: tuple[tuple[Column, Expr], ...], code: Code) -> None:
+    """Bind columns to expressions, each computed where it is first used."""
+    for column, e in exprs:
+        what = describe(e, code.known, code.target)
+        code.provide(column.id, what, lambda e=e: render(e, code))  # type: ignore[misc]
+
+
+def _begin(sink: Sink, mode: collect.Mode, role: str, code: Code) -> None:
+    match sink:
+        case Collect():
+            collect.begin(mode, role, code.target == "cuda", code)
+        case Reduce(folds=folds):
+            reduce.begin(folds, code)
+        case Group():
+            accumulators.begin(sink, code)
+        case Build():
+            pass
+        case _:
+            assert_never(sink)
+
+
+def _consume(sink: Sink, source: Source, mode: collect.Mode, role: str, code: Code) -> None:
+    match sink:
+        case Collect():
+            collect.emit(sink, mode, role, code)
+        case Reduce(folds=folds):
+            reduce.emit(folds, code)
+        case Group():
+            group.emit(sink, source, code)
+        case Build(table):
+            emit_build(table, code)
+        case _:
+            assert_never(sink)
+
+
+def _end(sink: Sink, mode: collect.Mode, role: str, code: Code) -> None:
+    match sink:
+        case Collect():
+            collect.end(mode, role, code.target == "cuda", code)
+        case Reduce(folds=folds):
+            reduce.end(folds, code)
+        case Group():
+            accumulators.end(sink, code)
+        case Build():
+            pass
+        case _:
+            assert_never(sink)

@@ -1,0 +1,132 @@
+"""Adapting a pipeline to its join tables, once they are there.
+
+A plan is made from proofs and estimates. When a pipeline starts, the tables that it probes are built, and two things are
+known that were not: how many groups there can be where each belongs to a row of a build side, and how many rows a fan-out
+can make at most. The first chooses between addressing and hashing groups, the second how exact sums are split. A build, too,
+is fitted to its rows: there may be too few of them for an array. And it finds out whether its keys are unique: it tries where
+that is likely, and a probe of unique keys needs no loop. What probes a table is fitted to it as it was built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from gquery.device.buffer import Buffer
+from gquery.device.device import Device
+from gquery.expression.expr import AggregateCall
+from gquery.kernels.builtin import grouping
+from gquery.operators.base import JoinIndex
+from gquery.planner.aggregates import AggregatePlan, plan_aggregates
+from gquery.planner.logical.nodes import JoinKind
+from gquery.planner.lower_join import ROWS_A_SLOT, SMALL_ARRAY
+from gquery.planner.lower_lookups import limits_groups
+from gquery.planner.physical import Build, Group, JoinTable, Pipeline, Probe, Reduce
+
+SPREAD_ROW_BYTES = 32  # of a row, twice an entry of 8 bytes and two places of 4, and some more
+SPARSE, DENSE_ENOUGH = 16, 2**16  # groups that use less than one place in so many, of so many places, are hashed
+
+
+def adapt(pipeline: Pipeline, rows: int, joins: Mapping[int, JoinIndex]) -> Pipeline:
+    """The pipeline as it should run over ``rows`` rows with these join tables."""
+    if any(isinstance(s, Probe) and not _is_built_so(s.table, joins[s.table.stage].table) for s in pipeline.steps):
+        pipeline = _with_tables(pipeline, lambda table: _as_built(table, joins[table.stage].table))
+    sink = pipeline.sink
+    if isinstance(sink, Group | Reduce) and any(a.limb_bits == 16 for _, a in sink.aggregates):
+        pipeline = with_row_limit(pipeline, _row_limit(pipeline, rows, joins))
+        sink = pipeline.sink
+    if isinstance(sink, Group) and sink.layout == "direct" and sink.packing is not None and not sink.in_place:
+        groups = _group_limit(pipeline, sink, joins)
+        if groups * SPARSE < sink.packing.size and sink.packing.size > DENSE_ENOUGH:
+            return replace(pipeline, sink=replace(sink, layout="hash", groups=max(groups, 1)))
+    if isinstance(sink, Group) and sink.layout == "hash":
+        groups = _group_limit(pipeline, sink, joins)
+        if groups < sink.groups:
+            return replace(pipeline, sink=replace(sink, groups=max(groups, 1)))
+    return pipeline
+
+
+def fitted(pipeline: Pipeline, rows: int, device: Device) -> Pipeline:
+    """A build over ``rows`` rows, now that their number is known. An array with many places and few rows is a hash table
+    instead: what probes it finds it in the cache. One that is spread first holds its entries twice beside the table, so it
+    is not if there is no room."""
+    sink = pipeline.sink
+    if not isinstance(sink, Build):
+        return pipeline
+    table = sink.table
+    if table.layout == "direct" and not table.exists:
+        assert table.packing is not None
+        if table.packing.size > max(ROWS_A_SLOT * rows, SMALL_ARRAY):
+            table = replace(table, layout="hash", keyed=True, spread=False)
+    if table.spread and device.free_bytes < SPREAD_ROW_BYTES * rows:
+        table = replace(table, spread=False)
+    return pipeline if table is sink.table else replace(pipeline, sink=Build(table))
+
+
+def attempted(pipeline: Pipeline) -> Pipeline:
+    """A build as it runs first: keys that are expected to be unique are taken to be; DuplicateKeysError where one is not."""
+    sink = pipeline.sink
+    if isinstance(sink, Build) and sink.table.expected_unique and not sink.table.unique:
+        return replace(pipeline, sink=Build(replace(sink.table, unique=True)))
+    return pipeline
+
+
+def _is_built_so(planned: JoinTable, built: JoinTable) -> bool:
+    return planned.unique is built.unique and planned.layout == built.layout
+
+
+def _as_built(planned: JoinTable, built: JoinTable) -> JoinTable:
+    return replace(planned, unique=built.unique, layout=built.layout, keyed=built.keyed)
+
+
+def _with_tables(pipeline: Pipeline, fitted: Callable[[JoinTable], JoinTable]) -> Pipeline:
+    """The pipeline with other tables for its probes."""
+    steps = tuple(replace(s, table=fitted(s.table)) if isinstance(s, Probe) else s for s in pipeline.steps)
+    return replace(pipeline, steps=steps)
+
+
+def _group_limit(pipeline: Pipeline, sink: Group, joins: Mapping[int, JoinIndex]) -> int:
+    """At most so many groups: the rows of a build side that all keys come from."""
+    groups = sink.packing.size if sink.packing is not None else 2**62
+    for step in pipeline.steps:
+        if isinstance(step, Probe) and limits_groups(step, sink.keys):
+            groups = min(groups, joins[step.table.stage].entries)
+    return groups
+
+
+def _row_limit(pipeline: Pipeline, rows: int, joins: Mapping[int, JoinIndex]) -> int:
+    """At most so many rows reach the sink: those of the source, times the longest range of rows that a key has in each
+    table."""
+    for step in pipeline.steps:
+        if isinstance(step, Probe) and step.kind in (JoinKind.INNER, JoinKind.LEFT, JoinKind.FULL):
+            rows *= max(1, _longest(joins[step.table.stage]))
+    return rows
+
+
+def _longest(index: JoinIndex) -> int:
+    """The most build rows that one probe can match."""
+    if "longest" not in index.parts:
+        starts = index.parts.get("starts")
+        if isinstance(starts, Buffer):
+            longest = grouping.longest_range(starts.on(starts.devices[0]))
+        else:  # every row of the side, or one
+            longest = index.frame.rows if set(index.parts) <= {"count", "null_keys"} else 1
+        index.parts["longest"] = longest
+    return int(index.parts["longest"])
+
+
+def with_row_limit(pipeline: Pipeline, rows: int) -> Pipeline:
+    """The pipeline with its sums split for at most ``rows`` rows; what is known of the results stays as it was planned."""
+    sink = pipeline.sink
+    assert isinstance(sink, Group | Reduce)
+    calls: list[AggregateCall] = [a.call for _, a in sink.aggregates]
+    folds, plans = plan_aggregates(
+        calls, [a.arg if a.call.args else None for _, a in sink.aggregates], rows, isinstance(sink, Group)
+    )
+    kept = _with_results(plans, [a for _, a in sink.aggregates])
+    named = tuple((c, p) for (c, _), p in zip(sink.aggregates, kept, strict=True))
+    return replace(pipeline, sink=replace(sink, folds=folds, aggregates=named))
+
+
+def _with_results(plans: Sequence[AggregatePlan], planned: Sequence[AggregatePlan]) -> list[AggregatePlan]:
+    return [replace(p, result=old.result) for p, old in zip(plans, planned, strict=True)]

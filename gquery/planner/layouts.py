@@ -1,0 +1,128 @@
+"""How columns become numbers: the composite key of a join or a group, and the columns that a join table holds inline.
+
+Where every key is exact and bounded, a tuple of keys is a number in mixed radix: ``(k0 - base0) + width0 * (k1 - base1)
++ ...``. NULL, where a key takes part with it, is one more digit value, the last. A small range of such numbers addresses
+an array directly; any that fits 62 bits is the key of a hash table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gquery.expression.expr import Column
+from gquery.expression.types import BIGINT, INT64, Bounds, Carrier, Register
+from gquery.kernels.code import Phys
+
+MAX_PACKED = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class Digit:
+    """One key in a packing: values from ``base``, ``width`` of them, the last of which stands for NULL if ``nullable``."""
+
+    base: int
+    width: int
+    nullable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """How keys become one integer, the first key in the lowest place."""
+
+    digits: tuple[Digit, ...]
+
+    @property
+    def size(self) -> int:
+        """How many different packed keys there are."""
+        size = 1
+        for d in self.digits:
+            size *= d.width
+        return size
+
+
+def packing_of(keys: Sequence[Phys], with_nulls: Sequence[bool]) -> Packing | None:
+    """The packing of keys of which this is known, None where one is a float, a plain string or too wide."""
+    digits = []
+    for what, nulls in zip(keys, with_nulls, strict=True):
+        if what.register is Register.BOOL:
+            base, width = 0, 2
+        elif what.register is Register.I64 and what.bounds is not None:
+            base, width = what.bounds.low, what.bounds.width
+        else:
+            return None
+        digits.append(Digit(base, width + nulls, nulls))
+    packing = Packing(tuple(digits))
+    return packing if packing.size < MAX_PACKED else None
+
+
+def is_raw_key(what: Phys) -> bool:
+    """Whether an integer of any size up to 64 bits can be the key of a hash table as it is: one value is left for NULL."""
+    if what.register is not Register.I64 or what.bounds is None:
+        return False
+    return not what.nullable or what.bounds.width < 2**64
+
+
+def null_key(what: Phys) -> int:
+    """A number that is none of a column's values."""
+    assert what.bounds is not None
+    return what.bounds.high + 1 if what.bounds.high < INT64.high else what.bounds.low - 1
+
+
+MOST_BITS = 62  # of all fields: the word is a positive int64
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A column as a field of ``bits`` bits from ``shift`` on: its value less ``base``, or ``null`` for NULL."""
+
+    column: Column
+    phys: Phys
+    base: int
+    shift: int
+    bits: int
+    null: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """How columns become one word: the fields, plus 1."""
+
+    fields: tuple[Field, ...]
+
+    @property
+    def bits(self) -> int:
+        return sum(f.bits for f in self.fields)
+
+    @property
+    def carrier(self) -> Carrier:
+        """The narrowest carrier that holds every word."""
+        largest = 1 << self.bits
+        return next((c for c in (Carrier.U8, Carrier.U16, Carrier.U32) if largest < 1 << 8 * c.bytes), Carrier.I64)
+
+
+def word_of(columns: Sequence[tuple[Column, Phys]]) -> Word | None:
+    """The word of these columns; None where there are none, or one is text, a float or unbounded, or they are too wide."""
+    fields: list[Field] = []
+    shift = 0
+    for column, what in columns:
+        if what.register is Register.BOOL:
+            base, width = 0, 2
+        elif what.register is Register.I64 and what.bounds is not None:
+            base, width = what.bounds.low, what.bounds.width
+        else:
+            return None
+        bits = (width - 1 + what.nullable).bit_length()
+        fields.append(Field(column, what, base, shift, bits, width if what.nullable else None))
+        shift += bits
+    return Word(tuple(fields)) if fields and shift <= MOST_BITS else None
+
+
+def nullable(what: Phys) -> Phys:
+    return Phys(what.dtype, what.bounds, True, what.dictionary)
+
+
+def range_phys(start: int, step: int, rows: int) -> Phys:
+    """What is known of the values of a range."""
+    last = start + step * max(rows - 1, 0)
+    return Phys(BIGINT, Bounds(min(start, last), max(start, last)), False)

@@ -1,0 +1,369 @@
+"""Estimates of a plan's rows, distinct values and selectivities, for join order and the sizes of tables.
+
+They may be wrong and only choose between right plans; what must never be wrong stands in `planner.logical.properties`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import sqrt
+from typing import assert_never
+
+from gquery.columns.table import ColumnStatistics
+from gquery.expression.expr import (
+    And,
+    Call,
+    Case,
+    Cast,
+    Column,
+    Exists,
+    Expr,
+    In,
+    InSubquery,
+    IsNull,
+    Literal,
+    Not,
+    Or,
+    ScalarSubquery,
+    conjuncts,
+)
+from gquery.expression.types import Bounds, type_bounds
+from gquery.planner.logical.nodes import (
+    Aggregate,
+    Apply,
+    Filter,
+    Join,
+    JoinKind,
+    Limit,
+    Plan,
+    Project,
+    Range,
+    Scan,
+    Shared,
+    Sort,
+    UnionAll,
+    Values,
+    sources,
+)
+from gquery.planner.logical.properties import key_pairs
+from gquery.planner.logical.shared import definitions
+from gquery.planner.logical.tree import column_ids
+
+UNKNOWN = ColumnStatistics()
+
+_EQUALS, _RANGE, _LIKE, _OTHER = 0.1, 1 / 3, 0.06, 0.33
+_LIKELY_UNIQUE = 0.99  # different values a row from which on a column probably has none twice
+
+
+class Estimator:
+    """Estimated rows, distinct counts and selectivities. One is made for a query: it remembers what columns are."""
+
+    def __init__(self) -> None:
+        self.columns: dict[int, ColumnStatistics] = {}
+        self._rows: dict[int, tuple[Plan, float]] = {}  # by identity; the plan is kept, so its id too
+        self._column_rows: dict[int, float] = {}
+
+    def rows(self, plan: Plan) -> float:
+        """Estimated rows of a plan."""
+        known = self._rows.get(id(plan))
+        if known is None:
+            for s in sources(plan):
+                self.rows(s)
+            known = (plan, self._estimate(plan))
+            self._rows[id(plan)] = known
+        return known[1]
+
+    def distinct(self, e: Expr, rows: float) -> float:
+        """Estimated distinct values of an expression in a relation of ``rows`` rows."""
+        return max(1.0, min(rows, self._base_distinct(e)))
+
+    def _base_distinct(self, e: Expr, done: dict[int, float] | None = None) -> float:
+        """``done``: that of calls which were met already, by identity."""
+        match e:
+            case Column(id=i):
+                stats = self.columns.get(i, UNKNOWN)
+                base = self._column_rows.get(i, 1e12)
+                if stats.is_unique:
+                    return base
+                if stats.distinct is not None:
+                    return float(stats.distinct)
+                if stats.bounds is not None:
+                    return min(base, float(stats.bounds.width))
+                return base if base < 1e12 else 1e12
+            case Literal():
+                return 1.0
+            case Cast(arg=arg):
+                return self._base_distinct(arg, done)
+            case Call(args=args):
+                done = {} if done is None else done
+                if (known := done.get(id(e))) is not None:
+                    return known
+                out = 1.0
+                for a in args:
+                    out *= self._base_distinct(a, done)
+                done[id(e)] = out
+                return out
+            case _:
+                return 1e12
+
+    def is_likely_unique(self, e: Expr) -> bool:
+        """Whether the values of a column are probably all different in the relation that it comes from."""
+        if not isinstance(e, Column):
+            return False
+        distinct, rows = self.columns.get(e.id, UNKNOWN).distinct, self._column_rows.get(e.id)
+        return distinct is not None and rows is not None and distinct >= _LIKELY_UNIQUE * rows
+
+    def bounds(self, e: Expr) -> Bounds | None:
+        """The range of a column's physical values, where the source knows it."""
+        if isinstance(e, Column):
+            known = self.columns.get(e.id, UNKNOWN).bounds
+            return known if known is not None or e.dtype.is_string else type_bounds(e.dtype)
+        return None
+
+    # -- plans
+
+    def _estimate(self, plan: Plan) -> float:
+        match plan:
+            case Scan(source=source):
+                rows = float(source.rows)
+                for c, f in zip(plan.columns, plan.fields, strict=True):
+                    if c.id not in self.columns:
+                        self.columns[c.id] = source.statistics(f)
+                        self._column_rows[c.id] = rows
+                return rows
+            case Values(rows=values):
+                return float(len(values))
+            case Range():
+                self.columns[plan.column.id] = ColumnStatistics(None, 0, plan.rows, plan.step > 0, True)
+                self._column_rows[plan.column.id] = float(plan.rows)
+                return float(plan.rows)
+            case Shared(definition=d):
+                for other in definitions(plan):  # those that it uses first: a long chain is no deep recursion
+                    self.rows(other.plan)
+                rows = self.rows(d.plan)
+                for c, made in zip(plan.columns, plan.outputs, strict=True):
+                    self._describe(c, made, rows)
+                return rows
+            case Filter(source=s, predicate=p):
+                return max(self.rows(s) * self.selectivity(p), 0.1)
+            case Project(source=s, exprs=exprs):
+                rows = self.rows(s)
+                for c, e in exprs:
+                    if c.id not in self.columns:
+                        self._describe(c, e, rows)
+                return rows
+            case Aggregate(source=s, keys=keys):
+                rows = self.rows(s)
+                groups = 1.0
+                for _, e in keys:
+                    groups *= self.distinct(e, rows)
+                groups = min(groups, rows) if keys else 1.0
+                for c, e in keys:
+                    self._describe(c, e, groups)
+                for c, _ in plan.aggregates:
+                    self._column_rows[c.id] = groups
+                return max(groups, 0.1)
+            case Sort(source=s, limit=limit, offset=offset) | Limit(source=s, limit=limit, offset=offset):
+                rows = max(0.0, self.rows(s) - offset)
+                return rows if limit is None else min(rows, float(limit))
+            case UnionAll():
+                rows = sum(self.rows(s) for s in plan.sources)
+                for c in plan.columns:
+                    self._column_rows[c.id] = rows
+                return rows
+            case Join() | Apply():
+                if plan.mark is not None:
+                    self.columns[plan.mark.id] = ColumnStatistics(Bounds(0, 1), None, 2)
+                return self.join_rows(
+                    plan.kind, plan.condition, self.rows(plan.left), self.rows(plan.right), plan.left, plan.right
+                )
+            case _:
+                assert_never(plan)
+
+    def _describe(self, c: Column, e: Expr, rows: float) -> None:
+        if isinstance(e, Column):
+            self.columns[c.id] = self.columns.get(e.id, UNKNOWN)
+            self._column_rows[c.id] = self._column_rows.get(e.id, rows)
+        else:
+            self.columns[c.id] = ColumnStatistics(distinct=int(min(self._base_distinct(e), rows)))
+            self._column_rows[c.id] = rows
+
+    def join_rows(
+        self, kind: JoinKind, condition: Expr, left_rows: float, right_rows: float, left: Plan, right: Plan
+    ) -> float:
+        """Estimated rows of a join of these sides."""
+        left_ids, right_ids = column_ids(left), column_ids(right)
+        pairs = key_pairs(condition, left_ids, right_ids)
+        if kind in (JoinKind.MARK, JoinKind.SINGLE):
+            return left_rows
+        if kind in (JoinKind.SEMI, JoinKind.ANTI):
+            share = self.match_share(pairs, left_rows, right_rows)
+            return max(left_rows * (share if kind is JoinKind.SEMI else max(0.1, 1 - share)), 0.1)
+        rows = left_rows * right_rows * self.pairs_selectivity(pairs, left_rows, right_rows)
+        for e in conjuncts(condition):
+            if not key_pairs(e, left_ids, right_ids):
+                rows *= self.selectivity(e)
+        if kind is JoinKind.LEFT:
+            return max(rows, left_rows)
+        if kind is JoinKind.FULL:
+            return max(rows, left_rows, right_rows)
+        return max(rows, 0.1)
+
+    def pairs_selectivity(self, pairs: Sequence[tuple[Expr, Expr]], left_rows: float, right_rows: float) -> float:
+        """The share of the cross product that equalities of these pairs keep."""
+        if not pairs:
+            return 1.0
+        left = right = 1.0
+        for a, b in pairs:
+            left *= self._base_distinct(a)
+            right *= self._base_distinct(b)
+        # the side whose key domain is larger is the one that the other refers to. Its base count is taken, not the
+        # filtered rows: a filter on it drops matches
+        left = min(left, self._base_rows(pairs, 0, left_rows))
+        right = min(right, self._base_rows(pairs, 1, right_rows))
+        # columns of a composite key depend on each other: the product of their counts says too much on the larger side
+        base = max(left, right) if len(pairs) == 1 else min(left, right)
+        return 1 / max(base, 1.0)
+
+    def _base_rows(self, pairs: Sequence[tuple[Expr, Expr]], side: int, rows: float) -> float:
+        most = rows
+        for p in pairs:
+            if isinstance(c := p[side], Column):
+                most = max(most, self._column_rows.get(c.id, rows))
+        return most
+
+    def match_share(self, pairs: list[tuple[Expr, Expr]], left_rows: float, right_rows: float) -> float:
+        """The share of left rows that find a match."""
+        if not pairs:
+            return 0.9
+        share = 1.0
+        for a, b in pairs:
+            domain = max(self._base_distinct(a), 1.0)
+            share = min(share, self.distinct(b, right_rows) / max(domain, self.distinct(b, right_rows)))
+        return max(share, 1e-6)
+
+    # -- predicates
+
+    def selectivity(self, e: Expr) -> float:
+        """The share of rows for which a predicate is TRUE."""
+        match e:
+            case Literal(value=v):
+                return 1.0 if v else 0.0
+            case And(args=args):
+                return self._conjunction(args)
+            case Or(args=args):
+                missed = 1.0
+                for a in args:
+                    missed *= 1 - self.selectivity(a)
+                return 1 - missed
+            case Not(arg=arg):
+                return max(0.0, 1 - self.selectivity(arg))
+            case IsNull(arg=arg):
+                return self._null_share(arg)
+            case In(arg=arg, values=values):
+                return min(1.0, len(values) * self._equals(arg))
+            case Column(id=i):
+                return 0.5 if i in self.columns else _OTHER
+            case Call():
+                return self._call(e)
+            case Cast() | Case() | ScalarSubquery() | Exists() | InSubquery():
+                return _OTHER
+            case _:
+                assert_never(e)
+
+    def _conjunction(self, args: tuple[Expr, ...]) -> float:
+        """Ranges on one column are taken together: BETWEEN is one interval, not two independent thirds."""
+        ranges: dict[int, tuple[float, float]] = {}
+        out = 1.0
+        for a in args:
+            part = self._range(a)
+            if part is None:
+                out *= self.selectivity(a)
+            else:
+                low, high = ranges.get(part[0], (0.0, 1.0))
+                ranges[part[0]] = (max(low, part[1]), min(high, part[2]))
+        for low, high in ranges.values():
+            out *= max(high - low, 1e-4)
+        return out
+
+    def _range(self, e: Expr) -> tuple[int, float, float] | None:
+        """(column, low, high) of a comparison with a constant, as fractions of the column's bounds."""
+        if not (isinstance(e, Call) and e.function in _FLIPPED):
+            return None
+        a, b = e.args
+        function = e.function
+        if isinstance(a, Literal):
+            a, b, function = b, a, _FLIPPED[function]
+        while isinstance(a, Cast):
+            a = a.arg
+        if not (isinstance(a, Column) and isinstance(b, Literal) and isinstance(b.value, int | float)):
+            return None
+        bounds = self.columns.get(a.id, UNKNOWN).bounds
+        if bounds is None or a.dtype.is_string:
+            return None
+        value = float(b.value)
+        if b.dtype != a.dtype:  # the comparison was made in a wider type
+            if b.dtype.scale != a.dtype.scale:
+                value *= 10.0 ** (a.dtype.scale - b.dtype.scale)
+            elif b.dtype.is_float and a.dtype.is_decimal:
+                value *= 10.0**a.dtype.scale
+            elif b.dtype.is_temporal and a.dtype.is_temporal:
+                value = value / 86_400_000_000 if a.dtype.kind.value == "DATE" else value * 86_400_000_000
+        width = max(bounds.width, 1)
+        at = min(1.0, max(0.0, (value - bounds.low) / width))
+        above = min(1.0, max(0.0, (value + 1 - bounds.low) / width))
+        match function:
+            case "lt":
+                return a.id, 0.0, at
+            case "le":
+                return a.id, 0.0, above
+            case "gt":
+                return a.id, above, 1.0
+            case _:
+                return a.id, at, 1.0
+
+    def _equals(self, e: Expr) -> float:
+        match e:
+            case Column(id=i):
+                stats = self.columns.get(i, UNKNOWN)
+                if stats.distinct is None and stats.bounds is None and not stats.is_unique:
+                    return _EQUALS
+            case Call():  # of one argument's many values, a function often makes few
+                return max(1 / max(self._base_distinct(e), 1.0), _EQUALS / 2)
+            case _:
+                pass
+        distinct = self._base_distinct(e)
+        return _EQUALS if distinct >= 1e12 else 1 / max(distinct, 1.0)
+
+    def _null_share(self, e: Expr) -> float:
+        if isinstance(e, Column):
+            nulls = self.columns.get(e.id, UNKNOWN).null_count
+            if nulls is not None:
+                return min(1.0, nulls / max(self._column_rows.get(e.id, 1.0), 1.0))
+        return 0.05 if e.nullable else 0.0
+
+    def _call(self, e: Call) -> float:
+        match e.function:
+            case "eq" | "is_not_distinct_from":
+                a, b = e.args
+                if isinstance(b, Literal) or isinstance(a, Literal):
+                    return self._equals(a if isinstance(b, Literal) else b)
+                return min(self._equals(a), self._equals(b))
+            case "ne" | "is_distinct_from":
+                a, b = e.args
+                return 1 - self._equals(a if isinstance(b, Literal) else b)
+            case "lt" | "le" | "gt" | "ge":
+                part = self._range(e)
+                return _RANGE if part is None else max(part[2] - part[1], 1e-4)
+            case "like" | "ilike" | "contains" | "starts_with" | "ends_with":
+                return _LIKE
+            case _:
+                return _OTHER
+
+
+_FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+
+
+def weight(raw: float, filtered: float) -> float:
+    """How strongly a relation asks to be the one that is streamed: large before and after its filters."""
+    return sqrt(max(raw, 1.0) * max(filtered, 1.0))

@@ -1,0 +1,266 @@
+"""The logical plan: a closed union of frozen nodes. SQL and Relations make it, rules rewrite it, `planner.lower` reads it.
+
+Every node knows its output ``columns`` and the ``sources`` directly below it. A node's column ids are its own or its
+sources'; no two nodes make the same id.
+Behaviour stands elsewhere: the recursion in `planner.logical.tree`, rewriting in `planner.rules`, printing in `profile.explain`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from typing import ClassVar
+
+from gquery.columns.table import TableSource
+from gquery.expression.expr import AggregateCall, Column, Expr, SortKey
+from gquery.expression.types import BOOLEAN
+
+
+@dataclass(frozen=True)
+class Scan:
+    """All rows of a table. ``fields[i]`` is the position in the source's schema of ``columns[i]``. Keeps the order."""
+
+    source: TableSource
+    columns: tuple[Column, ...]
+    fields: tuple[int, ...]
+    sources: ClassVar[tuple[Plan, ...]] = ()
+
+
+@dataclass(frozen=True)
+class Values:
+    """Constant rows (expressions without columns); one row without columns stands for a missing FROM."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Expr, ...], ...]
+    sources: ClassVar[tuple[Plan, ...]] = ()
+
+
+@dataclass(frozen=True)
+class Range:
+    """``range(start, stop, step)``: BIGINTs from start, stop excluded; nothing is stored."""
+
+    column: Column
+    start: int
+    stop: int
+    step: int = 1
+    sources: ClassVar[tuple[Plan, ...]] = ()
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return (self.column,)
+
+    @property
+    def rows(self) -> int:
+        return len(range(self.start, self.stop, self.step))
+
+
+@dataclass(frozen=True)
+class Filter:
+    """The rows for which the predicate is TRUE (not NULL). Keeps the order."""
+
+    source: Plan
+    predicate: Expr
+
+    @property
+    def sources(self) -> tuple[Plan, ...]:
+        return (self.source,)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.source.columns
+
+
+@dataclass(frozen=True)
+class Project:
+    """New columns from expressions over the source's; a column is passed on as (column, column). Keeps the order."""
+
+    source: Plan
+    exprs: tuple[tuple[Column, Expr], ...]
+
+    @property
+    def sources(self) -> tuple[Plan, ...]:
+        return (self.source,)
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        return tuple(c for c, _ in self.exprs)
+
+
+class JoinKind(Enum):
+    """What a join gives for a left row, by its matches: right rows for which the condition is TRUE."""
+
+    INNER = "inner"  # left and right columns, one row a match; CROSS is INNER with the condition TRUE
+    LEFT = "left"  # as INNER, and the left row with NULLs where there is no match
+    FULL = "full"  # as LEFT, and the right rows that never matched with NULLs on the left
+    SEMI = "semi"  # the left row once, if there is a match
+    ANTI = "anti"  # the left row once, if there is none
+    MARK = "mark"  # the left row and `mark`: TRUE for a match, else NULL if the condition was NULL for some row, else FALSE
+    SINGLE = "single"  # as LEFT, but two matches are a CardinalityError
+
+
+@dataclass(frozen=True)
+class Join:
+    """Pairs of rows for which the condition is TRUE, as the kind says. Keeps the left side's order; the matches of a left
+    row come in the right side's order. Columns are nullable on the side that a kind fills with NULLs."""
+
+    left: Plan
+    right: Plan
+    kind: JoinKind
+    condition: Expr
+    mark: Column | None = None
+
+    @property
+    def sources(self) -> tuple[Plan, ...]:
+        return (self.left, self.right)
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        return join_columns(self.left, self.right, self.kind, self.mark)
+
+
+@dataclass(frozen=True)
+class Apply:
+    """A dependent join: for each left row the right plan, which may use the left's columns. Gone after decorrelation."""
+
+    left: Plan
+    right: Plan
+    kind: JoinKind
+    condition: Expr
+    mark: Column | None = None
+
+    @property
+    def sources(self) -> tuple[Plan, ...]:
+        return (self.left, self.right)
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        return join_columns(self.left, self.right, self.kind, self.mark)
+
+
+def join_columns(left: Plan, right: Plan, kind: JoinKind, mark: Column | None) -> tuple[Column, ...]:
+    match kind:
+        case JoinKind.INNER:
+            return left.columns + right.columns
+        case JoinKind.LEFT | JoinKind.SINGLE:
+            return left.columns + _nullable(right.columns)
+        case JoinKind.FULL:
+            return _nullable(left.columns) + _nullable(right.columns)
+        case JoinKind.SEMI | JoinKind.ANTI:
+            return left.columns
+        case JoinKind.MARK:
+            assert mark is not None and mark.dtype == BOOLEAN
+            return (*left.columns, mark)
+
+
+def _nullable(columns: tuple[Column, ...]) -> tuple[Column, ...]:
+    return tuple(c if c.nullable else Column(c.id, c.name, c.dtype, True) for c in columns)
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """One row a group of equal keys (NULLs are equal). Without keys one row, also for no input. Promises no order."""
+
+    source: Plan
+    keys: tuple[tuple[Column, Expr], ...]
+    aggregates: tuple[tuple[Column, AggregateCall], ...]
+
+    @property
+    def sources(self) -> tuple[Plan, ...]:
+        return (self.source,)
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        return tuple(c for c, _ in self.keys) + tuple(c for c, _ in self.aggregates)
+
+
+@dataclass(frozen=True)
+class Sort:
+    """The rows in order of the keys, stable; with ``limit`` only the first ``limit`` rows after ``offset`` (top-k)."""
+
+    source: Plan
+    keys: tuple[SortKey, ...]
+    limit: int | None = None
+    offset: int = 0
+
+    @property
+    def sources(self) -> tuple[Plan, ...]:
+        return (self.source,)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.source.columns
+
+
+@dataclass(frozen=True)
+class Limit:
+    """At most ``limit`` rows (all for None) after skipping ``offset``, in the source's order."""
+
+    source: Plan
+    limit: int | None
+    offset: int = 0
+
+    @property
+    def sources(self) -> tuple[Plan, ...]:
+        return (self.source,)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.source.columns
+
+
+@dataclass(frozen=True)
+class UnionAll:
+    """The rows of all sources, one after another. ``inputs[k][i]`` is the column of source k that ``columns[i]`` takes; the
+    types are equal."""
+
+    sources: tuple[Plan, ...]
+    inputs: tuple[tuple[Column, ...], ...]
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Definition:
+    """A subplan that a query computes once: that of a CTE or a view, or one that `share_subplans` found twice. It uses no
+    column of a query around it. The ``number`` says which it is, whatever rules make of its plan. ``kept``: the user asked for
+    it to be computed once (AS MATERIALIZED) or at each use (AS NOT MATERIALIZED)."""
+
+    number: int
+    plan: Plan
+    outputs: tuple[Column, ...]
+    name: str = ""
+    kept: bool | None = None
+
+
+@dataclass(frozen=True)
+class Shared:
+    """One use of a definition: its rows under columns of this use's own, so that two uses never share a column.
+    ``fields[i]`` is the position of ``columns[i]`` in the definition's outputs. Keeps the order. What it reads is no source of
+    the node: rules take each definition by itself, once."""
+
+    definition: Definition
+    columns: tuple[Column, ...]
+    fields: tuple[int, ...]
+    sources: ClassVar[tuple[Plan, ...]] = ()
+
+    @property
+    def outputs(self) -> tuple[Column, ...]:
+        """The definition's columns behind this use's."""
+        return tuple(self.definition.outputs[f] for f in self.fields)
+
+
+Plan = Scan | Values | Range | Shared | Filter | Project | Join | Apply | Aggregate | Sort | Limit | UnionAll
+
+
+@dataclass(frozen=True)
+class Query:
+    """A bound SELECT: the plan, and its result columns in order under the names that the user sees."""
+
+    plan: Plan
+    outputs: tuple[Column, ...]
+    names: tuple[str, ...]
+
+
+def sources(plan: Plan) -> tuple[Plan, ...]:
+    """The plans directly below a node (not those of subquery expressions)."""
+    return plan.sources

@@ -1,0 +1,140 @@
+"""Definitions: the subplans that a query computes once, and the walks that reach through their uses (`Shared`).
+
+A use is a leaf, so that a walk over a plan (`planner.logical.tree`) ends there, and a chain of CTEs that each use the one before
+twice stays as long as its text. What has to see the whole query asks here, and meets each definition once. Definitions
+never refer to each other in a circle; those that others use come first.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+
+from gquery.expression.expr import Expr, new_column, transform
+from gquery.planner.logical.nodes import Definition, Plan, Query, Shared
+from gquery.planner.logical.tree import (
+    Subquery,
+    cached,
+    map_expressions,
+    own_subqueries,
+    transform_up,
+    walk,
+)
+
+Definitions = Mapping[int, Definition]  # by number
+Places = Mapping[int, Mapping[int, int]]  # for a definition whose outputs moved: the new position of an old one
+
+_numbers = itertools.count(1)
+
+
+def new_definition(query: Query, name: str = "", kept: bool | None = None) -> Definition:
+    """A definition of a query that depends on none around it."""
+    return Definition(next(_numbers), query.plan, query.outputs, name, kept)
+
+
+def use(definition: Definition) -> Shared:
+    """All columns of a definition, under ids that no other use has."""
+    columns = tuple(new_column(c.name, c.dtype, c.nullable) for c in definition.outputs)
+    return Shared(definition, columns, tuple(range(len(columns))))
+
+
+def nodes(plan: Plan) -> Iterator[Plan]:
+    """The plan and every plan below it, those inside subquery expressions too, but not those of definitions."""
+    stack = [plan]
+    while stack:
+        for node in walk(stack.pop()):
+            yield node
+            stack += [s.plan for s in own_subqueries(node)]
+
+
+def uses(plan: Plan) -> tuple[Shared, ...]:
+    """The uses of definitions in a plan, those inside subquery expressions too."""
+    return cached(plan, "_uses", lambda: tuple([n for n in nodes(plan) if isinstance(n, Shared)]))
+
+
+def without_uses(plan: Plan) -> None:
+    """Note what is known: that a plan uses no definition. Looking at each node of it costs more than most rules."""
+    cached(plan, "_uses", tuple)
+
+
+def definitions(plan: Plan) -> tuple[Definition, ...]:
+    """All definitions that a plan rests on, each once, behind those that it uses itself."""
+    out: list[Definition] = []
+    met: set[int] = set()
+    stack: list[tuple[Definition, bool]] = [(u.definition, False) for u in reversed(uses(plan))]
+    while stack:
+        d, is_done = stack.pop()
+        if is_done:
+            out.append(d)
+        elif d.number not in met:
+            met.add(d.number)
+            stack.append((d, True))
+            stack += [(u.definition, False) for u in reversed(uses(d.plan)) if u.definition.number not in met]
+    return tuple(out)
+
+
+def every_node(plan: Plan) -> Iterator[Plan]:
+    """Every node that a query rests on: of its definitions, of its plan, and inside subquery expressions."""
+    for d in definitions(plan):
+        yield from nodes(d.plan)
+    yield from nodes(plan)
+
+
+# ---- rewriting -------------------------------------------------------------------------------------------------------
+
+
+def with_definitions(plan: Plan, new: Definitions, places: Places | None = None) -> Plan:
+    """The plan using other definitions in place of those with their numbers; the same object where it uses none."""
+    if not new or not any(u.definition.number in new for u in uses(plan)):
+        return plan
+
+    def inside(e: Expr) -> Expr:
+        if not isinstance(e, Subquery):
+            return e
+        made = with_definitions(e.plan, new, places)
+        return e if made is e.plan else replace(e, plan=made)
+
+    def node(p: Plan) -> Plan:
+        if isinstance(p, Shared):
+            d = new.get(p.definition.number)
+            moved = None if places is None else places.get(p.definition.number)
+            fields = p.fields if moved is None else tuple(moved[f] for f in p.fields)
+            return p if d is None else Shared(d, p.columns, fields)
+        return map_expressions(p, lambda e: transform(e, inside)) if own_subqueries(p) else p
+
+    return transform_up(plan, node)
+
+
+def rebuilt(query: Query, plan: Plan, changed: Definitions, places: Places | None = None) -> Plan:
+    """``plan``, which came from the query's, over its definitions as they were changed. The changed ones may still use old
+    ones: all are put together anew."""
+    order = definitions(query.plan)
+    used = {u.definition.number for u in uses(plan)}
+    for d in reversed(order):
+        if d.number in used:
+            used.update(u.definition.number for u in uses(changed.get(d.number, d).plan))
+    new: dict[int, Definition] = {}
+    for old in order:
+        if old.number not in used:
+            continue  # it may ask for what is gone
+        d = changed.get(old.number, old)
+        below = with_definitions(d.plan, new, places)
+        d = d if below is d.plan else replace(d, plan=below)
+        if d is not old:
+            new[d.number] = d
+    return with_definitions(plan, new, places)
+
+
+def each(query: Query, rewrite: Callable[[Query], Query | None]) -> Query | None:
+    """The query with ``rewrite`` applied to every definition, as if it were a query, and to the query itself."""
+    new: dict[int, Definition] = {}
+    for old in definitions(query.plan):
+        below = Query(with_definitions(old.plan, new), old.outputs, tuple(c.name for c in old.outputs))
+        made = rewrite(below) or below
+        if made.plan is not old.plan or made.outputs is not old.outputs:
+            new[old.number] = replace(old, plan=made.plan, outputs=made.outputs)
+    plan = with_definitions(query.plan, new)
+    over = query if plan is query.plan else replace(query, plan=plan)
+    made = rewrite(over) or over
+    return None if made is query else made

@@ -1,0 +1,448 @@
+"""The recursion over plans: every walk, rewrite, renaming and structural key of a plan is here, and nowhere else.
+
+Rules are written against these functions, so that a new node is one case in `sources`, `with_sources`, `expressions`
+and `with_expressions`. All of them hand back the same object where nothing changed, so "did it change" is ``is``, and
+what is known of a subplan (free columns, unique keys) stays valid in the cache that hangs on the node itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, TypeVar, assert_never
+
+from gquery.expression.expr import (
+    AggregateCall,
+    And,
+    Call,
+    Case,
+    Cast,
+    Column,
+    Exists,
+    Expr,
+    In,
+    InSubquery,
+    IsNull,
+    Literal,
+    Not,
+    Or,
+    ScalarSubquery,
+    SortKey,
+    new_column,
+    same_objects,
+)
+from gquery.expression.expr import transform as transform_expr
+from gquery.planner.logical.nodes import (
+    Aggregate,
+    Apply,
+    Filter,
+    Join,
+    Limit,
+    Plan,
+    Project,
+    Range,
+    Scan,
+    Shared,
+    Sort,
+    UnionAll,
+    Values,
+)
+
+Subquery = ScalarSubquery | Exists | InSubquery
+T = TypeVar("T")
+
+
+def cached(plan: Plan, name: str, compute: Callable[[], T]) -> T:
+    """A fact about a plan, computed once and kept on the (frozen) node itself."""
+    known: dict[str, Any] = plan.__dict__
+    if name not in known:
+        known[name] = compute()
+    value: T = known[name]
+    return value
+
+
+# ---- one node --------------------------------------------------------------------------------------------------------
+
+
+def with_sources(plan: Plan, new: tuple[Plan, ...]) -> Plan:
+    """``plan`` over other sources; the same object where they are the same objects."""
+    if same_objects(plan.sources, new):
+        return plan
+    match plan:
+        case Scan() | Values() | Range() | Shared():
+            return plan
+        case Filter():
+            return Filter(new[0], plan.predicate)
+        case Project():
+            return Project(new[0], plan.exprs)
+        case Aggregate():
+            return Aggregate(new[0], plan.keys, plan.aggregates)
+        case Sort():
+            return Sort(new[0], plan.keys, plan.limit, plan.offset)
+        case Limit():
+            return Limit(new[0], plan.limit, plan.offset)
+        case Join():
+            return Join(new[0], new[1], plan.kind, plan.condition, plan.mark)
+        case Apply():
+            return Apply(new[0], new[1], plan.kind, plan.condition, plan.mark)
+        case UnionAll():
+            return UnionAll(new, plan.inputs, plan.columns)
+        case _:
+            assert_never(plan)
+
+
+def expressions(plan: Plan) -> tuple[Expr, ...]:
+    """The expressions of the node itself, in a fixed order (`with_expressions` takes them back)."""
+    match plan:
+        case Scan() | Range() | Shared() | Limit() | UnionAll():
+            return ()
+        case Values(rows=rows):
+            return tuple(e for row in rows for e in row)
+        case Filter(predicate=p):
+            return (p,)
+        case Project(exprs=exprs):
+            return tuple(e for _, e in exprs)
+        case Join(condition=c) | Apply(condition=c):
+            return (c,)
+        case Sort(keys=sort_keys):
+            return tuple(k.expr for k in sort_keys)
+        case Aggregate(keys=keys, aggregates=aggregates):
+            out = [e for _, e in keys]
+            for _, call in aggregates:
+                out.extend(call.args)
+                if call.filter is not None:
+                    out.append(call.filter)
+            return tuple(out)
+        case _:
+            assert_never(plan)
+
+
+def with_expressions(plan: Plan, new: tuple[Expr, ...]) -> Plan:
+    """``plan`` with other expressions, in the order of `expressions`; the same object where nothing changed."""
+    if same_objects(expressions(plan), new):
+        return plan
+    it = iter(new)
+    match plan:
+        case Scan() | Range() | Shared() | Limit() | UnionAll():
+            return plan
+        case Values():
+            return Values(plan.columns, tuple(tuple(next(it) for _ in row) for row in plan.rows))
+        case Filter():
+            return Filter(plan.source, next(it))
+        case Project():
+            return Project(plan.source, tuple((c, next(it)) for c, _ in plan.exprs))
+        case Join() | Apply():
+            return replace(plan, condition=next(it))
+        case Sort():
+            keys = tuple(SortKey(next(it), k.descending, k.nulls_first) for k in plan.keys)
+            return Sort(plan.source, keys, plan.limit, plan.offset)
+        case Aggregate():
+            group = tuple((c, next(it)) for c, _ in plan.keys)
+            calls = tuple((c, _with_args(call, it)) for c, call in plan.aggregates)
+            return Aggregate(plan.source, group, calls)
+        case _:
+            assert_never(plan)
+
+
+def _with_args(call: AggregateCall, it: Iterator[Expr]) -> AggregateCall:
+    args = tuple(next(it) for _ in call.args)
+    return AggregateCall(call.function, args, call.dtype, call.distinct, None if call.filter is None else next(it))
+
+
+def map_expressions(plan: Plan, f: Callable[[Expr], Expr]) -> Plan:
+    """``f`` applied to every expression of the node itself (whole expressions, not their parts)."""
+    new, is_new = [], False
+    for e in expressions(plan):
+        made = f(e)
+        is_new = is_new or made is not e
+        new.append(made)
+    return with_expressions(plan, tuple(new)) if is_new else plan
+
+
+# ---- the recursion ---------------------------------------------------------------------------------------------------
+
+
+def transform_up(plan: Plan, f: Callable[[Plan], Plan]) -> Plan:
+    """``f`` applied to every node, sources first. Plans inside subquery expressions are left alone."""
+    below = plan.sources
+    if not below:
+        return f(plan)
+    new, is_new = [], False
+    for s in below:
+        made = transform_up(s, f)
+        is_new = is_new or made is not s
+        new.append(made)
+    return f(with_sources(plan, tuple(new)) if is_new else plan)
+
+
+def transform_down(plan: Plan, f: Callable[[Plan], Plan]) -> Plan:
+    """``f`` applied to every node, parents first; it sees its parent's rewritten sources."""
+    plan = f(plan)
+    below = plan.sources
+    return with_sources(plan, tuple([transform_down(s, f) for s in below])) if below else plan
+
+
+def walk(plan: Plan) -> Iterator[Plan]:
+    """The plan and every plan below it, parents first, without those inside subquery expressions."""
+    stack = [plan]
+    while stack:
+        node = stack.pop()
+        yield node
+        if below := node.sources:
+            stack.extend(below[::-1])
+
+
+def subqueries(e: Expr) -> tuple[Subquery, ...]:
+    """The subquery expressions in ``e``, outermost first, each once."""
+    try:
+        return e.memo_subqueries
+    except AttributeError:
+        own: tuple[Subquery, ...] = (e,) if isinstance(e, Subquery) else ()
+        for k in e.children:
+            if more := subqueries(k):
+                own = tuple({id(s): s for s in (*own, *more)}.values()) if own else more
+        object.__setattr__(e, "memo_subqueries", own)
+        return own
+
+
+def has_subquery(e: Expr) -> bool:
+    return bool(subqueries(e))
+
+
+def own_subqueries(plan: Plan) -> tuple[Subquery, ...]:
+    """The subquery expressions of the node itself."""
+    return cached(plan, "_own_subqueries", lambda: tuple([s for e in expressions(plan) for s in subqueries(e)]))
+
+
+# ---- columns ---------------------------------------------------------------------------------------------------------
+
+_NO_COLUMNS: frozenset[int] = frozenset()
+
+
+def used_columns(e: Expr) -> frozenset[int]:
+    """Ids of the columns that an expression reads, with those that its subqueries' plans read and do not make."""
+    try:
+        return e.memo_columns
+    except AttributeError:
+        if isinstance(e, Column):
+            used = frozenset((e.id,))
+        else:
+            used = free_columns(e.plan) if isinstance(e, Subquery) else _NO_COLUMNS
+            for k in e.children:
+                more = used_columns(k)
+                used = used | more if used and more else used or more
+        object.__setattr__(e, "memo_columns", used)
+        return used
+
+
+def column_ids(plan: Plan) -> frozenset[int]:
+    """Ids of the plan's output columns."""
+    return cached(plan, "_column_ids", lambda: frozenset([c.id for c in plan.columns]))
+
+
+def free_columns(plan: Plan) -> frozenset[int]:
+    """Ids that a plan uses and nothing below makes: the columns of outer queries that it depends on (correlation)."""
+    return cached(plan, "_free_columns", lambda: _free_columns(plan))
+
+
+def _free_columns(plan: Plan) -> frozenset[int]:
+    used: set[int] = set()
+    for e in expressions(plan):
+        used |= used_columns(e)
+    match plan:
+        case Apply(left=left, right=right):  # the right side may use the left's columns
+            used |= free_columns(right)
+            return frozenset(used - column_ids(left) - column_ids(right)) | free_columns(left)
+        case _:
+            free: frozenset[int] = frozenset()
+            for s in plan.sources:
+                used -= column_ids(s)
+                free |= free_columns(s)
+            return free | frozenset(used)
+
+
+def made_columns(plan: Plan) -> tuple[Column, ...]:
+    """The columns that the node itself makes (not those that it passes on)."""
+    match plan:
+        case Scan(columns=columns) | Values(columns=columns) | Shared(columns=columns) | UnionAll(columns=columns):
+            return columns
+        case Range(column=column):
+            return (column,)
+        case Project(exprs=exprs):
+            return tuple(c for c, e in exprs if not (isinstance(e, Column) and e.id == c.id))
+        case Aggregate():
+            return plan.columns
+        case Join(mark=mark) | Apply(mark=mark):
+            return () if mark is None else (mark,)
+        case Filter() | Sort() | Limit():
+            return ()
+        case _:
+            assert_never(plan)
+
+
+def remap_expr(e: Expr, columns: dict[int, Column]) -> Expr:
+    """Columns replaced by columns, also inside the plans of subqueries. A reference that was nullable stays so."""
+
+    def one(x: Expr) -> Expr:
+        match x:
+            case Column():
+                new = columns.get(x.id)
+                if new is None:
+                    return x
+                return new if new.nullable or not x.nullable else Column(new.id, new.name, new.dtype, True)
+            case ScalarSubquery() | Exists():
+                return replace(x, plan=remap(x.plan, columns)) if free_columns(x.plan) & columns.keys() else x
+            case InSubquery():
+                return InSubquery(x.args, remap(x.plan, columns)) if free_columns(x.plan) & columns.keys() else x
+            case _:
+                return x
+
+    return transform_expr(e, one)
+
+
+def remap(plan: Plan, columns: dict[int, Column]) -> Plan:
+    """The plan reading and making other columns, by id. Ids that the mapping does not name stay."""
+    return transform_up(plan, lambda node: remap_node(node, columns))
+
+
+def remap_node(node: Plan, columns: dict[int, Column]) -> Plan:
+    """`remap` of the node alone, without its sources."""
+
+    def name(c: Column) -> Column:
+        new = columns.get(c.id)
+        if new is None:
+            return c
+        return new if new.nullable == c.nullable else Column(new.id, new.name, new.dtype, c.nullable)
+
+    node = map_expressions(node, lambda e: remap_expr(e, columns))
+    match node:
+        case Scan() | Values() | Shared():
+            return replace(node, columns=tuple(name(c) for c in node.columns))
+        case Range():
+            return replace(node, column=name(node.column))
+        case UnionAll():
+            inputs = tuple(tuple(name(c) for c in row) for row in node.inputs)
+            return UnionAll(node.sources, inputs, tuple(name(c) for c in node.columns))
+        case Project():
+            return Project(node.source, tuple((name(c), e) for c, e in node.exprs))
+        case Aggregate():
+            keys = tuple((name(c), e) for c, e in node.keys)
+            return Aggregate(node.source, keys, tuple((name(c), a) for c, a in node.aggregates))
+        case Join() | Apply():
+            if node.mark is None:
+                return node
+            return replace(node, mark=name(node.mark))
+        case Filter() | Sort() | Limit():
+            return node
+        case _:
+            assert_never(node)
+
+
+def fresh_copy(plan: Plan) -> tuple[Plan, dict[int, Column]]:
+    """The same plan making columns with new ids, and the new column for every old id."""
+    columns: dict[int, Column] = {}
+    _mint(plan, columns)
+    return _remap_all(plan, columns), columns
+
+
+def _mint(plan: Plan, columns: dict[int, Column]) -> None:
+    for node in walk(plan):
+        for c in made_columns(node):
+            columns[c.id] = new_column(c.name, c.dtype, c.nullable)
+        for e in expressions(node):
+            for sub in subqueries(e):
+                _mint(sub.plan, columns)
+
+
+def _remap_all(plan: Plan, columns: dict[int, Column]) -> Plan:
+    """`remap`, but inside subqueries too where they make columns of their own."""
+
+    def inside(x: Expr) -> Expr:
+        if isinstance(x, Subquery):
+            return replace(x, plan=_remap_all(x.plan, columns))
+        return x
+
+    return remap(transform_up(plan, lambda n: map_expressions(n, lambda e: transform_expr(e, inside))), columns)
+
+
+# ---- structural equality ---------------------------------------------------------------------------------------------
+
+
+def canonical(plan: Plan) -> tuple[Any, ...]:
+    """A hashable key that two plans share exactly where they compute the same rows in the same column order.
+
+    Column ids are renumbered by first appearance, so two copies of a subquery agree. Names do not count.
+    """
+    return cached(plan, "_canonical", lambda: _Canonical().plan(plan))
+
+
+def expression_key(e: Expr, name: Callable[[Column], Any]) -> tuple[Any, ...]:
+    """A hashable key that two expressions share where they are the same over columns that are called the same."""
+    return _Canonical(name).expr(e)
+
+
+class _Canonical:
+    def __init__(self, name: Callable[[Column], Any] | None = None) -> None:
+        self.number: dict[int, int] = {}
+        self.seen: dict[int, int] = {}  # expressions by identity: one that comes again is written as its number
+        self.name = name
+
+    def column(self, c: Column) -> Any:
+        return self.number.setdefault(c.id, len(self.number)) if self.name is None else self.name(c)
+
+    def plan(self, p: Plan) -> tuple[Any, ...]:
+        below = tuple([self.plan(s) for s in p.sources])
+        own: tuple[Any, ...]
+        match p:
+            case Scan():
+                own = (id(p.source), p.source.version, p.fields)
+            case Shared():
+                own = (p.definition.number, p.fields)
+            case Range():
+                own = (p.start, p.stop, p.step)
+            case Values():
+                own = (len(p.rows),)
+            case Join() | Apply():
+                own = (p.kind,)
+            case Sort():
+                own = (p.limit, p.offset, tuple((k.descending, k.nulls_first) for k in p.keys))
+            case Limit():
+                own = (p.limit, p.offset)
+            case UnionAll():
+                own = tuple(tuple(self.column(c) for c in row) for row in p.inputs)
+            case Aggregate():
+                own = (
+                    len(p.keys),
+                    tuple((a.function, a.dtype, a.distinct, a.filter is None, len(a.args)) for _, a in p.aggregates),
+                )
+            case Filter() | Project():
+                own = ()
+            case _:
+                assert_never(p)
+        exprs = tuple([self.expr(e) for e in expressions(p)])
+        return (type(p).__name__, own, exprs, tuple([self.column(c) for c in p.columns]), below)
+
+    def expr(self, e: Expr) -> tuple[Any, ...]:
+        kids = e.children
+        if kids:
+            if (number := self.seen.get(id(e))) is not None:
+                return ("again", number)
+            self.seen[id(e)] = len(self.seen)
+        below = tuple([self.expr(k) for k in kids])
+        match e:
+            case Column():
+                return ("column", self.column(e))
+            case Literal():
+                return ("literal", type(e.value).__name__, e.value, e.dtype)
+            case ScalarSubquery() | Exists() | InSubquery():
+                return (type(e).__name__, self.plan(e.plan), below)
+            case Call():
+                return (e.function, e.dtype, below)
+            case Cast():
+                return ("cast", e.dtype, e.try_, below)
+            case In():
+                return ("in", tuple((type(v).__name__, v) for v in e.values), below)
+            case Case() | And() | Or() | Not() | IsNull():
+                return (type(e).__name__, below)
+            case _:
+                assert_never(e)

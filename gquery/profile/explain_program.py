@@ -1,0 +1,289 @@
+"""Programs as text: the stages of a query ("physical"), what each fused pipeline does row by row and where it will run
+("pipelines"), and the text of its kernels ("code")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Literal, assert_never
+
+from gquery.expression.expr import Column
+from gquery.operators import accumulators
+from gquery.operators.codegen import kernels
+from gquery.operators.collect import collect_mode
+from gquery.operators.front import with_threads
+from gquery.operators.rows import bulk_inputs
+from gquery.operators.selection import narrowed
+from gquery.planner.lower_stream import is_worth_compiling
+from gquery.planner.physical import (
+    Build,
+    Bulk,
+    Collect,
+    Compute,
+    ConcatRows,
+    DecodeRows,
+    DistinctRows,
+    EncodeRows,
+    Group,
+    HostRows,
+    JoinTable,
+    Pipeline,
+    Probe,
+    Program,
+    ReadOne,
+    ReadRange,
+    ReadStage,
+    ReadTable,
+    Reduce,
+    Select,
+    Sink,
+    SliceRows,
+    SortRows,
+    Source,
+    Step,
+    UnmatchedRows,
+    stage_columns,
+)
+from gquery.profile.explain import Printer
+
+SELECTED = "; rows that get here are found by a kernel of their own"
+ProgramLevel = Literal["physical", "pipelines", "code"]
+
+
+def explain_program(
+    program: Program, target: str, interpret_limit: int, level: ProgramLevel | str, threads: int = 1
+) -> str:
+    """The program for ``target``; pipelines of less than ``interpret_limit`` row-steps are said to be interpreted. ``threads``
+    are those of the CPU."""
+    program = as_threads_run(program, target, threads)
+    printer = printer_of(program)
+    lines: list[str] = []
+    for stage in program.stages:
+        work = stage.work
+        if not isinstance(work, Pipeline):
+            lines.append(f"stage {stage.number}: {_bulk(work, printer)}")
+            continue
+        where = _where(work, target, interpret_limit)
+        lines.append(f"stage {stage.number}: {stage.label}" + ("" if level == "physical" else f"  [{where}]"))
+        if level == "physical":
+            continue
+        for text in _pipeline(work, target, printer):
+            lines.append("  " + text)
+        if level == "code":
+            runs = narrowed(work, work.rows) if target == "cuda" else work
+            for kernel in kernels(runs, "python" if work.host is not None else target):
+                lines += ["", *("    " + line for line in kernel.text.splitlines()), ""]
+                if batch := kernel.batch:
+                    lines += [*("    " + line if line else "" for line in batch.text), ""]
+    return "\n".join(lines) + "\n"
+
+
+def as_threads_run(program: Program, target: str, threads: int) -> Program:
+    """The program as so many threads of a CPU run it."""
+    if target != "cpu":
+        return program
+    stages = [
+        replace(s, work=with_threads(s.work, threads)) if isinstance(s.work, Pipeline) else s for s in program.stages
+    ]
+    return replace(program, stages=tuple(stages))
+
+
+def printer_of(program: Program) -> Printer:
+    """Names for the columns of a program."""
+    return Printer.of(_columns(program))
+
+
+def inputs_of(work: Pipeline | Bulk) -> list[int]:
+    """The stages whose frames or join tables a stage reads."""
+    if not isinstance(work, Pipeline):
+        return bulk_inputs(work)
+    read = [work.source.stage] if isinstance(work.source, ReadStage) else []
+    return read + [s.table.stage for s in work.steps if isinstance(s, Probe)]
+
+
+def describe_work(work: Pipeline | Bulk, target: str, printer: Printer) -> Iterator[tuple[str, str]]:
+    """The parts of a stage in order, source first and sink last: the name of the node, and what it does."""
+    if not isinstance(work, Pipeline):
+        yield type(work).__name__, _bulk(work, printer)
+        return
+    parts = (work.source, *work.steps, work.sink)
+    for part, text in zip(parts, _pipeline(work, target, printer), strict=True):
+        yield type(part).__name__, text
+
+
+def _columns(program: Program) -> Iterator[Column]:
+    for stage in program.stages:
+        work = stage.work
+        if isinstance(work, Pipeline | HostRows):
+            match work.source:
+                case ReadTable(columns=columns):
+                    yield from (s.column for s in columns)
+                case ReadStage(columns=columns, numbered=numbered):
+                    yield from (s.column for s in columns)
+                    if numbered is not None:
+                        yield numbered.column
+                case ReadRange(column=column):
+                    yield column
+                case ReadOne():
+                    pass
+        if isinstance(work, Pipeline):
+            for step in work.steps:
+                match step:
+                    case Compute(exprs):
+                        yield from (c for c, _ in exprs)
+                    case Probe(table=table, mark=mark):
+                        yield from (s.column for s in table.columns)
+                        if mark is not None:
+                            yield mark
+                    case Select():
+                        pass
+        yield from (s.column for s in stage_columns(work))
+
+
+def place_of(work: Pipeline, target: str, interpret_limit: int) -> tuple[str, str]:
+    """The target that will run a pipeline, as far as estimates tell, and why."""
+    if work.host is not None:
+        return "python", f"{work.host} has no kernel"
+    if target == "python":
+        return "python", ""
+    if work.work < interpret_limit:
+        return "python", f"about {work.work:,} row-steps, fewer than interpret_limit"
+    if not is_worth_compiling(work, work.work, interpret_limit):
+        return "python", f"about {work.work:,} row-steps, too few for so long a kernel"
+    return target, f"about {work.work:,} row-steps"
+
+
+def _where(work: Pipeline, target: str, interpret_limit: int) -> str:
+    where, reason = place_of(work, target, interpret_limit)
+    return f"{where}: {reason}" if reason else where
+
+
+def _pipeline(work: Pipeline, target: str, printer: Printer) -> Iterator[str]:
+    yield _source(work.source, printer)
+    selected = narrowed(work, work.rows).selected if target == "cuda" else 0
+    for number, step in enumerate(work.steps, 1):
+        yield _step(step, printer) + (SELECTED if number == selected else "")
+    yield _sink(work, work.sink, target, printer)
+
+
+def _names(columns: Iterable[Column], printer: Printer) -> str:
+    return ", ".join(printer.column(c) for c in columns)
+
+
+def _source(source: Source, printer: Printer) -> str:
+    match source:
+        case ReadTable(table, _, columns):
+            shown = ", ".join(f"{printer.column(s.column)} {_carrier(s)}" for s in columns)
+            return f"read {table.name} ({shown})"
+        case ReadRange(column, _, start, step, rows):
+            return f"range {printer.column(column)} from {start} by {step}, {rows:,} rows"
+        case ReadStage(stage, columns, numbered=numbered):
+            shown = ", ".join(f"{printer.column(s.column)} {_carrier(s)}" for s in columns)
+            if numbered is None:
+                return f"read stage {stage} ({shown})"
+            return f"read stage {stage} in place ({printer.column(numbered.column)} by place, {shown})"
+        case ReadOne():
+            return "one row"
+        case _:
+            assert_never(source)
+
+
+def _carrier(stored: object) -> str:
+    from gquery.planner.physical import Stored
+
+    assert isinstance(stored, Stored)
+    codes = " codes" if stored.phys.dictionary is not None else ""
+    return f"{stored.carrier.value}{codes}{'?' if stored.phys.nullable else ''}"
+
+
+def _step(step: Step, printer: Printer) -> str:
+    match step:
+        case Select(predicate):
+            return f"select {printer.expr(predicate)}"
+        case Compute(exprs):
+            return f"compute {', '.join(printer.named(c, e) for c, e in exprs)}"
+        case Probe(table, kind, keys, residual):
+            on = f" by ({', '.join(printer.expr(k) for k in keys)})" if keys else ""
+            tested = f", testing {printer.expr(residual)}" if residual is not None else ""
+            return f"probe stage {table.stage}, {kind.value}{on}{tested}"
+        case _:
+            assert_never(step)
+
+
+def _layout(table: JoinTable, printer: Printer) -> str:
+    match table.layout:
+        case "one":
+            return "one row"
+        case "loop":
+            return "all rows, in a loop"
+        case "direct":
+            assert table.packing is not None
+            what = "bitmap" if table.exists else f"array of {_held(table, printer)}"
+            return f"direct {what}, {table.packing.size:,} places"
+        case "hash":
+            if table.exists:
+                return "hash table of keys" if table.keyed else "hash table"
+            return f"hash table of {'keys and ' if table.keyed else ''}{_held(table, printer)}"
+        case _:
+            assert_never(table.layout)
+
+
+def _held(table: JoinTable, printer: Printer) -> str:
+    """What a table holds for a key."""
+    entry = "rows" if table.word is None else f"({_names((f.column for f in table.word.fields), printer)})"
+    if table.unique:
+        return entry
+    return f"{entry} if keys are unique, else row ranges" if table.expected_unique else "row ranges"
+
+
+def _sink(work: Pipeline, sink: Sink, target: str, printer: Printer) -> str:
+    match sink:
+        case Collect(columns, limit=limit):
+            mode = {
+                "dense": "one row each", "region": "closing gaps", "bitmap": "marked, then written",
+                "two_pass": "counted, then written",
+            }  # fmt: skip
+            first = "" if limit is None else f", until {limit:,} are there"
+            how = mode[collect_mode(work.steps, target == "cuda")]
+            return f"collect ({_names((s.column for s in columns), printer)}), {how}{first}"
+        case Reduce(folds, aggregates):
+            return f"reduce to ({_names((c for c, _ in aggregates), printer)}), {len(folds)} words"
+        case Group(layout, keys, packing, folds, aggregates):
+            by = ", ".join(printer.named(c, e) for c, e, _ in keys)
+            size = f", {packing.size:,} places" if packing is not None and layout == "direct" else ""
+            places = {
+                "private": "private columns",
+                "block": "shared columns" if layout == "direct" else "shared hash table",
+            }
+            where = accumulators.place_of(sink, target)
+            how = places.get(where) or {"direct": "direct arrays"}.get(layout, f"{layout} table")
+            how += {"runs": " for all threads", "front": " for all threads, each with a front"}.get(where, "")
+            return f"group by {by} to ({_names((c for c, _ in aggregates), printer)}), {how}{size}, {len(folds)} words"
+        case Build(table):
+            return f"build ({_names(table.keys, printer)}): {_layout(table, printer)}"
+        case _:
+            assert_never(sink)
+
+
+def _bulk(work: Bulk, printer: Printer) -> str:
+    match work:
+        case SortRows(stage, keys, _, limit, offset):
+            by = ", ".join(printer.expr(k.expr) + (" desc" if k.descending else "") for k in keys)
+            return f"sort stage {stage} by {by}" + ("" if limit is None else f", first {limit + offset}")
+        case SliceRows(stage, _, _, limit, offset):
+            return f"slice stage {stage}: {'all' if limit is None else limit} rows after {offset}"
+        case ConcatRows(stages):
+            return f"concatenate stages {', '.join(map(str, stages))}"
+        case EncodeRows(stage, pairs):
+            return f"rank {_names((s.column for s, _ in pairs), printer)} of stage {stage}"
+        case DecodeRows(stage, encoded):
+            return f"turn the ranks or rows of stage {encoded} in stage {stage} back into values"
+        case UnmatchedRows(table, probe_stage):
+            return f"rows of stage {table.stage} that stage {probe_stage} did not match"
+        case DistinctRows(stage, source, _, counted):
+            return f"{'count' if counted else 'take'} the different values of {printer.expr(source)} in stage {stage}"
+        case HostRows(source, made):
+            calls = ", ".join(printer.named(s.column, e) for s, e in made)
+            return f"call on the host: {calls}; {_source(source, printer)}"
+        case _:
+            assert_never(work)

@@ -1,0 +1,128 @@
+"""Tasks on threads: many small ones that NumPy and Arrow do without the interpreter's lock.
+
+Work comes as generators, each of which yields lists of tasks: what it yields next may rely on all of them having ended,
+and what it returns is its result. Generators do not wait for one another, so one column can be in its last phase while
+another is still being decoded.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+from typing import Generic, TypeVar
+
+from gquery.runtime.interrupt import check
+
+T = TypeVar("T")
+Task = Callable[[], None]
+Phases = Generator[list[Task], None, T]
+_WAIT = 0.05  # seconds between looks whether the query is to stop
+
+
+def run_phases(phases: Sequence[Phases[T]], workers: int) -> list[T]:
+    """What the generators return, their tasks run on up to so many threads, those of the first ones first. The first error
+    ends everything and is raised; so does an interrupt of the calling thread's query."""
+    if workers <= 1:
+        return [_run_here(generator) for generator in phases]
+    work = _Work(phases)
+    threads = [threading.Thread(target=work.go, daemon=True) for _ in range(workers)]
+    for thread in threads:
+        thread.start()
+    try:
+        for thread in threads:
+            while thread.is_alive():
+                thread.join(_WAIT)
+                check()
+    finally:
+        work.stop()
+        for thread in threads:
+            thread.join()
+    if work.errors:
+        raise work.errors[0]
+    return [work.results[number] for number in range(len(phases))]
+
+
+def run_all(tasks: Sequence[Task], workers: int) -> None:
+    """Run tasks that know nothing of each other; errors and interrupts as in `run_phases`."""
+
+    def once() -> Phases[None]:
+        yield list(tasks)
+
+    run_phases([once()], min(workers, len(tasks)))
+
+
+def _run_here(generator: Phases[T]) -> T:
+    while True:
+        try:
+            tasks = next(generator)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+        for task in tasks:
+            check()
+            task()
+
+
+class _Work(Generic[T]):
+    """Generators and their tasks, which threads take one after another."""
+
+    def __init__(self, phases: Sequence[Phases[T]]) -> None:
+        self._phases = phases
+        self._left = [0] * len(phases)  # tasks of the phase that have not ended
+        self._unstarted = deque(range(len(phases)))
+        self._ready: deque[tuple[int, Task]] = deque()
+        self._change = threading.Condition()
+        self._stopped = False
+        self.results: dict[int, T] = {}
+        self.errors: list[BaseException] = []
+
+    def stop(self) -> None:
+        with self._change:
+            self._stopped = True
+            self._change.notify_all()
+
+    def go(self) -> None:
+        """What each thread does until there is nothing left."""
+        try:
+            while (step := self._next()) is not None:
+                step()
+        except BaseException as error:  # handed over to the thread that waits
+            self.errors.append(error)
+            self.stop()
+
+    def _next(self) -> Task | None:
+        """Something to do; waits where only others have something. None at the end."""
+        with self._change:
+            while not self._stopped and len(self.results) < len(self._phases):
+                if self._ready:
+                    number, task = self._ready.popleft()
+                    return lambda: self._run(number, task)
+                if self._unstarted:
+                    number = self._unstarted.popleft()
+                    return lambda: self._advance(number)
+                self._change.wait()
+            return None
+
+    def _run(self, number: int, task: Task) -> None:
+        task()
+        with self._change:
+            self._left[number] -= 1
+            is_last = self._left[number] == 0
+        if is_last:
+            self._advance(number)
+
+    def _advance(self, number: int) -> None:
+        """Go to the generator's next phase. Its tasks come before those that wait already, so that it ends soon."""
+        tasks: list[Task] = []
+        while not tasks:
+            try:
+                tasks = next(self._phases[number])
+            except StopIteration as end:
+                with self._change:
+                    self.results[number] = end.value
+                    self._change.notify_all()
+                return
+        with self._change:
+            self._left[number] = len(tasks)
+            self._ready.extendleft((number, task) for task in reversed(tasks))
+            self._change.notify(len(tasks))

@@ -36,23 +36,23 @@ check: $(VENV)/.dev
 
 ## make fuzz       random queries against DuckDB (FUZZ=5000)
 fuzz: $(VENV)/.dev
-	GQUERY_FUZZ=$(FUZZ) $(BIN)/python -m pytest -q -n $(JOBS) tests/test_fuzz.py tests/test_fuzzing.py
+	GQUERY_FUZZ=$(FUZZ) $(BIN)/python -m pytest -q -n $(JOBS) tests/differential/test_fuzz.py tests/differential/test_fuzzing.py
 
 ## make values     every operator, function and cast at the edges of its types against DuckDB
 values: $(VENV)/.dev
-	GQUERY_VALUES=all $(BIN)/python -m pytest -q -n $(JOBS) tests/test_values.py tests/test_texts.py tests/test_argument_types.py
+	GQUERY_VALUES=all $(BIN)/python -m pytest -q -n $(JOBS) tests/functions/test_values.py tests/functions/test_texts.py tests/functions/test_argument_types.py
 
 ## make faults     failed allocations and interrupts at every turn (FAULTS=500)
 faults: $(VENV)/.dev
-	GQUERY_FAULTS=$(FAULTS) $(BIN)/python -m pytest -q -n $(JOBS) tests/test_faults.py
+	GQUERY_FAULTS=$(FAULTS) $(BIN)/python -m pytest -q -n $(JOBS) tests/execution/test_faults.py
 
 ## make mutants     mutated statements against DuckDB (MUTANTS=100000)
 mutants: $(VENV)/.dev
-	GQUERY_MUTANTS=$(MUTANTS) $(BIN)/python -m pytest -q -n $(JOBS) tests/test_mutated_sql.py
+	GQUERY_MUTANTS=$(MUTANTS) $(BIN)/python -m pytest -q -n $(JOBS) tests/sql/test_mutated_sql.py
 
 ## make mutations  damaged files of each kind, each read in a process that may die (MUTATIONS=2000)
 mutations: $(VENV)/.dev
-	GQUERY_MUTATIONS=$(MUTATIONS) $(BIN)/python -m pytest -q -n $(JOBS) tests/test_mutations.py
+	GQUERY_MUTATIONS=$(MUTATIONS) $(BIN)/python -m pytest -q -n $(JOBS) tests/io/test_mutations.py
 
 ## make test-slow  the tests on larger data
 test-slow: $(VENV)/.dev

@@ -4,7 +4,7 @@
     python -m benchmarks.memory --queries 1000000 --same      one shape, constants that differ
     python -m benchmarks.memory --target cpu --queries 500    compiled, every kernel of them
 
-Queries are those of `tests.queries`, over tables of a few rows, so that what is measured is what plans and kernels leave
+Queries are those of `tests.support.queries`, over tables of a few rows, so that what is measured is what plans and kernels leave
 behind. A line has the resident memory of the process in MiB (Linux), what came to it since the first line, the kernels
 that the target holds, their texts for tracebacks, objects that Python's collector knows, and seconds so far. With
 ``--target cpu`` workers compile in processes of their own, whose memory is not in it.
@@ -23,7 +23,7 @@ from pathlib import Path
 
 import gquery
 from gquery.kernels.targets import get_target
-from tests.queries import Generator, random_tables
+from tests.support.queries import Generator, random_tables
 
 _SAME = (
     "SELECT k, count(*), sum(j + {0}) AS v FROM t0 WHERE i <> {1} AND s <> 'x{0}' GROUP BY k ORDER BY v + {0} LIMIT {1}"

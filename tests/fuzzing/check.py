@@ -18,7 +18,7 @@ import gquery
 from tests.fuzzing.data import SETS, tables
 from tests.fuzzing.grammar import Grammar
 from tests.fuzzing.tape import Tape
-from tests.harness import Row, compare, connect, expect, oracle
+from tests.support.harness import Row, compare, connect, expect, oracle
 
 Kind = Literal["query", "flat", "tlp", "norec"]
 KINDS: tuple[Kind, ...] = ("query", "query", "query", "query", "flat", "tlp", "norec")

@@ -6,7 +6,7 @@ memory at once but loops for 64, so a sum is two arrays of 32 bits, the low word
 second atomic only where the high word changes.
 
 All threads of a block call `shared_begin`, `shared_end` and what fills and flushes. The words are those of the simulator, so
-that this file's logic is tested without a GPU (`tests/test_cudasim.py`).
+that this file's logic is tested without a GPU (`tests/kernels/test_cudasim.py`).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A block takes some entries, counts how many go to each part of the table, reserv
 one atomic a part, and writes them there. What several blocks write into one part at a time fills sectors before they leave
 the cache. All threads of a block come here for the same entries: there are barriers between the steps.
 
-The words are those of the simulator, so that this file's logic is tested without a GPU (`tests/test_cudasim.py`).
+The words are those of the simulator, so that this file's logic is tested without a GPU (`tests/kernels/test_cudasim.py`).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 All lanes of a warp call these, in the epilogue. A ``private`` accumulator is a 64-bit word of shared memory that
 belongs to one thread; word ``w`` of neighbouring threads lies side by side, so no two lanes meet in a bank.
 
-The words are those of the simulator, so that this file's logic is tested without a GPU (`tests/test_cudasim.py`).
+The words are those of the simulator, so that this file's logic is tested without a GPU (`tests/kernels/test_cudasim.py`).
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""What users call: connections, relations, DB-API, data frames."""

@@ -1,0 +1,1 @@
+"""Columns from Arrow and back, ownership, transfers."""

@@ -1,0 +1,1 @@
+"""Queries written and generated, beside DuckDB on every target."""

@@ -1,0 +1,33 @@
+"""The SQL surface against DuckDB: every case interpreted, a chosen part compiled for the CPU, every case on a GPU."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.cases import Case, read_cases
+from tests.support.harness import assert_same
+
+CASES = read_cases()
+COMPILED = [case for case in CASES if "cpu" in case.tags]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+def test_interpreted(case: Case) -> None:
+    assert_same(case.sql, case.tables(), case.ordered, targets=("python",), partitions=(1, 3))
+
+
+@pytest.mark.parametrize("case", COMPILED, ids=lambda c: c.name)
+def test_compiled_for_the_cpu(case: Case) -> None:
+    assert_same(case.sql, case.tables(), case.ordered, targets=("cpu",), partitions=(1, 3))
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+def test_on_a_gpu(case: Case) -> None:
+    assert_same(case.sql, case.tables(), case.ordered, targets=("cuda",), partitions=(1, 3))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+def test_all_compiled_for_the_cpu(case: Case) -> None:
+    assert_same(case.sql, case.tables(), case.ordered, targets=("cpu",), partitions=(1, 3))

@@ -1,0 +1,1 @@
+"""Running programs: memory, threads, speculation, faults, interrupts."""

@@ -1,0 +1,1 @@
+"""Functions, types and casts, each edge beside DuckDB; the .case files."""

@@ -1,0 +1,1 @@
+"""Files of each kind, whole and damaged."""

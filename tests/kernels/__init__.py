@@ -1,0 +1,1 @@
+"""Kernel text, primitives, targets, the cache of compiled kernels."""

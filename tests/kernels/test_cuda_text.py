@@ -1,0 +1,122 @@
+"""What a GPU does that can be seen without one: the text of its kernels for every case, and how small groups are finished
+on the host."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import gquery
+from gquery.device.device import Device, cpu_device
+from gquery.execution.prepare import forecast
+from gquery.expression.expr import Column, new_column
+from gquery.kernels.kernel import Kernel
+from gquery.operators import selection
+from gquery.operators.accumulators import has_bits
+from gquery.operators.base import Launch
+from gquery.operators.codegen import units
+from gquery.operators.collect import steps_again
+from gquery.operators.group import GroupRun
+from gquery.planner.lower import lower
+from gquery.planner.physical import Compute, Group, Pipeline, Probe, Program
+from tests.support.cases import Case, read_cases
+from tests.support.harness import connect
+
+
+def _program(connection: gquery.Connection, sql: str) -> Program:
+    planned = connection.sql(sql)._planned
+    assert planned is not None
+    return lower(planned.query, "cuda")
+
+
+def _kernels(connection: gquery.Connection, sql: str) -> list[Kernel]:
+    program = _program(connection, sql)
+    made: list[Kernel] = []
+    for found in forecast(program, "cuda", cpu_device(), 0):
+        assert isinstance(found.stage.work, Pipeline)
+        if found.is_compiled:
+            for pipeline in (found.stage.work, selection.narrowed(found.pipeline, found.pipeline.rows)):
+                made += [u.kernel for u in units(pipeline, "cuda")]
+    return made
+
+
+@pytest.mark.parametrize("case", read_cases(), ids=lambda c: c.name)
+def test_every_case_has_kernels(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(selection, "LEAST_ROWS", 1)
+    for kernel in _kernels(connect("python", 1, case.tables()), case.sql):
+        compile(kernel.text.replace(": *", ": "), "kernel", "exec")
+
+
+def test_what_no_column_needs_is_not_computed_again() -> None:
+    """The second kernel of a collect has no columns of joins that it left out."""
+    with gquery.connect(device="python") as connection:
+        connection.register("t", pa.table({"k": [1, 2, 3], "v": [4, 5, 6]}))
+        connection.register("u", pa.table({"k": [1, 2], "w": [7, 8]}))
+        program = _program(connection, "SELECT t.v, u.w FROM t JOIN u ON t.k = u.k WHERE u.w > 7")
+    steps = next(
+        s.work.steps
+        for s in program.stages
+        if isinstance(s.work, Pipeline) and any(isinstance(x, Probe) for x in s.work.steps)
+    )
+    probe = next(s for s in steps if isinstance(s, Probe))
+    assert probe.payload
+    unused, used = new_column("unused", probe.payload[0].dtype), new_column("used", probe.payload[0].dtype)
+    source: Column = probe.payload[0]
+    again = steps_again((probe, Compute(((unused, source),))), frozenset())
+    assert again == ()
+    again = steps_again((probe, Compute(((unused, source), (used, source)))), frozenset({used.id}))
+    assert [type(s) for s in again] == [Probe, Compute] and again[1] == Compute(((used, source),))
+
+
+class _Played(Device):
+    """A GPU whose arrays are the host's."""
+
+    def __init__(self) -> None:
+        super().__init__("cuda")
+
+    @property
+    def xp(self) -> Any:
+        return np
+
+    def _allocate(self, make: Any, wanted: int, context: str) -> Any:
+        return make(np)
+
+    def to_host(self, array: Any) -> Any:
+        return array.copy()
+
+
+@pytest.mark.parametrize(
+    ("sql", "groups", "bits"),
+    [
+        ("SELECT DISTINCT k FROM t", 9000, True),
+        ("SELECT DISTINCT k FROM t", 3000, False),
+        ("SELECT k, count(*) FROM t GROUP BY k", 3000, False),
+        ("SELECT k, sum(v), max(v) FROM t GROUP BY k", 3000, False),
+        ("SELECT k % 3 AS g, sum(v) FROM t GROUP BY g", 3000, False),
+    ],
+)
+def test_small_groups_are_finished_on_the_host(sql: str, groups: int, bits: bool) -> None:
+    """Whatever a state consists of, the groups that it holds come out."""
+    with gquery.connect(device="python") as connection:
+        rows = 20_000
+        connection.register("t", pa.table({"k": [n % groups for n in range(rows)], "v": [n % 50 for n in range(rows)]}))
+        program = _program(connection, sql)
+    sink = next(s.work.sink for s in program.stages if isinstance(s.work, Pipeline) and isinstance(s.work.sink, Group))
+    assert sink.layout == "direct" and has_bits(sink, "cuda") == bits
+    run = GroupRun(sink, Launch(_Played(), rows, 1, 1024, True), "test", None)
+    state = run.allocate()
+    there = [0, 2]
+    for name, array in state.items():
+        if name == "bits":
+            array[0] |= np.uint32(sum(1 << n for n in there))
+        elif name == "touched":
+            array[there] = 1
+        elif name.startswith("fold"):
+            array[there] = [5, 6]
+    frame = run.finish([state])
+    assert run._is_small() and frame.rows == 2
+    key = frame.columns[sink.keys[0][0].id]
+    assert key.data.host.tolist() == there and all(b.is_on(Device("cpu")) for b in key.buffers)

@@ -1,0 +1,1 @@
+"""Joins, groups, sorts and what they materialize."""

@@ -1,0 +1,174 @@
+"""Groups: keys of any size, and every place in which a GPU keeps accumulators, by kernels that run in a simulation."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import gquery
+from gquery.kernels.primitives import block, simulated
+from gquery.operators import accumulators, row_words
+from tests.support.harness import assert_same, compare, expect
+from tests.support.simulated_target import simulated_connection
+
+LOW, HIGH = -(2**63), 2**63 - 1
+
+
+def table(rows: int) -> pa.Table:
+    r = np.random.default_rng(3)
+    small = r.integers(0, 9, rows)
+    skewed = np.where(r.random(rows) < 0.5, 17, r.integers(0, 200, rows))
+    return pa.table(
+        {
+            "small": small,
+            "skewed": skewed,
+            "absent": pa.array([None if k % 4 == 0 else int(k) for k in skewed]),
+            "sparse": skewed * np.int64(0x1E3779B97F4A7C15) + 12345,
+            "zero": (skewed - 17) * np.int64(0x1E3779B97F4A7C15),
+            "one": np.full(rows, 7),
+            "v": r.integers(-(10**12), 10**12, rows),
+            "big": r.integers(LOW // 2, HIGH // 2, rows),
+            "f": r.integers(-1000, 1000, rows) / 8,
+            "n": pa.array([None if x < 3 else int(x) for x in r.integers(0, 10, rows)]),
+            "text": pa.array([f"text {k}" for k in r.integers(0, 10**9, rows)]),
+        }
+    )
+
+
+EDGES = pa.table(
+    {
+        "k": pa.array([LOW, HIGH, 0, -1, 1, LOW, HIGH, 0, 0, LOW + 1, HIGH - 1] * 3, pa.int64()),
+        "m": pa.array([None, HIGH, 0, -1, 1, None, HIGH, 0, 0, LOW + 1, HIGH - 1] * 3, pa.int64()),
+        "l": pa.array([None, LOW, 0, -1, 1, None, LOW, 0, 0, LOW + 1, HIGH - 1] * 3, pa.int64()),
+        "v": pa.array(range(33), pa.int64()),
+    }
+)
+TABLES = {"t": table(200), "edges": EDGES}
+MANY = {"t": table(300_000)}
+
+AGGREGATES = (
+    "sum(v)",
+    "count(*), sum(v), min(v), max(v)",
+    "sum(f), min(n)",
+    "sum(n), count(n), avg(v), max(f)",
+    "avg(big), sum(v) FILTER (WHERE n > 5), min(f) FILTER (WHERE n IS NULL)",
+)
+KEYS = ("small", "skewed", "absent", "sparse", "zero", "one", "small, sparse", "skewed + v * 0", "text")
+
+PLACES = {  # words a thread, words a block, folds that are held
+    "as they are": (48, 8192, 8),
+    "block": (0, 8192, 8),
+    "held": (0, 0, 8),
+    "held for one": (0, 0, 1),
+    "global": (0, 0, 0),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_places_of_accumulators(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_words, "PATIENCE", 2)
+    with simulated_connection() as connection:
+        check_places(connection, place, monkeypatch, TABLES)
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("place", PLACES)
+def test_places_of_accumulators_on_a_gpu(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with gquery.connect(device="cuda") as connection:
+        connection.sql("SET interpret_limit = 0")
+        check_places(connection, place, monkeypatch, MANY)
+
+
+def check_places(
+    connection: gquery.Connection, place: str, monkeypatch: pytest.MonkeyPatch, tables: dict[str, pa.Table]
+) -> None:
+    private, shared, held = PLACES[place]
+    monkeypatch.setattr(accumulators, "PRIVATE_WORDS", private)
+    monkeypatch.setattr(accumulators, "BLOCK_WORDS", shared)
+    monkeypatch.setattr(accumulators, "HELD_FOLDS", held)
+    connection.register("t", tables["t"])
+    plan = str(connection.explain("SELECT skewed, count(*) FROM t GROUP BY skewed", "pipelines"))
+    assert ("shared columns" if shared else "direct arrays") in plan
+    for key in KEYS:
+        for aggregates in AGGREGATES:
+            check(connection, f"SELECT {key}, {aggregates} FROM t GROUP BY {key}", tables)
+
+
+def check(connection: gquery.Connection, sql: str, tables: dict[str, pa.Table]) -> None:
+    types, want = expect(sql, tables)
+    wrong = compare(connection.sql(sql).fetchall(), want, False, types)
+    assert wrong is None, f"{wrong}\n{sql}"
+
+
+def test_a_block_with_too_few_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys that find none in the block's table are folded in the state's."""
+    monkeypatch.setattr(accumulators, "_places", lambda sink: 4)
+    with simulated_connection() as connection:
+        for name, rows in TABLES.items():
+            connection.register(name, rows)
+        for aggregates in AGGREGATES:
+            check(connection, f"SELECT sparse, {aggregates} FROM t GROUP BY sparse", TABLES)
+
+
+def test_threads_that_want_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread comes between each look into the block's table and the claim of a place."""
+
+    def load(word: int) -> int:
+        found = simulated.shared_load_i64(word)
+        time.sleep(0)
+        return found
+
+    monkeypatch.setattr(block, "shared_load_i64", load)
+    with simulated_connection() as connection:
+        connection.register("t", TABLES["t"])
+        for _ in range(3):
+            check(connection, "SELECT sparse, sum(v) FROM t GROUP BY sparse", TABLES)
+
+
+def test_fan_out_into_groups() -> None:
+    """What follows a probe is written more than once where rows without a match go on too."""
+    with simulated_connection() as connection:
+        for name, rows in TABLES.items():
+            connection.register(name, rows)
+        check(
+            connection,
+            "SELECT a.sparse, count(*), sum(b.v) FROM t a LEFT JOIN edges b ON a.small = b.k GROUP BY a.sparse",
+            TABLES,
+        )
+
+
+@pytest.mark.parametrize("key", ["k", "m", "l", "k, v % 2", "v * 1000000007", "k % 3"])
+def test_keys_of_any_size(key: str) -> None:
+    assert_same(f"SELECT {key}, sum(v), min(v), count(*) FROM edges GROUP BY {key}", TABLES)
+
+
+@pytest.mark.parametrize("key", ["k", "m", "l"])
+def test_keys_of_any_size_in_a_simulation(key: str) -> None:
+    with simulated_connection() as connection:
+        for name, rows in TABLES.items():
+            connection.register(name, rows)
+        check(connection, f"SELECT {key}, sum(v), min(v), count(*) FROM edges GROUP BY {key}", TABLES)
+
+
+def test_distinct_and_counts_of_any_size() -> None:
+    assert_same("SELECT DISTINCT k FROM edges", TABLES)
+    assert_same("SELECT DISTINCT m FROM edges", TABLES)
+    assert_same("SELECT count(DISTINCT k), count(DISTINCT m), count(DISTINCT l) FROM edges", TABLES)
+
+
+def test_a_table_that_is_full_grows() -> None:
+    rows: dict[str, Any] = {"t": pa.table({"k": np.arange(5000) * np.int64(10**15), "v": np.ones(5000)})}
+    assert_same("SELECT k, sum(v) FROM t WHERE v > 0 AND k % 7 < 6 GROUP BY k", rows)
+
+
+def test_a_join_makes_more_groups_than_its_source_has_rows() -> None:
+    few = {"few": pa.table({"i": pa.array([*range(59), None], pa.int16()), "d": pa.array(range(100, 160), pa.int32())})}
+    assert_same("SELECT DISTINCT a.i::BIGINT * 10000 + b.d FROM few a, few b", few)
+    assert_same(
+        "SELECT a.i::INT * 1000, b.i::INT * 1000, count(*) FROM few a LEFT JOIN few b ON a.i <> b.i OR a.d < b.d GROUP BY 1, 2",
+        few,
+    )

@@ -1,0 +1,238 @@
+"""Join tables: what they hold, keys that are unique as expected and keys that are not, and words of every shape."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import gquery
+from gquery.execution import run_with_report
+from gquery.operators import specialize
+from gquery.planner import lower_join
+from gquery.planner.physical import Build, JoinTable, Pipeline, Probe
+from tests.support.harness import assert_same
+
+ODD = np.int64(0x5851F42D4C957F2D)  # numbers times it lie all over the range of int64
+ROWS = 2_000
+
+
+def _sides(seed: int = 1) -> dict[str, pa.Table]:
+    """Probes that find their row, and some that do not; build keys in no order, dense and far apart."""
+    r = np.random.default_rng(seed)
+    build, probe = r.permutation(ROWS) - 700, r.permutation(2 * ROWS) - 700
+    return {
+        "p": pa.table({"dense": probe, "far": probe * ODD, "w": r.integers(0, 2**40, 2 * ROWS)}),
+        "b": pa.table(
+            {
+                "dense": build,
+                "far": build * ODD,
+                "small": pa.array(r.integers(-3, 4, ROWS), pa.int8(), mask=r.random(ROWS) < 0.2),
+                "flag": pa.array(r.random(ROWS) < 0.5, mask=r.random(ROWS) < 0.3),
+                "money": pa.array([Decimal(int(v)) for v in r.integers(0, 10**6, ROWS)], pa.decimal128(12, 0)),
+                "kind": pa.array([("a", "bc", None, "d")[k] for k in r.integers(0, 4, ROWS)]),
+                "same": pa.array([7] * ROWS),
+                "wide": r.integers(-(2**62), 2**62, ROWS),
+                "x": r.random(ROWS),
+            }
+        ),
+    }
+
+
+def _table(tables: dict[str, pa.Table], sql: str) -> JoinTable:
+    connection = gquery.connect(device="cpu")
+    for name, table in tables.items():
+        connection.register(name, table)
+    works = [s.work for s in connection.program(sql).stages]
+    (table,) = [w.sink.table for w in works if isinstance(w, Pipeline) and isinstance(w.sink, Build)]
+    return table
+
+
+@pytest.mark.parametrize("key", ["dense", "far"])
+@pytest.mark.parametrize("kind", ["JOIN", "LEFT JOIN", "FULL JOIN", "SEMI JOIN", "ANTI JOIN"])
+@pytest.mark.parametrize(
+    "columns", ["small", "flag, kind", "small, flag, money, kind, same", "wide", "x, small", "same"]
+)
+def test_what_a_table_holds(key: str, kind: str, columns: str) -> None:
+    b = "" if kind in ("SEMI JOIN", "ANTI JOIN") else "".join(f", b.{c}" for c in columns.split(", "))
+    assert_same(f"SELECT p.w{b} FROM p {kind} b ON p.{key} = b.{key} ORDER BY 1, 2" if b else
+                f"SELECT p.w FROM p {kind} b ON p.{key} = b.{key} ORDER BY 1", _sides())  # fmt: skip
+
+
+@pytest.mark.parametrize("key", ["dense", "far"])
+def test_residuals_read_words(key: str) -> None:
+    tables = _sides()
+    for kind in ("JOIN", "LEFT JOIN", "ANTI JOIN", "SEMI JOIN"):
+        assert_same(f"SELECT count(*), sum(p.w) FROM p {kind} b ON p.{key} = b.{key} AND p.w % 5 > b.small", tables)
+    assert_same(f"SELECT w, (SELECT b.small FROM b WHERE b.{key} = p.{key}) FROM p ORDER BY 1", tables)
+    assert_same(f"SELECT count(*) FROM p WHERE {key} IN (SELECT {key} FROM b WHERE flag) OR w < 1000", tables)
+
+
+def test_words_and_numbers_of_rows() -> None:
+    tables = _sides()
+    held = {
+        "b.small": True, "b.small, b.flag, b.money, b.kind": True, "b.wide": False, "b.x": False, "b.small, b.wide": False,
+    }  # fmt: skip
+    for columns, in_word in held.items():
+        for key in ("dense", "far"):
+            table = _table(tables, f"SELECT p.w, {columns} FROM p JOIN b ON p.{key} = b.{key}")
+            assert (table.word is not None) is in_word, columns
+            assert table.unique is (key == "dense"), "dense keys are proved unique when they are loaded"
+            assert table.expected_unique is (key == "far")
+            assert table.keyed is (key == "far")
+
+
+@pytest.mark.parametrize("target", ["python", "cpu"])
+def test_keys_that_were_expected_to_be_unique(target: str) -> None:
+    """A key that stands twice is found, the build runs again, and later runs of the program know."""
+    keys = np.arange(6_000) * ODD
+    r = np.random.default_rng(3)
+    r.shuffle(keys)
+    connection = gquery.connect(device="cpu")
+    connection.sql(f"SET interpret_limit = {0 if target == 'cpu' else 2**40}")
+    for twice in (False, True):
+        if twice:
+            keys = keys.copy()
+            keys[4_001] = keys[126]
+        connection.register("b", pa.table({"k": keys, "v": np.arange(6_000)}))
+        probes = np.tile(keys[::7], 20)
+        connection.register("p", pa.table({"k": probes, "w": np.arange(len(probes))}))
+        program = connection.program("SELECT p.w, b.v FROM p JOIN b ON p.k = b.k")
+        attempts = []
+        for _ in range(2):
+            table, reports = run_with_report(program, connection._context())
+            attempts.append(reports[0].attempts)
+            wanted: dict[int, list[int]] = {int(k): [] for k in probes}
+            for v, k in enumerate(keys.tolist()):
+                if k in wanted:
+                    wanted[k].append(v)
+            rows = [(w, v) for w, k in enumerate(probes.tolist()) for v in wanted[k]]
+            assert table.to_arrow().to_pydict() == {"w": [w for w, _ in rows], "v": [v for _, v in rows]}
+        assert attempts == ([2, 1] if twice else [1, 1])
+        last = program.stages[-1].work
+        assert isinstance(last, Pipeline)
+        assert any(isinstance(s, Probe) and s.table.expected_unique for s in last.steps)
+
+
+def test_unique_behind_a_filter_and_null_keys() -> None:
+    """What counts is the rows that are entered: a filter may leave out the second row of a key, NULL is no key."""
+    keys = pa.array([None if k % 5 == 0 else k for k in range(300)], pa.int32())
+    tables = {
+        "b": pa.table({"k": pa.array([1, 2, 3, 3, None, None, 90, 0]), "v": [1, 2, 3, 4, 5, 6, 7, 8]}),
+        "p": pa.table({"k": keys}),
+        "far": pa.table({"k": np.array([0, 5, -9, 2**62, -(2**63)], np.int64), "v": [1, 2, 3, 4, 5]}),
+        "q": pa.table({"k": np.array([0, -(2**63), 2**63 - 1, 1, 5, 0], np.int64)}),
+    }
+    assert_same("SELECT p.k, b.v FROM p JOIN (SELECT * FROM b WHERE v <> 4) b ON p.k = b.k ORDER BY ALL", tables)
+    assert_same("SELECT p.k, b.v FROM p JOIN b ON p.k = b.k ORDER BY ALL", tables)
+    assert_same("SELECT q.k, far.v FROM q LEFT JOIN far ON q.k = far.k ORDER BY ALL", tables)
+    assert_same("SELECT q.k FROM q WHERE k NOT IN (SELECT k FROM far) ORDER BY ALL", tables)
+    assert_same("SELECT q.k, far.v FROM q JOIN (SELECT k, v FROM far UNION ALL SELECT 0, 9) far ON q.k = far.k ORDER BY ALL",
+                tables)  # fmt: skip
+
+
+@pytest.fixture
+def spread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables are filled part by part wherever they could be."""
+    monkeypatch.setattr(lower_join, "SPREAD_TARGETS", ("python", "cpu", "cuda"))
+    monkeypatch.setattr(lower_join, "SPREAD_BYTES", 0)
+    monkeypatch.setattr(lower_join, "SPREAD_SHARE", 0.0)
+
+
+@pytest.mark.usefixtures("spread")
+def test_arrays_that_are_filled_part_by_part() -> None:
+    tables, key = _sides(), "dense"
+    assert _table(tables, f"SELECT p.w, b.small FROM p JOIN b ON p.{key} = b.{key}").spread
+    assert_same(f"SELECT p.w, b.small, b.flag FROM p LEFT JOIN b ON p.{key} = b.{key} ORDER BY 1", tables)
+    assert_same(f"SELECT p.w, b.wide FROM p JOIN b ON p.{key} = b.{key} ORDER BY 1", tables)
+    assert_same(f"SELECT p.w, b.small FROM p JOIN (FROM b WHERE small > 0) b ON p.{key} = b.{key} ORDER BY 1", tables)
+    tables["b"] = tables["b"].slice(0, 3)
+    assert_same(f"SELECT p.w, b.same FROM p JOIN b ON p.{key} = b.{key} ORDER BY 1", tables)
+
+
+@pytest.mark.usefixtures("spread")
+def test_keys_that_repeat_after_all() -> None:
+    """Found because fewer places are in use than rows were entered."""
+    keys = np.arange(3_000)[::-1].copy()
+    for repeated in (1, 900):
+        keys[:repeated] = keys[-1]
+        tables = {"b": pa.table({"k": keys, "v": np.arange(3_000)}), "p": pa.table({"k": np.tile(keys[::50], 60)})}
+        plans = [_expecting(tables, sql) for sql in ("SELECT sum(v), count(*) FROM p JOIN b ON p.k = b.k",)]
+        assert plans == [[2, 1]], "the second attempt knows"
+
+
+def _expecting(tables: dict[str, pa.Table], sql: str) -> list[int]:
+    """How often the first stage runs, in a first and a second run, where its keys are expected to be unique."""
+    connection = gquery.connect(device="cpu")
+    for name, table in tables.items():
+        connection.register(name, table)
+    program = connection.program(sql)
+    build = program.stages[0].work
+    assert isinstance(build, Pipeline)
+    assert isinstance(build.sink, Build)
+    expected = replace(build.sink.table, expected_unique=True)
+    probe = program.stages[1].work
+    assert isinstance(probe, Pipeline)
+    steps = tuple(
+        replace(s, table=replace(s.table, expected_unique=True)) if isinstance(s, Probe) else s for s in probe.steps
+    )
+    program = replace(
+        program,
+        stages=(
+            replace(program.stages[0], work=replace(build, sink=Build(replace(expected, spread=True)))),
+            replace(program.stages[1], work=replace(probe, steps=steps)),
+        ),
+    )
+    attempts = []
+    b = tables["b"].to_pydict()
+    by_key: dict[int, list[int]] = {}
+    for k, v in zip(b["k"], b["v"], strict=True):
+        by_key.setdefault(k, []).append(v)
+    matches = [v for k in tables["p"].column("k").to_pylist() for v in by_key[k]]
+    for _ in range(2):
+        result, reports = run_with_report(program, connection._context())
+        assert list(result.to_arrow().to_pylist()[0].values()) == [sum(matches), len(matches)]
+        attempts.append(reports[0].attempts)
+    return attempts
+
+
+def test_few_rows_of_many_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An array was planned; the rows that are there in the end are so few that they are hashed, and probed so."""
+    for module in (lower_join, specialize):
+        monkeypatch.setattr(module, "SMALL_ARRAY", 16)
+    tables = _sides()
+    few = "SELECT dense, count(*) AS n, min(small) AS small FROM b WHERE x * x < 0.0001 GROUP BY dense"
+    for kind in ("JOIN", "LEFT JOIN", "FULL JOIN"):
+        sql = f"SELECT p.w, b.n, b.small FROM p {kind} ({few}) b ON p.dense = b.dense ORDER BY ALL"
+        assert_same(sql, tables)
+    connection = gquery.connect(device="cpu")
+    for name, table in tables.items():
+        connection.register(name, table)
+    program = connection.program(f"SELECT p.w, b.n FROM p JOIN ({few}) b ON p.dense = b.dense")
+    (planned,) = [s.table for stage in program.stages if isinstance(w := stage.work, Pipeline) for s in w.steps
+                  if isinstance(s, Probe)]  # fmt: skip
+    assert planned.layout == "direct"
+    run_with_report(program, connection._context())
+    ran = {layout for key in program.memory if key[0] == "units" for layout, *_ in key[5]}
+    assert ran == {"hash"}
+
+
+def test_two_keys_in_one_integer() -> None:
+    """Keys that pack into an integer too large to address with: each table holds it, NULLs as equal where that is asked."""
+    r = np.random.default_rng(5)
+    a, b = r.integers(0, 10**8, ROWS), r.integers(-(10**8), 10**8, ROWS)
+    tables = {
+        "t": pa.table({"a": pa.array(a, mask=a % 9 == 0), "b": b, "v": np.arange(ROWS)}),
+        "u": pa.table({"a": pa.array(np.r_[a[:900], a[:300]], mask=np.r_[a[:900], a[:300]] % 9 == 0),
+                       "b": np.r_[b[:900], b[:300]], "w": np.arange(1200)}),
+    }  # fmt: skip
+    assert _table(tables, "SELECT t.v, u.w FROM t JOIN u ON t.a = u.a AND t.b = u.b").keyed
+    grouped = "(SELECT a, b, min(w) AS w FROM u GROUP BY a, b) g"
+    assert_same(f"SELECT t.v, g.w FROM t JOIN {grouped} ON t.a = g.a AND t.b = g.b ORDER BY ALL", tables)
+    for condition in ("t.a = u.a", "t.a IS NOT DISTINCT FROM u.a"):
+        for kind in ("JOIN", "LEFT JOIN"):
+            assert_same(f"SELECT t.v, u.w FROM t {kind} u ON {condition} AND t.b = u.b ORDER BY ALL", tables)
+        assert_same(f"SELECT t.v FROM t WHERE EXISTS (FROM u WHERE {condition} AND t.b = u.b) ORDER BY ALL", tables)

@@ -1,0 +1,213 @@
+"""Sorting by rounds of bits, on NumPy and CuPy arrays, against NumPy's lexsort and Python's sorted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import gquery
+from gquery.columns.table import Column
+from gquery.device.buffer import Buffer
+from gquery.device.device import Device, cpu_device
+from gquery.expression.types import VARCHAR, Bounds, Carrier
+from gquery.kernels.builtin import handwritten, order, scans
+from gquery.kernels.builtin.order import Integers, Text
+from gquery.kernels.kernel import Kernel
+from gquery.operators import prefix
+from gquery.operators.base import Frame
+from gquery.planner.physical import Pipeline, ReadTable
+from tests.kernels.test_whole_arrays import DEVICES, host, on, place
+from tests.support.harness import assert_same
+from tests.support.lanes import Lanes
+
+SIZES = [0, 1, 2, 10, 5_000, 200_000]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("rows", SIZES)
+def test_integers(device: str, rows: int) -> None:
+    r = np.random.default_rng(rows)
+    narrow, wide = r.integers(-5, 5, rows), r.integers(-(2**62), 2**62, rows)
+    days, edges = r.integers(0, 10**4, rows, np.int16), np.where(r.random(rows) < 0.5, -(2**63), 2**63 - 1)
+    low = wide & 0xFFFF | 1 << 61  # alike but for the last bits
+    for keys in (
+        [narrow],
+        [narrow, days],
+        [narrow, wide],
+        [wide, narrow],
+        [edges, days],
+        [days],
+        [low, edges, wide],
+        [edges],
+    ):
+        want = np.lexsort(keys[::-1])
+        parts = [Integers(on(device, k)) for k in keys]
+        assert np.array_equal(host(order.sort_order(parts)), want)
+        for k in (0, 1, 7, rows // 5, rows + 1):
+            assert np.array_equal(host(order.top_k(parts, k)), want[:k])
+        found, starts = map(host, order.sort_starts(parts))
+        assert np.array_equal(found, want)
+        told = np.zeros(rows, bool)
+        told[:1] = True
+        for key in keys:
+            told[1:] |= key[want][1:] != key[want][:-1]
+        assert np.array_equal(starts, told)
+    turned = [Integers(on(device, narrow), Bounds(-5, 4), True), Integers(on(device, days), Bounds(0, 10**4))]
+    assert np.array_equal(host(order.sort_order(turned)), np.lexsort((days, -narrow)))
+    turned = [Integers(on(device, edges), None, True), Integers(on(device, wide), None, True)]
+    assert np.array_equal(host(order.sort_order(turned)), np.lexsort((~wide, ~edges)))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("few", [order.FEW_BITS, 60])
+def test_every_value_twice(device: str, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ties all the way: runs take the room of bits, so that whole words are sorted within them."""
+    monkeypatch.setattr(order, "FEW_BITS", few)
+    r = np.random.default_rng(2)
+    keys = [r.permutation(np.repeat(r.integers(-(2**62), 2**62, 20_000), 2)) for _ in range(3)]
+    keys[1] = keys[0] >> 3  # tells nothing more
+    want = np.lexsort(keys[::-1])
+    assert np.array_equal(host(order.sort_order([Integers(on(device, k)) for k in keys])), want)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_top_k_with_many_ties(device: str) -> None:
+    first, second = np.arange(50_000) % 3, -np.arange(50_000)
+    parts = [Integers(on(device, first)), Integers(on(device, second))]
+    assert np.array_equal(host(order.top_k(parts, 20)), np.lexsort((second, first))[:20])
+    assert np.array_equal(host(order.top_k(parts[:1], 20)), np.arange(20) * 3)
+
+
+TEXTS: tuple[list[str], ...] = (
+    ["", "a", "a\0", "a\0\0", "b", "é", "日本", "\U0001f600", "abcdefg", "abcdefgh", "abcdefghi", "abcdefgh\0", "zz"]
+    * 7,
+    [f"Supplier#{n * 7919 % 3000:09}" for n in range(3000)],
+    [f"{'the same beginning ' * 3}{n % 50}{'.' * (n % 9)}" for n in range(2000)],
+    ["", "", ""],
+    [],
+    [f"{'x' * 300}{n % 97}" for n in range(300)],  # longer than is compared word by word
+    [["ab", "abc", "abcd" * 5][n % 3] for n in range(5000)],
+)
+
+
+def text_column(values: list[str]) -> Column:
+    """Plain text, whatever a dictionary would save."""
+    offsets = np.cumsum([0, *(len(s.encode()) for s in values)])
+    characters = np.frombuffer("".join(values).encode(), np.uint8)
+    return Column(VARCHAR, Carrier.STRING64, len(values), Buffer(offsets), None, Buffer(characters))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("values", TEXTS, ids=range(len(TEXTS)))
+def test_text(device: str, values: list[str]) -> None:
+    column = text_column(values)
+    keys = [s.encode() for s in values]
+    rows = range(len(keys))
+    up, down = Text(column, place(device)), Text(column, place(device), True)
+    assert host(order.sort_order([up])).tolist() == sorted(rows, key=lambda n: keys[n])
+    want = sorted(rows, key=lambda n: keys[n], reverse=True)  # stable, too
+    assert host(order.sort_order([down])).tolist() == want
+    other = np.array([hash(k) % 3 for k in keys], np.int64)
+    both: list[order.Key] = [Integers(on(device, other)), Text(column, place(device))]
+    assert host(order.sort_order(both)).tolist() == sorted(rows, key=lambda n: (other[n], keys[n]))
+    both = [Text(column, place(device)), Integers(on(device, np.arange(len(keys))), None, True)]
+    want = sorted(rows, key=lambda n: (keys[n], -n))
+    assert host(order.sort_order(both)).tolist() == want
+    for k in (1, 5, len(keys) // 5):
+        assert host(order.top_k(both, k)).tolist() == want[:k]
+    found, starts = map(host, order.sort_starts([Text(column, place(device))]))
+    sorted_keys = [keys[n] for n in found]
+    assert starts.tolist() == [n == 0 or sorted_keys[n] != sorted_keys[n - 1] for n in rows]
+
+
+@pytest.mark.parametrize("values", TEXTS, ids=range(len(TEXTS)))
+def test_words_of_text_by_numpy_and_by_kernel(values: list[str]) -> None:
+    column, device = text_column(values), cpu_device()
+    assert column.characters is not None
+    rows = np.arange(column.length, dtype=np.uint32)
+    for n in range(5):
+        words = np.empty(column.length, np.uint64)
+        at: Any = handwritten.address(column.characters.host)
+        kernel = order.WORDS[column.carrier]
+        handwritten.launch(kernel, column.length, words, column.data.host, at, rows, n, words)
+        want = [int.from_bytes(s.encode()[8 * n : 8 * n + 8].ljust(8, b"\0"), "big") for s in values]
+        assert words.tolist() == want
+        assert order.text_words(column, device, n).tolist() == want
+
+
+def test_order_by_text() -> None:
+    r = np.random.default_rng(1)
+    words = [f"word {x}" for x in r.integers(0, 5000, 4000)]
+    t = pa.table({
+        "s": [None if n % 11 == 3 else w for n, w in enumerate(words)], "n": range(4000), "f": r.integers(0, 3, 4000),
+    })  # fmt: skip
+    for sql in (
+        "SELECT s, n FROM t ORDER BY s, n",
+        "SELECT s, n FROM t ORDER BY s DESC NULLS LAST, n DESC",
+        "SELECT f, s, n FROM t ORDER BY f DESC, s NULLS FIRST, n LIMIT 30 OFFSET 3",
+        "SELECT n FROM t ORDER BY substr(s, 3), s, n LIMIT 500",
+        "SELECT f, min(s), max(s) FROM t GROUP BY f ORDER BY f",
+    ):
+        assert_same(sql, {"t": t}, ordered=True)
+
+
+def test_what_is_sorted_is_not_copied_first() -> None:
+    """A GPU's sort reads a table's columns where they lie; whatever else could be written to has columns of its own."""
+    connection = gquery.connect(device="cpu").register(
+        "t", pa.table({"s": [f"text {n}" for n in range(999)], "k": range(999)})
+    )
+    collects, sorts = (s.work for s in connection.program("SELECT s FROM t ORDER BY k", "cuda").stages)
+    assert isinstance(collects, Pipeline)
+    assert isinstance(collects.source, ReadTable)
+    columns = collects.source.source.load(collects.source.fields).columns
+    frame = Frame({s.column.id: c for s, c in zip(collects.source.columns, columns, strict=True)}, 999)
+    gpu = Device("cuda")
+    assert prefix.as_it_lies(collects, frame, gpu, False, [sorts]) == frame
+    assert prefix.as_it_lies(collects, frame, gpu, False, [sorts, collects]) is None
+    assert prefix.as_it_lies(collects, frame, gpu, False) is None
+    assert prefix.as_it_lies(collects, frame, gpu, True, [sorts]) is None
+
+
+@pytest.mark.parametrize("rows", [1, 2, 33, 500])
+@pytest.mark.parametrize("bits", [0, 3, 9])
+def test_kernels_of_a_round(rows: int, bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a GPU does around each sort, on lanes, and what NumPy does."""
+    lanes = Lanes()
+    r = np.random.default_rng(rows)
+    values = r.integers(0, 2**62, rows).astype(np.uint64) >> np.uint64(50)
+
+    def run(kernel: Kernel, values: Any, bits: int, made: Any) -> Any:
+        arguments = [lanes.argument(p, v) for p, v in zip(kernel.parameters, (values, bits, made), strict=True)]
+        lanes.run(lanes.compile(kernel), 0, rows, arguments)
+        return made
+
+    words = order._with_places(values, bits)
+    assert np.array_equal(run(order.PLACED, values, bits, np.empty(rows, np.uint64)), words)
+    words.sort()
+    assert np.array_equal(run(order.PLACES, words, 2**bits - 1, np.empty(rows, np.uint32)), order._places(words, bits))
+    marks = run(order.TIED, words, bits, np.empty(-(-rows // 32), np.uint32))
+    assert np.array_equal(scans.rows_of_bits(marks), order._tied([(words, bits)]))
+
+
+@pytest.mark.parametrize("descending", [False, True])
+def test_kernels_of_a_part(descending: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    lanes = Lanes()
+    data = np.random.default_rng(4).integers(-(2**62), 2**62, 200)
+    part = order.Part(lambda rows: data, Bounds(int(data.min()), int(data.max())), descending)
+
+    def run(kernel: Kernel, *values: Any) -> None:
+        arguments = [lanes.argument(p, v) for p, v in zip(kernel.parameters, values, strict=True)]
+        lanes.run(lanes.compile(kernel), 0, data.size, arguments)
+
+    flip, low = (-1, ~part.bounds.high) if descending else (0, part.bounds.low)
+    top, both = np.empty(200, np.uint64), np.empty(200, np.uint64)
+    run(order.FIRST_BITS, data, flip, low, part.bits - 9, 2**9 - 1, top)
+    assert np.array_equal(top, part.append(None, None, part.bits - 9, 9))
+    run(order.NEXT_BITS, data, top, flip, low, 5, 2**20 - 1, 20, both)
+    assert np.array_equal(both, part.append(top, None, 5, 20))
+    offsets = part.bounds.high - data.astype(object) if descending else data.astype(object) - part.bounds.low
+    assert both.tolist() == [(x >> part.bits - 9 & 2**9 - 1) << 20 | x >> 5 & 2**20 - 1 for x in offsets]
+    assert [order.signed(x) for x in (2**64 - 1, 2**63, -1, 5)] == [-1, -(2**63), -1, 5]

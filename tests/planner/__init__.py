@@ -1,0 +1,1 @@
+"""Plans: rules, properties, estimates, programs; golden plans."""

@@ -1,0 +1,127 @@
+"""Proofs of uniqueness, functional dependencies, estimates; and that walks over plans share what does not change."""
+
+from __future__ import annotations
+
+import pytest
+
+from gquery.errors import InternalError
+from gquery.expression.expr import Call, Column, conjunction
+from gquery.planner import optimizer
+from gquery.planner.logical.cardinality import Estimator
+from gquery.planner.logical.nodes import Aggregate, Filter, Join, JoinKind, Plan, Project, Query, Scan
+from gquery.planner.logical.properties import (
+    determined,
+    is_unique,
+    one_row_at_most,
+    one_row_exactly,
+    unique_keys,
+)
+from gquery.planner.logical.tree import (
+    canonical,
+    fresh_copy,
+    map_expressions,
+    remap,
+    transform_up,
+    walk,
+)
+from gquery.planner.logical.verify import verify
+from tests.support.plans import bound
+from tpch import queries
+
+
+def optimized(sql: str) -> Query:
+    return optimizer.steps(bound(sql), check=True)[-1].query
+
+
+def ids(plan: Plan, *names: str) -> frozenset[int]:
+    return frozenset(c.id for c in plan.columns if c.name in names)
+
+
+def test_keys_of_a_scan_and_a_group() -> None:
+    plan = optimized("SELECT * FROM a").plan
+    assert unique_keys(plan) == (ids(plan, "id"),)
+    plan = optimized("SELECT k, x, count(*) AS c FROM a GROUP BY k, x").plan
+    assert is_unique(plan, ids(plan, "k", "x"))
+    assert not is_unique(plan, ids(plan, "k"))
+    assert one_row_exactly(optimized("SELECT count(*) FROM a").plan)
+    assert one_row_at_most(optimized("SELECT * FROM a WHERE id = 7").plan)
+    assert not one_row_at_most(optimized("SELECT * FROM a WHERE k = 7").plan)
+
+
+def test_keys_survive_joins_with_one_match() -> None:
+    plan = optimized("SELECT a.id, b.y FROM a JOIN b ON a.k = b.k").plan
+    assert is_unique(plan, ids(plan, "id"))
+    plan = optimized("SELECT a.id, n.v FROM a JOIN n ON a.k = n.k").plan
+    assert not is_unique(plan, ids(plan, "id"))
+
+
+def test_a_key_determines_its_relation_and_what_equals_it() -> None:
+    plan = optimized("SELECT a.id, a.k, b.t, b.k AS bk FROM a JOIN b ON a.k = b.k").plan
+    assert isinstance(plan, Join)
+    id_, k, t = (next(c for c in plan.columns if c.name == name) for name in ("id", "k", "t"))
+    assert {k.id, t.id} <= determined(plan, frozenset((id_.id,)))
+    assert t.id in determined(plan, frozenset((k.id,)))
+    assert id_.id not in determined(plan, frozenset((k.id,)))
+
+
+def test_a_full_join_carries_no_equality_on() -> None:
+    plan = optimized("SELECT a.k, b.k AS bk, b.t FROM a FULL JOIN b ON a.k = b.k").plan
+    assert isinstance(plan, Join)
+    assert plan.kind is JoinKind.FULL
+    key = next(c for c in plan.left.columns if c.name == "k")
+    text = next(c for c in plan.columns if c.name == "t")
+    assert text.id not in determined(plan, frozenset((key.id,)))
+
+
+@pytest.mark.parametrize(
+    ("sql", "low", "high"),
+    [
+        ("SELECT * FROM a WHERE x = 3", 5_000, 20_000),
+        ("SELECT * FROM a WHERE x BETWEEN 10 AND 19", 80_000, 120_000),
+        ("SELECT * FROM a WHERE d >= DATE '1995-01-01' AND d < DATE '1995-01-10'", 5_000, 20_000),
+        ("SELECT * FROM a JOIN b ON a.k = b.k", 900_000, 1_100_000),
+        ("SELECT * FROM a JOIN b ON a.k = b.k AND b.y = 5", 5_000, 20_000),
+        ("SELECT k, count(*) FROM a GROUP BY k", 900, 1_100),
+        ("SELECT * FROM n WHERE v IS NULL", 200, 300),
+    ],
+)
+def test_estimates(sql: str, low: float, high: float) -> None:
+    assert low <= Estimator().rows(optimized(sql).plan) <= high
+
+
+def test_walks_hand_back_what_did_not_change() -> None:
+    for number in queries.NUMBERS:
+        plan = bound(queries.sql(number)).plan
+        assert transform_up(plan, lambda n: map_expressions(n, lambda e: e)) is plan
+        copy, names = fresh_copy(plan)
+        assert canonical(copy) == canonical(plan)
+        back = remap(copy, {new.id: old for old, new in _inverse(plan, names)})
+        assert canonical(back) == canonical(plan)
+
+
+def _inverse(plan: Plan, names: dict[int, Column]) -> list[tuple[Column, Column]]:
+    made = {c.id: c for node in walk(plan) for c in node.columns}
+    return [(made[i], new) for i, new in names.items() if i in made]
+
+
+def test_a_finished_plan_stays() -> None:
+    """A second run finds nothing that matters: the plan is the same up to names."""
+    for number in (1, 3, 5, 6, 9, 10, 18):
+        query = optimized(queries.sql(number))
+        again = optimizer.steps(query, check=True)[-1].query
+        assert Estimator().rows(again.plan) == pytest.approx(Estimator().rows(query.plan))
+
+
+def test_verify_finds_broken_plans() -> None:
+    query = bound("SELECT a.k FROM a JOIN b ON a.k = b.k")
+    scans = [n for n in walk(query.plan) if isinstance(n, Scan)]
+    a, b = scans[0], scans[1]
+    with pytest.raises(InternalError, match="made nowhere"):
+        verify(Query(Filter(b, Call("eq", (a.columns[1], a.columns[1]), query.outputs[0].dtype, False)), (), ()))
+    with pytest.raises(InternalError, match="another node makes too"):
+        verify(Query(Join(a, a, JoinKind.INNER, conjunction(())), (), ()))
+    with pytest.raises(InternalError, match="not in the plan"):
+        verify(Query(b, (a.columns[0],), ("k",)))
+    with pytest.raises(InternalError, match=r"eq of BIGINT and INTEGER"):
+        verify(Query(Filter(a, Call("eq", (a.columns[1], a.columns[2]), query.outputs[0].dtype, False)), (), ()))
+    assert not any(isinstance(n, Aggregate | Project) for n in walk(a))

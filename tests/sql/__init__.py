@@ -1,0 +1,1 @@
+"""Parsing and binding: what is read, refused, and named in errors."""

@@ -1,0 +1,219 @@
+"""Every failure is a class of `gquery.errors` with one clear message, and the connection stays usable after it."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import gquery
+from gquery import errors
+from tests.conftest import has_gpu
+from tests.support.harness import assert_error
+from tests.support.tables import all_types, edges, joins
+
+
+def expect_error(
+    sql: str, error: type[Exception], match: str, tables: Any = None, targets: tuple[str, ...] = ("python",)
+) -> str:
+    return assert_error(sql, tables or all_types(), error, match, targets=targets, partitions=(1,))
+
+
+@pytest.mark.parametrize(
+    ("sql", "error", "match"),
+    [
+        ("SELECT * FROM tt", errors.CatalogError, 'did you mean "t"'),
+        ("SELECT * FROM emty", errors.CatalogError, '"empty"'),
+        ("SELECT i46 FROM t", errors.BindError, '"i64"'),
+        ("SELECT t.nothing FROM t", errors.BindError, "nothing"),
+        ("SELECT x.i64 FROM t", errors.BindError, "x"),
+        ("SELECT id FROM t, one", errors.BindError, "ambiguous"),
+        ("SELECT i64 FROM t GROUP BY s", errors.BindError, "group by"),
+        ("SELECT sum(sum(i64)) FROM t", errors.BindError, "sum"),
+        ("SELECT id FROM t WHERE sum(i64) > 1", errors.BindError, "where"),
+        ("SELECT s + 1 FROM t", errors.BindError, "varchar"),
+        ("SELECT id FROM t WHERE day", errors.BindError, "boolean"),
+        ("SELECT day + flag FROM t", errors.BindError, "date"),
+        ("SELECT frobnicate(i64) FROM t", errors.BindError, "frobnicate"),
+        ("SELECT substrin(s, 1) FROM t", errors.BindError, "substring"),
+        ("SELECT id FROM t ORDER BY 9", errors.BindError, "9"),
+        ("SELECT id FROM t UNION ALL SELECT id, s FROM t", errors.BindError, "column"),
+        ("SELEC 1", errors.ParseError, ""),
+        ("SELECT FROM WHERE", errors.ParseError, ""),
+        ("SELECT (1", errors.ParseError, ""),
+        ("", errors.ProgrammingError, ""),
+        ("SELECT id FROM t QUALIFY row_number() OVER () = 1", errors.NotSupportedError, ""),
+        ("SELECT * FROM t PIVOT (sum(i64) FOR s IN ('a'))", errors.NotSupportedError, "pivot"),
+        ("INSERT INTO t VALUES (1)", errors.NotSupportedError, "insert"),
+        ("SET no_such_setting = 1", errors.ProgrammingError, "no_such_setting"),
+        ("SET threads = 'many'", errors.ProgrammingError, "many"),
+    ],
+)
+def test_the_text_is_at_fault(sql: str, error: type[Exception], match: str) -> None:
+    expect_error(sql, error, match)
+
+
+def test_a_caret_stands_under_the_place() -> None:
+    text = expect_error("SELECT id,\n       i46 + 1\nFROM t", errors.BindError, "LINE 2")
+    lines = text.splitlines()
+    place = next(i for i, line in enumerate(lines) if line.startswith("LINE 2"))
+    assert lines[place + 1].index("^") == lines[place].index("i46")
+
+
+def test_all_reasons_at_once() -> None:
+    text = expect_error(
+        "SELECT row_number() OVER (), s SIMILAR TO 'a' FROM t TABLESAMPLE 10%", errors.NotSupportedError, ""
+    )
+    assert "OVER" in text.upper()
+    assert "SAMPLE" in text.upper()
+
+
+OVERFLOWS = [
+    ("SELECT i8 + i8 FROM ints", "tinyint"),
+    ("SELECT i16 * i16 FROM ints", "smallint"),
+    ("SELECT i32 + i32 FROM ints", "integer"),
+    ("SELECT i64 + 1 FROM ints", "bigint"),
+    ("SELECT i64 - 1 FROM ints", "bigint"),
+    ("SELECT i64 * i64 FROM ints", "bigint"),
+    ("SELECT -i64 FROM ints", "bigint"),
+    ("SELECT u8 - 1::utinyint FROM ints", "utinyint"),
+    ("SELECT u64 + u64 FROM ints", "ubigint"),
+    ("SELECT sum(i64) FROM (SELECT i64 FROM ints WHERE i64 > 0 UNION ALL SELECT i64 FROM ints WHERE i64 > 0) AS q", ""),
+    ("SELECT sum(u64) FROM ints", ""),
+    ("SELECT d18 + d18 FROM decs", "decimal"),
+    ("SELECT d38 + 1 FROM decs", "decimal"),
+    ("SELECT d18 * d18 FROM decs", "decimal"),
+    ("SELECT sum(d38) FROM (SELECT d38 FROM decs WHERE d38 > 0 UNION ALL SELECT d38 FROM decs WHERE d38 > 0) AS q", ""),
+    ("SELECT avg(x) FROM (SELECT a.d38 AS x FROM decs a, range(3) WHERE a.d38 > 0) AS q", "128 bits"),
+    ("SELECT abs(i64) FROM ints", ""),
+    ("SELECT day + 2147483647 FROM dates", "date"),
+]
+
+
+@pytest.mark.parametrize(("sql", "match"), OVERFLOWS)
+def test_overflow_raises_and_never_wraps(sql: str, match: str) -> None:
+    expect_error(sql, errors.OutOfRangeError, match, edges())
+
+
+@pytest.mark.parametrize(("sql", "match"), OVERFLOWS[:2] + OVERFLOWS[5:6] + OVERFLOWS[9:12])
+def test_overflow_raises_in_compiled_kernels(sql: str, match: str) -> None:
+    expect_error(sql, errors.OutOfRangeError, match, edges(), targets=("cpu",))
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize(("sql", "match"), OVERFLOWS)
+def test_overflow_raises_on_a_gpu(sql: str, match: str) -> None:
+    expect_error(sql, errors.OutOfRangeError, match, edges(), targets=("cuda",))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT CAST(i64 AS TINYINT) FROM ints",
+        "SELECT CAST(u64 AS BIGINT) FROM ints",
+        "SELECT CAST(d38 AS BIGINT) FROM decs",
+        "SELECT CAST(x AS INTEGER) FROM floats",
+        "SELECT CAST(i32 AS DECIMAL(5, 2)) FROM ints",
+        "SELECT CAST(1e300 AS REAL)",
+        "SELECT CAST(x AS UBIGINT) FROM floats",
+        "SELECT day + 1 FROM dates",
+        "SELECT CAST('twelve' AS INTEGER)",
+        "SELECT CAST('1995-02-30' AS DATE)",
+    ],
+)
+def test_a_failed_cast(sql: str) -> None:
+    expect_error(sql, errors.DataError, "", edges())
+
+
+def test_only_rows_that_are_reached_can_fail() -> None:
+    connection = gquery.connect(device="python")
+    connection.register("ints", edges()["ints"])
+    kept = connection.sql("SELECT i64 + 1 FROM ints WHERE i64 < 9223372036854775807").fetchall()
+    assert sorted(kept) == [(-(2**63) + 1,), (1,)]
+    assert connection.sql("SELECT CASE WHEN i8 < 127 THEN i8 + 1::TINYINT ELSE 0 END FROM ints").fetchall()[1] == (0,)
+
+
+@pytest.mark.parametrize("target", ["python", "cpu"])
+def test_a_scalar_subquery_with_two_rows(target: str) -> None:
+    for sql in ("SELECT (SELECT v FROM l)", "SELECT id FROM u WHERE v > (SELECT l.v FROM l WHERE l.k = u.k)"):
+        assert_error(sql, joins(), errors.CardinalityError, "row", targets=(target,), partitions=(1, 3))
+
+
+def test_files(tmp_path: Path) -> None:
+    connection = gquery.connect(device="python")
+    damaged = tmp_path / "damaged.parquet"
+    damaged.write_bytes(b"PAR1 this is no Parquet file PAR1")
+    good = tmp_path / "good.parquet"
+    pq.write_table(pa.table({"a": [1, 2, 3]}), good)
+    cut = tmp_path / "cut.parquet"
+    cut.write_bytes(good.read_bytes()[:-20])
+    for path in (tmp_path / "none.parquet", damaged, cut, tmp_path):
+        with pytest.raises(errors.Error, match=path.name.split(".")[0]):
+            connection.sql(f"SELECT * FROM '{path}'").fetchall()
+        with pytest.raises(errors.FileError):
+            connection.read_parquet(path).fetchall()
+    assert connection.sql(f"SELECT sum(a) FROM '{good}'").fetchall() == [(6,)]
+
+
+def test_a_file_that_breaks_inside_is_no_wrong_answer(tmp_path: Path) -> None:
+    path = tmp_path / "broken.parquet"
+    pq.write_table(pa.table({"a": list(range(20000))}), path, compression="snappy", use_dictionary=False)
+    content = bytearray(path.read_bytes())
+    content[40:4000] = bytes(3960)
+    path.write_bytes(bytes(content))
+    connection = gquery.connect(device="python")
+    with pytest.raises(errors.FileError, match="broken"):
+        connection.sql(f"SELECT sum(a) FROM '{path}'").fetchall()
+    assert connection.sql("SELECT 1").fetchall() == [(1,)]
+
+
+@pytest.mark.skipif(has_gpu(), reason="there is a GPU here")
+def test_a_gpu_where_there_is_none() -> None:
+    for device in ("cuda", "cuda:1"):
+        with pytest.raises(errors.DeviceError):
+            gquery.connect(device=device)
+
+
+def test_unknown_devices() -> None:
+    for device in ("tpu", "cuda:x", "cuda:-1", ""):
+        with pytest.raises(errors.Error):
+            gquery.connect(device=device)
+
+
+def test_memory_limit() -> None:
+    """A query that needs more than it may take fails with what, how much and what to do; the next one runs."""
+    connection = gquery.connect(device="cpu", memory_limit="20MB")
+    with pytest.raises(errors.OutOfMemoryError) as raised:
+        connection.sql("SELECT range, count(*) FROM range(3000000) GROUP BY range").fetchall()
+    assert "memory_limit" in str(raised.value)
+    assert connection.sql("SELECT count(*) FROM range(1000)").fetchall() == [(1000,)]
+
+
+def test_wrong_use() -> None:
+    connection = gquery.connect(device="python")
+    with pytest.raises(errors.InterfaceError):
+        connection.register("t", object())
+    with pytest.raises(errors.Error):
+        connection.sql("SELECT ?")
+    connection.close()
+    with pytest.raises(errors.InterfaceError, match="closed"):
+        connection.sql("SELECT 1")
+
+
+def test_deep_nesting_is_an_error_and_no_crash() -> None:
+    connection = gquery.connect(device="python")
+    for sql in ("SELECT " + "(" * 3000 + "1" + ")" * 3000, "SELECT 1" + " + 1" * 5000):
+        with contextlib.suppress(errors.Error):
+            connection.sql(sql).fetchall()
+    assert connection.sql("SELECT 1").fetchall() == [(1,)]
+
+
+def test_the_tree_of_pep_249() -> None:
+    for name in ("InterfaceError", "DatabaseError", "DataError", "OperationalError", "IntegrityError", "InternalError"):
+        assert issubclass(getattr(gquery, name), gquery.Error)
+    assert issubclass(errors.OutOfRangeError, errors.DataError)
+    assert issubclass(errors.BindError, gquery.ProgrammingError)

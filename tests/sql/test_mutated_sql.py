@@ -1,0 +1,56 @@
+"""Mutated statements: gquery answers as DuckDB does, or raises one of its errors.
+
+``make mutants`` runs 100,000. A failure prints the seed and the statement, made small; the same seed makes it again
+(``python -m tests.support.mutation_run 1200 1201``).
+"""
+
+from __future__ import annotations
+
+import os
+import random
+
+import pytest
+
+from tests.support.mutation import mutated, shrunk, tokens
+from tests.support.mutation_pools import Pool, pools
+from tests.support.mutation_run import BATCH, Judge, Watchdog, counted
+
+COUNT = int(os.environ.get("GQUERY_MUTANTS", "2000"))
+PLAIN = [p for p in pools() if not p.name.startswith("differential")]
+
+
+@pytest.mark.parametrize("pool", PLAIN, ids=lambda p: p.name)
+def test_the_statements_themselves(pool: Pool) -> None:
+    judge = Judge(pool, Watchdog())
+    for sql in pool.statements:
+        outcome = judge.judge(sql)
+        assert outcome.kind == "same", f"{outcome}\n{sql}"
+
+
+@pytest.mark.parametrize("batch", range(max(1, COUNT // BATCH)))
+def test_mutants(batch: int) -> None:
+    counts, bad = counted(range(batch * BATCH, (batch + 1) * BATCH))
+    accepted = counts["accepted"]
+    wrong = counts["differs"] + counts["foreign"]
+    # one in a thousand at most, over all of them: two of a batch are chance, three are a kind
+    assert not wrong and accepted <= 2, "\n".join(bad)
+
+
+def test_a_mutant_is_that_of_its_seed() -> None:
+    statements = pools()[0].statements
+    first, second = (mutated(statements[0], statements, random.Random(5)) for _ in range(2))
+    assert first == second != statements[0]
+
+
+def test_what_fails_is_made_small() -> None:
+    sql = "SELECT a, b + 1 FROM t WHERE a > 1 AND b IN (1, 2) ORDER BY a"
+    assert shrunk(sql, lambda s: "IN" in tokens(s) and "t" in tokens(s)) == "t IN"
+
+
+def test_the_judge_sees_every_kind() -> None:
+    judge = Judge(next(p for p in pools() if p.name == "statements"), Watchdog())
+    kinds = {
+        sql: judge.judge(sql).kind for sql in ("SELECT a FROM t", "SELECT a FROM t LIMIT 50%", "SELECT FROM WHERE")
+    }
+    assert list(kinds.values()) == ["same", "refused", "wrong"]
+    assert judge._compared("SELECT 2", (["a"], [(1,)]), (["a"], [(2,)], ["INTEGER"])).kind == "differs"

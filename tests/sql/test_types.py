@@ -1,0 +1,62 @@
+"""Types of expressions: what the binder says is what DuckDB's ``typeof`` says, but for the deviations listed here."""
+
+from __future__ import annotations
+
+import duckdb
+import pytest
+
+from gquery.sql.bind import bind_query
+from gquery.sql.catalog import Catalog
+from tests.support.catalogs import catalog
+from tests.support.paths import TESTS
+
+TABLE = """CREATE TABLE t(ti TINYINT, si SMALLINT, i INTEGER, b BIGINT, uti UTINYINT, usi USMALLINT, ui UINTEGER,
+    ub UBIGINT, d92 DECIMAL(9,2), d152 DECIMAL(15,2), d380 DECIMAL(38,0), d3810 DECIMAL(38,10), d41 DECIMAL(4,1),
+    d180 DECIMAL(18,0), f FLOAT, db DOUBLE, dt DATE, ts TIMESTAMP, s VARCHAR, bo BOOLEAN, n INTEGER);
+    INSERT INTO t VALUES (1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, '1995-01-01', '1995-01-01',
+    'a', true, NULL)"""
+LINES = (TESTS / "functions" / "types.case").read_text().splitlines()
+EXPRESSIONS = [tuple(line.rsplit(" => ", 1)) for line in LINES if line and not line.startswith("#")]
+# (expression, gquery's type, DuckDB's): HUGEINT does not exist here, and a column has a type
+DEVIATIONS = [
+    ("sum(i)", "BIGINT", "HUGEINT"),
+    ("sum(bo)", "BIGINT", "HUGEINT"),
+    ("ub + b", "DECIMAL(21,0)", "HUGEINT"),
+    ("CASE WHEN bo THEN b ELSE ub END", "DECIMAL(20,0)", "HUGEINT"),
+    ("10000000000000000000", "DECIMAL(20,0)", "HUGEINT"),
+    ("0.5 * sum(i)", "DECIMAL(21,1)", "DECIMAL(38,1)"),
+    ("NULL", "INTEGER", '"NULL"'),
+]
+
+
+@pytest.fixture(scope="module")
+def oracle() -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect(config={"threads": 1})
+    connection.execute(TABLE)
+    return connection
+
+
+@pytest.fixture(scope="module")
+def tables(oracle: duckdb.DuckDBPyConnection) -> Catalog:
+    return catalog(oracle)
+
+
+def bound_type(expression: str, tables: Catalog) -> str:
+    return str(bind_query(f"SELECT {expression} FROM t", tables).outputs[0].dtype)
+
+
+@pytest.mark.parametrize("expression,expected", EXPRESSIONS)
+def test_type(tables: Catalog, expression: str, expected: str) -> None:
+    assert bound_type(expression, tables) == expected
+
+
+def test_types_are_those_of_duckdb(oracle: duckdb.DuckDBPyConnection) -> None:
+    for expression, expected in EXPRESSIONS:
+        row = oracle.execute(f"SELECT typeof({expression}) FROM t").fetchone()
+        assert row == (expected,), expression
+
+
+@pytest.mark.parametrize("expression,ours,theirs", DEVIATIONS)
+def test_deviation(tables: Catalog, oracle: duckdb.DuckDBPyConnection, expression: str, ours: str, theirs: str) -> None:
+    assert bound_type(expression, tables) == ours
+    assert oracle.execute(f"SELECT typeof({expression}) FROM t").fetchone() == (theirs,)

@@ -1,0 +1,1 @@
+"""What tests share: oracles, generators, tables, simulators. No test stands here."""

@@ -1,0 +1,1 @@
+"""TPC-H, its runner and report, and the benchmarks."""

@@ -16,7 +16,7 @@ def test_primitives_in_the_simulator(module: str) -> None:
     pytest.importorskip("numba_cuda")
     root = ROOT
     environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": str(root)}
-    command = [sys.executable, "-m", f"tests.{module}"]
+    command = [sys.executable, "-m", f"tests.support.{module}"]
     done = subprocess.run(command, env=environment, cwd=root, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.strip().endswith("simulated")

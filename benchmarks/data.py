@@ -24,11 +24,11 @@ from gquery.expression.types import (
     INTEGER,
     VARCHAR,
     Bounds,
-    Carrier,
     DType,
     Field,
+    PhysicalType,
     Schema,
-    carrier_for,
+    physical_type_for,
 )
 from gquery.io.memory import import_device_array
 
@@ -81,10 +81,12 @@ class Maker:
     # ---- columns that are no arrays ----------------------------------------------------------------------------------
 
     def decimals(self, array: Any, dtype: DType, bounds: Bounds) -> Column:
-        """int64 as a column of a decimal type, in the narrowest carrier, as one that was loaded from Arrow."""
-        carrier = carrier_for(bounds)
+        """int64 as a column of a decimal type, in the narrowest physical type, as one that was loaded from Arrow."""
+        physical_type = physical_type_for(bounds)
         stats = ColumnStatistics(bounds, 0, min(int(array.size), bounds.width))
-        return Column(dtype, carrier, int(array.size), Buffer(array.astype(carrier.numpy)), statistics=stats)
+        return Column(
+            dtype, physical_type, int(array.size), Buffer(array.astype(physical_type.numpy)), statistics=stats
+        )
 
     def strings(self, matrix: Any, distinct: int) -> Column:
         """A matrix of bytes, a row each, as a column of strings with 64-bit offsets; `matrix` makes its memory."""
@@ -92,7 +94,7 @@ class Maker:
         offsets = self.xp.arange(rows + 1, dtype=np.int64) * width
         stats = ColumnStatistics(None, 0, distinct)
         return Column(
-            VARCHAR, Carrier.STRING64, rows, Buffer(offsets), None, Buffer(matrix.reshape(-1)), statistics=stats
+            VARCHAR, PhysicalType.STRING64, rows, Buffer(offsets), None, Buffer(matrix.reshape(-1)), statistics=stats
         )  # fmt: skip
 
     def matrix(self, rows: int, width: int) -> Any:

@@ -21,7 +21,7 @@ from benchmarks.data import Maker, Tables
 from gquery.columns.table import Table
 from gquery.execution import StageReport, run_with_report
 from gquery.execution.measure import KernelReport, Meter
-from gquery.expression.types import Carrier
+from gquery.expression.types import PhysicalType
 from gquery.planner.logical.nodes import Plan, Scan
 from gquery.planner.logical.tree import walk
 
@@ -53,7 +53,7 @@ class Answer:
         """A column as int64 (the low words of wide ones) on the device."""
         column = self.table.columns[position]
         array = column.data.on(self.maker.device)
-        return array[0::2] if column.carrier is Carrier.I128 else array.astype(np.int64)
+        return array[0::2] if column.physical_type is PhysicalType.I128 else array.astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ def _profile(connection: gquery.Connection, sql: str) -> Iterator[tuple[StageRep
 
 
 def _bytes_read(connection: gquery.Connection, sql: str) -> int:
-    """The bytes of the columns that a query scans, each once, in the carriers that hold them."""
+    """The bytes of the columns that a query scans, each once, in the physical types that hold them."""
     planned = connection.sql(sql)._planned
     assert planned is not None
     plan: Plan = planned.query.plan

@@ -9,7 +9,7 @@ The life of a query in ten steps:
  2. `sql.parse`: sqlglot makes a tree of it, or a ParseError points at the place.
  3. `sql.bind`: names become columns with ids, every expression gets its type; the result is a logical plan.
  4. `planner.optimizer`: rules rewrite that: subqueries become joins, filters sink, joins are ordered.
- 5. `io`, `sources`, `encode`: the columns that it reads are loaded, each in the narrowest carrier that holds it.
+ 5. `io`, `sources`, `encode`: the columns that it reads are loaded, each in the narrowest physical type that holds it.
  6. `planner.lower`: the plan becomes a program, stages that are fused pipelines or whole-table operations.
  7. `operators.codegen`, `kernels`: the operators of a pipeline write one loop over rows, the kernel's text.
  8. `kernels.targets`: Numba compiles that for the CPU or the GPU, once (a cache on disk keeps it), or, for little work,

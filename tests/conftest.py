@@ -22,7 +22,8 @@ gquery.execution.runner.UNIT = 32
 gquery.kernels.targets.python.FEW_ROWS = 8  # most units run with primitives inlined, the last ones without
 
 
-# An error that is no fault of the user's, and no resource's, is one of ours: whatever a test is about, none may come up.
+# An error that is no fault of the user's, and no resource's, is one of ours: whatever a test is about, none may come
+# up.
 faults: list[BaseException] = []
 fault = gquery.runtime.boundary.fault
 

@@ -1,7 +1,7 @@
 """Arrow types for logical types and back, and columns to Arrow arrays.
 
-A result leaves gquery here: carriers widen to the logical type, codes become strings, validity bytes become a bitmap.
-Only the host side is needed: a column on a GPU is copied when its buffers are asked for on the CPU.
+A result leaves gquery here: physical types widen to the logical type, codes become strings, validity bytes become a
+bitmap. Only the host side is needed: a column on a GPU is copied when its buffers are asked for on the CPU.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from gquery.expression.types import (
     USMALLINT,
     UTINYINT,
     VARCHAR,
-    Carrier,
     DType,
     Field,
     Kind,
+    PhysicalType,
     Schema,
     decimal,
 )
@@ -126,7 +126,7 @@ def export_column(column: Column) -> pa.Array | pa.ChunkedArray:
         case Kind.DECIMAL:
             return _array(arrow_type(column.dtype), rows, arrow_buffer(_words128(column, data)), ok)
         case Kind.UBIGINT:
-            words = data[: 2 * rows : 2].view(np.uint64) if column.carrier is Carrier.I128 else data[:rows]
+            words = data[: 2 * rows : 2].view(np.uint64) if column.physical_type is PhysicalType.I128 else data[:rows]
             return _array(pa.uint64(), rows, arrow_buffer(words.astype(np.uint64, copy=False)), ok)
         case Kind.INTERVAL:
             raise AssertionError("an INTERVAL is a literal only")
@@ -135,7 +135,7 @@ def export_column(column: Column) -> pa.Array | pa.ChunkedArray:
             | Kind.REAL | Kind.DOUBLE | Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMPTZ
         ):  # fmt: skip
             type_ = arrow_type(column.dtype)
-            if column.carrier is Carrier.I128:
+            if column.physical_type is PhysicalType.I128:
                 data = data[::2]
             width = {Kind.DATE: "int32", Kind.TIMESTAMP: "int64", Kind.TIMESTAMPTZ: "int64", Kind.REAL: "float32"}
             words = data[:rows].astype(
@@ -162,7 +162,7 @@ def _bitmap(ok: Any) -> Any:
 
 def _words128(column: Column, data: Any) -> Any:
     """Decimals as Arrow has them: two 64-bit words a row, the low one first."""
-    if column.carrier is Carrier.I128:
+    if column.physical_type is PhysicalType.I128:
         return np.ascontiguousarray(data[: 2 * column.length])
     words = np.empty((column.length, 2), dtype=np.int64)
     words[:, 0] = data[: column.length]
@@ -174,12 +174,12 @@ def _export_strings(column: Column, data: Any, ok: Any) -> pa.Array:
     rows = column.length
     if isinstance(column.dictionary, Dictionary):
         return column.dictionary.values.take(code_array(data[:rows], ok)).cast(pa.string())
-    if column.carrier is Carrier.VIEW:
+    if column.physical_type is PhysicalType.VIEW:
         return _export_views(data[: 2 * rows].reshape(-1, 2), ok)
     assert column.characters is not None
     characters = arrow_buffer(column.characters.host)
     offsets = data[: rows + 1]
-    if column.carrier is Carrier.STRING32:
+    if column.physical_type is PhysicalType.STRING32:
         return pa.StringArray.from_buffers(
             rows, arrow_buffer(offsets), characters, _bitmap(ok), -1 if ok is not None else 0
         )

@@ -30,10 +30,10 @@ from gquery.columns.statistics import OrderOfParts
 from gquery.columns.table import Column
 from gquery.device.buffer import Buffer
 from gquery.device.transfer import Transfer, Upload
-from gquery.expression.types import INT64, Bounds, Carrier, Field, Kind, carrier_for, type_bounds
+from gquery.expression.types import INT64, Bounds, Field, Kind, PhysicalType, physical_type_for, type_bounds
 from gquery.runtime.threads import Phases, Task
 
-_FLOATS = {Kind.REAL: Carrier.F32, Kind.DOUBLE: Carrier.F64}
+_FLOATS = {Kind.REAL: PhysicalType.F32, Kind.DOUBLE: PhysicalType.F64}
 
 
 class MisfitError(Exception):
@@ -104,27 +104,29 @@ class Fixed:
     def __init__(self, starts: Sequence[int], field: Field, known: Bounds | None, narrow: bool, upload: Upload) -> None:
         self._starts, self._field, self._upload = starts, field, upload
         self._dtype = field.dtype
-        self._carrier, self._is_final = self._choose(known, narrow)
-        self._values = np.empty(starts[-1], self._carrier.numpy)
+        self._physical_type, self._is_final = self._choose(known, narrow)
+        self._values = np.empty(starts[-1], self._physical_type.numpy)
         self._transfer = upload.start(self._values) if self._is_final else Transfer(self._values)
-        self._limits = np.iinfo(self._carrier.numpy) if self._dtype.is_exact else None
+        self._limits = np.iinfo(self._physical_type.numpy) if self._dtype.is_exact else None
         self._bounds: list[Bounds] = []
         self._order = OrderOfParts(self._dtype.is_exact)
         self._lock = threading.Lock()
         self._validity: Any = None
         self._nulls = 0
 
-    def _choose(self, known: Bounds | None, narrow: bool) -> tuple[Carrier, bool]:
-        """The carrier of the array that pieces are written into, and whether it stays."""
+    def _choose(self, known: Bounds | None, narrow: bool) -> tuple[PhysicalType, bool]:
+        """The physical type of the array that pieces are written into, and whether it stays."""
         if self._dtype.kind is Kind.BOOLEAN:
-            return Carrier.BOOL, True
+            return PhysicalType.BOOL, True
         if self._dtype.is_float:
             return _FLOATS[self._dtype.kind], True
         widest = type_bounds(self._dtype)
         assert widest is not None
         bounds = known if narrow and known is not None and known.within(INT64) else widest
-        carrier = carrier_for(bounds)
-        return (Carrier.I64 if carrier is Carrier.I128 else carrier), not narrow or bounds is known
+        physical_type = physical_type_for(bounds)
+        return (
+            PhysicalType.I64 if physical_type is PhysicalType.I128 else physical_type
+        ), not narrow or bounds is known
 
     def add(self, group: int, pieces: Iterable[pa.Array]) -> int:
         start, end = self._starts[group], self._starts[group + 1]
@@ -168,7 +170,7 @@ class Fixed:
         if self._bounds:
             bounds = Bounds(min(b.low for b in self._bounds), max(b.high for b in self._bounds))
         if not self._is_final:
-            yield self._narrow_to(carrier_for(bounds))
+            yield self._narrow_to(physical_type_for(bounds))
         validity = None if self._validity is None else self._upload.start(self._validity)
         if validity is not None:
             yield [lambda: validity.send(0, len(self._validity))]
@@ -176,11 +178,11 @@ class Fixed:
         yield [lambda: made.append(self._column(bounds, None if validity is None else validity.buffer()))]
         return made[0]
 
-    def _narrow_to(self, carrier: Carrier) -> list[Task]:
+    def _narrow_to(self, physical_type: PhysicalType) -> list[Task]:
         wide = self._values
-        if carrier is not self._carrier:
-            self._carrier = carrier
-            self._values = np.empty(len(wide), carrier.numpy)
+        if physical_type is not self._physical_type:
+            self._physical_type = physical_type
+            self._values = np.empty(len(wide), physical_type.numpy)
         self._transfer = transfer = self._upload.start(self._values)
 
         def task(low: int, high: int) -> Task:
@@ -196,8 +198,8 @@ class Fixed:
     def _column(self, bounds: Bounds, validity: Buffer | None) -> Column:
         data = self._transfer.buffer()
         if self._dtype.is_float:
-            return float_column(data, self._dtype, self._carrier, validity, self._nulls)
+            return float_column(data, self._dtype, self._physical_type, validity, self._nulls)
         order = self._order.order(self._values, self._starts)
         if self._dtype.kind is Kind.BOOLEAN:
             return boolean_column(data, bounds, validity, self._nulls, order)
-        return integer_column(data, self._dtype, self._carrier, bounds, validity, self._nulls, order)
+        return integer_column(data, self._dtype, self._physical_type, bounds, validity, self._nulls, order)

@@ -59,7 +59,7 @@ class DictionaryPieces:
             return (yield from self._spelled_out())
         if len(union) == 0:
             return null_strings(rows)
-        codes = self._upload.start(np.empty(rows, union.carrier.numpy))
+        codes = self._upload.start(np.empty(rows, union.physical_type.numpy))
         validity = None
         if union.has_nulls or any(p.ok is not None for p in pieces):
             validity = self._upload.start(np.ones(rows, np.uint8))

@@ -1,8 +1,9 @@
-"""Arrow to columns: the narrowest carrier, a sorted dictionary where strings repeat, statistics on the way.
+"""Arrow to columns: the narrowest physical type, a sorted dictionary where strings repeat, statistics on the way.
 
-What a column holds is looked at once, here, and everything later rests on it: bounds choose carriers and leave out
-overflow checks, a strictly sorted column is proved unique, a dictionary turns string work into integer work. Chunks are
-read where they lie and written once, into the final array; a column that already has its narrowest layout is viewed.
+What a column holds is looked at once, here, and everything later rests on it: bounds choose physical types and leave
+out overflow checks, a strictly sorted column is proved unique, a dictionary turns string work into integer work. Chunks
+are read where they lie and written once, into the final array; a column that already has its narrowest layout is
+viewed.
 """
 
 from __future__ import annotations
@@ -40,11 +41,11 @@ from gquery.expression.types import (
     INT64,
     NULL,
     Bounds,
-    Carrier,
     DType,
     Field,
     Kind,
-    carrier_for,
+    PhysicalType,
+    physical_type_for,
     type_bounds,
 )
 from gquery.runtime.arrow_compute import pc
@@ -82,8 +83,13 @@ def null_column(rows: int, dtype: DType = NULL) -> Column:
     if dtype.is_string:
         return null_strings(rows)
     zeros = Buffer(np.zeros(rows, np.uint8))
-    carrier = {Kind.NULL: Carrier.BOOL, Kind.BOOLEAN: Carrier.BOOL, Kind.REAL: Carrier.F32, Kind.DOUBLE: Carrier.F64}
-    chosen = carrier.get(dtype.kind, Carrier.U8)
+    physical_type = {
+        Kind.NULL: PhysicalType.BOOL,
+        Kind.BOOLEAN: PhysicalType.BOOL,
+        Kind.REAL: PhysicalType.F32,
+        Kind.DOUBLE: PhysicalType.F64,
+    }
+    chosen = physical_type.get(dtype.kind, PhysicalType.U8)
     data = zeros if chosen.bytes == 1 else Buffer(np.zeros(rows, chosen.numpy))
     bounds = Bounds(0, 0) if dtype.is_exact else None
     return Column(dtype, chosen, rows, data, zeros, statistics=ColumnStatistics(bounds, rows, 0))
@@ -93,13 +99,15 @@ def _import_opaque(array: pa.ChunkedArray, dtype: DType, narrow: bool) -> Column
     """Numbers of rows, which stand for Arrow's values; where one is NULL is known."""
     rows = len(array)
     bounds = Bounds(0, max(rows - 1, 0))
-    carrier = carrier_for(bounds) if narrow else Carrier.I64
+    physical_type = physical_type_for(bounds) if narrow else PhysicalType.I64
     has_nulls = array.null_count > 0 or pa.types.is_run_end_encoded(array.type) or pa.types.is_dictionary(array.type)
     ok = concatenate([bits_of(c, 1) for c in array.is_valid().chunks], np.uint8) if has_nulls else np.ones(0, np.uint8)
     validity = None if ok.all() else ok
-    data = zero_nulls(np.arange(rows, dtype=carrier.numpy), validity)
+    data = zero_nulls(np.arange(rows, dtype=physical_type.numpy), validity)
     stats = ColumnStatistics(bounds, 0 if validity is None else rows - int(ok.sum()))
-    return Column(dtype, carrier, rows, Buffer(data), buffer_of(validity), dictionary=Opaque(array), statistics=stats)
+    return Column(
+        dtype, physical_type, rows, Buffer(data), buffer_of(validity), dictionary=Opaque(array), statistics=stats
+    )
 
 
 def is_wrapped(type_: pa.DataType) -> bool:
@@ -141,23 +149,25 @@ def normalise(array: pa.ChunkedArray, field: Field) -> pa.ChunkedArray:
 
 
 def _import_floats(array: pa.ChunkedArray, dtype: DType, validity: Any, nulls: int) -> Column:
-    carrier = Carrier.F32 if dtype.kind is Kind.REAL else Carrier.F64
-    parts = [values_of(c, carrier.numpy) for c in array.chunks]
-    values = zero_nulls(concatenate(parts, np.dtype(carrier.numpy)), validity)
-    return float_column(Buffer(values), dtype, carrier, buffer_of(validity), nulls)
+    physical_type = PhysicalType.F32 if dtype.kind is Kind.REAL else PhysicalType.F64
+    parts = [values_of(c, physical_type.numpy) for c in array.chunks]
+    values = zero_nulls(concatenate(parts, np.dtype(physical_type.numpy)), validity)
+    return float_column(Buffer(values), dtype, physical_type, buffer_of(validity), nulls)
 
 
-def float_column(data: Buffer, dtype: DType, carrier: Carrier, validity: Buffer | None, nulls: int) -> Column:
+def float_column(
+    data: Buffer, dtype: DType, physical_type: PhysicalType, validity: Buffer | None, nulls: int
+) -> Column:
     """A column around an array of floats, with an estimate of how many are distinct."""
     distinct = estimate_distinct(data.host, data.length - nulls)
-    return Column(dtype, carrier, data.length, data, validity, statistics=ColumnStatistics(None, nulls, distinct))
+    return Column(dtype, physical_type, data.length, data, validity, statistics=ColumnStatistics(None, nulls, distinct))
 
 
 def boolean_column(data: Buffer, bounds: Bounds, validity: Buffer | None, nulls: int, order: Order) -> Column:
     """A column around bytes of 0 and 1."""
     unique = order.is_sorted and order.runs == data.length
     stats = ColumnStatistics(bounds, nulls, bounds.width, order.is_sorted, unique)
-    return Column(BOOLEAN, Carrier.BOOL, data.length, data, validity, statistics=stats)
+    return Column(BOOLEAN, PhysicalType.BOOL, data.length, data, validity, statistics=stats)
 
 
 def _import_integers(array: pa.ChunkedArray, dtype: DType, validity: Any, nulls: int, narrow: bool) -> Column:
@@ -178,15 +188,21 @@ def _import_integers(array: pa.ChunkedArray, dtype: DType, validity: Any, nulls:
     if not bounds.within(INT64):  # UBIGINT in its upper half
         words = concatenate(parts, np.uint64)
         return _import_wide(words.view(np.int64), np.zeros(rows, np.int64), dtype, validity, nulls)
-    carrier = carrier_for(bounds if narrow else type_bounds(dtype) or bounds)
-    if carrier is Carrier.I128:
-        carrier = Carrier.I64
-    values = concatenate(parts, np.dtype(carrier.numpy))
-    return _integer_column(values, dtype, carrier, bounds, validity, nulls)
+    physical_type = physical_type_for(bounds if narrow else type_bounds(dtype) or bounds)
+    if physical_type is PhysicalType.I128:
+        physical_type = PhysicalType.I64
+    values = concatenate(parts, np.dtype(physical_type.numpy))
+    return _integer_column(values, dtype, physical_type, bounds, validity, nulls)
 
 
 def integer_column(
-    data: Buffer, dtype: DType, carrier: Carrier, bounds: Bounds, validity: Buffer | None, nulls: int, order: Order
+    data: Buffer,
+    dtype: DType,
+    physical_type: PhysicalType,
+    bounds: Bounds,
+    validity: Buffer | None,
+    nulls: int,
+    order: Order,
 ) -> Column:
     """A column around an array of integers whose bounds and order are known, with the rest of its statistics."""
     unique = order.is_sorted and order.runs == data.length
@@ -197,12 +213,14 @@ def integer_column(
         distinct = min(estimate_distinct(values, len(values) - nulls), bounds.width)
         unique = distinct == len(values) and nulls == 0 and all_differ(values, bounds)
     stats = ColumnStatistics(bounds, nulls, distinct, order.is_sorted, unique)
-    return Column(dtype, carrier, data.length, data, validity, statistics=stats)
+    return Column(dtype, physical_type, data.length, data, validity, statistics=stats)
 
 
-def _integer_column(values: Any, dtype: DType, carrier: Carrier, bounds: Bounds, validity: Any, nulls: int) -> Column:
+def _integer_column(
+    values: Any, dtype: DType, physical_type: PhysicalType, bounds: Bounds, validity: Any, nulls: int
+) -> Column:
     order = order_of(values, nulls)
-    return integer_column(Buffer(values), dtype, carrier, bounds, buffer_of(validity), nulls, order)
+    return integer_column(Buffer(values), dtype, physical_type, bounds, buffer_of(validity), nulls, order)
 
 
 def _import_wide(low_words: Any, high_words: Any, dtype: DType, validity: Any, nulls: int) -> Column:
@@ -210,15 +228,17 @@ def _import_wide(low_words: Any, high_words: Any, dtype: DType, validity: Any, n
     rows = len(low_words)
     if rows == 0 or bool(np.array_equal(high_words, low_words >> 63)):
         low, high = minimum_and_maximum([low_words])
-        carrier = carrier_for(Bounds(low, high))
-        return _integer_column(low_words.astype(carrier.numpy), dtype, carrier, Bounds(low, high), validity, nulls)
+        physical_type = physical_type_for(Bounds(low, high))
+        return _integer_column(
+            low_words.astype(physical_type.numpy), dtype, physical_type, Bounds(low, high), validity, nulls
+        )
     bounds = Bounds(_extreme(high_words, low_words, np.min), _extreme(high_words, low_words, np.max))
     words = np.empty((rows, 2), np.int64)
     words[:, 0] = low_words
     words[:, 1] = high_words
     distinct = estimate_distinct(low_words, rows - nulls)
     stats = ColumnStatistics(bounds, nulls, distinct)
-    return Column(dtype, Carrier.I128, rows, Buffer(words.reshape(-1)), buffer_of(validity), statistics=stats)
+    return Column(dtype, PhysicalType.I128, rows, Buffer(words.reshape(-1)), buffer_of(validity), statistics=stats)
 
 
 def _extreme(high_words: Any, low_words: Any, pick: Callable[[Any], Any]) -> int:

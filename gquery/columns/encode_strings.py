@@ -19,7 +19,7 @@ from gquery.columns.arrow_buffers import bits_of, buffer_of, numpy_name, offsets
 from gquery.columns.statistics import SAMPLE, Order, chao, order_of
 from gquery.columns.table import Column, ColumnStatistics, Dictionary
 from gquery.device.buffer import Buffer
-from gquery.expression.types import VARCHAR, Bounds, Carrier, carrier_for
+from gquery.expression.types import VARCHAR, Bounds, PhysicalType, physical_type_for
 from gquery.runtime.arrow_compute import pc
 
 _SMALL_DICTIONARY = 1_024  # a dictionary up to this size always pays
@@ -31,7 +31,7 @@ def null_strings(rows: int) -> Column:
     zeros = Buffer(np.zeros(rows, np.uint8))
     stats = ColumnStatistics(Bounds(0, 0), rows, 0)
     dictionary = Dictionary(string_array([""]).cast(pa.string()))
-    return Column(VARCHAR, Carrier.U8, rows, zeros, zeros, dictionary=dictionary, statistics=stats)
+    return Column(VARCHAR, PhysicalType.U8, rows, zeros, zeros, dictionary=dictionary, statistics=stats)
 
 
 def import_strings(array: pa.ChunkedArray) -> Column:
@@ -98,8 +98,8 @@ def codes_of(array: pa.DictionaryArray) -> Codes:
     ok = bits_of(indices, 0) if indices.null_count else None
     if ok is not None:
         raw = np.where(ok.view(np.bool_), raw, raw.dtype.type(0))
-    carrier = carrier_for(Bounds(0, max(len(array.dictionary) - 1, 0)))
-    return Codes(array.dictionary, raw.astype(carrier.numpy, copy=False), ok)
+    physical_type = physical_type_for(Bounds(0, max(len(array.dictionary) - 1, 0)))
+    return Codes(array.dictionary, raw.astype(physical_type.numpy, copy=False), ok)
 
 
 def strings_of(codes: Codes) -> pa.Array:
@@ -129,14 +129,14 @@ class DictionaryUnion:
         indices = pc.sort_indices(once.dictionary)  # Arrow compares strings bytewise
         self.values: pa.Array = once.dictionary.take(indices)
         order = values_of(indices, np.uint64)
-        self.carrier = carrier_for(Bounds(0, max(len(order) - 1, 0)))
+        self.physical_type = physical_type_for(Bounds(0, max(len(order) - 1, 0)))
         rank = np.empty(len(order) + 1, np.int64)
         rank[order] = np.arange(len(order))
         rank[-1] = 0  # for NULL, and for a piece whose dictionary is empty
         entries = np.append(values_of(once.indices, np.int32), len(order))
         if once.null_count:
             entries[:-1][bits_of(once.indices, 0) == 0] = len(order)
-        self._recode = rank[entries].astype(self.carrier.numpy)
+        self._recode = rank[entries].astype(self.physical_type.numpy)
         self._entry_ok = None if once.null_count == 0 else (entries != len(order)).view(np.uint8)
 
     def __len__(self) -> int:
@@ -170,7 +170,7 @@ class DictionaryUnion:
             order.is_sorted and order.runs == rows,
         )
         return Column(
-            VARCHAR, self.carrier, rows, codes, validity, dictionary=Dictionary(self.values), statistics=stats
+            VARCHAR, self.physical_type, rows, codes, validity, dictionary=Dictionary(self.values), statistics=stats
         )  # fmt: skip
 
 
@@ -185,7 +185,7 @@ def import_dictionary(array: pa.ChunkedArray, limit: int = LARGEST_DICTIONARY) -
         return None
     if len(union) == 0:
         return null_strings(rows)
-    codes = np.empty(rows, union.carrier.numpy)
+    codes = np.empty(rows, union.physical_type.numpy)
     validity = np.ones(rows, np.uint8) if array.null_count or union.has_nulls else None
     at = 0
     for number, piece in enumerate(pieces):
@@ -229,6 +229,6 @@ def characters_column(
     offsets: Buffer, characters: Buffer, validity: Buffer | None, nulls: int, distinct: int
 ) -> Column:
     """A string column without a dictionary."""
-    carrier = Carrier.STRING64 if offsets.dtype == np.int64 else Carrier.STRING32
+    physical_type = PhysicalType.STRING64 if offsets.dtype == np.int64 else PhysicalType.STRING32
     stats = ColumnStatistics(None, nulls, distinct)
-    return Column(VARCHAR, carrier, offsets.length - 1, offsets, validity, characters, statistics=stats)
+    return Column(VARCHAR, physical_type, offsets.length - 1, offsets, validity, characters, statistics=stats)

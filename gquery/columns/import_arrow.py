@@ -1,10 +1,12 @@
 """Arrow data that is in memory, encoded on all cores: long columns in pieces, short ones a thread each.
 
-A column that lies in Arrow as it will lie here is viewed (`gquery.columns.encode`). Any other is cut into pieces: threads look
-for their bounds first, which tell the carrier, and then write each piece into the final array (`gquery.columns.assemble`).
+A column that lies in Arrow as it will lie here is viewed (`gquery.columns.encode`). Any other is cut into pieces:
+threads look for their bounds first, which tell the physical type, and then write each piece into the final array
+(`gquery.columns.assemble`).
 
-Data with an `Origin` is copied and validated on the way (`gquery.columns.ownership`). What is cut into pieces is copied block by
-block while it is narrowed; the bounds that were looked for before are a guess there, which the assembly checks.
+Data with an `Origin` is copied and validated on the way (`gquery.columns.ownership`). What is cut into pieces is copied
+block by block while it is narrowed; the bounds that were looked for before are a guess there, which the assembly
+checks.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from gquery.columns.encode import import_column, is_wrapped
 from gquery.columns.ownership import Origin
 from gquery.columns.table import Column, Table
 from gquery.device.transfer import Upload
-from gquery.expression.types import INT64, Bounds, Field, Kind, carrier_for
+from gquery.expression.types import INT64, Bounds, Field, Kind, physical_type_for
 from gquery.runtime.threads import Phases, Task, run_phases
 from gquery.settings import Settings
 
@@ -117,8 +119,8 @@ def _is_encoded(type_: pa.DataType) -> bool:
 def _fits_as_it_is(array: pa.ChunkedArray, bounds: Bounds) -> bool:
     if array.num_chunks != 1 or array.null_count or pa.types.is_decimal(array.type):
         return False
-    carrier = np.dtype(carrier_for(bounds).numpy)
-    return bool(carrier == np.dtype(numpy_name(array.type)))
+    physical_type = np.dtype(physical_type_for(bounds).numpy)
+    return bool(physical_type == np.dtype(numpy_name(array.type)))
 
 
 def _look(pieces: Sequence[pa.Array], field: Field, found: list[Bounds]) -> None:

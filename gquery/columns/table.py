@@ -1,7 +1,8 @@
 """Columns and tables in memory, and the protocol of what a query can scan.
 
-Between storage and kernels stands `Column`: a logical type, the carrier that holds it, and buffers (`device.buffer`).
-`import_arrow` makes columns from Arrow, `arrow` gives them back; `io` has the sources that a Scan reads.
+Between storage and kernels stands `Column`: a logical type, the physical type that holds it, and buffers
+(`device.buffer`). `import_arrow` makes columns from Arrow, `arrow` gives them back; `io` has the sources that a Scan
+reads.
 
 Validity is one byte a row: kernels load it as they load data, and a bitmap would save little where most columns have
 no NULL at all.
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from gquery.columns.opaque import Opaque
 from gquery.device.buffer import Buffer
-from gquery.expression.types import Bounds, Carrier, DType, Schema
+from gquery.expression.types import Bounds, DType, PhysicalType, Schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -87,15 +88,15 @@ class Dictionary:
 class Column:
     """One column in memory.
 
-    ``data`` holds ``length`` values of the carrier (offsets of one more row for STRING32 and STRING64, two int64 words
-    a row for I128 and VIEW). ``validity`` is None where there is no NULL, else one byte a row, 1 for a value; payloads
-    under NULL are zero. With a ``dictionary`` the carrier is an integer and holds codes, or numbers into an `Opaque`.
-    ``characters`` are the UTF-8 bytes that offsets point into; the first offset need not be 0. ``owners`` are the buffers
-    that VIEW addresses point into.
+    ``data`` holds ``length`` values of the physical type (offsets of one more row for STRING32 and STRING64, two int64
+    words a row for I128 and VIEW). ``validity`` is None where there is no NULL, else one byte a row, 1 for a value;
+    payloads under NULL are zero. With a ``dictionary`` the physical type is an integer and holds codes, or numbers into
+    an `Opaque`. ``characters`` are the UTF-8 bytes that offsets point into; the first offset need not be 0. ``owners``
+    are the buffers that VIEW addresses point into.
     """
 
     dtype: DType
-    carrier: Carrier
+    physical_type: PhysicalType
     length: int
     data: Buffer
     validity: Buffer | None = None
@@ -125,8 +126,8 @@ class Column:
 
     def slice(self, low: int, high: int) -> Column:
         """Rows ``low`` to ``high`` as views of the same memory, wherever copies lie."""
-        words = 2 if self.carrier in (Carrier.I128, Carrier.VIEW) else 1
-        extra = 1 if self.carrier in (Carrier.STRING32, Carrier.STRING64) else 0
+        words = 2 if self.physical_type in (PhysicalType.I128, PhysicalType.VIEW) else 1
+        extra = 1 if self.physical_type in (PhysicalType.STRING32, PhysicalType.STRING64) else 0
         return replace(
             self,
             length=high - low,

@@ -109,7 +109,7 @@ def _run(state: Run) -> tuple[Table, list[StageReport]]:
     frame = state.frames[program.stages[-1].number]
     columns = tuple(frame.columns[s.column.id] for s in program.outputs)
     fields = tuple(
-        Field(n, s.column.dtype, s.phys.nullable) for n, s in zip(program.names, program.outputs, strict=True)
+        Field(n, s.column.dtype, s.properties.nullable) for n, s in zip(program.names, program.outputs, strict=True)
     )
     return Table(Schema(fields), columns, frame.rows), state.reports
 

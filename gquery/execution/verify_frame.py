@@ -12,7 +12,7 @@ import numpy as np
 
 from gquery.columns.table import Column
 from gquery.device.device import cpu_device
-from gquery.expression.types import Bounds, Carrier
+from gquery.expression.types import Bounds, PhysicalType
 from gquery.kernels.checks import OutOfBoundsError
 from gquery.operators.base import Frame, words_a_row
 from gquery.planner.physical import Group, Pipeline, Stage, Stored, stage_columns
@@ -36,12 +36,12 @@ def _verify(stored: Iterable[Stored], frame: Frame, where: str, lies_anyhow: boo
         column = frame.columns[s.column.id]
         if not all(b.is_on(cpu_device()) for b in column.buffers):
             continue
-        if not lies_anyhow and not column.carrier.is_string and column.carrier is not s.carrier:
+        if not lies_anyhow and not column.physical_type.is_string and column.physical_type is not s.physical_type:
             raise OutOfBoundsError(
-                f"{where}: {s.column.name}#{s.column.id} is {column.carrier.value}, not {s.carrier.value}"
+                f"{where}: {s.column.name}#{s.column.id} is {column.physical_type.value}, not {s.physical_type.value}"
             )
         for problem in _problems(s, column, frame.rows):
-            raise OutOfBoundsError(f"{where}: {s.column.name}#{s.column.id} {s.phys.dtype}: {problem}")
+            raise OutOfBoundsError(f"{where}: {s.column.name}#{s.column.id} {s.properties.dtype}: {problem}")
 
 
 def verify_loaded(stored: Iterable[Stored], frame: Frame, where: str) -> None:
@@ -53,7 +53,7 @@ def verify_loaded(stored: Iterable[Stored], frame: Frame, where: str) -> None:
 
 
 def _problems(stored: Stored, column: Column, rows: int) -> Iterator[str]:
-    what = stored.phys
+    what = stored.properties
     if column.dictionary is not what.dictionary:
         yield f"has codes of {column.dictionary}, not of {what.dictionary}"
     if column.length != rows:
@@ -66,11 +66,11 @@ def _problems(stored: Stored, column: Column, rows: int) -> Iterator[str]:
     if valid is not None and not what.nullable and not valid.all():
         yield "has a NULL, and is NOT NULL"
     data = column.data.host
-    if column.carrier in (Carrier.STRING32, Carrier.STRING64):
+    if column.physical_type in (PhysicalType.STRING32, PhysicalType.STRING64):
         yield from _text_problems(data, column, rows)
-    elif data.size < rows * words_a_row(column.carrier):
+    elif data.size < rows * words_a_row(column.physical_type):
         yield f"has room for {data.size} elements, which are {rows} rows"
-    elif what.bounds is not None and not column.carrier.is_string and rows:
+    elif what.bounds is not None and not column.physical_type.is_string and rows:
         yield from _value_problems(data, valid, column, what.bounds, rows)
 
 
@@ -85,7 +85,7 @@ def _text_problems(offsets: Any, column: Column, rows: int) -> Iterator[str]:
 
 
 def _value_problems(data: Any, valid: Any, column: Column, bounds: Bounds, rows: int) -> Iterator[str]:
-    if column.carrier is Carrier.I128:
+    if column.physical_type is PhysicalType.I128:
         words = data[: 2 * rows].tolist()
         values = [(high << 64) | (low & (2**64 - 1)) for low, high in zip(words[::2], words[1::2], strict=True)]
         values = values if valid is None else [v for v, ok in zip(values, valid, strict=True) if ok]

@@ -1,7 +1,7 @@
-"""SQL types, schemas, bounds and carriers.
+"""SQL types, schemas, bounds and physical types.
 
-Two notions of type stand apart. A *logical type* (`DType`) is what SQL sees: ``DECIMAL(15,2)``, ``DATE``. A *carrier*
-is the physical representation that holds a column's values in memory, chosen from their minimum and maximum: a
+Two notions of type stand apart. A *logical type* (`DType`) is what SQL sees: ``DECIMAL(15,2)``, ``DATE``. A *physical
+type* is how a column's values lie in memory, chosen from their minimum and maximum: a
 ``DECIMAL(15,2)`` whose values are 0.00 to 0.10 lies in one byte. In generated code every value is held in one of the
 few *register classes* of `Register`: all integers, dates and small decimals are 64-bit there.
 
@@ -215,7 +215,7 @@ class Register(Enum):
     STR = "str"  # (address, length) of UTF-8 bytes, on every target
 
 
-class Carrier(Enum):
+class PhysicalType(Enum):
     """How a column's values lie in memory; the value is the name that kernels and NumPy derive theirs from."""
 
     BOOL = "bool"  # one byte, 0 or 1
@@ -236,49 +236,50 @@ class Carrier(Enum):
     @property
     def bytes(self) -> int:
         """Bytes a row, without the characters of strings."""
-        return _CARRIER_BYTES[self]
+        return _PHYSICAL_TYPE_BYTES[self]
 
     @property
     def numpy(self) -> str:
         """The NumPy dtype of the buffer that holds values (of the offsets for strings)."""
-        return _CARRIER_NUMPY[self]
+        return _PHYSICAL_TYPE_NUMPY[self]
 
     @property
     def is_string(self) -> bool:
-        return self in (Carrier.STRING32, Carrier.STRING64, Carrier.VIEW)
+        return self in (PhysicalType.STRING32, PhysicalType.STRING64, PhysicalType.VIEW)
 
 
-_CARRIER_NUMPY = {
-    Carrier.BOOL: "uint8", Carrier.I8: "int8", Carrier.I16: "int16", Carrier.I32: "int32", Carrier.I64: "int64",
-    Carrier.U8: "uint8", Carrier.U16: "uint16", Carrier.U32: "uint32", Carrier.I128: "int64", Carrier.F32: "float32",
-    Carrier.F64: "float64", Carrier.STRING32: "int32", Carrier.STRING64: "int64", Carrier.VIEW: "int64",
+_PHYSICAL_TYPE_NUMPY = {
+    PhysicalType.BOOL: "uint8", PhysicalType.I8: "int8", PhysicalType.I16: "int16", PhysicalType.I32: "int32",
+    PhysicalType.I64: "int64", PhysicalType.U8: "uint8", PhysicalType.U16: "uint16", PhysicalType.U32: "uint32",
+    PhysicalType.I128: "int64", PhysicalType.F32: "float32", PhysicalType.F64: "float64",
+    PhysicalType.STRING32: "int32", PhysicalType.STRING64: "int64", PhysicalType.VIEW: "int64",
 }  # fmt: skip
-_CARRIER_BYTES = {
-    Carrier.BOOL: 1, Carrier.I8: 1, Carrier.I16: 2, Carrier.I32: 4, Carrier.I64: 8, Carrier.U8: 1, Carrier.U16: 2,
-    Carrier.U32: 4, Carrier.I128: 16, Carrier.F32: 4, Carrier.F64: 8, Carrier.STRING32: 4, Carrier.STRING64: 8,
-    Carrier.VIEW: 16,
+_PHYSICAL_TYPE_BYTES = {
+    PhysicalType.BOOL: 1, PhysicalType.I8: 1, PhysicalType.I16: 2, PhysicalType.I32: 4, PhysicalType.I64: 8,
+    PhysicalType.U8: 1, PhysicalType.U16: 2, PhysicalType.U32: 4, PhysicalType.I128: 16, PhysicalType.F32: 4,
+    PhysicalType.F64: 8, PhysicalType.STRING32: 4, PhysicalType.STRING64: 8, PhysicalType.VIEW: 16,
 }  # fmt: skip
-_INTEGER_CARRIERS = (
-    (Carrier.I8, Bounds(-(2**7), 2**7 - 1)),
-    (Carrier.U8, Bounds(0, 2**8 - 1)),
-    (Carrier.I16, Bounds(-(2**15), 2**15 - 1)),
-    (Carrier.U16, Bounds(0, 2**16 - 1)),
-    (Carrier.I32, Bounds(-(2**31), 2**31 - 1)),
-    (Carrier.U32, Bounds(0, 2**32 - 1)),
-    (Carrier.I64, INT64),
-    (Carrier.I128, INT128),
+_INTEGER_PHYSICAL_TYPES = (
+    (PhysicalType.I8, Bounds(-(2**7), 2**7 - 1)),
+    (PhysicalType.U8, Bounds(0, 2**8 - 1)),
+    (PhysicalType.I16, Bounds(-(2**15), 2**15 - 1)),
+    (PhysicalType.U16, Bounds(0, 2**16 - 1)),
+    (PhysicalType.I32, Bounds(-(2**31), 2**31 - 1)),
+    (PhysicalType.U32, Bounds(0, 2**32 - 1)),
+    (PhysicalType.I64, INT64),
+    (PhysicalType.I128, INT128),
 )
 
 
-def carrier_for(bounds: Bounds) -> Carrier:
-    """The narrowest integer carrier that holds every value of ``bounds``.
+def physical_type_for(bounds: Bounds) -> PhysicalType:
+    """The narrowest integer physical type that holds every value of ``bounds``.
 
-    >>> carrier_for(Bounds(0, 200)), carrier_for(Bounds(-1, 40_000))
-    (<Carrier.U8: 'u8'>, <Carrier.I32: 'i32'>)
+    >>> physical_type_for(Bounds(0, 200)), physical_type_for(Bounds(-1, 40_000))
+    (<PhysicalType.U8: 'u8'>, <PhysicalType.I32: 'i32'>)
     """
-    for carrier, range_ in _INTEGER_CARRIERS:
+    for physical_type, range_ in _INTEGER_PHYSICAL_TYPES:
         if bounds.within(range_):
-            return carrier
+            return physical_type
     raise ValueError(f"{bounds} does not fit 128 bits")
 
 
@@ -289,7 +290,8 @@ _REGISTERS = {
 
 
 def register_for(dtype: DType, bounds: Bounds | None) -> Register:
-    """The register class of a value of this logical type within these bounds (dictionary codes are I64: see `Phys`)."""
+    """The register class of a value of this logical type within these bounds (dictionary codes are I64: see
+    `ValueProperties`)."""
     register = _REGISTERS.get(dtype.kind)
     if register is not None:
         return register

@@ -314,7 +314,7 @@ def _last_day(x: Expr) -> Expr | None:
 
 @scalar("_isfinite_date", ((DATE, BIGINT), BOOLEAN), ((TIMESTAMP, BIGINT), BOOLEAN))
 def isfinite_date(x: int, end: int) -> bool:
-    """Whether a date or timestamp is not the last or first that its carrier holds, which Arrow data may have."""
+    """Whether a date or timestamp is not the last or first that its physical type holds, which Arrow data may have."""
     return lt_i64(x, end) and lt_i64(neg_i64(x), end)
 
 

@@ -32,9 +32,9 @@ from gquery.expression.types import (
     USMALLINT,
     UTINYINT,
     Bounds,
-    Carrier,
     DType,
     Field,
+    PhysicalType,
     Schema,
 )
 from gquery.settings import Settings
@@ -376,11 +376,11 @@ def _has_null_entries(array: Any) -> bool:
 
 # ---- CuPy --------------------------------------------------------------------------------------------------------
 
-_ARRAY_TYPES: dict[str, tuple[DType, Carrier]] = {
-    "bool": (BOOLEAN, Carrier.BOOL), "int8": (TINYINT, Carrier.I8), "int16": (SMALLINT, Carrier.I16),
-    "int32": (INTEGER, Carrier.I32), "int64": (BIGINT, Carrier.I64), "uint8": (UTINYINT, Carrier.U8),
-    "uint16": (USMALLINT, Carrier.U16), "uint32": (UINTEGER, Carrier.U32), "uint64": (UBIGINT, Carrier.I64),
-    "float32": (REAL, Carrier.F32), "float64": (DOUBLE, Carrier.F64),
+_ARRAY_TYPES: dict[str, tuple[DType, PhysicalType]] = {
+    "bool": (BOOLEAN, PhysicalType.BOOL), "int8": (TINYINT, PhysicalType.I8), "int16": (SMALLINT, PhysicalType.I16),
+    "int32": (INTEGER, PhysicalType.I32), "int64": (BIGINT, PhysicalType.I64), "uint8": (UTINYINT, PhysicalType.U8),
+    "uint16": (USMALLINT, PhysicalType.U16), "uint32": (UINTEGER, PhysicalType.U32), "uint64": (UBIGINT, PhysicalType.I64),
+    "float32": (REAL, PhysicalType.F32), "float64": (DOUBLE, PhysicalType.F64),
 }  # fmt: skip
 _CHUNK = 1 << 30  # rows a reduction, so that no library counts beyond 32 bits
 
@@ -434,12 +434,12 @@ def detached(table: Table) -> Table:
 def import_device_array(array: Any, dtype: DType) -> Column:
     """An array of NumPy or CuPy as a column where it lies, without NULLs and without narrowing; its statistics are
     computed there. Nobody else may write to it."""
-    carrier = _ARRAY_TYPES[str(array.dtype)][1]
+    physical_type = _ARRAY_TYPES[str(array.dtype)][1]
     rows = int(array.shape[0])
     if not array.flags.c_contiguous:
         array = array.copy()
     if not dtype.is_exact:
-        return Column(dtype, carrier, rows, Buffer(array), statistics=ColumnStatistics(null_count=0))
+        return Column(dtype, physical_type, rows, Buffer(array), statistics=ColumnStatistics(null_count=0))
     low, high = 0, 0
     rising, never_falls = True, True
     for at in range(0, rows, _CHUNK):
@@ -452,8 +452,8 @@ def import_device_array(array: Any, dtype: DType) -> Column:
     if high >= 2**63:  # UBIGINT in its upper half: two words a row
         words = array.view("int64").repeat(2)
         words[1::2] = 0
-        array, carrier = words, Carrier.I128
-    elif carrier is Carrier.BOOL:
+        array, physical_type = words, PhysicalType.I128
+    elif physical_type is PhysicalType.BOOL:
         array = array.view("uint8")
     elif str(array.dtype) == "uint64":
         array = array.view("int64")
@@ -462,4 +462,4 @@ def import_device_array(array: Any, dtype: DType) -> Column:
         rows if rising else min(estimate_distinct(sample.get() if _is_cupy(sample) else sample, rows), bounds.width)
     )
     stats = ColumnStatistics(bounds, 0, distinct, never_falls, rising)
-    return Column(dtype, carrier, rows, Buffer(array), statistics=stats)
+    return Column(dtype, physical_type, rows, Buffer(array), statistics=stats)

@@ -20,7 +20,7 @@ from gquery.expression.types import (
     Register,
     type_bounds,
 )
-from gquery.kernels.code import Code, NeedsHostError, Phys, Value, fits_int64, phys
+from gquery.kernels.code import Code, NeedsHostError, Value, ValueProperties, fits_int64, value_properties
 
 _SYMBOL = {"add": "+", "subtract": "-", "multiply": "*", "negate": "-", "abs": "abs", "int_divide": "//", "modulo": "%"}
 _SHORT = {
@@ -59,12 +59,12 @@ def _float(e: Call, values: list[Value], code: Code) -> Value:
     if e.function == "int_divide":  # by zero is NULL
         nonzero = code.let(code.call("ne_f64", operands[1], code.call("f64", "0.0")))
         ok = code.both(ok, nonzero)
-    return Value(var, ok, phys(e.dtype, nullable=ok is not None))
+    return Value(var, ok, value_properties(e.dtype, nullable=ok is not None))
 
 
 def as_f64(value: Value, code: Code) -> str:
     """A number as a double: decimals divided by their scale."""
-    match value.phys.register:
+    match value.properties.register:
         case Register.F64:
             return value.var
         case Register.I64:
@@ -75,8 +75,8 @@ def as_f64(value: Value, code: Code) -> str:
             text = code.call("f64", code.call("from_bool", value.var))
         case Register.STR:
             raise AssertionError("a string in arithmetic")
-    if value.phys.dtype.scale:
-        text = code.call("div_f64", text, code.constant(float(10**value.phys.dtype.scale)))
+    if value.properties.dtype.scale:
+        text = code.call("div_f64", text, code.constant(float(10**value.properties.dtype.scale)))
     return code.let(text)
 
 
@@ -99,12 +99,12 @@ def interval_arithmetic(function: str, a: Bounds, b: Bounds) -> Bounds:
 def exact(function: str, a: Value, b: Value, dtype: DType, code: Code, label: str = "") -> Value:
     """a + b, a - b or a * b of integers, decimals or days; ``label`` stands for it in errors."""
     label = label or _SYMBOL[function]
-    assert a.phys.bounds is not None and b.phys.bounds is not None
-    raw = interval_arithmetic(function, a.phys.bounds, b.phys.bounds)
+    assert a.properties.bounds is not None and b.properties.bounds is not None
+    raw = interval_arithmetic(function, a.properties.bounds, b.properties.bounds)
     limit = type_bounds(dtype) or INT64
     short = _SHORT[function]
     ok = code.both(a.ok, b.ok)
-    narrow = a.phys.register is Register.I64 and b.phys.register is Register.I64
+    narrow = a.properties.register is Register.I64 and b.properties.register is Register.I64
     if narrow and raw.within(INT64):
         return checked_range(code.let(code.call(f"{short}_i64", a.var, b.var)), ok, raw, dtype, label, code)
     if narrow and limit.within(INT64):
@@ -168,7 +168,7 @@ def checked_range(
         var = guarded(code, ok, register, text)
     if wide and bounds.within(INT64):
         var = code.let(code.call("i64_from_i128", var))
-    return Value(var, ok, Phys(dtype, bounds, ok is not None))
+    return Value(var, ok, ValueProperties(dtype, bounds, ok is not None))
 
 
 def words_of(value: int) -> tuple[int, int]:
@@ -187,17 +187,17 @@ def wide_constant(value: int, code: Code) -> str:
 
 
 def as_i128(value: Value, code: Code) -> str:
-    return value.var if value.phys.register is Register.I128 else code.let(code.call("i128_from_i64", value.var))
+    return value.var if value.properties.register is Register.I128 else code.let(code.call("i128_from_i64", value.var))
 
 
 def _unary(function: str, a: Value, dtype: DType, code: Code) -> Value:
-    assert a.phys.bounds is not None
-    b = a.phys.bounds
+    assert a.properties.bounds is not None
+    b = a.properties.bounds
     if function == "negate":
         raw = Bounds(-b.high, -b.low)
     else:
         raw = b if b.low >= 0 else Bounds(0 if b.high >= 0 else -b.high, max(-b.low, b.high))
-    wide = a.phys.register is Register.I128
+    wide = a.properties.register is Register.I128
     suffix = "i128" if wide else "i64"
     if raw.within(INT128 if wide else INT64):
         return checked_range(
@@ -218,25 +218,25 @@ def _unary(function: str, a: Value, dtype: DType, code: Code) -> Value:
 
 def _divide(function: str, a: Value, b: Value, dtype: DType, code: Code) -> Value:
     """``//`` and ``%`` of exact numbers, truncating; by zero they are NULL."""
-    assert a.phys.bounds is not None and b.phys.bounds is not None
-    never_zero = b.phys.bounds.low > 0 or b.phys.bounds.high < 0
-    wide = Register.I128 in (a.phys.register, b.phys.register)
+    assert a.properties.bounds is not None and b.properties.bounds is not None
+    never_zero = b.properties.bounds.low > 0 or b.properties.bounds.high < 0
+    wide = Register.I128 in (a.properties.register, b.properties.register)
     x, y = (as_i128(a, code), as_i128(b, code)) if wide else (a.var, b.var)
     suffix = "i128" if wide else "i64"
     ok = code.both(a.ok, b.ok)
     if not never_zero:
         zero = code.call("i128_from_i64", code.call("i64", "0")) if wide else code.call("i64", "0")
         ok = code.both(ok, code.let(code.call(f"ne_{suffix}", y, zero)))
-    m = a.phys.bounds.magnitude
+    m = a.properties.bounds.magnitude
     if function == "modulo":
-        n = min(m, b.phys.bounds.magnitude - 1) if b.phys.bounds.magnitude else 0
-        raw = Bounds(0 if a.phys.bounds.low >= 0 else -n, max(n, 0))
+        n = min(m, b.properties.bounds.magnitude - 1) if b.properties.bounds.magnitude else 0
+        raw = Bounds(0 if a.properties.bounds.low >= 0 else -n, max(n, 0))
     else:
-        raw = Bounds(-m, m) if a.phys.bounds.low < 0 or b.phys.bounds.low < 0 else Bounds(0, m)
+        raw = Bounds(-m, m) if a.properties.bounds.low < 0 or b.properties.bounds.low < 0 else Bounds(0, m)
     if not raw.within(INT64) and not wide:  # the least integer divided by -1
         x, y, wide, suffix = as_i128(a, code), as_i128(b, code), True, "i128"
     if function == "modulo":
-        _refuse_least(x, y, ok, a.phys.bounds, b.phys.bounds, dtype, suffix, code)
+        _refuse_least(x, y, ok, a.properties.bounds, b.properties.bounds, dtype, suffix, code)
     short = "div" if function == "int_divide" else "mod"
     var = guarded(code, ok, Register.I128 if wide else Register.I64, code.call(f"{short}_{suffix}", x, y))
     return checked_range(var, ok, raw, dtype, _SYMBOL[function], code, wide)
@@ -256,15 +256,15 @@ def _refuse_least(x: str, y: str, ok: str | None, a: Bounds, b: Bounds, dtype: D
 
 def unsigned_bits(e: Call, values: list[Value], code: Code) -> Value:
     """Bits of two UBIGINTs, which lie in the low words of wide registers."""
-    words = [v.var if v.phys.register is Register.I64 else code.let(code.call("low_i128", v.var)) for v in values]
+    words = [v.var if v.properties.register is Register.I64 else code.let(code.call("low_i128", v.var)) for v in values]
     ok = code.both(*(v.ok for v in values))
     word = code.let(code.call(BITS[e.function], *words))
-    highs = [v.phys.bounds.high for v in values if v.phys.bounds is not None]
+    highs = [v.properties.bounds.high for v in values if v.properties.bounds is not None]
     most = min(highs) if e.function == "_bit_and" else (1 << max(h.bit_length() for h in highs)) - 1
     bounds = Bounds(0, most)
     if not bounds.within(INT64):
         word = code.let(code.call("make_i128", code.call("i64", "0"), word))
-    return Value(word, ok, Phys(e.dtype, bounds, ok is not None))
+    return Value(word, ok, ValueProperties(e.dtype, bounds, ok is not None))
 
 
 def add_days(e: Call, values: list[Value], code: Code) -> Value:
@@ -274,41 +274,43 @@ def add_days(e: Call, values: list[Value], code: Code) -> Value:
 def add_interval(value: Value, interval: Literal, code: Code) -> Value:
     """TIMESTAMP + INTERVAL: months first (the day is clamped to the month's length), then days and microseconds."""
     if interval.value is None:
-        return Value(code.zero(Register.I64), "False", Phys(TIMESTAMP, Bounds(0, 0), True))
+        return Value(code.zero(Register.I64), "False", ValueProperties(TIMESTAMP, Bounds(0, 0), True))
     by = interval.value
-    assert isinstance(by, Interval) and value.phys.bounds is not None
+    assert isinstance(by, Interval) and value.properties.bounds is not None
     if by.months:
         value = _add_months(value, by.months, code)
     for shift in (by.days * MICROS_PER_DAY, by.micros):
         if shift:
-            constant = Value(code.constant(shift), None, Phys(TIMESTAMP, Bounds(shift, shift), False))
+            constant = Value(code.constant(shift), None, ValueProperties(TIMESTAMP, Bounds(shift, shift), False))
             value = exact("add", value, constant, TIMESTAMP, code)
     return value
 
 
 def _add_months(value: Value, months: int, code: Code) -> Value:
     """A timestamp some months later; one beyond the type raises."""
-    assert value.phys.bounds is not None
+    assert value.properties.bounds is not None
     day_length = code.call("i64", str(MICROS_PER_DAY))
     day = code.let(code.call("floor_div_i64", value.var, day_length))
     rest = code.let(code.call("floor_mod_i64", value.var, day_length))
     moved = code.let(code.call("date_add_months", day, code.constant(months)))
     slack = 31 * abs(months)
-    bounds = Bounds(value.phys.bounds.low // MICROS_PER_DAY - slack, value.phys.bounds.high // MICROS_PER_DAY + slack)
-    days = Value(moved, value.ok, Phys(BIGINT, bounds, value.phys.nullable))
-    length = Value(day_length, None, Phys(BIGINT, Bounds(MICROS_PER_DAY, MICROS_PER_DAY), False))
-    of_day = Value(rest, None, Phys(TIMESTAMP, Bounds(0, MICROS_PER_DAY - 1), False))
+    bounds = Bounds(
+        value.properties.bounds.low // MICROS_PER_DAY - slack, value.properties.bounds.high // MICROS_PER_DAY + slack
+    )
+    days = Value(moved, value.ok, ValueProperties(BIGINT, bounds, value.properties.nullable))
+    length = Value(day_length, None, ValueProperties(BIGINT, Bounds(MICROS_PER_DAY, MICROS_PER_DAY), False))
+    of_day = Value(rest, None, ValueProperties(TIMESTAMP, Bounds(0, MICROS_PER_DAY - 1), False))
     return exact("add", exact("multiply", days, length, TIMESTAMP, code, "+"), of_day, TIMESTAMP, code)
 
 
 def rescale(value: Value, places: int, dtype: DType, code: Code) -> Value:
     """Multiply by 10**places, or divide and round half away from zero where that is negative; checked against ``dtype``."""
-    assert value.phys.bounds is not None
+    assert value.properties.bounds is not None
     if places >= 0:
-        what = Phys(dtype, Bounds(10**places, 10**places), False)
+        what = ValueProperties(dtype, Bounds(10**places, 10**places), False)
         if places == 0:
-            wide = value.phys.register is Register.I128
-            return checked_range(value.var, value.ok, value.phys.bounds, dtype, CAST, code, wide)
+            wide = value.properties.register is Register.I128
+            return checked_range(value.var, value.ok, value.properties.bounds, dtype, CAST, code, wide)
         var = wide_constant(10**places, code) if what.register is Register.I128 else code.constant(10**places)
         return exact("multiply", value, Value(var, None, what), dtype, code, CAST)
     factor: int = 10**-places
@@ -318,8 +320,8 @@ def rescale(value: Value, places: int, dtype: DType, code: Code) -> Value:
         size = (abs(v) + half) // factor
         return size if v >= 0 else -size
 
-    raw = Bounds(rounded(value.phys.bounds.low), rounded(value.phys.bounds.high))
-    wide = value.phys.register is Register.I128 or not fits_int64(Bounds(factor, factor))
+    raw = Bounds(rounded(value.properties.bounds.low), rounded(value.properties.bounds.high))
+    wide = value.properties.register is Register.I128 or not fits_int64(Bounds(factor, factor))
     if wide:
         text = code.call("div_round_i128", as_i128(value, code), wide_constant(factor, code))
     else:

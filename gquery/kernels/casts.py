@@ -11,7 +11,7 @@ from gquery.errors import ConversionError
 from gquery.expression.expr import Cast, Literal
 from gquery.expression.types import BIGINT, INT64, REAL, Bounds, DType, Kind, Register, type_bounds
 from gquery.kernels.arithmetic import CAST, MICROS_PER_DAY, as_f64, as_i128, checked_range, exact, rescale, words_of
-from gquery.kernels.code import Code, NeedsHostError, Phys, Value, phys
+from gquery.kernels.code import Code, NeedsHostError, Value, ValueProperties, value_properties
 from gquery.kernels.row_calls import row_call
 
 LEAST_BEYOND_REAL = 3.4028235677973366e38  # halfway between the largest float and what would follow it
@@ -20,17 +20,17 @@ INFINITE = 0x7FF0000000000000  # the bits of the infinite double
 
 def cast(value: Value, dtype: DType, try_: bool, code: Code) -> Value:
     """``value`` as ``dtype``."""
-    source = value.phys.dtype
+    source = value.properties.dtype
     if source == dtype:
         return value
     if source.kind is Kind.NULL or value.ok == "False":
-        what = Phys(dtype, Bounds(0, 0) if dtype.is_exact else None, True)
+        what = ValueProperties(dtype, Bounds(0, 0) if dtype.is_exact else None, True)
         return Value(code.zero(what.register), "False", what)
     if source.is_string or dtype.is_string:
         if code.target != "python":
             raise NeedsHostError(f"CAST({source} AS {dtype})")  # see `kernels.host_calls`
         return row_call(Cast(Literal(None, source), dtype, try_), [value], code)
-    if try_ and not _always_fits(value.phys, dtype):
+    if try_ and not _always_fits(value.properties, dtype):
         value = _null_unless_fits(value, dtype, code)
     if source.is_float:
         return _from_float(value, dtype, code)
@@ -38,12 +38,12 @@ def cast(value: Value, dtype: DType, try_: bool, code: Code) -> Value:
         text = as_f64(value, code)
         if dtype.kind is Kind.REAL:
             text = code.let(code.call("round_f32", text))
-        return Value(text, value.ok, phys(dtype, nullable=value.phys.nullable))
+        return Value(text, value.ok, value_properties(dtype, nullable=value.properties.nullable))
     return _between_exact(value, dtype, code)
 
 
 def _between_exact(value: Value, dtype: DType, code: Code) -> Value:
-    source, what = value.phys.dtype, value.phys
+    source, what = value.properties.dtype, value.properties
     if source.kind is Kind.BOOLEAN:
         value = Value(code.let(code.call("from_bool", value.var)), value.ok, replace(what, dtype=BIGINT))
         return rescale(value, dtype.scale, dtype, code)
@@ -55,10 +55,12 @@ def _between_exact(value: Value, dtype: DType, code: Code) -> Value:
             if wide
             else code.call("ne_i64", value.var, zero)
         )
-        return Value(code.let(test), value.ok, phys(dtype, nullable=what.nullable))
+        return Value(code.let(test), value.ok, value_properties(dtype, nullable=what.nullable))
     if source.kind is Kind.DATE and dtype.kind is Kind.TIMESTAMP:
         by = Value(
-            code.call("i64", str(MICROS_PER_DAY)), None, Phys(BIGINT, Bounds(MICROS_PER_DAY, MICROS_PER_DAY), False)
+            code.call("i64", str(MICROS_PER_DAY)),
+            None,
+            ValueProperties(BIGINT, Bounds(MICROS_PER_DAY, MICROS_PER_DAY), False),
         )
         return exact("multiply", value, by, dtype, code, CAST)
     if source.kind is Kind.TIMESTAMP and dtype.kind is Kind.DATE:
@@ -70,14 +72,14 @@ def _between_exact(value: Value, dtype: DType, code: Code) -> Value:
 
 
 def _from_float(value: Value, dtype: DType, code: Code) -> Value:
-    what = value.phys
+    what = value.properties
     if dtype.kind is Kind.DOUBLE:
         return Value(value.var, value.ok, replace(what, dtype=dtype))
     if dtype.kind is Kind.REAL:
         return _to_real(value, code)
     if dtype.kind is Kind.BOOLEAN:
         text = code.call("ne_f64", value.var, code.call("f64", "0.0"))
-        return Value(code.let(text), value.ok, phys(dtype, nullable=what.nullable))
+        return Value(code.let(text), value.ok, value_properties(dtype, nullable=what.nullable))
     limit = type_bounds(dtype) or INT64
     site = code.site(ConversionError, f"a {what.dtype} value does not fit {dtype}")
     register = Register.I64 if limit.within(INT64) else Register.I128
@@ -101,7 +103,7 @@ def _from_float(value: Value, dtype: DType, code: Code) -> Value:
                 code.line(f"{result} = {code.call('i128_from_f64', var)}")
             with code.block("else:"):
                 code.line(code.call("fail", code.status(), site))
-    return Value(result, value.ok, Phys(dtype, limit, what.nullable))
+    return Value(result, value.ok, ValueProperties(dtype, limit, what.nullable))
 
 
 def _to_real(value: Value, code: Code) -> Value:
@@ -109,7 +111,7 @@ def _to_real(value: Value, code: Code) -> Value:
     beyond = _beyond_real(value, code)
     with code.block(f"if {value.ok} and {beyond}:" if value.ok else f"if {beyond}:"):
         code.line(code.call("fail", code.status(), code.site(ConversionError, "a DOUBLE value does not fit FLOAT")))
-    return Value(code.let(code.call("round_f32", value.var)), value.ok, replace(value.phys, dtype=REAL))
+    return Value(code.let(code.call("round_f32", value.var)), value.ok, replace(value.properties, dtype=REAL))
 
 
 def _beyond_real(value: Value, code: Code) -> str:
@@ -118,7 +120,7 @@ def _beyond_real(value: Value, code: Code) -> str:
     return f"{code.call('ge_f64', size, code.constant(LEAST_BEYOND_REAL))} and {code.call('lt_f64', size, infinite)}"
 
 
-def _always_fits(what: Phys, dtype: DType) -> bool:
+def _always_fits(what: ValueProperties, dtype: DType) -> bool:
     if dtype.is_float or dtype.kind is Kind.BOOLEAN:
         return not (what.dtype.kind is Kind.DOUBLE and dtype.kind is Kind.REAL)
     limit = type_bounds(dtype)
@@ -142,7 +144,7 @@ def _scaled(value: int, places: int) -> int:
 def _null_unless_fits(value: Value, dtype: DType, code: Code) -> Value:
     """NULL where the cast to ``dtype`` would raise: the source's own range of values that fit, tested first."""
     limit = type_bounds(dtype) or INT64
-    what = value.phys
+    what = value.properties
     bounds: Bounds | None = None
     if dtype.kind is Kind.REAL:
         test = f"not ({_beyond_real(value, code)})"
@@ -176,7 +178,7 @@ def _null_unless_fits(value: Value, dtype: DType, code: Code) -> Value:
             wide = as_i128(value, code)
             test = f"{code.call('ge_i128', wide, low128)} and {code.call('le_i128', wide, high128)}"
     inside = code.both(value.ok, code.let(test))
-    narrowed = Phys(what.dtype, bounds, True)
+    narrowed = ValueProperties(what.dtype, bounds, True)
     var = value.var
     if what.register is Register.I128 and narrowed.register is Register.I64:
         register = code.let(code.zero(Register.I64))

@@ -1,12 +1,14 @@
-"""What the interpreter checks of kernels under test: each access to memory, and each value against what was promised of it.
+"""What the interpreter checks of kernels under test: each access to memory, and each value against what was promised of
+it.
 
-Off unless ``GQUERY_CHECK_MEMORY`` is set before gquery is imported (`tests.conftest` does). Compiled kernels have no checks:
-they are the same text, so what the interpreter finds there is what would read or write out of bounds on a CPU or a GPU.
+Off unless ``GQUERY_CHECK_MEMORY`` is set before gquery is imported (`tests.conftest` does). Compiled kernels have no
+checks: they are the same text, so what the interpreter finds there is what would read or write out of bounds on a CPU
+or a GPU.
 
-`View` stands for a pointer, a `Span` for an address of text. A `Claim` is a line that `Code` writes behind each value that it
-binds: it tests the bounds, nullability and register that the planner knows of the value (`Phys`), from which tables are sized
-and checks left out. Claims stand in a copy of the kernel's text that the python target alone runs; the text itself stays as it
-is.
+`View` stands for a pointer, a `Span` for an address of text. A `Claim` is a line that `Code` writes behind each value
+that it binds: it tests the bounds, nullability and register that the planner knows of the value (`ValueProperties`),
+from which tables are sized and checks left out. Claims stand in a copy of the kernel's text that the python target
+alone runs; the text itself stays as it is.
 """
 
 from __future__ import annotations
@@ -111,7 +113,7 @@ def claim(value: Value) -> str | None:
     broken = _broken(value)
     if value.ok is None:
         test = broken
-    elif value.phys.nullable:
+    elif value.properties.nullable:
         test = broken and f"{value.ok} and ({broken})"
     else:
         test = f"not {value.ok} or ({broken})" if broken else f"not {value.ok}"
@@ -119,7 +121,7 @@ def claim(value: Value) -> str | None:
 
 
 def _broken(value: Value) -> str | None:
-    var, what = value.var, value.phys
+    var, what = value.var, value.properties
     match what.register:
         case Register.BOOL:
             return f"{var} is not True and {var} is not False" if what.dtype.kind is Kind.BOOLEAN else None
@@ -134,7 +136,7 @@ def _broken(value: Value) -> str | None:
 
 
 def _promise(value: Value) -> str:
-    what = value.phys
+    what = value.properties
     codes = "" if what.dictionary is None else f", codes of {len(what.dictionary)} texts"
     return f"{what.dtype}{'' if what.nullable else ' NOT NULL'}, {what.register.value}, {what.bounds}{codes}"
 

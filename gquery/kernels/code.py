@@ -23,11 +23,11 @@ from gquery.expression.expr import Column, Expr
 from gquery.expression.types import (
     INT64,
     Bounds,
-    Carrier,
     DType,
     Kind,
+    PhysicalType,
     Register,
-    carrier_for,
+    physical_type_for,
     register_for,
     type_bounds,
 )
@@ -37,7 +37,7 @@ from gquery.kernels.parts import parted
 
 
 class _Remembering:
-    """Room for what `Phys` is asked for again and again: a place without a value until then."""
+    """Room for what `ValueProperties` is asked for again and again: a place without a value until then."""
 
     __slots__ = ("memo_register",)
 
@@ -45,7 +45,7 @@ class _Remembering:
 
 
 @dataclass(frozen=True, slots=True)
-class Phys(_Remembering):
+class ValueProperties(_Remembering):
     """What the planner knows of a value before any row is read.
 
     ``bounds`` is proved for every non-NULL value of an exact type (codes where there is a dictionary), so an exact value
@@ -67,28 +67,28 @@ class Phys(_Remembering):
             return found
 
     @property
-    def carrier(self) -> Carrier:
+    def physical_type(self) -> PhysicalType:
         """How a column of such values is stored by a sink; strings as views, which `operators.collect` makes contiguous."""
         match self.register:
             case Register.BOOL:
-                return Carrier.BOOL
+                return PhysicalType.BOOL
             case Register.F64:
-                return Carrier.F32 if self.dtype.kind is Kind.REAL else Carrier.F64
+                return PhysicalType.F32 if self.dtype.kind is Kind.REAL else PhysicalType.F64
             case Register.STR:
-                return Carrier.VIEW
+                return PhysicalType.VIEW
             case Register.I64 | Register.I128:
                 assert self.bounds is not None
-                return carrier_for(self.bounds)
+                return physical_type_for(self.bounds)
 
 
-def phys(
+def value_properties(
     dtype: DType,
     bounds: Bounds | None = None,
     nullable: bool = True,
     dictionary: Dictionary | Opaque | None = None,
-) -> Phys:
-    """A `Phys` whose bounds are those of the type where nothing narrower is known."""
-    return Phys(dtype, bounds if bounds is not None else type_bounds(dtype), nullable, dictionary)
+) -> ValueProperties:
+    """A `ValueProperties` whose bounds are those of the type where nothing narrower is known."""
+    return ValueProperties(dtype, bounds if bounds is not None else type_bounds(dtype), nullable, dictionary)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class Value:
 
     var: str
     ok: str | None
-    phys: Phys
+    properties: ValueProperties
 
 
 MOST_CONSTANTS = 64  # of a kernel that are parameters of their own
@@ -193,7 +193,7 @@ class Code:
     def __init__(
         self,
         target: str,
-        described: dict[int, Phys] | None = None,
+        described: dict[int, ValueProperties] | None = None,
         descriptions: dict[Expr, Value] | None = None,
     ) -> None:
         self.target = target
@@ -214,7 +214,7 @@ class Code:
         self.ahead: set[str] = set()  # variables whose loads a batched loop should not wait for
         self._parameters: dict[tuple[Any, ...], Parameter] = {}
         # what is known of each column that `provide` named
-        self.known: dict[int, Phys] = {} if described is None else described
+        self.known: dict[int, ValueProperties] = {} if described is None else described
         self._providers: dict[int, Callable[[], Value]] = {}
         self._memo: dict[Expr, Value] = {}
         self._bound: list[list[tuple[Expr, Value | None]]] = [
@@ -376,7 +376,7 @@ class Code:
 
     # ---- values ----
 
-    def provide(self, column: int, what: Phys, load: Callable[[], Value]) -> None:
+    def provide(self, column: int, what: ValueProperties, load: Callable[[], Value]) -> None:
         """Say how the column of that id is loaded when it is first used."""
         if column in self.known:  # of which more is known now
             self.descriptions.clear()
@@ -436,24 +436,31 @@ def _written(lines: list[str]) -> tuple[str, ...]:
     return tuple(line for line in lines if line.__class__ is str)
 
 
-_ELEMENT: dict[Carrier, ElementType] = {
-    Carrier.BOOL: "u8", Carrier.I8: "i8", Carrier.I16: "i16", Carrier.I32: "i32", Carrier.I64: "i64", Carrier.U8: "u8",
-    Carrier.U16: "u16", Carrier.U32: "u32", Carrier.I128: "i64", Carrier.F32: "f32", Carrier.F64: "f64",
-    Carrier.STRING32: "i32", Carrier.STRING64: "i64", Carrier.VIEW: "i64",
+_ELEMENT: dict[PhysicalType, ElementType] = {
+    PhysicalType.BOOL: "u8", PhysicalType.I8: "i8", PhysicalType.I16: "i16", PhysicalType.I32: "i32",
+    PhysicalType.I64: "i64", PhysicalType.U8: "u8", PhysicalType.U16: "u16", PhysicalType.U32: "u32",
+    PhysicalType.I128: "i64", PhysicalType.F32: "f32", PhysicalType.F64: "f64", PhysicalType.STRING32: "i32",
+    PhysicalType.STRING64: "i64", PhysicalType.VIEW: "i64",
 }  # fmt: skip
 
 
-def element_type(carrier: Carrier) -> ElementType:
-    """The element type of the pointer to a carrier's buffer."""
-    return _ELEMENT[carrier]
+def element_type(physical_type: PhysicalType) -> ElementType:
+    """The element type of the pointer to a physical type's buffer."""
+    return _ELEMENT[physical_type]
 
 
 def load(
-    code: Code, owner: int | None, column: int, carrier: Carrier, what: Phys, row: str, guard: str | None = None
+    code: Code,
+    owner: int | None,
+    column: int,
+    physical_type: PhysicalType,
+    what: ValueProperties,
+    row: str,
+    guard: str | None = None,
 ) -> Value:
     """Load a stored column at ``row``; under ``guard`` (a boolean variable: there is such a row) it is NULL where that is
     False."""
-    pointer = code.pointer(element_type(carrier), ColumnPart(owner, column, "data"), "c")
+    pointer = code.pointer(element_type(physical_type), ColumnPart(owner, column, "data"), "c")
     ok = None
     if what.nullable:
         valid = code.pointer("u8", ColumnPart(owner, column, "validity"), "m")
@@ -463,11 +470,13 @@ def load(
             ok = code.let("False")
             with code.block(f"if {guard}:"):
                 code.line(f"{ok} = {code.call('truth', f'{valid}[{row}]')}")
-    text = load_text(code, owner, column, carrier, pointer, row)
+    text = load_text(code, owner, column, physical_type, pointer, row)
     if guard is None:
         var = code.let(text)
-        is_plain = owner is None and not carrier.is_string  # text is followed to its characters, which wait anyway
-        if is_plain and (1.0 - code.share) ** (SECTOR_BYTES / carrier.bytes) < SECTORS_SKIPPED:
+        is_plain = (
+            owner is None and not physical_type.is_string
+        )  # text is followed to its characters, which wait anyway
+        if is_plain and (1.0 - code.share) ** (SECTOR_BYTES / physical_type.bytes) < SECTORS_SKIPPED:
             code.ahead.update((var, ok) if ok is not None else (var,))
         return Value(var, ok, what)
     var = code.let(code.zero(what.register))
@@ -476,26 +485,28 @@ def load(
     return Value(var, ok or guard, what)
 
 
-def load_text(code: Code, owner: int | None, column: int, carrier: Carrier, pointer: str, row: str) -> str:
-    match carrier:
-        case Carrier.BOOL:
+def load_text(code: Code, owner: int | None, column: int, physical_type: PhysicalType, pointer: str, row: str) -> str:
+    match physical_type:
+        case PhysicalType.BOOL:
             return code.call("truth", f"{pointer}[{row}]")
-        case Carrier.F32 | Carrier.F64:
+        case PhysicalType.F32 | PhysicalType.F64:
             return code.call("f64", f"{pointer}[{row}]")
-        case Carrier.I128:
+        case PhysicalType.I128:
             return code.call("load_i128", pointer, row)
-        case Carrier.STRING32 | Carrier.STRING64:
+        case PhysicalType.STRING32 | PhysicalType.STRING64:
             characters = code.scalar(ColumnPart(owner, column, "characters"), "i64", "a")
-            return code.call(carrier.value, pointer, characters, row)
-        case Carrier.VIEW:
+            return code.call(physical_type.value, pointer, characters, row)
+        case PhysicalType.VIEW:
             return code.call("view", pointer, row)
         case _:
             return code.call("i64", f"{pointer}[{row}]")
 
 
-def store(code: Code, carrier: Carrier, pointer: str, row: str, var: str) -> None:
-    """Store a register at ``row`` in a carrier's layout."""
-    name = {Carrier.I128: "store_i128", Carrier.VIEW: "store_view"}.get(carrier, f"store_{carrier.value}")
+def store(code: Code, physical_type: PhysicalType, pointer: str, row: str, var: str) -> None:
+    """Store a register at ``row`` in a physical type's layout."""
+    name = {PhysicalType.I128: "store_i128", PhysicalType.VIEW: "store_view"}.get(
+        physical_type, f"store_{physical_type.value}"
+    )
     code.line(code.call(name, pointer, row, var))
 
 

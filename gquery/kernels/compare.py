@@ -15,7 +15,7 @@ from gquery.device.buffer import Buffer
 from gquery.expression.types import BOOLEAN, Register
 from gquery.kernels import dictionaries
 from gquery.kernels.arithmetic import as_f64, as_i128, wide_constant
-from gquery.kernels.code import Code, Content, Value, phys
+from gquery.kernels.code import Code, Content, Value, value_properties
 
 COMPARISONS = {"eq", "ne", "lt", "le", "gt", "ge", "is_distinct_from", "is_not_distinct_from"}
 _CHAIN = 8  # an IN list up to this long is a chain of tests, a longer one a binary search
@@ -27,14 +27,16 @@ def comparison(function: str, a: Value, b: Value, code: Code) -> Value:
     if function in ("is_distinct_from", "is_not_distinct_from"):
         return _distinct(a, b, function == "is_distinct_from", code)
     return Value(
-        code.let(test(function, a, b, code)), code.both(a.ok, b.ok), phys(BOOLEAN, nullable=bool(a.ok or b.ok))
+        code.let(test(function, a, b, code)),
+        code.both(a.ok, b.ok),
+        value_properties(BOOLEAN, nullable=bool(a.ok or b.ok)),
     )
 
 
 def test(function: str, a: Value, b: Value, code: Code) -> str:
     """The text of a comparison, NULLs left aside."""
     a, b = comparable(a, b, code)
-    match a.phys.register:
+    match a.properties.register:
         case Register.BOOL:
             return code.call(f"{function}_i64", code.call("from_bool", a.var), code.call("from_bool", b.var))
         case register:
@@ -43,24 +45,26 @@ def test(function: str, a: Value, b: Value, code: Code) -> str:
 
 def comparable(a: Value, b: Value, code: Code) -> tuple[Value, Value]:
     """Two values in one register class, so that comparing registers compares values."""
-    if a.phys.dtype.is_string:
-        if a.phys.dictionary is not None and a.phys.dictionary is b.phys.dictionary:
+    if a.properties.dtype.is_string:
+        if a.properties.dictionary is not None and a.properties.dictionary is b.properties.dictionary:
             return a, b
         return dictionaries.as_string(a, code), dictionaries.as_string(b, code)
-    kinds = {a.phys.register, b.phys.register}
+    kinds = {a.properties.register, b.properties.register}
     if kinds == {Register.I64, Register.I128}:
         return (
-            Value(as_i128(a, code), a.ok, a.phys if a.phys.register is Register.I128 else b.phys),
-            Value(as_i128(b, code), b.ok, b.phys if b.phys.register is Register.I128 else a.phys),
+            Value(as_i128(a, code), a.ok, a.properties if a.properties.register is Register.I128 else b.properties),
+            Value(as_i128(b, code), b.ok, b.properties if b.properties.register is Register.I128 else a.properties),
         )
     if Register.F64 in kinds and len(kinds) > 1:
-        return Value(as_f64(a, code), a.ok, phys(a.phys.dtype)), Value(as_f64(b, code), b.ok, phys(b.phys.dtype))
+        return Value(as_f64(a, code), a.ok, value_properties(a.properties.dtype)), Value(
+            as_f64(b, code), b.ok, value_properties(b.properties.dtype)
+        )
     return a, b
 
 
 def _distinct(a: Value, b: Value, negated: bool, code: Code) -> Value:
     """Whether two values differ, where NULL is a value like others; never NULL."""
-    what = phys(BOOLEAN, nullable=False)
+    what = value_properties(BOOLEAN, nullable=False)
     if a.ok is None and b.ok is None:
         return Value(code.let(test("ne" if negated else "eq", a, b, code)), None, what)
     left, right = a.ok or "True", b.ok or "True"
@@ -74,10 +78,10 @@ def _distinct(a: Value, b: Value, negated: bool, code: Code) -> Value:
 
 def is_in(value: Value, values: tuple[Any, ...], code: Code) -> Value:
     """``value IN (constants)``."""
-    what = phys(BOOLEAN, nullable=value.phys.nullable)
-    register = value.phys.register
-    if isinstance(value.phys.dictionary, Dictionary):
-        codes = (value.phys.dictionary.code_of(v) for v in values)
+    what = value_properties(BOOLEAN, nullable=value.properties.nullable)
+    register = value.properties.register
+    if isinstance(value.properties.dictionary, Dictionary):
+        codes = (value.properties.dictionary.code_of(v) for v in values)
         values = tuple(c for c in codes if c is not None)
     if register is Register.I64 and len(values) > _CHAIN:
         return Value(_search(value.var, sorted({int(v) for v in values}), code), value.ok, what)

@@ -19,10 +19,10 @@ from gquery.columns.table import Dictionary
 from gquery.device.buffer import Buffer
 from gquery.errors import DatabaseError
 from gquery.expression.expr import Call, Column, Expr, In, IsNull, Literal, columns_of, walk
-from gquery.expression.types import BOOLEAN, VARCHAR, Bounds, Carrier, DType, carrier_for
+from gquery.expression.types import BOOLEAN, VARCHAR, Bounds, DType, PhysicalType, physical_type_for
 from gquery.functions import FUNCTIONS
 from gquery.functions.vectors import characters_of, offsets_of
-from gquery.kernels.code import Code, Content, Phys, Value, element_type, phys
+from gquery.kernels.code import Code, Content, Value, ValueProperties, element_type, value_properties
 
 if TYPE_CHECKING:
     from gquery.kernels.host import Evaluated
@@ -47,7 +47,7 @@ def lookup(e: Expr, code: Code) -> Value | None:
     return _table(e, column, dictionary, code)
 
 
-def is_looked_up(e: Expr, known: Mapping[int, Phys]) -> bool:
+def is_looked_up(e: Expr, known: Mapping[int, ValueProperties]) -> bool:
     """Whether the value of ``e`` is looked up by the code of a dictionary column."""
     if isinstance(e, Column | Literal | IsNull):
         return False
@@ -76,7 +76,9 @@ def _compare_codes(e: Expr, dictionary: Dictionary, code: Code) -> Value | None:
             return None
         value = code.column(e.arg)
         tests = [code.call("eq_i64", value.var, code.constant(c)) for c in codes] or ["False"]
-        return Value(code.let(" or ".join(tests)), value.ok, phys(BOOLEAN, nullable=value.phys.nullable))
+        return Value(
+            code.let(" or ".join(tests)), value.ok, value_properties(BOOLEAN, nullable=value.properties.nullable)
+        )
     if not (isinstance(e, Call) and e.function in _ORDERED and len(e.args) == 2):
         return None
     function, left, right = e.function, e.args[0], e.args[1]
@@ -85,7 +87,7 @@ def _compare_codes(e: Expr, dictionary: Dictionary, code: Code) -> Value | None:
     if not (isinstance(left, Column) and isinstance(right, Literal)) or right.value is None:
         return None
     value = code.column(left)
-    what = phys(BOOLEAN, nullable=value.phys.nullable)
+    what = value_properties(BOOLEAN, nullable=value.properties.nullable)
     at, exact = dictionary.lower_bound(right.value), dictionary.code_of(right.value)
     if function in ("eq", "ne"):
         text = code.call(f"{function}_i64", value.var, code.constant(-1 if exact is None else exact))
@@ -103,12 +105,14 @@ def _table(e: Expr, column: Column, dictionary: Dictionary, code: Code) -> Value
     value = code.column(column)
     result = evaluate_over_dictionary(e, column, dictionary)
     var, ok = value.var, value.ok
-    if value.phys.nullable and not _strict(e):  # CASE and COALESCE give NULL a value: it has the entry behind the last
+    if value.properties.nullable and not _strict(
+        e
+    ):  # CASE and COALESCE give NULL a value: it has the entry behind the last
         assert ok is not None
         var, ok = code.let(var), None
         with code.block(f"if not {value.ok}:"):
             code.line(f"{var} = {code.constant(len(dictionary))}")
-    elif value.phys.nullable and len(dictionary) == 0:
+    elif value.properties.nullable and len(dictionary) == 0:
         pass  # every row is NULL; the table's one placeholder is read
     return _read_table(result, var, ok, code, covers_null=ok is None and value.ok is not None)
 
@@ -121,7 +125,7 @@ def _strict(e: Expr) -> bool:
 
 
 def _read_table(result: Evaluated, index: str, ok: str | None, code: Code, covers_null: bool) -> Value:
-    what = result.phys
+    what = result.properties
     if result.errors is not None:
         flags = code.pointer("u8", Content(result.errors), "t")
         site = code.site(result.error or DatabaseError, result.message)
@@ -132,13 +136,13 @@ def _read_table(result: Evaluated, index: str, ok: str | None, code: Code, cover
         valid = code.pointer("u8", Content(result.validity), "t")
         found = code.let(code.call("truth", f"{valid}[{index}]"))
         ok = found if ok is None else code.both(ok, found)
-    table = code.pointer(element_type(result.carrier), Content(result.values), "t")
-    match result.carrier:
-        case Carrier.BOOL:
+    table = code.pointer(element_type(result.physical_type), Content(result.values), "t")
+    match result.physical_type:
+        case PhysicalType.BOOL:
             text = code.call("truth", f"{table}[{index}]")
-        case Carrier.F64:
+        case PhysicalType.F64:
             text = code.call("f64", f"{table}[{index}]")
-        case Carrier.I128:
+        case PhysicalType.I128:
             text = code.call("load_i128", table, index)
         case _:
             text = code.call("i64", f"{table}[{index}]")
@@ -147,14 +151,14 @@ def _read_table(result: Evaluated, index: str, ok: str | None, code: Code, cover
 
 def as_string(value: Value, code: Code) -> Value:
     """A string as STR: a code is read from its dictionary's characters."""
-    dictionary = value.phys.dictionary
+    dictionary = value.properties.dictionary
     if not isinstance(dictionary, Dictionary):
         return value
     offsets, characters = _buffers(dictionary)
     pointer = code.pointer("i64", Content(offsets), "t")
     address = code.scalar(Content(characters), "i64", "a")
     var = code.let(code.call("string64", pointer, address, value.var))
-    return Value(var, value.ok, Phys(value.phys.dtype, None, value.phys.nullable))
+    return Value(var, value.ok, ValueProperties(value.properties.dtype, None, value.properties.nullable))
 
 
 _encoded: WeakKeyDictionary[Dictionary, tuple[Buffer, Buffer]] = WeakKeyDictionary()
@@ -174,46 +178,46 @@ def _buffers(dictionary: Dictionary) -> tuple[Buffer, Buffer]:
 def recode(value: Value, target: Dictionary, code: Code) -> Value:
     """A code of one dictionary as the code of another; -1 for entries that the other does not have. A constant string
     must be an entry."""
-    source = value.phys.dictionary
+    source = value.properties.dictionary
     assert isinstance(source, Dictionary), "only dictionary strings can be recoded"
     found = [target.code_of(s) for s in source.strings] or [0]
     codes = np.array([-1 if c is None else c for c in found], dtype=np.int64)
     bounds = Bounds(int(codes.min()), max(int(codes.max()), 0))
-    carrier = carrier_for(bounds)
-    table = code.pointer(element_type(carrier), Content(Buffer(codes.astype(carrier.numpy))), "t")
+    physical_type = physical_type_for(bounds)
+    table = code.pointer(element_type(physical_type), Content(Buffer(codes.astype(physical_type.numpy))), "t")
     var = code.let(code.call("i64", f"{table}[{value.var}]"))
-    return Value(var, value.ok, Phys(value.phys.dtype, bounds, value.phys.nullable, target))
+    return Value(var, value.ok, ValueProperties(value.properties.dtype, bounds, value.properties.nullable, target))
 
 
 def renumber(value: Value, target: Opaque, code: Code) -> Value:
     """A row number of opaque values as the number of the same value among those of ``target``, which hold them."""
-    source = value.phys.dictionary
+    source = value.properties.dictionary
     if source is target or not isinstance(source, Opaque):  # the latter is NULL
         return value
-    what = opaque_phys(value.phys.dtype, target, value.phys.nullable)
+    what = opaque_properties(value.properties.dtype, target, value.properties.nullable)
     start = target.start_of(source)
     return (
         value if start == 0 else Value(code.let(code.call("add_i64", value.var, code.constant(start))), value.ok, what)
     )
 
 
-def opaque_phys(dtype: DType, values: Opaque, nullable: bool) -> Phys:
+def opaque_properties(dtype: DType, values: Opaque, nullable: bool) -> ValueProperties:
     """What is known of row numbers of opaque values."""
-    return Phys(dtype, Bounds(0, max(len(values) - 1, 0)), nullable, values)
+    return ValueProperties(dtype, Bounds(0, max(len(values) - 1, 0)), nullable, values)
 
 
-def merge_opaque(known: Sequence[Phys]) -> Phys:
+def merge_opaque(known: Sequence[ValueProperties]) -> ValueProperties:
     """What is known of an opaque value that is one of several: its numbers are of all their values one after another."""
     nullable = any(k.nullable for k in known)
     several = [k.dictionary for k in known if isinstance(k.dictionary, Opaque)]
     if not several:  # NULLs alone
-        return Phys(known[0].dtype, Bounds(0, 0), nullable)
-    return opaque_phys(known[0].dtype, joined(several), nullable)
+        return ValueProperties(known[0].dtype, Bounds(0, 0), nullable)
+    return opaque_properties(known[0].dtype, joined(several), nullable)
 
 
-def code_phys(dictionary: Dictionary, nullable: bool) -> Phys:
+def code_properties(dictionary: Dictionary, nullable: bool) -> ValueProperties:
     """What is known of codes of a dictionary."""
-    return Phys(VARCHAR, Bounds(0, max(len(dictionary) - 1, 0)), nullable, dictionary)
+    return ValueProperties(VARCHAR, Bounds(0, max(len(dictionary) - 1, 0)), nullable, dictionary)
 
 
-__all__ = ["as_string", "code_phys", "lookup", "merge_opaque", "opaque_phys", "recode", "renumber"]
+__all__ = ["as_string", "code_properties", "lookup", "merge_opaque", "opaque_properties", "recode", "renumber"]

@@ -25,10 +25,20 @@ from gquery.columns.table import Dictionary
 from gquery.device.buffer import Buffer
 from gquery.errors import DatabaseError
 from gquery.expression.expr import Column, Expr, Literal, transform, walk
-from gquery.expression.types import Bounds, Carrier, Field, Register, carrier_for
+from gquery.expression.types import Bounds, Field, PhysicalType, Register, physical_type_for
 from gquery.functions.vectors import characters_of, offsets_of
 from gquery.kernels import checks
-from gquery.kernels.code import Code, ColumnPart, Constant, Content, ErrorSite, Phys, StatePart, load, phys
+from gquery.kernels.code import (
+    Code,
+    ColumnPart,
+    Constant,
+    Content,
+    ErrorSite,
+    StatePart,
+    ValueProperties,
+    load,
+    value_properties,
+)
 from gquery.kernels.host_calls import Failure, Needs, is_host_call, split, vectorised
 from gquery.kernels.registers import array_of_registers, bytes_of, registers_of, reset_arena, signed
 
@@ -38,8 +48,8 @@ class Evaluated:
     """An expression's values over the entries of a dictionary, as a table to look up by code; the last entry is its value
     for NULL. ``errors`` flags entries on which it raises."""
 
-    phys: Phys
-    carrier: Carrier
+    properties: ValueProperties
+    physical_type: PhysicalType
     values: Buffer
     validity: Buffer | None
     errors: Buffer | None = None
@@ -79,8 +89,8 @@ def _emit(register: Any, ok: bool) -> None:
 
 
 def _run(
-    e: Expr, rows: int, columns: Mapping[int, tuple[Phys, Stored]], errors: list[bool] | None = None
-) -> tuple[list[Any], Phys, list[ErrorSite]]:
+    e: Expr, rows: int, columns: Mapping[int, tuple[ValueProperties, Stored]], errors: list[bool] | None = None
+) -> tuple[list[Any], ValueProperties, list[ErrorSite]]:
     """Evaluate ``e`` for rows 0 to ``rows`` on the python target: registers (None for NULL; bytes for text), what is known,
     error sites. Where ``errors`` is given, it gets for each row whether it raises, and there are no sites."""
     from gquery.kernels.dictionaries import as_string
@@ -90,9 +100,9 @@ def _run(
     target = get_target("python")
     code = Code("python")
     for n, (what, stored) in columns.items():
-        code.provide(n, what, lambda n=n, w=what, s=stored: load(code, None, n, s.carrier, w, "i"))  # type: ignore[misc]
+        code.provide(n, what, lambda n=n, w=what, s=stored: load(code, None, n, s.physical_type, w, "i"))  # type: ignore[misc]
     value = render(e, code)
-    if value.phys.dtype.is_string:
+    if value.properties.dtype.is_string:
         value = as_string(value, code)
     status = np.zeros(4, dtype=np.uint32)
     code.functions["emit"] = _emit
@@ -115,10 +125,10 @@ def _run(
     if errors is not None:
         errors += made.errors
     raised = [site for n, site in enumerate(code.sites) if status[n >> 5] >> (n & 31) & 1]
-    return made.results, value.phys, raised
+    return made.results, value.properties, raised
 
 
-def _resolve(binding: Any, columns: Mapping[int, tuple[Phys, Stored]], status: Any) -> Any:
+def _resolve(binding: Any, columns: Mapping[int, tuple[ValueProperties, Stored]], status: Any) -> Any:
     match binding:
         case Constant(value):
             return value
@@ -140,7 +150,9 @@ def _resolve(binding: Any, columns: Mapping[int, tuple[Phys, Stored]], status: A
 class _Evaluation:
     """Expressions over some rows, which are few. ``errors`` flags the rows in which one raises; ``failure`` is the first."""
 
-    def __init__(self, rows: int, columns: Mapping[int, tuple[Phys, Stored]], arrays: Mapping[int, pa.Array]) -> None:
+    def __init__(
+        self, rows: int, columns: Mapping[int, tuple[ValueProperties, Stored]], arrays: Mapping[int, pa.Array]
+    ) -> None:
         self.rows = rows
         self.columns, self.arrays = dict(columns), dict(arrays)
         self.errors = np.zeros(rows, np.bool_)
@@ -161,7 +173,7 @@ class _Evaluation:
                 self._add(column, made if isinstance(made, pa.Array) else pa.repeat(made, self.rows))
         return left[0]
 
-    def interpreted(self, e: Expr) -> tuple[list[Any], Phys]:
+    def interpreted(self, e: Expr) -> tuple[list[Any], ValueProperties]:
         """The registers of what a kernel computes."""
         results, known, raised = _run(e, self.rows, self.columns)
         if raised:  # find the rows that raise; those that hold none of them are not to suffer
@@ -177,7 +189,10 @@ class _Evaluation:
     def _add(self, column: Column, array: pa.Array) -> None:
         stored = _stored(array, column)
         self.arrays[column.id] = array
-        self.columns[column.id] = phys(column.dtype, stored.statistics.bounds, stored.validity is not None), stored
+        self.columns[column.id] = (
+            value_properties(column.dtype, stored.statistics.bounds, stored.validity is not None),
+            stored,
+        )
 
 
 def _stored(array: pa.Array, column: Column) -> Stored:
@@ -186,7 +201,7 @@ def _stored(array: pa.Array, column: Column) -> Stored:
         return import_column(array, Field(column.name, column.dtype), narrow=False)
     offsets, characters = Buffer(offsets_of(array)), Buffer(padded(characters_of(array)))
     validity = buffer_of(bits_of(array, 0)) if array.null_count else None
-    return Stored(column.dtype, Carrier.STRING64, len(array), offsets, validity, characters)
+    return Stored(column.dtype, PhysicalType.STRING64, len(array), offsets, validity, characters)
 
 
 def padded(characters: Any) -> Any:
@@ -235,7 +250,7 @@ def evaluate_over_dictionary(e: Expr, column: Column, dictionary: Dictionary) ->
 def _over_dictionary(e: Expr, column: Column, dictionary: Dictionary) -> Evaluated:
     entries = pa.concat_arrays([dictionary.values, pa.nulls(1, dictionary.values.type)])
     stored = _stored(entries, column)
-    what = Phys(column.dtype, None, True)
+    what = ValueProperties(column.dtype, None, True)
     evaluation = _Evaluation(len(entries), {column.id: (what, stored)}, {column.id: entries})
     e = evaluation.prepared(e)
     if isinstance(e, Column):
@@ -249,7 +264,7 @@ def _over_dictionary(e: Expr, column: Column, dictionary: Dictionary) -> Evaluat
     return _as_table(results, known, evaluation)
 
 
-def _as_table(results: Any, known: Phys, evaluation: _Evaluation) -> Evaluated:
+def _as_table(results: Any, known: ValueProperties, evaluation: _Evaluation) -> Evaluated:
     """Results, registers or an array of text, as a table by code."""
     dtype, dictionary = known.dtype, None
     if dtype.is_string:
@@ -261,10 +276,16 @@ def _as_table(results: Any, known: Phys, evaluation: _Evaluation) -> Evaluated:
     failure = evaluation.failure
     flags = Buffer(evaluation.errors.astype(np.uint8)) if failure is not None else None
     error, message = failure or (None, "")
-    bounds, carrier, values = _narrowed(results, Phys(dtype, known.bounds, True, dictionary))
+    bounds, physical_type, values = _narrowed(results, ValueProperties(dtype, known.bounds, True, dictionary))
     validity = Buffer(valid) if nullable or not valid[-1] else None
     return Evaluated(
-        Phys(dtype, bounds, nullable, dictionary), carrier, Buffer(values), validity, flags, error, message
+        ValueProperties(dtype, bounds, nullable, dictionary),
+        physical_type,
+        Buffer(values),
+        validity,
+        flags,
+        error,
+        message,
     )
 
 
@@ -273,29 +294,32 @@ def _encoded(texts: pa.Array) -> tuple[Dictionary, list[Any]]:
     union = DictionaryUnion([codes := codes_of(texts.dictionary_encode())])
     if len(union) == 0:
         return Dictionary(string_array([""])), [0] * len(texts)
-    written = np.zeros(len(texts), union.carrier.numpy)
+    written = np.zeros(len(texts), union.physical_type.numpy)
     union.write(0, codes, written, None if codes.ok is None else codes.ok.copy())
     return Dictionary(union.values), written.tolist()
 
 
-def _narrowed(results: Sequence[Any], what: Phys) -> tuple[Bounds | None, Carrier, Any]:
-    """Registers (None for NULL) in the narrowest carrier, 0 for NULL, and their bounds."""
+def _narrowed(results: Sequence[Any], what: ValueProperties) -> tuple[Bounds | None, PhysicalType, Any]:
+    """Registers (None for NULL) in the narrowest physical type, 0 for NULL, and their bounds."""
     match what.register:
         case Register.BOOL:
-            return Bounds(0, 1), Carrier.BOOL, np.array([bool(r) for r in results], dtype=np.uint8)
+            return Bounds(0, 1), PhysicalType.BOOL, np.array([bool(r) for r in results], dtype=np.uint8)
         case Register.F64:
-            return None, Carrier.F64, np.array([0.0 if r is None else r for r in results], dtype=np.float64)
+            return None, PhysicalType.F64, np.array([0.0 if r is None else r for r in results], dtype=np.float64)
         case _:
             numbers = [0 if r is None else int(r) for r in results]
             real = [n for n, r in zip(numbers, results, strict=True) if r is not None] or [0]
             bounds = Bounds(min(real), max(real))
-            carrier = carrier_for(bounds | Bounds(0, 0))
-            if carrier is Carrier.I128 and Phys(what.dtype, bounds, True, what.dictionary).register is Register.I64:
-                carrier = Carrier.I64
-            if carrier is not Carrier.I128:
-                return bounds, carrier, np.array(numbers, dtype=carrier.numpy)
+            physical_type = physical_type_for(bounds | Bounds(0, 0))
+            if (
+                physical_type is PhysicalType.I128
+                and ValueProperties(what.dtype, bounds, True, what.dictionary).register is Register.I64
+            ):
+                physical_type = PhysicalType.I64
+            if physical_type is not PhysicalType.I128:
+                return bounds, physical_type, np.array(numbers, dtype=physical_type.numpy)
             words = [w for n in numbers for w in (signed(n & (2**64 - 1)), n >> 64)]
-            return bounds, carrier, np.array(words, dtype=np.int64)
+            return bounds, physical_type, np.array(words, dtype=np.int64)
 
 
 __all__ = ["Evaluated", "evaluate", "evaluate_over_dictionary", "reset_arena"]

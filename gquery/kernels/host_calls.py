@@ -35,7 +35,7 @@ from gquery.expression.expr import (
 from gquery.expression.types import Kind, type_bounds
 from gquery.functions import FUNCTIONS, text_casts
 from gquery.functions.vectors import flags, null, size_of
-from gquery.kernels.code import Phys
+from gquery.kernels.code import ValueProperties
 from gquery.kernels.registers import array_of_registers
 
 Guard = tuple[Expr, ...] | None  # conditions of a branch; None: not known before this round has ended
@@ -65,20 +65,20 @@ def name_of(e: Expr) -> str:
     return e.function.lstrip("_") if isinstance(e, Call) else ""
 
 
-def known_of(e: Expr, known: Mapping[int, Phys]) -> Phys:
+def known_of(e: Expr, known: Mapping[int, ValueProperties]) -> ValueProperties:
     """What is known of the result of calls over columns and constants."""
     match e:
         case Column():
             return known[e.id]
         case Literal():
-            return Phys(e.dtype, None, e.value is None)
+            return ValueProperties(e.dtype, None, e.value is None)
         case Cast(arg, dtype, try_):
-            return Phys(dtype, type_bounds(dtype), try_ or known_of(arg, known).nullable)
+            return ValueProperties(dtype, type_bounds(dtype), try_ or known_of(arg, known).nullable)
         case Call(function, args, dtype, nullable):
             declared = FUNCTIONS[function]
             if declared.strict:
                 nullable = declared.nullable or any(known_of(a, known).nullable for a in args)
-            return Phys(dtype, type_bounds(dtype), nullable)
+            return ValueProperties(dtype, type_bounds(dtype), nullable)
         case _:
             raise AssertionError(e)
 

@@ -31,7 +31,7 @@ from gquery.expression.expr import (
     with_children,
 )
 from gquery.expression.types import BOOLEAN, INT64, Bounds, Kind
-from gquery.kernels.code import Code, Content, Phys, Value, phys
+from gquery.kernels.code import Code, Content, Value, ValueProperties, value_properties
 
 FEWEST = 24  # arguments that are worth a loop
 _MOST_NODES = 64  # of an argument
@@ -133,17 +133,21 @@ def connective(run: Run, code: Code, stops_at: bool, render: Callable[[Expr, Cod
         code.withdraw(column.id)
     var = code.let(f"not {is_open}" if stops_at else is_open)
     ok = None if value.ok is None else code.let(f"not {is_open} or not {unknown}")
-    return Value(var, ok, phys(BOOLEAN, nullable=ok is not None))
+    return Value(var, ok, value_properties(BOOLEAN, nullable=ok is not None))
 
 
-def _loads(run: Run, row: str, code: Code) -> Iterator[tuple[Column, Phys, str]]:
+def _loads(run: Run, row: str, code: Code) -> Iterator[tuple[Column, ValueProperties, str]]:
     """For each constant what is known of it, and the text that loads it."""
     for n, column in enumerate(run.columns):
         values = [c[n] for c in run.constants]
         if column.dtype.is_float:
-            array, element, what = np.array(values, dtype=np.float64), "f64", phys(column.dtype, nullable=False)
+            array, element, what = (
+                np.array(values, dtype=np.float64),
+                "f64",
+                value_properties(column.dtype, nullable=False),
+            )
         else:
             array, element = np.array([int(v) for v in values], dtype=np.int64), "i64"
-            what = Phys(column.dtype, Bounds(int(array.min()), int(array.max())), False)
+            what = ValueProperties(column.dtype, Bounds(int(array.min()), int(array.max())), False)
         table = code.pointer("f64" if element == "f64" else "i64", Content(Buffer(array)), "t")
         yield column, what, code.call(element, f"{table}[{row}]")

@@ -41,7 +41,7 @@ from gquery.expression.types import (
 )
 from gquery.functions import FUNCTIONS
 from gquery.kernels import arithmetic, casts, compare, dictionaries, like, loops
-from gquery.kernels.code import Code, NeedsHostError, Phys, Value, phys
+from gquery.kernels.code import Code, NeedsHostError, Value, ValueProperties, value_properties
 from gquery.kernels.row_calls import row_call
 from gquery.runtime.interrupt import check
 
@@ -86,11 +86,13 @@ def _render(e: Expr, code: Code) -> Value:
             return _connective(args, code, stops_at=True)
         case Not(arg):
             value = render(arg, code)
-            return Value(code.let(f"not {value.var}"), value.ok, replace(value.phys, bounds=Bounds(0, 1)))
+            return Value(code.let(f"not {value.var}"), value.ok, replace(value.properties, bounds=Bounds(0, 1)))
         case IsNull(arg):
             value = render(arg, code)
             return Value(
-                "False" if value.ok is None else code.let(f"not {value.ok}"), None, phys(BOOLEAN, nullable=False)
+                "False" if value.ok is None else code.let(f"not {value.ok}"),
+                None,
+                value_properties(BOOLEAN, nullable=False),
             )
         case In(arg, values):
             return compare.is_in(render(arg, code), values, code)
@@ -100,22 +102,22 @@ def _render(e: Expr, code: Code) -> Value:
             assert_never(e)
 
 
-def describe(e: Expr, columns: dict[int, Phys], target: str = "cpu") -> Phys:
+def describe(e: Expr, columns: dict[int, ValueProperties], target: str = "cpu") -> ValueProperties:
     """What is known of an expression's value over columns of which ``columns`` is known: a rendering thrown away.
 
     Raises `NeedsHostError` where the expression has no kernel body on that target.
     """
     if isinstance(e, Column):
         return columns[e.id]
-    return render(e, Code(target, columns)).phys
+    return render(e, Code(target, columns)).properties
 
 
-def _described(e: Expr, code: Code) -> Phys:
+def _described(e: Expr, code: Code) -> ValueProperties:
     """`describe` for an expression of ``code``'s kernel, once: a CASE asks for its branches before it renders them, and so do
     those inside it."""
     if isinstance(e, Column):
         return code.known[e.id]
-    return render(e, code if code.is_thrown_away else Code(code.target, code.known, code.descriptions)).phys
+    return render(e, code if code.is_thrown_away else Code(code.target, code.known, code.descriptions)).properties
 
 
 def condition(e: Expr, code: Code) -> str:
@@ -134,20 +136,22 @@ def _is_true(value: Value) -> str:
 def literal(e: Literal, code: Code) -> Value:
     """A constant as a parameter, so that its value is not part of the text."""
     if e.value is None:
-        what = Phys(e.dtype, Bounds(0, 0) if e.dtype.is_exact or e.dtype.is_opaque else None, nullable=True)
+        what = ValueProperties(e.dtype, Bounds(0, 0) if e.dtype.is_exact or e.dtype.is_opaque else None, nullable=True)
         return Value(code.zero(what.register), "False", what)
     if isinstance(e.value, Interval):
         raise NotSupportedError("not supported: an INTERVAL as a value; it can be added to dates and timestamps")
     if e.dtype.kind is Kind.BOOLEAN:
         return Value(
-            "True" if e.value else "False", None, phys(e.dtype, Bounds(int(e.value), int(e.value)), nullable=False)
+            "True" if e.value else "False",
+            None,
+            value_properties(e.dtype, Bounds(int(e.value), int(e.value)), nullable=False),
         )
     if e.dtype.is_float:
-        return Value(code.constant(float(e.value)), None, phys(e.dtype, nullable=False))
+        return Value(code.constant(float(e.value)), None, value_properties(e.dtype, nullable=False))
     if e.dtype.kind is Kind.VARCHAR:
-        return Value(string_constant(e.value.encode(), code), None, phys(VARCHAR, nullable=False))
+        return Value(string_constant(e.value.encode(), code), None, value_properties(VARCHAR, nullable=False))
     value = int(e.value)
-    what = Phys(e.dtype, Bounds(value, value), nullable=False)
+    what = ValueProperties(e.dtype, Bounds(value, value), nullable=False)
     return Value(exact_constant(value, what.register, code), None, what)
 
 
@@ -192,7 +196,7 @@ def _like(e: Call, code: Code) -> Value:
     if pattern.value is None or escape.value is None:
         return literal(Literal(None, BOOLEAN), code)
     value = dictionaries.as_string(render(subject, code), code)
-    what = phys(BOOLEAN, nullable=value.phys.nullable)
+    what = value_properties(BOOLEAN, nullable=value.properties.nullable)
     if e.function == "like":
         return Value(like.like(value.var, like.like_pattern(pattern.value, escape.value), code), value.ok, what)
     text = like.like_pattern(pattern.value.lower(), escape.value)
@@ -203,9 +207,9 @@ def _function(e: Call, code: Code) -> Value:
     """A function with a body of its own: a call under a guard where an argument can be NULL."""
     declared = FUNCTIONS[e.function]
     values = [render(a, code) for a in e.args]
-    bounds = declared.bounds(*(v.phys.bounds for v in values)) if declared.bounds is not None else None
-    nullable = declared.body is None or declared.gives_null or any(v.phys.nullable for v in values)
-    what = phys(e.dtype, bounds, nullable)
+    bounds = declared.bounds(*(v.properties.bounds for v in values)) if declared.bounds is not None else None
+    nullable = declared.body is None or declared.gives_null or any(v.properties.nullable for v in values)
+    what = value_properties(e.dtype, bounds, nullable)
     name = f"fn_{declared.name}"
     if declared.body is None:
         if code.target != "python" or declared.host is None:
@@ -238,7 +242,7 @@ def _function(e: Call, code: Code) -> Value:
     return value
 
 
-def _single(text: str, ok: str | None, what: Phys, code: Code) -> Value:
+def _single(text: str, ok: str | None, what: ValueProperties, code: Code) -> Value:
     """A call that gives a value wherever its arguments are there."""
     if ok is None:
         return Value(code.let(text), None, replace(what, nullable=False))
@@ -248,7 +252,7 @@ def _single(text: str, ok: str | None, what: Phys, code: Code) -> Value:
     return Value(var, ok, what)
 
 
-def _pair(text: str, ok: str | None, what: Phys, code: Code) -> Value:
+def _pair(text: str, ok: str | None, what: ValueProperties, code: Code) -> Value:
     """A call that gives a value and whether it is there."""
     if ok is None:
         pair = code.let(text)
@@ -263,9 +267,9 @@ def _pair(text: str, ok: str | None, what: Phys, code: Code) -> Value:
 
 def _argument(value: Value, code: Code) -> str:
     """A value as the body of a function takes it: strings as STR, exact numbers as I64."""
-    if value.phys.dtype.is_string:
+    if value.properties.dtype.is_string:
         return dictionaries.as_string(value, code).var
-    if value.phys.register is Register.I128:
+    if value.properties.register is Register.I128:
         raise NeedsHostError("a 128-bit argument")
     return value.var
 
@@ -344,8 +348,8 @@ def _nested(args: tuple[Term, ...], code: Code, stops_at: bool) -> Value:
         code.line(f"{ok} = {' and '.join(oks)}")
     code.close(depth)
     if not oks:
-        return Value(var, None, phys(BOOLEAN, nullable=False))
-    return Value(var, ok, phys(BOOLEAN, nullable=True))
+        return Value(var, None, value_properties(BOOLEAN, nullable=False))
+    return Value(var, ok, value_properties(BOOLEAN, nullable=True))
 
 
 def _case(e: Case, code: Code) -> Value:
@@ -384,7 +388,7 @@ def _case(e: Case, code: Code) -> Value:
 def _extreme(e: Call, code: Code) -> Value:
     """GREATEST and LEAST: the first value that is not NULL, in place of which comes each one that beats it."""
     values = [render(a, code) for a in e.args]
-    what = merge([v.phys for v in values])
+    what = merge([v.properties for v in values])
     first, *others = (convert(v, what, code) for v in values)
     var, ok = code.let(first.var), first.ok
     if ok is not None:
@@ -401,14 +405,14 @@ def _extreme(e: Call, code: Code) -> Value:
     return Value(var, ok, replace(what, nullable=ok is not None))
 
 
-def merge(known: list[Phys]) -> Phys:
+def merge(known: list[ValueProperties]) -> ValueProperties:
     """What is known of a value that is one of several: bounds joined, dictionaries merged, nullable if any is."""
     dtype = known[0].dtype
     nullable = any(k.nullable for k in known)
     if dtype.is_string:
         only = {id(k.dictionary) for k in known}
         shared = known[0].dictionary if len(only) == 1 else None
-        return Phys(dtype, known[0].bounds if shared is not None else None, nullable, shared)
+        return ValueProperties(dtype, known[0].bounds if shared is not None else None, nullable, shared)
     if dtype.is_opaque:
         return dictionaries.merge_opaque(known)
     bounds = None
@@ -417,19 +421,19 @@ def merge(known: list[Phys]) -> Phys:
         bounds = real[0]
         for b in real[1:]:
             bounds = bounds | b
-    return Phys(dtype, bounds, nullable)
+    return ValueProperties(dtype, bounds, nullable)
 
 
-def convert(value: Value, what: Phys, code: Code) -> Value:
+def convert(value: Value, what: ValueProperties, code: Code) -> Value:
     """A value in the register class and form that ``what`` asks for; the logical types are equal."""
     if what.dtype.is_string:
         if isinstance(what.dictionary, Dictionary):
-            if value.phys.dictionary is what.dictionary:
+            if value.properties.dictionary is what.dictionary:
                 return value
             return dictionaries.recode(value, what.dictionary, code)
         return dictionaries.as_string(value, code)
     if isinstance(what.dictionary, Opaque):
         return dictionaries.renumber(value, what.dictionary, code)
-    if what.register is Register.I128 and value.phys.register is Register.I64:
+    if what.register is Register.I128 and value.properties.register is Register.I64:
         return Value(code.let(code.call("i128_from_i64", value.var)), value.ok, what)
     return value

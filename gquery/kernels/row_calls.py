@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from gquery.expression.expr import Call, Cast, Column, new_column, with_children
-from gquery.kernels.code import Code, Phys, Value, phys
+from gquery.kernels.code import Code, Value, ValueProperties, value_properties
 from gquery.kernels.host_calls import Failure, vectorised
 from gquery.kernels.registers import array_of_registers, bytes_of, kept_text, registers_of
 
@@ -18,15 +18,17 @@ def row_call(e: Call | Cast, values: list[Value], code: Code) -> Value:
     """The lines that make a call for the current row."""
     from gquery.kernels.dictionaries import as_string
 
-    values = [as_string(v, code) if v.phys.dtype.is_string else v for v in values]
-    columns = tuple(new_column("argument", v.phys.dtype) for v in values)
+    values = [as_string(v, code) if v.properties.dtype.is_string else v for v in values]
+    columns = tuple(new_column("argument", v.properties.dtype) for v in values)
     name = code.name("host_call")
     code.functions[name] = _caller(with_children(e, columns), columns)
-    what = phys(e.dtype, nullable=True)
+    what = value_properties(e.dtype, nullable=True)
     arguments = ", ".join(f"({v.var} if {v.ok} else None)" if v.ok else v.var for v in values)
     made = code.let(f"{name}({arguments})")
     ok = code.let(f"{made} is not None")
-    return Value(code.let(f"{made} if {ok} else {code.zero(what.register)}"), ok, Phys(e.dtype, what.bounds, True))
+    return Value(
+        code.let(f"{made} if {ok} else {code.zero(what.register)}"), ok, ValueProperties(e.dtype, what.bounds, True)
+    )
 
 
 def _caller(e: Any, columns: tuple[Column, ...]) -> Any:

@@ -35,7 +35,7 @@ def _word(fold: Fold, value: Value | None, code: Code) -> str:
     if fold.what == "one":
         return code.call("i64", "1")
     assert value is not None
-    var, register = value.var, value.phys.register
+    var, register = value.var, value.properties.register
     match fold.what:
         case "value":
             return code.call("from_bool", var) if register is Register.BOOL else var
@@ -52,7 +52,7 @@ def _word(fold: Fold, value: Value | None, code: Code) -> str:
 def _limb(fold: Fold, value: Value, code: Code) -> str:
     """``bits`` bits of a value from place ``limb * bits`` on; with the sign if they are the last."""
     place, width, var = fold.limb * fold.bits, 64, value.var
-    if value.phys.register is Register.I128:
+    if value.properties.register is Register.I128:
         width = 128
         var = code.let(code.call("low_i128" if place < 64 else "high_i128", var))
     shift = place % 64

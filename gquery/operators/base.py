@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from gquery.columns.table import Column, ColumnStatistics
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device
-from gquery.expression.types import Carrier
-from gquery.kernels.code import Phys
+from gquery.expression.types import PhysicalType
+from gquery.kernels.code import ValueProperties
 
 if TYPE_CHECKING:
     from gquery.planner.physical import JoinTable
@@ -94,11 +94,13 @@ class SinkRun(ABC):
         """The result of all states."""
 
 
-def make_column(what: Phys, carrier: Carrier, data: Any, validity: Any | None, rows: int, device: Device) -> Column:
-    """A column from an array in its carrier's layout."""
+def make_column(
+    what: ValueProperties, physical_type: PhysicalType, data: Any, validity: Any | None, rows: int, device: Device
+) -> Column:
+    """A column from an array in its physical type's layout."""
     return Column(
         dtype=what.dtype,
-        carrier=carrier,
+        physical_type=physical_type,
         length=rows,
         data=Buffer(data, device),
         validity=None if validity is None else Buffer(validity, device),
@@ -107,11 +109,11 @@ def make_column(what: Phys, carrier: Carrier, data: Any, validity: Any | None, r
     )
 
 
-def words_a_row(carrier: Carrier) -> int:
+def words_a_row(physical_type: PhysicalType) -> int:
     """Elements of the buffer that make one row."""
-    return 2 if carrier in (Carrier.I128, Carrier.VIEW) else 1
+    return 2 if physical_type in (PhysicalType.I128, PhysicalType.VIEW) else 1
 
 
-def narrow(values: Any, carrier: Carrier) -> Any:
-    """An array of register words (int64, float64, or two words a row) in a carrier's element type."""
-    return values if values.dtype == carrier.numpy else values.astype(carrier.numpy)
+def narrow(values: Any, physical_type: PhysicalType) -> Any:
+    """An array of register words (int64, float64, or two words a row) in a physical type's element type."""
+    return values if values.dtype == physical_type.numpy else values.astype(physical_type.numpy)

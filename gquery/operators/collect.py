@@ -16,7 +16,7 @@ from typing import Any, Literal, assert_never
 import numpy as np
 
 from gquery.columns.table import Column
-from gquery.expression.types import Carrier
+from gquery.expression.types import PhysicalType
 from gquery.kernels.builtin import gathers, scans
 from gquery.kernels.code import Code, StatePart, Value, element_type, store
 from gquery.kernels.kernel import ElementType
@@ -136,27 +136,27 @@ def emit(sink: Collect, mode: Mode, role: str, code: Code) -> None:
         return
     place = "i" if mode == "dense" else "pos"
     for k, stored in enumerate(sink.columns):
-        value = convert(code.column(stored.column), stored.phys, code)
+        value = convert(code.column(stored.column), stored.properties, code)
         _store_value(k, stored, value, place, code)
     if mode not in ("dense", "bitmap"):
         code.line(f"pos = {code.call('add_i64', 'pos', one)}")
 
 
 def _store_value(k: int, stored: Stored, value: Value, place: str, code: Code) -> None:
-    data = code.pointer(element_type(stored.carrier), StatePart(f"data{k}"), "o")
-    if stored.phys.nullable:
+    data = code.pointer(element_type(stored.physical_type), StatePart(f"data{k}"), "o")
+    if stored.properties.nullable:
         validity = code.pointer("u8", StatePart(f"validity{k}"), "o")
         if value.ok is None:
             code.line(code.call("store_u8", validity, place, code.call("i64", "1")))
         else:
             code.line(code.call("store_bool", validity, place, value.ok))
-            zero = code.zero(stored.phys.register)
+            zero = code.zero(stored.properties.register)
             with code.block(f"if {value.ok}:"):
-                store(code, stored.carrier, data, place, value.var)
+                store(code, stored.physical_type, data, place, value.var)
             with code.block("else:"):
-                store(code, stored.carrier, data, place, zero)
+                store(code, stored.physical_type, data, place, zero)
             return
-    store(code, stored.carrier, data, place, value.var)
+    store(code, stored.physical_type, data, place, value.var)
 
 
 def end(mode: Mode, role: str, by_row: bool, code: Code) -> None:
@@ -244,8 +244,8 @@ class CollectRun(SinkRun):
     def _columns(self, state: State, rows: int) -> None:
         make = self.device.empty_sparse if self.is_sparse else self.device.empty
         for k, stored in enumerate(self.sink.columns):
-            state[f"data{k}"] = make(rows * words_a_row(stored.carrier), stored.carrier.numpy, self.label)
-            if stored.phys.nullable:
+            state[f"data{k}"] = make(rows * words_a_row(stored.physical_type), stored.physical_type.numpy, self.label)
+            if stored.properties.nullable:
                 state[f"validity{k}"] = make(rows, "uint8", self.label)
 
     def finish(self, states: Sequence[State]) -> Frame:
@@ -258,9 +258,9 @@ class CollectRun(SinkRun):
             self.total = sum(n for _, n in pieces)
         columns: dict[int, Column] = {}
         for k, stored in enumerate(self.sink.columns):
-            data = close_gaps(state[f"data{k}"], pieces, words_a_row(stored.carrier))
-            validity = close_gaps(state[f"validity{k}"], pieces, 1) if stored.phys.nullable else None
-            column = make_column(stored.phys, stored.carrier, data, validity, self.total, self.device)
+            data = close_gaps(state[f"data{k}"], pieces, words_a_row(stored.physical_type))
+            validity = close_gaps(state[f"validity{k}"], pieces, 1) if stored.properties.nullable else None
+            column = make_column(stored.properties, stored.physical_type, data, validity, self.total, self.device)
             columns[stored.column.id] = contiguous(column, self.device, self.launch.workers)
         return Frame(columns, self.total)
 
@@ -283,6 +283,6 @@ def close_gaps(array: Any, pieces: list[tuple[int, int]] | None, words: int) -> 
 
 def contiguous(column: Column, device: Any, workers: int = 1) -> Column:
     """A column of string views as offsets and characters of its own; any other as it is."""
-    if column.carrier is not Carrier.VIEW:
+    if column.physical_type is not PhysicalType.VIEW:
         return column
     return gathers.gather_views(column, device, workers)

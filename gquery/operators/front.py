@@ -100,7 +100,7 @@ def is_at_an_edge(sink: Group, code: Code) -> str:
     assert sink.runs is not None
     key = code.column(sink.runs.column).var
     column = ColumnPart(None, sink.runs.column.id, "data")
-    data = code.pointer(element_type(sink.runs.carrier), column, "c")
+    data = code.pointer(element_type(sink.runs.physical_type), column, "c")
     first = f"first = {code.call('i64', f'{data}[lo]')}"
     if first not in code.prologue:  # a probe may write what follows it more than once
         code.prologue += [first, f"last = {code.call('i64', f'{data}[hi - uint64(1)]')}"]

@@ -17,7 +17,7 @@ from gquery.columns.table import Column
 from gquery.device.device import Device, cpu_device
 from gquery.expression.expr import Column as PlanColumn
 from gquery.kernels.builtin import gathers, grouping, handwritten, scans
-from gquery.kernels.code import Code, Phys
+from gquery.kernels.code import Code, ValueProperties
 from gquery.kernels.render import render
 from gquery.kernels.targets.morsels import run_parts
 from gquery.operators import accumulators, front
@@ -196,11 +196,11 @@ class GroupRun(SinkRun):
 
     def _results(self, words: Sequence[Any], xp: Any) -> list[Values]:
         found = [(plan, finish_aggregate(plan, words, xp)) for _, plan in self.sink.aggregates]
-        return [(narrow(values, plan.result.carrier), validity) for plan, (values, validity) in found]
+        return [(narrow(values, plan.result.physical_type), validity) for plan, (values, validity) in found]
 
     def _columns(
         self,
-        named: Sequence[tuple[PlanColumn, Phys]],
+        named: Sequence[tuple[PlanColumn, ValueProperties]],
         values: Sequence[Values],
         count: int,
         device: Device,
@@ -208,7 +208,7 @@ class GroupRun(SinkRun):
     ) -> dict[int, Column]:
         columns = {}
         for (column, what), (data, validity) in zip(named, values, strict=True):
-            made = make_column(what, what.carrier, data, validity, count, device)
+            made = make_column(what, what.physical_type, data, validity, count, device)
             columns[column.id] = contiguous(made, device, workers)
         return columns
 
@@ -230,7 +230,7 @@ class GroupRun(SinkRun):
         columns = {}
         for stored, fold in self.sink.in_place:
             data = total["touched" if fold == TOUCHED else f"fold{fold}"]
-            made = make_column(stored.phys, stored.carrier, data, None, self.capacity, self.device)
+            made = make_column(stored.properties, stored.physical_type, data, None, self.capacity, self.device)
             columns[stored.column.id] = made
         return Frame(columns, self.capacity)
 
@@ -239,6 +239,6 @@ class GroupRun(SinkRun):
         found = [unpack_raw(packed, self.sink.keys[0][2])] if packing is None else unpack(packed, packing)
         whats = [what for _, _, what in self.sink.keys]
         return [
-            (narrow(values, what.carrier), validity if what.nullable else None)
+            (narrow(values, what.physical_type), validity if what.nullable else None)
             for (values, validity), what in zip(found, whats, strict=True)
         ]

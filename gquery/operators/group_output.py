@@ -1,7 +1,7 @@
-"""Large states of groups become columns: one kernel goes over the places of a state once, takes keys apart, makes results, and
-writes them as their carriers have them. Threads of a CPU do so with a part of the places each, whose groups were counted
-before; on a GPU a bitmap of the places where groups are says where each is written. Of a table of row numbers the places come
-in the order of their rows, and what the keys are is taken from these.
+"""Large states of groups become columns: one kernel goes over the places of a state once, takes keys apart, makes
+results, and writes them as their physical types have them. Threads of a CPU do so with a part of the places each, whose
+groups were counted before; on a GPU a bitmap of the places where groups are says where each is written. Of a table of
+row numbers the places come in the order of their rows, and what the keys are is taken from these.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gquery.errors import InternalError
 from gquery.expression.types import Register
 from gquery.kernels.batch import batched
 from gquery.kernels.builtin import scans
-from gquery.kernels.code import Binding, Code, Constant, ErrorSite, Phys, StatePart, element_type, store
+from gquery.kernels.code import Binding, Code, Constant, ErrorSite, StatePart, ValueProperties, element_type, store
 from gquery.kernels.kernel import ElementType, Kernel
 from gquery.kernels.numbers import number
 from gquery.kernels.targets import get_target
@@ -35,7 +35,7 @@ PARTS_A_WORKER = 2
 BATCH_ROWS = 4
 
 Values = tuple[Any, Any | None]
-"""The values of a column as its carrier has them, and their validity."""
+"""The values of a column as its physical type has them, and their validity."""
 
 
 def is_probable(sink: Group, target: str) -> bool:
@@ -158,9 +158,9 @@ class GroupOutput:
             value = code.let(code.call("add_i64", value, code.constant(digit.base)))
             self._store(f"key{n}", what, value, ok, code)
 
-    def _store(self, name: str, what: Phys, var: str, ok: str | None, code: Code) -> None:
+    def _store(self, name: str, what: ValueProperties, var: str, ok: str | None, code: Code) -> None:
         """Store a value; where it is NULL, a zero."""
-        pointer = code.pointer(element_type(what.carrier), StatePart(name), "o")
+        pointer = code.pointer(element_type(what.physical_type), StatePart(name), "o")
         if what.nullable:
             valid = code.pointer("u8", StatePart(f"{name}_valid"), "o")
             code.line(code.call("store_bool", valid, "pos", ok or "True"))
@@ -169,7 +169,7 @@ class GroupOutput:
             with code.block(f"if {ok}:"):
                 code.line(f"{var} = {kept}")
         text = code.call("truth", var) if what.register is Register.BOOL else var
-        store(code, what.carrier, pointer, "pos", text)
+        store(code, what.physical_type, pointer, "pos", text)
 
     # ---- run time ----
 
@@ -228,7 +228,7 @@ class GroupOutput:
         named += [(f"out{n}", plan.result) for n, (_, plan) in enumerate(self.sink.aggregates)]
         made: State = {}
         for name, what in named:
-            made[name] = device.empty(words_a_row(what.carrier) * rows, what.carrier.numpy, label)
+            made[name] = device.empty(words_a_row(what.physical_type) * rows, what.physical_type.numpy, label)
             if what.nullable:
                 made[f"{name}_valid"] = device.empty(rows, "uint8", label)
         return made

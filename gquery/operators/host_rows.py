@@ -23,7 +23,7 @@ from gquery.device.buffer import Buffer
 from gquery.device.device import Device
 from gquery.errors import OutOfMemoryError
 from gquery.expression.expr import Expr
-from gquery.expression.types import Carrier, Kind
+from gquery.expression.types import Kind, PhysicalType
 from gquery.functions.vectors import asking_for_room, characters_of, from_numpy, offsets_of
 from gquery.kernels.host_calls import Failure, vectorised
 from gquery.operators.base import Frame, make_column, words_a_row
@@ -83,9 +83,9 @@ class _Fixed:
 
     def __init__(self, stored: Stored, rows: int, device: Device, label: str) -> None:
         self.stored, self.rows, self.device = stored, rows, device
-        self.words = words_a_row(stored.carrier)
-        self.values = device.empty(rows * self.words, stored.carrier.numpy, label)
-        self.validity = device.empty(rows, np.uint8, label) if stored.phys.nullable else None
+        self.words = words_a_row(stored.physical_type)
+        self.values = device.empty(rows * self.words, stored.physical_type.numpy, label)
+        self.validity = device.empty(rows, np.uint8, label) if stored.properties.nullable else None
 
     def put(self, chunk: int, low: int, made: pa.Array) -> None:
         high = low + len(made)
@@ -102,21 +102,21 @@ class _Fixed:
 
     def column(self) -> Column:
         s = self.stored
-        return make_column(s.phys, s.carrier, self.values, self.validity, self.rows, self.device)
+        return make_column(s.properties, s.physical_type, self.values, self.validity, self.rows, self.device)
 
 
 def _words(made: pa.Array, stored: Stored) -> Any:
-    """The words of an array in the layout of a carrier, anything under NULL."""
-    if stored.carrier is Carrier.BOOL:
+    """The words of an array in the layout of a physical type, anything under NULL."""
+    if stored.physical_type is PhysicalType.BOOL:
         return bits_of(made, 1)
     if pa.types.is_decimal(made.type):
         words = values_of(made, "i8", 2)
-        return words if stored.carrier is Carrier.I128 else words[::2]
+        return words if stored.physical_type is PhysicalType.I128 else words[::2]
     words = values_of(made, numpy_name(made.type))
-    if stored.carrier is Carrier.I128:
+    if stored.physical_type is PhysicalType.I128:
         wide = np.zeros(2 * len(words), np.int64)
         wide[::2] = words.view(np.int64)
-        if stored.phys.dtype.kind is not Kind.UBIGINT:
+        if stored.properties.dtype.kind is not Kind.UBIGINT:
             wide[1::2] = wide[::2] >> 63
         return wide
     return words
@@ -131,7 +131,7 @@ class _Text:
         self.stored, self.rows, self.device, self.label, self.room = stored, rows, device, label, room
         self.offsets = device.empty(rows + 1, np.int64, label)
         self.offsets[0] = 0
-        self.validity = device.empty(rows, np.uint8, label) if stored.phys.nullable else None
+        self.validity = device.empty(rows, np.uint8, label) if stored.properties.nullable else None
         self._waiting: dict[int, tuple[int, pa.Array]] = {}
         self._next = self._total = 0  # the chunk that is to be placed next, and the bytes before it
         self._pieces: list[Any] = []
@@ -197,7 +197,7 @@ class _Text:
         validity = None if self.validity is None else Buffer(self.validity, self.device)
         characters = Buffer(self._pieces[0][: self._total], self.device)
         offsets = Buffer(self.offsets, self.device)
-        return Column(self.stored.phys.dtype, Carrier.STRING64, self.rows, offsets, validity, characters)
+        return Column(self.stored.properties.dtype, PhysicalType.STRING64, self.rows, offsets, validity, characters)
 
 
 @dataclass(frozen=True)
@@ -222,7 +222,7 @@ class _Run:
         self.ids = [s.column.id for s, _ in work.made]
         for stored, e in work.made:
             made: _Made
-            if stored.phys.dtype.is_string:
+            if stored.properties.dtype.is_string:
                 made = _Text(stored, len(self.chunks), frame.rows, device, label, self.room)
             else:
                 made = _Fixed(stored, frame.rows, device, label)

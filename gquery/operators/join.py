@@ -14,9 +14,9 @@ from contextlib import ExitStack
 
 from gquery.errors import CardinalityError
 from gquery.expression.types import BOOLEAN
-from gquery.kernels.code import BuildPart, Code, Value, element_type, load, phys
+from gquery.kernels.code import BuildPart, Code, Value, element_type, load, value_properties
 from gquery.kernels.render import convert, describe, render
-from gquery.operators.join_build import emit_build, entry_carrier, find_or_insert, hash_key, stored_key
+from gquery.operators.join_build import emit_build, entry_physical_type, find_or_insert, hash_key, stored_key
 from gquery.operators.keys import equal_values, hash_values, pack
 from gquery.operators.read import provide_stored
 from gquery.operators.words import provide_fields
@@ -41,10 +41,10 @@ def _probe_values(step: Probe, code: Code) -> list[Value]:
     """The probe's keys in the form in which the build side's lie."""
     values = []
     for e, column in zip(step.keys, step.table.keys, strict=True):
-        what = stored_key(step.table, column).phys
+        what = stored_key(step.table, column).properties
         value = render(e, code)
-        if value.phys.dtype.is_string or value.phys.register is not what.register:
-            if not (what.dtype.is_string and what.dictionary is not None and value.phys.dictionary is None):
+        if value.properties.dtype.is_string or value.properties.register is not what.register:
+            if not (what.dtype.is_string and what.dictionary is not None and value.properties.dictionary is None):
                 value = convert(value, what, code)
         values.append(value)
     return values
@@ -92,7 +92,7 @@ def _find(step: Probe, values: list[Value], slot: str, code: Code) -> None:
         with ExitStack() as tests:
             for value, column, safe in zip(values, table.keys, table.null_safe, strict=True):
                 stored = stored_key(table, column)
-                theirs = load(code, table.stage, column.id, stored.carrier, stored.phys, other)
+                theirs = load(code, table.stage, column.id, stored.physical_type, stored.properties, other)
                 tests.enter_context(code.block(f"if {equal_values(value, theirs, safe, code)}:"))
             code.line(f"{slot} = {at}")
         code.line(f"{there} = {zero}")
@@ -129,7 +129,9 @@ def _entry(step: Probe, code: Code) -> tuple[str, str]:
         text = code.call("pair_find", pairs, _capacity(table, code), where)
     else:
         where, inside = _lookup(step, code)
-        type_, part = (element_type(entry_carrier(table)), "entries") if table.layout == "direct" else ("u32", "slots")
+        type_, part = (
+            (element_type(entry_physical_type(table)), "entries") if table.layout == "direct" else ("u32", "slots")
+        )
         text = code.call("i64", f"{code.pointer(type_, BuildPart(table.stage, part), 'b')}[{where}]")
     if inside is None:
         entry = code.let(text)
@@ -344,8 +346,8 @@ def _finish_exists(step: Probe, code: Code, found: str, consume: Consumer, null:
         case JoinKind.MARK:
             assert step.mark is not None
             ok = _mark_validity(step, code, found, null)
-            mark = Value(found, ok, phys(BOOLEAN, nullable=ok is not None))
-            code.provide(step.mark.id, mark.phys, lambda: mark)
+            mark = Value(found, ok, value_properties(BOOLEAN, nullable=ok is not None))
+            code.provide(step.mark.id, mark.properties, lambda: mark)
             code.remember(step.mark, mark)
             consume()
         case _:
@@ -367,9 +369,9 @@ def _mark_validity(step: Probe, code: Code, found: str, null: str | None) -> str
     return code.let(f"{found} or not {unknown}")
 
 
-def mark_phys(step: Probe) -> object:
+def mark_properties(step: Probe) -> object:
     """What is known of a mark while planning."""
-    return phys(BOOLEAN, nullable=step.null_key or step.residual is not None)
+    return value_properties(BOOLEAN, nullable=step.null_key or step.residual is not None)
 
 
-__all__ = ["describe", "emit_build", "emit_probe", "find_or_insert", "mark_phys"]
+__all__ = ["describe", "emit_build", "emit_probe", "find_or_insert", "mark_properties"]

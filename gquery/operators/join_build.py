@@ -14,7 +14,7 @@ from contextlib import ExitStack
 
 from gquery.errors import OperationalError
 from gquery.expression.expr import Column
-from gquery.expression.types import Carrier
+from gquery.expression.types import PhysicalType
 from gquery.kernels.code import Code, StatePart, Value, element_type, load, store
 from gquery.operators.keys import equal_values, hash_values, pack
 from gquery.operators.words import word_of_row
@@ -58,9 +58,9 @@ def hash_key(table: JoinTable, values: list[Value], code: Code, checked: bool) -
     ), inside  # 0 has a place of its own, but costs a test
 
 
-def entry_carrier(table: JoinTable) -> Carrier:
+def entry_physical_type(table: JoinTable) -> PhysicalType:
     """What a place of a unique direct table is held in."""
-    return Carrier.U32 if table.word is None else table.word.carrier
+    return PhysicalType.U32 if table.word is None else table.word.physical_type
 
 
 def stored_key(table: JoinTable, column: Column) -> Stored:
@@ -90,9 +90,9 @@ def _enter_direct(table: JoinTable, key: str, code: Code) -> None:
         entry = code.call("or_i64", code.call("shl_i64", key, code.call("i64", "32")), _entry(table, code))
         code.line(code.call("store_i64", code.pointer("i64", StatePart("spread"), "s"), "i", entry))
     elif table.unique:
-        carrier = entry_carrier(table)
-        entries = code.pointer(element_type(carrier), StatePart("entries"), "s")
-        store(code, carrier, entries, key, _entry(table, code))
+        physical_type = entry_physical_type(table)
+        entries = code.pointer(element_type(physical_type), StatePart("entries"), "s")
+        store(code, physical_type, entries, key, _entry(table, code))
         if is_counted(table):
             _count_entered(code)
     else:
@@ -157,7 +157,7 @@ def find_or_insert(
             other = code.let(code.call("sub_i64", there, one))
             with ExitStack() as tests:
                 for value, column, safe in zip(values, stored, null_safe, strict=True):
-                    theirs = load(code, owner, column.column.id, column.carrier, column.phys, other)
+                    theirs = load(code, owner, column.column.id, column.physical_type, column.properties, other)
                     tests.enter_context(code.block(f"if {equal_values(value, theirs, safe, code)}:"))
                 code.line(f"{slot} = {at}")
             code.line(f"{at} = {code.call('and_i64', code.call('add_i64', at, one), mask)}")

@@ -13,7 +13,7 @@ from gquery.errors import OperationalError
 from gquery.kernels.builtin import grouping, handwritten, partition, scans
 from gquery.kernels.numbers import number
 from gquery.operators.base import DuplicateKeysError, Frame, JoinIndex, Launch, SinkRun, State
-from gquery.operators.join_build import entry_carrier, is_checked, is_counted, is_spread
+from gquery.operators.join_build import entry_physical_type, is_checked, is_counted, is_spread
 from gquery.planner.physical import JoinTable
 
 NOT_IN = 0xFFFFFFFF
@@ -67,7 +67,7 @@ class BuildRun(SinkRun):
             elif is_spread(table):
                 state["spread"] = make.zeros(rows, "int64", self.label)
             elif table.unique:
-                state["entries"] = make.zeros(size, entry_carrier(table).numpy, self.label)
+                state["entries"] = make.zeros(size, entry_physical_type(table).numpy, self.label)
                 if is_counted(table):
                     state["entered"] = make.zeros(1, "int64", self.label)
         elif table.keyed:
@@ -107,10 +107,10 @@ class BuildRun(SinkRun):
 
     def _entered(self, left: State) -> State:
         """The state as it is where rows are entered at once, made from the entries that they have left."""
-        carrier = entry_carrier(self.table)
-        entries = self.device.zeros(self._slots, carrier.numpy, self.label)
+        physical_type = entry_physical_type(self.table)
+        entries = self.device.zeros(self._slots, physical_type.numpy, self.label)
         parts = partition.spread_words(left["spread"], self.launch.rows, self._slots)
-        partition.enter_words(parts, entries, carrier)  # a part has room for all keys but for those that repeat
+        partition.enter_words(parts, entries, physical_type)  # a part has room for all keys but for those that repeat
         return {"entries": entries, "entered": scans.sum_of(parts.counters)}
 
     def _has_duplicates(self, state: State) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gquery.expression.types import Register
-from gquery.kernels.code import Code, Phys, Value
+from gquery.kernels.code import Code, Value, ValueProperties
 from gquery.planner.layouts import Packing, null_key
 
 
@@ -23,11 +23,11 @@ def pack(values: Sequence[Value], packing: Packing, code: Code, checked: bool) -
     stride = 1
     zero = code.call("i64", "0")
     for value, digit in zip(values, packing.digits, strict=True):
-        var = code.call("from_bool", value.var) if value.phys.register is Register.BOOL else value.var
+        var = code.call("from_bool", value.var) if value.properties.register is Register.BOOL else value.var
         if digit.base:
             var = code.call("sub_i64", var, code.constant(digit.base))
         span = digit.width - digit.nullable
-        bounds = value.phys.bounds
+        bounds = value.properties.bounds
         proved = bounds is not None and digit.base <= bounds.low and bounds.high < digit.base + span
         needs_var = (value.ok is not None and digit.nullable) or (checked and not proved)
         if needs_var:
@@ -68,7 +68,7 @@ def unpack(packed: Any, packing: Packing) -> list[tuple[Any, Any | None]]:
     return result
 
 
-def raw_key(value: Value, what: Phys, code: Code) -> str:
+def raw_key(value: Value, what: ValueProperties, code: Code) -> str:
     """The key of a row, of one integer as it is."""
     if value.ok is None:
         return value.var
@@ -78,7 +78,7 @@ def raw_key(value: Value, what: Phys, code: Code) -> str:
     return var
 
 
-def unpack_raw(keys: Any, what: Phys) -> tuple[Any, Any | None]:
+def unpack_raw(keys: Any, what: ValueProperties) -> tuple[Any, Any | None]:
     """The values (and, where they can be NULL, their validity) of an array of integers that were keys as they are."""
     if not what.nullable:
         return keys, None
@@ -98,7 +98,7 @@ def hash_values(values: Sequence[Value], code: Code) -> str:
     """A variable with the hash of a tuple of keys; NULL hashes as a constant."""
     total: str | None = None
     for value in values:
-        register = value.phys.register
+        register = value.properties.register
         text = (
             code.call("hash_i64", code.call("from_bool", value.var))
             if register is Register.BOOL

@@ -14,7 +14,7 @@ import numpy as np
 from gquery.columns.table import Column
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device
-from gquery.expression.types import Carrier
+from gquery.expression.types import PhysicalType
 from gquery.operators.base import Frame, words_a_row
 from gquery.operators.collect import collect_mode
 from gquery.planner.physical import (
@@ -73,8 +73,8 @@ def _first(column: Column, rows: int, device: Device) -> Column:
         at = device if buffer.is_on(device) else buffer.devices[0]
         return Buffer(buffer.on(at)[:high], at)
 
-    extra = 1 if column.carrier in (Carrier.STRING32, Carrier.STRING64) else 0
-    words = words_a_row(column.carrier)
+    extra = 1 if column.physical_type in (PhysicalType.STRING32, PhysicalType.STRING64) else 0
+    words = words_a_row(column.physical_type)
     part = replace(
         column,
         length=rows,
@@ -105,14 +105,14 @@ def as_it_lies(
     made: dict[int, Column] = {}
     for stored in sink.columns:
         column = frame.columns.get(stored.column.id)
-        if column is None or column.dictionary is not stored.phys.dictionary:
+        if column is None or column.dictionary is not stored.properties.dictionary:
             return None
         if not is_result:
-            if (column.validity is not None) != stored.phys.nullable:
+            if (column.validity is not None) != stored.properties.nullable:
                 return None
-            if column.carrier.is_string:
+            if column.physical_type.is_string:
                 column = column if _is_taken(stored.column.id, readers) else _widened(column, device)
-            elif column.carrier is not stored.carrier:
+            elif column.physical_type is not stored.physical_type:
                 return None
         if column is None:
             return None
@@ -133,12 +133,12 @@ def _is_in_kernel(column: int, reader: Pipeline | Bulk) -> bool:
 
 def _widened(column: Column, device: Device) -> Column | None:
     """A text column with 64-bit offsets, as kernels expect it of a frame; None for views."""
-    match column.carrier:
-        case Carrier.STRING64:
+    match column.physical_type:
+        case PhysicalType.STRING64:
             return column
-        case Carrier.STRING32:
+        case PhysicalType.STRING32:
             offsets = device.empty(column.length + 1, np.int64, "offsets of text")
             offsets[:] = column.data.on(device)
-            return replace(column, carrier=Carrier.STRING64, data=Buffer(offsets, device))
+            return replace(column, physical_type=PhysicalType.STRING64, data=Buffer(offsets, device))
         case _:
             return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from gquery.kernels.code import Code, Constant, Phys, Value, load
+from gquery.kernels.code import Code, Constant, Value, ValueProperties, load
 from gquery.planner.layouts import nullable
 from gquery.planner.physical import ReadOne, ReadRange, ReadStage, ReadTable, Source, Stored
 
@@ -16,10 +16,10 @@ def read(source: Source, code: Code, row: str = "i") -> None:
             for stored in columns:
                 provide_stored(code, None, stored, row)
             if isinstance(source, ReadStage) and (numbered := source.numbered) is not None:
-                known, base = numbered.phys, source.base
+                known, base = numbered.properties, source.base
                 code.provide(numbered.column.id, known, lambda: _row_number(known, base, row, code))
         case ReadRange():
-            code.provide(source.column.id, source.phys, lambda: _range_value(source, code))
+            code.provide(source.column.id, source.properties, lambda: _range_value(source, code))
         case ReadOne():
             pass
         case _:
@@ -28,17 +28,17 @@ def read(source: Source, code: Code, row: str = "i") -> None:
 
 def provide_stored(code: Code, owner: int | None, stored: Stored, row: str, guard: str | None = None) -> None:
     """Provide a stored column at a row of the pipeline's input, or of the build side ``owner``."""
-    what = stored.phys if guard is None else nullable(stored.phys)
-    column, carrier, known = stored.column.id, stored.carrier, stored.phys
+    what = stored.properties if guard is None else nullable(stored.properties)
+    column, physical_type, known = stored.column.id, stored.physical_type, stored.properties
 
     def make() -> Value:
-        value = load(code, owner, column, carrier, known, row, guard)
+        value = load(code, owner, column, physical_type, known, row, guard)
         return Value(value.var, value.ok, what)
 
     code.provide(column, what, make)
 
 
-def _row_number(known: Phys, base: int, row: str, code: Code) -> Value:
+def _row_number(known: ValueProperties, base: int, row: str, code: Code) -> Value:
     """The number of the row, counted from ``base``."""
     var = code.call("i64", row)
     if base:
@@ -52,4 +52,4 @@ def _range_value(source: ReadRange, code: Code) -> Value:
         var = code.call("mul_i64", var, code.scalar(Constant(source.step)))
     if source.start:
         var = code.call("add_i64", var, code.scalar(Constant(source.start)))
-    return Value(code.let(var), None, source.phys)
+    return Value(code.let(var), None, source.properties)

@@ -72,8 +72,8 @@ class ReduceRun(SinkRun):
         columns = {}
         for column, plan in self.sink.aggregates:
             values, validity = finish_aggregate(plan, words, np)
-            carrier = plan.result.carrier
-            made = make_column(plan.result, carrier, narrow(values, carrier), validity, 1, device)
+            physical_type = plan.result.physical_type
+            made = make_column(plan.result, physical_type, narrow(values, physical_type), validity, 1, device)
             columns[column.id] = contiguous(made, device if not self.device.is_cuda else self.device)
         return Frame(columns, 1)
 

@@ -13,7 +13,7 @@ from gquery.device.buffer import Buffer
 from gquery.device.device import Device, cpu_device
 from gquery.expression.expr import Column as PlanColumn
 from gquery.expression.expr import SortKey
-from gquery.expression.types import Bounds, Carrier
+from gquery.expression.types import Bounds, PhysicalType
 from gquery.kernels.builtin import gathers, order, scans, wide_arrays
 from gquery.kernels.builtin.text_extremes import text_extremes
 from gquery.kernels.numbers import confirm
@@ -129,17 +129,17 @@ def sort_keys(keys: Sequence[SortKey], frame: Frame, device: Device) -> list[ord
 
 def _parts(column: Column, device: Device, descending: bool = False) -> list[order.Key]:
     """A column's values as sort keys, most significant first; all NULLs are the same value."""
-    if column.carrier.is_string:
+    if column.physical_type.is_string:
         return [order.Text(column, device, descending)]
     data = column.data.on(device)
-    match column.carrier:
-        case Carrier.F32 | Carrier.F64:
+    match column.physical_type:
+        case PhysicalType.F32 | PhysicalType.F64:
             return [order.Integers(wide_arrays.f64_order(data.astype(np.float64)), None, descending)]
-        case Carrier.I128:
+        case PhysicalType.I128:
             words = data.reshape(-1, 2)
             high, low = words[:, 1].copy(), words[:, 0] ^ np.int64(-(2**63))
             return [order.Integers(high, None, descending), order.Integers(low, None, descending)]
-        case Carrier.BOOL:
+        case PhysicalType.BOOL:
             return [order.Integers(data, Bounds(0, 1), descending)]
         case _:
             known = column.statistics.bounds
@@ -154,14 +154,18 @@ def _distinct(work: DistinctRows, frame: Frame, device: Device) -> Frame:
     device.xp.not_equal(values[1:], values[:-1], out=starts[1:])
     if work.counted:
         count = scans.count_others(starts)
-        made = {s.column.id: narrow(count, s.carrier) for s in work.columns}
+        made = {s.column.id: narrow(count, s.physical_type) for s in work.columns}
         rows = 1
     else:
         found = values[scans.compact(starts)]
-        made = {s.column.id: narrow(found, s.carrier) for s in work.columns}
+        made = {s.column.id: narrow(found, s.physical_type) for s in work.columns}
         rows = int(found.size)
     return Frame(
-        {s.column.id: make_column(s.phys, s.carrier, made[s.column.id], None, rows, device) for s in work.columns}, rows
+        {
+            s.column.id: make_column(s.properties, s.physical_type, made[s.column.id], None, rows, device)
+            for s in work.columns
+        },
+        rows,
     )
 
 
@@ -180,21 +184,21 @@ def _concat(
 
 
 def concatenate(parts: Sequence[Column], stored: Stored, rows: int, device: Device) -> Column:
-    """Columns of one type one after another, in the carrier of ``stored``."""
+    """Columns of one type one after another, in the physical type of ``stored``."""
     xp = device.xp
     validity = None
-    if stored.phys.nullable:
+    if stored.properties.nullable:
         flags = [xp.ones(c.length, np.uint8) if c.validity is None else c.validity.on(device) for c in parts]
         validity = xp.concatenate(flags)
-    if stored.carrier.is_string:
+    if stored.physical_type.is_string:
         views = xp.concatenate([gathers.string_views(c, device) for c in parts])
         offsets, characters = gathers.gather_strings(views)
         return Column(
-            stored.phys.dtype, Carrier.STRING64, rows, Buffer(offsets, device),
+            stored.properties.dtype, PhysicalType.STRING64, rows, Buffer(offsets, device),
             None if validity is None else Buffer(validity, device), Buffer(characters, device),
         )  # fmt: skip
-    data = xp.concatenate([c.data.on(device).astype(stored.carrier.numpy) for c in parts])
-    return make_column(stored.phys, stored.carrier, data, validity, rows, device)
+    data = xp.concatenate([c.data.on(device).astype(stored.physical_type.numpy) for c in parts])
+    return make_column(stored.properties, stored.physical_type, data, validity, rows, device)
 
 
 def _unmatched(frame: Frame, matched: Any, columns: Sequence[Stored], device: Device) -> Frame:
@@ -211,24 +215,31 @@ def _unmatched(frame: Frame, matched: Any, columns: Sequence[Stored], device: De
 
 
 def _carried(column: Column, stored: Stored, device: Device) -> Column:
-    """The column in the carrier of ``stored``: a table may hold it in a wider one than its bounds ask for."""
-    if column.carrier is stored.carrier or column.carrier.is_string:
+    """The column in the physical type of ``stored``: a table may hold it in a wider one than its bounds ask for."""
+    if column.physical_type is stored.physical_type or column.physical_type.is_string:
         return column
-    data = narrow(column.data.on(device), stored.carrier)
-    return replace(column, carrier=stored.carrier, data=Buffer(data, device))
+    data = narrow(column.data.on(device), stored.physical_type)
+    return replace(column, physical_type=stored.physical_type, data=Buffer(data, device))
 
 
 def null_column(stored: Stored, rows: int, device: Device) -> Column:
     """A column of NULLs."""
     validity = Buffer(device.zeros(rows, "uint8"), device)
-    if stored.carrier.is_string:
+    if stored.physical_type.is_string:
         offsets = Buffer(device.zeros(rows + 1, "int64"), device)
         return Column(
-            stored.phys.dtype, Carrier.STRING64, rows, offsets, validity, Buffer(device.zeros(0, "uint8"), device)
+            stored.properties.dtype,
+            PhysicalType.STRING64,
+            rows,
+            offsets,
+            validity,
+            Buffer(device.zeros(0, "uint8"), device),
         )
-    words = 2 if stored.carrier is Carrier.I128 else 1
-    data = Buffer(device.zeros(rows * words, stored.carrier.numpy), device)
-    return Column(stored.phys.dtype, stored.carrier, rows, data, validity, dictionary=stored.phys.dictionary)
+    words = 2 if stored.physical_type is PhysicalType.I128 else 1
+    data = Buffer(device.zeros(rows * words, stored.physical_type.numpy), device)
+    return Column(
+        stored.properties.dtype, stored.physical_type, rows, data, validity, dictionary=stored.properties.dictionary
+    )
 
 
 # ---- ranks ----------------------------------------------------------------------------------------------------------
@@ -246,7 +257,7 @@ def _encode(frame: Frame, work: EncodeRows, device: Device, workers: int) -> Fra
         ranks = made[code.id]
         validity = None if column.validity is None else column.validity.on(device)
         columns[code.id] = make_column(
-            ranks.phys, ranks.carrier, narrow(codes, ranks.carrier), validity, frame.rows, device
+            ranks.properties, ranks.physical_type, narrow(codes, ranks.physical_type), validity, frame.rows, device
         )
         encodings[code.id] = values
     return Frame(columns, frame.rows, encodings)
@@ -277,7 +288,7 @@ def _encode_alone(frame: Frame, work: EncodeRows, device: Device, workers: int) 
         validity = None if few.validity is None else few.validity.on(device)
         ranks = made[code.id]
         columns[code.id] = make_column(
-            ranks.phys, ranks.carrier, narrow(codes, ranks.carrier), validity, int(rows.size), device
+            ranks.properties, ranks.physical_type, narrow(codes, ranks.physical_type), validity, int(rows.size), device
         )
         encodings[code.id] = _extreme_values(frame.columns[stored.column.id], own, device)
     return Frame(columns, int(rows.size), encodings)
@@ -306,7 +317,7 @@ def _extreme_rows(column: Column, device: Device, workers: int) -> Any:
     xp = device.xp
     if column.length == 0:
         return xp.empty(0, np.uint32)
-    if device.is_cpu and column.carrier.is_string:
+    if device.is_cpu and column.physical_type.is_string:
         return np.array(text_extremes(column, workers) or (), np.uint32)
     ends = []
     for descending in (False, True):
@@ -328,7 +339,7 @@ def _decode(
         if codes.validity is not None:
             rows = rows * codes.validity.on(device)
         if values.length == 0:  # every value is NULL: there is nothing to take
-            stored = Stored(new, _plain(values), values.carrier)
+            stored = Stored(new, _plain(values), values.physical_type)
             columns[new.id] = null_column(stored, frame.rows, device)
             continue
         taken = gathers.take(values, rows, device)
@@ -337,6 +348,6 @@ def _decode(
 
 
 def _plain(column: Column) -> Any:
-    from gquery.kernels.code import Phys
+    from gquery.kernels.code import ValueProperties
 
-    return Phys(column.dtype, column.statistics.bounds, True, column.dictionary)
+    return ValueProperties(column.dtype, column.statistics.bounds, True, column.dictionary)

@@ -7,7 +7,7 @@ row: one access to memory that lies nowhere near the last one, in place of two. 
 from __future__ import annotations
 
 from gquery.expression.types import Register
-from gquery.kernels.code import Code, Phys, Value
+from gquery.kernels.code import Code, Value, ValueProperties
 from gquery.planner.layouts import Field, Word
 
 
@@ -16,7 +16,7 @@ def word_of_row(word: Word, code: Code) -> str:
     total = code.call("i64", "1")
     for f in word.fields:
         value = code.column(f.column)
-        text = code.call("from_bool", value.var) if f.phys.register is Register.BOOL else value.var
+        text = code.call("from_bool", value.var) if f.properties.register is Register.BOOL else value.var
         if f.base:
             text = code.call("sub_i64", text, code.constant(f.base))
         if value.ok is not None:
@@ -34,11 +34,15 @@ def word_of_row(word: Word, code: Code) -> str:
 def provide_fields(word: Word, var: str, guard: str | None, code: Code) -> None:
     """Make the columns of the word in ``var`` those of the current row; NULL where ``guard`` is False."""
     for f in word.fields:
-        what = f.phys if guard is None else Phys(f.phys.dtype, f.phys.bounds, True, f.phys.dictionary)
+        what = (
+            f.properties
+            if guard is None
+            else ValueProperties(f.properties.dtype, f.properties.bounds, True, f.properties.dictionary)
+        )
         code.provide(f.column.id, what, lambda f=f, what=what: _field(word, f, what, var, guard, code))  # type: ignore[misc]
 
 
-def _field(word: Word, f: Field, what: Phys, var: str, guard: str | None, code: Code) -> Value:
+def _field(word: Word, f: Field, what: ValueProperties, var: str, guard: str | None, code: Code) -> Value:
     text = code.call("sub_i64", var, code.call("i64", "1"))
     if f.shift:
         text = code.call("shr_u64", text, code.constant(f.shift))

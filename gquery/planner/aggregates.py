@@ -16,7 +16,7 @@ from gquery.errors import NotSupportedError
 from gquery.expression.expr import AggregateCall, Expr
 from gquery.expression.types import BIGINT, DOUBLE, INT64, Bounds, DType, Register, type_bounds
 from gquery.functions.certain import never_null
-from gquery.kernels.code import Phys
+from gquery.kernels.code import ValueProperties
 
 MOST_ROWS = 2**31  # up to so many limbs of 32 bits add up within 64
 What = Literal["one", "value", "ordered", "limb", "address", "length"]
@@ -59,13 +59,13 @@ class AggregatePlan:
     finish: Finish
     folds: tuple[int, ...]
     count: int | None
-    arg: Phys | None
-    result: Phys
+    arg: ValueProperties | None
+    result: ValueProperties
     limb_bits: int = 0
 
 
 def plan_aggregates(
-    calls: Sequence[AggregateCall], known: Sequence[Phys | None], rows: int | None, grouped: bool
+    calls: Sequence[AggregateCall], known: Sequence[ValueProperties | None], rows: int | None, grouped: bool
 ) -> tuple[tuple[Fold, ...], tuple[AggregatePlan, ...]]:
     """The folds that a list of aggregates needs together, and each one's plan.
 
@@ -80,14 +80,14 @@ def plan_aggregates(
     return tuple(folds), tuple(plans)
 
 
-def _plan(call: AggregateCall, arg: Phys | None, rows: int | None, grouped: bool, use: Any) -> AggregatePlan:
+def _plan(call: AggregateCall, arg: ValueProperties | None, rows: int | None, grouped: bool, use: Any) -> AggregatePlan:
     e = call.args[0] if call.args else None
     counting = Fold("add", "i64", "one", e if arg is not None and arg.nullable else None, call.filter)
     if call.function == "count":
         if e is not None and not never_null(e):
             counting = Fold("add", "i64", "one", e, call.filter)  # without NULLs too: what fails has no count
         most = Bounds(0, rows if rows is not None else INT64.high)
-        return AggregatePlan(call, "count", (use(counting),), None, arg, Phys(BIGINT, most, False))
+        return AggregatePlan(call, "count", (use(counting),), None, arg, ValueProperties(BIGINT, most, False))
     assert e is not None and arg is not None
     can_be_empty = arg.nullable or call.filter is not None or not grouped
     register = arg.register
@@ -113,12 +113,16 @@ def _plan(call: AggregateCall, arg: Phys | None, rows: int | None, grouped: bool
         if call.function == "avg":
             counted = use(counting)
             kinds: dict[Finish, Finish] = {"sum_i64": "avg_i64", "sum_limbs": "avg_limbs", "sum_f64": "avg_f64"}
-            return AggregatePlan(call, kinds[finish], used, counted, arg, Phys(DOUBLE, None, can_be_empty), bits)
+            return AggregatePlan(
+                call, kinds[finish], used, counted, arg, ValueProperties(DOUBLE, None, can_be_empty), bits
+            )
         count_ = use(counting) if can_be_empty else None
-        return AggregatePlan(call, finish, used, count_, arg, _sum_phys(call.dtype, arg, rows, can_be_empty), bits)
+        return AggregatePlan(
+            call, finish, used, count_, arg, _sum_properties(call.dtype, arg, rows, can_be_empty), bits
+        )
     if call.function in ("min", "max", "same_value"):
         count_ = use(counting) if can_be_empty else None
-        result = Phys(call.dtype, arg.bounds, can_be_empty, arg.dictionary)
+        result = ValueProperties(call.dtype, arg.bounds, can_be_empty, arg.dictionary)
         if register is Register.STR and call.function == "same_value":  # one text: any address of it will do
             used = (
                 use(Fold("max", "i64", "address", e, call.filter)),
@@ -133,7 +137,7 @@ def _plan(call: AggregateCall, arg: Phys | None, rows: int | None, grouped: bool
     raise NotSupportedError(f"aggregate {call.function}")
 
 
-def needs_ranks(call: AggregateCall, arg: Phys | None) -> bool:
+def needs_ranks(call: AggregateCall, arg: ValueProperties | None) -> bool:
     """Whether an aggregate's argument must be replaced by ranks first: minima that no atomic can hold; or by row numbers: the
     first value."""
     if call.function == "any_value":
@@ -143,14 +147,14 @@ def needs_ranks(call: AggregateCall, arg: Phys | None) -> bool:
     return arg.register is Register.I128 or (arg.register is Register.STR and call.function != "same_value")
 
 
-def _sum_phys(dtype: DType, arg: Phys, rows: int | None, nullable: bool) -> Phys:
+def _sum_properties(dtype: DType, arg: ValueProperties, rows: int | None, nullable: bool) -> ValueProperties:
     limit = type_bounds(dtype)
     if limit is None or arg.bounds is None:
-        return Phys(dtype, limit, nullable)
+        return ValueProperties(dtype, limit, nullable)
     if rows is None:
-        return Phys(dtype, limit, nullable)
+        return ValueProperties(dtype, limit, nullable)
     low, high = min(0, arg.bounds.low * rows), max(0, arg.bounds.high * rows)
-    return Phys(dtype, Bounds(max(low, limit.low), min(high, limit.high)), nullable)
+    return ValueProperties(dtype, Bounds(max(low, limit.low), min(high, limit.high)), nullable)
 
 
 def is_plain(plan: AggregatePlan) -> bool:

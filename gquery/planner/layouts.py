@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gquery.expression.expr import Column
-from gquery.expression.types import BIGINT, INT64, Bounds, Carrier, Register
-from gquery.kernels.code import Phys
+from gquery.expression.types import BIGINT, INT64, Bounds, PhysicalType, Register
+from gquery.kernels.code import ValueProperties
 
 MAX_PACKED = 2**62
 
@@ -41,7 +41,7 @@ class Packing:
         return size
 
 
-def packing_of(keys: Sequence[Phys], with_nulls: Sequence[bool]) -> Packing | None:
+def packing_of(keys: Sequence[ValueProperties], with_nulls: Sequence[bool]) -> Packing | None:
     """The packing of keys of which this is known, None where one is a float, a plain string or too wide."""
     digits = []
     for what, nulls in zip(keys, with_nulls, strict=True):
@@ -56,14 +56,14 @@ def packing_of(keys: Sequence[Phys], with_nulls: Sequence[bool]) -> Packing | No
     return packing if packing.size < MAX_PACKED else None
 
 
-def is_raw_key(what: Phys) -> bool:
+def is_raw_key(what: ValueProperties) -> bool:
     """Whether an integer of any size up to 64 bits can be the key of a hash table as it is: one value is left for NULL."""
     if what.register is not Register.I64 or what.bounds is None:
         return False
     return not what.nullable or what.bounds.width < 2**64
 
 
-def null_key(what: Phys) -> int:
+def null_key(what: ValueProperties) -> int:
     """A number that is none of a column's values."""
     assert what.bounds is not None
     return what.bounds.high + 1 if what.bounds.high < INT64.high else what.bounds.low - 1
@@ -77,7 +77,7 @@ class Field:
     """A column as a field of ``bits`` bits from ``shift`` on: its value less ``base``, or ``null`` for NULL."""
 
     column: Column
-    phys: Phys
+    properties: ValueProperties
     base: int
     shift: int
     bits: int
@@ -95,13 +95,16 @@ class Word:
         return sum(f.bits for f in self.fields)
 
     @property
-    def carrier(self) -> Carrier:
-        """The narrowest carrier that holds every word."""
+    def physical_type(self) -> PhysicalType:
+        """The narrowest physical type that holds every word."""
         largest = 1 << self.bits
-        return next((c for c in (Carrier.U8, Carrier.U16, Carrier.U32) if largest < 1 << 8 * c.bytes), Carrier.I64)
+        return next(
+            (c for c in (PhysicalType.U8, PhysicalType.U16, PhysicalType.U32) if largest < 1 << 8 * c.bytes),
+            PhysicalType.I64,
+        )
 
 
-def word_of(columns: Sequence[tuple[Column, Phys]]) -> Word | None:
+def word_of(columns: Sequence[tuple[Column, ValueProperties]]) -> Word | None:
     """The word of these columns; None where there are none, or one is text, a float or unbounded, or they are too wide."""
     fields: list[Field] = []
     shift = 0
@@ -118,11 +121,11 @@ def word_of(columns: Sequence[tuple[Column, Phys]]) -> Word | None:
     return Word(tuple(fields)) if fields and shift <= MOST_BITS else None
 
 
-def nullable(what: Phys) -> Phys:
-    return Phys(what.dtype, what.bounds, True, what.dictionary)
+def nullable(what: ValueProperties) -> ValueProperties:
+    return ValueProperties(what.dtype, what.bounds, True, what.dictionary)
 
 
-def range_phys(start: int, step: int, rows: int) -> Phys:
+def range_properties(start: int, step: int, rows: int) -> ValueProperties:
     """What is known of the values of a range."""
     last = start + step * max(rows - 1, 0)
-    return Phys(BIGINT, Bounds(min(start, last), max(start, last)), False)
+    return ValueProperties(BIGINT, Bounds(min(start, last), max(start, last)), False)

@@ -1,9 +1,9 @@
 """Lowering: the optimized logical plan becomes a program of pipelines.
 
 Tables are loaded first (a column that a query first touches is read, encoded and kept), so that every decision rests on
-what is known of the data: carriers, bounds, dictionaries, uniqueness. A `Stream` is a pipeline under construction; an
-operator that needs all rows first ends it in a sink and starts another. Joins, groups and whole frames are lowered in the
-modules beside this one; equal subplans are computed once.
+what is known of the data: physical types, bounds, dictionaries, uniqueness. A `Stream` is a pipeline under
+construction; an operator that needs all rows first ends it in a sink and starts another. Joins, groups and whole frames
+are lowered in the modules beside this one; equal subplans are computed once.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from gquery.columns.table import Dictionary, TableSource
 from gquery.errors import NotSupportedError
 from gquery.expression.expr import Column, Expr, conjunction, conjuncts, new_column
 from gquery.expression.types import BIGINT, Bounds
-from gquery.kernels.code import NeedsHostError, Phys, phys
-from gquery.kernels.dictionaries import code_phys, opaque_phys
+from gquery.kernels.code import NeedsHostError, ValueProperties, value_properties
+from gquery.kernels.dictionaries import code_properties, opaque_properties
 from gquery.kernels.render import NESTED, describe
 from gquery.planner import lower_aggregate, lower_join, lower_rows
-from gquery.planner.layouts import range_phys
+from gquery.planner.layouts import range_properties
 from gquery.planner.logical.cardinality import Estimator
 from gquery.planner.logical.nodes import (
     Aggregate,
@@ -90,7 +90,7 @@ class Lowering:
         outputs = []
         for c in query.outputs:
             stored, origin = at[c.id]
-            outputs.append(Stored(Column(origin, c.name, c.dtype), stored.phys, stored.carrier))
+            outputs.append(Stored(Column(origin, c.name, c.dtype), stored.properties, stored.physical_type))
         program = Program(share_stages(self.stages), tuple(outputs), query.names)
         if is_verifying():
             verify_program(program)
@@ -116,7 +116,7 @@ class Lowering:
             case Values():
                 stream = lower_rows.values(self, plan)
             case Range():
-                known = range_phys(plan.start, plan.step, plan.rows)
+                known = range_properties(plan.start, plan.step, plan.rows)
                 source = ReadRange(plan.column, known, plan.start, plan.step, plan.rows)
                 stream = Stream(source, {plan.column.id: known}, plan.rows, plan.rows, plan.rows)
             case Shared():
@@ -160,15 +160,15 @@ class Lowering:
             data = loaded[position]
             nullable = data.validity is not None
             if isinstance(data.dictionary, Dictionary):
-                known = code_phys(data.dictionary, nullable)
+                known = code_properties(data.dictionary, nullable)
             elif data.dictionary is not None:
-                known = opaque_phys(column.dtype, data.dictionary, nullable)
+                known = opaque_properties(column.dtype, data.dictionary, nullable)
             else:
-                known = phys(column.dtype, data.statistics.bounds, nullable)
-            stored.append(Stored(column, known, data.carrier))
+                known = value_properties(column.dtype, data.statistics.bounds, nullable)
+            stored.append(Stored(column, known, data.physical_type))
         rows = next(iter(loaded.values())).length if loaded else source.rows
         read = ReadTable(source, plan.fields, tuple(stored))
-        return Stream(read, {s.column.id: s.phys for s in stored}, rows, rows, rows)
+        return Stream(read, {s.column.id: s.properties for s in stored}, rows, rows, rows)
 
     def use(self, plan: Shared) -> Stream:
         """The rows of a definition under the names of one use and no others: two uses may meet in a join."""
@@ -177,10 +177,10 @@ class Lowering:
         assert isinstance(source, ReadStage)
         at = {s.column.id: (s, o) for s, o in zip(source.columns, source.origins, strict=True)}
         found = [at[c.id] for c in plan.outputs]
-        stored = tuple(Stored(c, s.phys, s.carrier) for c, (s, _) in zip(plan.columns, found, strict=True))
+        stored = tuple(Stored(c, s.properties, s.physical_type) for c, (s, _) in zip(plan.columns, found, strict=True))
         read = ReadStage(source.stage, stored, tuple(o for _, o in found))
         rows = self._estimate(plan)
-        known = {s.column.id: s.phys for s in stored}
+        known = {s.column.id: s.properties for s in stored}
         return Stream(read, known, int(min(rows, 2**62)), rows, made.limit)
 
     # ---- fused steps ----
@@ -229,14 +229,14 @@ class Lowering:
             assert isinstance(old, Column)
             if (n := at.get(old.id)) is None or new.id in stream.columns:
                 continue
-            stored = Stored(new, source.columns[n].phys, source.columns[n].carrier)
+            stored = Stored(new, source.columns[n].properties, source.columns[n].physical_type)
             if isinstance(source, ReadTable):
                 source = replace(source, fields=(*source.fields, source.fields[n]), columns=(*source.columns, stored))
             else:
                 source = replace(
                     source, origins=(*source.origins, source.origins[n]), columns=(*source.columns, stored)
                 )
-            stream = replace(stream, source=source, columns={**stream.columns, new.id: stored.phys})
+            stream = replace(stream, source=source, columns={**stream.columns, new.id: stored.properties})
         return stream
 
     # ---- stages ----
@@ -255,7 +255,7 @@ class Lowering:
         made = {s.column.id: s for s in stage_columns(self.stages[stage].work)}
         stored = tuple(made[c.id] for c in columns)
         source = ReadStage(stage, stored, tuple(c.id for c in columns))
-        known = {s.column.id: s.phys for s in stored}
+        known = {s.column.id: s.properties for s in stored}
         return Stream(source, known, int(min(rows, 2**62)), rows, limit, by_id={c.id: c for c in columns})
 
     def collected(
@@ -277,8 +277,8 @@ class Lowering:
         for c in columns:
             known = stream.columns[c.id]
             if plain and isinstance(known.dictionary, Dictionary):
-                known = Phys(known.dtype, None, known.nullable)
-            stored.append(Stored(c, known, known.carrier))
+                known = ValueProperties(known.dtype, None, known.nullable)
+            stored.append(Stored(c, known, known.physical_type))
         number = self.sink(stream, Collect(tuple(stored), ordered=True, limit=enough), label, host)
         return self.read(number, columns, stream.rows, stream.limit)
 
@@ -297,8 +297,8 @@ class Lowering:
         stored = {s.column.id: s for s in stored_of(stream)}
         ranks = tuple((stored[c.id], new_column(f"rank of {c.name}", BIGINT, c.nullable)) for c in ranked)
         most = 2 if extremes else stream.limit
-        known = [rank_phys(s.phys, most) for s, _ in ranks]
-        codes = tuple(Stored(code, k, k.carrier) for (_, code), k in zip(ranks, known, strict=True))
+        known = [rank_properties(s.properties, most) for s, _ in ranks]
+        codes = tuple(Stored(code, k, k.physical_type) for (_, code), k in zip(ranks, known, strict=True))
         kept = tuple(s for s, _ in ranks) if alone else tuple(stored.values())
         work = EncodeRows(number, ranks, kept + codes, extremes, alone)
         return self.stage(work, "rank values"), {s.column.id: code for s, code in ranks}
@@ -308,9 +308,9 @@ class Lowering:
         return self.sink(stream, Build(table), label)
 
 
-def rank_phys(what: Phys, limit: int | None) -> Phys:
+def rank_properties(what: ValueProperties, limit: int | None) -> ValueProperties:
     """What is known of the ranks of values."""
-    return Phys(BIGINT, Bounds(0, max(limit if limit is not None else 2**32, 1)), what.nullable)
+    return ValueProperties(BIGINT, Bounds(0, max(limit if limit is not None else 2**32, 1)), what.nullable)
 
 
 def lower(query: Query, target: str) -> Program:

@@ -20,9 +20,9 @@ from gquery.expression.expr import (
     conjunction,
     new_column,
 )
-from gquery.expression.types import BIGINT, BOOLEAN, Bounds, Carrier, Register
+from gquery.expression.types import BIGINT, BOOLEAN, Bounds, PhysicalType, Register
 from gquery.functions import call
-from gquery.kernels.code import NeedsHostError, Phys, phys
+from gquery.kernels.code import NeedsHostError, ValueProperties, value_properties
 from gquery.kernels.render import describe
 from gquery.planner.aggregates import AggregatePlan, has_plain_count, is_plain, needs_ranks, plan_aggregates
 from gquery.planner.layouts import is_raw_key, packing_of
@@ -123,7 +123,7 @@ def _groups(
     return lowering.read(number, columns, max(rows, 1.0), stream.limit if keys else 1)
 
 
-def _known(stream: Stream, call: AggregateCall) -> Phys | None:
+def _known(stream: Stream, call: AggregateCall) -> ValueProperties | None:
     return describe(call.args[0], stream.columns) if call.args else None
 
 
@@ -209,7 +209,7 @@ def _runs(stream: Stream, keys: tuple[tuple[Column, Expr], ...]) -> Stored | Non
     for field, stored in zip(source.fields, source.columns, strict=True):
         if (
             stored.column.id in wanted
-            and stored.phys.register is Register.I64
+            and stored.properties.register is Register.I64
             and source.source.statistics(field).is_sorted
         ):
             return stored
@@ -228,19 +228,19 @@ def _columns_in_place(sink: Group) -> tuple[tuple[Stored, int], ...]:
         return ()
     if packing.digits[0].nullable or any(a.result.nullable or not is_plain(a) for _, a in sink.aggregates):
         return ()
-    made = [(Stored(c, a.result, _word_carrier(a)), a.folds[0]) for c, a in sink.aggregates]
+    made = [(Stored(c, a.result, _word_physical_type(a)), a.folds[0]) for c, a in sink.aggregates]
     plain = has_plain_count(sink.folds)
     if plain is None:
-        there = Stored(new_column("there", BOOLEAN, False), phys(BOOLEAN, None, False), Carrier.BOOL)
+        there = Stored(new_column("there", BOOLEAN, False), value_properties(BOOLEAN, None, False), PhysicalType.BOOL)
         return (*made, (there, TOUCHED))
     if all(fold != plain for _, fold in made):
-        count = Stored(new_column("count", BIGINT, False), phys(BIGINT, None, False), Carrier.I64)
+        count = Stored(new_column("count", BIGINT, False), value_properties(BIGINT, None, False), PhysicalType.I64)
         made.append((count, plain))
     return tuple(made)
 
 
-def _word_carrier(plan: AggregatePlan) -> Carrier:
-    return Carrier.F64 if plan.finish == "sum_f64" else Carrier.I64
+def _word_physical_type(plan: AggregatePlan) -> PhysicalType:
+    return PhysicalType.F64 if plan.finish == "sum_f64" else PhysicalType.I64
 
 
 def _read_in_place(lowering: Lowering, plan: Aggregate, number: int, sink: Group, source: Stream) -> Stream:
@@ -250,7 +250,7 @@ def _read_in_place(lowering: Lowering, plan: Aggregate, number: int, sink: Group
     rows = max(lowering.estimator.rows(plan), 1.0)
     stream = lowering.read(number, tuple(s.column for s, _ in sink.in_place), sink.packing.size, source.limit)
     assert isinstance(stream.source, ReadStage)
-    stored = Stored(key, known, known.carrier)
+    stored = Stored(key, known, known.physical_type)
     stream = replace(
         stream,
         source=replace(stream.source, numbered=stored, base=digit.base),
@@ -352,7 +352,7 @@ def _over_ranks(
     for i, s in frame_columns.items():
         if i in decoded:
             c, source_ = decoded[i]
-            stored.append(Stored(c, replace(source_.phys, nullable=s.phys.nullable), source_.carrier))
+            stored.append(Stored(c, replace(source_.properties, nullable=s.properties.nullable), source_.physical_type))
         else:
             stored.append(s)
     pairs = tuple((code, source, c) for code, source, c, _ in back)
@@ -378,10 +378,10 @@ def _numbered(stream: Stream, row: Column) -> Stream:
     """The stream of a frame's rows with the number of each, which is not stored."""
     assert isinstance(stream.source, ReadStage) and not stream.steps
     most = stream.limit if stream.limit is not None else 2**40
-    known = phys(BIGINT, Bounds(0, max(most, 1)), False)
+    known = value_properties(BIGINT, Bounds(0, max(most, 1)), False)
     return replace(
         stream,
-        source=replace(stream.source, numbered=Stored(row, known, known.carrier)),
+        source=replace(stream.source, numbered=Stored(row, known, known.physical_type)),
         columns={**stream.columns, row.id: known},
         by_id={**stream.by_id, row.id: row},
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from gquery.expression.expr import Column
 from gquery.expression.types import BIGINT, INT64, Bounds, Register
-from gquery.kernels.code import Phys
+from gquery.kernels.code import ValueProperties
 from gquery.planner.logical.nodes import Aggregate, Filter, Plan, Project, Scan
 from gquery.planner.logical.tree import walk
 from gquery.planner.physical import DistinctRows, Stored
@@ -39,10 +39,10 @@ def distinct(lowering: Lowering, plan: Aggregate, wanted: frozenset[int]) -> Str
     stream = lowering.collected(stream, (key,), "input of different values")
     frame = lowering.renamed_frame(stream)
     if counts is None:
-        made: tuple[Stored, ...] = (Stored(column, known, known.carrier),)
+        made: tuple[Stored, ...] = (Stored(column, known, known.physical_type),)
     else:
-        most = Phys(BIGINT, Bounds(0, stream.limit if stream.limit is not None else INT64.high), False)
-        made = tuple(Stored(c, most, most.carrier) for c in counts if c.id in wanted)
+        most = ValueProperties(BIGINT, Bounds(0, stream.limit if stream.limit is not None else INT64.high), False)
+        made = tuple(Stored(c, most, most.physical_type) for c in counts if c.id in wanted)
     number = lowering.stage(DistinctRows(frame, key, made, counts is not None), "different values")
     rows = lowering.estimator.rows(inner) if counts is None else 1.0
     return lowering.read(number, tuple(s.column for s in made), rows, stream.limit if counts is None else 1)

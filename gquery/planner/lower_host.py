@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gquery.expression.expr import Column, Expr
-from gquery.expression.types import Carrier
+from gquery.expression.types import PhysicalType
 from gquery.kernels.dictionaries import is_looked_up
 from gquery.kernels.host_calls import Needs, known_of, name_of, split
 from gquery.planner.lower_stream import Stream, stored_of
@@ -34,7 +34,7 @@ def _made(lowering: Lowering, stream: Stream, calls: list[tuple[Column, Expr]]) 
     made = []
     for column, e in calls:
         what = known_of(e, whole.columns)
-        made.append((Stored(column, what, Carrier.STRING64 if what.dtype.is_string else what.carrier), e))
+        made.append((Stored(column, what, PhysicalType.STRING64 if what.dtype.is_string else what.physical_type), e))
     columns = stored_of(whole) + tuple(s for s, _ in made)
     names = ", ".join(dict.fromkeys(name_of(e) for _, e in calls))
     number = lowering.stage(HostRows(source, tuple(made), columns), f"{names} on the host")
@@ -49,6 +49,6 @@ def _at_rest(lowering: Lowering, stream: Stream) -> Stream:
     if isinstance(stream.source, ReadTable | ReadStage) and not stream.steps and not is_numbered:
         return stream
     columns = tuple(stream.by_id[i] for i in stream.columns if i in stream.by_id)
-    stored = tuple(Stored(c, stream.columns[c.id], stream.columns[c.id].carrier) for c in columns)
+    stored = tuple(Stored(c, stream.columns[c.id], stream.columns[c.id].physical_type) for c in columns)
     number = lowering.sink(stream, Collect(stored, ordered=True), "input of the host")
     return lowering.read(number, columns, stream.rows, stream.limit)

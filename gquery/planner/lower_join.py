@@ -23,7 +23,7 @@ from gquery.expression.expr import (
 )
 from gquery.expression.types import BOOLEAN, Register
 from gquery.functions import call
-from gquery.kernels.code import NeedsHostError, Phys, phys
+from gquery.kernels.code import NeedsHostError, ValueProperties, value_properties
 from gquery.kernels.host_calls import is_host_call, may_fail, outermost
 from gquery.kernels.render import describe
 from gquery.planner.layouts import Packing, Word, nullable, packing_of, word_of
@@ -270,7 +270,7 @@ def _probe(
                 left.by_id.setdefault(i, right.by_id[i])
     if kind is JoinKind.MARK:
         assert plan.mark is not None
-        known[plan.mark.id] = phys(BOOLEAN, nullable=null_key or bool(residual))
+        known[plan.mark.id] = value_properties(BOOLEAN, nullable=null_key or bool(residual))
         left.by_id[plan.mark.id] = plan.mark
     one_match = unique or kind in (JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK, JoinKind.SINGLE)
     fan_out = (
@@ -290,7 +290,7 @@ def _probe(
     return lowering.collected(stream, columns, f"{host}, interpreted", host=host)
 
 
-def _host_function(residual: list[Expr], known: dict[int, Phys]) -> str | None:
+def _host_function(residual: list[Expr], known: dict[int, ValueProperties]) -> str | None:
     """A function without a kernel body among what is tested on each match: then the join's pipeline is interpreted."""
     for term in residual:
         try:
@@ -330,7 +330,7 @@ def _rowless(
     assert packing is not None
     if not _is_worth_a_word(word_of(columns), packing, stream.source_rows):
         return None
-    return stream, packing, named, tuple(Stored(c, known, known.carrier) for c, known in columns)
+    return stream, packing, named, tuple(Stored(c, known, known.physical_type) for c, known in columns)
 
 
 def _framed(
@@ -399,7 +399,7 @@ def _word(table: JoinTable, read: list[Stored]) -> Word | None:
     """What a table with one row a key holds in place of row numbers: the columns that are read of it, if they are few bits."""
     if table.exists or not (table.unique or table.expected_unique) or not (table.keyed or table.layout == "direct"):
         return None
-    word = word_of([(s.column, s.phys) for s in read])
+    word = word_of([(s.column, s.properties) for s in read])
     if word is None or table.layout == "hash":
         return word
     assert table.packing is not None
@@ -415,7 +415,7 @@ def _is_spread(lowering: Lowering, right: Stream, table: JoinTable) -> bool:
         return False
     if table.layout != "direct" or table.packing is None or _may_be_in_order(right, table):
         return False
-    width = NUMBER_BYTES if table.word is None else table.word.carrier.bytes
+    width = NUMBER_BYTES if table.word is None else table.word.physical_type.bytes
     size = table.packing.size
     return width <= NUMBER_BYTES and size <= SPREAD_PLACES * table.rows and width * size >= SPREAD_BYTES
 
@@ -434,14 +434,14 @@ def _is_worth_a_word(word: Word | None, packing: Packing, rows: int) -> bool:
     """Whether an array of words takes no more room than one of row numbers, or hardly more than the rows themselves."""
     if word is None:
         return False
-    return word.carrier.bytes <= NUMBER_BYTES or packing.size <= WIDE_PLACES * max(rows, 1)
+    return word.physical_type.bytes <= NUMBER_BYTES or packing.size <= WIDE_PLACES * max(rows, 1)
 
 
 def _described(right: Stream, key: Key) -> Stored:
     """A key of a table that keeps no rows, as the build side gives it."""
     assert isinstance(key.build, Column)
     known = right.columns[key.build.id]
-    return Stored(key.build, known, known.carrier)
+    return Stored(key.build, known, known.physical_type)
 
 
 def _id(key: Key) -> int:

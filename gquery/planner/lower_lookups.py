@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from gquery.expression.expr import AggregateCall, Column, Expr
-from gquery.kernels.code import Phys
+from gquery.kernels.code import ValueProperties
 from gquery.planner.logical.nodes import JoinKind
 from gquery.planner.logical.tree import used_columns
 from gquery.planner.lower_stream import Stream
@@ -81,7 +81,7 @@ def gives_all(steps: Iterable[Step], keys: Sequence[Expr]) -> Probe | None:
     return None
 
 
-def limits_groups(step: Step, keys: Sequence[tuple[Column, Expr, Phys]]) -> bool:
+def limits_groups(step: Step, keys: Sequence[tuple[Column, Expr, ValueProperties]]) -> bool:
     """Whether each group belongs to a row of a join's build side, so that there are no more groups than such rows."""
     if not isinstance(step, Probe) or step.kind is not JoinKind.INNER or step.table.exists:
         return False

@@ -9,10 +9,10 @@ from gquery.columns.table import Dictionary, TableSource
 from gquery.errors import NotSupportedError
 from gquery.expression.expr import Column, Literal, SortKey, new_column
 from gquery.expression.types import BIGINT
-from gquery.kernels.code import Phys
-from gquery.kernels.dictionaries import code_phys
+from gquery.kernels.code import ValueProperties
+from gquery.kernels.dictionaries import code_properties
 from gquery.kernels.render import merge
-from gquery.planner.layouts import range_phys
+from gquery.planner.layouts import range_properties
 from gquery.planner.logical.nodes import Limit, Scan, Sort, UnionAll, Values
 from gquery.planner.logical.tree import used_columns
 from gquery.planner.lower_lookups import before, postponed, resumed
@@ -41,13 +41,13 @@ def values(lowering: Lowering, plan: Values) -> Stream:
     one = Stream(ReadOne(), {}, 1, 1, 1)
     if not plan.columns:  # every column was pruned: only the number of rows is left
         only = new_column("row", BIGINT, False)
-        known = range_phys(0, 1, len(plan.rows))
+        known = range_properties(0, 1, len(plan.rows))
         return Stream(ReadRange(only, known, 0, 1, len(plan.rows)), {}, len(plan.rows), len(plan.rows), len(plan.rows))
     if len(plan.rows) == 1:
         return lowering.compute(one, tuple(zip(plan.columns, plan.rows[0], strict=True)))
     if not plan.rows:
-        none = ReadRange(new_column("none", BIGINT, False), range_phys(0, 1, 0), 0, 1, 0)
-        stream = Stream(none, {none.column.id: none.phys}, 0, 0, 0)
+        none = ReadRange(new_column("none", BIGINT, False), range_properties(0, 1, 0), 0, 1, 0)
+        stream = Stream(none, {none.column.id: none.properties}, 0, 0, 0)
         return lowering.compute(stream, tuple((c, Literal(None, c.dtype)) for c in plan.columns))
     source = _constant_table(plan)
     scan = Scan(source, plan.columns, tuple(range(len(plan.columns))))
@@ -101,15 +101,15 @@ def union(lowering: Lowering, plan: UnionAll, wanted: frozenset[int], enough: in
     streams, places = [], [n for n, c in enumerate(plan.columns) if c.id in wanted]
     for source, columns in zip(plan.sources, plan.inputs, strict=True):
         streams.append(lowering.plan(source, frozenset(columns[n].id for n in places)))
-    merged = [merge_phys([s.columns[i[n].id] for s, i in zip(streams, plan.inputs, strict=True)]) for n in places]
+    merged = [merge_properties([s.columns[i[n].id] for s, i in zip(streams, plan.inputs, strict=True)]) for n in places]
     stages, inputs = [], []
     for stream, columns in zip(streams, plan.inputs, strict=True):
         fresh = tuple(new_column(columns[n].name, columns[n].dtype) for n in places)
         stream = lowering.compute(stream, tuple((f, columns[n]) for f, n in zip(fresh, places, strict=True)))
-        stored = tuple(Stored(f, w, w.carrier) for f, w in zip(fresh, merged, strict=True))
+        stored = tuple(Stored(f, w, w.physical_type) for f, w in zip(fresh, merged, strict=True))
         stages.append(lowering.sink(stream, Collect(stored, ordered=True, limit=enough), "part of a union"))
         inputs.append(tuple(s for s in stage_columns(lowering.stages[-1].work)))
-    made = tuple(Stored(plan.columns[n], i.phys, i.carrier) for n, i in zip(places, inputs[0], strict=True))
+    made = tuple(Stored(plan.columns[n], i.properties, i.physical_type) for n, i in zip(places, inputs[0], strict=True))
     number = lowering.stage(ConcatRows(tuple(stages), tuple(inputs), made), "union all")
     limits = [s.limit for s in streams]
     most = None if any(v is None for v in limits) else sum(v for v in limits if v is not None)
@@ -117,12 +117,12 @@ def union(lowering: Lowering, plan: UnionAll, wanted: frozenset[int], enough: in
     return lowering.read(number, tuple(plan.columns[n] for n in places), sum(s.rows for s in streams), most)
 
 
-def merge_phys(known: list[Phys]) -> Phys:
+def merge_properties(known: list[ValueProperties]) -> ValueProperties:
     """What is known of a column that several inputs feed: dictionaries are merged where all have one."""
     what = merge(known)
     several = [k.dictionary for k in known if isinstance(k.dictionary, Dictionary)]
     if what.dtype.is_string and what.dictionary is None and len(several) == len(known):
-        return code_phys(union_dictionary(several), what.nullable)
+        return code_properties(union_dictionary(several), what.nullable)
     return what
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, assert_never
 
 from gquery.expression.expr import Column, Expr, In, Literal, same_objects
-from gquery.kernels.code import Phys
+from gquery.kernels.code import ValueProperties
 from gquery.planner.physical import (
     Build,
     Bulk,
@@ -170,7 +170,11 @@ class _Sharing:
             wanted: list[Stored] = []
             for s in work.sink.columns:
                 there = given.get(_value(s.column, what.values))
-                if there is not None and there.carrier is s.carrier and _phys(there.phys) == _phys(s.phys):
+                if (
+                    there is not None
+                    and there.physical_type is s.physical_type
+                    and _properties(there.properties) == _properties(s.properties)
+                ):
                     names[s.column.id] = there.column.id
                 else:
                     wanted.append(s)
@@ -299,8 +303,8 @@ def _canonical(what: Any, values: Values, seen: dict[int, int] | None = None) ->
             return (type(value).__name__, value, dtype)
         case In(arg=arg, values=constants):
             return ("in", _canonical(arg, values, seen), tuple((type(v).__name__, v) for v in constants))
-        case Phys():
-            return _phys(what)
+        case ValueProperties():
+            return _properties(what)
         case tuple():
             return tuple([_canonical(x, values, seen) for x in what])
         case _ if is_dataclass(what):
@@ -313,7 +317,7 @@ def _value(column: Column, values: Values) -> Any:
     return values.get(column.id, ("unknown", column.id))
 
 
-def _phys(what: Phys) -> Any:
+def _properties(what: ValueProperties) -> Any:
     return (what.dtype, what.bounds, what.nullable, id(what.dictionary))
 
 

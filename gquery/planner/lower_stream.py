@@ -8,7 +8,7 @@ from typing import assert_never
 
 from gquery.expression.expr import Call, Cast, Column, Expr, In, walk
 from gquery.expression.types import Register
-from gquery.kernels.code import Phys
+from gquery.kernels.code import ValueProperties
 from gquery.planner.physical import (
     Build,
     Collect,
@@ -35,7 +35,7 @@ class Stream:
     """
 
     source: Source
-    columns: dict[int, Phys]
+    columns: dict[int, ValueProperties]
     source_rows: int
     rows: float
     limit: int | None
@@ -48,7 +48,7 @@ class Stream:
         return replace(self, steps=self.steps + steps, work=self.work + self.rows * weight)
 
 
-def step_weight(step: Step, columns: dict[int, Phys]) -> float:
+def step_weight(step: Step, columns: dict[int, ValueProperties]) -> float:
     """What a step costs the interpreter a row, in steps: one an operation, some more where characters are read."""
     match step:
         case Select(predicate):
@@ -97,7 +97,7 @@ def _expressions(pipeline: Pipeline) -> Iterator[Expr]:
             pass
 
 
-def expr_weight(e: Expr, columns: dict[int, Phys]) -> float:
+def expr_weight(e: Expr, columns: dict[int, ValueProperties]) -> float:
     """What an expression costs the interpreter a row, in steps."""
     weight = 0.5
     for x in walk(e):
@@ -120,7 +120,7 @@ def sink_weight(sink: Sink) -> float:
         case Group(folds=folds) | Reduce(folds=folds):
             return 1.0 + len(folds)
         case Collect(columns=columns):
-            return sum(3.0 if s.phys.register is Register.STR else 0.5 for s in columns)
+            return sum(3.0 if s.properties.register is Register.STR else 0.5 for s in columns)
         case Build():
             return 1.0
         case _:

@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 from gquery.columns.table import TableSource
 from gquery.expression.expr import Column, Expr, SortKey
-from gquery.expression.types import Carrier
-from gquery.kernels.code import Phys
+from gquery.expression.types import PhysicalType
+from gquery.kernels.code import ValueProperties
 from gquery.planner.aggregates import AggregatePlan, Fold
 from gquery.planner.layouts import Packing, Word
 from gquery.planner.logical.nodes import JoinKind
@@ -21,11 +21,11 @@ from gquery.planner.logical.nodes import JoinKind
 
 @dataclass(frozen=True)
 class Stored:
-    """A column of a frame: what the planner knows of its values, and the carrier that holds them."""
+    """A column of a frame: what the planner knows of its values, and the physical type that holds them."""
 
     column: Column
-    phys: Phys
-    carrier: Carrier
+    properties: ValueProperties
+    physical_type: PhysicalType
 
 
 # ---- sources: what a pipeline reads --------------------------------------------------------------------------------
@@ -45,7 +45,7 @@ class ReadRange:
     """``start + i * step`` for ``rows`` rows; nothing is stored."""
 
     column: Column
-    phys: Phys
+    properties: ValueProperties
     start: int
     step: int
     rows: int
@@ -181,7 +181,7 @@ class Group:
     into one state (see `operators.front`), else each into one of its own."""
 
     layout: GroupLayout
-    keys: tuple[tuple[Column, Expr, Phys], ...]
+    keys: tuple[tuple[Column, Expr, ValueProperties], ...]
     packing: Packing | None
     folds: tuple[Fold, ...]
     aggregates: tuple[tuple[Column, AggregatePlan], ...]
@@ -335,7 +335,7 @@ def stage_columns(work: Pipeline | Bulk) -> tuple[Stored, ...]:
     """The columns of the frame that a stage makes (none for a Build)."""
     match work:
         case Pipeline(sink=Collect(columns=columns)):
-            return tuple(settled(s) for s in columns)
+            return tuple(normalized(s) for s in columns)
         case Pipeline(sink=Reduce(aggregates=aggregates)):
             return _results(aggregates)
         case Pipeline(sink=Group(in_place=in_place)) if in_place:
@@ -343,24 +343,24 @@ def stage_columns(work: Pipeline | Bulk) -> tuple[Stored, ...]:
         case Pipeline(source=source, sink=Group(layout=layout, keys=keys, aggregates=aggregates)):
             if layout == "rows":  # keys are taken from the source frame as they lie there
                 assert isinstance(source, ReadStage)
-                at = {s.column.id: s.carrier for s in source.columns}
+                at = {s.column.id: s.physical_type for s in source.columns}
                 taken = tuple(Stored(c, w, at[e.id]) for c, e, w in keys if isinstance(e, Column))
-                return tuple(settled(s) for s in taken) + _results(aggregates)
-            return tuple(Stored(c, w, w.carrier) for c, _, w in keys) + _results(aggregates)
+                return tuple(normalized(s) for s in taken) + _results(aggregates)
+            return tuple(Stored(c, w, w.physical_type) for c, _, w in keys) + _results(aggregates)
         case Pipeline():
             return ()
         case SliceRows(columns=columns) | HostRows(columns=columns):
             return columns
         case _:
-            return tuple(settled(s) for s in work.columns)
+            return tuple(normalized(s) for s in work.columns)
 
 
 def _results(aggregates: tuple[tuple[Column, AggregatePlan], ...]) -> tuple[Stored, ...]:
-    return tuple(settled(Stored(c, a.result, a.result.carrier)) for c, a in aggregates)
+    return tuple(normalized(Stored(c, a.result, a.result.physical_type)) for c, a in aggregates)
 
 
-def settled(stored: Stored) -> Stored:
+def normalized(stored: Stored) -> Stored:
     """A stored column as it lies once rows were taken: text has offsets of 64 bits and characters of its own."""
-    if stored.carrier.is_string:
-        return Stored(stored.column, stored.phys, Carrier.STRING64)
+    if stored.physical_type.is_string:
+        return Stored(stored.column, stored.properties, PhysicalType.STRING64)
     return stored

@@ -173,12 +173,12 @@ def _names(columns: Iterable[Column], printer: Printer) -> str:
 def _source(source: Source, printer: Printer) -> str:
     match source:
         case ReadTable(table, _, columns):
-            shown = ", ".join(f"{printer.column(s.column)} {_carrier(s)}" for s in columns)
+            shown = ", ".join(f"{printer.column(s.column)} {_physical_type(s)}" for s in columns)
             return f"read {table.name} ({shown})"
         case ReadRange(column, _, start, step, rows):
             return f"range {printer.column(column)} from {start} by {step}, {rows:,} rows"
         case ReadStage(stage, columns, numbered=numbered):
-            shown = ", ".join(f"{printer.column(s.column)} {_carrier(s)}" for s in columns)
+            shown = ", ".join(f"{printer.column(s.column)} {_physical_type(s)}" for s in columns)
             if numbered is None:
                 return f"read stage {stage} ({shown})"
             return f"read stage {stage} in place ({printer.column(numbered.column)} by place, {shown})"
@@ -188,12 +188,12 @@ def _source(source: Source, printer: Printer) -> str:
             assert_never(source)
 
 
-def _carrier(stored: object) -> str:
+def _physical_type(stored: object) -> str:
     from gquery.planner.physical import Stored
 
     assert isinstance(stored, Stored)
-    codes = " codes" if stored.phys.dictionary is not None else ""
-    return f"{stored.carrier.value}{codes}{'?' if stored.phys.nullable else ''}"
+    codes = " codes" if stored.properties.dictionary is not None else ""
+    return f"{stored.physical_type.value}{codes}{'?' if stored.properties.nullable else ''}"
 
 
 def _step(step: Step, printer: Printer) -> str:

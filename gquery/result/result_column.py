@@ -1,8 +1,8 @@
 """One column of a result as an array, where it lies: NumPy's, CuPy's, and by their protocols everyone's.
 
-The array of a column without NULLs whose carrier is the type's own width is the result's memory itself; narrower carriers
-widen into a new one. On the host that memory may be a table's as well, so it is handed out for reading alone; on a GPU,
-where nothing is read-only, a result has memory of its own.
+The array of a column without NULLs whose physical type is the type's own width is the result's memory itself; narrower
+physical types widen into a new one. On the host that memory may be a table's as well, so it is handed out for reading
+alone; on a GPU, where nothing is read-only, a result has memory of its own.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from gquery.columns.arrow_buffers import read_only
 from gquery.device.device import cuda_device
 from gquery.errors import InterfaceError
-from gquery.expression.types import Carrier, Kind
+from gquery.expression.types import Kind, PhysicalType
 
 if TYPE_CHECKING:
     from gquery.columns.table import Column
@@ -64,7 +64,7 @@ class ResultColumn:
         data, type_ = _handed_out(column.data.on(self.device)), _NUMPY[kind]
         if kind is Kind.DECIMAL:
             return self._floats(data)
-        if column.carrier is Carrier.I128:
+        if column.physical_type is PhysicalType.I128:
             data = data[::2].view("uint64") if kind is Kind.UBIGINT else data[::2]
         data = data[: len(self)]
         if kind is Kind.BOOLEAN or (kind is Kind.UBIGINT and data.dtype == "int64"):
@@ -73,7 +73,7 @@ class ResultColumn:
 
     def _floats(self, data: Any) -> Any:
         scale = 10.0**self.dtype.scale
-        if self._column.carrier is not Carrier.I128:
+        if self._column.physical_type is not PhysicalType.I128:
             return data[: len(self)] / scale
         low, high = data[: 2 * len(self) : 2].view("uint64"), data[1 : 2 * len(self) : 2]
         return (high * 2.0**64 + low) / scale

@@ -56,7 +56,7 @@ def devices_text(connection: Connection) -> str:
         except DeviceError as error:
             text += f"{error}\n"
     kept = [
-        (source, name, device.name, column.carrier.name.lower(), format_bytes(column.nbytes))
+        (source, name, device.name, column.physical_type.name.lower(), format_bytes(column.nbytes))
         for source, name, column in _kept_columns(connection)
         for device in column.data.devices
     ]

@@ -18,7 +18,7 @@ from gquery.columns import assemble_strings, import_arrow
 from gquery.columns.import_arrow import import_table
 from gquery.columns.statistics import Order, OrderOfParts, order_of
 from gquery.errors import FileError, InterruptError
-from gquery.expression.types import BIGINT, Bounds, Carrier, Field
+from gquery.expression.types import BIGINT, Bounds, Field, PhysicalType
 from gquery.io import parquet_reader
 from gquery.io.memory import ColumnCache
 from gquery.io.parquet import ParquetSource
@@ -71,8 +71,10 @@ def table_of_everything() -> pa.Table:
 
 def facts(column: Any) -> tuple[Any, ...]:
     s = column.statistics
-    carrier = "string" if column.carrier.is_string else column.carrier  # large strings stay so where they are viewed
-    return carrier, s.bounds, s.null_count, s.is_sorted, s.is_unique, column.dictionary is None
+    physical_type = (
+        "string" if column.physical_type.is_string else column.physical_type
+    )  # large strings stay so where they are viewed
+    return physical_type, s.bounds, s.null_count, s.is_sorted, s.is_unique, column.dictionary is None
 
 
 @pytest.mark.parametrize("statistics", [True, False])
@@ -157,7 +159,7 @@ def test_a_dictionary_that_becomes_too_large(tmp_path: Path, monkeypatch: pytest
     source = ParquetSource(tmp_path / "a.parquet")
     assert source._wanted(0).as_codes
     column = source.load([0]).columns[0]
-    assert (column.dictionary, column.carrier) == (None, Carrier.STRING32)
+    assert (column.dictionary, column.physical_type) == (None, PhysicalType.STRING32)
     assert source.load([0]).to_arrow().column(0).to_pylist() == values
 
 
@@ -175,7 +177,7 @@ def test_offsets_beyond_32_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     values = [f"a longer text {i}" for i in range(4_000)]
     pq.write_table(pa.table({"s": values}), tmp_path / "a.parquet", row_group_size=900)
     loaded = ParquetSource(tmp_path / "a.parquet").load([0])
-    assert loaded.columns[0].carrier is Carrier.STRING64
+    assert loaded.columns[0].physical_type is PhysicalType.STRING64
     assert loaded.to_arrow().column(0).to_pylist() == values
 
 

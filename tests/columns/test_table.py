@@ -1,4 +1,4 @@
-"""Arrow in, Arrow out: every type, layout and edge; carriers, dictionaries, statistics, buffers."""
+"""Arrow in, Arrow out: every type, layout and edge; physical types, dictionaries, statistics, buffers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gquery.columns.table import Column, Dictionary, Table
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device, cpu_device, format_bytes
 from gquery.errors import ConversionError, OutOfMemoryError
-from gquery.expression.types import BIGINT, VARCHAR, Bounds, Carrier, Field
+from gquery.expression.types import BIGINT, VARCHAR, Bounds, Field, PhysicalType
 
 D = Decimal
 T = datetime.datetime
@@ -119,22 +119,22 @@ def test_what_cannot_be_held_exactly() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "carrier"),
+    ("values", "physical_type"),
     [
-        ([-128, 127], Carrier.I8),
-        ([0, 255], Carrier.U8),
-        ([-1, 255], Carrier.I16),
-        ([0, 65535], Carrier.U16),
-        ([-1, 65535], Carrier.I32),
-        ([0, 2**32 - 1], Carrier.U32),
-        ([-1, 2**32 - 1], Carrier.I64),
-        ([], Carrier.I8),
+        ([-128, 127], PhysicalType.I8),
+        ([0, 255], PhysicalType.U8),
+        ([-1, 255], PhysicalType.I16),
+        ([0, 65535], PhysicalType.U16),
+        ([-1, 65535], PhysicalType.I32),
+        ([0, 2**32 - 1], PhysicalType.U32),
+        ([-1, 2**32 - 1], PhysicalType.I64),
+        ([], PhysicalType.I8),
     ],
 )
-def test_carriers(values: list[int], carrier: Carrier) -> None:
+def test_physical_types(values: list[int], physical_type: PhysicalType) -> None:
     column = import_column(pa.array(values, pa.int64()), Field("a", BIGINT))
-    assert column.carrier is carrier
-    assert str(column.data.dtype) == carrier.numpy
+    assert column.physical_type is physical_type
+    assert str(column.data.dtype) == physical_type.numpy
     assert column.data.host.tolist() == values
 
 
@@ -144,7 +144,7 @@ def test_payload_under_null_is_zero() -> None:
         pa.int64(), 3, [pa.py_buffer(np.packbits(ok, bitorder="little")), pa.py_buffer(values)]
     )
     column = import_column(array, Field("a", BIGINT))
-    assert column.carrier is Carrier.I8
+    assert column.physical_type is PhysicalType.I8
     assert column.data.host.tolist() == [0, 7, 0]
     assert column.validity is not None
     assert column.validity.host.tolist() == [0, 1, 0]
@@ -186,15 +186,15 @@ def test_narrow_copies_and_views() -> None:
     column = import_column(array, Field("a", BIGINT))
     assert column.data.host.ctypes.data == array.buffers()[1].address  # 64 bits are the narrowest here
     small = pa.array(np.arange(5))
-    assert import_column(small, Field("a", BIGINT)).carrier is Carrier.I8
+    assert import_column(small, Field("a", BIGINT)).physical_type is PhysicalType.I8
     wide = import_column(small, Field("a", BIGINT), narrow=False)
-    assert wide.carrier is Carrier.I64
+    assert wide.physical_type is PhysicalType.I64
     assert wide.data.host.ctypes.data == small.buffers()[1].address
     floats = pa.array([1.5, 2.5])
     assert import_column(floats, Field("a", BIGINT)).data.host.ctypes.data == floats.buffers()[1].address
     strings = pa.array([f"string number {i}" for i in range(5000)])
     text = import_column(strings.slice(10, 4000), Field("s", VARCHAR))
-    assert text.carrier is Carrier.STRING32
+    assert text.physical_type is PhysicalType.STRING32
     assert text.characters is not None
     assert text.characters.host.ctypes.data == strings.buffers()[2].address
     assert text.data.host.ctypes.data == strings.buffers()[1].address + 40
@@ -226,7 +226,7 @@ def test_views_are_exported() -> None:
     text = Buffer(np.frombuffer("zéro one".encode(), np.uint8))
     at = text.host.ctypes.data
     data = Buffer(np.array([at, 5, at + 6, 3, at, 0], np.int64))
-    column = Column(VARCHAR, Carrier.VIEW, 3, data, Buffer(np.array([1, 1, 0], np.uint8)), owners=(text,))
+    column = Column(VARCHAR, PhysicalType.VIEW, 3, data, Buffer(np.array([1, 1, 0], np.uint8)), owners=(text,))
     from gquery.columns.arrow import export_column
 
     assert export_column(column).to_pylist() == ["zéro", "one", None]

@@ -27,7 +27,7 @@ from gquery.expression.expr import (
 )
 from gquery.expression.types import BOOLEAN, DOUBLE, INTEGER
 from gquery.functions import FUNCTIONS
-from gquery.kernels.code import Code, phys
+from gquery.kernels.code import Code, value_properties
 from gquery.kernels.host import evaluate
 from gquery.kernels.kernel import function_source
 from gquery.kernels.render import describe
@@ -110,10 +110,10 @@ def test_the_text_of_a_function_is_what_inspect_gives() -> None:
 
 def test_describing_leaves_the_columns_alone() -> None:
     a = new_column("a", INTEGER, False)
-    columns = {a.id: phys(INTEGER, None, False)}
+    columns = {a.id: value_properties(INTEGER, None, False)}
     known = describe(_equal(a, Literal(3, INTEGER)), columns)
     assert known.dtype == BOOLEAN
-    assert columns == {a.id: phys(INTEGER, None, False)}
+    assert columns == {a.id: value_properties(INTEGER, None, False)}
     assert Code("cpu").known == {}
 
 

@@ -14,7 +14,7 @@ from gquery.columns.table import Column
 from gquery.device.buffer import Buffer
 from gquery.device.device import cpu_device
 from gquery.errors import InterruptError
-from gquery.expression.types import VARCHAR, Carrier
+from gquery.expression.types import VARCHAR, PhysicalType
 from gquery.kernels.builtin import text_extremes as module
 from gquery.kernels.builtin.gathers import string_views
 from gquery.kernels.builtin.handwritten import PART
@@ -39,10 +39,10 @@ def columns(values: list[str | None]) -> list[Column]:
     """The same texts with 32- and 64-bit offsets, as views, and as a slice of a longer column."""
     longer = plain(["", None, "\U0001f6ff", *values, "", "\U0001f6ff"])
     column = plain(values)
-    wide = replace(column, carrier=Carrier.STRING64, data=Buffer(column.data.host.astype(np.int64)))
+    wide = replace(column, physical_type=PhysicalType.STRING64, data=Buffer(column.data.host.astype(np.int64)))
     assert column.characters is not None
     views = Buffer(string_views(column, cpu_device()))
-    seen = replace(column, carrier=Carrier.VIEW, data=views, characters=None, owners=(column.characters,))
+    seen = replace(column, physical_type=PhysicalType.VIEW, data=views, characters=None, owners=(column.characters,))
     return [column, wide, seen, longer.slice(3, 3 + len(values))]
 
 
@@ -52,7 +52,7 @@ def plain(values: list[str | None]) -> Column:
     offsets = np.cumsum([0, *map(len, data)]).astype(np.int32)
     validity = Buffer(np.array([s is not None for s in values], np.uint8)) if None in values else None
     characters = np.frombuffer(b"".join(data), np.uint8)
-    return Column(VARCHAR, Carrier.STRING32, len(values), Buffer(offsets), validity, Buffer(characters))
+    return Column(VARCHAR, PhysicalType.STRING32, len(values), Buffer(offsets), validity, Buffer(characters))
 
 
 @pytest.mark.parametrize("limit", [0, module.ARROW_ROWS], ids=["kernel", "Arrow"])
@@ -148,8 +148,8 @@ def test_nothing_is_copied_for_them() -> None:
         return frame.columns[text], found.columns[text]
 
     before, after = lies("SELECT min(u) FROM t")
-    assert before.carrier is Carrier.STRING32
+    assert before.physical_type is PhysicalType.STRING32
     assert after is before
     before, after = lies("SELECT u, max(u) FROM t GROUP BY u")
-    assert after.carrier is Carrier.STRING64
+    assert after.physical_type is PhysicalType.STRING64
     assert after.characters is before.characters

@@ -15,7 +15,7 @@ from gquery.columns.table import Column, Table
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device, cpu_device
 from gquery.errors import OperationalError
-from gquery.expression.types import VARCHAR, Carrier
+from gquery.expression.types import VARCHAR, PhysicalType
 from gquery.kernels.builtin import gathers, grouping, handwritten, order, scans, wide_arrays
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
@@ -202,9 +202,9 @@ def test_views_become_contiguous(device: str) -> None:
     source = Table.from_arrow(pa.table({"s": values})).columns[0]
     at = place(device)
     views = gathers.string_views(source, at, on(device, np.arange(0, 5_000, 7, dtype=np.uint32)))
-    column = Column(source.dtype, Carrier.VIEW, views.size // 2, Buffer(views, at))
+    column = Column(source.dtype, PhysicalType.VIEW, views.size // 2, Buffer(views, at))
     found = gathers.gather_views(column, at)
-    assert found.carrier in (Carrier.STRING32, Carrier.STRING64)
+    assert found.physical_type in (PhysicalType.STRING32, PhysicalType.STRING64)
     assert texts(found) == values[::7]
 
 
@@ -242,19 +242,22 @@ def test_fold_doubles_at(device: str) -> None:
     np.testing.assert_allclose(host(total), np.bincount(slots, values), rtol=1e-12)
 
 
-@pytest.mark.parametrize("carrier", [Carrier.STRING32, Carrier.STRING64, Carrier.VIEW])
+@pytest.mark.parametrize("physical_type", [PhysicalType.STRING32, PhysicalType.STRING64, PhysicalType.VIEW])
 @pytest.mark.parametrize("count", [0, 1, 40, 5_000])
-def test_take_strings(carrier: Carrier, count: int) -> None:
+def test_take_strings(physical_type: PhysicalType, count: int) -> None:
     """A GPU's way to take strings out of a column, and the host's."""
     values = ["", "a", "wörld", "x" * 40, *(f"{n} of many" for n in range(300))]
     offsets = np.cumsum([0, *(len(s.encode()) for s in values)])
     characters = np.frombuffer("".join(values).encode() + bytes(16), np.uint8)[: offsets[-1]]
-    column = Column(VARCHAR, Carrier.STRING64, len(values), Buffer(offsets), None, Buffer(characters))
-    if carrier is Carrier.STRING32:
-        column = replace(column, carrier=carrier, data=Buffer(offsets.astype(np.int32)))
-    elif carrier is Carrier.VIEW:
+    column = Column(VARCHAR, PhysicalType.STRING64, len(values), Buffer(offsets), None, Buffer(characters))
+    if physical_type is PhysicalType.STRING32:
+        column = replace(column, physical_type=physical_type, data=Buffer(offsets.astype(np.int32)))
+    elif physical_type is PhysicalType.VIEW:
         column = replace(
-            column, carrier=carrier, data=Buffer(gathers.string_views(column, cpu_device())), characters=None
+            column,
+            physical_type=physical_type,
+            data=Buffer(gathers.string_views(column, cpu_device())),
+            characters=None,
         )
     rows = np.random.default_rng(count).integers(0, len(values), count).astype(np.uint32)
     found = gathers.take_strings(column, rows, cpu_device())

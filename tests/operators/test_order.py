@@ -12,7 +12,7 @@ import gquery
 from gquery.columns.table import Column
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device, cpu_device
-from gquery.expression.types import VARCHAR, Bounds, Carrier
+from gquery.expression.types import VARCHAR, Bounds, PhysicalType
 from gquery.kernels.builtin import handwritten, order, scans
 from gquery.kernels.builtin.order import Integers, Text
 from gquery.kernels.kernel import Kernel
@@ -97,7 +97,7 @@ def text_column(values: list[str]) -> Column:
     """Plain text, whatever a dictionary would save."""
     offsets = np.cumsum([0, *(len(s.encode()) for s in values)])
     characters = np.frombuffer("".join(values).encode(), np.uint8)
-    return Column(VARCHAR, Carrier.STRING64, len(values), Buffer(offsets), None, Buffer(characters))
+    return Column(VARCHAR, PhysicalType.STRING64, len(values), Buffer(offsets), None, Buffer(characters))
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -131,7 +131,7 @@ def test_words_of_text_by_numpy_and_by_kernel(values: list[str]) -> None:
     for n in range(5):
         words = np.empty(column.length, np.uint64)
         at: Any = handwritten.address(column.characters.host)
-        kernel = order.WORDS[column.carrier]
+        kernel = order.WORDS[column.physical_type]
         handwritten.launch(kernel, column.length, words, column.data.host, at, rows, n, words)
         want = [int.from_bytes(s.encode()[8 * n : 8 * n + 8].ljust(8, b"\0"), "big") for s in values]
         assert words.tolist() == want

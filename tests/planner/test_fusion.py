@@ -194,7 +194,7 @@ def test_more_rows_share_kernels(target: Target) -> None:
     before, more = programs.small(), gquery.connect(device="cpu")
     for name, table in programs.tables().items():
         appended = table if name == "u" else pa.concat_tables([table, table.slice(0, 200)])
-        if name == "t":  # its id stays unique and within the bounds of its carrier
+        if name == "t":  # its id stays unique and within the bounds of its physical type
             ids = pa.array(range(table.num_rows, appended.num_rows), pa.int32())
             column = pa.chunked_array([*table.column("id").chunks, ids])
             appended = appended.set_column(0, "id", column)

@@ -55,8 +55,9 @@ def oracle(tables: Tables) -> duckdb.DuckDBPyConnection:
     """A DuckDB connection with the tables."""
     if id(tables) not in _oracles:
         connection = duckdb.connect(config={"threads": 1})
-        # DuckDB 1.5.5 answers wrongly with them: the first drops rows below ORDER BY ... LIMIT, before it picks those with the
-        # keys of a join above; the second takes copies of a subplan with a condition like c = c for different things
+        # DuckDB 1.5.5 answers wrongly with them: the first drops rows below ORDER BY ... LIMIT, before it picks those
+        # with the keys of a join above; the second takes copies of a subplan with a condition like c = c for different
+        # things
         connection.execute("SET disabled_optimizers = 'join_filter_pushdown, common_subplan'")
         for name, table in tables.items():
             connection.register("registered", table)

@@ -14,7 +14,7 @@ import numpy as np
 from gquery.columns.table import Column
 from gquery.device.buffer import Buffer
 from gquery.device.device import READ_AHEAD, Device
-from gquery.expression.types import Carrier
+from gquery.expression.types import PhysicalType
 from gquery.kernels.builtin.handwritten import address, handwritten, is_interpreted, launch, namespace
 from gquery.kernels.numbers import number
 
@@ -83,8 +83,8 @@ def _plain_text(
     column: Column, strings: tuple[Any, Any], validity: Buffer | None, length: int, device: Device
 ) -> Column:
     offsets, characters = strings
-    return replace(  # always 64-bit offsets, so that the carrier is known before the bytes are counted
-        column, carrier=Carrier.STRING64, length=length, data=Buffer(offsets, device),
+    return replace(  # always 64-bit offsets, so that the physical type is known before the bytes are counted
+        column, physical_type=PhysicalType.STRING64, length=length, data=Buffer(offsets, device),
         characters=Buffer(characters, device), validity=validity, owners=(),
     )  # fmt: skip
 
@@ -92,7 +92,7 @@ def _plain_text(
 def string_views(column: Column, device: Device, rows: Any = None) -> Any:
     """(address, length) pairs of a string column's rows, all of them or those given, as one int64 array."""
     data = column.data.on(device)
-    if column.carrier is Carrier.VIEW:
+    if column.physical_type is PhysicalType.VIEW:
         return data if rows is None else gather(data, rows, 2)
     assert column.characters is not None
     starts, ends = data[:-1], data[1:]
@@ -104,26 +104,26 @@ def string_views(column: Column, device: Device, rows: Any = None) -> Any:
 
 
 _STRINGS = {
-    Carrier.STRING32: ("*i32", "string32(data, characters, i64(rows[i]))"),
-    Carrier.STRING64: ("*i64", "string64(data, characters, i64(rows[i]))"),
-    Carrier.VIEW: ("*i64", "view(data, i64(rows[i]))"),
+    PhysicalType.STRING32: ("*i32", "string32(data, characters, i64(rows[i]))"),
+    PhysicalType.STRING64: ("*i64", "string64(data, characters, i64(rows[i]))"),
+    PhysicalType.VIEW: ("*i64", "view(data, i64(rows[i]))"),
 }
 LENGTHS = {
-    carrier: handwritten(
+    physical_type: handwritten(
         f"data:{element} characters:i64 rows:*u32 lengths:*i64",
         "if eq_i64(i64(i), 0):",
         "    store_i64(lengths, 0, 0)",
         f"store_i64(lengths, add_i64(i64(i), 1), str_bytes({string}))",
     )
-    for carrier, (element, string) in _STRINGS.items()
+    for physical_type, (element, string) in _STRINGS.items()
 }
 COPIES = {
-    carrier: handwritten(
+    physical_type: handwritten(
         f"data:{element} characters:i64 rows:*u32 offsets:*i64 copy:i64",
         f"s = {string}",
         "copy_bytes(str_address(s), add_i64(copy, i64(offsets[i])), str_bytes(s))",
     )
-    for carrier, (element, string) in _STRINGS.items()
+    for physical_type, (element, string) in _STRINGS.items()
 }
 
 
@@ -135,12 +135,12 @@ def take_strings(column: Column, rows: Any, device: Device) -> tuple[Any, Any]:
     data = column.data.on(device)
     characters = 0 if column.characters is None else address(column.characters.on(device))
     lengths = xp.empty(n + 1, np.int64) if n else xp.zeros(1, np.int64)
-    launch(LENGTHS[column.carrier], n, lengths, data, characters, rows, lengths)
+    launch(LENGTHS[column.physical_type], n, lengths, data, characters, rows, lengths)
     offsets = xp.cumsum(lengths)
     total = number(offsets[-1])
     copy = xp.empty(total + READ_AHEAD, np.uint8)[:total]
     if total:
-        launch(COPIES[column.carrier], n, copy, data, characters, rows, offsets, address(copy))
+        launch(COPIES[column.physical_type], n, copy, data, characters, rows, offsets, address(copy))
     return offsets, copy
 
 
@@ -150,11 +150,11 @@ def take(column: Column, rows: Any, device: Device) -> Column:
     statistics = replace(column.statistics, distinct=None, is_sorted=False, is_unique=False,
                          null_count=0 if column.validity is None else None)  # fmt: skip
     column = replace(column, statistics=statistics)
-    if column.carrier.is_string:
+    if column.physical_type.is_string:
         taken = (
             gather_strings(string_views(column, device, rows)) if device.is_cpu else take_strings(column, rows, device)
         )
         return _plain_text(column, taken, validity, int(rows.size), device)
-    words = 2 if column.carrier is Carrier.I128 else 1
+    words = 2 if column.physical_type is PhysicalType.I128 else 1
     data = gather(column.data.on(device), rows, words)
     return replace(column, length=int(rows.size), data=Buffer(data, device), validity=validity)

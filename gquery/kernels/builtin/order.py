@@ -18,7 +18,7 @@ import numpy as np
 
 from gquery.columns.table import Column
 from gquery.device.device import Device
-from gquery.expression.types import Bounds, Carrier
+from gquery.expression.types import Bounds, PhysicalType
 from gquery.kernels.builtin.gathers import gather, gather_views
 from gquery.kernels.builtin.handwritten import address, handwritten, launch, namespace
 from gquery.kernels.builtin.scans import check_rows, compact, rows_of_bits
@@ -118,7 +118,7 @@ class Text:
     """Strings in the order of their bytes: words of eight, and the length, which tells "a" from "a" and a zero byte."""
 
     def __init__(self, column: Column, device: Device, descending: bool = False) -> None:
-        self.column = gather_views(column, device) if column.carrier is Carrier.VIEW else column
+        self.column = gather_views(column, device) if column.physical_type is PhysicalType.VIEW else column
         self.device, self.descending = device, descending
         self.size, self.xp = column.length, device.xp
         self.longest = -1
@@ -374,16 +374,19 @@ def text_words(column: Column, device: Device, n: int, rows: Any = None) -> Any:
     rows = device.xp.arange(column.length, dtype=np.uint32) if rows is None else rows
     words = device.xp.empty(rows.size, np.uint64)
     characters = 0 if column.characters is None else address(column.characters.on(device))
-    launch(WORDS[column.carrier], rows.size, words, column.data.on(device), characters, rows, n, words)
+    launch(WORDS[column.physical_type], rows.size, words, column.data.on(device), characters, rows, n, words)
     return words
 
 
 WORDS = {
-    carrier: handwritten(
+    physical_type: handwritten(
         f"data:*{element} characters:i64 rows:*u32 n:i64 words:*u64",
         f"store_u64(words, i64(i), text_word({string}(data, characters, i64(rows[i])), n))",
     )
-    for carrier, element, string in ((Carrier.STRING32, "i32", "string32"), (Carrier.STRING64, "i64", "string64"))
+    for physical_type, element, string in (
+        (PhysicalType.STRING32, "i32", "string32"),
+        (PhysicalType.STRING64, "i64", "string64"),
+    )
 }
 
 

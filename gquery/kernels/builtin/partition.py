@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gquery.expression.types import Carrier
+from gquery.expression.types import PhysicalType
 from gquery.kernels.builtin.handwritten import handwritten, launch, namespace
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.primitives.partition import ENTRIES_A_THREAD, PARTS
@@ -33,12 +33,12 @@ _HERE = (
     "if lt_i64(sub_i64(i64(i), mul_i64(part, room)), i64(counters[row_index(part)])):",
 )
 ENTER_WORDS = {
-    carrier: _of_blocks(handwritten(
-        f"words:*i64 counters:*u32 room:i64 table:*{carrier.value}", *_HERE,
+    physical_type: _of_blocks(handwritten(
+        f"words:*i64 counters:*u32 room:i64 table:*{physical_type.value}", *_HERE,
         "    word = i64(words[i])",
         "    if ne_i64(word, 0):",
-        f"        store_{carrier.value}(table, shr_u64(word, 32), and_i64(word, {2**32 - 1}))"))
-    for carrier in (Carrier.U8, Carrier.U16, Carrier.U32)
+        f"        store_{physical_type.value}(table, shr_u64(word, 32), and_i64(word, {2**32 - 1}))"))
+    for physical_type in (PhysicalType.U8, PhysicalType.U16, PhysicalType.U32)
 }  # fmt: skip
 
 
@@ -88,6 +88,6 @@ def _run(kernel: Kernel, entries: int, *values: Any) -> None:
     target.run(target.compile(kernel), 0, rows, arguments, PARTS // 2)
 
 
-def enter_words(spread: Spread, table: Any, carrier: Carrier) -> None:
+def enter_words(spread: Spread, table: Any, physical_type: PhysicalType) -> None:
     """Store the lower halves of words at the places that their upper halves say."""
-    launch(ENTER_WORDS[carrier], spread.places, table, spread.entries, spread.counters, spread.room, table)
+    launch(ENTER_WORDS[physical_type], spread.places, table, spread.entries, spread.counters, spread.room, table)

@@ -14,7 +14,7 @@ import numpy as np
 
 from gquery.columns.arrow import export_column
 from gquery.columns.table import Column
-from gquery.expression.types import Carrier
+from gquery.expression.types import PhysicalType
 from gquery.kernels.builtin.handwritten import PART, address, handwritten, launch
 from gquery.kernels.kernel import Kernel
 from gquery.runtime.interrupt import check
@@ -62,11 +62,11 @@ def _kernel(element: str, string: str, has_nulls: bool) -> Kernel:
 
 
 EXTREMES = {
-    (carrier, has_nulls): _kernel(element, string, has_nulls)
-    for carrier, element, string in (
-        (Carrier.STRING32, "*i32", "string32(data, characters, {row})"),
-        (Carrier.STRING64, "*i64", "string64(data, characters, {row})"),
-        (Carrier.VIEW, "*i64", "view(data, {row})"),
+    (physical_type, has_nulls): _kernel(element, string, has_nulls)
+    for physical_type, element, string in (
+        (PhysicalType.STRING32, "*i32", "string32(data, characters, {row})"),
+        (PhysicalType.STRING64, "*i64", "string64(data, characters, {row})"),
+        (PhysicalType.VIEW, "*i64", "view(data, {row})"),
     )
     for has_nulls in (False, True)
 }
@@ -91,7 +91,7 @@ def _by_kernel(part: Column, workers: int) -> list[int]:
     found = np.full(2 * -(-part.length // PART), -1, np.int64)
     characters = 0 if part.characters is None else address(part.characters.host)
     flags = () if part.validity is None else (part.validity.host,)
-    kernel = EXTREMES[part.carrier, bool(flags)]
+    kernel = EXTREMES[part.physical_type, bool(flags)]
     launch(kernel, part.length, found, part.data.host, characters, *flags, found, workers=workers)
     return [row for row in found.tolist() if row >= 0]
 

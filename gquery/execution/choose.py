@@ -82,9 +82,12 @@ def _must_come_over(state: Run, pipeline: Pipeline) -> bool:
 def state_size(sink: Sink) -> int:
     """Places that a sink's arrays have: making them costs time too."""
     match sink:
-        case Group(layout="direct", packing=packing) | Build(table=JoinTable(layout="direct", packing=packing)):
-            assert packing is not None
-            return packing.size
+        case (
+            Group(layout="direct", key_encoding=key_encoding)
+            | Build(table=JoinTable(layout="direct", key_encoding=key_encoding))
+        ):
+            assert key_encoding is not None
+            return key_encoding.size
         case _:
             return 0
 

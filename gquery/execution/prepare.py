@@ -100,6 +100,6 @@ def _index(table: JoinTable, work: Pipeline) -> JoinIndex:
 def _bytes(index: JoinIndex) -> int:
     """The size of a join table and of the columns that it gives, roughly."""
     table = index.table
-    places = index.entries if table.packing is None or table.layout != "direct" else table.packing.size
+    places = index.entries if table.key_encoding is None or table.layout != "direct" else table.key_encoding.size
     own = places // 8 if table.exists and table.layout == "direct" else places * _ENTRY_BYTES
     return own + len(table.columns) * index.entries * _ENTRY_BYTES

@@ -83,8 +83,8 @@ def _places(sink: Group) -> int:
     """Groups that have a place in shared memory; of a hash table, twice as many as there are expected."""
     if sink.layout == "hash":
         return 1 << max(2 * sink.groups - 1, 1).bit_length()
-    assert sink.packing is not None
-    return sink.packing.size
+    assert sink.key_encoding is not None
+    return sink.key_encoding.size
 
 
 def _width(sink: Group) -> int:

@@ -40,8 +40,8 @@ def with_threads(pipeline: Pipeline, threads: int, capacity: int = 0) -> Pipelin
 def _is_large(sink: Group, capacity: int) -> bool:
     match sink.layout:
         case "direct":
-            assert sink.packing is not None
-            return sink.packing.size * max(len(sink.folds), 1) > OWN_WORDS
+            assert sink.key_encoding is not None
+            return sink.key_encoding.size * max(len(sink.folds), 1) > OWN_WORDS
         case "hash":
             return max(2 * sink.groups, capacity) * (1 + len(sink.folds)) > OWN_WORDS
         case "rows":  # the table of row numbers is one anyway

@@ -1,9 +1,9 @@
 """Group: aggregates by key.
 
-*direct*: the packed key addresses arrays of state. *hash*: an open-addressing table whose entries are a packed key, or one
-integer as it is, and the words of its state. *rows*: a table of row numbers of the source frame, for keys that do not pack
-(plain strings, floats, 128 bits): keys are compared where they stand. `operators.accumulators` folds a row once its group is
-known.
+*direct*: the encoded key addresses arrays of state. *hash*: an open-addressing table whose entries are an encoded key,
+or one integer as it is, and the words of its state. *rows*: a table of row numbers of the source frame, for keys that
+do not encode (plain strings, floats, 128 bits): keys are compared where they stand. `operators.accumulators` folds a
+row once its group is known.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from gquery.operators.combine import (
 from gquery.operators.finish import finish_aggregate
 from gquery.operators.group_output import HOST_WORDS, PLACES, GroupOutput, Values
 from gquery.operators.join import find_or_insert
-from gquery.operators.keys import pack, raw_key, unpack, unpack_raw
+from gquery.operators.keys import decode_keys, decode_raw_key, encode_keys, raw_key
 from gquery.planner.aggregates import has_plain_count
 from gquery.planner.physical import TOUCHED, Group, ReadStage, Source
 
@@ -54,10 +54,10 @@ def emit(sink: Group, source: Source, code: Code) -> None:
         slot = find_or_insert(code, values, places, (True,) * len(values), None)
         with code.block(f"if {code.call('ge_i64', slot, code.call('i64', '0'))}:"):
             accumulators.fold(sink, slot, code)
-    elif sink.packing is None:
+    elif sink.key_encoding is None:
         accumulators.fold(sink, raw_key(values[0], sink.keys[0][2], code), code)
     else:
-        accumulators.fold(sink, pack(values, sink.packing, code, checked=False)[0], code)
+        accumulators.fold(sink, encode_keys(values, sink.key_encoding, code, checked=False)[0], code)
 
 
 # ---- run time -------------------------------------------------------------------------------------------------------
@@ -77,8 +77,8 @@ class GroupRun(SinkRun):
         wanted = max(min(2 * sink.groups, 2 * launch.rows), 512)
         self.capacity = 1 << (wanted - 1).bit_length()
         if sink.layout == "direct":
-            assert sink.packing is not None
-            self.capacity = sink.packing.size
+            assert sink.key_encoding is not None
+            self.capacity = sink.key_encoding.size
 
     def expect(self, groups: int) -> None:
         """Take a smaller table than was planned, where an earlier run had so few groups."""
@@ -135,8 +135,14 @@ class GroupRun(SinkRun):
     def grow(self) -> bool:
         """A table of row numbers has no more groups than the source has rows. One of keys may have more, behind a join that
         makes several rows of one: it has at most as many as its keys have values, and memory ends what they don't."""
-        packing = self.sink.packing
-        groups = self.launch.rows if self.sink.layout == "rows" else packing.size if packing is not None else 1 << 62
+        key_encoding = self.sink.key_encoding
+        groups = (
+            self.launch.rows
+            if self.sink.layout == "rows"
+            else key_encoding.size
+            if key_encoding is not None
+            else 1 << 62
+        )
         if self.sink.layout == "direct" or self.capacity >= 4 * max(groups, 1):
             return False
         self.capacity *= 4
@@ -171,12 +177,12 @@ class GroupRun(SinkRun):
         folds = self.sink.folds
         if self.sink.layout == "direct":
             plain = has_plain_count(folds)
-            packed = scans.compact(states[0]["touched" if plain is None else f"fold{plain}"]).astype("int64")
-            words = [states[0][f"fold{k}"][packed] for k in range(len(folds))]
+            encoded = scans.compact(states[0]["touched" if plain is None else f"fold{plain}"]).astype("int64")
+            words = [states[0][f"fold{k}"][encoded] for k in range(len(folds))]
         else:
             tables = [entries_of(self.sink, s, capacity) for s in states]
-            packed, words = tables[0] if len(tables) == 1 else combine_entries(self.sink, tables, device.xp)
-        return int(packed.size), self._keys(packed) + self._results(words, device.xp)
+            encoded, words = tables[0] if len(tables) == 1 else combine_entries(self.sink, tables, device.xp)
+        return int(encoded.size), self._keys(encoded) + self._results(words, device.xp)
 
     def _of_rows(self, state: State) -> Frame:
         """The groups of a table of row numbers."""
@@ -234,9 +240,13 @@ class GroupRun(SinkRun):
             columns[stored.column.id] = made
         return Frame(columns, self.capacity)
 
-    def _keys(self, packed: Any) -> list[Values]:
-        packing = self.sink.packing
-        found = [unpack_raw(packed, self.sink.keys[0][2])] if packing is None else unpack(packed, packing)
+    def _keys(self, encoded: Any) -> list[Values]:
+        key_encoding = self.sink.key_encoding
+        found = (
+            [decode_raw_key(encoded, self.sink.keys[0][2])]
+            if key_encoding is None
+            else decode_keys(encoded, key_encoding)
+        )
         whats = [what for _, _, what in self.sink.keys]
         return [
             (narrow(values, what.physical_type), validity if what.nullable else None)

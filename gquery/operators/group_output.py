@@ -44,7 +44,7 @@ def is_probable(sink: Group, target: str) -> bool:
         return False
     if sink.layout == "rows":
         return target == "cuda" or (target == "cpu" and 2 * sink.groups >= PLACES)
-    places = 2 * sink.groups if sink.packing is None or sink.layout == "hash" else sink.packing.size
+    places = 2 * sink.groups if sink.key_encoding is None or sink.layout == "hash" else sink.key_encoding.size
     return places >= PLACES if target == "cpu" else target == "cuda" and places * (len(sink.folds) + 1) > HOST_WORDS
 
 
@@ -67,14 +67,14 @@ class GroupOutput:
             code.line(f"pos = {code.call('i64', 'i')}")
             self._row(None, place, code)
         else:
-            self._packed(code)
+            self._encoded(code)
         kernel = code.kernel()
         if code.ahead:
             kernel = replace(kernel, batch=batched(kernel.body, BATCH_ROWS, code.ahead, kernel.prologue))
         return kernel, code.bindings, tuple(code.sites)
 
-    def _packed(self, code: Code) -> None:
-        """The lines for a place of a state by packed keys."""
+    def _encoded(self, code: Code) -> None:
+        """The lines for a place of a state by encoded keys."""
         with code.block(f"if {self._is_there(code)}:"):
             place = key = code.let(code.call("i64", "i"))
             if self.sink.layout == "hash":
@@ -123,7 +123,7 @@ class GroupOutput:
         return ("touched", "u8") if plain is None else (f"fold{plain}", "i64")
 
     def _row(self, key: str | None, place: str, code: Code) -> None:
-        """The lines for a group that is there; ``key`` is its packed key."""
+        """The lines for a group that is there; ``key`` is its encoded key."""
         words = [self._word(n, place, code) for n in range(len(self.sink.folds))]
         if key is not None:
             self._keys(key, code)
@@ -140,22 +140,22 @@ class GroupOutput:
         return code.let(code.call(word, f"{code.pointer(word, StatePart(f'entries_{word}'))}[{self._index(at, code)}]"))
 
     def _keys(self, key: str, code: Code) -> None:
-        """The lines that take a packed key apart; see `keys.unpack`."""
-        packing = self.sink.packing
-        if packing is None:
+        """The lines that take an encoded key apart; see `keys.decode_keys`."""
+        key_encoding = self.sink.key_encoding
+        if key_encoding is None:
             what = self.sink.keys[0][2]
             ok = code.let(code.call("ne_i64", key, code.constant(null_key(what)))) if what.nullable else None
             self._store("key0", what, key, ok, code)
             return
         rest = key
-        for n, ((_, _, what), digit) in enumerate(zip(self.sink.keys, packing.digits, strict=True)):
+        for n, ((_, _, what), part) in enumerate(zip(self.sink.keys, key_encoding.parts, strict=True)):
             value = rest
-            if n < len(packing.digits) - 1:
-                width = code.constant(digit.width)
+            if n < len(key_encoding.parts) - 1:
+                width = code.constant(part.width)
                 value = code.let(code.call("mod_u64", rest, width))
                 rest = code.let(code.call("div_u64", rest, width))
-            ok = code.let(code.call("ne_i64", value, code.constant(digit.width - 1))) if digit.nullable else None
-            value = code.let(code.call("add_i64", value, code.constant(digit.base)))
+            ok = code.let(code.call("ne_i64", value, code.constant(part.width - 1))) if part.nullable else None
+            value = code.let(code.call("add_i64", value, code.constant(part.base)))
             self._store(f"key{n}", what, value, ok, code)
 
     def _store(self, name: str, what: ValueProperties, var: str, ok: str | None, code: Code) -> None:
@@ -197,7 +197,7 @@ class GroupOutput:
         return total, [(made[name], made.get(f"{name}_valid")) for name in keys + results]
 
     def _picked(self, state: State, capacity: int, device: Device, workers: int, label: str) -> tuple[int, State]:
-        """Write the groups of a state by packed keys; how many there are, and the arrays."""
+        """Write the groups of a state by encoded keys; how many there are, and the arrays."""
         stride = entry_words(self.sink) if self.sink.layout == "hash" else 1
         size = capacity + (self.sink.layout == "hash")
         if self.target == "cuda":

@@ -1,10 +1,10 @@
-"""Join: a build side enters its rows into a join table (`join_build`), and a probe looks them up inside another pipeline's
-loop.
+"""Join: a build side enters its rows into a join table (`join_build`), and a probe looks them up inside another
+pipeline's loop.
 
-Layouts, picked from proofs by `planner.lower_join`: *direct* address in an array over the packed key (a bitmap where only the
-existence of a match is asked), *hash* table of keys, or of row numbers whose keys are compared where they stand, *loop*
-over all build rows where nothing is equal to anything, *one* for a side of one row at most. A key that may stand on several
-rows has its rows in ranges (counted, scanned, filled), in the order of the build side.
+Layouts, picked from proofs by `planner.lower_join`: *direct* address in an array over the encoded key (a bitmap where
+only the existence of a match is asked), *hash* table of keys, or of row numbers whose keys are compared where they
+stand, *loop* over all build rows where nothing is equal to anything, *one* for a side of one row at most. A key that
+may stand on several rows has its rows in ranges (counted, scanned, filled), in the order of the build side.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from gquery.errors import CardinalityError
 from gquery.expression.types import BOOLEAN
 from gquery.kernels.code import BuildPart, Code, Value, element_type, load, value_properties
 from gquery.kernels.render import convert, describe, render
+from gquery.operators.inline_payload import provide_payload_fields
 from gquery.operators.join_build import emit_build, entry_physical_type, find_or_insert, hash_key, stored_key
-from gquery.operators.keys import equal_values, hash_values, pack
+from gquery.operators.keys import encode_keys, equal_values, hash_values
 from gquery.operators.read import provide_stored
-from gquery.operators.words import provide_fields
 from gquery.planner.logical.nodes import JoinKind
 from gquery.planner.physical import JoinTable, Probe
 
@@ -51,12 +51,13 @@ def _probe_values(step: Probe, code: Code) -> list[Value]:
 
 
 def _lookup(step: Probe, code: Code) -> tuple[str, str | None]:
-    """The packed key of a direct table, and whether it is one; or the slot of a hash table, negative where there is none."""
+    """The encoded key of a direct table, and whether it is one; or the slot of a hash table, negative where there is
+    none."""
     table = step.table
     values = _probe_values(step, code)
     if table.layout == "direct":
-        assert table.packing is not None
-        return pack(values, table.packing, code, checked=True)
+        assert table.key_encoding is not None
+        return encode_keys(values, table.key_encoding, code, checked=True)
     key, inside = "", None
     if table.keyed:
         key, inside = hash_key(table, values, code, checked=True)
@@ -106,8 +107,8 @@ def _exists(step: Probe, code: Code) -> str:
     if step.table.layout == "hash":
         return _lookup(step, code)[1] or "True"
     bits = code.pointer("u32", BuildPart(step.table.stage, "bits"), "b")
-    packed, inside = _lookup(step, code)
-    test = code.call("bit_test", bits, packed)
+    encoded, inside = _lookup(step, code)
+    test = code.call("bit_test", bits, encoded)
     if inside is None:
         return code.let(test)
     found = code.let("False")
@@ -117,8 +118,8 @@ def _exists(step: Probe, code: Code) -> str:
 
 
 def _entry(step: Probe, code: Code) -> tuple[str, str]:
-    """What the table holds for the one build row that matches, and whether there is one: a `Word` or the row's number plus 1
-    (0 where there is none), or the number itself of a side of one row."""
+    """What the table holds for the one build row that matches, and whether there is one: an `InlinePayload` or the
+    row's number plus 1 (0 where there is none), or the number itself of a side of one row."""
     table = step.table
     if table.layout == "one":
         count = code.scalar(BuildPart(table.stage, "count"))
@@ -144,8 +145,8 @@ def _entry(step: Probe, code: Code) -> tuple[str, str]:
 
 def _provide_entry(step: Probe, code: Code, entry: str, guard: str | None) -> str:
     """Make the build side's columns those that an entry stands for; the row's number, where the entry is one."""
-    if step.table.word is not None:
-        provide_fields(step.table.word, entry, guard, code)
+    if step.table.inline_payload is not None:
+        provide_payload_fields(step.table.inline_payload, entry, guard, code)
         return ""
     if step.table.layout == "one":
         row = code.call("i64", "0")

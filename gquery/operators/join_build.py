@@ -1,11 +1,11 @@
 """Join tables: the lines that enter a row of the build side, and the search for a key's slot that probes share.
 
-A *direct* table is addressed by the packed key. A *keyed* hash table holds keys of one integer beside what is asked for;
-other hash tables hold row numbers alone, and keys are compared where they stand, in the columns.
+A *direct* table is addressed by the encoded key. A *keyed* hash table holds keys of one integer beside what is asked
+for; other hash tables hold row numbers alone, and keys are compared where they stand, in the columns.
 
-A unique table holds a row's number plus 1, or a `Word` of its columns. Where uniqueness is only expected, the build leaves
-what tells whether it was right: how many rows it entered, or that it met a key again. A table that is larger than a GPU's
-cache is not filled here: rows leave entries, which are entered part by part when all are there.
+A unique table holds a row's number plus 1, or an `InlinePayload` of its columns. Where uniqueness is only expected, the
+build leaves what tells whether it was right: how many rows it entered, or that it met a key again. A table that is
+larger than a GPU's cache is not filled here: rows leave entries, which are entered part by part when all are there.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from gquery.errors import OperationalError
 from gquery.expression.expr import Column
 from gquery.expression.types import PhysicalType
 from gquery.kernels.code import Code, StatePart, Value, element_type, load, store
-from gquery.operators.keys import equal_values, hash_values, pack
-from gquery.operators.words import word_of_row
+from gquery.operators.inline_payload import encode_payload
+from gquery.operators.keys import encode_keys, equal_values, hash_values
 from gquery.planner.physical import JoinTable, Stored
 
 
@@ -25,8 +25,8 @@ def emit_build(table: JoinTable, code: Code) -> None:
     """The lines that enter row ``i`` of the build side."""
     values = [code.column(c) for c in table.keys]
     if table.layout == "direct":
-        assert table.packing is not None
-        key, inside = pack(values, table.packing, code, checked=False)
+        assert table.key_encoding is not None
+        key, inside = encode_keys(values, table.key_encoding, code, checked=False)
     elif table.keyed:
         key, inside = hash_key(table, values, code, checked=False)
     else:
@@ -49,18 +49,18 @@ def emit_build(table: JoinTable, code: Code) -> None:
 
 
 def hash_key(table: JoinTable, values: list[Value], code: Code, checked: bool) -> tuple[str, str | None]:
-    """The integer that a keyed hash table holds for a row's keys, and whether the row takes part. See `pack`."""
-    if table.packing is None:
+    """The integer that a keyed hash table holds for a row's keys, and whether the row takes part. See `encode_keys`."""
+    if table.key_encoding is None:
         return values[0].var, values[0].ok
-    packed, inside = pack(values, table.packing, code, checked)
+    encoded, inside = encode_keys(values, table.key_encoding, code, checked)
     return code.let(
-        code.call("add_i64", packed, code.call("i64", "1"))
+        code.call("add_i64", encoded, code.call("i64", "1"))
     ), inside  # 0 has a place of its own, but costs a test
 
 
 def entry_physical_type(table: JoinTable) -> PhysicalType:
     """What a place of a unique direct table is held in."""
-    return PhysicalType.U32 if table.word is None else table.word.physical_type
+    return PhysicalType.U32 if table.inline_payload is None else table.inline_payload.physical_type
 
 
 def stored_key(table: JoinTable, column: Column) -> Stored:
@@ -120,8 +120,8 @@ def _enter_keyed(table: JoinTable, key: str, code: Code) -> None:
 
 def _entry(table: JoinTable, code: Code) -> str:
     """What a unique table holds for the current row: never 0."""
-    if table.word is not None:
-        return word_of_row(table.word, code)
+    if table.inline_payload is not None:
+        return encode_payload(table.inline_payload, code)
     return code.let(code.call("add_i64", code.call("i64", "i"), code.call("i64", "1")))
 
 

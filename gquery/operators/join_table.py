@@ -52,16 +52,16 @@ class BuildRun(SinkRun):
     def _slots(self) -> int:
         """How many slots there are, of which each may have a range of rows."""
         if self.table.layout == "direct":
-            assert self.table.packing is not None
-            return self.table.packing.size
+            assert self.table.key_encoding is not None
+            return self.table.key_encoding.size
         return self.capacity + self.table.keyed  # the key 0 has a slot of its own
 
     def allocate(self) -> State:
         make, rows, table = self.device, self.launch.rows, self.table
         state: State = {}
         if table.layout == "direct":
-            assert table.packing is not None
-            size = table.packing.size
+            assert table.key_encoding is not None
+            size = table.key_encoding.size
             if table.exists:
                 state["bits"] = make.zeros(size // 32 + 1, "uint32", self.label)
             elif is_spread(table):

@@ -1,7 +1,7 @@
 """Keys of joins and groups: several bounded columns packed into one integer.
 
 Where every key is exact and bounded, a tuple of keys is a number in mixed radix: ``(k0 - base0) + width0 * (k1 - base1)
-+ ...``. NULL, where a key takes part with it, is one more digit value, the last. A small range of such numbers addresses
++ ...``. NULL, where a key takes part with it, is one more value, the last. A small range of such numbers addresses
 an array directly; any that fits 62 bits is the key of a hash table.
 """
 
@@ -12,33 +12,36 @@ from typing import Any
 
 from gquery.expression.types import Register
 from gquery.kernels.code import Code, Value, ValueProperties
-from gquery.planner.layouts import Packing, null_key
+from gquery.planner.layouts import KeyEncoding, null_key
 
 
-def pack(values: Sequence[Value], packing: Packing, code: Code, checked: bool) -> tuple[str, str | None]:
-    """The packed key of a row, and a boolean variable that says whether it lies in the packing's ranges and no key is
-    NULL that may not be (None where that is proved). With ``checked`` values may lie outside (the probing side)."""
+def encode_keys(
+    values: Sequence[Value], key_encoding: KeyEncoding, code: Code, checked: bool
+) -> tuple[str, str | None]:
+    """The encoded key of a row, and a boolean variable that says whether it lies in the key encoding's ranges and no
+    key is NULL that may not be (None where that is proved). With ``checked`` values may lie outside (the probing
+    side)."""
     inside: list[str] = []
     total: str | None = None
     stride = 1
     zero = code.call("i64", "0")
-    for value, digit in zip(values, packing.digits, strict=True):
+    for value, part in zip(values, key_encoding.parts, strict=True):
         var = code.call("from_bool", value.var) if value.properties.register is Register.BOOL else value.var
-        if digit.base:
-            var = code.call("sub_i64", var, code.constant(digit.base))
-        span = digit.width - digit.nullable
+        if part.base:
+            var = code.call("sub_i64", var, code.constant(part.base))
+        span = part.width - part.nullable
         bounds = value.properties.bounds
-        proved = bounds is not None and digit.base <= bounds.low and bounds.high < digit.base + span
-        needs_var = (value.ok is not None and digit.nullable) or (checked and not proved)
+        proved = bounds is not None and part.base <= bounds.low and bounds.high < part.base + span
+        needs_var = (value.ok is not None and part.nullable) or (checked and not proved)
         if needs_var:
             var = code.let(var)
         if checked and not proved:
             test = f"{code.call('ge_i64', var, zero)} and {code.call('lt_i64', var, code.constant(span))}"
-            if value.ok is not None and digit.nullable:
+            if value.ok is not None and part.nullable:
                 test = f"(not {value.ok}) or ({test})"
             inside.append(f"({test})")
         if value.ok is not None:
-            if digit.nullable:
+            if part.nullable:
                 with code.block(f"if not {value.ok}:"):
                     code.line(f"{var} = {code.constant(span)}")
             else:
@@ -46,25 +49,25 @@ def pack(values: Sequence[Value], packing: Packing, code: Code, checked: bool) -
         if stride != 1:
             var = code.call("mul_i64", var, code.constant(stride))
         total = var if total is None else code.call("add_i64", total, var)
-        stride *= digit.width
-    packed = code.let(total or zero)
-    return packed, code.let(" and ".join(inside)) if inside else None
+        stride *= part.width
+    encoded = code.let(total or zero)
+    return encoded, code.let(" and ".join(inside)) if inside else None
 
 
-def unpack(packed: Any, packing: Packing) -> list[tuple[Any, Any | None]]:
-    """The keys (and, for nullable digits, their validity) of an array of packed keys (NumPy or CuPy)."""
+def decode_keys(encoded: Any, key_encoding: KeyEncoding) -> list[tuple[Any, Any | None]]:
+    """The keys (and, for nullable parts, their validity) of an array of encoded keys (NumPy or CuPy)."""
     result: list[tuple[Any, Any | None]] = []
-    rest = packed
-    for n, digit in enumerate(packing.digits):
-        last = n == len(packing.digits) - 1
-        place = rest if last else rest % digit.width
+    rest = encoded
+    for n, part in enumerate(key_encoding.parts):
+        last = n == len(key_encoding.parts) - 1
+        place = rest if last else rest % part.width
         if not last:
-            rest = rest // digit.width
-        if digit.nullable:
-            valid = place != digit.width - 1
-            result.append((place * valid + digit.base * valid, valid.astype("uint8")))
+            rest = rest // part.width
+        if part.nullable:
+            valid = place != part.width - 1
+            result.append((place * valid + part.base * valid, valid.astype("uint8")))
         else:
-            result.append((place + digit.base, None))
+            result.append((place + part.base, None))
     return result
 
 
@@ -78,7 +81,7 @@ def raw_key(value: Value, what: ValueProperties, code: Code) -> str:
     return var
 
 
-def unpack_raw(keys: Any, what: ValueProperties) -> tuple[Any, Any | None]:
+def decode_raw_key(keys: Any, what: ValueProperties) -> tuple[Any, Any | None]:
     """The values (and, where they can be NULL, their validity) of an array of integers that were keys as they are."""
     if not what.nullable:
         return keys, None

@@ -79,7 +79,7 @@ def _takes_any_row(sink: Sink) -> bool:
         case Reduce():
             return True
         case Build(table=table):
-            return table.exists or (table.unique and table.word is not None)
+            return table.exists or (table.unique and table.inline_payload is not None)
         case Collect():
             return False  # collects by bitmap themselves
         case _:
@@ -114,7 +114,7 @@ def _used(steps: Sequence[Step], sink: Sink) -> Iterator[Expr]:
             yield from (e for f in folds for e in (f.arg, f.filter) if e is not None)
         case Build(table=table):
             yield from table.keys
-            if table.word is not None:
-                yield from (f.column for f in table.word.fields)
+            if table.inline_payload is not None:
+                yield from (f.column for f in table.inline_payload.fields)
         case _:
             assert_never(sink)

@@ -35,9 +35,9 @@ def adapt(pipeline: Pipeline, rows: int, joins: Mapping[int, JoinIndex]) -> Pipe
     if isinstance(sink, Group | Reduce) and any(a.limb_bits == 16 for _, a in sink.aggregates):
         pipeline = with_row_limit(pipeline, _row_limit(pipeline, rows, joins))
         sink = pipeline.sink
-    if isinstance(sink, Group) and sink.layout == "direct" and sink.packing is not None and not sink.in_place:
+    if isinstance(sink, Group) and sink.layout == "direct" and sink.key_encoding is not None and not sink.in_place:
         groups = _group_limit(pipeline, sink, joins)
-        if groups * SPARSE < sink.packing.size and sink.packing.size > DENSE_ENOUGH:
+        if groups * SPARSE < sink.key_encoding.size and sink.key_encoding.size > DENSE_ENOUGH:
             return replace(pipeline, sink=replace(sink, layout="hash", groups=max(groups, 1)))
     if isinstance(sink, Group) and sink.layout == "hash":
         groups = _group_limit(pipeline, sink, joins)
@@ -55,8 +55,8 @@ def fitted(pipeline: Pipeline, rows: int, device: Device) -> Pipeline:
         return pipeline
     table = sink.table
     if table.layout == "direct" and not table.exists:
-        assert table.packing is not None
-        if table.packing.size > max(ROWS_A_SLOT * rows, SMALL_ARRAY):
+        assert table.key_encoding is not None
+        if table.key_encoding.size > max(ROWS_A_SLOT * rows, SMALL_ARRAY):
             table = replace(table, layout="hash", keyed=True, spread=False)
     if table.spread and device.free_bytes < SPREAD_ROW_BYTES * rows:
         table = replace(table, spread=False)
@@ -87,7 +87,7 @@ def _with_tables(pipeline: Pipeline, fitted: Callable[[JoinTable], JoinTable]) -
 
 def _group_limit(pipeline: Pipeline, sink: Group, joins: Mapping[int, JoinIndex]) -> int:
     """At most so many groups: the rows of a build side that all keys come from."""
-    groups = sink.packing.size if sink.packing is not None else 2**62
+    groups = sink.key_encoding.size if sink.key_encoding is not None else 2**62
     for step in pipeline.steps:
         if isinstance(step, Probe) and limits_groups(step, sink.keys):
             groups = min(groups, joins[step.table.stage].entries)

@@ -1,7 +1,7 @@
 """How columns become numbers: the composite key of a join or a group, and the columns that a join table holds inline.
 
 Where every key is exact and bounded, a tuple of keys is a number in mixed radix: ``(k0 - base0) + width0 * (k1 - base1)
-+ ...``. NULL, where a key takes part with it, is one more digit value, the last. A small range of such numbers addresses
++ ...``. NULL, where a key takes part with it, is one more value, the last. A small range of such numbers addresses
 an array directly; any that fits 62 bits is the key of a hash table.
 """
 
@@ -14,11 +14,11 @@ from gquery.expression.expr import Column
 from gquery.expression.types import BIGINT, INT64, Bounds, PhysicalType, Register
 from gquery.kernels.code import ValueProperties
 
-MAX_PACKED = 2**62
+MAX_ENCODED_KEY = 2**62
 
 
 @dataclass(frozen=True, slots=True)
-class Digit:
+class KeyPart:
     """One key in a packing: values from ``base``, ``width`` of them, the last of which stands for NULL if ``nullable``."""
 
     base: int
@@ -27,23 +27,23 @@ class Digit:
 
 
 @dataclass(frozen=True, slots=True)
-class Packing:
+class KeyEncoding:
     """How keys become one integer, the first key in the lowest place."""
 
-    digits: tuple[Digit, ...]
+    parts: tuple[KeyPart, ...]
 
     @property
     def size(self) -> int:
-        """How many different packed keys there are."""
+        """How many different encoded keys there are."""
         size = 1
-        for d in self.digits:
+        for d in self.parts:
             size *= d.width
         return size
 
 
-def packing_of(keys: Sequence[ValueProperties], with_nulls: Sequence[bool]) -> Packing | None:
-    """The packing of keys of which this is known, None where one is a float, a plain string or too wide."""
-    digits = []
+def key_encoding_of(keys: Sequence[ValueProperties], with_nulls: Sequence[bool]) -> KeyEncoding | None:
+    """The encoding of keys of which this is known, None where one is a float, a plain string or too wide."""
+    parts = []
     for what, nulls in zip(keys, with_nulls, strict=True):
         if what.register is Register.BOOL:
             base, width = 0, 2
@@ -51,9 +51,9 @@ def packing_of(keys: Sequence[ValueProperties], with_nulls: Sequence[bool]) -> P
             base, width = what.bounds.low, what.bounds.width
         else:
             return None
-        digits.append(Digit(base, width + nulls, nulls))
-    packing = Packing(tuple(digits))
-    return packing if packing.size < MAX_PACKED else None
+        parts.append(KeyPart(base, width + nulls, nulls))
+    key_encoding = KeyEncoding(tuple(parts))
+    return key_encoding if key_encoding.size < MAX_ENCODED_KEY else None
 
 
 def is_raw_key(what: ValueProperties) -> bool:
@@ -73,7 +73,7 @@ MOST_BITS = 62  # of all fields: the word is a positive int64
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class PayloadField:
     """A column as a field of ``bits`` bits from ``shift`` on: its value less ``base``, or ``null`` for NULL."""
 
     column: Column
@@ -85,10 +85,10 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class InlinePayload:
     """How columns become one word: the fields, plus 1."""
 
-    fields: tuple[Field, ...]
+    fields: tuple[PayloadField, ...]
 
     @property
     def bits(self) -> int:
@@ -104,9 +104,9 @@ class Word:
         )
 
 
-def word_of(columns: Sequence[tuple[Column, ValueProperties]]) -> Word | None:
+def inline_payload_of(columns: Sequence[tuple[Column, ValueProperties]]) -> InlinePayload | None:
     """The word of these columns; None where there are none, or one is text, a float or unbounded, or they are too wide."""
-    fields: list[Field] = []
+    fields: list[PayloadField] = []
     shift = 0
     for column, what in columns:
         if what.register is Register.BOOL:
@@ -116,9 +116,9 @@ def word_of(columns: Sequence[tuple[Column, ValueProperties]]) -> Word | None:
         else:
             return None
         bits = (width - 1 + what.nullable).bit_length()
-        fields.append(Field(column, what, base, shift, bits, width if what.nullable else None))
+        fields.append(PayloadField(column, what, base, shift, bits, width if what.nullable else None))
         shift += bits
-    return Word(tuple(fields)) if fields and shift <= MOST_BITS else None
+    return InlinePayload(tuple(fields)) if fields and shift <= MOST_BITS else None
 
 
 def nullable(what: ValueProperties) -> ValueProperties:

@@ -1,8 +1,8 @@
 """Lowering of aggregates: which state a group has, and how a row finds it.
 
-No keys: each thread folds into variables. Keys of a small packed range address arrays; keys that pack into one integer,
-and one integer of any range, are looked up in a hash table; any others (plain text, floats, 128 bits) in a table of row
-numbers over a frame that holds them. Minima that no atomic can hold are taken over ranks.
+No keys: each thread folds into variables. Keys of a small encoded range address arrays; keys that encode as one
+integer, and one integer of any range, are looked up in a hash table; any others (plain text, floats, 128 bits) in a
+table of row numbers over a frame that holds them. Minima that no atomic can hold are taken over ranks.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from gquery.functions import call
 from gquery.kernels.code import NeedsHostError, ValueProperties, value_properties
 from gquery.kernels.render import describe
 from gquery.planner.aggregates import AggregatePlan, has_plain_count, is_plain, needs_ranks, plan_aggregates
-from gquery.planner.layouts import is_raw_key, packing_of
+from gquery.planner.layouts import is_raw_key, key_encoding_of
 from gquery.planner.logical.nodes import Aggregate
 from gquery.planner.logical.tree import used_columns
 from gquery.planner.lower_distinct import distinct
@@ -85,15 +85,16 @@ def _by_build_row(
     keys: tuple[tuple[Column, Expr], ...],
     aggregates: tuple[tuple[Column, AggregateCall], ...],
 ) -> Stream | None:
-    """Groups by text (or what else does not pack) of a build side, in two steps: first by the key of the join, which is a
-    number, then the few groups that this makes by what they are to be grouped by. None where that is not possible."""
-    if not keys or packing_of([describe(e, stream.columns) for _, e in keys], [True] * len(keys)) is not None:
+    """Groups by text (or what else does not encode) of a build side, in two steps: first by the key of the join, which
+    is a number, then the few groups that this makes by what they are to be grouped by. None where that is not
+    possible."""
+    if not keys or key_encoding_of([describe(e, stream.columns) for _, e in keys], [True] * len(keys)) is not None:
         return None
     if any(a.function not in MERGED_BY for _, a in aggregates):
         return None
     probe = gives_all(stream.steps, [e for _, e in keys])
     probed = [] if probe is None else [describe(e, stream.columns) for e in probe.keys]
-    if probe is None or packing_of(probed, [False] * len(probed)) is None:
+    if probe is None or key_encoding_of(probed, [False] * len(probed)) is None:
         return None
     first = tuple((new_column("key", e.dtype), e) for e in probe.keys)
     parts = tuple((new_column(c.name, a.dtype, c.nullable), a) for c, a in aggregates)
@@ -176,11 +177,11 @@ def _grouped(
         sink = Reduce(folds, _named(aggregates, plans))
         return lowering.sink(stream, sink, "aggregate")
     described = [describe(e, stream.columns) for _, e in keys]
-    packing = packing_of(described, [w.nullable for w in described])
+    key_encoding = key_encoding_of(described, [w.nullable for w in described])
     most = max(SLOTS_A_ROW * stream.rows, SMALL_STATE)
     layout: GroupLayout = "rows"
-    if packing is not None:
-        layout = "direct" if packing.size <= min(most, LARGEST_STATE) else "hash"
+    if key_encoding is not None:
+        layout = "direct" if key_encoding.size <= min(most, LARGEST_STATE) else "hash"
     elif len(described) == 1 and is_raw_key(described[0]):
         layout = "hash"
     if layout == "rows":
@@ -189,11 +190,11 @@ def _grouped(
     known = [_known(stream, a) for _, a in aggregates]
     folds, plans = plan_aggregates([a for _, a in aggregates], known, stream.limit, True)
     groups = lowering.estimator.rows(plan)
-    if packing is not None:
-        groups = min(groups, packing.size)
+    if key_encoding is not None:
+        groups = min(groups, key_encoding.size)
     triples = tuple((c, e, w) for (c, e), w in zip(keys, described, strict=True))
     sink_ = Group(
-        layout, triples, packing, folds, _named(aggregates, plans), int(max(groups, 1)), runs=_runs(stream, keys)
+        layout, triples, key_encoding, folds, _named(aggregates, plans), int(max(groups, 1)), runs=_runs(stream, keys)
     )
     if in_place and layout == "direct" and not any(limits_groups(s, triples) for s in stream.steps):
         sink_ = replace(sink_, in_place=_columns_in_place(sink_))
@@ -222,11 +223,11 @@ def _runs(stream: Stream, keys: tuple[tuple[Column, Expr], ...]) -> Stored | Non
 def _columns_in_place(sink: Group) -> tuple[tuple[Stored, int], ...]:
     """The columns of direct groups that are read as they lie, without being packed together first: none where that is not
     possible, or no gain: few places, places that most groups do not use, results that are more than a word of state."""
-    packing = sink.packing
-    assert packing is not None
-    if packing.size < IN_PLACE or sink.groups * SPARSE_PLACES < packing.size or len(packing.digits) != 1:
+    key_encoding = sink.key_encoding
+    assert key_encoding is not None
+    if key_encoding.size < IN_PLACE or sink.groups * SPARSE_PLACES < key_encoding.size or len(key_encoding.parts) != 1:
         return ()
-    if packing.digits[0].nullable or any(a.result.nullable or not is_plain(a) for _, a in sink.aggregates):
+    if key_encoding.parts[0].nullable or any(a.result.nullable or not is_plain(a) for _, a in sink.aggregates):
         return ()
     made = [(Stored(c, a.result, _word_physical_type(a)), a.folds[0]) for c, a in sink.aggregates]
     plain = has_plain_count(sink.folds)
@@ -245,18 +246,18 @@ def _word_physical_type(plan: AggregatePlan) -> PhysicalType:
 
 def _read_in_place(lowering: Lowering, plan: Aggregate, number: int, sink: Group, source: Stream) -> Stream:
     """The stream of groups in place: a row a place, those without a group passed by; the key is the place itself."""
-    assert sink.packing is not None
-    (key, _, known), digit = sink.keys[0], sink.packing.digits[0]
+    assert sink.key_encoding is not None
+    (key, _, known), part = sink.keys[0], sink.key_encoding.parts[0]
     rows = max(lowering.estimator.rows(plan), 1.0)
-    stream = lowering.read(number, tuple(s.column for s, _ in sink.in_place), sink.packing.size, source.limit)
+    stream = lowering.read(number, tuple(s.column for s, _ in sink.in_place), sink.key_encoding.size, source.limit)
     assert isinstance(stream.source, ReadStage)
     stored = Stored(key, known, known.physical_type)
     stream = replace(
         stream,
-        source=replace(stream.source, numbered=stored, base=digit.base),
+        source=replace(stream.source, numbered=stored, base=part.base),
         columns={**stream.columns, key.id: known},
         by_id={**stream.by_id, key.id: key},
-        rows=float(sink.packing.size),
+        rows=float(sink.key_encoding.size),
     )
     plain = has_plain_count(sink.folds)
     flag = next(s.column for s, fold in sink.in_place if fold == (TOUCHED if plain is None else plain))

@@ -26,7 +26,7 @@ from gquery.functions import call
 from gquery.kernels.code import NeedsHostError, ValueProperties, value_properties
 from gquery.kernels.host_calls import is_host_call, may_fail, outermost
 from gquery.kernels.render import describe
-from gquery.planner.layouts import Packing, Word, nullable, packing_of, word_of
+from gquery.planner.layouts import InlinePayload, KeyEncoding, inline_payload_of, key_encoding_of, nullable
 from gquery.planner.logical.nodes import Join, JoinKind
 from gquery.planner.logical.properties import is_unique, one_row_at_most
 from gquery.planner.logical.tree import column_ids, used_columns
@@ -213,19 +213,19 @@ def _probe(
     read = payload | frozenset(i for r in residual for i in used_columns(r))
     rowless = None if null_key or kind is JoinKind.FULL else _rowless(lowering, left, right, keys, read, exists, unique)
     if rowless is not None:
-        right, packing, keys, at_hand = rowless
+        right, key_encoding, keys, at_hand = rowless
         held = tuple(_described(right, k) for k in keys)
         layout: JoinLayout = "direct"
         tested: list[Expr] = []
     else:
         right, keys = _framed(lowering, left, right, keys, payload, null_key or not keys or kind is JoinKind.FULL)
-        layout, packing, keys, tested = _layout(left, right, keys, exists, single, null_key, unique)
+        layout, key_encoding, keys, tested = _layout(left, right, keys, exists, single, null_key, unique)
         held = at_hand = right.source.columns if isinstance(right.source, ReadTable | ReadStage) else ()
     residual = residual + tested
     if tested:
         exists = False
         unique = _proved_unique(plan, [provable[id(k.term)] for k in keys])
-    keyed = layout == "hash" and (packing is not None or _is_one_integer(left, right, keys))
+    keyed = layout == "hash" and (key_encoding is not None or _is_one_integer(left, right, keys))
     read |= frozenset(i for r in tested for i in used_columns(r))
     table = JoinTable(
         stage=len(lowering.stages),
@@ -235,7 +235,7 @@ def _probe(
         columns=held,
         keys=tuple(k.build for k in keys if isinstance(k.build, Column)),
         null_safe=tuple(k.null_safe for k in keys),
-        packing=packing,
+        key_encoding=key_encoding,
         rows=right.source_rows,
         keyed=keyed,
         counted=rowless is not None and not exists,
@@ -244,7 +244,7 @@ def _probe(
         and any(id(k.term) in likely for k in keys),
     )
     if kind is not JoinKind.FULL:
-        table = replace(table, word=_word(table, [s for s in at_hand if s.column.id in read]))
+        table = replace(table, inline_payload=_inline_payload(table, [s for s in at_hand if s.column.id in read]))
     table = replace(table, spread=_is_spread(lowering, right, table))
     number = lowering.build(right, table, f"build for {kind.value} join")
     table = replace(table, stage=number)
@@ -263,7 +263,7 @@ def _probe(
     filled = kind in (JoinKind.LEFT, JoinKind.SINGLE, JoinKind.FULL)
     if kind in (JoinKind.INNER, JoinKind.LEFT, JoinKind.SINGLE, JoinKind.FULL) and not exists:
         for i, what in right.columns.items():
-            if table.word is not None and i not in payload:
+            if table.inline_payload is not None and i not in payload:
                 continue  # the table holds nothing else
             known[i] = nullable(what) if filled else what
             if i in right.by_id:
@@ -308,10 +308,10 @@ def _proved_unique(plan: Join, keys: list[Key]) -> bool:
 
 def _rowless(
     lowering: Lowering, left: Stream, right: Stream, keys: list[Key], read: frozenset[int], exists: bool, unique: bool
-) -> tuple[Stream, Packing | None, list[Key], tuple[Stored, ...]] | None:
+) -> tuple[Stream, KeyEncoding | None, list[Key], tuple[Stored, ...]] | None:
     """The build side as a stream that ends in an array over its keys which needs no rows behind it: a bitmap where only
     existence is asked, words where a key is unique and few bits are read of its row. So the rows need not be collected
-    first, whatever steps they come through. With the packing and the keys, and the columns that are read."""
+    first, whatever steps they come through. With the key encoding and the keys, and the columns that are read."""
     is_plain = isinstance(right.source, ReadTable | ReadStage) and all(isinstance(s, Select) for s in right.steps)
     if not exists and (not unique or is_plain):
         return None
@@ -321,16 +321,16 @@ def _rowless(
     computed = tuple((c, k.build) for c, k in zip(made, keys, strict=True) if c is not k.build)
     stream = lowering.compute(right, computed) if computed else right
     named = [replace(k, build=c) for k, c in zip(keys, made, strict=True)]
-    layout, packing, named, tested = _layout(left, stream, named, exists, False, False)
+    layout, key_encoding, named, tested = _layout(left, stream, named, exists, False, False)
     if layout != "direct" or tested:
         return None
     if exists:
-        return stream, packing, named, ()
+        return stream, key_encoding, named, ()
     columns = [(stream.by_id[i], stream.columns[i]) for i in sorted(read) if i in stream.columns]
-    assert packing is not None
-    if not _is_worth_a_word(word_of(columns), packing, stream.source_rows):
+    assert key_encoding is not None
+    if not _is_worth_inlining(inline_payload_of(columns), key_encoding, stream.source_rows):
         return None
-    return stream, packing, named, tuple(Stored(c, known, known.physical_type) for c, known in columns)
+    return stream, key_encoding, named, tuple(Stored(c, known, known.physical_type) for c, known in columns)
 
 
 def _framed(
@@ -363,28 +363,30 @@ def _meets_text(left: Stream, right: Stream, key: Key) -> bool:
 
 def _layout(
     left: Stream, right: Stream, keys: list[Key], exists: bool, single: bool, null_key: bool, unique: bool = False
-) -> tuple[JoinLayout, Packing | None, list[Key], list[Expr]]:
+) -> tuple[JoinLayout, KeyEncoding | None, list[Key], list[Expr]]:
     """How the table is addressed; the keys that address it, and equalities that are tested on each match instead."""
     if not keys:
         return ("one" if single else "loop"), None, [], []
     rows = max(right.source_rows, 1)
     usable = [k for k in keys if _same_registers(left, right, k)]
-    packing = None
+    key_encoding = None
     if len(usable) == len(keys):
-        packing = packing_of([right.columns[_id(k)] for k in keys], [k.null_safe for k in keys])
+        key_encoding = key_encoding_of([right.columns[_id(k)] for k in keys], [k.null_safe for k in keys])
         most = max(BITS_A_ROW * rows, SMALL_BITMAP) if exists else max(ROWS_A_SLOT * rows, SMALL_ARRAY)
-        if packing is not None and packing.size <= min(most, LARGEST):
-            return "direct", packing, keys, []
-    is_found_at_once = packing is not None and (exists or unique)  # where several rows of one key would be gone through
+        if key_encoding is not None and key_encoding.size <= min(most, LARGEST):
+            return "direct", key_encoding, keys, []
+    is_found_at_once = key_encoding is not None and (
+        exists or unique
+    )  # where several rows of one key would be gone through
     if len(keys) > 1 and not null_key and not is_found_at_once:
         for key in sorted(usable, key=lambda k: -_width(right, k)):
-            alone = packing_of([right.columns[_id(key)]], [key.null_safe])
+            alone = key_encoding_of([right.columns[_id(key)]], [key.null_safe])
             if alone is None or alone.size > min(max(ROWS_A_SLOT * rows, SMALL_ARRAY), LARGEST):
                 continue
             if right.rows / alone.size <= RANGE_LIMIT:
                 tested = [_equality(k) for k in keys if k is not key]
                 return "direct", alone, [key], tested
-    return "hash", packing, keys, []
+    return "hash", key_encoding, keys, []
 
 
 def _is_one_integer(left: Stream, right: Stream, keys: list[Key]) -> bool:
@@ -395,15 +397,15 @@ def _is_one_integer(left: Stream, right: Stream, keys: list[Key]) -> bool:
     return what.register is Register.I64 and not (keys[0].null_safe and what.nullable)
 
 
-def _word(table: JoinTable, read: list[Stored]) -> Word | None:
+def _inline_payload(table: JoinTable, read: list[Stored]) -> InlinePayload | None:
     """What a table with one row a key holds in place of row numbers: the columns that are read of it, if they are few bits."""
     if table.exists or not (table.unique or table.expected_unique) or not (table.keyed or table.layout == "direct"):
         return None
-    word = word_of([(s.column, s.properties) for s in read])
-    if word is None or table.layout == "hash":
-        return word
-    assert table.packing is not None
-    return word if _is_worth_a_word(word, table.packing, table.rows) else None
+    inline = inline_payload_of([(s.column, s.properties) for s in read])
+    if inline is None or table.layout == "hash":
+        return inline
+    assert table.key_encoding is not None
+    return inline if _is_worth_inlining(inline, table.key_encoding, table.rows) else None
 
 
 def _is_spread(lowering: Lowering, right: Stream, table: JoinTable) -> bool:
@@ -413,10 +415,10 @@ def _is_spread(lowering: Lowering, right: Stream, table: JoinTable) -> bool:
         return False
     if not all(isinstance(s, Select) and s.share >= SPREAD_SHARE for s in right.steps):
         return False
-    if table.layout != "direct" or table.packing is None or _may_be_in_order(right, table):
+    if table.layout != "direct" or table.key_encoding is None or _may_be_in_order(right, table):
         return False
-    width = NUMBER_BYTES if table.word is None else table.word.physical_type.bytes
-    size = table.packing.size
+    width = NUMBER_BYTES if table.inline_payload is None else table.inline_payload.physical_type.bytes
+    size = table.key_encoding.size
     return width <= NUMBER_BYTES and size <= SPREAD_PLACES * table.rows and width * size >= SPREAD_BYTES
 
 
@@ -430,11 +432,11 @@ def _may_be_in_order(right: Stream, table: JoinTable) -> bool:
     return field is None or source.source.statistics(field).is_sorted
 
 
-def _is_worth_a_word(word: Word | None, packing: Packing, rows: int) -> bool:
+def _is_worth_inlining(inline: InlinePayload | None, key_encoding: KeyEncoding, rows: int) -> bool:
     """Whether an array of words takes no more room than one of row numbers, or hardly more than the rows themselves."""
-    if word is None:
+    if inline is None:
         return False
-    return word.physical_type.bytes <= NUMBER_BYTES or packing.size <= WIDE_PLACES * max(rows, 1)
+    return inline.physical_type.bytes <= NUMBER_BYTES or key_encoding.size <= WIDE_PLACES * max(rows, 1)
 
 
 def _described(right: Stream, key: Key) -> Stored:

@@ -280,7 +280,7 @@ def _giving(steps: tuple[Step, ...], work: Pipeline, wanted: Iterable[Stored]) -
         if isinstance(step, Probe):
             more = extra.get(number, [])
             number += 1
-            if more and step.table.word is not None:
+            if more and step.table.inline_payload is not None:
                 return None  # the table holds these columns alone
             table = replace(step.table, columns=step.table.columns + tuple(more))
             step = replace(step, table=table, payload=step.payload + tuple(s.column for s in more)) if more else step

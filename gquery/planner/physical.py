@@ -15,7 +15,7 @@ from gquery.expression.expr import Column, Expr, SortKey
 from gquery.expression.types import PhysicalType
 from gquery.kernels.code import ValueProperties
 from gquery.planner.aggregates import AggregatePlan, Fold
-from gquery.planner.layouts import Packing, Word
+from gquery.planner.layouts import InlinePayload, KeyEncoding
 from gquery.planner.logical.nodes import JoinKind
 
 
@@ -95,15 +95,16 @@ JoinLayout = Literal["one", "loop", "direct", "hash"]
 
 @dataclass(frozen=True)
 class JoinTable:
-    """How the rows of a build side are found. ``layout``: *one* row at most (a scalar), *loop* over all rows, *direct* address
-    in an array over the packed key, *hash* table. ``unique``: no key stands twice. ``exists``: only whether there is a match is
-    asked, so direct is a bitmap. ``packing`` packs the keys of direct tables and of hash tables of packed keys; ``keyed`` says
-    that a hash table holds its keys, one integer each, and not only the numbers of rows where they stand.
+    """How the rows of a build side are found. ``layout``: *one* row at most (a scalar), *loop* over all rows, *direct*
+    address in an array over the encoded key, *hash* table. ``unique``: no key stands twice. ``exists``: only whether
+    there is a match is asked, so direct is a bitmap. ``key_encoding`` packs the keys of direct tables and of hash
+    tables of encoded keys; ``keyed`` says that a hash table holds its keys, one integer each, and not only the numbers
+    of rows where they stand.
 
-    A plan says unique where that is proved. ``expected_unique``: it is likely, so a build tries, and finds out: what probes the
-    table is fitted to it then (`operators.specialize`). ``counted``: the build counts the rows that it enters. ``word`` is what a
-    unique table holds in place of a row's number. ``spread``: a unique array larger than a GPU's cache, whose rows come in no
-    order, is filled a part at a time (`kernels.builtin.partition`).
+    A plan says unique where that is proved. ``expected_unique``: it is likely, so a build tries, and finds out: what
+    probes the table is fitted to it then (`operators.specialize`). ``counted``: the build counts the rows that it
+    enters. ``inline_payload`` is what a unique table holds in place of a row's number. ``spread``: a unique array larger than a
+    GPU's cache, whose rows come in no order, is filled a part at a time (`kernels.builtin.partition`).
     """
 
     stage: int
@@ -113,11 +114,11 @@ class JoinTable:
     columns: tuple[Stored, ...]
     keys: tuple[Column, ...]
     null_safe: tuple[bool, ...]
-    packing: Packing | None
+    key_encoding: KeyEncoding | None
     rows: int
     keyed: bool = False
     expected_unique: bool = False
-    word: Word | None = None
+    inline_payload: InlinePayload | None = None
     counted: bool = False
     spread: bool = False
 
@@ -170,19 +171,20 @@ GroupLayout = Literal["direct", "hash", "rows"]
 
 @dataclass(frozen=True)
 class Group:
-    """Aggregates by key. ``layout``: *direct* address in arrays over the packed key, *hash* table of packed keys, or hash
-    table of *rows* of the source frame, whose key columns are compared as they stand there. A hash table without a packing
-    has one integer of any size as its key.
+    """Aggregates by key. ``layout``: *direct* address in arrays over the encoded key, *hash* table of encoded keys, or
+    hash table of *rows* of the source frame, whose key columns are compared as they stand there. A hash table without a
+    key encoding has one integer of any size as its key.
 
-    ``in_place``: the frame of direct groups is their arrays as they lie, one row a place, whether a group is there or not:
-    these columns, each with the number of its fold (`TOUCHED` for the flags). Whoever reads it tests for that itself.
+    ``in_place``: the frame of direct groups is their arrays as they lie, one row a place, whether a group is there or
+    not: these columns, each with the number of its fold (`TOUCHED` for the flags). Whoever reads it tests for that
+    itself.
 
-    ``runs``: a key that is sorted in the source, so that a group's rows lie together. ``concurrent``: the threads of a CPU fold
-    into one state (see `operators.front`), else each into one of its own."""
+    ``runs``: a key that is sorted in the source, so that a group's rows lie together. ``concurrent``: the threads of a
+    CPU fold into one state (see `operators.front`), else each into one of its own."""
 
     layout: GroupLayout
     keys: tuple[tuple[Column, Expr, ValueProperties], ...]
-    packing: Packing | None
+    key_encoding: KeyEncoding | None
     folds: tuple[Fold, ...]
     aggregates: tuple[tuple[Column, AggregatePlan], ...]
     groups: int  # an estimate

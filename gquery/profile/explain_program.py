@@ -217,9 +217,9 @@ def _layout(table: JoinTable, printer: Printer) -> str:
         case "loop":
             return "all rows, in a loop"
         case "direct":
-            assert table.packing is not None
+            assert table.key_encoding is not None
             what = "bitmap" if table.exists else f"array of {_held(table, printer)}"
-            return f"direct {what}, {table.packing.size:,} places"
+            return f"direct {what}, {table.key_encoding.size:,} places"
         case "hash":
             if table.exists:
                 return "hash table of keys" if table.keyed else "hash table"
@@ -230,7 +230,11 @@ def _layout(table: JoinTable, printer: Printer) -> str:
 
 def _held(table: JoinTable, printer: Printer) -> str:
     """What a table holds for a key."""
-    entry = "rows" if table.word is None else f"({_names((f.column for f in table.word.fields), printer)})"
+    entry = (
+        "rows"
+        if table.inline_payload is None
+        else f"({_names((f.column for f in table.inline_payload.fields), printer)})"
+    )
     if table.unique:
         return entry
     return f"{entry} if keys are unique, else row ranges" if table.expected_unique else "row ranges"
@@ -248,9 +252,9 @@ def _sink(work: Pipeline, sink: Sink, target: str, printer: Printer) -> str:
             return f"collect ({_names((s.column for s in columns), printer)}), {how}{first}"
         case Reduce(folds, aggregates):
             return f"reduce to ({_names((c for c, _ in aggregates), printer)}), {len(folds)} words"
-        case Group(layout, keys, packing, folds, aggregates):
+        case Group(layout, keys, key_encoding, folds, aggregates):
             by = ", ".join(printer.named(c, e) for c, e, _ in keys)
-            size = f", {packing.size:,} places" if packing is not None and layout == "direct" else ""
+            size = f", {key_encoding.size:,} places" if key_encoding is not None and layout == "direct" else ""
             places = {
                 "private": "private columns",
                 "block": "shared columns" if layout == "direct" else "shared hash table",

@@ -63,7 +63,7 @@ def test_what_a_table_holds(key: str, kind: str, columns: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["dense", "far"])
-def test_residuals_read_words(key: str) -> None:
+def test_residuals_read_inline_payloads(key: str) -> None:
     tables = _sides()
     for kind in ("JOIN", "LEFT JOIN", "ANTI JOIN", "SEMI JOIN"):
         assert_same(f"SELECT count(*), sum(p.w) FROM p {kind} b ON p.{key} = b.{key} AND p.w % 5 > b.small", tables)
@@ -71,15 +71,15 @@ def test_residuals_read_words(key: str) -> None:
     assert_same(f"SELECT count(*) FROM p WHERE {key} IN (SELECT {key} FROM b WHERE flag) OR w < 1000", tables)
 
 
-def test_words_and_numbers_of_rows() -> None:
+def test_inline_payloads_and_row_ids() -> None:
     tables = _sides()
     held = {
         "b.small": True, "b.small, b.flag, b.money, b.kind": True, "b.wide": False, "b.x": False, "b.small, b.wide": False,
     }  # fmt: skip
-    for columns, in_word in held.items():
+    for columns, inlined in held.items():
         for key in ("dense", "far"):
             table = _table(tables, f"SELECT p.w, {columns} FROM p JOIN b ON p.{key} = b.{key}")
-            assert (table.word is not None) is in_word, columns
+            assert (table.inline_payload is not None) is inlined, columns
             assert table.unique is (key == "dense"), "dense keys are proved unique when they are loaded"
             assert table.expected_unique is (key == "far")
             assert table.keyed is (key == "far")
@@ -221,7 +221,8 @@ def test_few_rows_of_many_places(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_two_keys_in_one_integer() -> None:
-    """Keys that pack into an integer too large to address with: each table holds it, NULLs as equal where that is asked."""
+    """Keys that encode as an integer too large to address with: each table holds it, NULLs as equal where that is
+    asked."""
     r = np.random.default_rng(5)
     a, b = r.integers(0, 10**8, ROWS), r.integers(-(10**8), 10**8, ROWS)
     tables = {

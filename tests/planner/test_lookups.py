@@ -99,6 +99,6 @@ def test_what_the_sort_needs_is_looked_up_before() -> None:
     assert "probe" in stages[at - 1] and "day" in stages[at - 1]
 
 
-def test_what_does_not_pack_is_grouped_by_the_key_of_its_join_first() -> None:
+def test_what_is_not_encoded_as_one_key_is_grouped_by_the_key_of_its_join_first() -> None:
     text = "\n".join(_stages(QUERIES[8]))
     assert "group by key" in text and "rows table" in text

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from gquery.expression.types import Register
 from gquery.kernels.code import Code, Value, ValueProperties
-from gquery.planner.layouts import Field, Word
+from gquery.planner.layouts import InlinePayload, PayloadField
 
 
-def word_of_row(word: Word, code: Code) -> str:
+def encode_payload(inline: InlinePayload, code: Code) -> str:
     """A variable with the word of the current row."""
     total = code.call("i64", "1")
-    for f in word.fields:
+    for f in inline.fields:
         value = code.column(f.column)
         text = code.call("from_bool", value.var) if f.properties.register is Register.BOOL else value.var
         if f.base:
@@ -31,22 +31,24 @@ def word_of_row(word: Word, code: Code) -> str:
     return code.let(total)
 
 
-def provide_fields(word: Word, var: str, guard: str | None, code: Code) -> None:
+def provide_payload_fields(inline: InlinePayload, var: str, guard: str | None, code: Code) -> None:
     """Make the columns of the word in ``var`` those of the current row; NULL where ``guard`` is False."""
-    for f in word.fields:
+    for f in inline.fields:
         what = (
             f.properties
             if guard is None
             else ValueProperties(f.properties.dtype, f.properties.bounds, True, f.properties.dictionary)
         )
-        code.provide(f.column.id, what, lambda f=f, what=what: _field(word, f, what, var, guard, code))  # type: ignore[misc]
+        code.provide(f.column.id, what, lambda f=f, what=what: _field(inline, f, what, var, guard, code))  # type: ignore[misc]
 
 
-def _field(word: Word, f: Field, what: ValueProperties, var: str, guard: str | None, code: Code) -> Value:
+def _field(
+    inline: InlinePayload, f: PayloadField, what: ValueProperties, var: str, guard: str | None, code: Code
+) -> Value:
     text = code.call("sub_i64", var, code.call("i64", "1"))
     if f.shift:
         text = code.call("shr_u64", text, code.constant(f.shift))
-    if f is not word.fields[-1]:
+    if f is not inline.fields[-1]:
         text = code.call("and_i64", text, code.constant((1 << f.bits) - 1))
     ok = guard
     if f.null is not None:

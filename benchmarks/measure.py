@@ -119,7 +119,7 @@ def _run(connection: gquery.Connection, sql: str) -> tuple[Table, float]:
     program, context = connection._program(planned), connection._context()
     connection.device.synchronize()
     start = time.perf_counter()
-    table, _ = run_with_report(program, context)
+    table, _ = run_with_report(program, context, planned.feedback)
     connection.device.synchronize()
     return table, time.perf_counter() - start
 
@@ -131,7 +131,7 @@ def _profile(connection: gquery.Connection, sql: str) -> Iterator[tuple[StageRep
     assert planned is not None
     meter = Meter(connection.device)
     context = replace(connection._context(), meter=meter)
-    _, reports = run_with_report(connection._program(planned), context)
+    _, reports = run_with_report(connection._program(planned), context, planned.feedback)
     for report in reports:
         yield report, tuple(meter.kernels.get(report.number, {}).values())
 

@@ -335,7 +335,7 @@ class Connection(Frames, Files, Exceptions):
             with part("plan"):
                 program = self._program(planned)
             with part("run"):
-                return run(program, self._context())
+                return run(program, self._context(), planned.feedback)
 
     def _context(self) -> Any:
         from gquery.execution import ExecutionContext
@@ -372,7 +372,8 @@ class Connection(Frames, Files, Exceptions):
                     program = self._program(planned)
                     with part("run"):
                         analyzes = level == "analyze"
-                        tree = with_room(lambda: explain_tree(text, planned.query, program, self._context(), analyzes))
+                        context, known = self._context(), planned.feedback
+                        tree = with_room(lambda: explain_tree(text, planned.query, program, context, known, analyzes))
                 return formatted(tree, kind)
             case _:
                 from gquery.profile.explain_program import explain_program

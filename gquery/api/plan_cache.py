@@ -19,6 +19,7 @@ from gquery.settings import Settings
 
 if TYPE_CHECKING:
     from gquery.columns.table import TableSource
+    from gquery.execution.feedback import RunFeedback
     from gquery.planner.logical.nodes import Plan, Query
     from gquery.planner.physical import Program
 
@@ -42,6 +43,13 @@ class Planned:
     def query(self) -> Query:
         """The optimized plan."""
         return self.optimize(self.bound)
+
+    @cached_property
+    def feedback(self) -> RunFeedback:
+        """What runs of the program leave for later ones."""
+        from gquery.execution.feedback import RunFeedback
+
+        return RunFeedback()
 
     def is_current(self, catalog_version: int) -> bool:
         return catalog_version == self.catalog_version and self.versions == tuple(s.version for s in self.sources)

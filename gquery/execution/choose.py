@@ -7,10 +7,11 @@ and on the CPU at its second run where an earlier process did so.
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device, cpu_device
+from gquery.execution.feedback import GroupVariant, OutputKey, RunFeedback, TableVariant, UnitsKey
 from gquery.execution.state import Run
 from gquery.kernels.targets import get_target
 from gquery.operators import front
@@ -26,7 +27,6 @@ from gquery.planner.physical import (
     JoinTable,
     Pipeline,
     Probe,
-    Program,
     Reduce,
     Sink,
     Stage,
@@ -55,13 +55,13 @@ def target_of(state: Run, stage: Stage, pipeline: Pipeline, rows: int) -> str:
         return context.target
     if context.target == "cuda" and work < TINY:
         return "python"
-    spent = state.program.memory.get(("interpreted", stage.number), 0.0)
-    if is_ready(state.program, stage, pipeline, context.target):
+    spent = state.feedback.stage(stage.number).interpreted_seconds
+    if is_ready(state.feedback, stage, pipeline, context.target):
         return context.target
     if spent > BREAK_EVEN_SECONDS and spent > BREAK_EVEN_SECONDS * lengths(pipeline):
         return context.target
     # not so on a GPU, where a stage on the host waits for what others made there
-    if spent and context.target == "cpu" and _is_cached(state.program, stage, pipeline):
+    if spent and context.target == "cpu" and _is_cached(state.feedback, stage, pipeline):
         return "cpu"
     return "python"
 
@@ -96,48 +96,48 @@ def for_threads(state: Run, stage: Stage, pipeline: Pipeline) -> Pipeline:
     """The pipeline as the threads of a CPU run it; see `operators.front`."""
     if state.context.target != "cpu":
         return pipeline
-    grown = state.program.memory.get(("capacity", stage.number), 0)
+    grown = state.feedback.stage(stage.number).capacity
     return front.with_threads(pipeline, state.context.settings.worker_count, grown)
 
 
-def units_of(program: Program, stage: Stage, pipeline: Pipeline, target: str, counts: bool = False) -> tuple[Unit, ...]:
+def units_of(
+    feedback: RunFeedback, stage: Stage, pipeline: Pipeline, target: str, counts: bool = False
+) -> tuple[Unit, ...]:
     """The kernels of a pipeline, made at its first run."""
     sink = pipeline.sink
-    layout = (sink.layout, place_of(sink, target)) if isinstance(sink, Group) else ()
+    group = GroupVariant(sink.layout, place_of(sink, target)) if isinstance(sink, Group) else None
     limbs = tuple(a.limb_bits for _, a in sink.aggregates) if isinstance(sink, Group | Reduce) else ()
     tables = [s.table for s in pipeline.steps if isinstance(s, Probe)] + (
         [sink.table] if isinstance(sink, Build) else []
     )
-    built = tuple([(t.layout, t.unique, t.spread) for t in tables])
-    key = ("units", stage.number, target, layout, limbs, built, pipeline.rows >= WIDE, counts, pipeline.selected)
-    found = program.memory.get(key)
-    if found is None:
-        found = program.memory[key] = with_room(lambda: units(pipeline, target, counts))
-    return cast(tuple[Unit, ...], found)
+    built = tuple([TableVariant(t.layout, t.unique, t.spread) for t in tables])
+    is_wide = pipeline.rows >= WIDE
+    key = UnitsKey(stage.number, target, group, limbs, built, is_wide, counts, pipeline.selected)
+    return feedback.units.get(key, lambda: with_room(lambda: units(pipeline, target, counts)))
 
 
-def output_of(program: Program, number: int, sink: Group, target: str) -> GroupOutput:
+def output_of(feedback: RunFeedback, number: int, sink: Group, target: str) -> GroupOutput:
     """What makes columns of a sink's groups, made at its first run."""
     limbs = tuple(a.limb_bits for _, a in sink.aggregates)
-    key = ("output", number, target, sink.layout, limbs)
-    found = program.memory.get(key)
-    if found is None:
-        found = program.memory[key] = with_room(lambda: GroupOutput(sink, "cuda" if target == "cuda" else "cpu"))
-    return cast(GroupOutput, found)
+    key = OutputKey(number, target, sink.layout, limbs)
+    return feedback.outputs.get(
+        key, lambda: with_room(lambda: GroupOutput(sink, "cuda" if target == "cuda" else "cpu"))
+    )
 
 
-def is_ready(program: Program, stage: Stage, pipeline: Pipeline, target: str) -> bool:
+def is_ready(feedback: RunFeedback, stage: Stage, pipeline: Pipeline, target: str) -> bool:
     ready = get_target(target).is_ready
-    return all(ready(u.kernel) for u in units_of(program, stage, pipeline, target))
+    return all(ready(u.kernel) for u in units_of(feedback, stage, pipeline, target))
 
 
-def _is_cached(program: Program, stage: Stage, pipeline: Pipeline) -> bool:
+def _is_cached(feedback: RunFeedback, stage: Stage, pipeline: Pipeline) -> bool:
     """Whether an earlier process has compiled the kernels of a pipeline, looked up once."""
-    key = ("cached", stage.number)
-    if key not in program.memory:
+    known = feedback.stage(stage.number).is_cached
+    if known is None:
         cpu: Any = get_target("cpu")
-        program.memory[key] = all(cpu.is_cached(u.kernel) for u in units_of(program, stage, pipeline, "cpu"))
-    return bool(program.memory[key])
+        known = all(cpu.is_cached(u.kernel) for u in units_of(feedback, stage, pipeline, "cpu"))
+        feedback.looked_up_cache(stage.number, known)
+    return known
 
 
 def bulk_device(state: Run, work: Bulk) -> Device:

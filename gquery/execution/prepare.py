@@ -31,12 +31,11 @@ _ENTRY_BYTES = 8
 
 def prepare(state: Run) -> None:
     """Compile the kernels of the pipelines that will surely not be interpreted, at a program's first run."""
-    program, context = state.program, state.context
+    context = state.context
     if context.meter is not None and not context.counts:
         return  # each kernel compiles when it is first run, so that its own time is known
-    if context.target == "python" or program.memory.setdefault(("prepared", context.counts), False):
+    if context.target == "python" or not state.feedback.begin_preparing(context.counts):
         return
-    program.memory["prepared", context.counts] = True
     kernels = list(_kernels(state, few=False))
     if kernels:
         with stopwatch.part("compile"):
@@ -53,9 +52,9 @@ def _kernels(state: Run, few: bool) -> Iterator[Kernel]:
         if found.is_compiled:
             work = for_threads(state, found.stage, found.pipeline)
             work = narrowed(work, work.rows) if narrows else work
-            yield from (u.kernel for u in units_of(program, found.stage, work, context.target, context.counts))
+            yield from (u.kernel for u in units_of(state.feedback, found.stage, work, context.target, context.counts))
             if isinstance(work.sink, Group) and is_probable(work.sink, context.target):
-                yield output_of(program, found.stage.number, work.sink, context.target).unit[0]
+                yield output_of(state.feedback, found.stage.number, work.sink, context.target).unit[0]
 
 
 @dataclass(frozen=True)

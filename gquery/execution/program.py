@@ -14,6 +14,7 @@ from gquery.device.buffer import Buffer
 from gquery.device.device import cpu_device
 from gquery.errors import InterruptError, OutOfMemoryError
 from gquery.execution.choose import bulk_device, for_threads, target_of
+from gquery.execution.feedback import RunFeedback
 from gquery.execution.measure import Meter, named_range
 from gquery.execution.prepare import prepare
 from gquery.execution.runner import Runner
@@ -50,14 +51,17 @@ from gquery.runtime import stopwatch
 from gquery.runtime.interrupt import check
 
 
-def run(program: Program, context: ExecutionContext) -> Table:
-    """The result of a program."""
-    return run_with_report(program, context)[0]
+def run(program: Program, context: ExecutionContext, feedback: RunFeedback | None = None) -> Table:
+    """The result of a program; ``feedback`` is what earlier runs of it have left, for this one and for later ones."""
+    return run_with_report(program, context, feedback)[0]
 
 
-def run_with_report(program: Program, context: ExecutionContext) -> tuple[Table, list[StageReport]]:
+def run_with_report(
+    program: Program, context: ExecutionContext, feedback: RunFeedback | None = None
+) -> tuple[Table, list[StageReport]]:
     """The result of a program, and what each stage did. A run that is not measured foresees what it can."""
-    state = Run(program, context, Outlook(program.memory, context.device, context.meter is not None))
+    feedback = feedback or RunFeedback()
+    state = Run(program, context, feedback, Outlook(feedback, context.device, context.meter is not None))
     try:
         return _run(state)
     except UnforeseenError:
@@ -67,7 +71,7 @@ def run_with_report(program: Program, context: ExecutionContext) -> tuple[Table,
             raise
     for made in (state.frames, state.joins, state.matched):
         made.clear()
-    return _run(Run(program, context, Outlook(program.memory, context.device, True)))
+    return _run(Run(program, context, feedback, Outlook(feedback, context.device, True)))
 
 
 def _run(state: Run) -> tuple[Table, list[StageReport]]:
@@ -222,13 +226,12 @@ def _pipeline(state: Run, stage: Stage, pipeline: Pipeline, report: StageReport)
 def _unique_if_so(state: Run, stage: Stage, pipeline: Pipeline, frame: Frame, report: StageReport) -> Frame | JoinIndex:
     """A pipeline over all rows; a build of keys that may be unique tries that first, unless an earlier run has seen one twice."""
     pipeline = fitted(pipeline, frame.rows, state.context.device)
-    key = ("duplicates", stage.number)
     attempt = attempted(pipeline)
-    if attempt is not pipeline and key not in state.program.memory:
+    if attempt is not pipeline and not state.feedback.stage(stage.number).duplicate_keys:
         try:
             return _whole(state, stage, attempt, frame, report)
         except DuplicateKeysError:
-            state.program.memory[key] = True
+            state.feedback.found_duplicate_keys(stage.number)
             report.attempts += 1
     return _whole(state, stage, pipeline, frame, report)
 

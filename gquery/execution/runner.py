@@ -67,7 +67,7 @@ class Runner:
                 context.device if self.name == "cuda" else cpu_device() if context.device.is_cuda else context.device
             )
             sink = self._sink()
-            made = units_of(self.state.program, self.stage, self.pipeline, self.name, context.counts)
+            made = units_of(self.state.feedback, self.stage, self.pipeline, self.name, context.counts)
             self.units = {u.role: u for u in made}
             self.counters = self.device.zeros(len(self.pipeline.steps) + 1, "int64") if context.counts else None
             self.status: dict[str, Any] = {}
@@ -89,7 +89,7 @@ class Runner:
                 if self.name == "python":
                     host.reset_arena()
                 if self.name == "cpu" and isinstance(sink, GroupRun) and isinstance(result, Frame):
-                    self.state.program.memory["groups", self.stage.number] = result.rows
+                    self.state.feedback.made_groups(self.stage.number, result.rows)
                 return result
             self.report.attempts += 1
 
@@ -132,13 +132,13 @@ class Runner:
             case Group():
                 if sink.layout == "rows":
                     scans.check_rows(rows)
-                output = output_of(self.state.program, self.stage.number, sink, self.name)
+                output = output_of(self.state.feedback, self.stage.number, sink, self.name)
                 made = GroupRun(sink, launch, self.label, self.frame, output)
                 if sink.layout != "direct":
-                    memory = self.state.program.memory
-                    if self.name == "cpu" and ("groups", self.stage.number) in memory:
-                        made.expect(memory["groups", self.stage.number])
-                    made.capacity = max(made.capacity, memory.get(("capacity", self.stage.number), 0))
+                    known = self.state.feedback.stage(self.stage.number)
+                    if self.name == "cpu" and known.groups is not None:
+                        made.expect(known.groups)
+                    made.capacity = max(made.capacity, known.capacity)
                 return made
             case Build(table):
                 scans.check_rows(rows)
@@ -172,7 +172,7 @@ class Runner:
         if not sink.grow():
             raise InternalError(f"{self.label}: a hash table of its largest size is full")
         assert isinstance(sink, GroupRun)
-        self.state.program.memory["capacity", self.stage.number] = sink.capacity  # later runs begin with it
+        self.state.feedback.grew(self.stage.number, sink.capacity)
         return True
 
     # ---- one kernel over one partition ----
@@ -248,7 +248,6 @@ class Runner:
         the rows of one call."""
         compiled = target.compile(unit.kernel)
         may_switch = self.pipeline.host is None and self.state.context.target != "python"
-        key = ("interpreted", self.stage.number)
         start = time.perf_counter()
         unit_rows = self._rows_at_once(PYTHON_STEPS, UNIT)
         agreed = self._switched.pop(partition.lo, None) if unit.role == "write" else None
@@ -264,8 +263,7 @@ class Runner:
                     compiled = cpu.compile(unit.kernel)
                 self._run_morsels(compiled, lo + unit_rows, partition.hi, [tuple(again)])
                 break
-        memory = self.state.program.memory
-        memory[key] = memory.get(key, 0.0) + time.perf_counter() - start
+        self.state.feedback.interpreted(self.stage.number, time.perf_counter() - start)
 
     def _values(self, unit: Unit, state: State) -> Iterator[tuple[Parameter, Any]]:
         """What each parameter of a kernel stands for: an array, or a number."""

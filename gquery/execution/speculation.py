@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from gquery.device.device import Device
+from gquery.execution.feedback import RunFeedback, ScalarSite
 from gquery.kernels.builtin.handwritten import handwritten, launch
 from gquery.kernels.code import ErrorSite
 from gquery.kernels.numbers import waited_for
@@ -36,16 +37,15 @@ class UnforeseenError(Exception):
 class Outlook:
     """What one run knows of its stages, and what it has to look at in the end.
 
-    ``memory`` is the program's, ``halt`` the word that kernels look at before they do anything (None on the CPU). Nothing is
-    foreseen where ``waits``, on the CPU, and before a program's first run has ended.
+    ``feedback`` is what earlier runs left, ``halt`` the word that kernels look at before they do anything (None on the CPU).
+    Nothing is foreseen where ``waits``, on the CPU, and before a program's first run has ended.
     """
 
-    def __init__(self, memory: dict[Any, Any], device: Device, waits: bool) -> None:
-        self.memory = memory
+    def __init__(self, feedback: RunFeedback, device: Device, waits: bool) -> None:
+        self.feedback = feedback
         self.device = device
-        known = memory.get("foreseen")
-        self._known: dict[Any, int] | None = None if waits or not device.is_cuda else known
-        self._seen: dict[Any, int] = {}
+        self._known = None if waits or not device.is_cuda else feedback.scalars
+        self._seen: dict[ScalarSite, int] = {}
         self._asked: dict[int, int] = {}  # by stage, how many numbers it asked for
         self.stage = 0  # which one runs
         self._words = device.zeros(WORDS, "uint32") if device.is_cuda else None
@@ -61,8 +61,8 @@ class Outlook:
         """The one integer in ``array``, which the stage has made: waited for, or as it was in the run before."""
         if isinstance(array, int | np.ndarray | np.generic):
             return waited_for(array)
-        key = (self.stage, self._asked.get(self.stage, 0))
-        self._asked[self.stage] = key[1] + 1
+        key = ScalarSite(self.stage, self._asked.get(self.stage, 0))
+        self._asked[self.stage] = key.ordinal + 1
         value = None if self._known is None else self._known.get(key)
         if value is None:
             value = waited_for(array)
@@ -105,7 +105,7 @@ class Outlook:
                     if site.retry:
                         raise UnforeseenError
                     raise site.error(site.message)
-        self.memory["foreseen"] = self._seen
+        self.feedback.scalars = self._seen
 
     @staticmethod
     def _look(words: Any) -> None:

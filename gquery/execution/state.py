@@ -7,6 +7,7 @@ from typing import Any
 
 from gquery.columns.table import Column
 from gquery.device.device import Device
+from gquery.execution.feedback import RunFeedback
 from gquery.execution.measure import Meter
 from gquery.execution.speculation import Outlook
 from gquery.operators.base import Frame, JoinIndex
@@ -50,6 +51,7 @@ class Run:
 
     program: Program
     context: ExecutionContext
+    feedback: RunFeedback
     outlook: Outlook
     frames: dict[int, Frame] = field(default_factory=dict)
     joins: dict[int, JoinIndex] = field(default_factory=dict)

@@ -7,8 +7,8 @@ descriptions; what they do stands in `gquery.operators`, one file an operator.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 from gquery.columns.table import TableSource
 from gquery.expression.expr import Column, Expr, SortKey
@@ -328,9 +328,6 @@ class Program:
     stages: tuple[Stage, ...]
     outputs: tuple[Stored, ...]
     names: tuple[str, ...]
-    memory: dict[Any, Any] = field(
-        default_factory=dict, compare=False, repr=False
-    )  # what runs of it leave for later ones
 
 
 def stage_columns(work: Pipeline | Bulk) -> tuple[Stored, ...]:

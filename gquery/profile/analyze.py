@@ -12,6 +12,7 @@ from typing import Literal
 
 from gquery.errors import ProgrammingError
 from gquery.execution import ExecutionContext, run_with_report
+from gquery.execution.feedback import RunFeedback
 from gquery.execution.measure import Meter, copy_bandwidth
 from gquery.planner.logical.nodes import Query
 from gquery.planner.physical import Program
@@ -24,9 +25,11 @@ Format = Literal["text", "json", "html"]
 FORMATS: tuple[Format, ...] = ("text", "json", "html")
 
 
-def explain_tree(sql: str, query: Query, program: Program, context: ExecutionContext, analyze: bool) -> Explained:
+def explain_tree(
+    sql: str, query: Query, program: Program, context: ExecutionContext, feedback: RunFeedback, analyze: bool
+) -> Explained:
     """The tree of a query that was lowered to ``program``; ``analyze`` runs it."""
-    analysis = measured(program, context) if analyze else None
+    analysis = measured(program, context, feedback) if analyze else None
     device = "python" if context.target == "python" else context.device.name
     shown = as_threads_run(program, context.target, context.settings.worker_count)
     return explained(
@@ -34,18 +37,18 @@ def explain_tree(sql: str, query: Query, program: Program, context: ExecutionCon
     )
 
 
-def measured(program: Program, context: ExecutionContext) -> Analysis:
+def measured(program: Program, context: ExecutionContext, feedback: RunFeedback) -> Analysis:
     """Run a program, timed, then again with kernels that count."""
     meter = Meter(context.device)
     start = time.perf_counter()
     with context.device.activate(), meter.watching():
-        table, reports = run_with_report(program, replace(context, meter=meter))
+        table, reports = run_with_report(program, replace(context, meter=meter), feedback)
         context.device.synchronize()
     seconds, rows = time.perf_counter() - start, table.rows
     del table
     counting = Meter(context.device, counts=True)
     with part("measure"), watched(None):  # what a timer calls running is what the tree calls its total
-        run_with_report(program, replace(context, meter=counting))
+        run_with_report(program, replace(context, meter=counting), feedback)
         bandwidth = copy_bandwidth(context.device, 1 if context.device.is_cuda else context.settings.worker_count)
     return Analysis(reports, meter, counting.steps, seconds, rows, bandwidth)
 

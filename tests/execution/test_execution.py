@@ -12,6 +12,7 @@ import pytest
 
 import gquery
 from gquery.execution.choose import units_of
+from gquery.execution.feedback import RunFeedback
 from gquery.operators.accumulators import place_of, shared_words
 from gquery.planner.physical import Group, Pipeline
 
@@ -90,9 +91,10 @@ def test_shared_memory_is_what_the_text_counts_on() -> None:
     )
     assert isinstance(pipeline.sink, Group)
     assert place_of(pipeline.sink, "cuda") == "block"
-    (unit,) = units_of(program, stage, pipeline, "cuda")
+    feedback = RunFeedback()
+    (unit,) = units_of(feedback, stage, pipeline, "cuda")
     assert unit.shared_words == shared_words(pipeline.sink, "cuda") > 0
     fewer = replace(pipeline.sink, groups=1)
     assert shared_words(fewer, "cuda") < unit.shared_words
-    (again,) = units_of(program, stage, replace(pipeline, sink=fewer), "cuda")
+    (again,) = units_of(feedback, stage, replace(pipeline, sink=fewer), "cuda")
     assert again.shared_words >= unit.shared_words or again.kernel is not unit.kernel

@@ -10,6 +10,7 @@ import pytest
 import gquery
 from gquery.device.device import cpu_device
 from gquery.errors import ConversionError, OutOfRangeError
+from gquery.execution.feedback import RunFeedback, ScalarSite
 from gquery.execution.speculation import Outlook, raised
 from gquery.kernels.code import ErrorSite
 
@@ -17,8 +18,9 @@ SITES = tuple(ErrorSite(OutOfRangeError, f"error {n}") for n in range(40))
 
 
 def test_on_the_cpu_nothing_is_foreseen() -> None:
-    memory: dict[Any, Any] = {"foreseen": {(0, 0): 5}}
-    outlook = Outlook(memory, cpu_device(), waits=False)
+    feedback = RunFeedback()
+    feedback.scalars = {ScalarSite(0, 0): 5}
+    outlook = Outlook(feedback, cpu_device(), waits=False)
     assert not outlook.foresees and outlook.halt is None and outlook.status(SITES) is None
     assert outlook.number(np.array([7])) == 7
     outlook.confirm()

@@ -11,6 +11,7 @@ import pytest
 
 import gquery
 from gquery.execution import run_with_report
+from gquery.execution.feedback import RunFeedback
 from gquery.operators import specialize
 from gquery.planner import lower_join
 from gquery.planner.physical import Build, JoinTable, Pipeline, Probe
@@ -100,10 +101,10 @@ def test_keys_that_were_expected_to_be_unique(target: str) -> None:
         connection.register("b", pa.table({"k": keys, "v": np.arange(6_000)}))
         probes = np.tile(keys[::7], 20)
         connection.register("p", pa.table({"k": probes, "w": np.arange(len(probes))}))
-        program = connection.program("SELECT p.w, b.v FROM p JOIN b ON p.k = b.k")
+        program, feedback = connection.program("SELECT p.w, b.v FROM p JOIN b ON p.k = b.k"), RunFeedback()
         attempts = []
         for _ in range(2):
-            table, reports = run_with_report(program, connection._context())
+            table, reports = run_with_report(program, connection._context(), feedback)
             attempts.append(reports[0].attempts)
             wanted: dict[int, list[int]] = {int(k): [] for k in probes}
             for v, k in enumerate(keys.tolist()):
@@ -186,14 +187,14 @@ def _expecting(tables: dict[str, pa.Table], sql: str) -> list[int]:
             replace(program.stages[1], work=replace(probe, steps=steps)),
         ),
     )
-    attempts = []
+    attempts, feedback = [], RunFeedback()
     b = tables["b"].to_pydict()
     by_key: dict[int, list[int]] = {}
     for k, v in zip(b["k"], b["v"], strict=True):
         by_key.setdefault(k, []).append(v)
     matches = [v for k in tables["p"].column("k").to_pylist() for v in by_key[k]]
     for _ in range(2):
-        result, reports = run_with_report(program, connection._context())
+        result, reports = run_with_report(program, connection._context(), feedback)
         assert list(result.to_arrow().to_pylist()[0].values()) == [sum(matches), len(matches)]
         attempts.append(reports[0].attempts)
     return attempts
@@ -215,9 +216,9 @@ def test_few_rows_of_many_places(monkeypatch: pytest.MonkeyPatch) -> None:
     (planned,) = [s.table for stage in program.stages if isinstance(w := stage.work, Pipeline) for s in w.steps
                   if isinstance(s, Probe)]  # fmt: skip
     assert planned.layout == "direct"
-    run_with_report(program, connection._context())
-    ran = {layout for key in program.memory if key[0] == "units" for layout, *_ in key[5]}
-    assert ran == {"hash"}
+    feedback = RunFeedback()
+    run_with_report(program, connection._context(), feedback)
+    assert {table.layout for key in feedback.units for table in key.tables} == {"hash"}
 
 
 def test_two_keys_in_one_integer() -> None:

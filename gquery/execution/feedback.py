@@ -1,0 +1,144 @@
+"""Runtime feedback: what runs of a program leave for later runs of it.
+
+A `RunFeedback` stands beside a program, held by whoever holds the program (`api.plan_cache`): programs are never changed.
+Several threads may run one program at once. What they report of a stage is merged under a lock, and read as a snapshot.
+Kernels that are made twice by accident are equal, so their stores take no lock while they make one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    from gquery.operators.accumulators import Place
+    from gquery.operators.codegen import Unit
+    from gquery.operators.group_output import GroupOutput
+    from gquery.planner.physical import GroupLayout, JoinLayout
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+@dataclass(frozen=True)
+class StageFeedback:
+    """What runs have told of one stage. ``capacity`` is that of a hash table that had to grow (0: none had), ``groups`` how
+    many groups the last compiled run on a CPU made, ``is_cached`` whether an earlier process has compiled its kernels (None:
+    nobody has looked)."""
+
+    duplicate_keys: bool = False
+    interpreted_seconds: float = 0.0  # of all runs
+    capacity: int = 0
+    groups: int | None = None
+    is_cached: bool | None = None
+
+
+NO_FEEDBACK = StageFeedback()  # of a stage that no run has told of
+
+
+class ScalarSite(NamedTuple):
+    """Which scalar of a run: the ``ordinal``-th that a stage reads back."""
+
+    stage: int
+    ordinal: int
+
+
+class TableVariant(NamedTuple):
+    """What tells the kernels of a join table apart, once it was specialized."""
+
+    layout: JoinLayout
+    unique: bool
+    spread: bool
+
+
+class GroupVariant(NamedTuple):
+    """What tells the kernels of a Group apart, once it was specialized."""
+
+    layout: GroupLayout
+    place: Place
+
+
+class UnitsKey(NamedTuple):
+    """What tells the kernels of one stage apart: all that specialization may change."""
+
+    stage: int
+    target: str
+    group: GroupVariant | None
+    limbs: tuple[int | None, ...]
+    tables: tuple[TableVariant, ...]
+    wide_index: bool
+    counts: bool
+    selected: int
+
+
+class OutputKey(NamedTuple):
+    """The same of the kernel that makes columns of groups."""
+
+    stage: int
+    target: str
+    layout: GroupLayout
+    limbs: tuple[int | None, ...]
+
+
+class Store(Generic[K, V]):
+    """What is made once for each key, and found by others."""
+
+    def __init__(self) -> None:
+        self._made: dict[K, V] = {}
+
+    def get(self, key: K, make: Callable[[], V]) -> V:
+        """What was made for a key, or is made now."""
+        found = self._made.get(key)
+        return self._made.setdefault(key, make()) if found is None else found
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(list(self._made))
+
+
+class RunFeedback:
+    """What the runs of one program have found out, so that later ones need not."""
+
+    def __init__(self) -> None:
+        self.units: Store[UnitsKey, tuple[Unit, ...]] = Store()
+        self.outputs: Store[OutputKey, GroupOutput] = Store()
+        self.scalars: Mapping[ScalarSite, int] | None = None  # that the last run read back; None before one has ended
+        self._stages: dict[int, StageFeedback] = {}
+        self._prepared: set[bool] = set()
+        self._lock = threading.Lock()
+
+    def stage(self, number: int) -> StageFeedback:
+        """What is known of a stage now."""
+        return self._stages.get(number, NO_FEEDBACK)
+
+    def begin_preparing(self, counts: bool) -> bool:
+        """Whether the caller is the first that prepares the kernels of the program, those that count or those that do not."""
+        with self._lock:
+            is_first = counts not in self._prepared
+            self._prepared.add(counts)
+            return is_first
+
+    def found_duplicate_keys(self, number: int) -> None:
+        """A build that was expected to have unique keys has one twice."""
+        self._merge(number, lambda known: replace(known, duplicate_keys=True))
+
+    def interpreted(self, number: int, seconds: float) -> None:
+        """The interpreter ran a stage for so long."""
+        self._merge(number, lambda known: replace(known, interpreted_seconds=known.interpreted_seconds + seconds))
+
+    def grew(self, number: int, capacity: int) -> None:
+        """A hash table was full, and is now of this capacity: later runs begin with it."""
+        self._merge(number, lambda known: replace(known, capacity=max(known.capacity, capacity)))
+
+    def made_groups(self, number: int, groups: int) -> None:
+        """A stage that was compiled for a CPU made so many groups."""
+        self._merge(number, lambda known: replace(known, groups=groups))
+
+    def looked_up_cache(self, number: int, is_cached: bool) -> None:
+        """The kernels of a stage are, or are not, in the cache of an earlier process."""
+        self._merge(number, lambda known: replace(known, is_cached=is_cached))
+
+    def _merge(self, number: int, change: Callable[[StageFeedback], StageFeedback]) -> None:
+        with self._lock:
+            self._stages[number] = change(self.stage(number))

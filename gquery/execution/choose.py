@@ -15,7 +15,7 @@ from gquery.execution.feedback import GroupVariant, OutputKey, RunFeedback, Tabl
 from gquery.execution.state import Run
 from gquery.kernels.targets import get_target
 from gquery.operators import front
-from gquery.operators.accumulators import place_of
+from gquery.operators.accumulate import place_of
 from gquery.operators.codegen import WIDE, Unit, units
 from gquery.operators.group_output import GroupOutput
 from gquery.operators.rows import bulk_inputs
@@ -106,20 +106,20 @@ def units_of(
     """The kernels of a pipeline, made at its first run."""
     sink = pipeline.sink
     group = GroupVariant(sink.layout, place_of(sink, target)) if isinstance(sink, Group) else None
-    limbs = tuple(a.limb_bits for _, a in sink.aggregates) if isinstance(sink, Group | Reduce) else ()
+    sum_words = tuple(a.sum_word_bits for _, a in sink.aggregates) if isinstance(sink, Group | Reduce) else ()
     tables = [s.table for s in pipeline.steps if isinstance(s, Probe)] + (
         [sink.table] if isinstance(sink, Build) else []
     )
     built = tuple([TableVariant(t.layout, t.unique, t.spread) for t in tables])
     is_wide = pipeline.rows >= WIDE
-    key = UnitsKey(stage.number, target, group, limbs, built, is_wide, counts, pipeline.selected)
+    key = UnitsKey(stage.number, target, group, sum_words, built, is_wide, counts, pipeline.selected)
     return feedback.units.get(key, lambda: with_room(lambda: units(pipeline, target, counts)))
 
 
 def output_of(feedback: RunFeedback, number: int, sink: Group, target: str) -> GroupOutput:
     """What makes columns of a sink's groups, made at its first run."""
-    limbs = tuple(a.limb_bits for _, a in sink.aggregates)
-    key = OutputKey(number, target, sink.layout, limbs)
+    sum_words = tuple(a.sum_word_bits for _, a in sink.aggregates)
+    key = OutputKey(number, target, sink.layout, sum_words)
     return feedback.outputs.get(
         key, lambda: with_room(lambda: GroupOutput(sink, "cuda" if target == "cuda" else "cpu"))
     )

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
-    from gquery.operators.accumulators import Place
+    from gquery.operators.accumulate import Place
     from gquery.operators.codegen import Unit
     from gquery.operators.group_output import GroupOutput
     from gquery.planner.physical import GroupLayout, JoinLayout
@@ -66,7 +66,7 @@ class UnitsKey(NamedTuple):
     stage: int
     target: str
     group: GroupVariant | None
-    limbs: tuple[int | None, ...]
+    sum_words: tuple[int | None, ...]
     tables: tuple[TableVariant, ...]
     wide_index: bool
     counts: bool
@@ -79,7 +79,7 @@ class OutputKey(NamedTuple):
     stage: int
     target: str
     layout: GroupLayout
-    limbs: tuple[int | None, ...]
+    sum_words: tuple[int | None, ...]
 
 
 class Store(Generic[K, V]):

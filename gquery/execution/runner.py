@@ -85,7 +85,7 @@ class Runner:
             if not self._full(sink):
                 if self.counters is not None and context.meter is not None:
                     context.meter.steps[self.stage.number] = self.device.to_host(self.counters).tolist()
-                result = sink.finish(states)
+                result = sink.finalize(states)
                 if self.name == "python":
                     host.reset_arena()
                 if self.name == "cpu" and isinstance(sink, GroupRun) and isinstance(result, Frame):

@@ -1,4 +1,5 @@
-"""The lines that fold a row into the words of its aggregates' state (`planner.aggregates` says which words those are)."""
+"""The lines that accumulate a row into the words of its aggregates' state (`planner.aggregates` says which words those
+are)."""
 
 from __future__ import annotations
 
@@ -9,14 +10,14 @@ from gquery.expression.expr import Expr
 from gquery.expression.types import Register
 from gquery.kernels.code import Code, Value
 from gquery.kernels.render import condition, render
-from gquery.planner.aggregates import Fold
+from gquery.planner.aggregates import Accumulator
 
 
-def emit_folds(folds: Sequence[Fold], code: Code, fold_into: Any) -> None:
-    """Write the lines that fold the current row: ``fold_into(index, fold, text)`` writes one."""
+def emit_accumulate(accumulators: Sequence[Accumulator], code: Code, accumulate_into: Any) -> None:
+    """Write the lines that accumulate the current row: ``accumulate_into(index, accumulator, text)`` writes one."""
     by_guard: dict[tuple[Expr | None, Expr | None], list[int]] = {}
-    for n, fold in enumerate(folds):
-        by_guard.setdefault((fold.filter, fold.arg), []).append(n)
+    for n, accumulator in enumerate(accumulators):
+        by_guard.setdefault((accumulator.filter, accumulator.arg), []).append(n)
     for (only, arg), indices in by_guard.items():
         depth = 0
         if only is not None:
@@ -27,16 +28,16 @@ def emit_folds(folds: Sequence[Fold], code: Code, fold_into: Any) -> None:
             code.open(f"if {value.ok}:")
             depth += 1
         for n in indices:
-            fold_into(n, folds[n], _word(folds[n], value, code))
+            accumulate_into(n, accumulators[n], _word(accumulators[n], value, code))
         code.close(depth)
 
 
-def _word(fold: Fold, value: Value | None, code: Code) -> str:
-    if fold.what == "one":
+def _word(accumulator: Accumulator, value: Value | None, code: Code) -> str:
+    if accumulator.what == "one":
         return code.call("i64", "1")
     assert value is not None
     var, register = value.var, value.properties.register
-    match fold.what:
+    match accumulator.what:
         case "value":
             return code.call("from_bool", var) if register is Register.BOOL else var
         case "ordered":
@@ -46,17 +47,17 @@ def _word(fold: Fold, value: Value | None, code: Code) -> str:
         case "length":
             return code.call("str_bytes", var)
         case _:
-            return _limb(fold, value, code)
+            return _sum_word(accumulator, value, code)
 
 
-def _limb(fold: Fold, value: Value, code: Code) -> str:
-    """``bits`` bits of a value from place ``limb * bits`` on; with the sign if they are the last."""
-    place, width, var = fold.limb * fold.bits, 64, value.var
+def _sum_word(accumulator: Accumulator, value: Value, code: Code) -> str:
+    """``bits`` bits of a value from place ``sum_word * bits`` on; with the sign if they are the last."""
+    place, width, var = accumulator.sum_word * accumulator.bits, 64, value.var
     if value.properties.register is Register.I128:
         width = 128
         var = code.let(code.call("low_i128" if place < 64 else "high_i128", var))
     shift = place % 64
     text = code.call("shr_i64", var, code.call("i64", str(shift))) if shift else var
-    if place + fold.bits == width:
+    if place + accumulator.bits == width:
         return text
-    return code.call("and_i64", text, code.call("i64", str((1 << fold.bits) - 1)))
+    return code.call("and_i64", text, code.call("i64", str((1 << accumulator.bits) - 1)))

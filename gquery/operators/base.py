@@ -1,8 +1,8 @@
 """What sinks share at run time: frames, states, and the four parts of a sink.
 
-A sink's life: `allocate` makes its state (one for each worker, or one that all share), kernels write into it, `finish`
-combines the states and makes a frame or a join table. Stages never mutate their inputs, so a stage whose table was full is
-run again with a larger one (`grow`).
+A sink's life: `allocate` makes its state (one for each worker, or one that all share), kernels write into it,
+`finalize` combines the states and makes a frame or a join table. Stages never mutate their inputs, so a stage whose
+table was full is run again with a larger one (`grow`).
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class SinkRun(ABC):
         return False
 
     @abstractmethod
-    def finish(self, states: Sequence[State]) -> Frame | JoinIndex:
+    def finalize(self, states: Sequence[State]) -> Frame | JoinIndex:
         """The result of all states."""
 
 

@@ -16,8 +16,8 @@ from gquery.kernels.code import Binding, Code, ErrorSite, StatePart
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.render import condition, describe, render
 from gquery.kernels.stages import staged
-from gquery.operators import accumulators, collect, group, reduce
-from gquery.operators.accumulators import place_of
+from gquery.operators import accumulate, collect, group, reduce
+from gquery.operators.accumulate import place_of
 from gquery.operators.group_output import GroupOutput, is_probable
 from gquery.operators.join import emit_build, emit_probe
 from gquery.operators.read import read
@@ -125,7 +125,7 @@ def _unit(pipeline: Pipeline, target: str, role: str, counted: bool = False, row
         kernel = replace(kernel, batch=steps)
     elif code.ahead and not counted and row == "i" and _gains_from_batches(pipeline, target, len(kernel.body)):
         kernel = replace(kernel, batch=batched(kernel.body, BATCH_ROWS, code.ahead, kernel.prologue))
-    words = accumulators.shared_words(pipeline.sink, target) if isinstance(pipeline.sink, Group) else 0
+    words = accumulate.shared_words(pipeline.sink, target) if isinstance(pipeline.sink, Group) else 0
     return Unit(role, kernel, dict(code.bindings), tuple(code.sites), dict(code.shares), words)
 
 
@@ -143,7 +143,8 @@ def _count(step: int, code: Code) -> None:
 
 
 def _gains_from_batches(pipeline: Pipeline, target: str, lines: int) -> bool:
-    """Whether the loop is bound by waiting for columns: no probes, and a sink that folds into registers or shared memory."""
+    """Whether the loop is bound by waiting for columns: no probes, and a sink that accumulates into registers or shared
+    memory."""
     if target != "cuda" or not isinstance(pipeline.source, ReadTable | ReadStage):
         return False
     sink = pipeline.sink
@@ -194,10 +195,10 @@ def _begin(sink: Sink, mode: collect.Mode, role: str, code: Code) -> None:
     match sink:
         case Collect():
             collect.begin(mode, role, code.target == "cuda", code)
-        case Reduce(folds=folds):
-            reduce.begin(folds, code)
+        case Reduce(accumulators=accumulators):
+            reduce.begin(accumulators, code)
         case Group():
-            accumulators.begin(sink, code)
+            accumulate.begin(sink, code)
         case Build():
             pass
         case _:
@@ -208,8 +209,8 @@ def _consume(sink: Sink, source: Source, mode: collect.Mode, role: str, code: Co
     match sink:
         case Collect():
             collect.emit(sink, mode, role, code)
-        case Reduce(folds=folds):
-            reduce.emit(folds, code)
+        case Reduce(accumulators=accumulators):
+            reduce.emit(accumulators, code)
         case Group():
             group.emit(sink, source, code)
         case Build(table):
@@ -222,10 +223,10 @@ def _end(sink: Sink, mode: collect.Mode, role: str, code: Code) -> None:
     match sink:
         case Collect():
             collect.end(mode, role, code.target == "cuda", code)
-        case Reduce(folds=folds):
-            reduce.end(folds, code)
+        case Reduce(accumulators=accumulators):
+            reduce.end(accumulators, code)
         case Group():
-            accumulators.end(sink, code)
+            accumulate.end(sink, code)
         case Build():
             pass
         case _:

@@ -248,7 +248,7 @@ class CollectRun(SinkRun):
             if stored.properties.nullable:
                 state[f"validity{k}"] = make(rows, "uint8", self.label)
 
-    def finish(self, states: Sequence[State]) -> Frame:
+    def finalize(self, states: Sequence[State]) -> Frame:
         state = states[0]
         pieces: list[tuple[int, int]] | None = None
         if self.mode == "region":

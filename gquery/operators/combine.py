@@ -17,26 +17,26 @@ from gquery.kernels.builtin.handwritten import handwritten, namespace
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.morsels import run_parts
-from gquery.operators.accumulators import entry_words
+from gquery.operators.accumulate import entry_words
 from gquery.operators.base import State
-from gquery.planner.aggregates import Fold
+from gquery.planner.aggregates import Accumulator
 from gquery.planner.physical import Group
 
 PART = 2**15  # places that one thread takes at once
 SORTED_ENTRIES = 2**14  # of all tables, up to which they are sorted
 
 
-def combine_arrays(states: Sequence[State], folds: Sequence[Fold], places: int, workers: int) -> State:
+def combine_arrays(states: Sequence[State], accumulators: Sequence[Accumulator], places: int, workers: int) -> State:
     """States whose places mean the same, merged into the first."""
     total = states[0]
 
     def merge(lo: int, hi: int) -> None:
         for other in states[1:]:
-            for k, fold in enumerate(folds):
-                _merge_into(total[f"fold{k}"][lo:hi], other[f"fold{k}"][lo:hi], fold.op)
+            for k, accumulator in enumerate(accumulators):
+                _merge_into(total[f"accumulator{k}"][lo:hi], other[f"accumulator{k}"][lo:hi], accumulator.op)
 
     if len(states) > 1:
-        on_host = isinstance(total.get("fold0"), np.ndarray)
+        on_host = isinstance(total.get("accumulator0"), np.ndarray)
         run_parts(merge, places, PART if on_host and workers > 1 else max(places, 1), workers)
     for flags in ("touched", "bits"):
         if flags in total:
@@ -58,14 +58,14 @@ def _merge_into(total: Any, other: Any, op: str) -> None:
 
 
 def entries_of(sink: Group, state: State, capacity: int) -> tuple[Any, list[Any]]:
-    """The keys and folded words of the groups in a hash table."""
+    """The keys and accumulated words of the groups in a hash table."""
     entries = state["entries_i64"].reshape(-1, entry_words(sink))
     at = scans.compact(entries[:, 0] != 0)
     found = entries[at]
     keys = found[:, 0] * (at != capacity)  # the entry behind the others is that of the key 0
     xp = namespace(found)
-    words = [xp.ascontiguousarray(found[:, 1 + k]) for k in range(len(sink.folds))]
-    return keys, [w if f.word == "i64" else w.view("float64") for w, f in zip(words, sink.folds, strict=True)]
+    words = [xp.ascontiguousarray(found[:, 1 + k]) for k in range(len(sink.accumulators))]
+    return keys, [w if f.word == "i64" else w.view("float64") for w, f in zip(words, sink.accumulators, strict=True)]
 
 
 def filled(sink: Group, states: Sequence[State]) -> int:
@@ -77,7 +77,9 @@ def empty_table(sink: Group, capacity: int, device: Device, label: str, workers:
     """A hash table without groups: memory that is cleared, if every identity is 0."""
     stride = entry_words(sink)
     entries = device.zeros((capacity + 2) * stride, "int64", label)
-    identities = [(1 + k, fold.identity) for k, fold in enumerate(sink.folds) if fold.identity]
+    identities = [
+        (1 + k, accumulator.identity) for k, accumulator in enumerate(sink.accumulators) if accumulator.identity
+    ]
     if identities:
         part = min(PART, capacity + 2) if device.is_cpu else capacity + 2
         few = device.zeros(part * stride, "int64", label) if device.is_cpu else entries
@@ -122,7 +124,7 @@ def _merger(sink: Group) -> Kernel:
     stride = entry_words(sink)
     words = [
         f"    atomic_{f.op}_{f.word}(to_{f.word}, add_i64(at, {n}), {f.word}(from_{f.word}[add_i64(place, {n + 1})]))"
-        for n, f in enumerate(sink.folds)
+        for n, f in enumerate(sink.accumulators)
     ]
     return handwritten(
         "from_i64:*i64 from_f64:*f64 behind:i64 to_i64:*i64 to_f64:*f64 mask:i64 status:*u32",
@@ -138,12 +140,12 @@ def _merger(sink: Group) -> Kernel:
 
 
 def combine_entries(sink: Group, tables: Sequence[tuple[Any, list[Any]]], xp: Any) -> tuple[Any, list[Any]]:
-    """The keys and folded words of several tables, merged by sorting the keys."""
+    """The keys and accumulated words of several tables, merged by sorting the keys."""
     unique, inverse = xp.unique(xp.concatenate([keys for keys, _ in tables]), return_inverse=True)
     merged = []
-    for k, fold in enumerate(sink.folds):
+    for k, accumulator in enumerate(sink.accumulators):
         parts = xp.concatenate([words[k] for _, words in tables])
-        total = xp.full(unique.size, fold.identity, parts.dtype)
-        grouping.fold_at(total, inverse, parts, fold.op)
+        total = xp.full(unique.size, accumulator.identity, parts.dtype)
+        grouping.accumulate_at(total, inverse, parts, accumulator.op)
         merged.append(total)
     return unique, merged

@@ -1,13 +1,14 @@
 """Groups on many threads of a CPU.
 
-Where a state is small, each thread has its own, and `operators.combine` makes one of them. Where it is large that would cost
-memory, and time to clear and to combine, for each thread; so all fold into one, by atomics, and each has a *front*: a few
-entries in its core's first cache, found by the key's hash. A row is folded there; the group that was there before goes on
-to the state. So the rows of a key that many rows have are folded where nobody waits; for others the state's memory is
-asked for when a group enters the front, and is there when it leaves.
+Where a state is small, each thread has its own, and `operators.combine` makes one of them. Where it is large that would
+cost memory, and time to clear and to combine, for each thread; so all accumulator into one, by atomics, and each has a
+*front*: a few entries in its core's first cache, found by the key's hash. A row is accumulated there; the group that
+was there before goes on to the state. So the rows of a key that many rows have are accumulated where nobody waits; for
+others the state's memory is asked for when a group enters the front, and is there when it leaves.
 
-Where a key is sorted in the source, a group's rows lie together: of those that a morsel folds only the first group and the
-last may have rows in others. Rows of these are folded by atomics, and all others as if there were one thread.
+Where a key is sorted in the source, a group's rows lie together: of those that a morsel accumulates only the first
+group and the last may have rows in others. Rows of these are accumulated by atomics, and all others as if there were
+one thread.
 """
 
 from __future__ import annotations
@@ -17,16 +18,16 @@ from dataclasses import replace
 
 from gquery.kernels.code import Code, ColumnPart, StatePart, element_type
 from gquery.kernels.targets.morsels import MORSEL
-from gquery.operators.aggregates import emit_folds
+from gquery.operators.aggregates import emit_accumulate
 from gquery.operators.reduce import identity_text
-from gquery.planner.aggregates import Fold
+from gquery.planner.aggregates import Accumulator
 from gquery.planner.physical import Group, Pipeline
 
 ENTRIES = 256  # a power of two: of two words of state they take 8 KB
 OWN_WORDS = 2**16  # of state that each thread may have for itself: half a MB, which lies in its core's second cache
 
 Out = Callable[[str, Sequence[str]], None]
-"""``out(key, words)`` writes the lines that fold words into the group of a key, in the state."""
+"""``out(key, words)`` writes the lines that accumulate words into the group of a key, in the state."""
 
 
 def with_threads(pipeline: Pipeline, threads: int, capacity: int = 0) -> Pipeline:
@@ -41,16 +42,16 @@ def _is_large(sink: Group, capacity: int) -> bool:
     match sink.layout:
         case "direct":
             assert sink.key_encoding is not None
-            return sink.key_encoding.size * max(len(sink.folds), 1) > OWN_WORDS
+            return sink.key_encoding.size * max(len(sink.accumulators), 1) > OWN_WORDS
         case "hash":
-            return max(2 * sink.groups, capacity) * (1 + len(sink.folds)) > OWN_WORDS
+            return max(2 * sink.groups, capacity) * (1 + len(sink.accumulators)) > OWN_WORDS
         case "rows":  # the table of row numbers is one anyway
             return True
 
 
 def width(sink: Group) -> int:
-    """Words of an entry: the key, whether it is there, the folds."""
-    return 2 + len(sink.folds)
+    """Words of an entry: the key, whether it is there, the accumulators."""
+    return 2 + len(sink.accumulators)
 
 
 def words(sink: Group) -> int:
@@ -58,8 +59,8 @@ def words(sink: Group) -> int:
     return ENTRIES * width(sink)
 
 
-def fold(sink: Group, key: str, code: Code, out: Out, prefetch: Callable[[], None]) -> None:
-    """The lines that fold the current row into the group of ``key``."""
+def emit(sink: Group, key: str, code: Code, out: Out, prefetch: Callable[[], None]) -> None:
+    """The lines that accumulate the current row into the group of ``key``."""
     stride, last = code.call("i64", str(width(sink))), code.call("i64", str(ENTRIES - 1))
     entries = _entries("i64", code)
     place = code.let(code.call("front_place", key, last, stride))
@@ -68,16 +69,16 @@ def fold(sink: Group, key: str, code: Code, out: Out, prefetch: Callable[[], Non
             _let_go(sink, place, code, out)
         code.line(code.call("store_i64", entries, place, key))
         code.line(code.call("store_i64", entries, _word(place, 1, code), code.call("i64", "1")))
-        for n, one in enumerate(sink.folds):
+        for n, one in enumerate(sink.accumulators):
             at = _word(place, 2 + n, code)
             code.line(code.call(f"store_{one.word}", _entries(one.word, code), at, identity_text(one, code)))
         prefetch()
 
-    def into(n: int, one: Fold, text: str) -> None:
+    def into(n: int, one: Accumulator, text: str) -> None:
         at = _word(place, 2 + n, code)
-        code.line(code.call(f"fold_{one.op}_{one.word}", _entries(one.word, code), at, text))
+        code.line(code.call(f"accumulate_{one.op}_{one.word}", _entries(one.word, code), at, text))
 
-    emit_folds(sink.folds, code, into)
+    emit_accumulate(sink.accumulators, code, into)
 
 
 def end(sink: Group, code: Code, out: Out) -> None:
@@ -121,10 +122,10 @@ def _is_there(place: str, code: Code) -> str:
 
 
 def _let_go(sink: Group, place: str, code: Code, out: Out) -> None:
-    """Fold the entry's words into the state."""
+    """Accumulate the entry's words into the state."""
     key = code.let(code.call("load_i64", _entries("i64", code), place))
     held = [
         code.let(code.call(one.word, f"{_entries(one.word, code)}[{_word(place, 2 + n, code)}]"))
-        for n, one in enumerate(sink.folds)
+        for n, one in enumerate(sink.accumulators)
     ]
     out(key, held)

@@ -2,8 +2,8 @@
 
 *direct*: the encoded key addresses arrays of state. *hash*: an open-addressing table whose entries are an encoded key,
 or one integer as it is, and the words of its state. *rows*: a table of row numbers of the source frame, for keys that
-do not encode (plain strings, floats, 128 bits): keys are compared where they stand. `operators.accumulators` folds a
-row once its group is known.
+do not encode (plain strings, floats, 128 bits): keys are compared where they stand. `operators.accumulate` accumulates
+a row once its group is known.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from gquery.kernels.builtin import gathers, grouping, handwritten, scans
 from gquery.kernels.code import Code, ValueProperties
 from gquery.kernels.render import render
 from gquery.kernels.targets.morsels import run_parts
-from gquery.operators import accumulators, front
-from gquery.operators.accumulators import has_bits, is_flagged
+from gquery.operators import accumulate, front
+from gquery.operators.accumulate import has_bits, is_flagged
 from gquery.operators.base import Frame, Launch, SinkRun, State, make_column, narrow
 from gquery.operators.collect import contiguous
 from gquery.operators.combine import (
@@ -34,7 +34,7 @@ from gquery.operators.combine import (
     entries_of,
     filled,
 )
-from gquery.operators.finish import finish_aggregate
+from gquery.operators.finalize import finalize_aggregate
 from gquery.operators.group_output import HOST_WORDS, PLACES, GroupOutput, Values
 from gquery.operators.join import find_or_insert
 from gquery.operators.keys import decode_keys, decode_raw_key, encode_keys, raw_key
@@ -45,7 +45,7 @@ from gquery.planner.physical import TOUCHED, Group, ReadStage, Source
 
 
 def emit(sink: Group, source: Source, code: Code) -> None:
-    """The lines that fold one row into its group."""
+    """The lines that accumulate one row into its group."""
     values = [render(e, code) for _, e, _ in sink.keys]
     if sink.layout == "rows":
         assert isinstance(source, ReadStage)
@@ -53,11 +53,11 @@ def emit(sink: Group, source: Source, code: Code) -> None:
         places = tuple(stored[e.id] for _, e, _ in sink.keys if isinstance(e, PlanColumn))
         slot = find_or_insert(code, values, places, (True,) * len(values), None)
         with code.block(f"if {code.call('ge_i64', slot, code.call('i64', '0'))}:"):
-            accumulators.fold(sink, slot, code)
+            accumulate.emit(sink, slot, code)
     elif sink.key_encoding is None:
-        accumulators.fold(sink, raw_key(values[0], sink.keys[0][2], code), code)
+        accumulate.emit(sink, raw_key(values[0], sink.keys[0][2], code), code)
     else:
-        accumulators.fold(sink, encode_keys(values, sink.key_encoding, code, checked=False)[0], code)
+        accumulate.emit(sink, encode_keys(values, sink.key_encoding, code, checked=False)[0], code)
 
 
 # ---- run time -------------------------------------------------------------------------------------------------------
@@ -90,7 +90,7 @@ class GroupRun(SinkRun):
             return empty_table(self.sink, n, self.device, self.label, self._hands)
         state: State = {"mask": n - 1}
         state["block"] = self._words(n)
-        state |= self._folds(state["block"])
+        state |= self._accumulators(state["block"])
         if self.sink.layout == "rows":
             state["slots"] = make.zeros(n, "uint32", self.label)
         elif has_bits(self.sink, "cuda" if self.launch.by_row else "cpu"):
@@ -105,17 +105,17 @@ class GroupRun(SinkRun):
         fronts = [self.device.zeros(front.words(self.sink), "int64", self.label) for _ in range(workers)]
         return [{**state, "front_i64": f, "front_f64": f.view("float64")} for f in fronts]
 
-    def _folds(self, block: Any) -> State:
-        """The array of each fold as a part of one piece of memory."""
+    def _accumulators(self, block: Any) -> State:
+        """The array of each accumulator as a part of one piece of memory."""
         n, state = self.capacity, {}
-        for k, fold in enumerate(self.sink.folds):
+        for k, accumulator in enumerate(self.sink.accumulators):
             words = block[k * n : (k + 1) * n]
-            state[f"fold{k}"] = words if fold.word == "i64" else words.view(np.float64)
+            state[f"accumulator{k}"] = words if accumulator.word == "i64" else words.view(np.float64)
         return state
 
     def _words(self, n: int) -> Any:
-        """For each fold ``n`` times its identity: one piece of memory, cleared at once where all are 0."""
-        starts = [0 if f.word == "f64" else int(f.identity) for f in self.sink.folds]  # 0.0 has no bit set
+        """For each accumulator ``n`` times its identity: one piece of memory, cleared at once where all are 0."""
+        starts = [0 if f.word == "f64" else int(f.identity) for f in self.sink.accumulators]  # 0.0 has no bit set
         make = self.device.empty if any(starts) else self.device.zeros
         block = make(len(starts) * n, "int64", self.label)
 
@@ -148,7 +148,7 @@ class GroupRun(SinkRun):
         self.capacity *= 4
         return True
 
-    def finish(self, states: Sequence[State]) -> Frame:
+    def finalize(self, states: Sequence[State]) -> Frame:
         sink, device, workers = self.sink, self.device, self.launch.workers
         if self._is_small():
             device, workers = cpu_device(), 1
@@ -158,7 +158,7 @@ class GroupRun(SinkRun):
         capacity = self.capacity
         if sink.layout == "direct":
             if len(states) > 1 or sink.in_place or not device.is_cuda:
-                states = [combine_arrays(states, sink.folds, capacity, workers)]
+                states = [combine_arrays(states, sink.accumulators, capacity, workers)]
             if sink.in_place:
                 return self._as_it_lies(states[0])
         elif device.is_cpu and len(states) > 1 and filled(sink, states) > SORTED_ENTRIES:
@@ -174,11 +174,11 @@ class GroupRun(SinkRun):
 
     def _picked(self, states: Sequence[State], capacity: int, device: Device) -> tuple[int, list[Values]]:
         """How many groups there are, and the columns of their keys and aggregates, by array functions."""
-        folds = self.sink.folds
+        accumulators = self.sink.accumulators
         if self.sink.layout == "direct":
-            plain = has_plain_count(folds)
-            encoded = scans.compact(states[0]["touched" if plain is None else f"fold{plain}"]).astype("int64")
-            words = [states[0][f"fold{k}"][encoded] for k in range(len(folds))]
+            plain = has_plain_count(accumulators)
+            encoded = scans.compact(states[0]["touched" if plain is None else f"accumulator{plain}"]).astype("int64")
+            words = [states[0][f"accumulator{k}"][encoded] for k in range(len(accumulators))]
         else:
             tables = [entries_of(self.sink, s, capacity) for s in states]
             encoded, words = tables[0] if len(tables) == 1 else combine_entries(self.sink, tables, device.xp)
@@ -191,7 +191,9 @@ class GroupRun(SinkRun):
         if self.output is not None and (device.is_cuda or (self.launch.compiled and rows.size >= PLACES)):
             _, results = self.output.columns({**state, "places": places}, self.capacity, device, workers, self.label)
         else:
-            results = self._results([state[f"fold{k}"][places] for k in range(len(self.sink.folds))], device.xp)
+            results = self._results(
+                [state[f"accumulator{k}"][places] for k in range(len(self.sink.accumulators))], device.xp
+            )
         named = [(c, plan.result) for c, plan in self.sink.aggregates]
         columns = self._columns(named, results, int(rows.size), device, workers)
         assert self.frame is not None
@@ -201,7 +203,7 @@ class GroupRun(SinkRun):
         return Frame(columns, int(rows.size))
 
     def _results(self, words: Sequence[Any], xp: Any) -> list[Values]:
-        found = [(plan, finish_aggregate(plan, words, xp)) for _, plan in self.sink.aggregates]
+        found = [(plan, finalize_aggregate(plan, words, xp)) for _, plan in self.sink.aggregates]
         return [(narrow(values, plan.result.physical_type), validity) for plan, (values, validity) in found]
 
     def _columns(
@@ -219,9 +221,10 @@ class GroupRun(SinkRun):
         return columns
 
     def _is_small(self) -> bool:
-        """Whether the state is finished on the host: a copy of it takes less time than a dozen array functions on a GPU."""
-        words = self.capacity * (len(self.sink.folds) + 1)
-        texts = any(a.finish == "text" for _, a in self.sink.aggregates)  # addresses in the GPU's memory
+        """Whether the state is finalized on the host: a copy of it takes less time than a dozen array functions on a
+        GPU."""
+        words = self.capacity * (len(self.sink.accumulators) + 1)
+        texts = any(a.finalizer == "text" for _, a in self.sink.aggregates)  # addresses in the GPU's memory
         return self.device.is_cuda and words <= HOST_WORDS and self.sink.layout != "rows" and not texts
 
     def _on_host(self, state: State) -> State:
@@ -229,13 +232,13 @@ class GroupRun(SinkRun):
         if self.sink.layout == "hash":
             return {"entries_i64": self.device.to_host(state["entries_i64"])}
         host: State = {k: self.device.to_host(state[k]) for k in ("touched", "bits") if k in state}
-        return host | self._folds(self.device.to_host(state["block"]))
+        return host | self._accumulators(self.device.to_host(state["block"]))
 
     def _as_it_lies(self, total: State) -> Frame:
         """The arrays themselves, a row a place."""
         columns = {}
-        for stored, fold in self.sink.in_place:
-            data = total["touched" if fold == TOUCHED else f"fold{fold}"]
+        for stored, accumulator in self.sink.in_place:
+            data = total["touched" if accumulator == TOUCHED else f"accumulator{accumulator}"]
             made = make_column(stored.properties, stored.physical_type, data, None, self.capacity, self.device)
             columns[stored.column.id] = made
         return Frame(columns, self.capacity)

@@ -22,15 +22,15 @@ from gquery.kernels.kernel import ElementType, Kernel
 from gquery.kernels.numbers import number
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.morsels import run_parts
-from gquery.operators.accumulators import entry_words
+from gquery.operators.accumulate import entry_words
 from gquery.operators.base import State, words_a_row
-from gquery.operators.finish import emit_result
+from gquery.operators.finalize import emit_result
 from gquery.planner.aggregates import has_plain_count
 from gquery.planner.layouts import null_key
 from gquery.planner.physical import Group
 
 PLACES = 2**16  # of a state in a CPU's memory, from which on a kernel is worth it
-HOST_WORDS = 2**14  # a GPU's state of so many words at most is finished on the host
+HOST_WORDS = 2**14  # a GPU's state of so many words at most is finalized on the host
 PARTS_A_WORKER = 2
 BATCH_ROWS = 4
 
@@ -45,7 +45,9 @@ def is_probable(sink: Group, target: str) -> bool:
     if sink.layout == "rows":
         return target == "cuda" or (target == "cpu" and 2 * sink.groups >= PLACES)
     places = 2 * sink.groups if sink.key_encoding is None or sink.layout == "hash" else sink.key_encoding.size
-    return places >= PLACES if target == "cpu" else target == "cuda" and places * (len(sink.folds) + 1) > HOST_WORDS
+    return (
+        places >= PLACES if target == "cpu" else target == "cuda" and places * (len(sink.accumulators) + 1) > HOST_WORDS
+    )
 
 
 @dataclass(frozen=True)
@@ -119,12 +121,12 @@ class GroupOutput:
         """Which array says what groups there are."""
         if self.sink.layout == "hash":
             return "entries_i64", "i64"
-        plain = has_plain_count(self.sink.folds)
-        return ("touched", "u8") if plain is None else (f"fold{plain}", "i64")
+        plain = has_plain_count(self.sink.accumulators)
+        return ("touched", "u8") if plain is None else (f"accumulator{plain}", "i64")
 
     def _row(self, key: str | None, place: str, code: Code) -> None:
         """The lines for a group that is there; ``key`` is its encoded key."""
-        words = [self._word(n, place, code) for n in range(len(self.sink.folds))]
+        words = [self._word(n, place, code) for n in range(len(self.sink.accumulators))]
         if key is not None:
             self._keys(key, code)
         for n, (_, plan) in enumerate(self.sink.aggregates):
@@ -132,10 +134,10 @@ class GroupOutput:
             self._store(f"out{n}", plan.result, value.var, value.ok, code)
 
     def _word(self, n: int, place: str, code: Code) -> str:
-        word = self.sink.folds[n].word
+        word = self.sink.accumulators[n].word
         if self.sink.layout != "hash":
             at = "i" if self.sink.layout == "direct" else self._index(place, code)
-            return code.let(code.call(word, f"{code.pointer(word, StatePart(f'fold{n}'))}[{at}]"))
+            return code.let(code.call(word, f"{code.pointer(word, StatePart(f'accumulator{n}'))}[{at}]"))
         at = code.call("add_i64", place, code.call("i64", str(n + 1)))
         return code.let(code.call(word, f"{code.pointer(word, StatePart(f'entries_{word}'))}[{self._index(at, code)}]"))
 

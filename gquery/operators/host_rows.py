@@ -74,7 +74,7 @@ class _Made(Protocol):
     """A column in the making: results of chunks are put, in any order, and finished at the end."""
 
     def put(self, chunk: int, low: int, made: pa.Array) -> None: ...
-    def finish(self) -> list[Task]: ...
+    def finalize(self) -> list[Task]: ...
     def column(self) -> Column: ...
 
 
@@ -97,7 +97,7 @@ class _Fixed:
         if self.validity is not None:
             self.validity[low:high] = ok if made.null_count else 1
 
-    def finish(self) -> list[Task]:
+    def finalize(self) -> list[Task]:
         return []
 
     def column(self) -> Column:
@@ -180,7 +180,7 @@ class _Text:
             self.validity[low:high] = bits_of(made, 0) if made.null_count else 1
         self.room.release(made.nbytes)
 
-    def finish(self) -> list[Task]:
+    def finalize(self) -> list[Task]:
         """Tasks that make one piece of several."""
         if len(self._pieces) < 2:
             return []
@@ -236,7 +236,7 @@ class _Run:
             yield [lambda c=c: self._over_entries(c) for c in over]  # type: ignore[misc]
         yield [lambda n=n, r=r: self._chunk(n, *r) for n, r in enumerate(self.chunks)]  # type: ignore[misc]
         for call in self.calls:
-            if tasks := call.made.finish():
+            if tasks := call.made.finalize():
                 yield tasks
 
     def columns(self) -> dict[int, Column]:

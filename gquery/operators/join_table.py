@@ -85,7 +85,7 @@ class BuildRun(SinkRun):
             state["slot_of_row"] = handwritten.full(make, rows, NOT_IN, "uint32", self.label, self.launch.workers)
         return state
 
-    def finish(self, states: Sequence[State]) -> JoinIndex:
+    def finalize(self, states: Sequence[State]) -> JoinIndex:
         state, rows = states[0], self.launch.rows
         if is_spread(self.table):
             state = self._entered(state)

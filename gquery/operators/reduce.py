@@ -1,4 +1,4 @@
-"""Reduce: aggregates without keys. Each thread folds into variables; one row comes out, also for no input."""
+"""Reduce: aggregates without keys. Each thread accumulates into variables; one row comes out, also for no input."""
 
 from __future__ import annotations
 
@@ -9,69 +9,69 @@ import numpy as np
 
 from gquery.device.device import cpu_device
 from gquery.kernels.code import Code, StatePart
-from gquery.operators.aggregates import emit_folds
+from gquery.operators.aggregates import emit_accumulate
 from gquery.operators.base import Frame, Launch, SinkRun, State, make_column, narrow
 from gquery.operators.collect import contiguous
-from gquery.operators.finish import finish_aggregate
-from gquery.planner.aggregates import Fold
+from gquery.operators.finalize import finalize_aggregate
+from gquery.planner.aggregates import Accumulator
 from gquery.planner.physical import Reduce
 
 # ---- text -----------------------------------------------------------------------------------------------------------
 
 
-def begin(folds: Sequence[Fold], code: Code) -> None:
-    for n, fold in enumerate(folds):
-        code.prologue.append(f"acc{n} = {identity_text(fold, code)}")
+def begin(accumulators: Sequence[Accumulator], code: Code) -> None:
+    for n, accumulator in enumerate(accumulators):
+        code.prologue.append(f"acc{n} = {identity_text(accumulator, code)}")
 
 
-def identity_text(fold: Fold, code: Code) -> str:
-    if fold.op == "add":
-        return code.call(fold.word, "0" if fold.word == "i64" else "0.0")
-    return code.constant(fold.identity)
+def identity_text(accumulator: Accumulator, code: Code) -> str:
+    if accumulator.op == "add":
+        return code.call(accumulator.word, "0" if accumulator.word == "i64" else "0.0")
+    return code.constant(accumulator.identity)
 
 
-def emit(folds: Sequence[Fold], code: Code) -> None:
-    def into(n: int, fold: Fold, text: str) -> None:
+def emit(accumulators: Sequence[Accumulator], code: Code) -> None:
+    def into(n: int, accumulator: Accumulator, text: str) -> None:
         total = f"acc{n}"
-        code.line(f"{total} = {code.call(f'{fold.op}_{fold.word}', total, text)}")
+        code.line(f"{total} = {code.call(f'{accumulator.op}_{accumulator.word}', total, text)}")
 
-    emit_folds(folds, code, into)
+    emit_accumulate(accumulators, code, into)
 
 
-def end(folds: Sequence[Fold], code: Code) -> None:
-    for n, fold in enumerate(folds):
-        state = code.pointer(fold.word, StatePart(fold.word), "s")
-        code.epilogue.append(code.call(f"reduce_{fold.op}_{fold.word}", state, str(n), f"acc{n}"))
+def end(accumulators: Sequence[Accumulator], code: Code) -> None:
+    for n, accumulator in enumerate(accumulators):
+        state = code.pointer(accumulator.word, StatePart(accumulator.word), "s")
+        code.epilogue.append(code.call(f"reduce_{accumulator.op}_{accumulator.word}", state, str(n), f"acc{n}"))
 
 
 # ---- run time -------------------------------------------------------------------------------------------------------
 
 
 class ReduceRun(SinkRun):
-    """One word a fold for each worker."""
+    """One word an accumulator for each worker."""
 
     def __init__(self, sink: Reduce, launch: Launch, label: str) -> None:
         super().__init__(launch, label)
         self.sink = sink
 
     def allocate(self) -> State:
-        identities = [f.identity if f.word == "i64" else 0 for f in self.sink.folds]  # 0.0 has no bit set
+        identities = [f.identity if f.word == "i64" else 0 for f in self.sink.accumulators]  # 0.0 has no bit set
         if any(identities):
             words = self.device.from_host(np.array(identities, np.int64))
         else:
             words = self.device.zeros(max(len(identities), 1), np.int64)
         return {"i64": words, "f64": words.view(np.float64)}
 
-    def finish(self, states: Sequence[State]) -> Frame:
+    def finalize(self, states: Sequence[State]) -> Frame:
         host = [self.device.to_host(s["i64"]) for s in states]
         words = []
-        for n, fold in enumerate(self.sink.folds):
-            parts = np.array([w.view(np.int64 if fold.word == "i64" else np.float64)[n] for w in host])
-            words.append(np.array([combine(fold.op, parts)], dtype=parts.dtype))
+        for n, accumulator in enumerate(self.sink.accumulators):
+            parts = np.array([w.view(np.int64 if accumulator.word == "i64" else np.float64)[n] for w in host])
+            words.append(np.array([combine(accumulator.op, parts)], dtype=parts.dtype))
         device = cpu_device()
         columns = {}
         for column, plan in self.sink.aggregates:
-            values, validity = finish_aggregate(plan, words, np)
+            values, validity = finalize_aggregate(plan, words, np)
             physical_type = plan.result.physical_type
             made = make_column(plan.result, physical_type, narrow(values, physical_type), validity, 1, device)
             columns[column.id] = contiguous(made, device if not self.device.is_cuda else self.device)
@@ -79,7 +79,7 @@ class ReduceRun(SinkRun):
 
 
 def combine(op: str, parts: Any) -> Any:
-    """The fold of the words of several states (along the first axis)."""
+    """The combination of the words of several states (along the first axis)."""
     match op:
         case "add":
             return parts.sum(axis=0, dtype=parts.dtype)

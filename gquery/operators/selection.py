@@ -107,11 +107,11 @@ def _used(steps: Sequence[Step], sink: Sink) -> Iterator[Expr]:
     match sink:
         case Collect(columns=columns):
             yield from (s.column for s in columns)
-        case Group(keys=keys, folds=folds):
+        case Group(keys=keys, accumulators=accumulators):
             yield from (e for _, e, _ in keys)
-            yield from (e for f in folds for e in (f.arg, f.filter) if e is not None)
-        case Reduce(folds=folds):
-            yield from (e for f in folds for e in (f.arg, f.filter) if e is not None)
+            yield from (e for f in accumulators for e in (f.arg, f.filter) if e is not None)
+        case Reduce(accumulators=accumulators):
+            yield from (e for f in accumulators for e in (f.arg, f.filter) if e is not None)
         case Build(table=table):
             yield from table.keys
             if table.inline_payload is not None:

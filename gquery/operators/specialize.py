@@ -32,7 +32,7 @@ def adapt(pipeline: Pipeline, rows: int, joins: Mapping[int, JoinIndex]) -> Pipe
     if any(isinstance(s, Probe) and not _is_built_so(s.table, joins[s.table.stage].table) for s in pipeline.steps):
         pipeline = _with_tables(pipeline, lambda table: _as_built(table, joins[table.stage].table))
     sink = pipeline.sink
-    if isinstance(sink, Group | Reduce) and any(a.limb_bits == 16 for _, a in sink.aggregates):
+    if isinstance(sink, Group | Reduce) and any(a.sum_word_bits == 16 for _, a in sink.aggregates):
         pipeline = with_row_limit(pipeline, _row_limit(pipeline, rows, joins))
         sink = pipeline.sink
     if isinstance(sink, Group) and sink.layout == "direct" and sink.key_encoding is not None and not sink.in_place:
@@ -120,12 +120,12 @@ def with_row_limit(pipeline: Pipeline, rows: int) -> Pipeline:
     sink = pipeline.sink
     assert isinstance(sink, Group | Reduce)
     calls: list[AggregateCall] = [a.call for _, a in sink.aggregates]
-    folds, plans = plan_aggregates(
+    accumulators, plans = plan_aggregates(
         calls, [a.arg if a.call.args else None for _, a in sink.aggregates], rows, isinstance(sink, Group)
     )
     kept = _with_results(plans, [a for _, a in sink.aggregates])
     named = tuple((c, p) for (c, _), p in zip(sink.aggregates, kept, strict=True))
-    return replace(pipeline, sink=replace(sink, folds=folds, aggregates=named))
+    return replace(pipeline, sink=replace(sink, accumulators=accumulators, aggregates=named))
 
 
 def _with_results(plans: Sequence[AggregatePlan], planned: Sequence[AggregatePlan]) -> list[AggregatePlan]:

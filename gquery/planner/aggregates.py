@@ -1,9 +1,9 @@
-"""Aggregates: each is a tuple of folds (monoids over 64-bit words) and a finish.
+"""Aggregates: each is a tuple of accumulators (monoids over 64-bit words) and a finalizer.
 
-A fold adds, or takes the minimum or maximum of, one word a row. Folds are shared: ``sum(x)``, ``avg(x)`` and ``count(x)``
-need two between them. Sums are exact: a sum that bounds prove to fit 64 bits is one word, any other is split into limbs
-of 32 bits (of 16, where the rows may be more than 2^31), whose sums cannot overflow; `operators.finish` passes their carries
-on. An identity never stands for NULL: whether a group had a value is counted.
+An accumulator adds, or takes the minimum or maximum of, one word a row. Accumulators are shared: ``sum(x)``, ``avg(x)``
+and ``count(x)`` need two between them. Sums are exact: a sum that bounds prove to fit 64 bits is one word, any other is
+split into words of 32 bits (of 16, where the rows may be more than 2^31), whose sums cannot overflow;
+`operators.finalize` passes their carries on. An identity never stands for NULL: whether a group had a value is counted.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from gquery.expression.types import BIGINT, DOUBLE, INT64, Bounds, DType, Regist
 from gquery.functions.certain import never_null
 from gquery.kernels.code import ValueProperties
 
-MOST_ROWS = 2**31  # up to so many limbs of 32 bits add up within 64
-What = Literal["one", "value", "ordered", "limb", "address", "length"]
+MOST_ROWS = 2**31  # up to so many words of 32 bits add up within 64
+What = Literal["one", "value", "ordered", "sum_word", "address", "length"]
 Op = Literal["add", "min", "max"]
 
 
 @dataclass(frozen=True)
-class Fold:
-    """One word of state: ``op`` over ``what`` of ``arg``, for rows where ``arg`` is not NULL and ``filter`` is TRUE. A limb is
-    the number ``limb`` of ``bits`` bits, low first; the last one carries the sign."""
+class Accumulator:
+    """One word of state: ``op`` over ``what`` of ``arg``, for rows where ``arg`` is not NULL and ``filter`` is TRUE. A
+    word of a multiword sum is the number ``sum_word`` of ``bits`` bits, low first; the last one carries the sign."""
 
     op: Op
     word: Literal["i64", "f64"]
     what: What
     arg: Expr | None = None
     filter: Expr | None = None
-    limb: int = 0
+    sum_word: int = 0
     bits: int = 0
 
     @property
@@ -47,45 +47,48 @@ class Fold:
                 return INT64.low
 
 
-Finish = Literal["count", "sum_i64", "sum_limbs", "sum_f64", "avg_i64", "avg_limbs", "avg_f64", "extreme", "text"]
+Finalizer = Literal[
+    "count", "sum_i64", "sum_multiword", "sum_f64", "avg_i64", "avg_multiword", "avg_f64", "extreme", "text"
+]
 
 
 @dataclass(frozen=True)
 class AggregatePlan:
-    """An aggregate as indices of folds and the way to its result. ``count`` is the fold that counts its values; None where
-    every group has one."""
+    """An aggregate as indices of accumulators and the way to its result. ``count`` is the accumulator that counts its
+    values; None where every group has one."""
 
     call: AggregateCall
-    finish: Finish
-    folds: tuple[int, ...]
+    finalizer: Finalizer
+    accumulators: tuple[int, ...]
     count: int | None
     arg: ValueProperties | None
     result: ValueProperties
-    limb_bits: int = 0
+    sum_word_bits: int = 0
 
 
 def plan_aggregates(
     calls: Sequence[AggregateCall], known: Sequence[ValueProperties | None], rows: int | None, grouped: bool
-) -> tuple[tuple[Fold, ...], tuple[AggregatePlan, ...]]:
-    """The folds that a list of aggregates needs together, and each one's plan.
+) -> tuple[tuple[Accumulator, ...], tuple[AggregatePlan, ...]]:
+    """The accumulators that a list of aggregates needs together, and each one's plan.
 
-    ``known[i]`` tells of the argument of call i, ``rows`` is a proved limit of the rows that reach one group (None: none).
+    ``known[i]`` tells of the argument of call i, ``rows`` is a proved limit of the rows that reach one group (None:
+    none).
     """
-    folds: dict[Fold, int] = {}
+    accumulators: dict[Accumulator, int] = {}
 
-    def use(fold: Fold) -> int:
-        return folds.setdefault(fold, len(folds))
+    def use(accumulator: Accumulator) -> int:
+        return accumulators.setdefault(accumulator, len(accumulators))
 
     plans = [_plan(call, arg, rows, grouped, use) for call, arg in zip(calls, known, strict=True)]
-    return tuple(folds), tuple(plans)
+    return tuple(accumulators), tuple(plans)
 
 
 def _plan(call: AggregateCall, arg: ValueProperties | None, rows: int | None, grouped: bool, use: Any) -> AggregatePlan:
     e = call.args[0] if call.args else None
-    counting = Fold("add", "i64", "one", e if arg is not None and arg.nullable else None, call.filter)
+    counting = Accumulator("add", "i64", "one", e if arg is not None and arg.nullable else None, call.filter)
     if call.function == "count":
         if e is not None and not never_null(e):
-            counting = Fold("add", "i64", "one", e, call.filter)  # without NULLs too: what fails has no count
+            counting = Accumulator("add", "i64", "one", e, call.filter)  # without NULLs too: what fails has no count
         most = Bounds(0, rows if rows is not None else INT64.high)
         return AggregatePlan(call, "count", (use(counting),), None, arg, ValueProperties(BIGINT, most, False))
     assert e is not None and arg is not None
@@ -93,47 +96,53 @@ def _plan(call: AggregateCall, arg: ValueProperties | None, rows: int | None, gr
     register = arg.register
     if call.function in ("sum", "avg"):
         used: tuple[int, ...]
-        finish: Finish
+        finalizer: Finalizer
         if register is Register.F64:
-            finish, bits = "sum_f64", 0
-            used = (use(Fold("add", "f64", "value", e, call.filter)),)
+            finalizer, bits = "sum_f64", 0
+            used = (use(Accumulator("add", "f64", "value", e, call.filter)),)
         elif (
             register is Register.I64
             and arg.bounds is not None
             and rows is not None
             and rows * arg.bounds.magnitude < 2**63
         ):
-            finish, bits = "sum_i64", 0
-            used = (use(Fold("add", "i64", "value", e, call.filter)),)
+            finalizer, bits = "sum_i64", 0
+            used = (use(Accumulator("add", "i64", "value", e, call.filter)),)
         else:
-            finish = "sum_limbs"
+            finalizer = "sum_multiword"
             bits = 32 if rows is not None and rows <= MOST_ROWS else 16
             count = (128 if register is Register.I128 else 64) // bits
-            used = tuple(use(Fold("add", "i64", "limb", e, call.filter, limb, bits)) for limb in range(count))
+            used = tuple(
+                use(Accumulator("add", "i64", "sum_word", e, call.filter, sum_word, bits)) for sum_word in range(count)
+            )
         if call.function == "avg":
             counted = use(counting)
-            kinds: dict[Finish, Finish] = {"sum_i64": "avg_i64", "sum_limbs": "avg_limbs", "sum_f64": "avg_f64"}
+            kinds: dict[Finalizer, Finalizer] = {
+                "sum_i64": "avg_i64",
+                "sum_multiword": "avg_multiword",
+                "sum_f64": "avg_f64",
+            }
             return AggregatePlan(
-                call, kinds[finish], used, counted, arg, ValueProperties(DOUBLE, None, can_be_empty), bits
+                call, kinds[finalizer], used, counted, arg, ValueProperties(DOUBLE, None, can_be_empty), bits
             )
         count_ = use(counting) if can_be_empty else None
         return AggregatePlan(
-            call, finish, used, count_, arg, _sum_properties(call.dtype, arg, rows, can_be_empty), bits
+            call, finalizer, used, count_, arg, _sum_properties(call.dtype, arg, rows, can_be_empty), bits
         )
     if call.function in ("min", "max", "same_value"):
         count_ = use(counting) if can_be_empty else None
         result = ValueProperties(call.dtype, arg.bounds, can_be_empty, arg.dictionary)
         if register is Register.STR and call.function == "same_value":  # one text: any address of it will do
             used = (
-                use(Fold("max", "i64", "address", e, call.filter)),
-                use(Fold("max", "i64", "length", e, call.filter)),
+                use(Accumulator("max", "i64", "address", e, call.filter)),
+                use(Accumulator("max", "i64", "length", e, call.filter)),
             )
             return AggregatePlan(call, "text", used, count_, arg, result)
         if register in (Register.I128, Register.STR):
             raise AssertionError(f"{call.function} of {arg.dtype} is ranked before it is folded")
         what: What = "ordered" if register is Register.F64 else "value"
         op: Op = "min" if call.function == "min" else "max"
-        return AggregatePlan(call, "extreme", (use(Fold(op, "i64", what, e, call.filter)),), count_, arg, result)
+        return AggregatePlan(call, "extreme", (use(Accumulator(op, "i64", what, e, call.filter)),), count_, arg, result)
     raise NotSupportedError(f"aggregate {call.function}")
 
 
@@ -158,16 +167,17 @@ def _sum_properties(dtype: DType, arg: ValueProperties, rows: int | None, nullab
 
 
 def is_plain(plan: AggregatePlan) -> bool:
-    """Whether the result of an aggregate, where it is not NULL, is the word of its fold: there is nothing to do or to check."""
-    if plan.finish not in ("count", "sum_i64", "sum_f64", "extreme"):
+    """Whether the result of an aggregate, where it is not NULL, is the word of its accumulator: there is nothing to do
+    or to check."""
+    if plan.finalizer not in ("count", "sum_i64", "sum_f64", "extreme"):
         return False
-    if plan.finish == "sum_f64":
+    if plan.finalizer == "sum_f64":
         return plan.result.dtype == DOUBLE
     limit = type_bounds(plan.result.dtype)
-    checked = plan.finish == "sum_i64" and limit is not None and not INT64.within(limit)
+    checked = plan.finalizer == "sum_i64" and limit is not None and not INT64.within(limit)
     return plan.result.register is Register.I64 and not checked
 
 
-def has_plain_count(folds: Sequence[Fold]) -> int | None:
-    """The fold that counts every row of a group, if there is one: it tells which groups exist."""
-    return next((n for n, f in enumerate(folds) if f.what == "one" and f.arg is None and f.filter is None), None)
+def has_plain_count(accumulators: Sequence[Accumulator]) -> int | None:
+    """The accumulator that counts every row of a group, if there is one: it tells which groups exist."""
+    return next((n for n, f in enumerate(accumulators) if f.what == "one" and f.arg is None and f.filter is None), None)

@@ -1,6 +1,6 @@
 """Lowering of aggregates: which state a group has, and how a row finds it.
 
-No keys: each thread folds into variables. Keys of a small encoded range address arrays; keys that encode as one
+No keys: each thread accumulates into variables. Keys of a small encoded range address arrays; keys that encode as one
 integer, and one integer of any range, are looked up in a hash table; any others (plain text, floats, 128 bits) in a
 table of row numbers over a frame that holds them. Minima that no atomic can hold are taken over ranks.
 """
@@ -114,7 +114,7 @@ def _groups(
     keys: tuple[tuple[Column, Expr], ...],
     aggregates: tuple[tuple[Column, AggregateCall], ...],
 ) -> Stream:
-    """The stream of the groups: their keys and folded results."""
+    """The stream of the groups: their keys and accumulated results."""
     number = _grouped(lowering, plan, stream, keys, aggregates, in_place=True)
     work = lowering.stages[number].work
     if isinstance(work, Pipeline) and isinstance(work.sink, Group) and work.sink.in_place:
@@ -173,8 +173,8 @@ def _grouped(
     """The stage that makes the groups; ``in_place``: whoever reads them can do so as they lie, if that is possible."""
     if not keys:
         known = [_known(stream, a) for _, a in aggregates]
-        folds, plans = plan_aggregates([a for _, a in aggregates], known, stream.limit, False)
-        sink = Reduce(folds, _named(aggregates, plans))
+        accumulators, plans = plan_aggregates([a for _, a in aggregates], known, stream.limit, False)
+        sink = Reduce(accumulators, _named(aggregates, plans))
         return lowering.sink(stream, sink, "aggregate")
     described = [describe(e, stream.columns) for _, e in keys]
     key_encoding = key_encoding_of(described, [w.nullable for w in described])
@@ -188,13 +188,19 @@ def _grouped(
         stream, keys, aggregates = _materialised(lowering, stream, keys, aggregates)
         described = [stream.columns[e.id] for _, e in keys if isinstance(e, Column)]
     known = [_known(stream, a) for _, a in aggregates]
-    folds, plans = plan_aggregates([a for _, a in aggregates], known, stream.limit, True)
+    accumulators, plans = plan_aggregates([a for _, a in aggregates], known, stream.limit, True)
     groups = lowering.estimator.rows(plan)
     if key_encoding is not None:
         groups = min(groups, key_encoding.size)
     triples = tuple((c, e, w) for (c, e), w in zip(keys, described, strict=True))
     sink_ = Group(
-        layout, triples, key_encoding, folds, _named(aggregates, plans), int(max(groups, 1)), runs=_runs(stream, keys)
+        layout,
+        triples,
+        key_encoding,
+        accumulators,
+        _named(aggregates, plans),
+        int(max(groups, 1)),
+        runs=_runs(stream, keys),
     )
     if in_place and layout == "direct" and not any(limits_groups(s, triples) for s in stream.steps):
         sink_ = replace(sink_, in_place=_columns_in_place(sink_))
@@ -229,19 +235,19 @@ def _columns_in_place(sink: Group) -> tuple[tuple[Stored, int], ...]:
         return ()
     if key_encoding.parts[0].nullable or any(a.result.nullable or not is_plain(a) for _, a in sink.aggregates):
         return ()
-    made = [(Stored(c, a.result, _word_physical_type(a)), a.folds[0]) for c, a in sink.aggregates]
-    plain = has_plain_count(sink.folds)
+    made = [(Stored(c, a.result, _word_physical_type(a)), a.accumulators[0]) for c, a in sink.aggregates]
+    plain = has_plain_count(sink.accumulators)
     if plain is None:
         there = Stored(new_column("there", BOOLEAN, False), value_properties(BOOLEAN, None, False), PhysicalType.BOOL)
         return (*made, (there, TOUCHED))
-    if all(fold != plain for _, fold in made):
+    if all(accumulator != plain for _, accumulator in made):
         count = Stored(new_column("count", BIGINT, False), value_properties(BIGINT, None, False), PhysicalType.I64)
         made.append((count, plain))
     return tuple(made)
 
 
 def _word_physical_type(plan: AggregatePlan) -> PhysicalType:
-    return PhysicalType.F64 if plan.finish == "sum_f64" else PhysicalType.I64
+    return PhysicalType.F64 if plan.finalizer == "sum_f64" else PhysicalType.I64
 
 
 def _read_in_place(lowering: Lowering, plan: Aggregate, number: int, sink: Group, source: Stream) -> Stream:
@@ -259,8 +265,8 @@ def _read_in_place(lowering: Lowering, plan: Aggregate, number: int, sink: Group
         by_id={**stream.by_id, key.id: key},
         rows=float(sink.key_encoding.size),
     )
-    plain = has_plain_count(sink.folds)
-    flag = next(s.column for s, fold in sink.in_place if fold == (TOUCHED if plain is None else plain))
+    plain = has_plain_count(sink.accumulators)
+    flag = next(s.column for s, accumulator in sink.in_place if accumulator == (TOUCHED if plain is None else plain))
     predicate = flag if plain is None else call("gt", flag, Literal(0, BIGINT))
     return lowering.filter(stream, predicate, rows)
 

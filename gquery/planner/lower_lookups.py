@@ -32,7 +32,7 @@ class Lookups:
 
 
 def lookups(stream: Stream, keys: Sequence[tuple[Column, Expr]], aggregates: Named) -> tuple[Named, Lookups | None]:
-    """The aggregates that still have to be folded, and the lookups that give the others."""
+    """The aggregates that still have to be accumulated, and the lookups that give the others."""
     found = list(_possible(stream.steps, {e: c for c, e in keys}))
     fetched = frozenset(c.id for p in found for c in p.payload)
     values = tuple(

@@ -89,8 +89,8 @@ def _expressions(pipeline: Pipeline) -> Iterator[Expr]:
             case _:
                 pass  # a table to look up is a few operations
     match pipeline.sink:
-        case Group(folds=folds) | Reduce(folds=folds):
-            yield from (f.arg for f in folds if f.arg is not None)
+        case Group(accumulators=accumulators) | Reduce(accumulators=accumulators):
+            yield from (f.arg for f in accumulators if f.arg is not None)
         case Collect(columns=columns):
             yield from (s.column for s in columns)
         case _:
@@ -111,14 +111,14 @@ def expr_weight(e: Expr, columns: dict[int, ValueProperties]) -> float:
 def sink_weight(sink: Sink) -> float:
     """What a sink costs the interpreter a row, in steps."""
     match sink:
-        case Group(layout="rows", keys=keys, folds=folds):
-            return 10.0 * len(keys) + len(folds)
-        case Group(layout="hash", folds=folds):
-            return 6.0 + len(folds)
+        case Group(layout="rows", keys=keys, accumulators=accumulators):
+            return 10.0 * len(keys) + len(accumulators)
+        case Group(layout="hash", accumulators=accumulators):
+            return 6.0 + len(accumulators)
         case Build(table=table) if table.layout == "hash":
             return 10.0 * len(table.keys)
-        case Group(folds=folds) | Reduce(folds=folds):
-            return 1.0 + len(folds)
+        case Group(accumulators=accumulators) | Reduce(accumulators=accumulators):
+            return 1.0 + len(accumulators)
         case Collect(columns=columns):
             return sum(3.0 if s.properties.register is Register.STR else 0.5 for s in columns)
         case Build():

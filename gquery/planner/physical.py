@@ -14,7 +14,7 @@ from gquery.columns.table import TableSource
 from gquery.expression.expr import Column, Expr, SortKey
 from gquery.expression.types import PhysicalType
 from gquery.kernels.code import ValueProperties
-from gquery.planner.aggregates import AggregatePlan, Fold
+from gquery.planner.aggregates import Accumulator, AggregatePlan
 from gquery.planner.layouts import InlinePayload, KeyEncoding
 from gquery.planner.logical.nodes import JoinKind
 
@@ -162,7 +162,7 @@ class Collect:
 class Reduce:
     """Aggregates without keys: one row."""
 
-    folds: tuple[Fold, ...]
+    accumulators: tuple[Accumulator, ...]
     aggregates: tuple[tuple[Column, AggregatePlan], ...]
 
 
@@ -176,16 +176,16 @@ class Group:
     key encoding has one integer of any size as its key.
 
     ``in_place``: the frame of direct groups is their arrays as they lie, one row a place, whether a group is there or
-    not: these columns, each with the number of its fold (`TOUCHED` for the flags). Whoever reads it tests for that
-    itself.
+    not: these columns, each with the number of its accumulator (`TOUCHED` for the flags). Whoever reads it tests for
+    that itself.
 
     ``runs``: a key that is sorted in the source, so that a group's rows lie together. ``concurrent``: the threads of a
-    CPU fold into one state (see `operators.front`), else each into one of its own."""
+    CPU accumulate into one state (see `operators.front`), else each into one of its own."""
 
     layout: GroupLayout
     keys: tuple[tuple[Column, Expr, ValueProperties], ...]
     key_encoding: KeyEncoding | None
-    folds: tuple[Fold, ...]
+    accumulators: tuple[Accumulator, ...]
     aggregates: tuple[tuple[Column, AggregatePlan], ...]
     groups: int  # an estimate
     in_place: tuple[tuple[Stored, int], ...] = ()
@@ -194,7 +194,7 @@ class Group:
 
 
 TOUCHED = -1
-"""Stands for the flags of groups that are there, among the folds of groups in place."""
+"""Stands for the flags of groups that are there, among the accumulators of groups in place."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Literal, assert_never
 
 from gquery.expression.expr import Column
-from gquery.operators import accumulators
+from gquery.operators import accumulate
 from gquery.operators.codegen import kernels
 from gquery.operators.collect import collect_mode
 from gquery.operators.front import with_threads
@@ -250,19 +250,19 @@ def _sink(work: Pipeline, sink: Sink, target: str, printer: Printer) -> str:
             first = "" if limit is None else f", until {limit:,} are there"
             how = mode[collect_mode(work.steps, target == "cuda")]
             return f"collect ({_names((s.column for s in columns), printer)}), {how}{first}"
-        case Reduce(folds, aggregates):
-            return f"reduce to ({_names((c for c, _ in aggregates), printer)}), {len(folds)} words"
-        case Group(layout, keys, key_encoding, folds, aggregates):
+        case Reduce(accumulators, aggregates):
+            return f"reduce to ({_names((c for c, _ in aggregates), printer)}), {len(accumulators)} words"
+        case Group(layout, keys, key_encoding, accumulators, aggregates):
             by = ", ".join(printer.named(c, e) for c, e, _ in keys)
             size = f", {key_encoding.size:,} places" if key_encoding is not None and layout == "direct" else ""
             places = {
                 "private": "private columns",
                 "block": "shared columns" if layout == "direct" else "shared hash table",
             }
-            where = accumulators.place_of(sink, target)
+            where = accumulate.place_of(sink, target)
             how = places.get(where) or {"direct": "direct arrays"}.get(layout, f"{layout} table")
             how += {"runs": " for all threads", "front": " for all threads, each with a front"}.get(where, "")
-            return f"group by {by} to ({_names((c for c, _ in aggregates), printer)}), {how}{size}, {len(folds)} words"
+            return f"group by {by} to ({_names((c for c, _ in aggregates), printer)}), {how}{size}, {len(accumulators)} words"
         case Build(table):
             return f"build ({_names(table.keys, printer)}): {_layout(table, printer)}"
         case _:

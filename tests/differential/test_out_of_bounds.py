@@ -200,7 +200,7 @@ def test_columns_lie_as_kernels_know_them() -> None:
 @pytest.mark.faulty
 def test_a_column_that_breaks_its_promise_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever made it: here an array function, that of the groups of a sum."""
-    monkeypatch.setattr(group, "finish_aggregate", lambda plan, words, xp: (words[0] + 2**22, None))
+    monkeypatch.setattr(group, "finalize_aggregate", lambda plan, words, xp: (words[0] + 2**22, None))
     with gquery.connect(device="python") as connection:
         connection.register("t", SIZES["small"])
         with pytest.raises(gquery.InternalError, match="OutOfBoundsError: stage .* has values from"):

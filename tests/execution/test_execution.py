@@ -13,7 +13,7 @@ import pytest
 import gquery
 from gquery.execution.choose import units_of
 from gquery.execution.feedback import RunFeedback
-from gquery.operators.accumulators import place_of, shared_words
+from gquery.operators.accumulate import place_of, shared_words
 from gquery.planner.physical import Group, Pipeline
 
 

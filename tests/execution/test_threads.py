@@ -1,4 +1,5 @@
-"""Groups that several threads of a CPU fold: each into a state of its own, or all into one, through fronts or by runs."""
+"""Groups that several threads of a CPU accumulate: each into a state of its own, or all into one, through fronts or by
+runs."""
 
 from __future__ import annotations
 
@@ -67,11 +68,11 @@ def tables() -> dict[str, pa.Table]:
 
 
 TABLES = tables()
-MANY_FOLDS = "count(*), sum(v), min(v), max(f), sum(f), count(n), avg(big), sum(v) FILTER (WHERE n > 5)"
+MANY_ACCUMULATORS = "count(*), sum(v), min(v), max(f), sum(f), count(n), avg(big), sum(v) FILTER (WHERE n > 5)"
 QUERIES = {  # by how threads share the groups: what EXPLAIN says of it where every state counts as large
-    "direct arrays for all threads, each with a front": f"SELECT dense, {MANY_FOLDS} FROM t GROUP BY dense",
-    "direct arrays for all threads": f"SELECT ordered, {MANY_FOLDS} FROM t GROUP BY ordered",
-    "hash table for all threads, each with a front": f"SELECT spread, {MANY_FOLDS} FROM t GROUP BY spread",
+    "direct arrays for all threads, each with a front": f"SELECT dense, {MANY_ACCUMULATORS} FROM t GROUP BY dense",
+    "direct arrays for all threads": f"SELECT ordered, {MANY_ACCUMULATORS} FROM t GROUP BY ordered",
+    "hash table for all threads, each with a front": f"SELECT spread, {MANY_ACCUMULATORS} FROM t GROUP BY spread",
     "hash table for all threads": "SELECT runs, narrow, sum(v), max(n) FROM t GROUP BY runs, narrow",
     "rows table for all threads, each with a front": "SELECT text, f, count(*), sum(v), min(n) FROM t GROUP BY text, f",
 }

@@ -15,7 +15,7 @@ from gquery.execution.prepare import forecast
 from gquery.expression.expr import Column, new_column
 from gquery.kernels.kernel import Kernel
 from gquery.operators import selection
-from gquery.operators.accumulators import has_bits
+from gquery.operators.accumulate import has_bits
 from gquery.operators.base import Launch
 from gquery.operators.codegen import units
 from gquery.operators.collect import steps_again
@@ -98,7 +98,7 @@ class _Played(Device):
         ("SELECT k % 3 AS g, sum(v) FROM t GROUP BY g", 3000, False),
     ],
 )
-def test_small_groups_are_finished_on_the_host(sql: str, groups: int, bits: bool) -> None:
+def test_small_groups_are_finalized_on_the_host(sql: str, groups: int, bits: bool) -> None:
     """Whatever a state consists of, the groups that it holds come out."""
     with gquery.connect(device="python") as connection:
         rows = 20_000
@@ -114,9 +114,9 @@ def test_small_groups_are_finished_on_the_host(sql: str, groups: int, bits: bool
             array[0] |= np.uint32(sum(1 << n for n in there))
         elif name == "touched":
             array[there] = 1
-        elif name.startswith("fold"):
+        elif name.startswith("accumulator"):
             array[there] = [5, 6]
-    frame = run.finish([state])
+    frame = run.finalize([state])
     assert run._is_small() and frame.rows == 2
     key = frame.columns[sink.keys[0][0].id]
     assert key.data.host.tolist() == there and all(b.is_on(Device("cpu")) for b in key.buffers)

@@ -81,8 +81,8 @@ def integer_cases(suffix: str, low: int, high: int) -> dict[str, tuple[str, Call
 def test_i64(target: str) -> None:
     expected = integer_cases("i64", LOW, HIGH)
     expected["mul_i64_i128(a, b)"] = ("i128", lambda a, b: a * b)
-    expected["limb_i64(a, 0)"] = ("i64", lambda a, b: a & 0xFFFFFFFF)
-    expected["limb_i64(a, 1)"] = ("i64", lambda a, b: a >> 32)
+    expected["sum_word_i64(a, 0)"] = ("i64", lambda a, b: a & 0xFFFFFFFF)
+    expected["sum_word_i64(a, 1)"] = ("i64", lambda a, b: a >> 32)
     expected["and_i64(a, b)"] = ("i64", int.__and__)
     expected["or_i64(a, b)"] = ("i64", int.__or__)
     expected["xor_i64(a, b)"] = ("i64", int.__xor__)
@@ -131,7 +131,7 @@ def test_i128(target: str) -> None:
     expected["make_i128(high_i128(a), low_i128(a))"] = ("i128", lambda a, b: a)
     expected["f64_from_i128(a)"] = ("f64", lambda a, b: float(a))
     for k in range(4):
-        expected[f"limb_i128(a, {k})"] = ("i64", lambda a, b, k=k: a >> 96 if k == 3 else a >> 32 * k & 0xFFFFFFFF)
+        expected[f"sum_word_i128(a, {k})"] = ("i64", lambda a, b, k=k: a >> 96 if k == 3 else a >> 32 * k & 0xFFFFFFFF)
     text = "range_i128(a, -1, -5, 0, 9, FAIL)"
     expected[text] = ("i128", lambda a, b: a if -5 <= a <= 9 else None)
     check(target, ["i128", "i128"], pairs(WIDE, random_i128, 300), expected)

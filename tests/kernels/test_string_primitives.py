@@ -100,7 +100,7 @@ def prepared(pattern: str) -> bytes:
     return pattern.encode().replace(b"%", b"\xff").replace(b"_", b"\xfe")
 
 
-def like(text: bytes, pattern: bytes, fold: bool) -> bool:
+def like(text: bytes, pattern: bytes, accumulator: bool) -> bool:
     parts = {0xFF: ".*", 0xFE: "."}
     source, rest = "", pattern
     while rest:
@@ -109,7 +109,7 @@ def like(text: bytes, pattern: bytes, fold: bool) -> bool:
         else:
             end = next((k for k, byte in enumerate(rest) if byte in parts), len(rest))
             source, rest = source + re.escape(rest[:end].decode()), rest[end:]
-    flags = re.DOTALL | (re.IGNORECASE | re.ASCII if fold else 0)
+    flags = re.DOTALL | (re.IGNORECASE | re.ASCII if accumulator else 0)
     return re.fullmatch(source, text.decode(), flags) is not None
 
 

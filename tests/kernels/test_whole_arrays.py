@@ -147,10 +147,10 @@ def test_128_bits(device: str) -> None:
         10**38 - 1,
         1 - 10**38,
     ]
-    limbs = [np.array([v >> 96 if k == 3 else v >> 32 * k & 0xFFFFFFFF for v in values]) for k in range(4)]
-    wide = wide_arrays.limbs_to_i128([on(device, x) for x in limbs])
+    sum_words = [np.array([v >> 96 if k == 3 else v >> 32 * k & 0xFFFFFFFF for v in values]) for k in range(4)]
+    wide = wide_arrays.multiword_to_i128([on(device, x) for x in sum_words])
     assert integers(wide) == values
-    sums = wide_arrays.limbs_to_i128([on(device, x * 3) for x in limbs])
+    sums = wide_arrays.multiword_to_i128([on(device, x * 3) for x in sum_words])
     assert integers(sums) == [max(-(2**127), min(2**127 - 1, 3 * v)) for v in values]
     np.testing.assert_allclose(host(wide_arrays.f64_from_i128(wide)), [float(v) for v in values], rtol=1e-15)
     assert wide_arrays.i128_within(wide, -(2**127), 2**127 - 1)
@@ -159,9 +159,9 @@ def test_128_bits(device: str) -> None:
     small = np.array([5, -5, 2**62, -(2**63)])
     assert integers(wide_arrays.i128_from_i64(on(device, small))) == small.tolist()
     halves = [on(device, small & 0xFFFFFFFF), on(device, small >> 32)]
-    found, fits = wide_arrays.limbs_to_i64(halves)
+    found, fits = wide_arrays.multiword_to_i64(halves)
     assert (host(found).tolist(), fits) == (small.tolist(), True)
-    assert not wide_arrays.limbs_to_i64([on(device, small & 0xFFFFFFFF), on(device, (small >> 32) * 4)])[1]
+    assert not wide_arrays.multiword_to_i64([on(device, small & 0xFFFFFFFF), on(device, (small >> 32) * 4)])[1]
 
 
 def integers(wide: Any) -> list[int]:
@@ -223,22 +223,22 @@ def test_more_rows_than_row_numbers_have_bits() -> None:
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("op", ["add", "min", "max"])
-def test_fold_at(device: str, op: Literal["add", "min", "max"]) -> None:
+def test_accumulate_at(device: str, op: Literal["add", "min", "max"]) -> None:
     r = np.random.default_rng(4)
     slots, values = r.integers(0, 50, 3000), r.integers(-(2**62), 2**62, 3000) >> 8
     identity = {"add": 0, "min": 2**63 - 1, "max": -(2**63)}[op]
     total = on(device, np.full(50, identity))
-    grouping.fold_at(total, on(device, slots), on(device, values), op)
+    grouping.accumulate_at(total, on(device, slots), on(device, values), op)
     combine: Any = {"add": np.sum, "min": np.min, "max": np.max}[op]
     assert host(total).tolist() == [combine(values[slots == k]) for k in range(50)]
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_fold_doubles_at(device: str) -> None:
+def test_accumulate_doubles_at(device: str) -> None:
     r = np.random.default_rng(5)
     slots, values = r.integers(0, 5, 3000), r.random(3000)
     total = on(device, np.zeros(5))
-    grouping.fold_at(total, on(device, slots), on(device, values), "add")
+    grouping.accumulate_at(total, on(device, slots), on(device, values), "add")
     np.testing.assert_allclose(host(total), np.bincount(slots, values), rtol=1e-12)
 
 

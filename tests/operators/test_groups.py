@@ -11,7 +11,7 @@ import pytest
 
 import gquery
 from gquery.kernels.primitives import block, simulated
-from gquery.operators import accumulators, row_words
+from gquery.operators import accumulate, row_words
 from tests.support.harness import assert_same, compare, expect
 from tests.support.simulated_target import simulated_connection
 
@@ -59,7 +59,7 @@ AGGREGATES = (
 )
 KEYS = ("small", "skewed", "absent", "sparse", "zero", "one", "small, sparse", "skewed + v * 0", "text")
 
-PLACES = {  # words a thread, words a block, folds that are held
+PLACES = {  # words a thread, words a block, accumulators that are held
     "as they are": (48, 8192, 8),
     "block": (0, 8192, 8),
     "held": (0, 0, 8),
@@ -87,9 +87,9 @@ def check_places(
     connection: gquery.Connection, place: str, monkeypatch: pytest.MonkeyPatch, tables: dict[str, pa.Table]
 ) -> None:
     private, shared, held = PLACES[place]
-    monkeypatch.setattr(accumulators, "PRIVATE_WORDS", private)
-    monkeypatch.setattr(accumulators, "BLOCK_WORDS", shared)
-    monkeypatch.setattr(accumulators, "HELD_FOLDS", held)
+    monkeypatch.setattr(accumulate, "PRIVATE_WORDS", private)
+    monkeypatch.setattr(accumulate, "BLOCK_WORDS", shared)
+    monkeypatch.setattr(accumulate, "HELD_ACCUMULATORS", held)
     connection.register("t", tables["t"])
     plan = str(connection.explain("SELECT skewed, count(*) FROM t GROUP BY skewed", "pipelines"))
     assert ("shared columns" if shared else "direct arrays") in plan
@@ -105,8 +105,8 @@ def check(connection: gquery.Connection, sql: str, tables: dict[str, pa.Table]) 
 
 
 def test_a_block_with_too_few_places(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keys that find none in the block's table are folded in the state's."""
-    monkeypatch.setattr(accumulators, "_places", lambda sink: 4)
+    """Keys that find none in the block's table are accumulated in the state's."""
+    monkeypatch.setattr(accumulate, "_places", lambda sink: 4)
     with simulated_connection() as connection:
         for name, rows in TABLES.items():
             connection.register(name, rows)

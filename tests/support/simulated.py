@@ -32,7 +32,7 @@ def on_atomics(body: Any) -> Any:
 entry_insert = on_atomics(groups.entry_insert)
 bit_set, bit_test = on_atomics(tables.bit_set), on_atomics(tables.bit_test)
 key_insert, pair_insert = on_atomics(tables.key_insert), on_atomics(tables.pair_insert)
-fold_min_i64, fold_max_i64 = on_atomics(warp.fold_min_i64), on_atomics(warp.fold_max_i64)
+accumulate_min_i64, accumulate_max_i64 = on_atomics(warp.accumulate_min_i64), on_atomics(warp.accumulate_max_i64)
 
 
 @cuda.jit
@@ -55,15 +55,15 @@ def reductions(values: Any, floats: Any, state: Any, sums: Any) -> None:
 
 
 @cuda.jit
-def wide_sums(words: Any, limbs: Any) -> None:
+def wide_sums(words: Any, sum_words: Any) -> None:
     simulated.enter(blocks[cuda.blockIdx.x], cuda.threadIdx.x)
     mine = [0, 0, 0, 0]
     for i in range(cuda.grid(1), ROWS, cuda.gridsize(1)):
         v = int(words[2 * i + 1]) << 64 | int(words[2 * i]) & (2**64 - 1)
         for k in range(4):
-            mine[k] += core.limb_i128(v, k)
+            mine[k] += core.sum_word_i128(v, k)
     for k in range(4):
-        warp.reduce_add_i64(limbs, k, mine[k])
+        warp.reduce_add_i64(sum_words, k, mine[k])
 
 
 @cuda.jit
@@ -76,9 +76,9 @@ def extremes(values: Any, groups: Any, state: Any) -> None:
         v, g = int(values[i]), int(groups[i])
         warp.private_min_i64(0, v)
         warp.private_max_i64(1, v)
-        fold_min_i64(state, 3 * g, v)
-        fold_max_i64(state, 3 * g + 1, v)
-        warp.fold_add_i64(state, 3 * g + 2, 1)
+        accumulate_min_i64(state, 3 * g, v)
+        accumulate_max_i64(state, 3 * g + 1, v)
+        warp.accumulate_add_i64(state, 3 * g + 2, 1)
     warp.private_flush_min_i64(0, state, 3 * GROUPS)
     warp.private_flush_max_i64(1, state, 3 * GROUPS + 1)
 
@@ -89,7 +89,7 @@ def inserts(keys: Any, entries: Any, mask: int, places: Any, bits: Any, status: 
     for i in range(cuda.grid(1), ROWS, cuda.gridsize(1)):
         places[i] = entry_insert(entries, mask, 2, int(keys[i]), status, 33)
         if places[i] >= 0:
-            warp.fold_add_i64(entries, int(places[i]), 1)
+            warp.accumulate_add_i64(entries, int(places[i]), 1)
         bit_set(bits, int(keys[i]))
 
 
@@ -123,10 +123,10 @@ def check_reductions(r: np.random.Generator) -> None:
 def check_wide_sums(r: np.random.Generator) -> None:
     words = r.integers(-(2**63), 2**63 - 1, (ROWS, 2))
     words[:, 1] >>= 20
-    limbs = np.zeros(4, np.int64)
-    wide_sums[BLOCKS, THREADS](words.reshape(-1), limbs)
+    sum_words = np.zeros(4, np.int64)
+    wide_sums[BLOCKS, THREADS](words.reshape(-1), sum_words)
     total = sum(int(h) << 64 | int(low) & (2**64 - 1) for low, h in words)
-    (low, high) = wide_arrays.limbs_to_i128([limbs[k : k + 1] for k in range(4)])[0]
+    (low, high) = wide_arrays.multiword_to_i128([sum_words[k : k + 1] for k in range(4)])[0]
     assert int(high) << 64 | int(low) & (2**64 - 1) == total
 
 

@@ -19,7 +19,9 @@ def fresh(words: int) -> None:
 
 
 @cuda.jit
-def folds(slots: Any, values: Any, floats: Any, groups: int, copies: int, state: Any, sums: Any, touched: Any) -> None:
+def accumulators(
+    slots: Any, values: Any, floats: Any, groups: int, copies: int, state: Any, sums: Any, touched: Any
+) -> None:
     """A sum, the least, the largest, a sum of doubles and a flag a group, each in one array of ``size`` words."""
     simulated.enter(blocks[cuda.blockIdx.x], cuda.threadIdx.x)
     size = groups * copies
@@ -43,13 +45,13 @@ def folds(slots: Any, values: Any, floats: Any, groups: int, copies: int, state:
 
 
 def check(r: np.random.Generator, groups: int, copies: int, low: int, high: int, used: int) -> None:
-    """Sums wrap at 64 bits, as those of limbs may: whatever the carries, their low bits are right."""
+    """Sums wrap at 64 bits, as those of multiword sums may: whatever the carries, their low bits are right."""
     fresh(5 * groups * copies)
     slots, values, floats = r.integers(0, used, ROWS), r.integers(low, high, ROWS, endpoint=True), r.random(ROWS)
     state = np.tile(np.array([[0], [HIGH], [LOW]]), (1, groups))
     sums, touched = np.zeros(groups), np.zeros(groups, np.uint8)
     with np.errstate(over="ignore"):
-        folds[BLOCKS, THREADS](slots, values, floats, groups, copies, state, sums, touched)
+        accumulators[BLOCKS, THREADS](slots, values, floats, groups, copies, state, sums, touched)
     for g in range(groups):
         mine = values[slots == g]
         total = sum(mine.tolist())

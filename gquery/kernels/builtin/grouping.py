@@ -1,4 +1,4 @@
-"""Rows by the slot that they belong to: ranges of rows for join tables, the rows of groups, folds into slots.
+"""Rows by the slot that they belong to: ranges of rows for join tables, the rows of groups, accumulation into slots.
 
 Functions take NumPy or CuPy arrays and give arrays of the same kind. Row numbers are uint32.
 """
@@ -19,13 +19,13 @@ from gquery.kernels.targets.morsels import run_parts
 NOT_IN = 0xFFFFFFFF
 """The slot of a row that belongs to no group."""
 _COUNT = handwritten("slots:*u32 counts:*u32", f"if ne_i64(i64(slots[i]), {NOT_IN}):",
-                 "    fold_add_u32(counts, add_i64(i64(slots[i]), 1), 1)")  # fmt: skip
+                 "    accumulate_add_u32(counts, add_i64(i64(slots[i]), 1), 1)")  # fmt: skip
 _SCATTER = handwritten(
     "slots:*u32 places:*u32 rows:*u32",
     f"if ne_i64(i64(slots[i]), {NOT_IN}):",
     "    place = row_index(places[row_index(slots[i])])",
     "    store_u32(rows, place, i64(i))",
-    "    fold_add_u32(places, i64(slots[i]), 1)",
+    "    accumulate_add_u32(places, i64(slots[i]), 1)",
 )
 _PAIRS = handwritten("slots:*u32 pairs:*i64",
                      "store_i64(pairs, i64(i), or_i64(shl_i64(i64(slots[i]), 32), i64(i)))")  # fmt: skip
@@ -35,9 +35,9 @@ _RUNS = handwritten(  # of equal slots: where one starts is taken from its count
     "slot = i64(slots[row_index(here)])",
     f"if ne_i64(slot, {NOT_IN}):",
     "    if eq_i64(i64(i), 0) or ne_i64(slot, i64(slots[row_index(sub_i64(here, stride))])):",
-    "        fold_add_u32(counts, add_i64(slot, 1), sub_i64(0, i64(i)))",
+    "        accumulate_add_u32(counts, add_i64(slot, 1), sub_i64(0, i64(i)))",
     "    if eq_i64(add_i64(i64(i), 1), rows) or ne_i64(slot, i64(slots[row_index(add_i64(here, stride))])):",
-    "        fold_add_u32(counts, add_i64(slot, 1), add_i64(i64(i), 1))",
+    "        accumulate_add_u32(counts, add_i64(slot, 1), add_i64(i64(i), 1))",
 )
 _STARTS = handwritten(  # each row says where the slots begin that come behind the last row's, up to its own
     "slots:*u32 starts:*u32",
@@ -156,13 +156,13 @@ def rows_by_sorting(slots: Any, counts: Any) -> tuple[Any, Any]:
     return starts, xp.ascontiguousarray(halves[: 2 * number(starts[-1]) : 2])
 
 
-def fold_at(total: Any, slots: Any, values: Any, op: Literal["add", "min", "max"]) -> None:
-    """Fold each value into its slot of ``total`` (both int64, or both float64 and added)."""
+def accumulate_at(total: Any, slots: Any, values: Any, op: Literal["add", "min", "max"]) -> None:
+    """Accumulate each value into its slot of ``total`` (both int64, or both float64 and added)."""
     if namespace(total) is np:
         {"add": np.add, "min": np.minimum, "max": np.maximum}[op].at(total, slots, values)
         return
     word = "f64" if total.dtype == np.float64 else "i64"  # CuPy has no such minimum of 64-bit integers
     kernel = handwritten(
-        f"slots:*i64 values:*{word} total:*{word}", f"fold_{op}_{word}(total, i64(slots[i]), {word}(values[i]))"
+        f"slots:*i64 values:*{word} total:*{word}", f"accumulate_{op}_{word}(total, i64(slots[i]), {word}(values[i]))"
     )
     launch(kernel, values.size, total, slots.astype(np.int64, copy=False), values, total)

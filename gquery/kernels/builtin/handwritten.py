@@ -85,7 +85,7 @@ def full(device: Device, size: int, value: int, dtype: str, context: str, worker
     return made
 
 
-def folding(parameters: str, *body: str) -> Kernel:
+def reducing(parameters: str, *body: str) -> Kernel:
     """A handwritten kernel that adds up ``n`` over all rows, into the first word of ``total``."""
     kernel = handwritten(f"{parameters} total:*i64", "v0 = i64(c0[i])", *body, ahead=("v0",))
     return replace(kernel, prologue=("n = i64(0)",), epilogue=("reduce_add_i64(total, 0, n)",))

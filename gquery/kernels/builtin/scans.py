@@ -11,7 +11,7 @@ import numpy as np
 
 from gquery.device.device import Device
 from gquery.errors import OperationalError
-from gquery.kernels.builtin.handwritten import element_word, folding, handwritten, launch, namespace
+from gquery.kernels.builtin.handwritten import element_word, handwritten, launch, namespace, reducing
 from gquery.kernels.numbers import number
 
 MOST_ROWS = 2**32 - 2
@@ -92,9 +92,9 @@ def compact(flags: Any, none: int = 0) -> Any:
 
 _INTEGERS = ("u8", "i8", "i16", "u16", "i32", "u32", "i64")
 COUNTS = {
-    word: folding(f"c0:*{word} none:i64", "if ne_i64(v0, none):", "    n = add_i64(n, i64(1))") for word in _INTEGERS
+    word: reducing(f"c0:*{word} none:i64", "if ne_i64(v0, none):", "    n = add_i64(n, i64(1))") for word in _INTEGERS
 }
-SUMS = {word: folding(f"c0:*{word}", "n = add_i64(n, v0)") for word in ("u32", "i64")}
+SUMS = {word: reducing(f"c0:*{word}", "n = add_i64(n, v0)") for word in ("u32", "i64")}
 
 
 def count_others(values: Any, none: int = 0) -> Any:

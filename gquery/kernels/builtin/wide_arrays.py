@@ -36,32 +36,32 @@ def i128_from_i64(values: Any) -> Any:
     return namespace(values).stack((values, values >> 63), axis=1)
 
 
-def limbs_to_i128(limbs: Sequence[Any], bits: int = 32) -> Any:
-    """Sums of limbs of 32 or 16 bits (int64, low first, carries not yet passed on) as 128-bit integers.
+def multiword_to_i128(sum_words: Sequence[Any], bits: int = 32) -> Any:
+    """Multiword sums, in words of 32 or 16 bits (int64, low first, carries not yet passed on) as 128-bit integers.
 
     A sum beyond 128 bits becomes the largest or the least one, which no DECIMAL holds.
     """
-    xp = namespace(limbs[0])
-    carry = xp.zeros_like(limbs[0])
+    xp = namespace(sum_words[0])
+    carry = xp.zeros_like(sum_words[0])
     low, high = carry.copy(), carry.copy()
     mask, top = (1 << bits) - 1, 1 << (bits - 1)
     for k in range(128 // bits):
-        total = carry + limbs[k] if k < len(limbs) else carry
+        total = carry + sum_words[k] if k < len(sum_words) else carry
         carry = total >> bits
         shift = k * bits % 64
         if k * bits < 64:
             low |= (total & mask) << shift
         else:
             high |= (total & mask) << shift
-    over = total != ((total & mask) ^ top) - top  # the top limb has more bits than its own
+    over = total != ((total & mask) ^ top) - top  # the top word has more bits than its own
     high = xp.where(over, (total >> 63) ^ 0x7FFFFFFFFFFFFFFF, high)
     low = xp.where(over, ~(total >> 63), low)
     return xp.stack((low, high), axis=1)
 
 
-def limbs_to_i64(limbs: Sequence[Any]) -> tuple[Any, bool]:
-    """Sums of limbs as 64-bit integers, and whether all of them fit."""
-    wide = limbs_to_i128(limbs)
+def multiword_to_i64(sum_words: Sequence[Any]) -> tuple[Any, bool]:
+    """Multiword sums as 64-bit integers, and whether all of them fit."""
+    wide = multiword_to_i128(sum_words)
     return namespace(wide).ascontiguousarray(wide[:, 0]), i128_within(wide, -(2**63), 2**63 - 1)
 
 

@@ -1,12 +1,13 @@
-"""Accumulators that a block shares: words of its shared memory, folded by atomics there, flushed once by its threads.
+"""Accumulators that a block shares: words of its shared memory, accumulated by atomics there, flushed once by its
+threads.
 
-A fold's accumulators lie side by side, from 64-bit word ``first`` on, ``size`` of them: ``copies`` for each group, one of
-which a thread takes by its number, so that few groups do not make neighbouring lanes meet. Hardware adds 32 bits in shared
-memory at once but loops for 64, so a sum is two arrays of 32 bits, the low words and then the high ones: adding costs a
-second atomic only where the high word changes.
+An accumulator's accumulators lie side by side, from 64-bit word ``first`` on, ``size`` of them: ``copies`` for each
+group, one of which a thread takes by its number, so that few groups do not make neighbouring lanes meet. Hardware adds
+32 bits in shared memory at once but loops for 64, so a sum is two arrays of 32 bits, the low words and then the high
+ones: adding costs a second atomic only where the high word changes.
 
-All threads of a block call `shared_begin`, `shared_end` and what fills and flushes. The words are those of the simulator, so
-that this file's logic is tested without a GPU (`tests/kernels/test_cudasim.py`).
+All threads of a block call `shared_begin`, `shared_end` and what fills and flushes. The words are those of the
+simulator, so that this file's logic is tested without a GPU (`tests/kernels/test_cudasim.py`).
 """
 
 from __future__ import annotations
@@ -47,7 +48,12 @@ from gquery.kernels.primitives.simulated import (
     shared_store_i64,
     shared_store_u32,
 )
-from gquery.kernels.primitives.warp import fold_add_f64, fold_add_i64, fold_max_i64, fold_min_i64
+from gquery.kernels.primitives.warp import (
+    accumulate_add_f64,
+    accumulate_add_i64,
+    accumulate_max_i64,
+    accumulate_min_i64,
+)
 
 _LOW = 2**32 - 1
 
@@ -65,7 +71,7 @@ def shared_begin() -> None:
 
 
 def shared_end() -> None:
-    """Behind it, no thread of the block folds any more."""
+    """Behind it, no thread of the block accumulates any more."""
     block_barrier()
 
 
@@ -125,7 +131,7 @@ def shared_flush_add_i64(first: int, size: int, copies: int, state: Pointer) -> 
             total = add_i64(total, _sum_at(first, size, add_i64(place, copy)))
             copy = add_i64(copy, 1)
         if ne_i64(total, 0):
-            fold_add_i64(state, group, total)
+            accumulate_add_i64(state, group, total)
         group = add_i64(group, block_threads())
         place = mul_i64(group, copies)
 
@@ -137,7 +143,7 @@ def shared_flush_min_i64(first: int, size: int, copies: int, state: Pointer) -> 
         while lt_i64(copy, copies):
             least = min_i64(least, shared_load_i64(add_i64(first, add_i64(place, copy))))
             copy = add_i64(copy, 1)
-        fold_min_i64(state, group, least)
+        accumulate_min_i64(state, group, least)
         group = add_i64(group, block_threads())
         place = mul_i64(group, copies)
 
@@ -149,7 +155,7 @@ def shared_flush_max_i64(first: int, size: int, copies: int, state: Pointer) -> 
         while lt_i64(copy, copies):
             most = max_i64(most, shared_load_i64(add_i64(first, add_i64(place, copy))))
             copy = add_i64(copy, 1)
-        fold_max_i64(state, group, most)
+        accumulate_max_i64(state, group, most)
         group = add_i64(group, block_threads())
         place = mul_i64(group, copies)
 
@@ -162,7 +168,7 @@ def shared_flush_add_f64(first: int, size: int, copies: int, state: Pointer) -> 
             total = add_f64(total, f64_from_bits(shared_load_i64(add_i64(first, add_i64(place, copy)))))
             copy = add_i64(copy, 1)
         if ne_f64(total, 0.0):
-            fold_add_f64(state, group, total)
+            accumulate_add_f64(state, group, total)
         group = add_i64(group, block_threads())
         place = mul_i64(group, copies)
 
@@ -174,8 +180,8 @@ _TRIES = 16
 
 
 def shared_find(first: int, size: int, key: int) -> int:
-    """The place of ``key`` among ``size`` places, a power of two, taken now if nobody has it; -1 where the next few are others'
-    (the row is then folded in global memory) and for the one key that stands for an empty place."""
+    """The place of ``key`` among ``size`` places, a power of two, taken now if nobody has it; -1 where the next few are
+    others' (the row is then accumulated in global memory) and for the one key that stands for an empty place."""
     if eq_i64(key, _EMPTY):
         return i64(-1)
     place = and_i64(hash_i64(key), sub_i64(size, 1))

@@ -172,11 +172,11 @@ def low_i128(v: int) -> int:
     return _signed(v)
 
 
-def limb_i64(v: int, k: int) -> int:
+def sum_word_i64(v: int, k: int) -> int:
     return v >> 32 if k else v & 0xFFFFFFFF
 
 
-def limb_i128(v: int, k: int) -> int:
+def sum_word_i128(v: int, k: int) -> int:
     return v >> 96 if k == 3 else (v >> (32 * k)) & 0xFFFFFFFF
 
 
@@ -488,30 +488,35 @@ def cas_u32(pointer: Pointer, i: int, old: int, new: int) -> int:
 
 
 # ---- accumulators: the worker's own, so plain --------------------------------------------------------------------
-def fold_add_i64(state: Pointer, slot: int, v: int) -> None:
+def accumulate_add_i64(state: Pointer, slot: int, v: int) -> None:
     total = state[slot] + v
     state[slot] = total if -_TOP <= total < _TOP else _signed(total)
 
 
-def fold_add_u32(state: Pointer, slot: int, v: int) -> None:
+def accumulate_add_u32(state: Pointer, slot: int, v: int) -> None:
     state[slot] = (state[slot] + v) & 0xFFFFFFFF
 
 
-def fold_min_i64(state: Pointer, slot: int, v: int) -> None:
+def accumulate_min_i64(state: Pointer, slot: int, v: int) -> None:
     if v < state[slot]:
         state[slot] = v
 
 
-def fold_max_i64(state: Pointer, slot: int, v: int) -> None:
+def accumulate_max_i64(state: Pointer, slot: int, v: int) -> None:
     if v > state[slot]:
         state[slot] = v
 
 
-def fold_add_f64(state: Pointer, slot: int, v: float) -> None:
+def accumulate_add_f64(state: Pointer, slot: int, v: float) -> None:
     state[slot] += v
 
 
-reduce_add_i64, reduce_min_i64, reduce_max_i64, reduce_add_f64 = fold_add_i64, fold_min_i64, fold_max_i64, fold_add_f64
+reduce_add_i64, reduce_min_i64, reduce_max_i64, reduce_add_f64 = (
+    accumulate_add_i64,
+    accumulate_min_i64,
+    accumulate_max_i64,
+    accumulate_add_f64,
+)
 
 
 def prefetch(pointer: Pointer, i: int) -> None:

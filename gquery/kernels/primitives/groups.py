@@ -1,10 +1,11 @@
-"""Hash tables of groups: a key and, in the words behind it, what is folded for it.
+"""Hash tables of groups: a key and, in the words behind it, what is accumulated for it.
 
-An entry is ``stride`` words of 64 bits: one look into memory finds both, where a table of keys beside arrays of state would
-need two. An empty entry's key is 0, so that most tables are made by clearing memory; the key 0 has an entry of its own,
-behind the others, whose first word says that it is there. Probing is linear. An insertion that finds no room within `_LIMIT`
-entries gives up and sets its bit in the status block: the table is then built anew, larger. Half of the entries are free if
-as many groups come as were expected, and then the longest walk in a table of any size is some hundred entries.
+An entry is ``stride`` words of 64 bits: one look into memory finds both, where a table of keys beside arrays of state
+would need two. An empty entry's key is 0, so that most tables are made by clearing memory; the key 0 has an entry of
+its own, behind the others, whose first word says that it is there. Probing is linear. An insertion that finds no room
+within `_LIMIT` entries gives up and sets its bit in the status block: the table is then built anew, larger. Half of the
+entries are free if as many groups come as were expected, and then the longest walk in a table of any size is some
+hundred entries.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ def _has_failed(status: Pointer, site: int) -> bool:
 
 
 def entry_insert(entries: Pointer, mask: int, stride: int, key: int, status: Pointer, site: int) -> int:
-    """Where the folded words of ``key`` begin among ``mask`` + 2 entries, one of which is taken now if nobody has it; -1 and a
-    failure where none is free."""
+    """Where the accumulated words of ``key`` begin among ``mask`` + 2 entries, one of which is taken now if nobody has
+    it; -1 and a failure where none is free."""
     if eq_i64(key, 0):
         place = mul_i64(add_i64(mask, 1), stride)
         if eq_i64(load_i64(entries, place), 0):
@@ -67,7 +68,7 @@ def entry_prefetch(entries: Pointer, mask: int, stride: int, key: int) -> None:
 
 
 # ---- the front of a thread: groups that it holds before they go on to a table that threads share. An entry is a key,
-# ---- whether it is there, and what is folded for it; `operators.front` says how many there are. ----
+# ---- whether it is there, and what is accumulated for it; `operators.front` says how many there are. ----
 
 
 def front_place(key: int, last: int, stride: int) -> int:

@@ -55,7 +55,7 @@ def reduce_min_i64(state: Pointer, k: int, v: int) -> None:
         v = min_i64(v, shuffle_down_i64(v, offset))
         offset = shr_i64(offset, 1)
     if eq_i64(lane(), 0):
-        fold_min_i64(state, k, v)
+        accumulate_min_i64(state, k, v)
 
 
 def reduce_max_i64(state: Pointer, k: int, v: int) -> None:
@@ -64,7 +64,7 @@ def reduce_max_i64(state: Pointer, k: int, v: int) -> None:
         v = max_i64(v, shuffle_down_i64(v, offset))
         offset = shr_i64(offset, 1)
     if eq_i64(lane(), 0):
-        fold_max_i64(state, k, v)
+        accumulate_max_i64(state, k, v)
 
 
 def reduce_add_f64(state: Pointer, k: int, v: float) -> None:
@@ -76,25 +76,25 @@ def reduce_add_f64(state: Pointer, k: int, v: float) -> None:
         atomic_add_f64(state, k, v)
 
 
-def fold_add_i64(state: Pointer, slot: int, v: int) -> None:
+def accumulate_add_i64(state: Pointer, slot: int, v: int) -> None:
     atomic_add_i64(state, slot, v)
 
 
-def fold_min_i64(state: Pointer, slot: int, v: int) -> None:
+def accumulate_min_i64(state: Pointer, slot: int, v: int) -> None:
     if lt_i64(v, load_i64(state, slot)):  # an old value is too large at most
         atomic_min_i64(state, slot, v)
 
 
-def fold_max_i64(state: Pointer, slot: int, v: int) -> None:
+def accumulate_max_i64(state: Pointer, slot: int, v: int) -> None:
     if gt_i64(v, load_i64(state, slot)):
         atomic_max_i64(state, slot, v)
 
 
-def fold_add_f64(state: Pointer, slot: int, v: float) -> None:
+def accumulate_add_f64(state: Pointer, slot: int, v: float) -> None:
     atomic_add_f64(state, slot, v)
 
 
-def fold_add_u32(state: Pointer, slot: int, v: int) -> None:
+def accumulate_add_u32(state: Pointer, slot: int, v: int) -> None:
     atomic_add_u32(state, slot, v)
 
 

@@ -132,7 +132,7 @@ def _divide_u128(n: int, d: int) -> int:
 
 
 def _divide_by_word(n: int, d: int) -> int:
-    """Long division by a number of 32 bits, a limb of 32 bits at a time."""
+    """Long division by a number of 32 bits, a word of 32 bits at a time."""
     mask = sub_i64(shl_i64(1, 32), 1)
     high, low = high_i128(n), low_i128(n)
     q3 = div_u64(high, d)

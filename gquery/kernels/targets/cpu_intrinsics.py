@@ -11,7 +11,7 @@ from gquery.kernels.targets.intrinsics import F64, I8, I32, I64, Definition, Emi
 ELEMENTS = ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64")
 
 
-def _fold(combine: Emit, type_: Any) -> Emit:
+def _accumulate(combine: Emit, type_: Any) -> Emit:
     def emit(b: Any, state: Any, slot: Any, value: Any) -> None:
         place = element(b, state, slot, type_)
         b.store(combine(b, b.load(place), value), place)
@@ -35,23 +35,23 @@ def _prefetch(b: Any, pointer: Any, index: Any) -> None:
     b.call(take, [place, constant(1, I32), constant(3, I32), constant(1, I32)])
 
 
-def _fold_u32(b: Any, state: Any, slot: Any, value: Any) -> None:
+def _accumulate_u32(b: Any, state: Any, slot: Any, value: Any) -> None:
     place = element(b, state, slot, I32)
     b.store(b.add(b.load(place), b.trunc(value, I32)), place)
 
 
-_FOLDS = {
-    "add_i64": ("i64", _fold(lambda b, x, y: b.add(x, y), I64)),
-    "min_i64": ("i64", _fold(lambda b, x, y: b.select(b.icmp_signed("<", y, x), y, x), I64)),
-    "max_i64": ("i64", _fold(lambda b, x, y: b.select(b.icmp_signed(">", y, x), y, x), I64)),
-    "add_f64": ("f64", _fold(lambda b, x, y: b.fadd(x, y), F64)),
+_ACCUMULATE = {
+    "add_i64": ("i64", _accumulate(lambda b, x, y: b.add(x, y), I64)),
+    "min_i64": ("i64", _accumulate(lambda b, x, y: b.select(b.icmp_signed("<", y, x), y, x), I64)),
+    "max_i64": ("i64", _accumulate(lambda b, x, y: b.select(b.icmp_signed(">", y, x), y, x), I64)),
+    "add_f64": ("f64", _accumulate(lambda b, x, y: b.fadd(x, y), F64)),
 }
 
 CPU_DEFINITIONS = {
     **{f"{how}_{name}": Definition(f"{how}_{name}", ("*", "i64", type_), "void", emit)
-       for name, (type_, emit) in _FOLDS.items() for how in ("fold", "reduce")},
+       for name, (type_, emit) in _ACCUMULATE.items() for how in ("accumulate", "reduce")},
     "atomic_add_f64": Definition("atomic_add_f64", ("*", "i64", "f64"), "f64", _fadd_atomic),
-    "fold_add_u32": Definition("fold_add_u32", ("*", "i64", "i64"), "void", _fold_u32),
+    "accumulate_add_u32": Definition("accumulate_add_u32", ("*", "i64", "i64"), "void", _accumulate_u32),
     "prefetch": Definition("prefetch", ("*", "i64"), "void", _prefetch),
     "reserve": Definition("reserve", ("*", "i64"), "i64", _reserve),
 }  # fmt: skip

@@ -111,13 +111,13 @@ define("quotient_i64", "i64 i64", "i64", lambda b, x, y: b.sdiv(x, y))
 define("remainder_i64", "i64 i64", "i64", lambda b, x, y: b.srem(x, y))
 
 
-def _limb_i64(b: Any, x: Any, k: Any) -> Any:
-    """Limb 0 or 1 of 32 bits: the lower is unsigned, the upper carries the sign."""
+def _sum_word_i64(b: Any, x: Any, k: Any) -> Any:
+    """Word 0 or 1 of 32 bits: the lower is unsigned, the upper carries the sign."""
     return b.select(b.icmp_signed("==", k, constant(0)), b.and_(x, constant(2**32 - 1)), b.ashr(x, constant(32)))
 
 
-def _limb_i128(b: Any, x: Any, k: Any) -> Any:
-    """Limb 0 to 3 of 32 bits: all but the last are unsigned."""
+def _sum_word_i128(b: Any, x: Any, k: Any) -> Any:
+    """Word 0 to 3 of 32 bits: all but the last are unsigned."""
     shifted = b.trunc(b.ashr(x, b.zext(b.shl(k, constant(5)), I128)), I64)
     low = b.and_(shifted, constant(2**32 - 1))
     return b.select(b.icmp_signed("==", k, constant(3)), shifted, low)
@@ -137,8 +137,8 @@ define(
 define("mul_i64_i128", "i64 i64", "i128", lambda b, x, y: b.mul(b.sext(x, I128), b.sext(y, I128)))
 define("mul_u64_i128", "i64 i64", "i128", lambda b, x, y: b.mul(b.zext(x, I128), b.zext(y, I128)))
 define("lt_u128", "i128 i128", "bool", lambda b, x, y: b.icmp_unsigned("<", x, y))
-define("limb_i64", "i64 i64", "i64", _limb_i64)
-define("limb_i128", "i128 i64", "i64", _limb_i128)
+define("sum_word_i64", "i64 i64", "i64", _sum_word_i64)
+define("sum_word_i128", "i128 i64", "i64", _sum_word_i128)
 define("shl_i128", "i128 i64", "i128", lambda b, x, n: b.shl(x, b.zext(n, I128)))
 define("shr_u128", "i128 i64", "i128", lambda b, x, n: b.lshr(x, b.zext(n, I128)))
 

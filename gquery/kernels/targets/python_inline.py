@@ -26,7 +26,7 @@ class _Inline(ast.NodeTransformer):
     def visit_Expr(self, node: ast.Expr) -> ast.stmt:
         self.generic_visit(node)
         match node.value:
-            case ast.Call(func=ast.Name(id="fold_add_i64" | "fold_add_f64"), args=[state, slot, value]):
+            case ast.Call(func=ast.Name(id="accumulate_add_i64" | "accumulate_add_f64"), args=[state, slot, value]):
                 target = ast.copy_location(ast.Subscript(state, slot, ast.Store()), node)
                 return ast.copy_location(ast.AugAssign(target, ast.Add(), value), node)
         return node
@@ -48,7 +48,7 @@ def inlined(text: str) -> ast.Module:
 
     >>> ast.unparse(inlined("x = add_i64(i64(c0[i]), 1)"))
     'x = c0[i] + 1'
-    >>> ast.unparse(inlined("fold_add_i64(s0, 3, x)"))  # sums are proved to fit, or folded as limbs
+    >>> ast.unparse(inlined("accumulate_add_i64(s0, 3, x)"))  # sums are proved to fit, or accumulated as words of a multiword sum
     's0[3] += x'
     """
     tree: ast.Module = _Inline().visit(ast.parse(text))

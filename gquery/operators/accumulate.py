@@ -1,15 +1,15 @@
-"""Where a group's accumulators are while a kernel runs, and the lines that fold into them.
+"""Where a group's accumulators are while a kernel runs, and the lines that accumulate into them.
 
-Group finds a row's key: a number that addresses arrays (*direct*, and the slot of a table of *rows*), or the key of a *hash*
-table. This module folds the row's words there. On a GPU the rows of few groups would wait for each other at the same
-addresses of global memory, so few groups are folded in shared memory and flushed once: *private* columns of accumulators,
-one a thread, need no atomics; *block* accumulators, one or several copies a block, are folded by shared atomics, which are
-many times as fast as global ones. Everything else is *global*, behind a group that each thread holds (`operators.row_words`).
-On a CPU each thread folds into a state of its own, or, where that would be large, all into one behind a *front*
-(`operators.front`).
+Group finds a row's key: a number that addresses arrays (*direct*, and the slot of a table of *rows*), or the key of a
+*hash* table. This module accumulators the row's words there. On a GPU the rows of few groups would wait for each other
+at the same addresses of global memory, so few groups are accumulated in shared memory and flushed once: *private*
+columns of accumulators, one a thread, need no atomics; *block* accumulators, one or several copies a block, are
+accumulated by shared atomics, which are many times as fast as global ones. Everything else is *global*, behind a group
+that each thread holds (`operators.row_words`). On a CPU each thread accumulates into a state of its own, or, where that
+would be large, all into one behind a *front* (`operators.front`).
 
-Which groups of arrays have rows is told by a fold that counts all rows. Where no aggregate has one, a flag a group stands
-beside the folds: it costs a store, a count would cost an atomic.
+Which groups of arrays have rows is told by an accumulator that counts all rows. Where no aggregate has one, a flag a
+group stands beside the accumulators: it costs a store, a count would cost an atomic.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Literal
 from gquery.errors import OperationalError
 from gquery.kernels.code import Code, StatePart
 from gquery.operators import front
-from gquery.operators.aggregates import emit_folds
+from gquery.operators.aggregates import emit_accumulate
 from gquery.operators.reduce import identity_text
-from gquery.operators.row_words import HELD_FOLDS, fold_words, hold, row_words
-from gquery.planner.aggregates import Fold, has_plain_count
+from gquery.operators.row_words import HELD_ACCUMULATORS, accumulate_words, hold, row_words
+from gquery.planner.aggregates import Accumulator, has_plain_count
 
 if TYPE_CHECKING:
     from gquery.planner.physical import Group
@@ -40,19 +40,19 @@ EMPTY_PLACE = -(2**63)  # the key of an empty place of a block's hash table
 
 def is_flagged(sink: Group) -> bool:
     """Whether flags tell which groups of a directly addressed state have rows."""
-    return sink.layout == "direct" and has_plain_count(sink.folds) is None
+    return sink.layout == "direct" and has_plain_count(sink.accumulators) is None
 
 
 def has_bits(sink: Group, target: str) -> bool:
     """Whether flags are bits while a kernel runs: where they are all the state there is, an eighth of it more often lies in
     a GPU's cache."""
-    return target == "cuda" and is_flagged(sink) and not sink.folds and place_of(sink, target) == "global"
+    return target == "cuda" and is_flagged(sink) and not sink.accumulators and place_of(sink, target) == "global"
 
 
 def entry_words(sink: Group) -> int:
-    """Words of an entry of a hash table: the key and the folds; up to a sector of memory a power of two, so that none lies
-    in two."""
-    words = 1 + len(sink.folds)
+    """Words of an entry of a hash table: the key and the accumulators; up to a sector of memory a power of two, so that
+    none lies in two."""
+    words = 1 + len(sink.accumulators)
     return 4 if words == 3 else words
 
 
@@ -88,8 +88,8 @@ def _places(sink: Group) -> int:
 
 
 def _width(sink: Group) -> int:
-    """Words of shared state a group: folds, and a flag or the key."""
-    return len(sink.folds) + (is_flagged(sink) or sink.layout == "hash")
+    """Words of shared state a group: accumulators, and a flag or the key."""
+    return len(sink.accumulators) + (is_flagged(sink) or sink.layout == "hash")
 
 
 def _copies(sink: Group) -> int:
@@ -114,36 +114,45 @@ def begin(sink: Group, code: Code) -> None:
             pass
 
 
-def fold(sink: Group, key: str, code: Code) -> None:
-    """The lines that fold the current row into the group of ``key``: a slot of arrays, or the key in a hash table."""
+def emit(sink: Group, key: str, code: Code) -> None:
+    """The lines that accumulate the current row into the group of ``key``: a slot of arrays, or the key in a hash
+    table."""
     place = place_of(sink, code.target)
     if place == "private":
-        _fold_private(sink, key, code)
-    elif place == "block" and sink.layout == "direct" and not _adds_doubles(sink.folds):
-        _fold_block(sink, key, code)
+        _accumulate_private(sink, key, code)
+    elif place == "block" and sink.layout == "direct" and not _adds_doubles(sink.accumulators):
+        _accumulate_block(sink, key, code)
     elif code.target == "cuda":
-        words = row_words(sink.folds, code)
-        is_held = place == "global" or _adds_doubles(sink.folds)
-        if is_held and len(words) <= HELD_FOLDS:
-            hold(sink.folds, key, words, code, lambda key, words: _out(sink, key, words, code))
+        words = row_words(sink.accumulators, code)
+        is_held = place == "global" or _adds_doubles(sink.accumulators)
+        if is_held and len(words) <= HELD_ACCUMULATORS:
+            hold(sink.accumulators, key, words, code, lambda key, words: _out(sink, key, words, code))
         else:
             _out(sink, key, words, code)
     elif place == "runs":
-        words = row_words(sink.folds, code)
+        words = row_words(sink.accumulators, code)
         with code.block(f"if {front.is_at_an_edge(sink, code)}:"):
             _out(sink, key, words, code)
         with code.block("else:"):
             _out(replace(sink, concurrent=False), key, words, code)
     elif place == "front":
-        front.fold(sink, key, code, lambda key, words: _out(sink, key, words, code), lambda: _prefetch(sink, key, code))
+        front.emit(sink, key, code, lambda key, words: _out(sink, key, words, code), lambda: _prefetch(sink, key, code))
     elif sink.layout == "hash":
         entry = _entry(sink, key, code)
         with code.block(f"if {code.call('ge_i64', entry, code.call('i64', '0'))}:"):
-            emit_folds(sink.folds, code, lambda n, fold, text: code.line(_fold_entry(sink, n, fold, entry, text, code)))
+            emit_accumulate(
+                sink.accumulators,
+                code,
+                lambda n, accumulator, text: code.line(_accumulate_entry(sink, n, accumulator, entry, text, code)),
+            )
     else:
         if is_flagged(sink):
             code.line(code.call("store_u8", _touched(code), key, code.call("i64", "1")))
-        emit_folds(sink.folds, code, lambda n, fold, text: code.line(_fold_array(sink, n, fold, key, text, code)))
+        emit_accumulate(
+            sink.accumulators,
+            code,
+            lambda n, accumulator, text: code.line(_accumulate_array(sink, n, accumulator, key, text, code)),
+        )
 
 
 def end(sink: Group, code: Code) -> None:
@@ -161,13 +170,13 @@ def end(sink: Group, code: Code) -> None:
             pass
 
 
-def _adds_doubles(folds: Sequence[Fold]) -> bool:
+def _adds_doubles(accumulators: Sequence[Accumulator]) -> bool:
     """Whether shared atomics are loops that many rows of one group would hold up: doubles are added so."""
-    return any(f.op == "add" and f.word == "f64" for f in folds)
+    return any(f.op == "add" and f.word == "f64" for f in accumulators)
 
 
 def _out(sink: Group, key: str, words: Sequence[str], code: Code) -> None:
-    """Fold words into the group of a key, in the shared memory of the block or in the state."""
+    """Accumulate words into the group of a key, in the shared memory of the block or in the state."""
     if place_of(sink, code.target) == "block":
         if sink.layout == "hash":
             _out_block_hash(sink, key, words, code)
@@ -180,41 +189,46 @@ def _out(sink: Group, key: str, words: Sequence[str], code: Code) -> None:
             code.line(code.call("bit_set", code.pointer("u32", StatePart("bits"), "s"), key))
         elif is_flagged(sink):
             code.line(code.call("store_u8", _touched(code), key, code.call("i64", "1")))
-        fold_words(sink.folds, words, code, lambda n, fold: _fold_array(sink, n, fold, key, words[n], code))
+        accumulate_words(
+            sink.accumulators,
+            words,
+            code,
+            lambda n, accumulator: _accumulate_array(sink, n, accumulator, key, words[n], code),
+        )
 
 
-# ---- the state: arrays by slot, or entries ``key, word of fold 0, word of fold 1, ...`` ----
+# ---- the state: arrays by slot, or entries ``key, word of accumulator 0, word of accumulator 1, ...`` ----
 
 
-def _state(n: int, fold: Fold, code: Code) -> str:
-    return code.pointer(fold.word, StatePart(f"fold{n}"), "s")
+def _state(n: int, accumulator: Accumulator, code: Code) -> str:
+    return code.pointer(accumulator.word, StatePart(f"accumulator{n}"), "s")
 
 
 def _touched(code: Code) -> str:
     return code.pointer("u8", StatePart("touched"), "s")
 
 
-def _fold_array(sink: Group, n: int, fold: Fold, slot: str, text: str, code: Code) -> str:
-    return code.call(f"{_verb(sink)}_{fold.op}_{fold.word}", _state(n, fold, code), slot, text)
+def _accumulate_array(sink: Group, n: int, accumulator: Accumulator, slot: str, text: str, code: Code) -> str:
+    return code.call(f"{_verb(sink)}_{accumulator.op}_{accumulator.word}", _state(n, accumulator, code), slot, text)
 
 
 def _verb(sink: Group) -> str:
-    """What folds into the state: on a CPU ``fold`` is for one thread, on a GPU for all."""
-    return "atomic" if sink.concurrent else "fold"
+    """What accumulates into the state: on a CPU ``accumulator`` is for one thread, on a GPU for all."""
+    return "atomic" if sink.concurrent else "accumulate"
 
 
 def _entry(sink: Group, key: str, code: Code) -> str:
-    """A variable with the place of the first folded word of a key's entry; negative where the table is full."""
+    """A variable with the place of the first accumulated word of a key's entry; negative where the table is full."""
     entries, mask = code.pointer("i64", StatePart("entries_i64"), "s"), code.scalar(StatePart("mask"))
     stride = code.call("i64", str(entry_words(sink)))
     site = code.site(OperationalError, "a hash table is full", retry=True)
     return code.let(code.call("entry_insert", entries, mask, stride, key, code.status(), site))
 
 
-def _fold_entry(sink: Group, n: int, fold: Fold, entry: str, text: str, code: Code) -> str:
-    entries = code.pointer(fold.word, StatePart(f"entries_{fold.word}"), "s")
+def _accumulate_entry(sink: Group, n: int, accumulator: Accumulator, entry: str, text: str, code: Code) -> str:
+    entries = code.pointer(accumulator.word, StatePart(f"entries_{accumulator.word}"), "s")
     place = code.call("add_i64", entry, code.call("i64", str(n))) if n else entry
-    return code.call(f"{_verb(sink)}_{fold.op}_{fold.word}", entries, place, text)
+    return code.call(f"{_verb(sink)}_{accumulator.op}_{accumulator.word}", entries, place, text)
 
 
 def _prefetch(sink: Group, key: str, code: Code) -> None:
@@ -225,22 +239,29 @@ def _prefetch(sink: Group, key: str, code: Code) -> None:
         return
     if is_flagged(sink):  # a store that waits for memory would hold up the atomics behind it
         code.line(code.call("prefetch", _touched(code), code.call("shr_i64", key, code.call("i64", "3"))))
-    for n, fold in enumerate(sink.folds):
-        code.line(code.call("prefetch", _state(n, fold, code), key))
+    for n, accumulator in enumerate(sink.accumulators):
+        code.line(code.call("prefetch", _state(n, accumulator, code), key))
 
 
 def _out_entry(sink: Group, key: str, words: Sequence[str], code: Code) -> None:
     entry = _entry(sink, key, code)
     with code.block(f"if {code.call('ge_i64', entry, code.call('i64', '0'))}:"):
-        fold_words(sink.folds, words, code, lambda n, fold: _fold_entry(sink, n, fold, entry, words[n], code))
+        accumulate_words(
+            sink.accumulators,
+            words,
+            code,
+            lambda n, accumulator: _accumulate_entry(sink, n, accumulator, entry, words[n], code),
+        )
 
 
 # ---- private: word ``slot * width + n`` of the thread ----
 
 
-def _identity(fold: Fold, code: Code) -> str:
+def _identity(accumulator: Accumulator, code: Code) -> str:
     """The identity's 64 bits."""
-    return code.call("i64", "0") if fold.word == "f64" else identity_text(fold, code)  # 0.0 has no bit set
+    return (
+        code.call("i64", "0") if accumulator.word == "f64" else identity_text(accumulator, code)
+    )  # 0.0 has no bit set
 
 
 def _private_word(sink: Group, slot: str, n: int, code: Code) -> str:
@@ -251,37 +272,39 @@ def _private_word(sink: Group, slot: str, n: int, code: Code) -> str:
 def _begin_private(sink: Group, code: Code) -> None:
     code.uses_private = True
     code.prologue.append(f"for g in range({code.constant(_places(sink))}):")
-    for n, fold in enumerate(sink.folds):
+    for n, accumulator in enumerate(sink.accumulators):
         word = _private_word(sink, "g", n, code)
-        code.prologue.append(f"    {code.call('private_init', word, _identity(fold, code))}")
+        code.prologue.append(f"    {code.call('private_init', word, _identity(accumulator, code))}")
     if is_flagged(sink):
-        word = _private_word(sink, "g", len(sink.folds), code)
+        word = _private_word(sink, "g", len(sink.accumulators), code)
         code.prologue.append(f"    {code.call('private_init', word, code.call('i64', '0'))}")
 
 
-def _fold_private(sink: Group, slot: str, code: Code) -> None:
+def _accumulate_private(sink: Group, slot: str, code: Code) -> None:
     if is_flagged(sink):
-        word = _private_word(sink, slot, len(sink.folds), code)
+        word = _private_word(sink, slot, len(sink.accumulators), code)
         code.line(code.call("private_init", word, code.call("i64", "1")))
 
-    def into(n: int, fold: Fold, text: str) -> None:
-        code.line(code.call(f"private_{fold.op}_{fold.word}", _private_word(sink, slot, n, code), text))
+    def into(n: int, accumulator: Accumulator, text: str) -> None:
+        code.line(code.call(f"private_{accumulator.op}_{accumulator.word}", _private_word(sink, slot, n, code), text))
 
-    emit_folds(sink.folds, code, into)
+    emit_accumulate(sink.accumulators, code, into)
 
 
 def _end_private(sink: Group, code: Code) -> None:
     group = code.call("i64", "g")
     code.epilogue.append(f"for g in range({code.constant(_places(sink))}):")
-    for n, fold in enumerate(sink.folds):
-        word, state = _private_word(sink, "g", n, code), _state(n, fold, code)
-        code.epilogue.append(f"    {code.call(f'private_flush_{fold.op}_{fold.word}', word, state, group)}")
+    for n, accumulator in enumerate(sink.accumulators):
+        word, state = _private_word(sink, "g", n, code), _state(n, accumulator, code)
+        code.epilogue.append(
+            f"    {code.call(f'private_flush_{accumulator.op}_{accumulator.word}', word, state, group)}"
+        )
     if is_flagged(sink):
-        word = _private_word(sink, "g", len(sink.folds), code)
+        word = _private_word(sink, "g", len(sink.accumulators), code)
         code.epilogue.append(f"    {code.call('private_flush_touch', word, _touched(code), group)}")
 
 
-# ---- block: fold n has the words from ``n * size`` on, ``size = groups * copies``; flags or keys behind the folds ----
+# ---- block: accumulator n has the words from ``n * size`` on, ``size = groups * copies``; flags or keys behind them ----
 
 
 def _begin_block(sink: Group, code: Code) -> None:
@@ -290,11 +313,11 @@ def _begin_block(sink: Group, code: Code) -> None:
     code.prologue.append(f"size = {code.call('i64', code.constant(_places(sink) * copies))}")
     if sink.layout == "direct":
         code.prologue.append(f"copies = {code.call('i64', code.constant(copies))}")
-    for n, fold in enumerate(sink.folds):
-        code.prologue.append(code.call("shared_fill", _first(n, code), "size", _identity(fold, code)))
-    if _width(sink) > len(sink.folds):
+    for n, accumulator in enumerate(sink.accumulators):
+        code.prologue.append(code.call("shared_fill", _first(n, code), "size", _identity(accumulator, code)))
+    if _width(sink) > len(sink.accumulators):
         empty = code.constant(EMPTY_PLACE) if sink.layout == "hash" else code.call("i64", "0")
-        code.prologue.append(code.call("shared_fill", _first(len(sink.folds), code), "size", empty))
+        code.prologue.append(code.call("shared_fill", _first(len(sink.accumulators), code), "size", empty))
     code.prologue.append(code.call("shared_begin"))
 
 
@@ -306,40 +329,51 @@ def _first(n: int, code: Code) -> str:
 def _touch_block(sink: Group, slot: str, code: Code) -> str:
     """The place of the calling thread's accumulators; notes that the group has a row."""
     if is_flagged(sink):
-        code.line(code.call("shared_touch", _first(len(sink.folds), code), slot))
+        code.line(code.call("shared_touch", _first(len(sink.accumulators), code), slot))
     return code.let(code.call("shared_place", slot, "copies"))
 
 
-def _fold_shared(n: int, fold: Fold, place: str, text: str, code: Code) -> str:
-    return code.call(f"shared_{fold.op}_{fold.word}", _first(n, code), "size", place, text)
+def _accumulate_shared(n: int, accumulator: Accumulator, place: str, text: str, code: Code) -> str:
+    return code.call(f"shared_{accumulator.op}_{accumulator.word}", _first(n, code), "size", place, text)
 
 
-def _fold_block(sink: Group, slot: str, code: Code) -> None:
+def _accumulate_block(sink: Group, slot: str, code: Code) -> None:
     place = _touch_block(sink, slot, code)
-    emit_folds(sink.folds, code, lambda n, fold, text: code.line(_fold_shared(n, fold, place, text, code)))
+    emit_accumulate(
+        sink.accumulators,
+        code,
+        lambda n, accumulator, text: code.line(_accumulate_shared(n, accumulator, place, text, code)),
+    )
 
 
 def _out_block(sink: Group, slot: str, words: Sequence[str], code: Code) -> None:
     place = _touch_block(sink, slot, code)
-    fold_words(sink.folds, words, code, lambda n, fold: _fold_shared(n, fold, place, words[n], code))
+    accumulate_words(
+        sink.accumulators, words, code, lambda n, accumulator: _accumulate_shared(n, accumulator, place, words[n], code)
+    )
 
 
 def _end_block(sink: Group, code: Code) -> None:
     code.epilogue.append(code.call("shared_end"))
-    for n, fold in enumerate(sink.folds):
-        flush = f"shared_flush_{fold.op}_{fold.word}"
-        code.epilogue.append(code.call(flush, _first(n, code), "size", "copies", _state(n, fold, code)))
+    for n, accumulator in enumerate(sink.accumulators):
+        flush = f"shared_flush_{accumulator.op}_{accumulator.word}"
+        code.epilogue.append(code.call(flush, _first(n, code), "size", "copies", _state(n, accumulator, code)))
     if is_flagged(sink):
         groups = code.call("i64", code.constant(_places(sink)))
-        first = _first(len(sink.folds), code)
+        first = _first(len(sink.accumulators), code)
         code.epilogue.append(code.call("shared_flush_touch", first, groups, _touched(code)))
 
 
 def _out_block_hash(sink: Group, key: str, words: Sequence[str], code: Code) -> None:
     """Keys that find no place in the block's table go on to the state's."""
-    place = code.let(code.call("shared_find", _first(len(sink.folds), code), "size", key))
+    place = code.let(code.call("shared_find", _first(len(sink.accumulators), code), "size", key))
     with code.block(f"if {code.call('ge_i64', place, code.call('i64', '0'))}:"):
-        fold_words(sink.folds, words, code, lambda n, fold: _fold_shared(n, fold, place, words[n], code))
+        accumulate_words(
+            sink.accumulators,
+            words,
+            code,
+            lambda n, accumulator: _accumulate_shared(n, accumulator, place, words[n], code),
+        )
     with code.block("else:"):
         _out_entry(sink, key, words, code)
 
@@ -349,12 +383,14 @@ def _end_block_hash(sink: Group, code: Code) -> None:
         code.line(code.call("shared_end"))
         code.line(f"place = {code.call('block_thread')}")
         with code.block(f"while {code.call('lt_i64', 'place', 'size')}:"):
-            at = code.call("add_i64", _first(len(sink.folds), code), "place")
+            at = code.call("add_i64", _first(len(sink.accumulators), code), "place")
             key = code.let(code.call("shared_load_i64", at))
             with code.block(f"if {code.call('ne_i64', key, code.constant(EMPTY_PLACE))}:"):
                 words = [
-                    code.let(code.call(f"shared_get_{fold.op}_{fold.word}", _first(n, code), "size", "place"))
-                    for n, fold in enumerate(sink.folds)
+                    code.let(
+                        code.call(f"shared_get_{accumulator.op}_{accumulator.word}", _first(n, code), "size", "place")
+                    )
+                    for n, accumulator in enumerate(sink.accumulators)
                 ]
                 _out_entry(sink, key, words, code)
             code.line(f"place = {code.call('add_i64', 'place', code.call('block_threads'))}")

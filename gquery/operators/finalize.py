@@ -1,5 +1,5 @@
-"""From the folded words of groups to the results of aggregates: in the text of a kernel, and by array functions, which are
-quicker where groups are few.
+"""From the accumulated words of groups to the results of aggregates: in the text of a kernel, and by array functions,
+which are quicker where groups are few.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _AVERAGE_OVERFLOW = "Overflow in avg: the sum of its values has more than 128 bi
 def emit_result(plan: AggregatePlan, words: Sequence[str], code: Code) -> Value:
     """The lines that make an aggregate's value from the words of a group, which variables hold; an OutOfRangeError is a site.
     Where there is no value, ``var`` holds anything."""
-    used = [words[n] for n in plan.folds]
+    used = [words[n] for n in plan.accumulators]
     ok = None
     if plan.count is not None and plan.result.nullable:
         ok = code.let(code.call("gt_i64", words[plan.count], code.call("i64", "0")))
@@ -31,7 +31,7 @@ def emit_result(plan: AggregatePlan, words: Sequence[str], code: Code) -> Value:
 
 
 def _result(plan: AggregatePlan, used: Sequence[str], words: Sequence[str], code: Code) -> str:
-    match plan.finish:
+    match plan.finalizer:
         case "count" | "sum_f64":
             return used[0]
         case "sum_i64":
@@ -41,16 +41,16 @@ def _result(plan: AggregatePlan, used: Sequence[str], words: Sequence[str], code
                 ends = code.constant(plan.result.bounds.low), code.constant(plan.result.bounds.high)
                 var = code.let(code.call("range_i64", var, *ends, code.status(), site))
             return code.let(code.call("i128_from_i64", var)) if plan.result.register is Register.I128 else var
-        case "sum_limbs":
+        case "sum_multiword":
             assert plan.result.bounds is not None
-            var = _total(used, plan.limb_bits, plan.result.bounds, _overflow(plan), code)
+            var = _total(used, plan.sum_word_bits, plan.result.bounds, _overflow(plan), code)
             return code.let(code.call("i64_from_i128", var)) if plan.result.register is Register.I64 else var
         case "avg_i64":
             return _divided(code.call("f64", used[0]), plan, words, code)
         case "avg_f64":
             return _divided(used[0], plan, words, code)
-        case "avg_limbs":
-            total = _total(used, plan.limb_bits, _TOTAL, _AVERAGE_OVERFLOW, code)
+        case "avg_multiword":
+            total = _total(used, plan.sum_word_bits, _TOTAL, _AVERAGE_OVERFLOW, code)
             return _divided(code.call("f64_from_i128", total), plan, words, code)
         case "text":
             return code.let(code.call("make_str", used[0], used[1]))
@@ -59,17 +59,17 @@ def _result(plan: AggregatePlan, used: Sequence[str], words: Sequence[str], code
             return code.let(code.call("f64_unorder", used[0])) if plan.arg.register is Register.F64 else used[0]
 
 
-def _total(limbs: Sequence[str], bits: int, limit: Bounds, message: str, code: Code) -> str:
-    """The sums of limbs, carries passed on, as a 128-bit integer within ``limit``."""
+def _total(sum_words: Sequence[str], bits: int, limit: Bounds, message: str, code: Code) -> str:
+    """The words of a multiword sum, carries passed on, as a 128-bit integer within ``limit``."""
     site, status = code.site(OutOfRangeError, message), code.status()
     mask, width = code.call("i64", str((1 << bits) - 1)), code.call("i64", str(bits))
-    halves, carry = [code.call("i64", "0"), code.call("i64", "0")], limbs[0]
-    for n, limb in enumerate(limbs[1:]):
+    halves, carry = [code.call("i64", "0"), code.call("i64", "0")], sum_words[0]
+    for n, sum_word in enumerate(sum_words[1:]):
         part = code.call("shl_i64", code.call("and_i64", carry, mask), code.call("i64", str(n * bits % 64)))
         half = n * bits // 64
         halves[half] = code.let(part if n * bits % 64 == 0 else code.call("or_i64", halves[half], part))
-        carry = code.let(code.call("add_i64", limb, code.call("shr_i64", carry, width)))
-    shift = (len(limbs) - 1) * bits
+        carry = code.let(code.call("add_i64", sum_word, code.call("shr_i64", carry, width)))
+    shift = (len(sum_words) - 1) * bits
     if shift > 64:  # the last carry has to fit what is left of 128 bits
         spare = code.call("i64", str(shift - 64))
         again = code.call("shr_i64", code.call("shl_i64", carry, spare), spare)
@@ -98,23 +98,25 @@ def _scale(plan: AggregatePlan) -> int:
 # ---- by array functions ----------------------------------------------------------------------------------------------
 
 
-def finish_aggregate(plan: AggregatePlan, words: Sequence[Any], xp: Any) -> tuple[Any, Any | None]:
-    """The values of an aggregate (an array in its register's layout; two int64 words a row for 128 bits and strings) and
-    their validity (uint8), from arrays of folded words; OutOfRangeError where a sum does not fit its type."""
-    used = [words[n] for n in plan.folds]
+def finalize_aggregate(plan: AggregatePlan, words: Sequence[Any], xp: Any) -> tuple[Any, Any | None]:
+    """The values of an aggregate (an array in its register's layout; two int64 words a row for 128 bits and strings)
+    and their validity (uint8), from arrays of accumulated words; OutOfRangeError where a sum does not fit its type."""
+    used = [words[n] for n in plan.accumulators]
     valid = None if plan.count is None else words[plan.count] > 0
     validity = None if valid is None or not plan.result.nullable else valid.astype("uint8")
-    match plan.finish:
+    match plan.finalizer:
         case "count" | "sum_f64":
             return used[0], validity
         case "sum_i64":
             return _fit_i64(used[0], plan, xp), validity
-        case "sum_limbs":
-            return _fit_wide(wide_arrays.limbs_to_i128(used, plan.limb_bits), plan, xp), validity
+        case "sum_multiword":
+            return _fit_wide(wide_arrays.multiword_to_i128(used, plan.sum_word_bits), plan, xp), validity
         case "avg_i64" | "avg_f64":
             return _average(used[0].astype("float64"), plan, words, xp), validity
-        case "avg_limbs":
-            return _average(_exact_total(wide_arrays.limbs_to_i128(used, plan.limb_bits)), plan, words, xp), validity
+        case "avg_multiword":
+            return _average(
+                _exact_total(wide_arrays.multiword_to_i128(used, plan.sum_word_bits)), plan, words, xp
+            ), validity
         case "text":
             views = xp.stack((used[0], used[1]), axis=1)
             if valid is not None:

@@ -34,6 +34,7 @@ from gquery.errors import (
     ProgrammingError,
     unicode_text,
 )
+from gquery.kernels.targets.capabilities import capabilities
 from gquery.runtime.arguments import checked
 from gquery.runtime.boundary import boundary
 from gquery.runtime.interrupt import Running
@@ -102,7 +103,7 @@ class Connection(Frames, Files, Exceptions):
     @property
     def device_name(self) -> str:
         """``python``, ``cpu`` or ``cuda:0``."""
-        return "python" if self.target == "python" else self.device.name
+        return self.target if capabilities(self.target).is_interpreted else self.device.name
 
     # ---- SQL -------------------------------------------------------------------------------------------------------
 
@@ -414,7 +415,7 @@ class Connection(Frames, Files, Exceptions):
         where = target or self.target
         found = forecast(self.program(query, target, params), where, self.device, 0)
         works = [f.pipeline for f in found if f.is_compiled]
-        runs = [narrowed(p, p.rows) if where == "cuda" else p for p in works]
+        runs = [narrowed(p, p.rows) if capabilities(where).has_warps else p for p in works]
         return [kernel for pipeline in runs for kernel in kernels(pipeline, where)]
 
     def _stored(self, table: Table) -> Table:

@@ -14,6 +14,7 @@ from gquery.device.device import Device, cpu_device
 from gquery.execution.feedback import GroupVariant, OutputKey, RunFeedback, TableVariant, UnitsKey
 from gquery.execution.state import Run
 from gquery.kernels.targets import get_target
+from gquery.kernels.targets.capabilities import PYTHON, capabilities
 from gquery.operators import front
 from gquery.operators.accumulate import place_of
 from gquery.operators.codegen import WIDE, Unit, units
@@ -43,27 +44,28 @@ def target_of(state: Run, stage: Stage, pipeline: Pipeline, rows: int) -> str:
     """The target that runs a pipeline: the interpreter for small work as long as that is cheaper
     than a compiler: not where the kernel is there already, nor where earlier runs have shown that it is worth one."""
     context = state.context
-    if pipeline.host is not None or context.target == "python":
-        return "python"
+    able = capabilities(context.target)
+    if pipeline.host is not None or able.is_interpreted:
+        return PYTHON.name
     work = rows * max(1.0, pipeline.work / max(pipeline.rows, 1)) + state_size(pipeline.sink) / 64
     for step in pipeline.steps:
         if isinstance(step, Probe) and step.table.layout == "loop":
             work *= max(1, state.joins[step.table.stage].frame.rows)
     if is_worth_compiling(pipeline, work, context.settings.interpret_limit):
         return context.target
-    if context.target == "cuda" and _must_come_over(state, pipeline):
+    if able.has_own_memory and _must_come_over(state, pipeline):
         return context.target
-    if context.target == "cuda" and work < TINY:
-        return "python"
+    if able.has_own_memory and work < TINY:
+        return PYTHON.name
     spent = state.feedback.stage(stage.number).interpreted_seconds
     if is_ready(state.feedback, stage, pipeline, context.target):
         return context.target
     if spent > BREAK_EVEN_SECONDS and spent > BREAK_EVEN_SECONDS * lengths(pipeline):
         return context.target
     # not so on a GPU, where a stage on the host waits for what others made there
-    if spent and context.target == "cpu" and _is_cached(state.feedback, stage, pipeline):
-        return "cpu"
-    return "python"
+    if spent and not able.has_own_memory and _is_cached(state.feedback, stage, pipeline):
+        return context.target
+    return PYTHON.name
 
 
 def _must_come_over(state: Run, pipeline: Pipeline) -> bool:
@@ -94,7 +96,7 @@ def state_size(sink: Sink) -> int:
 
 def for_threads(state: Run, stage: Stage, pipeline: Pipeline) -> Pipeline:
     """The pipeline as the threads of a CPU run it; see `operators.front`."""
-    if state.context.target != "cpu":
+    if not capabilities(state.context.target).runs_morsels:
         return pipeline
     grown = state.feedback.stage(stage.number).capacity
     return front.with_threads(pipeline, state.context.settings.worker_count, grown)
@@ -120,9 +122,7 @@ def output_of(feedback: RunFeedback, number: int, sink: Group, target: str) -> G
     """What makes columns of a sink's groups, made at its first run."""
     sum_words = tuple(a.sum_word_bits for _, a in sink.aggregates)
     key = OutputKey(number, target, sink.layout, sum_words)
-    return feedback.outputs.get(
-        key, lambda: with_room(lambda: GroupOutput(sink, "cuda" if target == "cuda" else "cpu"))
-    )
+    return feedback.outputs.get(key, lambda: with_room(lambda: GroupOutput(sink, capabilities(target).array_target)))
 
 
 def is_ready(feedback: RunFeedback, stage: Stage, pipeline: Pipeline, target: str) -> bool:

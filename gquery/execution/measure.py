@@ -22,8 +22,8 @@ import numpy as np
 from gquery.device.device import Device
 from gquery.kernels.code import Binding, BuildPart, ColumnPart, Constant, Content, StatePart
 from gquery.kernels.targets import Compiled
+from gquery.kernels.targets.capabilities import capabilities
 
-LINE = {"cuda": 32}  # bytes that one access of memory moves at least; 64 on CPUs
 COPIED_BYTES = {"cuda": 1 << 29, "cpu": 1 << 26}  # of each array of the copy that bandwidth is measured by
 LEAST_COPIED = 1 << 20
 COPIES = 5
@@ -98,7 +98,7 @@ class Meter:
 
     def launch(self, report: KernelReport, traffic: Traffic, run: Callable[[], None]) -> None:
         """Run a kernel that is compiled, and whose arrays lie where it runs; add what it took to its report."""
-        report.seconds += timed(run, report.target == "cuda")
+        report.seconds += timed(run, capabilities(report.target).has_own_memory)
         report.launches += 1
         report.bytes_read += int(traffic.read)
         report.bytes_written += int(traffic.written)
@@ -125,7 +125,7 @@ def traffic_of(
     parameters: Iterable[tuple[str, Binding, Any]], shares: dict[str, float], rows: int, of: int, role: str, target: str
 ) -> Traffic:
     """What a kernel reads and writes for ``rows`` of ``of`` rows: ``parameters`` are names, what they stand for, arrays."""
-    line = LINE.get(target, 64)
+    line = capabilities(target).access_bytes
     part = rows / max(of, 1)
     traffic = Traffic()
     for name, binding, array in parameters:

@@ -16,6 +16,7 @@ from gquery.execution.choose import COPIED_BYTES, for_threads, output_of, state_
 from gquery.execution.state import Run
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.targets import compile_many, get_target
+from gquery.kernels.targets.capabilities import capabilities
 from gquery.operators.base import Frame, JoinIndex
 from gquery.operators.group_output import is_probable
 from gquery.operators.selection import narrowed
@@ -34,7 +35,7 @@ def prepare(state: Run) -> None:
     context = state.context
     if context.meter is not None and not context.counts:
         return  # each kernel compiles when it is first run, so that its own time is known
-    if context.target == "python" or not state.feedback.begin_preparing(context.counts):
+    if capabilities(context.target).is_interpreted or not state.feedback.begin_preparing(context.counts):
         return
     kernels = list(_kernels(state, few=False))
     if kernels:
@@ -47,7 +48,7 @@ def prepare(state: Run) -> None:
 def _kernels(state: Run, few: bool) -> Iterator[Kernel]:
     """The kernels of the pipelines that will surely not be interpreted."""
     program, context = state.program, state.context
-    narrows = context.target == "cuda" and not context.counts
+    narrows = capabilities(context.target).has_warps and not context.counts
     for found in forecast(program, context.target, context.device, context.settings.interpret_limit, few):
         if found.is_compiled:
             work = for_threads(state, found.stage, found.pipeline)
@@ -83,7 +84,7 @@ def forecast(
         work = attempted(fitted(adapt(work, work.rows, joins), work.rows, device))
         if isinstance(work.sink, Build):
             index = joins[stage.number] = _index(work.sink.table, work)
-            if target == "cuda" and is_large and _bytes(index) > COPIED_BYTES:
+            if capabilities(target).has_own_memory and is_large and _bytes(index) > COPIED_BYTES:
                 on_gpu.add(stage.number)
         yield Forecast(stage, work, is_large and work.host is None)
 

@@ -25,6 +25,7 @@ from gquery.expression.types import Field, Schema
 from gquery.kernels import checks
 from gquery.kernels.numbers import asking
 from gquery.kernels.targets import get_target
+from gquery.kernels.targets.capabilities import capabilities
 from gquery.operators import prefix
 from gquery.operators.base import DuplicateKeysError, Frame, JoinIndex
 from gquery.operators.codegen import WIDE
@@ -263,13 +264,13 @@ def _whole(state: Run, stage: Stage, pipeline: Pipeline, frame: Frame, report: S
         return lies
     threaded = for_threads(state, stage, pipeline)
     name = target_of(state, stage, threaded, frame.rows)
-    if name == "cpu":
+    if capabilities(name).runs_morsels:
         pipeline = threaded
-    if name == "python" and not isinstance(pipeline.source, ReadTable | ReadOne | ReadRange):
+    if not capabilities(name).has_own_memory and not isinstance(pipeline.source, ReadTable | ReadOne | ReadRange):
         state.outlook.confirm()
     if frame.rows >= WIDE > pipeline.rows:  # more than was estimated: the index needs 64 bits
         pipeline = replace(pipeline, rows=frame.rows)
-    if name == "cuda" and not context.counts:
+    if capabilities(name).has_warps and not context.counts:
         pipeline = narrowed(pipeline, frame.rows)
     runner = Runner(state, stage, pipeline, frame, name, report)
     result = runner.run()

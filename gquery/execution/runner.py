@@ -24,6 +24,7 @@ from gquery.kernels.builtin import scans
 from gquery.kernels.code import Binding, BuildPart, ColumnPart, Constant, Content, StatePart
 from gquery.kernels.kernel import Parameter
 from gquery.kernels.targets import get_target
+from gquery.kernels.targets.capabilities import capabilities
 from gquery.kernels.targets.morsels import MORSEL
 from gquery.operators import collect
 from gquery.operators.base import Frame, JoinIndex, Launch, SinkRun, State
@@ -57,6 +58,7 @@ class Runner:
         self, state: Run, stage: Stage, pipeline: Pipeline, frame: Frame, name: str, report: StageReport
     ) -> None:
         self.state, self.stage, self.pipeline, self.frame, self.name = state, stage, pipeline, frame, name
+        self.target = capabilities(name)
         self.label, self.report = stage.label, report
         self._switched: dict[int, int] = {}  # for each partition the row at which the interpreter handed over
 
@@ -64,7 +66,11 @@ class Runner:
         while True:
             context = self.state.context
             self.device = (
-                context.device if self.name == "cuda" else cpu_device() if context.device.is_cuda else context.device
+                context.device
+                if self.target.has_own_memory
+                else cpu_device()
+                if context.device.is_cuda
+                else context.device
             )
             sink = self._sink()
             made = units_of(self.state.feedback, self.stage, self.pipeline, self.name, context.counts)
@@ -86,9 +92,9 @@ class Runner:
                 if self.counters is not None and context.meter is not None:
                     context.meter.steps[self.stage.number] = self.device.to_host(self.counters).tolist()
                 result = sink.finalize(states)
-                if self.name == "python":
+                if self.target.is_interpreted:
                     host.reset_arena()
-                if self.name == "cpu" and isinstance(sink, GroupRun) and isinstance(result, Frame):
+                if self.target.runs_morsels and isinstance(sink, GroupRun) and isinstance(result, Frame):
                     self.state.feedback.made_groups(self.stage.number, result.rows)
                 return result
             self.report.attempts += 1
@@ -98,7 +104,7 @@ class Runner:
         of the others when the query has."""
         if not unit.sites:
             return None
-        later = self.state.outlook.status(unit.sites) if self.name == "cuda" else None
+        later = self.state.outlook.status(unit.sites) if self.target.has_own_memory else None
         if later is not None:
             return later
         self.looked_at.append(role)
@@ -122,10 +128,10 @@ class Runner:
         """The sink at run time."""
         sink, rows = self.pipeline.sink, self.frame.rows
         workers = self._workers(rows)
-        launch = Launch(self.device, rows, workers, UNIT, self.name == "cuda", self.name == "cpu")
+        launch = Launch(self.device, rows, workers, UNIT, self.target)
         match sink:
             case Collect():
-                mode = collect.collect_mode(self.pipeline.steps, self.name == "cuda")
+                mode = collect.collect_mode(self.pipeline.steps, self.target.has_warps)
                 return CollectRun(sink, mode, launch, self.label, collect.share(self.pipeline.steps))
             case Reduce():
                 return ReduceRun(sink, launch, self.label)
@@ -136,7 +142,7 @@ class Runner:
                 made = GroupRun(sink, launch, self.label, self.frame, output)
                 if sink.layout != "direct":
                     known = self.state.feedback.stage(self.stage.number)
-                    if self.name == "cpu" and known.groups is not None:
+                    if self.target.runs_morsels and known.groups is not None:
                         made.expect(known.groups)
                     made.capacity = max(made.capacity, known.capacity)
                 return made
@@ -152,7 +158,7 @@ class Runner:
         return any(isinstance(s, Probe) and s.table.stage == number and s.null_key for s in steps)
 
     def _workers(self, rows: int) -> int:
-        if self.name != "cpu":
+        if not self.target.runs_morsels:
             return 1
         sink = self.pipeline.sink
         if isinstance(sink, Group) and sink.layout == "rows" and not sink.concurrent:
@@ -202,11 +208,11 @@ class Runner:
         self.report.compile_seconds += time.perf_counter() - start
         distinct = [states[0]] if states[0] is states[-1] else list(states)
         arguments = [tuple(target.argument(p, v) for p, v in self._values(unit, s)) for s in distinct]
-        if self.name == "cpu":
+        if self.target.runs_morsels:
             if len(arguments) < len(states):
                 arguments *= len(states)
             self._run_morsels(compiled, partition.lo, partition.hi, arguments)
-        elif self.name == "python":
+        elif self.target.is_interpreted:
             self._interpret(target, unit, partition, states[0], arguments[0])
         else:
             step = self._rows_at_once(GPU_STEPS, partition.hi - partition.lo)
@@ -247,7 +253,7 @@ class Runner:
         states are laid out alike. A kernel that writes what another one counted goes over at the same row: a count covers
         the rows of one call."""
         compiled = target.compile(unit.kernel)
-        may_switch = self.pipeline.host is None and self.state.context.target != "python"
+        may_switch = self.pipeline.host is None and not capabilities(self.state.context.target).is_interpreted
         start = time.perf_counter()
         unit_rows = self._rows_at_once(PYTHON_STEPS, UNIT)
         agreed = self._switched.pop(partition.lo, None) if unit.role == "write" else None

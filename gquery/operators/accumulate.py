@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Literal
 
 from gquery.errors import OperationalError
 from gquery.kernels.code import Code, StatePart
+from gquery.kernels.targets.capabilities import capabilities
 from gquery.operators import front
 from gquery.operators.aggregates import emit_accumulate
 from gquery.operators.reduce import identity_text
@@ -46,7 +47,12 @@ def is_flagged(sink: Group) -> bool:
 def has_bits(sink: Group, target: str) -> bool:
     """Whether flags are bits while a kernel runs: where they are all the state there is, an eighth of it more often lies in
     a GPU's cache."""
-    return target == "cuda" and is_flagged(sink) and not sink.accumulators and place_of(sink, target) == "global"
+    return (
+        capabilities(target).has_atomic_bits
+        and is_flagged(sink)
+        and not sink.accumulators
+        and place_of(sink, target) == "global"
+    )
 
 
 def entry_words(sink: Group) -> int:
@@ -58,7 +64,7 @@ def entry_words(sink: Group) -> int:
 
 def place_of(sink: Group, target: str) -> Place:
     """Where the accumulators are while a kernel runs."""
-    if target != "cuda":
+    if not capabilities(target).has_shared_memory:
         return "global" if not sink.concurrent else "front" if sink.runs is None else "runs"
     if sink.layout == "rows":
         return "global"
@@ -122,7 +128,7 @@ def emit(sink: Group, key: str, code: Code) -> None:
         _accumulate_private(sink, key, code)
     elif place == "block" and sink.layout == "direct" and not _adds_doubles(sink.accumulators):
         _accumulate_block(sink, key, code)
-    elif code.target == "cuda":
+    elif capabilities(code.target).has_shared_memory:
         words = row_words(sink.accumulators, code)
         is_held = place == "global" or _adds_doubles(sink.accumulators)
         if is_held and len(words) <= HELD_ACCUMULATORS:

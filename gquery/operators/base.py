@@ -17,6 +17,7 @@ from gquery.device.buffer import Buffer
 from gquery.device.device import Device
 from gquery.expression.types import PhysicalType
 from gquery.kernels.code import ValueProperties
+from gquery.kernels.targets.capabilities import Capabilities
 
 if TYPE_CHECKING:
     from gquery.planner.physical import JoinTable
@@ -56,8 +57,12 @@ class Launch:
     rows: int
     workers: int
     unit: int  # rows that one count of a Collect covers
-    by_row: bool  # counts are kept for each row (cuda), not for each unit
-    compiled: bool = False  # by kernels that are compiled for the CPU
+    target: Capabilities
+
+    @property
+    def by_row(self) -> bool:
+        """Whether counts are kept for each row, not for each unit."""
+        return self.target.has_warps
 
 
 class SinkRun(ABC):

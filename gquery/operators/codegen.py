@@ -16,6 +16,7 @@ from gquery.kernels.code import Binding, Code, ErrorSite, StatePart
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.render import condition, describe, render
 from gquery.kernels.stages import staged
+from gquery.kernels.targets.capabilities import capabilities
 from gquery.operators import accumulate, collect, group, reduce
 from gquery.operators.accumulate import place_of
 from gquery.operators.group_output import GroupOutput, is_probable
@@ -67,7 +68,7 @@ def units(pipeline: Pipeline, target: str, counted: bool = False) -> tuple[Unit,
         return ()
     roles: tuple[str, ...] = ("main",)
     if isinstance(sink, Collect):
-        roles = collect.roles(collect.collect_mode(pipeline.steps, target == "cuda"))
+        roles = collect.roles(collect.collect_mode(pipeline.steps, capabilities(target).has_warps))
     if pipeline.selected:
         return _selection(pipeline, target), _unit(_behind_selection(pipeline), target, "main", counted, "r")
     return tuple(_unit(pipeline, target, role, counted and role != "write") for role in roles)
@@ -77,7 +78,7 @@ def kernels(pipeline: Pipeline, target: str) -> Iterator[Kernel]:
     """Those of the loop, and the one that probably makes columns of its groups."""
     yield from (unit.kernel for unit in units(pipeline, target))
     if isinstance(pipeline.sink, Group) and is_probable(pipeline.sink, target):
-        yield GroupOutput(pipeline.sink, "cuda" if target == "cuda" else "cpu").unit[0]
+        yield GroupOutput(pipeline.sink, capabilities(target).array_target).unit[0]
 
 
 def _selection(pipeline: Pipeline, target: str) -> Unit:
@@ -96,7 +97,7 @@ def _unit(pipeline: Pipeline, target: str, role: str, counted: bool = False, row
     """The kernel for a role; ``row`` is the number of the source's row that it is at."""
     code = Code(target)
     code.wide_index = pipeline.rows >= WIDE
-    mode = collect.collect_mode(pipeline.steps, target == "cuda")
+    mode = collect.collect_mode(pipeline.steps, capabilities(target).has_warps)
     if isinstance(pipeline.sink, Collect) and mode == "bitmap" and role == "write":  # of rows that are known to be kept
         code.share = min((s.share for s in pipeline.steps if isinstance(s, Select)), default=1.0)
         needed = frozenset(s.column.id for s in pipeline.sink.columns)
@@ -138,14 +139,14 @@ def _count(step: int, code: Code) -> None:
         code.prologue.append(start)
     code.line(f"{counter} = {code.call('add_i64', counter, code.call('i64', '1'))}")
     if is_new:
-        add = "reduce_add_i64" if code.target == "cuda" else "atomic_add_i64"
+        add = "reduce_add_i64" if capabilities(code.target).has_warps else "atomic_add_i64"
         code.epilogue.append(code.call(add, code.pointer("i64", StatePart("counters"), "s"), str(step), counter))
 
 
 def _gains_from_batches(pipeline: Pipeline, target: str, lines: int) -> bool:
     """Whether the loop is bound by waiting for columns: no probes, and a sink that accumulates into registers or shared
     memory."""
-    if target != "cuda" or not isinstance(pipeline.source, ReadTable | ReadStage):
+    if not capabilities(target).interleaves_rows or not isinstance(pipeline.source, ReadTable | ReadStage):
         return False
     sink = pipeline.sink
     if isinstance(sink, Collect):
@@ -157,7 +158,7 @@ def _gains_from_batches(pipeline: Pipeline, target: str, lines: int) -> bool:
 
 def _gains_from_stages(pipeline: Pipeline, target: str, lines: int) -> bool:
     """Whether the loop waits for look-ups: a row's come one after another, and there are rows enough to take several at once."""
-    if target != "cuda" or pipeline.rows < STAGED_ROWS or lines > STAGED_LINES:
+    if not capabilities(target).interleaves_rows or pipeline.rows < STAGED_ROWS or lines > STAGED_LINES:
         return False
     return isinstance(pipeline.source, ReadTable | ReadStage) and any(isinstance(s, Probe) for s in pipeline.steps)
 
@@ -194,7 +195,7 @@ def _compute(exprs: tuple[tuple[Column, Expr], ...], code: Code) -> None:
 def _begin(sink: Sink, mode: collect.Mode, role: str, code: Code) -> None:
     match sink:
         case Collect():
-            collect.begin(mode, role, code.target == "cuda", code)
+            collect.begin(mode, role, capabilities(code.target).has_warps, code)
         case Reduce(accumulators=accumulators):
             reduce.begin(accumulators, code)
         case Group():
@@ -222,7 +223,7 @@ def _consume(sink: Sink, source: Source, mode: collect.Mode, role: str, code: Co
 def _end(sink: Sink, mode: collect.Mode, role: str, code: Code) -> None:
     match sink:
         case Collect():
-            collect.end(mode, role, code.target == "cuda", code)
+            collect.end(mode, role, capabilities(code.target).has_warps, code)
         case Reduce(accumulators=accumulators):
             reduce.end(accumulators, code)
         case Group():

@@ -93,7 +93,7 @@ class GroupRun(SinkRun):
         state |= self._accumulators(state["block"])
         if self.sink.layout == "rows":
             state["slots"] = make.zeros(n, "uint32", self.label)
-        elif has_bits(self.sink, "cuda" if self.launch.by_row else "cpu"):
+        elif has_bits(self.sink, self.launch.target.name):
             state["bits"] = make.zeros(n // 32 + 1, "uint32", self.label)
         elif is_flagged(self.sink):
             state["touched"] = make.zeros(n, "uint8", self.label)
@@ -165,7 +165,7 @@ class GroupRun(SinkRun):
             table, capacity = combine_tables(sink, states, capacity, device, self.label, workers)
             states = [table]
         output = self.output if len(states) == 1 else None
-        if output is not None and (device.is_cuda or (self.launch.compiled and capacity >= PLACES)):
+        if output is not None and (device.is_cuda or (self.launch.target.runs_morsels and capacity >= PLACES)):
             count, columns = output.columns(states[0], capacity, device, workers, self.label)
         else:
             count, columns = self._picked(states, capacity, device)
@@ -188,7 +188,7 @@ class GroupRun(SinkRun):
         """The groups of a table of row numbers."""
         device, workers = self.device, self.launch.workers
         rows, places = grouping.rows_in_order(state["slots"])  # any order would do, but always the same
-        if self.output is not None and (device.is_cuda or (self.launch.compiled and rows.size >= PLACES)):
+        if self.output is not None and (device.is_cuda or (self.launch.target.runs_morsels and rows.size >= PLACES)):
             _, results = self.output.columns({**state, "places": places}, self.capacity, device, workers, self.label)
         else:
             results = self._results(

@@ -21,6 +21,7 @@ from gquery.kernels.code import Binding, Code, Constant, ErrorSite, StatePart, V
 from gquery.kernels.kernel import ElementType, Kernel
 from gquery.kernels.numbers import number
 from gquery.kernels.targets import get_target
+from gquery.kernels.targets.capabilities import capabilities
 from gquery.kernels.targets.morsels import run_parts
 from gquery.operators.accumulate import entry_words
 from gquery.operators.base import State, words_a_row
@@ -40,14 +41,13 @@ Values = tuple[Any, Any | None]
 
 def is_probable(sink: Group, target: str) -> bool:
     """Whether the groups of a sink will probably become columns so."""
-    if sink.in_place:
+    if sink.in_place or capabilities(target).is_interpreted:
         return False
+    on_device = capabilities(target).has_own_memory
     if sink.layout == "rows":
-        return target == "cuda" or (target == "cpu" and 2 * sink.groups >= PLACES)
+        return on_device or 2 * sink.groups >= PLACES
     places = 2 * sink.groups if sink.key_encoding is None or sink.layout == "hash" else sink.key_encoding.size
-    return (
-        places >= PLACES if target == "cpu" else target == "cuda" and places * (len(sink.accumulators) + 1) > HOST_WORDS
-    )
+    return places * (len(sink.accumulators) + 1) > HOST_WORDS if on_device else places >= PLACES
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,10 @@ class GroupOutput:
 
     sink: Group
     target: Literal["cpu", "cuda"]
+
+    @property
+    def _has_warps(self) -> bool:
+        return capabilities(self.target).has_warps
 
     # ---- text ----
 
@@ -87,12 +91,12 @@ class GroupOutput:
                 with code.block(f"if {is_zero}:"):  # the entry behind the others is that of the key 0
                     code.line(f"{key} = {code.call('i64', '0')}")
             self._row(key, place, code)
-            if self.target == "cpu":
+            if not self._has_warps:
                 code.line(f"pos = {code.call('add_i64', 'pos', code.call('i64', '1'))}")
 
     def _is_there(self, code: Code) -> str:
         """The text of a test that a place has a group; ``pos`` is where that is written."""
-        if self.target == "cuda":
+        if self._has_warps:
             parts: tuple[tuple[str, ElementType], ...] = (("bits", "u32"), ("ends", "i64"))
             word, end = (
                 code.let(
@@ -202,7 +206,7 @@ class GroupOutput:
         """Write the groups of a state by encoded keys; how many there are, and the arrays."""
         stride = entry_words(self.sink) if self.sink.layout == "hash" else 1
         size = capacity + (self.sink.layout == "hash")
-        if self.target == "cuda":
+        if self._has_warps:
             if "bits" not in state:
                 state["bits"] = scans.bits_of_every(state[self._flags[0]][: size * stride], stride)
             state["ends"], total = scans.bits_up_to(state["bits"])

@@ -16,6 +16,7 @@ from gquery.errors import OperationalError
 from gquery.expression.expr import Column
 from gquery.expression.types import PhysicalType
 from gquery.kernels.code import Code, StatePart, Value, element_type, load, store
+from gquery.kernels.targets.capabilities import capabilities
 from gquery.operators.inline_payload import encode_payload
 from gquery.operators.keys import encode_keys, equal_values, hash_values
 from gquery.planner.physical import JoinTable, Stored
@@ -132,7 +133,7 @@ def _note_slot(slot: str, code: Code) -> None:
 def _count_entered(code: Code) -> None:
     code.prologue.append(f"entered = {code.call('i64', '0')}")
     code.line(f"entered = {code.call('add_i64', 'entered', code.call('i64', '1'))}")
-    add = "reduce_add_i64" if code.target == "cuda" else "atomic_add_i64"
+    add = "reduce_add_i64" if capabilities(code.target).has_warps else "atomic_add_i64"
     code.epilogue.append(code.call(add, code.pointer("i64", StatePart("entered"), "s"), "0", "entered"))
 
 

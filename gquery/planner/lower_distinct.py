@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from gquery.expression.expr import Column
 from gquery.expression.types import BIGINT, INT64, Bounds, Register
 from gquery.kernels.code import ValueProperties
+from gquery.kernels.targets.capabilities import capabilities
 from gquery.planner.logical.nodes import Aggregate, Filter, Plan, Project, Scan
 from gquery.planner.logical.tree import walk
 from gquery.planner.physical import DistinctRows, Stored
@@ -28,7 +29,11 @@ def distinct(lowering: Lowering, plan: Aggregate, wanted: frozenset[int]) -> Str
     sorting is not the best way."""
     counts = _counted(plan)
     inner = plan if counts is None else plan.source
-    if lowering.target != "cuda" or not isinstance(inner, Aggregate) or not _is_worth_sorting(lowering, inner):
+    if (
+        not capabilities(lowering.target).prefers_sorting
+        or not isinstance(inner, Aggregate)
+        or not _is_worth_sorting(lowering, inner)
+    ):
         return None
     column, key = inner.keys[0]
     assert isinstance(key, Column)

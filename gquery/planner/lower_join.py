@@ -26,6 +26,7 @@ from gquery.functions import call
 from gquery.kernels.code import NeedsHostError, ValueProperties, value_properties
 from gquery.kernels.host_calls import is_host_call, may_fail, outermost
 from gquery.kernels.render import describe
+from gquery.kernels.targets.capabilities import capabilities
 from gquery.planner.layouts import InlinePayload, KeyEncoding, inline_payload_of, key_encoding_of, nullable
 from gquery.planner.logical.nodes import Join, JoinKind
 from gquery.planner.logical.properties import is_unique, one_row_at_most
@@ -51,7 +52,6 @@ ROWS_A_SLOT = 16  # an array of row numbers may have this many slots a build row
 BITS_A_ROW = 512  # ... and a bitmap this many bits
 NUMBER_BYTES = 4  # of a row number; an array may hold columns that take more ...
 WIDE_PLACES = 4  # ... if it has at most this many places a build row
-SPREAD_TARGETS = ("cuda",)
 SPREAD_BYTES = 2**27  # of an array from which on it is filled part by part ...
 SPREAD_SHARE = 0.5  # ... if at least this share of the rows goes into it ...
 SPREAD_PLACES = 2  # ... and an array has at most this many places a row
@@ -281,7 +281,8 @@ def _probe(
     limit = left.limit if one_match else None
     rows = max(1.0, lowering.estimator.rows(plan))
     stream = replace(left, steps=(*left.steps, probe), columns=known, work=work, rows=rows, limit=limit)
-    host = _host_function(residual, {**left.columns, **right.columns}) if lowering.target != "python" else None
+    may_call = capabilities(lowering.target).is_interpreted
+    host = None if may_call else _host_function(residual, {**left.columns, **right.columns})
     if kind is JoinKind.FULL:
         return _full(lowering, stream, plan, probe, wanted, host)
     if host is None:
@@ -411,7 +412,11 @@ def _inline_payload(table: JoinTable, read: list[Stored]) -> InlinePayload | Non
 def _is_spread(lowering: Lowering, right: Stream, table: JoinTable) -> bool:
     """Whether an array is so large, and its rows in no order, that filling it part by part is faster. (A hash table is not filled
     faster so: 100 million keys took 20.8 ms with their probes, and 19.5 entered as they come.)"""
-    if lowering.target not in SPREAD_TARGETS or table.exists or not (table.unique or table.expected_unique):
+    if (
+        not capabilities(lowering.target).partitions_builds
+        or table.exists
+        or not (table.unique or table.expected_unique)
+    ):
         return False
     if not all(isinstance(s, Select) and s.share >= SPREAD_SHARE for s in right.steps):
         return False

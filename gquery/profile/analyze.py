@@ -14,6 +14,7 @@ from gquery.errors import ProgrammingError
 from gquery.execution import ExecutionContext, run_with_report
 from gquery.execution.feedback import RunFeedback
 from gquery.execution.measure import Meter, copy_bandwidth
+from gquery.kernels.targets.capabilities import capabilities
 from gquery.planner.logical.nodes import Query
 from gquery.planner.physical import Program
 from gquery.profile.explain_program import as_threads_run
@@ -30,7 +31,7 @@ def explain_tree(
 ) -> Explained:
     """The tree of a query that was lowered to ``program``; ``analyze`` runs it."""
     analysis = measured(program, context, feedback) if analyze else None
-    device = "python" if context.target == "python" else context.device.name
+    device = context.target if capabilities(context.target).is_interpreted else context.device.name
     shown = as_threads_run(program, context.target, context.settings.worker_count)
     return explained(
         without_explain(sql), query, shown, context.target, device, context.settings.interpret_limit, analysis

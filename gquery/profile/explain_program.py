@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Literal, assert_never
 
 from gquery.expression.expr import Column
+from gquery.kernels.targets.capabilities import capabilities
 from gquery.operators import accumulate
 from gquery.operators.codegen import kernels
 from gquery.operators.collect import collect_mode
@@ -70,7 +71,7 @@ def explain_program(
         for text in _pipeline(work, target, printer):
             lines.append("  " + text)
         if level == "code":
-            runs = narrowed(work, work.rows) if target == "cuda" else work
+            runs = narrowed(work, work.rows) if capabilities(target).has_warps else work
             for kernel in kernels(runs, "python" if work.host is not None else target):
                 lines += ["", *("    " + line for line in kernel.text.splitlines()), ""]
                 if batch := kernel.batch:
@@ -80,7 +81,7 @@ def explain_program(
 
 def as_threads_run(program: Program, target: str, threads: int) -> Program:
     """The program as so many threads of a CPU run it."""
-    if target != "cpu":
+    if not capabilities(target).runs_morsels:
         return program
     stages = [
         replace(s, work=with_threads(s.work, threads)) if isinstance(s.work, Pipeline) else s for s in program.stages
@@ -144,8 +145,8 @@ def place_of(work: Pipeline, target: str, interpret_limit: int) -> tuple[str, st
     """The target that will run a pipeline, as far as estimates tell, and why."""
     if work.host is not None:
         return "python", f"{work.host} has no kernel"
-    if target == "python":
-        return "python", ""
+    if capabilities(target).is_interpreted:
+        return target, ""
     if work.work < interpret_limit:
         return "python", f"about {work.work:,} row-steps, fewer than interpret_limit"
     if not is_worth_compiling(work, work.work, interpret_limit):
@@ -160,7 +161,7 @@ def _where(work: Pipeline, target: str, interpret_limit: int) -> str:
 
 def _pipeline(work: Pipeline, target: str, printer: Printer) -> Iterator[str]:
     yield _source(work.source, printer)
-    selected = narrowed(work, work.rows).selected if target == "cuda" else 0
+    selected = narrowed(work, work.rows).selected if capabilities(target).has_warps else 0
     for number, step in enumerate(work.steps, 1):
         yield _step(step, printer) + (SELECTED if number == selected else "")
     yield _sink(work, work.sink, target, printer)
@@ -248,7 +249,7 @@ def _sink(work: Pipeline, sink: Sink, target: str, printer: Printer) -> str:
                 "two_pass": "counted, then written",
             }  # fmt: skip
             first = "" if limit is None else f", until {limit:,} are there"
-            how = mode[collect_mode(work.steps, target == "cuda")]
+            how = mode[collect_mode(work.steps, capabilities(target).has_warps)]
             return f"collect ({_names((s.column for s in columns), printer)}), {how}{first}"
         case Reduce(accumulators, aggregates):
             return f"reduce to ({_names((c for c, _ in aggregates), printer)}), {len(accumulators)} words"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gquery.device.device import format_bytes
+from gquery.kernels.targets.capabilities import capabilities
 from gquery.profile.tree import Explained, KernelNode, Node, StageNode
 
 
@@ -93,7 +94,7 @@ def _stage(stage: StageNode) -> Iterator[str]:
 def _total(tree: Explained) -> Iterator[str]:
     yield f"{_count(tree.rows or 0)} in {seconds_text(tree.seconds or 0.0)} on {tree.device}"
     yield f"compiling and loading kernels took {seconds_text(tree.compile_seconds or 0.0)} of it"
-    held = "" if tree.device.startswith("cuda") else " held between stages"
+    held = "" if capabilities(tree.device.partition(":")[0]).has_own_memory else " held between stages"
     yield f"memory at its peak: {format_bytes(tree.peak_bytes or 0)}{held}"
     if tree.copy_bandwidth:
         yield f"a copy on {tree.device} moves {tree.copy_bandwidth / 1e9:,.1f} GB/s, read and written"

@@ -14,6 +14,7 @@ from gquery.execution import StageReport
 from gquery.execution.measure import Meter
 from gquery.expression.expr import conjuncts
 from gquery.kernels.targets import get_target
+from gquery.kernels.targets.capabilities import capabilities
 from gquery.operators.codegen import units
 from gquery.planner.logical.cardinality import Estimator
 from gquery.planner.logical.nodes import (
@@ -222,7 +223,7 @@ def _kernels(number: int, work: Pipeline, where: str, analysis: Analysis | None)
     if analysis is not None:
         for k in analysis.meter.kernels.get(number, {}).values():
             share = k.bandwidth / analysis.copy_bandwidth if analysis.copy_bandwidth else None
-            on_gpu = k.target == "cuda"
+            on_gpu = capabilities(k.target).has_own_memory
             yield KernelNode(
                 k.role,
                 k.source,
@@ -232,7 +233,7 @@ def _kernels(number: int, work: Pipeline, where: str, analysis: Analysis | None)
                 k.bytes_written,
                 k.is_estimate,
                 k.bandwidth,
-                share if k.target != "python" else None,
+                share if not capabilities(k.target).is_interpreted else None,
                 k.registers if on_gpu else None,
                 k.shared_bytes if on_gpu else None,
                 k.local_bytes if on_gpu else None,

@@ -14,6 +14,7 @@ from gquery.device.device import Device, cpu_device
 from gquery.execution.prepare import forecast
 from gquery.expression.expr import Column, new_column
 from gquery.kernels.kernel import Kernel
+from gquery.kernels.targets.capabilities import CUDA
 from gquery.operators import selection
 from gquery.operators.accumulate import has_bits
 from gquery.operators.base import Launch
@@ -106,7 +107,7 @@ def test_small_groups_are_finalized_on_the_host(sql: str, groups: int, bits: boo
         program = _program(connection, sql)
     sink = next(s.work.sink for s in program.stages if isinstance(s.work, Pipeline) and isinstance(s.work.sink, Group))
     assert sink.layout == "direct" and has_bits(sink, "cuda") == bits
-    run = GroupRun(sink, Launch(_Played(), rows, 1, 1024, True), "test", None)
+    run = GroupRun(sink, Launch(_Played(), rows, 1, 1024, CUDA), "test", None)
     state = run.allocate()
     there = [0, 2]
     for name, array in state.items():

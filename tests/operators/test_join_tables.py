@@ -12,6 +12,7 @@ import pytest
 import gquery
 from gquery.execution import run_with_report
 from gquery.execution.feedback import RunFeedback
+from gquery.kernels.targets.capabilities import capabilities
 from gquery.operators import specialize
 from gquery.planner import lower_join
 from gquery.planner.physical import Build, JoinTable, Pipeline, Probe
@@ -138,7 +139,7 @@ def test_unique_behind_a_filter_and_null_keys() -> None:
 @pytest.fixture
 def spread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables are filled part by part wherever they could be."""
-    monkeypatch.setattr(lower_join, "SPREAD_TARGETS", ("python", "cpu", "cuda"))
+    monkeypatch.setattr(lower_join, "capabilities", lambda name: replace(capabilities(name), partitions_builds=True))
     monkeypatch.setattr(lower_join, "SPREAD_BYTES", 0)
     monkeypatch.setattr(lower_join, "SPREAD_SHARE", 0.0)
 

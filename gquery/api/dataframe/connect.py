@@ -10,6 +10,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from gquery.errors import CatalogError, InterfaceError
+from gquery.kernels.targets.capabilities import capabilities
 from gquery.runtime.arguments import checked
 from gquery.runtime.boundary import boundary
 
@@ -85,7 +86,7 @@ class Frames:
 
     def _check_function(self, function: UserFunction) -> None:
         """A function that the compiler does not take is refused where it is first used, not where a kernel is made."""
-        if self.target != "python":
+        if not capabilities(self.target).is_interpreted:
             from gquery.kernels.targets.cpu_check import check
 
             function.check(check)

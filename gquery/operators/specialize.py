@@ -18,9 +18,9 @@ from gquery.expression.expr import AggregateCall
 from gquery.kernels.builtin import grouping
 from gquery.operators.base import JoinIndex
 from gquery.planner.aggregates import AggregatePlan, plan_aggregates
+from gquery.planner.late_materialization import limits_groups
 from gquery.planner.logical.nodes import JoinKind
 from gquery.planner.lower_join import ROWS_A_SLOT, SMALL_ARRAY
-from gquery.planner.lower_lookups import limits_groups
 from gquery.planner.physical import Build, Group, JoinTable, Pipeline, Probe, Reduce
 
 SPREAD_ROW_BYTES = 32  # of a row, twice an entry of 8 bytes and two places of 4, and some more

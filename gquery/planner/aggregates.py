@@ -129,10 +129,10 @@ def _plan(call: AggregateCall, arg: ValueProperties | None, rows: int | None, gr
         return AggregatePlan(
             call, finalizer, used, count_, arg, _sum_properties(call.dtype, arg, rows, can_be_empty), bits
         )
-    if call.function in ("min", "max", "same_value"):
+    if call.function in ("min", "max", "dependent_value"):
         count_ = use(counting) if can_be_empty else None
         result = ValueProperties(call.dtype, arg.bounds, can_be_empty, arg.dictionary)
-        if register is Register.STR and call.function == "same_value":  # one text: any address of it will do
+        if register is Register.STR and call.function == "dependent_value":  # one text: any address of it will do
             used = (
                 use(Accumulator("max", "i64", "address", e, call.filter)),
                 use(Accumulator("max", "i64", "length", e, call.filter)),
@@ -151,9 +151,9 @@ def needs_ranks(call: AggregateCall, arg: ValueProperties | None) -> bool:
     first value."""
     if call.function == "any_value":
         return True
-    if arg is None or call.function not in ("min", "max", "same_value"):
+    if arg is None or call.function not in ("min", "max", "dependent_value"):
         return False
-    return arg.register is Register.I128 or (arg.register is Register.STR and call.function != "same_value")
+    return arg.register is Register.I128 or (arg.register is Register.STR and call.function != "dependent_value")
 
 
 def _sum_properties(dtype: DType, arg: ValueProperties, rows: int | None, nullable: bool) -> ValueProperties:

@@ -25,11 +25,11 @@ from gquery.functions import call
 from gquery.kernels.code import NeedsHostError, ValueProperties, value_properties
 from gquery.kernels.render import describe
 from gquery.planner.aggregates import AggregatePlan, has_plain_count, is_plain, needs_ranks, plan_aggregates
+from gquery.planner.late_materialization import gives_all, late_columns, limits_groups, resumed
 from gquery.planner.layouts import is_raw_key, key_encoding_of
 from gquery.planner.logical.nodes import Aggregate
 from gquery.planner.logical.tree import used_columns
 from gquery.planner.lower_distinct import distinct
-from gquery.planner.lower_lookups import gives_all, limits_groups, lookups, resumed
 from gquery.planner.physical import (
     TOUCHED,
     DecodeRows,
@@ -69,7 +69,7 @@ def aggregate(lowering: Lowering, plan: Aggregate, wanted: frozenset[int]) -> St
     known = [_known(stream, a) for _, a in aggregates]
     if any(needs_ranks(a, w) for (_, a), w in zip(aggregates, known, strict=True)):
         return _over_ranks(lowering, plan, stream, keys, aggregates, wanted)
-    aggregates, found = lookups(stream, keys, aggregates)
+    aggregates, found = late_columns(stream, keys, aggregates)
     groups = _by_build_row(lowering, plan, stream, keys, aggregates) or _groups(
         lowering, plan, stream, keys, aggregates
     )
@@ -346,7 +346,7 @@ def _over_ranks(
             coding = replace(a, function="min", args=(row,), filter=_with_value(source, stream, a.filter), dtype=BIGINT)
         else:
             read = ranks[source.id]
-            function = "max" if a.function == "same_value" else a.function
+            function = "max" if a.function == "dependent_value" else a.function
             coding = replace(a, function=function, args=(read,), dtype=read.dtype)
         code = new_column(c.name, read.dtype)
         inner.append((code, coding))

@@ -1,6 +1,6 @@
 """Lowering of joins: the left side streams through, the right side becomes a join table.
 
-Which table is decided by proofs from statistics, never by names: a dense key addresses an array directly, a key that is
+Plan properties and statistics decide which table, never names: a dense key addresses an array directly, a key that is
 proved unique needs no range of rows, a join that only asks for existence needs a bitmap. Where several keys together are
 too wide to address an array but one of them is narrow and selective, that one is addressed and the others are tested on
 each match.

@@ -12,10 +12,10 @@ from gquery.expression.types import BIGINT
 from gquery.kernels.code import ValueProperties
 from gquery.kernels.dictionaries import code_properties
 from gquery.kernels.render import merge
+from gquery.planner.late_materialization import before, deferred_probes, resumed
 from gquery.planner.layouts import range_properties
 from gquery.planner.logical.nodes import Limit, Scan, Sort, UnionAll, Values
 from gquery.planner.logical.tree import used_columns
-from gquery.planner.lower_lookups import before, postponed, resumed
 from gquery.planner.lower_stream import Stream, stored_of
 from gquery.planner.physical import (
     Collect,
@@ -69,7 +69,7 @@ def sort(lowering: Lowering, plan: Sort, wanted: frozenset[int]) -> Stream:
     whole = stream
     later: tuple[Step, ...] = ()
     if plan.limit is not None:
-        stream, later = postponed(stream, frozenset(i for k in keys for i in used_columns(k.expr)))
+        stream, later = deferred_probes(stream, frozenset(i for k in keys for i in used_columns(k.expr)))
         wanted, below = before(later, wanted), before(later, below)
     carried = [stream.by_id[i] for i in sorted(below) if i in stream.by_id] + [c for c, _ in made]
     kept = [c for c in carried if c.id in wanted]

@@ -15,10 +15,10 @@ from gquery.errors import InternalError
 from gquery.planner.logical.nodes import Plan, Query
 from gquery.planner.logical.shared import each, uses, without_uses
 from gquery.planner.logical.verify import is_verifying, verify
-from gquery.planner.rules.aggregate_before_join import aggregate_before_join
 from gquery.planner.rules.anti_join import anti_join
 from gquery.planner.rules.decorrelate import decorrelate
 from gquery.planner.rules.drop_sorts import drop_sorts
+from gquery.planner.rules.eager_aggregation import eager_aggregation
 from gquery.planner.rules.eliminate_distinct_aggregates import eliminate_distinct_aggregates
 from gquery.planner.rules.exists_by_extremes import exists_by_extremes
 from gquery.planner.rules.filter_shared import filter_shared
@@ -31,10 +31,10 @@ from gquery.planner.rules.merge_projections import inline_renames, merge_project
 from gquery.planner.rules.propagate_empty import propagate_empty
 from gquery.planner.rules.prune_columns import prune_columns
 from gquery.planner.rules.push_down_filter import push_down_filter
-from gquery.planner.rules.reduce_aggregate_input import reduce_aggregate_input
 from gquery.planner.rules.reduce_group_keys import reduce_group_keys
 from gquery.planner.rules.reduce_outer_joins import reduce_outer_joins
 from gquery.planner.rules.refresh_nullability import refresh_nullability
+from gquery.planner.rules.semi_join_reduction import semi_join_reduction
 from gquery.planner.rules.share_rows import share_rows
 from gquery.planner.rules.share_subplans import share_subplans
 from gquery.planner.rules.simplify import simplify
@@ -88,8 +88,8 @@ RULES: tuple[Rule, ...] = (
     Rule("prune_columns", lambda query, _: prune_columns(query), whole=True),
     Rule("eliminate_distinct_aggregates", _on_plan(eliminate_distinct_aggregates), required=True),
     Rule("reduce_group_keys", _on_plan(reduce_group_keys)),
-    Rule("aggregate_before_join", _on_plan(aggregate_before_join)),
-    Rule("reduce_aggregate_input", _on_plan(reduce_aggregate_input)),
+    Rule("eager_aggregation", _on_plan(eager_aggregation)),
+    Rule("semi_join_reduction", _on_plan(semi_join_reduction)),
     Rule("join_order", _on_plan(join_order)),
     Rule("exists_by_extremes", _on_plan(exists_by_extremes)),
     Rule("limit_into_sort", _on_plan(limit_into_sort)),

@@ -6,7 +6,7 @@ import pytest
 
 import gquery
 from gquery.planner.physical import Build, Collect, Group, Pipeline, Program, ReadTable
-from gquery.planner.rules import reduce_aggregate_input, reduce_build, share_rows
+from gquery.planner.rules import semi_join_reduction, share_rows
 from tests.support import programs
 from tests.support.harness import assert_same
 from tests.support.tables import joins
@@ -117,10 +117,13 @@ FEW = (
 
 @pytest.mark.parametrize("sql", FEW)
 def test_few_rows_are_found_once(sql: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for rule in (share_rows, reduce_aggregate_input, reduce_build):
-        monkeypatch.setattr(rule, "_LEAST_ROWS", 1)
-        monkeypatch.setattr(rule, "_WORTH" if rule is reduce_aggregate_input else "_SHARE", 1.0)
-    monkeypatch.setattr(reduce_build, "_READING", 0.0)
+    monkeypatch.setattr(share_rows, "_LEAST_ROWS", 1)
+    monkeypatch.setattr(share_rows, "_SHARE", 1.0)
+    for least in ("_LEAST_ROWS", "_LEAST_BUILD_ROWS"):
+        monkeypatch.setattr(semi_join_reduction, least, 1)
+    for share in ("_WORTH", "_BUILD_SHARE"):
+        monkeypatch.setattr(semi_join_reduction, share, 1.0)
+    monkeypatch.setattr(semi_join_reduction, "_READING", 0.0)
     shared = [s.label for s in _program(sql).stages if s.label == "shared subplan"]
     assert len(shared) == 1
     tables = dict(joins())  # other connections: those at hand keep their plans

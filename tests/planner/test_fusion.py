@@ -78,10 +78,12 @@ def test_scan_filter_aggregate_is_one_kernel(number: int, target: Target) -> Non
 
 
 def _only_looks_up(pipeline: Pipeline) -> bool:
-    return isinstance(pipeline.sink, Collect) and all(isinstance(s, Compute) or _is_lookup(s) for s in pipeline.steps)
+    return isinstance(pipeline.sink, Collect) and all(
+        isinstance(s, Compute) or _is_late_probe(s) for s in pipeline.steps
+    )
 
 
-def _is_lookup(step: Step) -> bool:
+def _is_late_probe(step: Step) -> bool:
     return isinstance(step, Probe) and step.always
 
 

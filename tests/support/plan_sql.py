@@ -147,7 +147,7 @@ def _join(plan: Join) -> str:
 def _call(a: AggregateCall) -> str:
     args = ", ".join(sql(e) for e in a.args) or "*"
     where = f" FILTER (WHERE {sql(a.filter)})" if a.filter is not None else ""
-    function = "any_value" if a.function == "same_value" else a.function
+    function = "any_value" if a.function == "dependent_value" else a.function
     return f"{function}({'DISTINCT ' if a.distinct else ''}{args}){where}"
 
 

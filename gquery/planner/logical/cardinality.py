@@ -197,7 +197,7 @@ class Estimator:
         if kind in (JoinKind.MARK, JoinKind.SINGLE):
             return left_rows
         if kind in (JoinKind.SEMI, JoinKind.ANTI):
-            share = self.match_share(pairs, left_rows, right_rows)
+            share = self.match_selectivity(pairs, left_rows, right_rows)
             return max(left_rows * (share if kind is JoinKind.SEMI else max(0.1, 1 - share)), 0.1)
         rows = left_rows * right_rows * self.pairs_selectivity(pairs, left_rows, right_rows)
         for e in conjuncts(condition):
@@ -232,7 +232,7 @@ class Estimator:
                 most = max(most, self._column_rows.get(c.id, rows))
         return most
 
-    def match_share(self, pairs: list[tuple[Expr, Expr]], left_rows: float, right_rows: float) -> float:
+    def match_selectivity(self, pairs: list[tuple[Expr, Expr]], left_rows: float, right_rows: float) -> float:
         """The share of left rows that find a match."""
         if not pairs:
             return 0.9

@@ -1,7 +1,7 @@
-"""Proofs: what is certain of a plan's rows: unique keys, one row at most, columns that others determine.
+"""Plan properties: what is certain of a plan's rows: unique keys, one row at most, functional dependencies.
 
-Rules and lowering rely on them, so they must never be wrong: they rest on what the source proved at load and on what the
-operators keep. Guesses stand in `planner.logical.cardinality`.
+Rules and lowering rely on them, so they must never be wrong. They rest on what the source checked at load and on what the
+operators keep. Estimates stand in `planner.logical.cardinality`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from gquery.planner.logical.nodes import (
 from gquery.planner.logical.shared import definitions
 from gquery.planner.logical.tree import cached, column_ids, used_columns
 
-_KEYS_KEPT = 8  # proofs beyond this many alternative keys are not worth their time
+_KEYS_KEPT = 8  # alternatives; more are not worth their time
 
 
 # ---- conditions ------------------------------------------------------------------------------------------------------
@@ -60,7 +60,7 @@ def key_pairs(condition: Expr, left: frozenset[int], right: frozenset[int]) -> l
     return out
 
 
-# ---- proofs ----------------------------------------------------------------------------------------------------------
+# ---- unique keys -----------------------------------------------------------------------------------------------------
 
 Keys = tuple[frozenset[int], ...]
 

@@ -2,7 +2,7 @@
 
 A group of inner joins is taken apart into its relations and conditions and put together anew. The engine streams the
 left side of a join through in one fused pipeline and builds a table over the right side, so the relation that is
-largest (the *driver*) comes to stand leftmost, and every other relation is a build side of the chain over it, or joined
+largest (the *probe side*) comes to stand leftmost, and every other relation is a build side of the chain over it, or joined
 into one first (`join_cost` says which is cheaper):
 
     Join                     the largest table is read once, probing two tables, in one kernel;
@@ -29,11 +29,11 @@ from gquery.planner.logical.properties import equality, is_unique
 from gquery.planner.logical.tree import column_ids, used_columns, with_sources
 from gquery.planner.rules.infer_predicates import equal_columns
 from gquery.planner.rules.join_cost import COLLECT_SOURCE, LEAST, Tree, cost_of, leaf, raw_rows
-from gquery.planner.rules.reduce_build import reduce_build
+from gquery.planner.rules.semi_join_reduction import reduced_build_side
 
 _MOST_BY_DP = 10
 _MOST_PAIRS = 1500  # some 15 milliseconds
-_EARLY = 0.3  # a SEMI join on the driver that keeps less than this share of rows goes before the other joins
+_EARLY = 0.3  # a SEMI join on the probe side that keeps less than this share of rows goes before the other joins
 
 
 def join_order(plan: Plan) -> Plan | None:
@@ -109,16 +109,16 @@ class _Group:
 
     def build(self) -> Plan:
         rows = [self.estimator.rows(r) for r in self.relations]
-        driver = self._driver(rows)
-        late = self._place_early(driver, rows)
-        joined = plan = self._inner_joins(driver, rows)
+        probe_side = self._probe_side(rows)
+        late = self._place_early(probe_side, rows)
+        joined = plan = self._inner_joins(probe_side, rows)
         have = column_ids(plan)
         waiting = list(dict.fromkeys(self.filters))
         for dependent in [None, *late]:
             if dependent is not None:
                 right = dependent.right
                 if dependent.needs <= column_ids(joined):
-                    right = reduce_build(joined, dependent.join, right, self.estimator)
+                    right = reduced_build_side(joined, dependent.join, right, self.estimator)
                 plan = Join(plan, right, dependent.join.kind, dependent.join.condition, dependent.join.mark)
                 have = column_ids(plan)
             ready = tuple(t for t in waiting if used_columns(t) <= have)
@@ -127,7 +127,7 @@ class _Group:
                 plan = Filter(plan, conjunction(ready))
         return plan if not waiting else Filter(plan, conjunction(tuple(waiting)))
 
-    def _driver(self, rows: list[float]) -> int:
+    def _probe_side(self, rows: list[float]) -> int:
         """The relation to stream: the heaviest one, or the one of most rows below its filters if that chain is cheaper."""
         raw = [raw_rows(r, n) for r, n in zip(self.relations, rows, strict=True)]
         numbers = range(len(rows))
@@ -139,7 +139,7 @@ class _Group:
         costs = {i: _Graph(self.relations, rows, terms, i, self.estimator).cost() for i in (heaviest, longest)}
         return min(costs, key=lambda i: costs[i])
 
-    def _place_early(self, driver: int, rows: list[float]) -> list[_Dependent]:
+    def _place_early(self, probe_side: int, rows: list[float]) -> list[_Dependent]:
         """SEMI and ANTI joins on one relation go right above it; what is left stands above the inner joins."""
         late: list[_Dependent] = []
         for d in self.dependents:
@@ -149,29 +149,29 @@ class _Group:
                 continue
             joined = Join(self.relations[home], d.right, d.join.kind, d.join.condition)
             kept = self.estimator.rows(joined)
-            if home == driver and (kept > _EARLY * rows[home] or d.join.kind is JoinKind.ANTI):
+            if home == probe_side and (kept > _EARLY * rows[home] or d.join.kind is JoinKind.ANTI):
                 late.append(d)
             else:
                 self.relations[home], rows[home] = joined, kept
         return late
 
-    def _inner_joins(self, driver: int, rows: list[float]) -> Plan:
+    def _inner_joins(self, probe_side: int, rows: list[float]) -> Plan:
         if len(self.relations) == 1:
             here = tuple(dict.fromkeys(self.terms))
             return Filter(self.relations[0], conjunction(here)) if here else self.relations[0]
-        return _Graph(self.relations, rows, tuple(dict.fromkeys(self.terms)), driver, self.estimator).best()
+        return _Graph(self.relations, rows, tuple(dict.fromkeys(self.terms)), probe_side, self.estimator).best()
 
 
 class _Graph:
     """Relations as bits of a mask, conditions as edges between them."""
 
     def __init__(
-        self, relations: list[Plan], rows: list[float], terms: tuple[Expr, ...], driver: int, estimator: Estimator
+        self, relations: list[Plan], rows: list[float], terms: tuple[Expr, ...], probe_side: int, estimator: Estimator
     ) -> None:
         self.estimator = estimator
         self.count = len(relations)
         self.home = {c.id: i for i, r in enumerate(relations) for c in r.columns}
-        self.driver = 1 << driver
+        self.probe_side = 1 << probe_side
         classes = equal_columns(terms)
         self.classes = list({min(c.id for c in columns): columns for columns in classes.values()}.values())
         self.others: list[tuple[int, Expr]] = []  # (relations, condition) of all that is not column = column
@@ -232,7 +232,7 @@ class _Graph:
 
     def _best(self) -> Tree:
         parts = [self._search(part) for part in self._components()]
-        parts.sort(key=lambda t: (not t.mask & self.driver, t.rows))
+        parts.sort(key=lambda t: (not t.mask & self.probe_side, t.rows))
         tree = parts[0]
         for part in parts[1:]:  # no condition between them: a cross join, the small ones first
             tree = self._join(tree, part)
@@ -317,8 +317,8 @@ class _Graph:
         return trees[0]
 
     def _join(self, a: Tree, b: Tree) -> Tree:
-        """The cheaper side as build side; the driver is always streamed."""
-        if b.mask & self.driver or (not a.mask & self.driver and b.rows > a.rows):
+        """The cheaper side as build side; the probe side is always streamed."""
+        if b.mask & self.probe_side or (not a.mask & self.probe_side and b.rows > a.rows):
             a, b = b, a
         pairs = self._equalities(a.mask, b.mask)
         rows = a.rows * b.rows * self.estimator.pairs_selectivity(pairs, a.rows, b.rows)
@@ -330,7 +330,7 @@ class _Graph:
         unique_a, unique_b = any(key <= left for key in a.keys), any(key <= right for key in b.keys)
         keys = (a.keys if unique_b else ()) + (b.keys if unique_a else ())
         cost = cost_of(a, b, bool(pairs), unique_b)
-        if unique_a and not unique_b and not a.mask & self.driver:
+        if unique_a and not unique_b and not a.mask & self.probe_side:
             other = cost_of(b, a, bool(pairs), True)
             if other < cost:
                 a, b, cost = b, a, other
@@ -341,15 +341,15 @@ class _Graph:
     def _equalities(self, a: int, b: int) -> list[tuple[Column, Column]]:
         """One (left column, right column) for each class of equal columns that both sides hold."""
         out: list[tuple[Column, Column]] = []
-        driver, on_driver = self.driver, False
+        probe_side, on_probe_side = self.probe_side, False
         for mask, columns in self.edges:
             if mask & a and mask & b:
                 left: Column | None = None
                 right: Column | None = None
                 for bit, c in columns:
-                    # a column of the driver is at hand without a lookup
-                    if bit & a and (left is None or (bit & driver and not on_driver)):
-                        left, on_driver = c, bool(bit & driver)
+                    # a column of the probe side is there without a probe
+                    if bit & a and (left is None or (bit & probe_side and not on_probe_side)):
+                        left, on_probe_side = c, bool(bit & probe_side)
                     if bit & b and right is None:
                         right = c
                 assert left is not None and right is not None

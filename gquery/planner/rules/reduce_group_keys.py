@@ -1,6 +1,6 @@
 """Group keys that other keys determine are no keys: their value is that of any row of the group.
 
-    Aggregate by k, name              Aggregate by k, same_value(name)
+    Aggregate by k, name              Aggregate by k, dependent_value(name)
       Scan t (k unique)         =>      Scan t (k unique)
 
 Constant keys go the same way. At least one key stays: an aggregate without keys would have a row for no input. DISTINCT
@@ -51,5 +51,5 @@ def _reduce(plan: Aggregate) -> Plan:
             dropped.append(key)
     if not dropped:
         return plan
-    calls = tuple((c, AggregateCall("same_value", (e,), e.dtype)) for c, e in plan.keys if (c, e) in dropped)
+    calls = tuple((c, AggregateCall("dependent_value", (e,), e.dtype)) for c, e in plan.keys if (c, e) in dropped)
     return Aggregate(plan.source, tuple(kept), plan.aggregates + calls)

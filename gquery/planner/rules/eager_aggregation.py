@@ -44,7 +44,7 @@ _ROWS_A_KEY = 1.5  # on the right side, from which on groups are worth making
 _LEFT_SHARE = 0.05  # of the right side's keys: a left side with fewer rows looks few of them up
 
 
-def aggregate_before_join(plan: Plan) -> Plan | None:
+def eager_aggregation(plan: Plan) -> Plan | None:
     """Aggregates over LEFT joins, made below the join where each group is one left row."""
     estimator = Estimator()
     new = transform_up(plan, lambda n: _move(n, estimator) if isinstance(n, Aggregate) and n.keys else n)
@@ -92,7 +92,7 @@ def _pairs(condition: Expr, left: frozenset[int], right: frozenset[int]) -> list
 
 def _is_of_left(call: AggregateCall, left: frozenset[int]) -> bool:
     """Whether a call only names a value of the left row."""
-    return call.function == "same_value" and call.filter is None and used_columns(call.args[0]) <= left
+    return call.function == "dependent_value" and call.filter is None and used_columns(call.args[0]) <= left
 
 
 def _is_of_right(call: AggregateCall, right: frozenset[int]) -> bool:

@@ -1,10 +1,11 @@
-"""Lookups: what a group's keys determine through a join is fetched for the groups, not carried along by every row.
+"""Late materialization: groups fetch what their keys determine through a join; their rows do not carry it along.
 
-    group by order: sum(x), same_value(day)     =>     group by order: sum(x)
-      probe orders by (order)                          then probe orders by (order) for day
+    group by order: sum(x), dependent_value(day)     =>     group by order: sum(x)
+      probe orders by (order)                               then probe orders by (order) for day
 
-The join's table is there already, and a key that got into a group has its match in it. So each group is looked up once in
-place of an atomic a row, and text needs no state at all. A sort that keeps few rows looks up only those (`postponed`).
+The join's table is there already, and a key that got into a group has its match in it. So each group probes it once in
+place of an atomic a row, and text needs no state at all. A sort that keeps few rows probes for those alone
+(`deferred_probes`).
 """
 
 from __future__ import annotations
@@ -24,27 +25,29 @@ Named = tuple[tuple[Column, AggregateCall], ...]
 
 
 @dataclass(frozen=True)
-class Lookups:
+class LateColumns:
     """Probes that follow the groups, and the results that they give."""
 
     probes: tuple[Probe, ...]
     values: tuple[tuple[Column, Expr], ...]
 
 
-def lookups(stream: Stream, keys: Sequence[tuple[Column, Expr]], aggregates: Named) -> tuple[Named, Lookups | None]:
+def late_columns(
+    stream: Stream, keys: Sequence[tuple[Column, Expr]], aggregates: Named
+) -> tuple[Named, LateColumns | None]:
     """The aggregates that still have to be accumulated, and the lookups that give the others."""
     found = list(_possible(stream.steps, {e: c for c, e in keys}))
     fetched = frozenset(c.id for p in found for c in p.payload)
     values = tuple(
         (c, a.args[0])
         for c, a in aggregates
-        if a.function == "same_value" and a.filter is None and used_columns(a.args[0]) <= fetched
+        if a.function == "dependent_value" and a.filter is None and used_columns(a.args[0]) <= fetched
     )
     if not values:
         return aggregates, None
     given = {c.id for c, _ in values}
     probes = _needed(found, frozenset(i for _, e in values for i in used_columns(e)))
-    return tuple((c, a) for c, a in aggregates if c.id not in given), Lookups(probes, values)
+    return tuple((c, a) for c, a in aggregates if c.id not in given), LateColumns(probes, values)
 
 
 def _possible(steps: Iterable[Step], named: Mapping[Expr, Column]) -> Iterable[Probe]:
@@ -100,7 +103,7 @@ def _needed(probes: Sequence[Probe], wanted: frozenset[int]) -> tuple[Probe, ...
 
 
 def resumed(stream: Stream, steps: Sequence[Step], known: Stream) -> Stream:
-    """The stream with lookups behind it; ``known`` is one that had them, and knows their columns."""
+    """The stream with late probes behind it; ``known`` is one that had them, and knows their columns."""
     given = [c for s in steps for c in _columns_given(s)]
     columns = {**stream.columns, **{c.id: known.columns[c.id] for c in given}}
     by_id = {**stream.by_id, **{c.id: c for c in given}}
@@ -108,9 +111,9 @@ def resumed(stream: Stream, steps: Sequence[Step], known: Stream) -> Stream:
     return replace(stream, steps=(*stream.steps, *steps), columns=columns, by_id=by_id, work=work)
 
 
-def postponed(stream: Stream, first: frozenset[int]) -> tuple[Stream, tuple[Step, ...]]:
-    """The stream without those of the lookups at its end that the columns ``first`` do not need, and these steps: for a sort
-    that keeps few rows, which would look up most only to throw them away."""
+def deferred_probes(stream: Stream, first: frozenset[int]) -> tuple[Stream, tuple[Step, ...]]:
+    """The stream without those of the probes at its end that the columns ``first`` do not need, and these steps: a sort that
+    keeps few rows would throw away most of what they find."""
     tail = len(stream.steps)
     while tail and _only_adds(stream.steps[tail - 1]):
         tail -= 1

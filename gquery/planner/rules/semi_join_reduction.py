@@ -1,4 +1,6 @@
-"""Groups that no one will join with are not computed: a SEMI join below the aggregate keeps the ones that are wanted.
+"""Semi-join reduction (sideways information passing): a SEMI join keeps the rows that the other side will ask for.
+
+Groups that no one joins with are not computed:
 
     Join inner on id = k                    Join inner on id = k
       Filter items                            Filter items
@@ -9,11 +11,24 @@
 
 Correlated aggregates come to this shape after decorrelation, and there it matters most: the outer query asks for a few
 groups out of all. Done where the estimate says that most input rows go.
+
+Rows that no one probes for are not built into a table:
+
+    Join semi on k = j and x <> y           Join semi on k = j and x <> y
+      Join inner (few rows)                   Join inner (few rows)
+      Scan big                          =>    Join semi on k = key
+                                                Scan big
+                                                Project key = k
+                                                  Join inner (few rows)
+
+A SEMI or ANTI join with a condition besides its equalities keeps all rows of its right side, in lists by key: the dearest
+kind of table. Where the left side holds few of the keys, it pays to compute the left side's keys first. `join_order` asks
+for this when it has put the left side together; the keys are a common subplan, computed once however many joins ask.
 """
 
 from __future__ import annotations
 
-from gquery.expression.expr import Call, Column, Expr, conjuncts
+from gquery.expression.expr import Call, Column, Expr, conjuncts, new_column
 from gquery.expression.types import BOOLEAN
 from gquery.planner.logical.cardinality import Estimator
 from gquery.planner.logical.nodes import (
@@ -26,14 +41,19 @@ from gquery.planner.logical.nodes import (
     Scan,
     sources,
 )
+from gquery.planner.logical.properties import key_pairs
 from gquery.planner.logical.tree import column_ids, fresh_copy, walk, with_sources
 from gquery.planner.rules.infer_predicates import equal_columns
 
 _WORTH = 0.25  # the share of rows kept below which the SEMI join pays for itself
 _LEAST_ROWS = 10_000
 
+_BUILD_SHARE = 0.1  # of a build side's keys that the left side may hold
+_LEAST_BUILD_ROWS = 100_000
+_READING = 0.25  # the right side's rows over the rows that computing the left side anew reads, at least
 
-def reduce_aggregate_input(plan: Plan) -> Plan | None:
+
+def semi_join_reduction(plan: Plan) -> Plan | None:
     """Aggregates that are joined with a selective relation read only that relation's groups."""
     new = _walk(plan, Estimator())
     return None if new is plan else new
@@ -96,7 +116,7 @@ def _reduced(
             home = next((r for r in relations if r is not plan and other.id in column_ids(r)), None)
             if home is None or not _simple(home):
                 continue
-            share = estimator.match_share([(e, other)], rows, estimator.rows(home))
+            share = estimator.match_selectivity([(e, other)], rows, estimator.rows(home))
             if share < _WORTH and (best is None or share < best[0]):
                 best = share, home, e, other
     if best is not None:
@@ -150,3 +170,32 @@ def _simple(plan: Plan) -> bool:
             return _simple(a) and _simple(b)
         case _:
             return False
+
+
+# ---- build sides -------------------------------------------------------------------------------------------------------
+
+
+def reduced_build_side(left: Plan, join: Join, right: Plan, estimator: Estimator) -> Plan:
+    """The right side of a SEMI or ANTI join with ``left``, without the rows whose key the left side does not hold."""
+    pairs = key_pairs(join.condition, column_ids(left), column_ids(right))
+    plain = [(a, b) for a, b in pairs if isinstance(a, Column) and isinstance(b, Column)]
+    rows = estimator.rows(right)
+    if join.kind not in (JoinKind.SEMI, JoinKind.ANTI) or len(pairs) == len(conjuncts(join.condition)):
+        return right  # only whether a key is there is asked: a bitmap will do
+    if rows < _LEAST_BUILD_ROWS or not plain or rows < _READING * _read_rows(left):
+        return right
+    shares = [(estimator.match_selectivity([(b, a)], rows, estimator.rows(left)), a, b) for a, b in plain]
+    share, mine, theirs = min(shares, key=lambda s: s[0])
+    if share > _BUILD_SHARE:
+        return right
+    copy, names = fresh_copy(left)
+    key = new_column(mine.name, mine.dtype, mine.nullable)
+    found = names[mine.id]
+    found = Column(found.id, found.name, found.dtype, mine.nullable)
+    keys = Project(copy, ((key, found),))
+    condition = Call("eq", (theirs, key), BOOLEAN, theirs.nullable or key.nullable)
+    return Join(right, keys, JoinKind.SEMI, condition)
+
+
+def _read_rows(plan: Plan) -> float:
+    return float(sum(n.source.rows for n in walk(plan) if isinstance(n, Scan)))

@@ -16,7 +16,7 @@ from gquery.execution.state import Run
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.capabilities import PYTHON, capabilities
 from gquery.operators import front
-from gquery.operators.accumulate import place_of
+from gquery.operators.accumulate import state_location
 from gquery.operators.codegen import WIDE, Unit, units
 from gquery.operators.group_output import GroupOutput
 from gquery.operators.rows import bulk_inputs
@@ -85,8 +85,8 @@ def state_size(sink: Sink) -> int:
     """Places that a sink's arrays have: making them costs time too."""
     match sink:
         case (
-            Group(layout="direct", key_encoding=key_encoding)
-            | Build(table=JoinTable(layout="direct", key_encoding=key_encoding))
+            Group(layout="direct-address", key_encoding=key_encoding)
+            | Build(table=JoinTable(layout="direct-address", key_encoding=key_encoding))
         ):
             assert key_encoding is not None
             return key_encoding.size
@@ -107,7 +107,7 @@ def units_of(
 ) -> tuple[Unit, ...]:
     """The kernels of a pipeline, made at its first run."""
     sink = pipeline.sink
-    group = GroupVariant(sink.layout, place_of(sink, target)) if isinstance(sink, Group) else None
+    group = GroupVariant(sink.layout, state_location(sink, target)) if isinstance(sink, Group) else None
     sum_words = tuple(a.sum_word_bits for _, a in sink.aggregates) if isinstance(sink, Group | Reduce) else ()
     tables = [s.table for s in pipeline.steps if isinstance(s, Probe)] + (
         [sink.table] if isinstance(sink, Build) else []

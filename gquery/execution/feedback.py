@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
-    from gquery.operators.accumulate import Place
+    from gquery.operators.accumulate import StateLocation
     from gquery.operators.codegen import Unit
     from gquery.operators.group_output import GroupOutput
     from gquery.planner.physical import GroupLayout, JoinLayout
@@ -57,7 +57,7 @@ class GroupVariant(NamedTuple):
     """What tells the kernels of a Group apart, once it was specialized."""
 
     layout: GroupLayout
-    place: Place
+    place: StateLocation
 
 
 class UnitsKey(NamedTuple):

@@ -27,7 +27,7 @@ from gquery.runtime import stopwatch
 
 FEW = 4  # rows that a key has, where it may have several
 FEW_ROWS = 1000
-_ENTRY_BYTES = 8
+_SLOT_BYTES = 8
 
 
 def prepare(state: Run) -> None:
@@ -92,14 +92,14 @@ def forecast(
 def _index(table: JoinTable, work: Pipeline) -> JoinIndex:
     """Stands for the join table that a pipeline will build."""
     share = min((s.share for s in work.steps if not isinstance(s, Compute)), default=1.0)
-    entries = max(1, int(work.rows * share))
-    longest = entries if table.layout == "loop" else 1 if table.unique or table.layout == "one" else FEW
-    return JoinIndex({"longest": longest}, Frame({}, entries), table, entries)
+    entered = max(1, int(work.rows * share))
+    longest = entered if table.layout == "loop" else 1 if table.unique or table.layout == "one" else FEW
+    return JoinIndex({"longest": longest}, Frame({}, entered), table, entered)
 
 
 def _bytes(index: JoinIndex) -> int:
     """The size of a join table and of the columns that it gives, roughly."""
     table = index.table
-    places = index.entries if table.key_encoding is None or table.layout != "direct" else table.key_encoding.size
-    own = places // 8 if table.exists and table.layout == "direct" else places * _ENTRY_BYTES
-    return own + len(table.columns) * index.entries * _ENTRY_BYTES
+    slots = index.rows if table.key_encoding is None or table.layout != "direct-address" else table.key_encoding.size
+    own = slots // 8 if table.exists and table.layout == "direct-address" else slots * _SLOT_BYTES
+    return own + len(table.columns) * index.rows * _SLOT_BYTES

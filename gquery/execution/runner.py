@@ -121,7 +121,7 @@ class Runner:
 
     def _partitions(self) -> int:
         sink = self.pipeline.sink
-        alone = isinstance(sink, Group) and sink.layout == "rows"
+        alone = isinstance(sink, Group) and sink.layout == "row-id hash"
         return 1 if alone else self.state.context.settings.partitions
 
     def _sink(self) -> SinkRun:
@@ -136,11 +136,11 @@ class Runner:
             case Reduce():
                 return ReduceRun(sink, launch, self.label)
             case Group():
-                if sink.layout == "rows":
+                if sink.layout == "row-id hash":
                     scans.check_rows(rows)
                 output = output_of(self.state.feedback, self.stage.number, sink, self.name)
                 made = GroupRun(sink, launch, self.label, self.frame, output)
-                if sink.layout != "direct":
+                if sink.layout != "direct-address":
                     known = self.state.feedback.stage(self.stage.number)
                     if self.target.runs_morsels and known.groups is not None:
                         made.expect(known.groups)
@@ -161,7 +161,7 @@ class Runner:
         if not self.target.runs_morsels:
             return 1
         sink = self.pipeline.sink
-        if isinstance(sink, Group) and sink.layout == "rows" and not sink.concurrent:
+        if isinstance(sink, Group) and sink.layout == "row-id hash" and not sink.concurrent:
             return 1
         return max(1, min(self.state.context.settings.worker_count, -(-rows // MORSEL)))
 

@@ -1,12 +1,12 @@
 """Where a group's accumulators are while a kernel runs, and the lines that accumulate into them.
 
-Group finds a row's key: a number that addresses arrays (*direct*, and the slot of a table of *rows*), or the key of a
-*hash* table. This module accumulators the row's words there. On a GPU the rows of few groups would wait for each other
-at the same addresses of global memory, so few groups are accumulated in shared memory and flushed once: *private*
-columns of accumulators, one a thread, need no atomics; *block* accumulators, one or several copies a block, are
-accumulated by shared atomics, which are many times as fast as global ones. Everything else is *global*, behind a group
-that each thread holds (`operators.row_words`). On a CPU each thread accumulates into a state of its own, or, where that
-would be large, all into one behind a *front* (`operators.front`).
+Group finds a row's key: a number that addresses arrays (*direct-address*, and the slot of a *row-id hash* table), or
+the key of a *hash* table. This module accumulates the row's words there. On a GPU the rows of few groups would wait
+for each other at the same addresses of global memory, so few groups are accumulated in shared memory and flushed once:
+*private* columns of accumulators, one a thread, need no atomics; *block* accumulators, one or several copies a block,
+are accumulated by shared atomics, which are many times as fast as global ones. Everything else is *global*, behind a
+group that each thread holds (`operators.row_words`). On a CPU each thread accumulates into a state of its own, or,
+where that would be large, all into one behind a *front* (`operators.front`).
 
 Which groups of arrays have rows is told by an accumulator that counts all rows. Where no aggregate has one, a flag a
 group stands beside the accumulators: it costs a store, a count would cost an atomic.
@@ -30,18 +30,18 @@ from gquery.planner.aggregates import Accumulator, has_plain_count
 if TYPE_CHECKING:
     from gquery.planner.physical import Group
 
-Place = Literal["private", "block", "runs", "front", "global"]
+StateLocation = Literal["private", "block", "runs", "front", "global"]
 
 PRIVATE_WORDS = 48  # 64-bit words of private state a thread: 128 threads of them fill 48 KB of shared memory
 BLOCK_WORDS = 8192  # of shared state a block: 64 KB, what any GPU can give to one block
 COPIED_WORDS = 2048  # so many the copies for neighbouring lanes may take: 16 KB, of which a processor holds eight
 COPIES = 32  # lanes of a warp; more would not keep any two apart
-EMPTY_PLACE = -(2**63)  # the key of an empty place of a block's hash table
+EMPTY_SLOT = -(2**63)  # the key of an empty slot of a block's hash table
 
 
 def is_flagged(sink: Group) -> bool:
     """Whether flags tell which groups of a directly addressed state have rows."""
-    return sink.layout == "direct" and has_plain_count(sink.accumulators) is None
+    return sink.layout == "direct-address" and has_plain_count(sink.accumulators) is None
 
 
 def has_bits(sink: Group, target: str) -> bool:
@@ -51,42 +51,42 @@ def has_bits(sink: Group, target: str) -> bool:
         capabilities(target).has_atomic_bits
         and is_flagged(sink)
         and not sink.accumulators
-        and place_of(sink, target) == "global"
+        and state_location(sink, target) == "global"
     )
 
 
-def entry_words(sink: Group) -> int:
-    """Words of an entry of a hash table: the key and the accumulators; up to a sector of memory a power of two, so that
+def slot_words(sink: Group) -> int:
+    """Words of a slot of a hash table: the key and the accumulators; up to a sector of memory a power of two, so that
     none lies in two."""
     words = 1 + len(sink.accumulators)
     return 4 if words == 3 else words
 
 
-def place_of(sink: Group, target: str) -> Place:
+def state_location(sink: Group, target: str) -> StateLocation:
     """Where the accumulators are while a kernel runs."""
     if not capabilities(target).has_shared_memory:
         return "global" if not sink.concurrent else "front" if sink.runs is None else "runs"
-    if sink.layout == "rows":
+    if sink.layout == "row-id hash":
         return "global"
-    words = _places(sink) * _width(sink)
-    if sink.layout == "direct" and words <= PRIVATE_WORDS:
+    words = _slots(sink) * _width(sink)
+    if sink.layout == "direct-address" and words <= PRIVATE_WORDS:
         return "private"
     return "block" if words <= BLOCK_WORDS else "global"
 
 
 def shared_words(sink: Group, target: str) -> int:
     """64-bit words of shared memory, of a thread (private) or of a block, for the launch."""
-    match place_of(sink, target):
+    match state_location(sink, target):
         case "private":
-            return _places(sink) * _width(sink)
+            return _slots(sink) * _width(sink)
         case "block":
-            return _places(sink) * _width(sink) * _copies(sink)
+            return _slots(sink) * _width(sink) * _copies(sink)
         case "runs" | "front" | "global":
             return 0
 
 
-def _places(sink: Group) -> int:
-    """Groups that have a place in shared memory; of a hash table, twice as many as there are expected."""
+def _slots(sink: Group) -> int:
+    """Groups that have a slot in shared memory; of a hash table, twice as many as there are expected."""
     if sink.layout == "hash":
         return 1 << max(2 * sink.groups - 1, 1).bit_length()
     assert sink.key_encoding is not None
@@ -101,7 +101,9 @@ def _width(sink: Group) -> int:
 def _copies(sink: Group) -> int:
     """How often a block has the accumulators of a group: a power of two."""
     copies = 1
-    while sink.layout == "direct" and copies < COPIES and 2 * copies * _places(sink) * _width(sink) <= COPIED_WORDS:
+    while (
+        sink.layout == "direct-address" and copies < COPIES and 2 * copies * _slots(sink) * _width(sink) <= COPIED_WORDS
+    ):
         copies *= 2
     return copies
 
@@ -111,7 +113,7 @@ def _copies(sink: Group) -> int:
 
 def begin(sink: Group, code: Code) -> None:
     """Identities in shared memory, before the first row."""
-    match place_of(sink, code.target):
+    match state_location(sink, code.target):
         case "private":
             _begin_private(sink, code)
         case "block":
@@ -123,33 +125,33 @@ def begin(sink: Group, code: Code) -> None:
 def emit(sink: Group, key: str, code: Code) -> None:
     """The lines that accumulate the current row into the group of ``key``: a slot of arrays, or the key in a hash
     table."""
-    place = place_of(sink, code.target)
-    if place == "private":
+    location = state_location(sink, code.target)
+    if location == "private":
         _accumulate_private(sink, key, code)
-    elif place == "block" and sink.layout == "direct" and not _adds_doubles(sink.accumulators):
+    elif location == "block" and sink.layout == "direct-address" and not _adds_doubles(sink.accumulators):
         _accumulate_block(sink, key, code)
     elif capabilities(code.target).has_shared_memory:
         words = row_words(sink.accumulators, code)
-        is_held = place == "global" or _adds_doubles(sink.accumulators)
+        is_held = location == "global" or _adds_doubles(sink.accumulators)
         if is_held and len(words) <= HELD_ACCUMULATORS:
             hold(sink.accumulators, key, words, code, lambda key, words: _out(sink, key, words, code))
         else:
             _out(sink, key, words, code)
-    elif place == "runs":
+    elif location == "runs":
         words = row_words(sink.accumulators, code)
         with code.block(f"if {front.is_at_an_edge(sink, code)}:"):
             _out(sink, key, words, code)
         with code.block("else:"):
             _out(replace(sink, concurrent=False), key, words, code)
-    elif place == "front":
+    elif location == "front":
         front.emit(sink, key, code, lambda key, words: _out(sink, key, words, code), lambda: _prefetch(sink, key, code))
     elif sink.layout == "hash":
-        entry = _entry(sink, key, code)
-        with code.block(f"if {code.call('ge_i64', entry, code.call('i64', '0'))}:"):
+        slot = _slot(sink, key, code)
+        with code.block(f"if {code.call('ge_i64', slot, code.call('i64', '0'))}:"):
             emit_accumulate(
                 sink.accumulators,
                 code,
-                lambda n, accumulator, text: code.line(_accumulate_entry(sink, n, accumulator, entry, text, code)),
+                lambda n, accumulator, text: code.line(_accumulate_slot(sink, n, accumulator, slot, text, code)),
             )
     else:
         if is_flagged(sink):
@@ -163,7 +165,7 @@ def emit(sink: Group, key: str, code: Code) -> None:
 
 def end(sink: Group, code: Code) -> None:
     """What is in shared memory goes into the state, after the last row."""
-    match place_of(sink, code.target):
+    match state_location(sink, code.target):
         case "private":
             _end_private(sink, code)
         case "block" if sink.layout == "hash":
@@ -183,13 +185,13 @@ def _adds_doubles(accumulators: Sequence[Accumulator]) -> bool:
 
 def _out(sink: Group, key: str, words: Sequence[str], code: Code) -> None:
     """Accumulate words into the group of a key, in the shared memory of the block or in the state."""
-    if place_of(sink, code.target) == "block":
+    if state_location(sink, code.target) == "block":
         if sink.layout == "hash":
             _out_block_hash(sink, key, words, code)
         else:
             _out_block(sink, key, words, code)
     elif sink.layout == "hash":
-        _out_entry(sink, key, words, code)
+        _out_slot(sink, key, words, code)
     else:
         if has_bits(sink, code.target):
             code.line(code.call("bit_set", code.pointer("u32", StatePart("bits"), "s"), key))
@@ -203,7 +205,7 @@ def _out(sink: Group, key: str, words: Sequence[str], code: Code) -> None:
         )
 
 
-# ---- the state: arrays by slot, or entries ``key, word of accumulator 0, word of accumulator 1, ...`` ----
+# ---- the state: arrays by slot, or slots ``key, word of accumulator 0, word of accumulator 1, ...`` ----
 
 
 def _state(n: int, accumulator: Accumulator, code: Code) -> str:
@@ -223,25 +225,25 @@ def _verb(sink: Group) -> str:
     return "atomic" if sink.concurrent else "accumulate"
 
 
-def _entry(sink: Group, key: str, code: Code) -> str:
-    """A variable with the place of the first accumulated word of a key's entry; negative where the table is full."""
-    entries, mask = code.pointer("i64", StatePart("entries_i64"), "s"), code.scalar(StatePart("mask"))
-    stride = code.call("i64", str(entry_words(sink)))
+def _slot(sink: Group, key: str, code: Code) -> str:
+    """A variable with the slot of the first accumulated word of a key's slot; negative where the table is full."""
+    slots, mask = code.pointer("i64", StatePart("slots_i64"), "s"), code.scalar(StatePart("mask"))
+    stride = code.call("i64", str(slot_words(sink)))
     site = code.site(OperationalError, "a hash table is full", retry=True)
-    return code.let(code.call("entry_insert", entries, mask, stride, key, code.status(), site))
+    return code.let(code.call("slot_insert", slots, mask, stride, key, code.status(), site))
 
 
-def _accumulate_entry(sink: Group, n: int, accumulator: Accumulator, entry: str, text: str, code: Code) -> str:
-    entries = code.pointer(accumulator.word, StatePart(f"entries_{accumulator.word}"), "s")
-    place = code.call("add_i64", entry, code.call("i64", str(n))) if n else entry
-    return code.call(f"{_verb(sink)}_{accumulator.op}_{accumulator.word}", entries, place, text)
+def _accumulate_slot(sink: Group, n: int, accumulator: Accumulator, slot: str, text: str, code: Code) -> str:
+    slots = code.pointer(accumulator.word, StatePart(f"slots_{accumulator.word}"), "s")
+    index = code.call("add_i64", slot, code.call("i64", str(n))) if n else slot
+    return code.call(f"{_verb(sink)}_{accumulator.op}_{accumulator.word}", slots, index, text)
 
 
 def _prefetch(sink: Group, key: str, code: Code) -> None:
     """Have the state of a group come near, for when the front lets go of it."""
     if sink.layout == "hash":
-        entries, mask = code.pointer("i64", StatePart("entries_i64"), "s"), code.scalar(StatePart("mask"))
-        code.line(code.call("entry_prefetch", entries, mask, code.call("i64", str(entry_words(sink))), key))
+        slots, mask = code.pointer("i64", StatePart("slots_i64"), "s"), code.scalar(StatePart("mask"))
+        code.line(code.call("slot_prefetch", slots, mask, code.call("i64", str(slot_words(sink))), key))
         return
     if is_flagged(sink):  # a store that waits for memory would hold up the atomics behind it
         code.line(code.call("prefetch", _touched(code), code.call("shr_i64", key, code.call("i64", "3"))))
@@ -249,14 +251,14 @@ def _prefetch(sink: Group, key: str, code: Code) -> None:
         code.line(code.call("prefetch", _state(n, accumulator, code), key))
 
 
-def _out_entry(sink: Group, key: str, words: Sequence[str], code: Code) -> None:
-    entry = _entry(sink, key, code)
-    with code.block(f"if {code.call('ge_i64', entry, code.call('i64', '0'))}:"):
+def _out_slot(sink: Group, key: str, words: Sequence[str], code: Code) -> None:
+    slot = _slot(sink, key, code)
+    with code.block(f"if {code.call('ge_i64', slot, code.call('i64', '0'))}:"):
         accumulate_words(
             sink.accumulators,
             words,
             code,
-            lambda n, accumulator: _accumulate_entry(sink, n, accumulator, entry, words[n], code),
+            lambda n, accumulator: _accumulate_slot(sink, n, accumulator, slot, words[n], code),
         )
 
 
@@ -271,13 +273,13 @@ def _identity(accumulator: Accumulator, code: Code) -> str:
 
 
 def _private_word(sink: Group, slot: str, n: int, code: Code) -> str:
-    place = code.call("mul_i64", code.call("i64", slot), code.call("i64", str(_width(sink))))
-    return code.call("add_i64", place, code.call("i64", str(n)))
+    index = code.call("mul_i64", code.call("i64", slot), code.call("i64", str(_width(sink))))
+    return code.call("add_i64", index, code.call("i64", str(n)))
 
 
 def _begin_private(sink: Group, code: Code) -> None:
     code.uses_private = True
-    code.prologue.append(f"for g in range({code.constant(_places(sink))}):")
+    code.prologue.append(f"for g in range({code.constant(_slots(sink))}):")
     for n, accumulator in enumerate(sink.accumulators):
         word = _private_word(sink, "g", n, code)
         code.prologue.append(f"    {code.call('private_init', word, _identity(accumulator, code))}")
@@ -299,7 +301,7 @@ def _accumulate_private(sink: Group, slot: str, code: Code) -> None:
 
 def _end_private(sink: Group, code: Code) -> None:
     group = code.call("i64", "g")
-    code.epilogue.append(f"for g in range({code.constant(_places(sink))}):")
+    code.epilogue.append(f"for g in range({code.constant(_slots(sink))}):")
     for n, accumulator in enumerate(sink.accumulators):
         word, state = _private_word(sink, "g", n, code), _state(n, accumulator, code)
         code.epilogue.append(
@@ -316,13 +318,13 @@ def _end_private(sink: Group, code: Code) -> None:
 def _begin_block(sink: Group, code: Code) -> None:
     code.uses_block = True
     copies = _copies(sink)
-    code.prologue.append(f"size = {code.call('i64', code.constant(_places(sink) * copies))}")
-    if sink.layout == "direct":
+    code.prologue.append(f"size = {code.call('i64', code.constant(_slots(sink) * copies))}")
+    if sink.layout == "direct-address":
         code.prologue.append(f"copies = {code.call('i64', code.constant(copies))}")
     for n, accumulator in enumerate(sink.accumulators):
         code.prologue.append(code.call("shared_fill", _first(n, code), "size", _identity(accumulator, code)))
     if _width(sink) > len(sink.accumulators):
-        empty = code.constant(EMPTY_PLACE) if sink.layout == "hash" else code.call("i64", "0")
+        empty = code.constant(EMPTY_SLOT) if sink.layout == "hash" else code.call("i64", "0")
         code.prologue.append(code.call("shared_fill", _first(len(sink.accumulators), code), "size", empty))
     code.prologue.append(code.call("shared_begin"))
 
@@ -333,29 +335,29 @@ def _first(n: int, code: Code) -> str:
 
 
 def _touch_block(sink: Group, slot: str, code: Code) -> str:
-    """The place of the calling thread's accumulators; notes that the group has a row."""
+    """The slot of the calling thread's accumulators; notes that the group has a row."""
     if is_flagged(sink):
         code.line(code.call("shared_touch", _first(len(sink.accumulators), code), slot))
-    return code.let(code.call("shared_place", slot, "copies"))
+    return code.let(code.call("shared_slot", slot, "copies"))
 
 
-def _accumulate_shared(n: int, accumulator: Accumulator, place: str, text: str, code: Code) -> str:
-    return code.call(f"shared_{accumulator.op}_{accumulator.word}", _first(n, code), "size", place, text)
+def _accumulate_shared(n: int, accumulator: Accumulator, index: str, text: str, code: Code) -> str:
+    return code.call(f"shared_{accumulator.op}_{accumulator.word}", _first(n, code), "size", index, text)
 
 
 def _accumulate_block(sink: Group, slot: str, code: Code) -> None:
-    place = _touch_block(sink, slot, code)
+    index = _touch_block(sink, slot, code)
     emit_accumulate(
         sink.accumulators,
         code,
-        lambda n, accumulator, text: code.line(_accumulate_shared(n, accumulator, place, text, code)),
+        lambda n, accumulator, text: code.line(_accumulate_shared(n, accumulator, index, text, code)),
     )
 
 
 def _out_block(sink: Group, slot: str, words: Sequence[str], code: Code) -> None:
-    place = _touch_block(sink, slot, code)
+    index = _touch_block(sink, slot, code)
     accumulate_words(
-        sink.accumulators, words, code, lambda n, accumulator: _accumulate_shared(n, accumulator, place, words[n], code)
+        sink.accumulators, words, code, lambda n, accumulator: _accumulate_shared(n, accumulator, index, words[n], code)
     )
 
 
@@ -365,40 +367,40 @@ def _end_block(sink: Group, code: Code) -> None:
         flush = f"shared_flush_{accumulator.op}_{accumulator.word}"
         code.epilogue.append(code.call(flush, _first(n, code), "size", "copies", _state(n, accumulator, code)))
     if is_flagged(sink):
-        groups = code.call("i64", code.constant(_places(sink)))
+        groups = code.call("i64", code.constant(_slots(sink)))
         first = _first(len(sink.accumulators), code)
         code.epilogue.append(code.call("shared_flush_touch", first, groups, _touched(code)))
 
 
 def _out_block_hash(sink: Group, key: str, words: Sequence[str], code: Code) -> None:
     """Keys that find no place in the block's table go on to the state's."""
-    place = code.let(code.call("shared_find", _first(len(sink.accumulators), code), "size", key))
-    with code.block(f"if {code.call('ge_i64', place, code.call('i64', '0'))}:"):
+    index = code.let(code.call("shared_find", _first(len(sink.accumulators), code), "size", key))
+    with code.block(f"if {code.call('ge_i64', index, code.call('i64', '0'))}:"):
         accumulate_words(
             sink.accumulators,
             words,
             code,
-            lambda n, accumulator: _accumulate_shared(n, accumulator, place, words[n], code),
+            lambda n, accumulator: _accumulate_shared(n, accumulator, index, words[n], code),
         )
     with code.block("else:"):
-        _out_entry(sink, key, words, code)
+        _out_slot(sink, key, words, code)
 
 
 def _end_block_hash(sink: Group, code: Code) -> None:
     def flush() -> None:
         code.line(code.call("shared_end"))
-        code.line(f"place = {code.call('block_thread')}")
-        with code.block(f"while {code.call('lt_i64', 'place', 'size')}:"):
-            at = code.call("add_i64", _first(len(sink.accumulators), code), "place")
+        code.line(f"slot = {code.call('block_thread')}")
+        with code.block(f"while {code.call('lt_i64', 'slot', 'size')}:"):
+            at = code.call("add_i64", _first(len(sink.accumulators), code), "slot")
             key = code.let(code.call("shared_load_i64", at))
-            with code.block(f"if {code.call('ne_i64', key, code.constant(EMPTY_PLACE))}:"):
+            with code.block(f"if {code.call('ne_i64', key, code.constant(EMPTY_SLOT))}:"):
                 words = [
                     code.let(
-                        code.call(f"shared_get_{accumulator.op}_{accumulator.word}", _first(n, code), "size", "place")
+                        code.call(f"shared_get_{accumulator.op}_{accumulator.word}", _first(n, code), "size", "slot")
                     )
                     for n, accumulator in enumerate(sink.accumulators)
                 ]
-                _out_entry(sink, key, words, code)
-            code.line(f"place = {code.call('add_i64', 'place', code.call('block_threads'))}")
+                _out_slot(sink, key, words, code)
+            code.line(f"slot = {code.call('add_i64', 'slot', code.call('block_threads'))}")
 
     code.after_rows(flush)

@@ -42,7 +42,7 @@ class JoinIndex:
     parts: dict[str, Any]
     frame: Frame
     table: JoinTable
-    entries: int
+    rows: int
 
 
 class DuplicateKeysError(Exception):

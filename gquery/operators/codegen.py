@@ -18,7 +18,7 @@ from gquery.kernels.render import condition, describe, render
 from gquery.kernels.stages import staged
 from gquery.kernels.targets.capabilities import capabilities
 from gquery.operators import accumulate, collect, group, reduce
-from gquery.operators.accumulate import place_of
+from gquery.operators.accumulate import state_location
 from gquery.operators.group_output import GroupOutput, is_probable
 from gquery.operators.join import emit_build, emit_probe
 from gquery.operators.read import read
@@ -153,7 +153,7 @@ def _gains_from_batches(pipeline: Pipeline, target: str, lines: int) -> bool:
         return lines <= BATCH_LINES and collect.collect_mode(pipeline.steps, True) in ("dense", "bitmap")
     if any(isinstance(s, Probe) for s in pipeline.steps):
         return False
-    return isinstance(sink, Reduce) or (isinstance(sink, Group) and place_of(sink, target) != "global")
+    return isinstance(sink, Reduce) or (isinstance(sink, Group) and state_location(sink, target) != "global")
 
 
 def _gains_from_stages(pipeline: Pipeline, target: str, lines: int) -> bool:

@@ -1,7 +1,7 @@
 """Several states of groups become one: those of workers and of partitions.
 
-States of arrays mean the same at the same place. Hash tables are taken out and entered into one that has room for all their
-entries; few entries are sorted instead, since that needs no compiler.
+States of arrays mean the same at the same slot. Hash tables are taken out and entered into one that has room for all
+their slots; few slots are sorted instead, since that needs no compiler.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from gquery.kernels.builtin.handwritten import handwritten, namespace
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.morsels import run_parts
-from gquery.operators.accumulate import entry_words
+from gquery.operators.accumulate import slot_words
 from gquery.operators.base import State
 from gquery.planner.aggregates import Accumulator
 from gquery.planner.physical import Group
 
-PART = 2**15  # places that one thread takes at once
-SORTED_ENTRIES = 2**14  # of all tables, up to which they are sorted
+PART = 2**15  # slots that one thread takes at once
+SORTED_SLOTS = 2**14  # of all tables, up to which they are sorted
 
 
-def combine_arrays(states: Sequence[State], accumulators: Sequence[Accumulator], places: int, workers: int) -> State:
-    """States whose places mean the same, merged into the first."""
+def combine_arrays(states: Sequence[State], accumulators: Sequence[Accumulator], slots: int, workers: int) -> State:
+    """States whose slots mean the same, merged into the first."""
     total = states[0]
 
     def merge(lo: int, hi: int) -> None:
@@ -37,13 +37,13 @@ def combine_arrays(states: Sequence[State], accumulators: Sequence[Accumulator],
 
     if len(states) > 1:
         on_host = isinstance(total.get("accumulator0"), np.ndarray)
-        run_parts(merge, places, PART if on_host and workers > 1 else max(places, 1), workers)
+        run_parts(merge, slots, PART if on_host and workers > 1 else max(slots, 1), workers)
     for flags in ("touched", "bits"):
         if flags in total:
             for other in states[1:]:
                 total[flags] |= other[flags]
     if "bits" in total:
-        total["touched"] = scans.flags_of_bits(total.pop("bits"), places)
+        total["touched"] = scans.flags_of_bits(total.pop("bits"), slots)
     return total
 
 
@@ -57,41 +57,41 @@ def _merge_into(total: Any, other: Any, op: str) -> None:
             total[...] = np.maximum(total, other)
 
 
-def entries_of(sink: Group, state: State, capacity: int) -> tuple[Any, list[Any]]:
+def slots_of(sink: Group, state: State, capacity: int) -> tuple[Any, list[Any]]:
     """The keys and accumulated words of the groups in a hash table."""
-    entries = state["entries_i64"].reshape(-1, entry_words(sink))
-    at = scans.compact(entries[:, 0] != 0)
-    found = entries[at]
-    keys = found[:, 0] * (at != capacity)  # the entry behind the others is that of the key 0
+    slots = state["slots_i64"].reshape(-1, slot_words(sink))
+    at = scans.compact(slots[:, 0] != 0)
+    found = slots[at]
+    keys = found[:, 0] * (at != capacity)  # the slot behind the others is that of the key 0
     xp = namespace(found)
     words = [xp.ascontiguousarray(found[:, 1 + k]) for k in range(len(sink.accumulators))]
     return keys, [w if f.word == "i64" else w.view("float64") for w, f in zip(words, sink.accumulators, strict=True)]
 
 
 def filled(sink: Group, states: Sequence[State]) -> int:
-    """How many entries of hash tables on the host hold a group."""
-    return sum(int(np.count_nonzero(s["entries_i64"][:: entry_words(sink)])) for s in states)
+    """How many slots of hash tables on the host hold a group."""
+    return sum(int(np.count_nonzero(s["slots_i64"][:: slot_words(sink)])) for s in states)
 
 
 def empty_table(sink: Group, capacity: int, device: Device, label: str, workers: int) -> State:
     """A hash table without groups: memory that is cleared, if every identity is 0."""
-    stride = entry_words(sink)
-    entries = device.zeros((capacity + 2) * stride, "int64", label)
+    stride = slot_words(sink)
+    slots = device.zeros((capacity + 2) * stride, "int64", label)
     identities = [
         (1 + k, accumulator.identity) for k, accumulator in enumerate(sink.accumulators) if accumulator.identity
     ]
     if identities:
         part = min(PART, capacity + 2) if device.is_cpu else capacity + 2
-        few = device.zeros(part * stride, "int64", label) if device.is_cpu else entries
+        few = device.zeros(part * stride, "int64", label) if device.is_cpu else slots
         for n, identity in identities:
             few[n::stride] = identity
 
         def fill(lo: int, hi: int) -> None:
-            entries[lo * stride : hi * stride] = few[: (hi - lo) * stride]
+            slots[lo * stride : hi * stride] = few[: (hi - lo) * stride]
 
-        if device.is_cpu:  # all words of a few entries at once: memory is gone through only once
+        if device.is_cpu:  # all words of a few slots at once: memory is gone through only once
             run_parts(fill, capacity + 2, part, workers)
-    return {"mask": capacity - 1, "entries_i64": entries, "entries_f64": entries.view("float64")}
+    return {"mask": capacity - 1, "slots_i64": slots, "slots_f64": slots.view("float64")}
 
 
 def combine_tables(
@@ -108,8 +108,8 @@ def combine_tables(
         def enter(lo: int, hi: int, table: State = table, status: Any = status) -> None:
             for number in range(lo, hi):
                 source = states[number]
-                values = (source["entries_i64"], source["entries_f64"], capacity, table["entries_i64"],
-                          table["entries_f64"], table["mask"], status)  # fmt: skip
+                values = (source["slots_i64"], source["slots_f64"], capacity, table["slots_i64"],
+                          table["slots_f64"], table["mask"], status)  # fmt: skip
                 given = [target.argument(p, v) for p, v in zip(kernel.parameters, values, strict=True)]
                 target.run(compiled, 0, capacity + 1, given)
 
@@ -121,25 +121,25 @@ def combine_tables(
 
 def _merger(sink: Group) -> Kernel:
     """The kernel that enters what a hash table holds into another one, into which others enter theirs."""
-    stride = entry_words(sink)
+    stride = slot_words(sink)
     words = [
-        f"    atomic_{f.op}_{f.word}(to_{f.word}, add_i64(at, {n}), {f.word}(from_{f.word}[add_i64(place, {n + 1})]))"
+        f"    atomic_{f.op}_{f.word}(to_{f.word}, add_i64(at, {n}), {f.word}(from_{f.word}[add_i64(slot, {n + 1})]))"
         for n, f in enumerate(sink.accumulators)
     ]
     return handwritten(
         "from_i64:*i64 from_f64:*f64 behind:i64 to_i64:*i64 to_f64:*f64 mask:i64 status:*u32",
-        f"place = mul_i64(i64(i), {stride})",
-        "key = i64(from_i64[place])",
+        f"slot = mul_i64(i64(i), {stride})",
+        "key = i64(from_i64[slot])",
         "if ne_i64(key, 0):",
-        "    if eq_i64(i64(i), behind):",  # the entry behind the others is that of the key 0
+        "    if eq_i64(i64(i), behind):",  # the slot behind the others is that of the key 0
         "        key = i64(0)",
-        f"    at = entry_insert(to_i64, mask, {stride}, key, status, 0)",
+        f"    at = slot_insert(to_i64, mask, {stride}, key, status, 0)",
         "    if ge_i64(at, 0):",
         *("    " + line for line in words or ["    pass"]),
     )
 
 
-def combine_entries(sink: Group, tables: Sequence[tuple[Any, list[Any]]], xp: Any) -> tuple[Any, list[Any]]:
+def combine_slots(sink: Group, tables: Sequence[tuple[Any, list[Any]]], xp: Any) -> tuple[Any, list[Any]]:
     """The keys and accumulated words of several tables, merged by sorting the keys."""
     unique, inverse = xp.unique(xp.concatenate([keys for keys, _ in tables]), return_inverse=True)
     merged = []

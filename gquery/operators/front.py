@@ -2,7 +2,7 @@
 
 Where a state is small, each thread has its own, and `operators.combine` makes one of them. Where it is large that would
 cost memory, and time to clear and to combine, for each thread; so all accumulator into one, by atomics, and each has a
-*front*: a few entries in its core's first cache, found by the key's hash. A row is accumulated there; the group that
+*front*: a few slots in its core's first cache, found by the key's hash. A row is accumulated there; the group that
 was there before goes on to the state. So the rows of a key that many rows have are accumulated where nobody waits; for
 others the state's memory is asked for when a group enters the front, and is there when it leaves.
 
@@ -23,7 +23,7 @@ from gquery.operators.reduce import identity_text
 from gquery.planner.aggregates import Accumulator
 from gquery.planner.physical import Group, Pipeline
 
-ENTRIES = 256  # a power of two: of two words of state they take 8 KB
+SLOTS = 256  # a power of two: of two words of state they take 8 KB
 OWN_WORDS = 2**16  # of state that each thread may have for itself: half a MB, which lies in its core's second cache
 
 Out = Callable[[str, Sequence[str]], None]
@@ -40,43 +40,43 @@ def with_threads(pipeline: Pipeline, threads: int, capacity: int = 0) -> Pipelin
 
 def _is_large(sink: Group, capacity: int) -> bool:
     match sink.layout:
-        case "direct":
+        case "direct-address":
             assert sink.key_encoding is not None
             return sink.key_encoding.size * max(len(sink.accumulators), 1) > OWN_WORDS
         case "hash":
             return max(2 * sink.groups, capacity) * (1 + len(sink.accumulators)) > OWN_WORDS
-        case "rows":  # the table of row numbers is one anyway
+        case "row-id hash":  # the table of row numbers is one anyway
             return True
 
 
 def width(sink: Group) -> int:
-    """Words of an entry: the key, whether it is there, the accumulators."""
+    """Words of a slot: the key, whether it is there, the accumulators."""
     return 2 + len(sink.accumulators)
 
 
 def words(sink: Group) -> int:
     """Words of a front; all are 0 before the first row."""
-    return ENTRIES * width(sink)
+    return SLOTS * width(sink)
 
 
 def emit(sink: Group, key: str, code: Code, out: Out, prefetch: Callable[[], None]) -> None:
     """The lines that accumulate the current row into the group of ``key``."""
-    stride, last = code.call("i64", str(width(sink))), code.call("i64", str(ENTRIES - 1))
-    entries = _entries("i64", code)
-    place = code.let(code.call("front_place", key, last, stride))
-    with code.block(f"if not {code.call('front_holds', entries, place, key)}:"):
-        with code.block(f"if {_is_there(place, code)}:"):
-            _let_go(sink, place, code, out)
-        code.line(code.call("store_i64", entries, place, key))
-        code.line(code.call("store_i64", entries, _word(place, 1, code), code.call("i64", "1")))
+    stride, last = code.call("i64", str(width(sink))), code.call("i64", str(SLOTS - 1))
+    slots = _slots("i64", code)
+    slot = code.let(code.call("front_slot", key, last, stride))
+    with code.block(f"if not {code.call('front_holds', slots, slot, key)}:"):
+        with code.block(f"if {_is_there(slot, code)}:"):
+            _let_go(sink, slot, code, out)
+        code.line(code.call("store_i64", slots, slot, key))
+        code.line(code.call("store_i64", slots, _word(slot, 1, code), code.call("i64", "1")))
         for n, one in enumerate(sink.accumulators):
-            at = _word(place, 2 + n, code)
-            code.line(code.call(f"store_{one.word}", _entries(one.word, code), at, identity_text(one, code)))
+            at = _word(slot, 2 + n, code)
+            code.line(code.call(f"store_{one.word}", _slots(one.word, code), at, identity_text(one, code)))
         prefetch()
 
     def into(n: int, one: Accumulator, text: str) -> None:
-        at = _word(place, 2 + n, code)
-        code.line(code.call(f"accumulate_{one.op}_{one.word}", _entries(one.word, code), at, text))
+        at = _word(slot, 2 + n, code)
+        code.line(code.call(f"accumulate_{one.op}_{one.word}", _slots(one.word, code), at, text))
 
     emit_accumulate(sink.accumulators, code, into)
 
@@ -85,13 +85,13 @@ def end(sink: Group, code: Code, out: Out) -> None:
     """What is in the front goes on to the state, after the last row of a morsel."""
 
     def flush() -> None:
-        code.line(f"place = {code.call('i64', '0')}")
-        with code.block(f"while {code.call('lt_i64', 'place', code.call('i64', str(words(sink))))}:"):
-            with code.block(f"if {_is_there('place', code)}:"):
-                _let_go(sink, "place", code, out)
-                there = _word("place", 1, code)
-                code.line(code.call("store_i64", _entries("i64", code), there, code.call("i64", "0")))
-            code.line(f"place = {_word('place', width(sink), code)}")
+        code.line(f"slot = {code.call('i64', '0')}")
+        with code.block(f"while {code.call('lt_i64', 'slot', code.call('i64', str(words(sink))))}:"):
+            with code.block(f"if {_is_there('slot', code)}:"):
+                _let_go(sink, "slot", code, out)
+                there = _word("slot", 1, code)
+                code.line(code.call("store_i64", _slots("i64", code), there, code.call("i64", "0")))
+            code.line(f"slot = {_word('slot', width(sink), code)}")
 
     code.after_rows(flush)
 
@@ -108,24 +108,24 @@ def is_at_an_edge(sink: Group, code: Code) -> str:
     return f"{code.call('eq_i64', key, 'first')} or {code.call('eq_i64', key, 'last')}"
 
 
-def _entries(word: str, code: Code) -> str:
+def _slots(word: str, code: Code) -> str:
     return code.pointer("f64" if word == "f64" else "i64", StatePart(f"front_{word}"), "s")
 
 
-def _word(place: str, n: int, code: Code) -> str:
-    return code.call("add_i64", place, code.call("i64", str(n)))
+def _word(slot: str, n: int, code: Code) -> str:
+    return code.call("add_i64", slot, code.call("i64", str(n)))
 
 
-def _is_there(place: str, code: Code) -> str:
-    there = code.call("load_i64", _entries("i64", code), _word(place, 1, code))
+def _is_there(slot: str, code: Code) -> str:
+    there = code.call("load_i64", _slots("i64", code), _word(slot, 1, code))
     return code.call("ne_i64", there, code.call("i64", "0"))
 
 
-def _let_go(sink: Group, place: str, code: Code, out: Out) -> None:
-    """Accumulate the entry's words into the state."""
-    key = code.let(code.call("load_i64", _entries("i64", code), place))
+def _let_go(sink: Group, slot: str, code: Code, out: Out) -> None:
+    """Accumulate the slot's words into the state."""
+    key = code.let(code.call("load_i64", _slots("i64", code), slot))
     held = [
-        code.let(code.call(one.word, f"{_entries(one.word, code)}[{_word(place, 2 + n, code)}]"))
+        code.let(code.call(one.word, f"{_slots(one.word, code)}[{_word(slot, 2 + n, code)}]"))
         for n, one in enumerate(sink.accumulators)
     ]
     out(key, held)

@@ -1,9 +1,9 @@
 """Group: aggregates by key.
 
-*direct*: the encoded key addresses arrays of state. *hash*: an open-addressing table whose entries are an encoded key,
-or one integer as it is, and the words of its state. *rows*: a table of row numbers of the source frame, for keys that
-do not encode (plain strings, floats, 128 bits): keys are compared where they stand. `operators.accumulate` accumulates
-a row once its group is known.
+*direct-address*: the encoded key addresses arrays of state. *hash*: an open-addressing table whose slots hold an
+encoded key, or one integer as it is, and the words of its state. *row-id hash*: a table of row numbers of the source
+frame, for keys that do not encode (plain strings, floats, 128 bits): keys are compared where they stand.
+`operators.accumulate` accumulates a row once its group is known.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from gquery.operators.base import Frame, Launch, SinkRun, State, make_column, na
 from gquery.operators.collect import contiguous
 from gquery.operators.combine import (
     PART,
-    SORTED_ENTRIES,
+    SORTED_SLOTS,
     combine_arrays,
-    combine_entries,
+    combine_slots,
     combine_tables,
     empty_table,
-    entries_of,
     filled,
+    slots_of,
 )
 from gquery.operators.finalize import finalize_aggregate
-from gquery.operators.group_output import HOST_WORDS, PLACES, GroupOutput, Values
+from gquery.operators.group_output import HOST_WORDS, SLOTS, GroupOutput, Values
 from gquery.operators.join import find_or_insert
 from gquery.operators.keys import decode_keys, decode_raw_key, encode_keys, raw_key
 from gquery.planner.aggregates import has_plain_count
@@ -47,11 +47,11 @@ from gquery.planner.physical import TOUCHED, Group, ReadStage, Source
 def emit(sink: Group, source: Source, code: Code) -> None:
     """The lines that accumulate one row into its group."""
     values = [render(e, code) for _, e, _ in sink.keys]
-    if sink.layout == "rows":
+    if sink.layout == "row-id hash":
         assert isinstance(source, ReadStage)
         stored = {s.column.id: s for s in source.columns}
-        places = tuple(stored[e.id] for _, e, _ in sink.keys if isinstance(e, PlanColumn))
-        slot = find_or_insert(code, values, places, (True,) * len(values), None)
+        stored_keys = tuple(stored[e.id] for _, e, _ in sink.keys if isinstance(e, PlanColumn))
+        slot = find_or_insert(code, values, stored_keys, (True,) * len(values), None)
         with code.block(f"if {code.call('ge_i64', slot, code.call('i64', '0'))}:"):
             accumulate.emit(sink, slot, code)
     elif sink.key_encoding is None:
@@ -64,7 +64,7 @@ def emit(sink: Group, source: Source, code: Code) -> None:
 
 
 class GroupRun(SinkRun):
-    """Arrays of state, one place a group; for hash and rows layouts a table beside them that gives the place."""
+    """Arrays of state, one slot a group; for hash layouts a table beside them that gives the place."""
 
     def __init__(
         self, sink: Group, launch: Launch, label: str, frame: Frame | None, output: GroupOutput | None = None
@@ -73,10 +73,10 @@ class GroupRun(SinkRun):
         self.sink = sink
         self.output = output
         self.frame = frame
-        self.shared = sink.layout == "rows" or sink.concurrent
+        self.shared = sink.layout == "row-id hash" or sink.concurrent
         wanted = max(min(2 * sink.groups, 2 * launch.rows), 512)
         self.capacity = 1 << (wanted - 1).bit_length()
-        if sink.layout == "direct":
+        if sink.layout == "direct-address":
             assert sink.key_encoding is not None
             self.capacity = sink.key_encoding.size
 
@@ -91,7 +91,7 @@ class GroupRun(SinkRun):
         state: State = {"mask": n - 1}
         state["block"] = self._words(n)
         state |= self._accumulators(state["block"])
-        if self.sink.layout == "rows":
+        if self.sink.layout == "row-id hash":
             state["slots"] = make.zeros(n, "uint32", self.label)
         elif has_bits(self.sink, self.launch.target.name):
             state["bits"] = make.zeros(n // 32 + 1, "uint32", self.label)
@@ -138,12 +138,12 @@ class GroupRun(SinkRun):
         key_encoding = self.sink.key_encoding
         groups = (
             self.launch.rows
-            if self.sink.layout == "rows"
+            if self.sink.layout == "row-id hash"
             else key_encoding.size
             if key_encoding is not None
             else 1 << 62
         )
-        if self.sink.layout == "direct" or self.capacity >= 4 * max(groups, 1):
+        if self.sink.layout == "direct-address" or self.capacity >= 4 * max(groups, 1):
             return False
         self.capacity *= 4
         return True
@@ -153,19 +153,19 @@ class GroupRun(SinkRun):
         if self._is_small():
             device, workers = cpu_device(), 1
             states = [self._on_host(s) for s in states]
-        if sink.layout == "rows":
+        if sink.layout == "row-id hash":
             return self._of_rows(states[0])
         capacity = self.capacity
-        if sink.layout == "direct":
+        if sink.layout == "direct-address":
             if len(states) > 1 or sink.in_place or not device.is_cuda:
                 states = [combine_arrays(states, sink.accumulators, capacity, workers)]
             if sink.in_place:
                 return self._as_it_lies(states[0])
-        elif device.is_cpu and len(states) > 1 and filled(sink, states) > SORTED_ENTRIES:
+        elif device.is_cpu and len(states) > 1 and filled(sink, states) > SORTED_SLOTS:
             table, capacity = combine_tables(sink, states, capacity, device, self.label, workers)
             states = [table]
         output = self.output if len(states) == 1 else None
-        if output is not None and (device.is_cuda or (self.launch.target.runs_morsels and capacity >= PLACES)):
+        if output is not None and (device.is_cuda or (self.launch.target.runs_morsels and capacity >= SLOTS)):
             count, columns = output.columns(states[0], capacity, device, workers, self.label)
         else:
             count, columns = self._picked(states, capacity, device)
@@ -175,24 +175,26 @@ class GroupRun(SinkRun):
     def _picked(self, states: Sequence[State], capacity: int, device: Device) -> tuple[int, list[Values]]:
         """How many groups there are, and the columns of their keys and aggregates, by array functions."""
         accumulators = self.sink.accumulators
-        if self.sink.layout == "direct":
+        if self.sink.layout == "direct-address":
             plain = has_plain_count(accumulators)
             encoded = scans.compact(states[0]["touched" if plain is None else f"accumulator{plain}"]).astype("int64")
             words = [states[0][f"accumulator{k}"][encoded] for k in range(len(accumulators))]
         else:
-            tables = [entries_of(self.sink, s, capacity) for s in states]
-            encoded, words = tables[0] if len(tables) == 1 else combine_entries(self.sink, tables, device.xp)
+            tables = [slots_of(self.sink, s, capacity) for s in states]
+            encoded, words = tables[0] if len(tables) == 1 else combine_slots(self.sink, tables, device.xp)
         return int(encoded.size), self._keys(encoded) + self._results(words, device.xp)
 
     def _of_rows(self, state: State) -> Frame:
         """The groups of a table of row numbers."""
         device, workers = self.device, self.launch.workers
-        rows, places = grouping.rows_in_order(state["slots"])  # any order would do, but always the same
-        if self.output is not None and (device.is_cuda or (self.launch.target.runs_morsels and rows.size >= PLACES)):
-            _, results = self.output.columns({**state, "places": places}, self.capacity, device, workers, self.label)
+        rows, slots = grouping.rows_in_order(state["slots"])  # any order would do, but always the same
+        if self.output is not None and (device.is_cuda or (self.launch.target.runs_morsels and rows.size >= SLOTS)):
+            _, results = self.output.columns(
+                {**state, "slots_in_order": slots}, self.capacity, device, workers, self.label
+            )
         else:
             results = self._results(
-                [state[f"accumulator{k}"][places] for k in range(len(self.sink.accumulators))], device.xp
+                [state[f"accumulator{k}"][slots] for k in range(len(self.sink.accumulators))], device.xp
             )
         named = [(c, plan.result) for c, plan in self.sink.aggregates]
         columns = self._columns(named, results, int(rows.size), device, workers)
@@ -225,17 +227,17 @@ class GroupRun(SinkRun):
         GPU."""
         words = self.capacity * (len(self.sink.accumulators) + 1)
         texts = any(a.finalizer == "text" for _, a in self.sink.aggregates)  # addresses in the GPU's memory
-        return self.device.is_cuda and words <= HOST_WORDS and self.sink.layout != "rows" and not texts
+        return self.device.is_cuda and words <= HOST_WORDS and self.sink.layout != "row-id hash" and not texts
 
     def _on_host(self, state: State) -> State:
         """A copy of the state; the words of a direct one are one piece of memory."""
         if self.sink.layout == "hash":
-            return {"entries_i64": self.device.to_host(state["entries_i64"])}
+            return {"slots_i64": self.device.to_host(state["slots_i64"])}
         host: State = {k: self.device.to_host(state[k]) for k in ("touched", "bits") if k in state}
         return host | self._accumulators(self.device.to_host(state["block"]))
 
     def _as_it_lies(self, total: State) -> Frame:
-        """The arrays themselves, a row a place."""
+        """The arrays themselves, a row a slot."""
         columns = {}
         for stored, accumulator in self.sink.in_place:
             data = total["touched" if accumulator == TOUCHED else f"accumulator{accumulator}"]

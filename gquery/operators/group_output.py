@@ -1,7 +1,7 @@
-"""Large states of groups become columns: one kernel goes over the places of a state once, takes keys apart, makes
-results, and writes them as their physical types have them. Threads of a CPU do so with a part of the places each, whose
-groups were counted before; on a GPU a bitmap of the places where groups are says where each is written. Of a table of
-row numbers the places come in the order of their rows, and what the keys are is taken from these.
+"""Large states of groups become columns: one kernel goes over the slots of a state once, takes keys apart, makes
+results, and writes them as their physical types have them. Threads of a CPU do so with a part of the slots each, whose
+groups were counted before; on a GPU a bitmap of the slots where groups are says where each is written. Of a table of
+row numbers the slots come in the order of their rows, and what the keys are is taken from these.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from gquery.kernels.numbers import number
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.capabilities import capabilities
 from gquery.kernels.targets.morsels import run_parts
-from gquery.operators.accumulate import entry_words
+from gquery.operators.accumulate import slot_words
 from gquery.operators.base import State, words_a_row
 from gquery.operators.finalize import emit_result
 from gquery.planner.aggregates import has_plain_count
 from gquery.planner.layouts import null_key
 from gquery.planner.physical import Group
 
-PLACES = 2**16  # of a state in a CPU's memory, from which on a kernel is worth it
+SLOTS = 2**16  # of a state in a CPU's memory, from which on a kernel is worth it
 HOST_WORDS = 2**14  # a GPU's state of so many words at most is finalized on the host
 PARTS_A_WORKER = 2
 BATCH_ROWS = 4
@@ -44,10 +44,10 @@ def is_probable(sink: Group, target: str) -> bool:
     if sink.in_place or capabilities(target).is_interpreted:
         return False
     on_device = capabilities(target).has_own_memory
-    if sink.layout == "rows":
-        return on_device or 2 * sink.groups >= PLACES
-    places = 2 * sink.groups if sink.key_encoding is None or sink.layout == "hash" else sink.key_encoding.size
-    return places * (len(sink.accumulators) + 1) > HOST_WORDS if on_device else places >= PLACES
+    if sink.layout == "row-id hash":
+        return on_device or 2 * sink.groups >= SLOTS
+    slots = 2 * sink.groups if sink.key_encoding is None or sink.layout == "hash" else sink.key_encoding.size
+    return slots * (len(sink.accumulators) + 1) > HOST_WORDS if on_device else slots >= SLOTS
 
 
 @dataclass(frozen=True)
@@ -67,11 +67,11 @@ class GroupOutput:
     def unit(self) -> tuple[Kernel, dict[str, Binding], tuple[ErrorSite, ...]]:
         """The kernel, what its parameters stand for, and what its errors mean."""
         code = Code(self.target)
-        if self.sink.layout == "rows":
-            place = code.let(code.call("i64", f"{code.pointer('u32', StatePart('places'), 'c')}[i]"))
-            code.ahead.add(place)
+        if self.sink.layout == "row-id hash":
+            slot = code.let(code.call("i64", f"{code.pointer('u32', StatePart('slots_in_order'), 'c')}[i]"))
+            code.ahead.add(slot)
             code.line(f"pos = {code.call('i64', 'i')}")
-            self._row(None, place, code)
+            self._row(None, slot, code)
         else:
             self._encoded(code)
         kernel = code.kernel()
@@ -80,22 +80,22 @@ class GroupOutput:
         return kernel, code.bindings, tuple(code.sites)
 
     def _encoded(self, code: Code) -> None:
-        """The lines for a place of a state by encoded keys."""
+        """The lines for a slot of a state by encoded keys."""
         with code.block(f"if {self._is_there(code)}:"):
-            place = key = code.let(code.call("i64", "i"))
+            slot = key = code.let(code.call("i64", "i"))
             if self.sink.layout == "hash":
-                stride, entries = code.call("i64", str(entry_words(self.sink))), StatePart("entries_i64")
-                place = code.let(code.call("mul_i64", key, stride))
+                stride, slots = code.call("i64", str(slot_words(self.sink))), StatePart("slots_i64")
+                slot = code.let(code.call("mul_i64", key, stride))
                 is_zero = code.call("eq_i64", key, code.scalar(StatePart("behind")))
-                key = code.let(code.call("i64", f"{code.pointer('i64', entries)}[{self._index(place, code)}]"))
-                with code.block(f"if {is_zero}:"):  # the entry behind the others is that of the key 0
+                key = code.let(code.call("i64", f"{code.pointer('i64', slots)}[{self._index(slot, code)}]"))
+                with code.block(f"if {is_zero}:"):  # the slot behind the others is that of the key 0
                     code.line(f"{key} = {code.call('i64', '0')}")
-            self._row(key, place, code)
+            self._row(key, slot, code)
             if not self._has_warps:
                 code.line(f"pos = {code.call('add_i64', 'pos', code.call('i64', '1'))}")
 
     def _is_there(self, code: Code) -> str:
-        """The text of a test that a place has a group; ``pos`` is where that is written."""
+        """The text of a test that a slot has a group; ``pos`` is where that is written."""
         if self._has_warps:
             parts: tuple[tuple[str, ElementType], ...] = (("bits", "u32"), ("ends", "i64"))
             word, end = (
@@ -109,41 +109,41 @@ class GroupOutput:
             return code.call("bit_at", word, "i")
         code.prologue.append(f"pos = {code.scalar(StatePart('start'))}")
         part, element = self._flags
-        place = "i"
+        slot = "i"
         if self.sink.layout == "hash":
-            stride = code.call("i64", str(entry_words(self.sink)))
-            place = self._index(code.call("mul_i64", code.call("i64", "i"), stride), code)
+            stride = code.call("i64", str(slot_words(self.sink)))
+            slot = self._index(code.call("mul_i64", code.call("i64", "i"), stride), code)
         return code.call(
-            "ne_i64", code.call("i64", f"{code.pointer(element, StatePart(part))}[{place}]"), code.call("i64", "0")
+            "ne_i64", code.call("i64", f"{code.pointer(element, StatePart(part))}[{slot}]"), code.call("i64", "0")
         )
 
-    def _index(self, place: str, code: Code) -> str:
-        return code.call("row_index", place)
+    def _index(self, slot: str, code: Code) -> str:
+        return code.call("row_index", slot)
 
     @property
     def _flags(self) -> tuple[str, Any]:
         """Which array says what groups there are."""
         if self.sink.layout == "hash":
-            return "entries_i64", "i64"
+            return "slots_i64", "i64"
         plain = has_plain_count(self.sink.accumulators)
         return ("touched", "u8") if plain is None else (f"accumulator{plain}", "i64")
 
-    def _row(self, key: str | None, place: str, code: Code) -> None:
+    def _row(self, key: str | None, slot: str, code: Code) -> None:
         """The lines for a group that is there; ``key`` is its encoded key."""
-        words = [self._word(n, place, code) for n in range(len(self.sink.accumulators))]
+        words = [self._word(n, slot, code) for n in range(len(self.sink.accumulators))]
         if key is not None:
             self._keys(key, code)
         for n, (_, plan) in enumerate(self.sink.aggregates):
             value = emit_result(plan, words, code)
             self._store(f"out{n}", plan.result, value.var, value.ok, code)
 
-    def _word(self, n: int, place: str, code: Code) -> str:
+    def _word(self, n: int, slot: str, code: Code) -> str:
         word = self.sink.accumulators[n].word
         if self.sink.layout != "hash":
-            at = "i" if self.sink.layout == "direct" else self._index(place, code)
+            at = "i" if self.sink.layout == "direct-address" else self._index(slot, code)
             return code.let(code.call(word, f"{code.pointer(word, StatePart(f'accumulator{n}'))}[{at}]"))
-        at = code.call("add_i64", place, code.call("i64", str(n + 1)))
-        return code.let(code.call(word, f"{code.pointer(word, StatePart(f'entries_{word}'))}[{self._index(at, code)}]"))
+        at = code.call("add_i64", slot, code.call("i64", str(n + 1)))
+        return code.let(code.call(word, f"{code.pointer(word, StatePart(f'slots_{word}'))}[{self._index(at, code)}]"))
 
     def _keys(self, key: str, code: Code) -> None:
         """The lines that take an encoded key apart; see `keys.decode_keys`."""
@@ -182,15 +182,15 @@ class GroupOutput:
     def columns(
         self, state: State, capacity: int, device: Device, workers: int, label: str
     ) -> tuple[int, list[Values]]:
-        """How many groups there are in a state, and the columns of their keys and aggregates; of aggregates alone for a table
-        of row numbers, whose ``places`` are in the state. OutOfRangeError where a result does not fit its type."""
+        """How many groups there are in a state, and the columns of their keys and aggregates; of aggregates alone for a
+        table of row numbers, whose ``slots_in_order`` are in the state. OutOfRangeError where a result does not fit its type."""
         sites = self.unit[2]
         failed = device.zeros(-(-len(sites) // 64), "int64", label)
         state = {**state, "behind": capacity, "status": failed.view("uint32")}
-        if self.sink.layout == "rows":
-            total = int(state["places"].size)
+        if self.sink.layout == "row-id hash":
+            total = int(state["slots_in_order"].size)
             made = state | self._allocated(total, device, label)
-            part = max(total, 1) if device.is_cuda else max(PLACES, -(-total // workers))
+            part = max(total, 1) if device.is_cuda else max(SLOTS, -(-total // workers))
             run_parts(lambda lo, hi: self._write(made, lo, hi), total, part, workers)
         else:
             total, made = self._picked(state, capacity, device, workers, label)
@@ -198,13 +198,13 @@ class GroupOutput:
             if bits := number(failed[n : n + 1]):
                 site = sites[64 * n + (bits & -bits).bit_length() - 1]
                 raise site.error(site.message)
-        keys = [] if self.sink.layout == "rows" else [f"key{n}" for n in range(len(self.sink.keys))]
+        keys = [] if self.sink.layout == "row-id hash" else [f"key{n}" for n in range(len(self.sink.keys))]
         results = [f"out{n}" for n in range(len(self.sink.aggregates))]
         return total, [(made[name], made.get(f"{name}_valid")) for name in keys + results]
 
     def _picked(self, state: State, capacity: int, device: Device, workers: int, label: str) -> tuple[int, State]:
         """Write the groups of a state by encoded keys; how many there are, and the arrays."""
-        stride = entry_words(self.sink) if self.sink.layout == "hash" else 1
+        stride = slot_words(self.sink) if self.sink.layout == "hash" else 1
         size = capacity + (self.sink.layout == "hash")
         if self._has_warps:
             if "bits" not in state:
@@ -214,7 +214,7 @@ class GroupOutput:
             self._write(made, 0, size)
         else:
             flags = state[self._flags[0]][: size * stride : stride]
-            part = max(PLACES // PARTS_A_WORKER, -(-size // (PARTS_A_WORKER * workers)))
+            part = max(SLOTS // PARTS_A_WORKER, -(-size // (PARTS_A_WORKER * workers)))
             counts = run_parts(lambda lo, hi: int(np.count_nonzero(flags[lo:hi])), size, part, workers)
             starts = np.cumsum([0, *counts])
             total = int(starts[-1])
@@ -223,13 +223,13 @@ class GroupOutput:
         return total, made
 
     def _write(self, state: State, lo: int, hi: int) -> None:
-        """Write the groups in a part of the places."""
+        """Write the groups in a part of the slots."""
         (kernel, bindings, _), target = self.unit, get_target(self.target)
         arguments = [target.argument(p, _value(bindings[p.name], state)) for p in kernel.parameters]
         target.run(target.compile(kernel), lo, hi, arguments)
 
     def _allocated(self, rows: int, device: Device, label: str) -> State:
-        keys = () if self.sink.layout == "rows" else self.sink.keys
+        keys = () if self.sink.layout == "row-id hash" else self.sink.keys
         named = [(f"key{n}", what) for n, (_, _, what) in enumerate(keys)]
         named += [(f"out{n}", plan.result) for n, (_, plan) in enumerate(self.sink.aggregates)]
         made: State = {}

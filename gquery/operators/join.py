@@ -1,7 +1,7 @@
 """Join: a build side enters its rows into a join table (`join_build`), and a probe looks them up inside another
 pipeline's loop.
 
-Layouts, picked from proofs by `planner.lower_join`: *direct* address in an array over the encoded key (a bitmap where
+Layouts, picked from proofs by `planner.lower_join`: *direct-address* in an array over the encoded key (a bitmap where
 only the existence of a match is asked), *hash* table of keys, or of row numbers whose keys are compared where they
 stand, *loop* over all build rows where nothing is equal to anything, *one* for a side of one row at most. A key that
 may stand on several rows has its rows in ranges (counted, scanned, filled), in the order of the build side.
@@ -17,7 +17,7 @@ from gquery.expression.types import BOOLEAN
 from gquery.kernels.code import BuildPart, Code, Value, element_type, load, value_properties
 from gquery.kernels.render import convert, describe, render
 from gquery.operators.inline_payload import provide_payload_fields
-from gquery.operators.join_build import emit_build, entry_physical_type, find_or_insert, hash_key, stored_key
+from gquery.operators.join_build import emit_build, find_or_insert, hash_key, slot_physical_type, stored_key
 from gquery.operators.keys import encode_keys, equal_values, hash_values
 from gquery.operators.read import provide_stored
 from gquery.planner.logical.nodes import JoinKind
@@ -29,9 +29,9 @@ Consumer = Callable[[], None]
 def emit_probe(step: Probe, code: Code, consume: Consumer) -> None:
     """The lines that look the current row up and pass on what the kind of join says."""
     table = step.table
-    if table.exists and table.layout in ("direct", "hash"):
+    if table.exists and table.layout in ("direct-address", "hash"):
         _finish_exists(step, code, _exists(step, code), consume)
-    elif table.layout == "one" or (table.unique and table.layout in ("direct", "hash")):
+    elif table.layout == "one" or (table.unique and table.layout in ("direct-address", "hash")):
         _emit_unique(step, code, consume)
     else:
         _emit_many(step, code, consume)
@@ -51,22 +51,22 @@ def _probe_values(step: Probe, code: Code) -> list[Value]:
 
 
 def _lookup(step: Probe, code: Code) -> tuple[str, str | None]:
-    """The encoded key of a direct table, and whether it is one; or the slot of a hash table, negative where there is
-    none."""
+    """The encoded key of a direct-address table, and whether it is one; or the slot of a hash table, negative where
+    there is none."""
     table = step.table
     values = _probe_values(step, code)
-    if table.layout == "direct":
+    if table.layout == "direct-address":
         assert table.key_encoding is not None
         return encode_keys(values, table.key_encoding, code, checked=True)
     key, inside = "", None
-    if table.keyed:
+    if table.inline_keys:
         key, inside = hash_key(table, values, code, checked=True)
     else:
         inside = code.both(*(v.ok for v, safe in zip(values, table.null_safe, strict=True) if not safe))
     slot = code.let(code.call("i64", "-1"))
     if inside is not None:
         code.open(f"if {inside}:")
-    if table.keyed:
+    if table.inline_keys:
         keys = code.pointer("i64", BuildPart(table.stage, "keys"), "b")
         code.line(f"{slot} = {code.call('key_find', keys, _capacity(table, code), key)}")
     else:
@@ -117,65 +117,65 @@ def _exists(step: Probe, code: Code) -> str:
     return found
 
 
-def _entry(step: Probe, code: Code) -> tuple[str, str]:
+def _held(step: Probe, code: Code) -> tuple[str, str]:
     """What the table holds for the one build row that matches, and whether there is one: an `InlinePayload` or the
     row's number plus 1 (0 where there is none), or the number itself of a side of one row."""
     table = step.table
     if table.layout == "one":
         count = code.scalar(BuildPart(table.stage, "count"))
         return code.call("i64", "1"), code.let(code.call("gt_i64", count, code.call("i64", "0")))
-    if table.keyed:
+    if table.inline_keys:
         where, inside = hash_key(table, _probe_values(step, code), code, checked=True)
         pairs = code.pointer("i64", BuildPart(table.stage, "pairs"), "b")
         text = code.call("pair_find", pairs, _capacity(table, code), where)
     else:
         where, inside = _lookup(step, code)
         type_, part = (
-            (element_type(entry_physical_type(table)), "entries") if table.layout == "direct" else ("u32", "slots")
+            (element_type(slot_physical_type(table)), "slots") if table.layout == "direct-address" else ("u32", "slots")
         )
         text = code.call("i64", f"{code.pointer(type_, BuildPart(table.stage, part), 'b')}[{where}]")
     if inside is None:
-        entry = code.let(text)
+        held = code.let(text)
     else:
-        entry = code.let(code.call("i64", "0"))
+        held = code.let(code.call("i64", "0"))
         with code.block(f"if {inside}:"):
-            code.line(f"{entry} = {text}")
-    return entry, code.let(code.call("ne_i64", entry, code.call("i64", "0")))
+            code.line(f"{held} = {text}")
+    return held, code.let(code.call("ne_i64", held, code.call("i64", "0")))
 
 
-def _provide_entry(step: Probe, code: Code, entry: str, guard: str | None) -> str:
+def _provide_held(step: Probe, code: Code, held: str, guard: str | None) -> str:
     """Make the build side's columns those that an entry stands for; the row's number, where the entry is one."""
     if step.table.inline_payload is not None:
-        provide_payload_fields(step.table.inline_payload, entry, guard, code)
+        provide_payload_fields(step.table.inline_payload, held, guard, code)
         return ""
     if step.table.layout == "one":
         row = code.call("i64", "0")
     else:
-        row = code.let(code.call("sub_i64", entry, code.call("i64", "1")))
+        row = code.let(code.call("sub_i64", held, code.call("i64", "1")))
     _provide(step, code, row, guard)
     return row
 
 
 def _emit_unique(step: Probe, code: Code, consume: Consumer) -> None:
     """A probe with one match at most: no loop."""
-    entry, found = _entry(step, code)
+    held, found = _held(step, code)
     kind = step.kind
     if kind is JoinKind.INNER:
         with code.block(f"if {found}:"):
-            row = _provide_entry(step, code, entry, None)
+            row = _provide_held(step, code, held, None)
             _with_residual(step, code, lambda: _pass_on(step, code, row, consume))
         return
     if step.residual is not None:
         matched = code.let("False")
         null = code.let("False") if kind is JoinKind.MARK else None
         with code.block(f"if {found}:"):
-            _provide_entry(step, code, entry, None)
+            _provide_held(step, code, held, None)
             _test_residual(step, code, matched, null)
         found = matched
     else:
         null = None
     if kind in (JoinKind.LEFT, JoinKind.SINGLE, JoinKind.FULL):
-        row = _provide_entry(step, code, entry, found)
+        row = _provide_held(step, code, held, found)
         if step.records_matches:
             with code.block(f"if {found}:"):
                 _record(step, code, row)

@@ -1,11 +1,11 @@
 """Join tables: the lines that enter a row of the build side, and the search for a key's slot that probes share.
 
-A *direct* table is addressed by the encoded key. A *keyed* hash table holds keys of one integer beside what is asked
-for; other hash tables hold row numbers alone, and keys are compared where they stand, in the columns.
+A *direct-address* table is addressed by the encoded key. An *inline-key* hash table holds keys of one integer beside
+what is asked for; other hash tables hold row numbers alone, and keys are compared where they stand, in the columns.
 
 A unique table holds a row's number plus 1, or an `InlinePayload` of its columns. Where uniqueness is only expected, the
 build leaves what tells whether it was right: how many rows it entered, or that it met a key again. A table that is
-larger than a GPU's cache is not filled here: rows leave entries, which are entered part by part when all are there.
+larger than a GPU's cache is not filled here: rows leave slots, which are entered part by part when all are there.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from gquery.planner.physical import JoinTable, Stored
 def emit_build(table: JoinTable, code: Code) -> None:
     """The lines that enter row ``i`` of the build side."""
     values = [code.column(c) for c in table.keys]
-    if table.layout == "direct":
+    if table.layout == "direct-address":
         assert table.key_encoding is not None
         key, inside = encode_keys(values, table.key_encoding, code, checked=False)
-    elif table.keyed:
+    elif table.inline_keys:
         key, inside = hash_key(table, values, code, checked=False)
     else:
         assert table.layout == "hash", table.layout
@@ -36,13 +36,13 @@ def emit_build(table: JoinTable, code: Code) -> None:
         key, inside = "", code.both(*oks)
     if inside is not None:
         code.open(f"if {inside}:")
-    if table.layout == "direct":
-        _enter_direct(table, key, code)
-    elif table.keyed:
-        _enter_keyed(table, key, code)
+    if table.layout == "direct-address":
+        _enter_direct_address(table, key, code)
+    elif table.inline_keys:
+        _enter_inline_key(table, key, code)
     else:
-        places = tuple(stored_key(table, c) for c in table.keys)
-        slot = find_or_insert(code, values, places, (True,) * len(values), None)
+        stored_keys = tuple(stored_key(table, c) for c in table.keys)
+        slot = find_or_insert(code, values, stored_keys, (True,) * len(values), None)
         if not table.unique and not table.exists:
             _note_slot(slot, code)
     if inside is not None:
@@ -50,7 +50,8 @@ def emit_build(table: JoinTable, code: Code) -> None:
 
 
 def hash_key(table: JoinTable, values: list[Value], code: Code, checked: bool) -> tuple[str, str | None]:
-    """The integer that a keyed hash table holds for a row's keys, and whether the row takes part. See `encode_keys`."""
+    """The integer that a inline-key hash table holds for a row's keys, and whether the row takes part. See
+    `encode_keys`."""
     if table.key_encoding is None:
         return values[0].var, values[0].ok
     encoded, inside = encode_keys(values, table.key_encoding, code, checked)
@@ -59,8 +60,8 @@ def hash_key(table: JoinTable, values: list[Value], code: Code, checked: bool) -
     ), inside  # 0 has a place of its own, but costs a test
 
 
-def entry_physical_type(table: JoinTable) -> PhysicalType:
-    """What a place of a unique direct table is held in."""
+def slot_physical_type(table: JoinTable) -> PhysicalType:
+    """What a place of a unique direct-address table is held in."""
     return PhysicalType.U32 if table.inline_payload is None else table.inline_payload.physical_type
 
 
@@ -69,7 +70,7 @@ def stored_key(table: JoinTable, column: Column) -> Stored:
 
 
 def is_spread(table: JoinTable) -> bool:
-    """Whether the build leaves entries, a place a row, which `join_table` enters into the table."""
+    """Whether the build leaves slots, a slot a row, which `join_table` enters into the table."""
     return table.spread and table.unique and not table.exists
 
 
@@ -84,23 +85,23 @@ def is_counted(table: JoinTable) -> bool:
     return is_checked(table) or table.counted
 
 
-def _enter_direct(table: JoinTable, key: str, code: Code) -> None:
+def _enter_direct_address(table: JoinTable, key: str, code: Code) -> None:
     if table.exists:
         code.line(code.call("bit_set", code.pointer("u32", StatePart("bits"), "s"), key))
     elif is_spread(table):
-        entry = code.call("or_i64", code.call("shl_i64", key, code.call("i64", "32")), _entry(table, code))
-        code.line(code.call("store_i64", code.pointer("i64", StatePart("spread"), "s"), "i", entry))
+        held = code.call("or_i64", code.call("shl_i64", key, code.call("i64", "32")), _held(table, code))
+        code.line(code.call("store_i64", code.pointer("i64", StatePart("spread"), "s"), "i", held))
     elif table.unique:
-        physical_type = entry_physical_type(table)
-        entries = code.pointer(element_type(physical_type), StatePart("entries"), "s")
-        store(code, physical_type, entries, key, _entry(table, code))
+        physical_type = slot_physical_type(table)
+        slots = code.pointer(element_type(physical_type), StatePart("slots"), "s")
+        store(code, physical_type, slots, key, _held(table, code))
         if is_counted(table):
             _count_entered(code)
     else:
         _note_slot(key, code)
 
 
-def _enter_keyed(table: JoinTable, key: str, code: Code) -> None:
+def _enter_inline_key(table: JoinTable, key: str, code: Code) -> None:
     capacity = code.scalar(StatePart("capacity"))
     if not table.unique or table.exists:
         slot = code.call("key_insert", code.pointer("i64", StatePart("keys"), "s"), capacity, key)
@@ -110,7 +111,7 @@ def _enter_keyed(table: JoinTable, key: str, code: Code) -> None:
             _note_slot(code.let(slot), code)
         return
     pairs = code.pointer("i64", StatePart("pairs"), "s")
-    enter = code.call("pair_insert", pairs, capacity, key, _entry(table, code))
+    enter = code.call("pair_insert", pairs, capacity, key, _held(table, code))
     if not is_checked(table):
         code.line(enter)
         return
@@ -119,7 +120,7 @@ def _enter_keyed(table: JoinTable, key: str, code: Code) -> None:
         code.line(code.call("store_u8", twice, code.call("i64", "0"), code.call("i64", "1")))
 
 
-def _entry(table: JoinTable, code: Code) -> str:
+def _held(table: JoinTable, code: Code) -> str:
     """What a unique table holds for the current row: never 0."""
     if table.inline_payload is not None:
         return encode_payload(table.inline_payload, code)

@@ -1,7 +1,7 @@
 """Join tables at run time: the arrays that a Build fills and a Probe reads.
 
-Whether keys are unique as expected is known when the kernel has ended: an array without a key twice has as many places in
-use as rows were entered.
+Whether keys are unique as expected is known when the kernel has ended: an array without a key twice has as many slots
+in use as rows were entered.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from gquery.errors import OperationalError
 from gquery.kernels.builtin import grouping, handwritten, partition, scans
 from gquery.kernels.numbers import number
 from gquery.operators.base import DuplicateKeysError, Frame, JoinIndex, Launch, SinkRun, State
-from gquery.operators.join_build import entry_physical_type, is_checked, is_counted, is_spread
+from gquery.operators.join_build import is_checked, is_counted, is_spread, slot_physical_type
 from gquery.planner.physical import JoinTable
 
 NOT_IN = 0xFFFFFFFF
@@ -36,7 +36,7 @@ class BuildRun(SinkRun):
         self.frame = frame
         self.wants_nulls = wants_nulls
         self.capacity = max(2 * launch.rows, 64)
-        if not table.keyed:
+        if not table.inline_keys:
             self.capacity = 1 << (self.capacity - 1).bit_length()
         elif self.ranges:
             self.capacity = max(min(self.capacity, MOST_SLOTS), launch.rows + 1)
@@ -46,20 +46,20 @@ class BuildRun(SinkRun):
     @property
     def ranges(self) -> bool:
         """Whether a key may have several rows that are asked for."""
-        return self.table.layout in ("direct", "hash") and not self.table.unique and not self.table.exists
+        return self.table.layout in ("direct-address", "hash") and not self.table.unique and not self.table.exists
 
     @property
     def _slots(self) -> int:
         """How many slots there are, of which each may have a range of rows."""
-        if self.table.layout == "direct":
+        if self.table.layout == "direct-address":
             assert self.table.key_encoding is not None
             return self.table.key_encoding.size
-        return self.capacity + self.table.keyed  # the key 0 has a slot of its own
+        return self.capacity + self.table.inline_keys  # the key 0 has a slot of its own
 
     def allocate(self) -> State:
         make, rows, table = self.device, self.launch.rows, self.table
         state: State = {}
-        if table.layout == "direct":
+        if table.layout == "direct-address":
             assert table.key_encoding is not None
             size = table.key_encoding.size
             if table.exists:
@@ -67,10 +67,10 @@ class BuildRun(SinkRun):
             elif is_spread(table):
                 state["spread"] = make.zeros(rows, "int64", self.label)
             elif table.unique:
-                state["entries"] = make.zeros(size, entry_physical_type(table).numpy, self.label)
+                state["slots"] = make.zeros(size, slot_physical_type(table).numpy, self.label)
                 if is_counted(table):
                     state["entered"] = make.zeros(1, "int64", self.label)
-        elif table.keyed:
+        elif table.inline_keys:
             state["capacity"] = self.capacity
             if table.unique and not table.exists:
                 state["pairs"] = make.zeros(2 * self._slots, "int64", self.label)
@@ -102,26 +102,26 @@ class BuildRun(SinkRun):
         parts["count"] = rows
         if self.wants_nulls:
             parts["null_keys"] = self._null_keys()
-        entries = number(state["entered"]) if self.table.counted and "entered" in state else self.frame.rows
-        return JoinIndex(parts, self.frame, self.table, entries)
+        entered = number(state["entered"]) if self.table.counted and "entered" in state else self.frame.rows
+        return JoinIndex(parts, self.frame, self.table, entered)
 
     def _entered(self, left: State) -> State:
-        """The state as it is where rows are entered at once, made from the entries that they have left."""
-        physical_type = entry_physical_type(self.table)
-        entries = self.device.zeros(self._slots, physical_type.numpy, self.label)
+        """The state as it is where rows are entered at once, made from the slots that they have left."""
+        physical_type = slot_physical_type(self.table)
+        slots = self.device.zeros(self._slots, physical_type.numpy, self.label)
         parts = partition.spread_words(left["spread"], self.launch.rows, self._slots)
-        partition.enter_words(parts, entries, physical_type)  # a part has room for all keys but for those that repeat
-        return {"entries": entries, "entered": scans.sum_of(parts.counters)}
+        partition.enter_words(parts, slots, physical_type)  # a part has room for all keys but for those that repeat
+        return {"slots": slots, "entered": scans.sum_of(parts.counters)}
 
     def _has_duplicates(self, state: State) -> bool:
         if "twice" in state:
             return bool(number(state["twice"]))
-        used = scans.count_others(state["entries"])
+        used = scans.count_others(state["slots"])
         return number((used - state["entered"])[0]) != 0
 
     def _is_clustered(self) -> bool:
-        """Whether rows lie in the order of their slots: the one key of a direct table is sorted at load."""
-        if self.table.layout != "direct" or len(self.table.keys) != 1:
+        """Whether rows lie in the order of their slots: the one key of a direct-address table is sorted at load."""
+        if self.table.layout != "direct-address" or len(self.table.keys) != 1:
             return False
         return self.frame.columns[self.table.keys[0].id].statistics.is_sorted
 

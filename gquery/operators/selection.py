@@ -32,7 +32,7 @@ from gquery.planner.physical import (
 
 LEAST_ROWS = 2**22  # a smaller source does not fill a GPU twice
 MOST_SHARE = 1 / 8  # of the rows, that gets past the first steps
-LEAST_PLACES = 2  # that are looked at behind the first steps: what there is to gain
+LEAST_SLOTS = 2  # that are looked at behind the first steps: what there is to gain
 
 
 def narrowed(pipeline: Pipeline, rows: int) -> Pipeline:
@@ -45,14 +45,14 @@ def narrowed(pipeline: Pipeline, rows: int) -> Pipeline:
     for n, step in enumerate(steps, 1):
         if not _is_cheap(step):
             break
-        if _share(step) <= MOST_SHARE and _places(steps[n:], pipeline.sink) >= LEAST_PLACES:
+        if _share(step) <= MOST_SHARE and _slots(steps[n:], pipeline.sink) >= LEAST_SLOTS:
             while n < len(steps) and isinstance(steps[n], Select):  # filters that stand right behind cost nothing more
                 n += 1
             return replace(pipeline, selected=n)
     return pipeline
 
 
-def _places(steps: Sequence[Step], sink: Sink) -> int:
+def _slots(steps: Sequence[Step], sink: Sink) -> int:
     """Places in memory, not next to each other, that a row is taken to; the table of hashed groups counts twice, since
     neighbouring lanes search it for different times."""
     hashed = isinstance(sink, Group) and sink.layout == "hash"
@@ -75,7 +75,7 @@ def _takes_any_row(sink: Sink) -> bool:
     """Whether a sink does not care for the numbers of the rows that it gets."""
     match sink:
         case Group(layout=layout):
-            return layout != "rows"
+            return layout != "row-id hash"
         case Reduce():
             return True
         case Build(table=table):

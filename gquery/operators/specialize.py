@@ -23,8 +23,8 @@ from gquery.planner.logical.nodes import JoinKind
 from gquery.planner.lower_join import ROWS_A_SLOT, SMALL_ARRAY
 from gquery.planner.physical import Build, Group, JoinTable, Pipeline, Probe, Reduce
 
-SPREAD_ROW_BYTES = 32  # of a row, twice an entry of 8 bytes and two places of 4, and some more
-SPARSE, DENSE_ENOUGH = 16, 2**16  # groups that use less than one place in so many, of so many places, are hashed
+SPREAD_ROW_BYTES = 32  # of a row, twice an entry of 8 bytes and two slots of 4, and some more
+SPARSE, DENSE_ENOUGH = 16, 2**16  # groups that use less than one slot in so many, of so many slots, are hashed
 
 
 def adapt(pipeline: Pipeline, rows: int, joins: Mapping[int, JoinIndex]) -> Pipeline:
@@ -35,7 +35,12 @@ def adapt(pipeline: Pipeline, rows: int, joins: Mapping[int, JoinIndex]) -> Pipe
     if isinstance(sink, Group | Reduce) and any(a.sum_word_bits == 16 for _, a in sink.aggregates):
         pipeline = with_row_limit(pipeline, _row_limit(pipeline, rows, joins))
         sink = pipeline.sink
-    if isinstance(sink, Group) and sink.layout == "direct" and sink.key_encoding is not None and not sink.in_place:
+    if (
+        isinstance(sink, Group)
+        and sink.layout == "direct-address"
+        and sink.key_encoding is not None
+        and not sink.in_place
+    ):
         groups = _group_limit(pipeline, sink, joins)
         if groups * SPARSE < sink.key_encoding.size and sink.key_encoding.size > DENSE_ENOUGH:
             return replace(pipeline, sink=replace(sink, layout="hash", groups=max(groups, 1)))
@@ -47,17 +52,17 @@ def adapt(pipeline: Pipeline, rows: int, joins: Mapping[int, JoinIndex]) -> Pipe
 
 
 def fitted(pipeline: Pipeline, rows: int, device: Device) -> Pipeline:
-    """A build over ``rows`` rows, now that their number is known. An array with many places and few rows is a hash table
-    instead: what probes it finds it in the cache. One that is spread first holds its entries twice beside the table, so it
-    is not if there is no room."""
+    """A build over ``rows`` rows, now that their number is known. An array with many slots and few rows is a hash table
+    instead: what probes it finds it in the cache. One that is spread first holds its slots twice beside the table, so
+    it is not if there is no room."""
     sink = pipeline.sink
     if not isinstance(sink, Build):
         return pipeline
     table = sink.table
-    if table.layout == "direct" and not table.exists:
+    if table.layout == "direct-address" and not table.exists:
         assert table.key_encoding is not None
         if table.key_encoding.size > max(ROWS_A_SLOT * rows, SMALL_ARRAY):
-            table = replace(table, layout="hash", keyed=True, spread=False)
+            table = replace(table, layout="hash", inline_keys=True, spread=False)
     if table.spread and device.free_bytes < SPREAD_ROW_BYTES * rows:
         table = replace(table, spread=False)
     return pipeline if table is sink.table else replace(pipeline, sink=Build(table))
@@ -76,7 +81,7 @@ def _is_built_so(planned: JoinTable, built: JoinTable) -> bool:
 
 
 def _as_built(planned: JoinTable, built: JoinTable) -> JoinTable:
-    return replace(planned, unique=built.unique, layout=built.layout, keyed=built.keyed)
+    return replace(planned, unique=built.unique, layout=built.layout, inline_keys=built.inline_keys)
 
 
 def _with_tables(pipeline: Pipeline, fitted: Callable[[JoinTable], JoinTable]) -> Pipeline:
@@ -90,7 +95,7 @@ def _group_limit(pipeline: Pipeline, sink: Group, joins: Mapping[int, JoinIndex]
     groups = sink.key_encoding.size if sink.key_encoding is not None else 2**62
     for step in pipeline.steps:
         if isinstance(step, Probe) and limits_groups(step, sink.keys):
-            groups = min(groups, joins[step.table.stage].entries)
+            groups = min(groups, joins[step.table.stage].rows)
     return groups
 
 

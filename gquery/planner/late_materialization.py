@@ -72,7 +72,9 @@ def _possible(steps: Iterable[Step], named: Mapping[Expr, Column]) -> Iterable[P
 def _finds_one_row(step: Probe) -> bool:
     """Whether a row goes on with the one row that has its key, and only if there is one."""
     table = step.table
-    found = step.kind is JoinKind.INNER and table.unique and not table.exists and table.layout in ("direct", "hash")
+    found = (
+        step.kind is JoinKind.INNER and table.unique and not table.exists and table.layout in ("direct-address", "hash")
+    )
     return found and step.residual is None and not any(table.null_safe)
 
 

@@ -47,12 +47,12 @@ if TYPE_CHECKING:
     from gquery.planner.lower import Lowering
     from gquery.planner.lower_stream import Stream
 
-SLOTS_A_ROW = 4  # arrays of state may have this many places a row of input ...
+SLOTS_A_ROW = 4  # arrays of state may have this many slots a row of input ...
 SMALL_STATE = 2**16  # ... or this many in any case
 LARGEST_STATE = 2**31
-IN_PLACE = 2**18  # groups of so many places are read as they lie ...
+IN_PLACE = 2**18  # groups of so many slots are read as they lie ...
 MERGED_BY = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}  # what makes one result of those of parts
-SPARSE_PLACES = 16  # ... where one place in so many is used, at least
+SPARSE_SLOTS = 16  # ... where one slot in so many is used, at least
 
 
 def aggregate(lowering: Lowering, plan: Aggregate, wanted: frozenset[int]) -> Stream:
@@ -179,12 +179,12 @@ def _grouped(
     described = [describe(e, stream.columns) for _, e in keys]
     key_encoding = key_encoding_of(described, [w.nullable for w in described])
     most = max(SLOTS_A_ROW * stream.rows, SMALL_STATE)
-    layout: GroupLayout = "rows"
+    layout: GroupLayout = "row-id hash"
     if key_encoding is not None:
-        layout = "direct" if key_encoding.size <= min(most, LARGEST_STATE) else "hash"
+        layout = "direct-address" if key_encoding.size <= min(most, LARGEST_STATE) else "hash"
     elif len(described) == 1 and is_raw_key(described[0]):
         layout = "hash"
-    if layout == "rows":
+    if layout == "row-id hash":
         stream, keys, aggregates = _materialised(lowering, stream, keys, aggregates)
         described = [stream.columns[e.id] for _, e in keys if isinstance(e, Column)]
     known = [_known(stream, a) for _, a in aggregates]
@@ -202,7 +202,7 @@ def _grouped(
         int(max(groups, 1)),
         runs=_runs(stream, keys),
     )
-    if in_place and layout == "direct" and not any(limits_groups(s, triples) for s in stream.steps):
+    if in_place and layout == "direct-address" and not any(limits_groups(s, triples) for s in stream.steps):
         sink_ = replace(sink_, in_place=_columns_in_place(sink_))
     return lowering.sink(stream, sink_, f"group by {', '.join(c.name for c, _ in keys)}")
 
@@ -227,11 +227,12 @@ def _runs(stream: Stream, keys: tuple[tuple[Column, Expr], ...]) -> Stored | Non
 
 
 def _columns_in_place(sink: Group) -> tuple[tuple[Stored, int], ...]:
-    """The columns of direct groups that are read as they lie, without being packed together first: none where that is not
-    possible, or no gain: few places, places that most groups do not use, results that are more than a word of state."""
+    """The columns of direct-address groups that are read as they lie, without being packed together first: none where
+    that is not possible, or no gain: few slots, slots that most groups do not use, results that are more than a word of
+    state."""
     key_encoding = sink.key_encoding
     assert key_encoding is not None
-    if key_encoding.size < IN_PLACE or sink.groups * SPARSE_PLACES < key_encoding.size or len(key_encoding.parts) != 1:
+    if key_encoding.size < IN_PLACE or sink.groups * SPARSE_SLOTS < key_encoding.size or len(key_encoding.parts) != 1:
         return ()
     if key_encoding.parts[0].nullable or any(a.result.nullable or not is_plain(a) for _, a in sink.aggregates):
         return ()
@@ -251,7 +252,7 @@ def _word_physical_type(plan: AggregatePlan) -> PhysicalType:
 
 
 def _read_in_place(lowering: Lowering, plan: Aggregate, number: int, sink: Group, source: Stream) -> Stream:
-    """The stream of groups in place: a row a place, those without a group passed by; the key is the place itself."""
+    """The stream of groups in place: a row a slot, those without a group passed by; the key is the place itself."""
     assert sink.key_encoding is not None
     (key, _, known), part = sink.keys[0], sink.key_encoding.parts[0]
     rows = max(lowering.estimator.rows(plan), 1.0)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gquery.planner.lower_stream import Stream
 
 MANY_VALUES = 2**21  # a hash table of more is larger than a GPU's cache
-PLACES_A_ROW = 4  # a range of more places is not addressed
+SLOTS_A_ROW = 4  # a range of more slots is not addressed
 
 
 def distinct(lowering: Lowering, plan: Aggregate, wanted: frozenset[int]) -> Stream | None:
@@ -73,7 +73,7 @@ def _is_worth_sorting(lowering: Lowering, plan: Aggregate) -> bool:
     if not isinstance(key, Column) or key.nullable or estimator.rows(plan) < MANY_VALUES:
         return False
     bounds = estimator.bounds(key)
-    return bounds is not None and bounds.within(INT64) and bounds.width > PLACES_A_ROW * estimator.rows(plan.source)
+    return bounds is not None and bounds.within(INT64) and bounds.width > SLOTS_A_ROW * estimator.rows(plan.source)
 
 
 def _only_passes_on(plan: Plan) -> bool:

@@ -51,10 +51,10 @@ if TYPE_CHECKING:
 ROWS_A_SLOT = 16  # an array of row numbers may have this many slots a build row ...
 BITS_A_ROW = 512  # ... and a bitmap this many bits
 NUMBER_BYTES = 4  # of a row number; an array may hold columns that take more ...
-WIDE_PLACES = 4  # ... if it has at most this many places a build row
+WIDE_SLOTS = 4  # ... if it has at most this many slots a build row
 SPREAD_BYTES = 2**27  # of an array from which on it is filled part by part ...
 SPREAD_SHARE = 0.5  # ... if at least this share of the rows goes into it ...
-SPREAD_PLACES = 2  # ... and an array has at most this many places a row
+SPREAD_SLOTS = 2  # ... and an array has at most this many slots a row
 SMALL_ARRAY = 2**20  # slots that are always affordable
 SMALL_BITMAP = 2**23
 LARGEST = 2**31
@@ -215,7 +215,7 @@ def _probe(
     if rowless is not None:
         right, key_encoding, keys, at_hand = rowless
         held = tuple(_described(right, k) for k in keys)
-        layout: JoinLayout = "direct"
+        layout: JoinLayout = "direct-address"
         tested: list[Expr] = []
     else:
         right, keys = _framed(lowering, left, right, keys, payload, null_key or not keys or kind is JoinKind.FULL)
@@ -225,7 +225,7 @@ def _probe(
     if tested:
         exists = False
         unique = _proved_unique(plan, [provable[id(k.term)] for k in keys])
-    keyed = layout == "hash" and (key_encoding is not None or _is_one_integer(left, right, keys))
+    inline_keys = layout == "hash" and (key_encoding is not None or _is_one_integer(left, right, keys))
     read |= frozenset(i for r in tested for i in used_columns(r))
     table = JoinTable(
         stage=len(lowering.stages),
@@ -237,10 +237,10 @@ def _probe(
         null_safe=tuple(k.null_safe for k in keys),
         key_encoding=key_encoding,
         rows=right.source_rows,
-        keyed=keyed,
+        inline_keys=inline_keys,
         counted=rowless is not None and not exists,
         expected_unique=not (unique or exists)
-        and (keyed or layout == "direct")
+        and (inline_keys or layout == "direct-address")
         and any(id(k.term) in likely for k in keys),
     )
     if kind is not JoinKind.FULL:
@@ -323,7 +323,7 @@ def _rowless(
     stream = lowering.compute(right, computed) if computed else right
     named = [replace(k, build=c) for k, c in zip(keys, made, strict=True)]
     layout, key_encoding, named, tested = _layout(left, stream, named, exists, False, False)
-    if layout != "direct" or tested:
+    if layout != "direct-address" or tested:
         return None
     if exists:
         return stream, key_encoding, named, ()
@@ -375,7 +375,7 @@ def _layout(
         key_encoding = key_encoding_of([right.columns[_id(k)] for k in keys], [k.null_safe for k in keys])
         most = max(BITS_A_ROW * rows, SMALL_BITMAP) if exists else max(ROWS_A_SLOT * rows, SMALL_ARRAY)
         if key_encoding is not None and key_encoding.size <= min(most, LARGEST):
-            return "direct", key_encoding, keys, []
+            return "direct-address", key_encoding, keys, []
     is_found_at_once = key_encoding is not None and (
         exists or unique
     )  # where several rows of one key would be gone through
@@ -386,7 +386,7 @@ def _layout(
                 continue
             if right.rows / alone.size <= RANGE_LIMIT:
                 tested = [_equality(k) for k in keys if k is not key]
-                return "direct", alone, [key], tested
+                return "direct-address", alone, [key], tested
     return "hash", key_encoding, keys, []
 
 
@@ -400,7 +400,11 @@ def _is_one_integer(left: Stream, right: Stream, keys: list[Key]) -> bool:
 
 def _inline_payload(table: JoinTable, read: list[Stored]) -> InlinePayload | None:
     """What a table with one row a key holds in place of row numbers: the columns that are read of it, if they are few bits."""
-    if table.exists or not (table.unique or table.expected_unique) or not (table.keyed or table.layout == "direct"):
+    if (
+        table.exists
+        or not (table.unique or table.expected_unique)
+        or not (table.inline_keys or table.layout == "direct-address")
+    ):
         return None
     inline = inline_payload_of([(s.column, s.properties) for s in read])
     if inline is None or table.layout == "hash":
@@ -420,11 +424,11 @@ def _is_spread(lowering: Lowering, right: Stream, table: JoinTable) -> bool:
         return False
     if not all(isinstance(s, Select) and s.share >= SPREAD_SHARE for s in right.steps):
         return False
-    if table.layout != "direct" or table.key_encoding is None or _may_be_in_order(right, table):
+    if table.layout != "direct-address" or table.key_encoding is None or _may_be_in_order(right, table):
         return False
     width = NUMBER_BYTES if table.inline_payload is None else table.inline_payload.physical_type.bytes
     size = table.key_encoding.size
-    return width <= NUMBER_BYTES and size <= SPREAD_PLACES * table.rows and width * size >= SPREAD_BYTES
+    return width <= NUMBER_BYTES and size <= SPREAD_SLOTS * table.rows and width * size >= SPREAD_BYTES
 
 
 def _may_be_in_order(right: Stream, table: JoinTable) -> bool:
@@ -441,7 +445,7 @@ def _is_worth_inlining(inline: InlinePayload | None, key_encoding: KeyEncoding, 
     """Whether an array of words takes no more room than one of row numbers, or hardly more than the rows themselves."""
     if inline is None:
         return False
-    return inline.physical_type.bytes <= NUMBER_BYTES or key_encoding.size <= WIDE_PLACES * max(rows, 1)
+    return inline.physical_type.bytes <= NUMBER_BYTES or key_encoding.size <= WIDE_SLOTS * max(rows, 1)
 
 
 def _described(right: Stream, key: Key) -> Stored:

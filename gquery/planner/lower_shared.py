@@ -209,7 +209,11 @@ def _alone(stages: Sequence[Stage]) -> frozenset[int]:
             _with_stages(work, note)
         else:
             out.update(s.table.stage for s in work.steps if isinstance(s, Probe) and s.records_matches)
-            if isinstance(work.sink, Group) and work.sink.layout == "rows" and isinstance(work.source, ReadStage):
+            if (
+                isinstance(work.sink, Group)
+                and work.sink.layout == "row-id hash"
+                and isinstance(work.source, ReadStage)
+            ):
                 out.add(work.source.stage)
     return frozenset(out)
 

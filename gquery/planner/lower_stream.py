@@ -111,7 +111,7 @@ def expr_weight(e: Expr, columns: dict[int, ValueProperties]) -> float:
 def sink_weight(sink: Sink) -> float:
     """What a sink costs the interpreter a row, in steps."""
     match sink:
-        case Group(layout="rows", keys=keys, accumulators=accumulators):
+        case Group(layout="row-id hash", keys=keys, accumulators=accumulators):
             return 10.0 * len(keys) + len(accumulators)
         case Group(layout="hash", accumulators=accumulators):
             return 6.0 + len(accumulators)

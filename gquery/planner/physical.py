@@ -90,21 +90,21 @@ class Compute:
     exprs: tuple[tuple[Column, Expr], ...]
 
 
-JoinLayout = Literal["one", "loop", "direct", "hash"]
+JoinLayout = Literal["one", "loop", "direct-address", "hash"]
 
 
 @dataclass(frozen=True)
 class JoinTable:
-    """How the rows of a build side are found. ``layout``: *one* row at most (a scalar), *loop* over all rows, *direct*
-    address in an array over the encoded key, *hash* table. ``unique``: no key stands twice. ``exists``: only whether
-    there is a match is asked, so direct is a bitmap. ``key_encoding`` packs the keys of direct tables and of hash
-    tables of encoded keys; ``keyed`` says that a hash table holds its keys, one integer each, and not only the numbers
-    of rows where they stand.
+    """How the rows of a build side are found. ``layout``: *one* row at most (a scalar), *loop* over all rows,
+    *direct-address* in an array over the encoded key, *hash* table. ``unique``: no key stands twice. ``exists``: only
+    whether there is a match is asked, so a direct-address table is a bitmap. ``key_encoding`` packs the keys of
+    direct-address tables and of hash tables of encoded keys; ``inline_keys`` says that a hash table holds its keys, one
+    integer each, and not only the numbers of rows where they stand.
 
     A plan says unique where that is proved. ``expected_unique``: it is likely, so a build tries, and finds out: what
     probes the table is fitted to it then (`operators.specialize`). ``counted``: the build counts the rows that it
-    enters. ``inline_payload`` is what a unique table holds in place of a row's number. ``spread``: a unique array larger than a
-    GPU's cache, whose rows come in no order, is filled a part at a time (`kernels.builtin.partition`).
+    enters. ``inline_payload`` is what a unique table holds in place of a row's number. ``spread``: a unique array
+    larger than a GPU's cache, whose rows come in no order, is filled a part at a time (`kernels.builtin.partition`).
     """
 
     stage: int
@@ -116,7 +116,7 @@ class JoinTable:
     null_safe: tuple[bool, ...]
     key_encoding: KeyEncoding | None
     rows: int
-    keyed: bool = False
+    inline_keys: bool = False
     expected_unique: bool = False
     inline_payload: InlinePayload | None = None
     counted: bool = False
@@ -166,18 +166,18 @@ class Reduce:
     aggregates: tuple[tuple[Column, AggregatePlan], ...]
 
 
-GroupLayout = Literal["direct", "hash", "rows"]
+GroupLayout = Literal["direct-address", "hash", "row-id hash"]
 
 
 @dataclass(frozen=True)
 class Group:
-    """Aggregates by key. ``layout``: *direct* address in arrays over the encoded key, *hash* table of encoded keys, or
-    hash table of *rows* of the source frame, whose key columns are compared as they stand there. A hash table without a
+    """Aggregates by key. ``layout``: *direct-address* in arrays over the encoded key, *hash* table of encoded keys, or
+    *row-id hash* table of the source frame, whose key columns are compared as they stand there. A hash table without a
     key encoding has one integer of any size as its key.
 
-    ``in_place``: the frame of direct groups is their arrays as they lie, one row a place, whether a group is there or
-    not: these columns, each with the number of its accumulator (`TOUCHED` for the flags). Whoever reads it tests for
-    that itself.
+    ``in_place``: the frame of direct-address groups is their arrays as they lie, one row a slot, whether a group is
+    there or not: these columns, each with the number of its accumulator (`TOUCHED` for the flags). Whoever reads it
+    tests for that itself.
 
     ``runs``: a key that is sorted in the source, so that a group's rows lie together. ``concurrent``: the threads of a
     CPU accumulate into one state (see `operators.front`), else each into one of its own."""
@@ -340,7 +340,7 @@ def stage_columns(work: Pipeline | Bulk) -> tuple[Stored, ...]:
         case Pipeline(sink=Group(in_place=in_place)) if in_place:
             return tuple(s for s, _ in in_place)
         case Pipeline(source=source, sink=Group(layout=layout, keys=keys, aggregates=aggregates)):
-            if layout == "rows":  # keys are taken from the source frame as they lie there
+            if layout == "row-id hash":  # keys are taken from the source frame as they lie there
                 assert isinstance(source, ReadStage)
                 at = {s.column.id: s.physical_type for s in source.columns}
                 taken = tuple(Stored(c, w, at[e.id]) for c, e, w in keys if isinstance(e, Column))

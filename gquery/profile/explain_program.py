@@ -217,14 +217,14 @@ def _layout(table: JoinTable, printer: Printer) -> str:
             return "one row"
         case "loop":
             return "all rows, in a loop"
-        case "direct":
+        case "direct-address":
             assert table.key_encoding is not None
             what = "bitmap" if table.exists else f"array of {_held(table, printer)}"
-            return f"direct {what}, {table.key_encoding.size:,} places"
+            return f"direct-address {what}, {table.key_encoding.size:,} slots"
         case "hash":
             if table.exists:
-                return "hash table of keys" if table.keyed else "hash table"
-            return f"hash table of {'keys and ' if table.keyed else ''}{_held(table, printer)}"
+                return "hash table of keys" if table.inline_keys else "hash table"
+            return f"hash table of {'keys and ' if table.inline_keys else ''}{_held(table, printer)}"
         case _:
             assert_never(table.layout)
 
@@ -255,13 +255,13 @@ def _sink(work: Pipeline, sink: Sink, target: str, printer: Printer) -> str:
             return f"reduce to ({_names((c for c, _ in aggregates), printer)}), {len(accumulators)} words"
         case Group(layout, keys, key_encoding, accumulators, aggregates):
             by = ", ".join(printer.named(c, e) for c, e, _ in keys)
-            size = f", {key_encoding.size:,} places" if key_encoding is not None and layout == "direct" else ""
+            size = f", {key_encoding.size:,} slots" if key_encoding is not None and layout == "direct-address" else ""
             places = {
                 "private": "private columns",
-                "block": "shared columns" if layout == "direct" else "shared hash table",
+                "block": "shared columns" if layout == "direct-address" else "shared hash table",
             }
-            where = accumulate.place_of(sink, target)
-            how = places.get(where) or {"direct": "direct arrays"}.get(layout, f"{layout} table")
+            where = accumulate.state_location(sink, target)
+            how = places.get(where) or {"direct-address": "direct-address arrays"}.get(layout, f"{layout} table")
             how += {"runs": " for all threads", "front": " for all threads, each with a front"}.get(where, "")
             return f"group by {by} to ({_names((c for c, _ in aggregates), printer)}), {how}{size}, {len(accumulators)} words"
         case Build(table):

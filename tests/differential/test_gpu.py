@@ -175,7 +175,7 @@ def test_tables_grow(key: str, partitions: int, monkeypatch: pytest.MonkeyPatch)
 
     def small(self: GroupRun, *arguments: Any) -> None:
         make(self, *arguments)
-        if self.sink.layout != "direct":
+        if self.sink.layout != "direct-address":
             self.capacity = 512
 
     def counted(self: GroupRun) -> bool:

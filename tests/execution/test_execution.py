@@ -13,7 +13,7 @@ import pytest
 import gquery
 from gquery.execution.choose import units_of
 from gquery.execution.feedback import RunFeedback
-from gquery.operators.accumulate import place_of, shared_words
+from gquery.operators.accumulate import shared_words, state_location
 from gquery.planner.physical import Group, Pipeline
 
 
@@ -90,7 +90,7 @@ def test_shared_memory_is_what_the_text_counts_on() -> None:
         (s, s.work) for s in program.stages if isinstance(s.work, Pipeline) and isinstance(s.work.sink, Group)
     )
     assert isinstance(pipeline.sink, Group)
-    assert place_of(pipeline.sink, "cuda") == "block"
+    assert state_location(pipeline.sink, "cuda") == "block"
     feedback = RunFeedback()
     (unit,) = units_of(feedback, stage, pipeline, "cuda")
     assert unit.shared_words == shared_words(pipeline.sink, "cuda") > 0

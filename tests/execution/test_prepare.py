@@ -80,5 +80,5 @@ def test_few_rows_are_another_case(db: gquery.Connection) -> None:
         found = [f.pipeline for f in prepare.forecast(program, "cuda", cpu_device(), 0, few)]
         layouts.append([p.sink.table.layout for p in found if isinstance(p.sink, Build)])
         kernels.append({u.kernel.digest for p in found for u in units(narrowed(p, p.rows), "cuda")})
-    assert layouts == [["direct"], ["hash"]]
+    assert layouts == [["direct-address"], ["hash"]]
     assert kernels[0] != kernels[1]

@@ -70,8 +70,8 @@ def tables() -> dict[str, pa.Table]:
 TABLES = tables()
 MANY_ACCUMULATORS = "count(*), sum(v), min(v), max(f), sum(f), count(n), avg(big), sum(v) FILTER (WHERE n > 5)"
 QUERIES = {  # by how threads share the groups: what EXPLAIN says of it where every state counts as large
-    "direct arrays for all threads, each with a front": f"SELECT dense, {MANY_ACCUMULATORS} FROM t GROUP BY dense",
-    "direct arrays for all threads": f"SELECT ordered, {MANY_ACCUMULATORS} FROM t GROUP BY ordered",
+    "direct-address arrays for all threads, each with a front": f"SELECT dense, {MANY_ACCUMULATORS} FROM t GROUP BY dense",
+    "direct-address arrays for all threads": f"SELECT ordered, {MANY_ACCUMULATORS} FROM t GROUP BY ordered",
     "hash table for all threads, each with a front": f"SELECT spread, {MANY_ACCUMULATORS} FROM t GROUP BY spread",
     "hash table for all threads": "SELECT runs, narrow, sum(v), max(n) FROM t GROUP BY runs, narrow",
     "rows table for all threads, each with a front": "SELECT text, f, count(*), sum(v), min(n) FROM t GROUP BY text, f",
@@ -130,7 +130,7 @@ def test_one_state_of_other_groups(sql: str, db: gquery.Connection, monkeypatch:
 )
 def test_own_states(sql: str, entries: int, db: gquery.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(front, "OWN_WORDS", 2**40)
-    monkeypatch.setattr(group, "SORTED_ENTRIES", entries)
+    monkeypatch.setattr(group, "SORTED_SLOTS", entries)
     assert_right(db, sql)
 
 
@@ -172,7 +172,7 @@ def test_a_later_run_takes_a_smaller_table(db: gquery.Connection, monkeypatch: p
 
 
 LARGE = {
-    "direct": "SELECT dense, n, count(*), sum(v), min(v), max(f), sum(f), avg(big), count(n) FROM t GROUP BY dense, n",
+    "direct-address": "SELECT dense, n, count(*), sum(v), min(v), max(f), sum(f), avg(big), count(n) FROM t GROUP BY dense, n",
     "hash": "SELECT spread, sum(v), min(n), max(f), avg(v), sum(n) FROM t GROUP BY spread",
     "hash of NULLs": "SELECT absent, count(*), min(v) FILTER (WHERE n > 5) FROM t GROUP BY absent",
     "hash of several": "SELECT narrow, n, runs > 200, sum(v) FROM t GROUP BY narrow, n, runs > 200",
@@ -197,7 +197,7 @@ def test_states_become_columns(
         made.append(self.target)
         return columns(GroupOutput(self.sink, target), *arguments)
 
-    monkeypatch.setattr(group, "PLACES", 1)
+    monkeypatch.setattr(group, "SLOTS", 1)
     monkeypatch.setattr(GroupOutput, "columns", as_told)
     monkeypatch.setattr(
         group_output, "get_target", lambda name: simulated_target.TARGET if name == "cuda" else get_target(name)
@@ -224,7 +224,7 @@ def test_what_does_not_fit(
 ) -> None:
     """The kernels that make columns of groups see it."""
     columns = group_output.GroupOutput.columns
-    monkeypatch.setattr(group, "PLACES", 1)
+    monkeypatch.setattr(group, "SLOTS", 1)
     monkeypatch.setattr(GroupOutput, "columns", lambda self, *a: columns(GroupOutput(self.sink, target), *a))
     monkeypatch.setattr(
         group_output, "get_target", lambda name: simulated_target.TARGET if name == "cuda" else get_target(name)

@@ -106,7 +106,7 @@ def test_small_groups_are_finalized_on_the_host(sql: str, groups: int, bits: boo
         connection.register("t", pa.table({"k": [n % groups for n in range(rows)], "v": [n % 50 for n in range(rows)]}))
         program = _program(connection, sql)
     sink = next(s.work.sink for s in program.stages if isinstance(s.work, Pipeline) and isinstance(s.work.sink, Group))
-    assert sink.layout == "direct" and has_bits(sink, "cuda") == bits
+    assert sink.layout == "direct-address" and has_bits(sink, "cuda") == bits
     run = GroupRun(sink, Launch(_Played(), rows, 1, 1024, CUDA), "test", None)
     state = run.allocate()
     there = [0, 2]

@@ -111,7 +111,7 @@ def test_hash_table_and_bitmap(target: str) -> None:
         ),
         (),
         (
-            "place = entry_insert(entries, mask, 2, i64(c1[i]), status, 40)",
+            "place = slot_insert(entries, mask, 2, i64(c1[i]), status, 40)",
             "store_i64(slots, i64(i), place)",
             "if ge_i64(place, 0):",
             "    accumulate_add_i64(entries, place, 1)",

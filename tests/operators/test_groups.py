@@ -59,7 +59,7 @@ AGGREGATES = (
 )
 KEYS = ("small", "skewed", "absent", "sparse", "zero", "one", "small, sparse", "skewed + v * 0", "text")
 
-PLACES = {  # words a thread, words a block, accumulators that are held
+LOCATIONS = {  # words a thread, words a block, accumulators that are held
     "as they are": (48, 8192, 8),
     "block": (0, 8192, 8),
     "held": (0, 0, 8),
@@ -68,31 +68,31 @@ PLACES = {  # words a thread, words a block, accumulators that are held
 }
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_places_of_accumulators(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("location", LOCATIONS)
+def test_locations_of_accumulators(location: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_words, "PATIENCE", 2)
     with simulated_connection() as connection:
-        check_places(connection, place, monkeypatch, TABLES)
+        check_locations(connection, location, monkeypatch, TABLES)
 
 
 @pytest.mark.cuda
-@pytest.mark.parametrize("place", PLACES)
-def test_places_of_accumulators_on_a_gpu(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("location", LOCATIONS)
+def test_locations_of_accumulators_on_a_gpu(location: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with gquery.connect(device="cuda") as connection:
         connection.sql("SET interpret_limit = 0")
-        check_places(connection, place, monkeypatch, MANY)
+        check_locations(connection, location, monkeypatch, MANY)
 
 
-def check_places(
-    connection: gquery.Connection, place: str, monkeypatch: pytest.MonkeyPatch, tables: dict[str, pa.Table]
+def check_locations(
+    connection: gquery.Connection, location: str, monkeypatch: pytest.MonkeyPatch, tables: dict[str, pa.Table]
 ) -> None:
-    private, shared, held = PLACES[place]
+    private, shared, held = LOCATIONS[location]
     monkeypatch.setattr(accumulate, "PRIVATE_WORDS", private)
     monkeypatch.setattr(accumulate, "BLOCK_WORDS", shared)
     monkeypatch.setattr(accumulate, "HELD_ACCUMULATORS", held)
     connection.register("t", tables["t"])
     plan = str(connection.explain("SELECT skewed, count(*) FROM t GROUP BY skewed", "pipelines"))
-    assert ("shared columns" if shared else "direct arrays") in plan
+    assert ("shared columns" if shared else "direct-address arrays") in plan
     for key in KEYS:
         for aggregates in AGGREGATES:
             check(connection, f"SELECT {key}, {aggregates} FROM t GROUP BY {key}", tables)
@@ -104,9 +104,9 @@ def check(connection: gquery.Connection, sql: str, tables: dict[str, pa.Table]) 
     assert wrong is None, f"{wrong}\n{sql}"
 
 
-def test_a_block_with_too_few_places(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_block_with_too_few_slots(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keys that find none in the block's table are accumulated in the state's."""
-    monkeypatch.setattr(accumulate, "_places", lambda sink: 4)
+    monkeypatch.setattr(accumulate, "_slots", lambda sink: 4)
     with simulated_connection() as connection:
         for name, rows in TABLES.items():
             connection.register(name, rows)
@@ -114,7 +114,7 @@ def test_a_block_with_too_few_places(monkeypatch: pytest.MonkeyPatch) -> None:
             check(connection, f"SELECT sparse, {aggregates} FROM t GROUP BY sparse", TABLES)
 
 
-def test_threads_that_want_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_that_want_one_slot(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another thread comes between each look into the block's table and the claim of a place."""
 
     def load(word: int) -> int:

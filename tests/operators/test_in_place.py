@@ -70,7 +70,7 @@ QUERIES = [
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Arrays of any size are read in place; plans that other tests made are not used again."""
     monkeypatch.setattr(lower_aggregate, "IN_PLACE", 1)
-    monkeypatch.setattr(lower_aggregate, "SPARSE_PLACES", 10**6)
+    monkeypatch.setattr(lower_aggregate, "SPARSE_SLOTS", 10**6)
     harness._connections.clear()
     yield
     harness._connections.clear()
@@ -104,4 +104,4 @@ def test_small_and_sparse_groups_are_packed() -> None:
 
 def test_what_only_asks_for_a_match_is_not_collected() -> None:
     text = _pipelines("SELECT count(*) FROM sales WHERE item IN (SELECT id FROM items JOIN sales b ON id = b.units)")
-    assert any("direct bitmap" in stage and "probe" in stage for stage in text.split("\nstage "))
+    assert any("direct-address bitmap" in stage and "probe" in stage for stage in text.split("\nstage "))

@@ -84,7 +84,7 @@ def test_inline_payloads_and_row_ids() -> None:
             assert (table.inline_payload is not None) is inlined, columns
             assert table.unique is (key == "dense"), "dense keys are proved unique when they are loaded"
             assert table.expected_unique is (key == "far")
-            assert table.keyed is (key == "far")
+            assert table.inline_keys is (key == "far")
 
 
 @pytest.mark.parametrize("target", ["python", "cpu"])
@@ -201,7 +201,7 @@ def _expecting(tables: dict[str, pa.Table], sql: str) -> list[int]:
     return attempts
 
 
-def test_few_rows_of_many_places(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_rows_of_many_slots(monkeypatch: pytest.MonkeyPatch) -> None:
     """An array was planned; the rows that are there in the end are so few that they are hashed, and probed so."""
     for module in (lower_join, specialize):
         monkeypatch.setattr(module, "SMALL_ARRAY", 16)
@@ -216,7 +216,7 @@ def test_few_rows_of_many_places(monkeypatch: pytest.MonkeyPatch) -> None:
     program = connection.program(f"SELECT p.w, b.n FROM p JOIN ({few}) b ON p.dense = b.dense")
     (planned,) = [s.table for stage in program.stages if isinstance(w := stage.work, Pipeline) for s in w.steps
                   if isinstance(s, Probe)]  # fmt: skip
-    assert planned.layout == "direct"
+    assert planned.layout == "direct-address"
     feedback = RunFeedback()
     run_with_report(program, connection._context(), feedback)
     assert {table.layout for key in feedback.units for table in key.tables} == {"hash"}
@@ -232,7 +232,7 @@ def test_two_keys_in_one_integer() -> None:
         "u": pa.table({"a": pa.array(np.r_[a[:900], a[:300]], mask=np.r_[a[:900], a[:300]] % 9 == 0),
                        "b": np.r_[b[:900], b[:300]], "w": np.arange(1200)}),
     }  # fmt: skip
-    assert _table(tables, "SELECT t.v, u.w FROM t JOIN u ON t.a = u.a AND t.b = u.b").keyed
+    assert _table(tables, "SELECT t.v, u.w FROM t JOIN u ON t.a = u.a AND t.b = u.b").inline_keys
     grouped = "(SELECT a, b, min(w) AS w FROM u GROUP BY a, b) g"
     assert_same(f"SELECT t.v, g.w FROM t JOIN {grouped} ON t.a = g.a AND t.b = g.b ORDER BY ALL", tables)
     for condition in ("t.a = u.a", "t.a IS NOT DISTINCT FROM u.a"):

@@ -29,7 +29,7 @@ def on_atomics(body: Any) -> Any:
     return FunctionType(body.__code__, namespace, body.__name__)
 
 
-entry_insert = on_atomics(groups.entry_insert)
+slot_insert = on_atomics(groups.slot_insert)
 bit_set, bit_test = on_atomics(tables.bit_set), on_atomics(tables.bit_test)
 key_insert, pair_insert = on_atomics(tables.key_insert), on_atomics(tables.pair_insert)
 accumulate_min_i64, accumulate_max_i64 = on_atomics(warp.accumulate_min_i64), on_atomics(warp.accumulate_max_i64)
@@ -87,7 +87,7 @@ def extremes(values: Any, groups: Any, state: Any) -> None:
 def inserts(keys: Any, entries: Any, mask: int, places: Any, bits: Any, status: Any) -> None:
     simulated.enter(blocks[cuda.blockIdx.x], cuda.threadIdx.x)
     for i in range(cuda.grid(1), ROWS, cuda.gridsize(1)):
-        places[i] = entry_insert(entries, mask, 2, int(keys[i]), status, 33)
+        places[i] = slot_insert(entries, mask, 2, int(keys[i]), status, 33)
         if places[i] >= 0:
             warp.accumulate_add_i64(entries, int(places[i]), 1)
         bit_set(bits, int(keys[i]))

@@ -30,7 +30,7 @@ def accumulators(
     block.shared_begin()
     for i in range(cuda.grid(1), ROWS, cuda.gridsize(1)):
         slot, v = int(slots[i]), int(values[i])
-        place = block.shared_place(slot, copies)
+        place = block.shared_slot(slot, copies)
         block.shared_add_i64(0, size, place, v)
         block.shared_min_i64(size, size, place, v)
         block.shared_max_i64(2 * size, size, place, v)

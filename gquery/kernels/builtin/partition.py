@@ -52,20 +52,20 @@ class Spread:
     parts: int
 
     @property
-    def places(self) -> int:
+    def slots(self) -> int:
         return self.room * self.parts
 
 
-def word_shift(places: int) -> int:
+def word_shift(slots: int) -> int:
     """From which bit of a place on its part is told, so that there are at most `PARTS`."""
-    return max(0, (places - 1).bit_length() - (PARTS - 1).bit_length())
+    return max(0, (slots - 1).bit_length() - (PARTS - 1).bit_length())
 
 
-def spread_words(words: Any, rows: int, places: int) -> Spread:
+def spread_words(words: Any, rows: int, slots: int) -> Spread:
     """Words whose upper 32 bits are a place in an array of so many, by the part of the array. A part has room for each of its
     places once."""
-    xp, shift = namespace(words), word_shift(places)
-    room, parts = 1 << shift, ((places - 1) >> shift) + 1
+    xp, shift = namespace(words), word_shift(slots)
+    room, parts = 1 << shift, ((slots - 1) >> shift) + 1
     out, counters = xp.empty(room * parts, np.int64), xp.zeros(PARTS, np.uint32)
     if xp is np:
         _move(words, words != 0, words >> (32 + shift), out, counters, room)
@@ -90,4 +90,4 @@ def _run(kernel: Kernel, entries: int, *values: Any) -> None:
 
 def enter_words(spread: Spread, table: Any, physical_type: PhysicalType) -> None:
     """Store the lower halves of words at the places that their upper halves say."""
-    launch(ENTER_WORDS[physical_type], spread.places, table, spread.entries, spread.counters, spread.room, table)
+    launch(ENTER_WORDS[physical_type], spread.slots, table, spread.entries, spread.counters, spread.room, table)

@@ -75,8 +75,8 @@ def shared_end() -> None:
     block_barrier()
 
 
-def shared_place(slot: int, copies: int) -> int:
-    """The place of the calling thread's accumulator of a group; ``copies`` is a power of two."""
+def shared_slot(slot: int, copies: int) -> int:
+    """The slot of the calling thread's accumulator of a group; ``copies`` is a power of two."""
     return add_i64(mul_i64(slot, copies), and_i64(block_thread(), sub_i64(copies, 1)))
 
 
@@ -85,8 +85,8 @@ def shared_touch(first: int, slot: int) -> None:
     shared_store_u32(add_i64(shl_i64(first, 1), slot), 1)
 
 
-def shared_add_i64(first: int, size: int, place: int, v: int) -> None:
-    low = add_i64(shl_i64(first, 1), place)
+def shared_add_i64(first: int, size: int, slot: int, v: int) -> None:
+    low = add_i64(shl_i64(first, 1), slot)
     part = and_i64(v, _LOW)
     old = shared_atomic_add_u32(low, part)
     high = add_i64(shr_i64(v, 32), shr_i64(add_i64(old, part), 32))  # with the carry; 0 for most, negative or not
@@ -94,24 +94,24 @@ def shared_add_i64(first: int, size: int, place: int, v: int) -> None:
         shared_atomic_add_u32(add_i64(low, size), high)
 
 
-def shared_min_i64(first: int, size: int, place: int, v: int) -> None:
-    word = add_i64(first, place)
+def shared_min_i64(first: int, size: int, slot: int, v: int) -> None:
+    word = add_i64(first, slot)
     if lt_i64(v, shared_load_i64(word)):  # an old value is too large at most
         shared_atomic_min_i64(word, v)
 
 
-def shared_max_i64(first: int, size: int, place: int, v: int) -> None:
-    word = add_i64(first, place)
+def shared_max_i64(first: int, size: int, slot: int, v: int) -> None:
+    word = add_i64(first, slot)
     if gt_i64(v, shared_load_i64(word)):
         shared_atomic_max_i64(word, v)
 
 
-def shared_add_f64(first: int, size: int, place: int, v: float) -> None:
-    shared_atomic_add_f64(add_i64(first, place), v)
+def shared_add_f64(first: int, size: int, slot: int, v: float) -> None:
+    shared_atomic_add_f64(add_i64(first, slot), v)
 
 
-def _sum_at(first: int, size: int, place: int) -> int:
-    low = add_i64(shl_i64(first, 1), place)
+def _sum_at(first: int, size: int, slot: int) -> int:
+    low = add_i64(shl_i64(first, 1), slot)
     return or_i64(shl_i64(shared_load_u32(add_i64(low, size)), 32), shared_load_u32(low))
 
 
@@ -124,90 +124,90 @@ def shared_flush_touch(first: int, groups: int, touched: Pointer) -> None:
 
 
 def shared_flush_add_i64(first: int, size: int, copies: int, state: Pointer) -> None:
-    group, place = block_thread(), mul_i64(block_thread(), copies)
-    while lt_i64(place, size):
+    group, slot = block_thread(), mul_i64(block_thread(), copies)
+    while lt_i64(slot, size):
         total, copy = i64(0), i64(0)
         while lt_i64(copy, copies):
-            total = add_i64(total, _sum_at(first, size, add_i64(place, copy)))
+            total = add_i64(total, _sum_at(first, size, add_i64(slot, copy)))
             copy = add_i64(copy, 1)
         if ne_i64(total, 0):
             accumulate_add_i64(state, group, total)
         group = add_i64(group, block_threads())
-        place = mul_i64(group, copies)
+        slot = mul_i64(group, copies)
 
 
 def shared_flush_min_i64(first: int, size: int, copies: int, state: Pointer) -> None:
-    group, place = block_thread(), mul_i64(block_thread(), copies)
-    while lt_i64(place, size):
-        least, copy = shared_load_i64(add_i64(first, place)), i64(1)
+    group, slot = block_thread(), mul_i64(block_thread(), copies)
+    while lt_i64(slot, size):
+        least, copy = shared_load_i64(add_i64(first, slot)), i64(1)
         while lt_i64(copy, copies):
-            least = min_i64(least, shared_load_i64(add_i64(first, add_i64(place, copy))))
+            least = min_i64(least, shared_load_i64(add_i64(first, add_i64(slot, copy))))
             copy = add_i64(copy, 1)
         accumulate_min_i64(state, group, least)
         group = add_i64(group, block_threads())
-        place = mul_i64(group, copies)
+        slot = mul_i64(group, copies)
 
 
 def shared_flush_max_i64(first: int, size: int, copies: int, state: Pointer) -> None:
-    group, place = block_thread(), mul_i64(block_thread(), copies)
-    while lt_i64(place, size):
-        most, copy = shared_load_i64(add_i64(first, place)), i64(1)
+    group, slot = block_thread(), mul_i64(block_thread(), copies)
+    while lt_i64(slot, size):
+        most, copy = shared_load_i64(add_i64(first, slot)), i64(1)
         while lt_i64(copy, copies):
-            most = max_i64(most, shared_load_i64(add_i64(first, add_i64(place, copy))))
+            most = max_i64(most, shared_load_i64(add_i64(first, add_i64(slot, copy))))
             copy = add_i64(copy, 1)
         accumulate_max_i64(state, group, most)
         group = add_i64(group, block_threads())
-        place = mul_i64(group, copies)
+        slot = mul_i64(group, copies)
 
 
 def shared_flush_add_f64(first: int, size: int, copies: int, state: Pointer) -> None:
-    group, place = block_thread(), mul_i64(block_thread(), copies)
-    while lt_i64(place, size):
-        total, copy = f64_from_bits(shared_load_i64(add_i64(first, place))), i64(1)
+    group, slot = block_thread(), mul_i64(block_thread(), copies)
+    while lt_i64(slot, size):
+        total, copy = f64_from_bits(shared_load_i64(add_i64(first, slot))), i64(1)
         while lt_i64(copy, copies):
-            total = add_f64(total, f64_from_bits(shared_load_i64(add_i64(first, add_i64(place, copy)))))
+            total = add_f64(total, f64_from_bits(shared_load_i64(add_i64(first, add_i64(slot, copy)))))
             copy = add_i64(copy, 1)
         if ne_f64(total, 0.0):
             accumulate_add_f64(state, group, total)
         group = add_i64(group, block_threads())
-        place = mul_i64(group, copies)
+        slot = mul_i64(group, copies)
 
 
-# ---- a hash table of the block: keys in the words from ``first`` on, accumulators of their own at the same places ----
+# ---- a hash table of the block: keys in the words from ``first`` on, accumulators of their own at the same slots ----
 
 _EMPTY = -(2**63)
 _TRIES = 16
 
 
 def shared_find(first: int, size: int, key: int) -> int:
-    """The place of ``key`` among ``size`` places, a power of two, taken now if nobody has it; -1 where the next few are
-    others' (the row is then accumulated in global memory) and for the one key that stands for an empty place."""
+    """The slot of ``key`` among ``size`` slots, a power of two, taken now if nobody has it; -1 where the next few are
+    others' (the row is then accumulated in global memory) and for the one key that stands for an empty slot."""
     if eq_i64(key, _EMPTY):
         return i64(-1)
-    place = and_i64(hash_i64(key), sub_i64(size, 1))
+    slot = and_i64(hash_i64(key), sub_i64(size, 1))
     tries = i64(0)
     while lt_i64(tries, _TRIES):
-        found = shared_load_i64(add_i64(first, place))
+        found = shared_load_i64(add_i64(first, slot))
         if eq_i64(found, _EMPTY):
-            found = shared_cas_i64(add_i64(first, place), _EMPTY, key)
+            found = shared_cas_i64(add_i64(first, slot), _EMPTY, key)
         if eq_i64(found, key) or eq_i64(found, _EMPTY):
-            return place
-        place = and_i64(add_i64(place, 1), sub_i64(size, 1))
+            return slot
+        slot = and_i64(add_i64(slot, 1), sub_i64(size, 1))
         tries = add_i64(tries, 1)
     return i64(-1)
 
 
-def shared_get_add_i64(first: int, size: int, place: int) -> int:
-    return _sum_at(first, size, place)
+def shared_get_add_i64(first: int, size: int, slot: int) -> int:
+    return _sum_at(first, size, slot)
 
 
-def shared_get_min_i64(first: int, size: int, place: int) -> int:
-    return shared_load_i64(add_i64(first, place))
+def shared_get_min_i64(first: int, size: int, slot: int) -> int:
+    return shared_load_i64(add_i64(first, slot))
 
 
-def shared_get_max_i64(first: int, size: int, place: int) -> int:
-    return shared_load_i64(add_i64(first, place))
+def shared_get_max_i64(first: int, size: int, slot: int) -> int:
+    return shared_load_i64(add_i64(first, slot))
 
 
-def shared_get_add_f64(first: int, size: int, place: int) -> float:
-    return f64_from_bits(shared_load_i64(add_i64(first, place)))
+def shared_get_add_f64(first: int, size: int, slot: int) -> float:
+    return f64_from_bits(shared_load_i64(add_i64(first, slot)))

@@ -539,19 +539,19 @@ def bit_test(bits: Pointer, k: int) -> bool:
     return bool(bits[k >> 5] >> (k & 31) & 1)
 
 
-def entry_insert(entries: Pointer, mask: int, stride: int, key: int, status: Pointer, site: int) -> int:
+def slot_insert(slots: Pointer, mask: int, stride: int, key: int, status: Pointer, site: int) -> int:
     if key == 0:
-        entries[(mask + 1) * stride] = 1
+        slots[(mask + 1) * stride] = 1
         return (mask + 1) * stride + 1
     slot = hash_i64(key) & mask
     for _ in range(_LIMIT):
-        place = slot * stride
-        found = entries[place]
+        at = slot * stride
+        found = slots[at]
         if found == 0:
-            entries[place] = key
-            return place + 1
+            slots[at] = key
+            return at + 1
         if found == key:
-            return place + 1
+            return at + 1
         slot = (slot + 1) & mask
     fail(status, site)
     return -1

@@ -3,9 +3,9 @@
 An entry is ``stride`` words of 64 bits: one look into memory finds both, where a table of keys beside arrays of state
 would need two. An empty entry's key is 0, so that most tables are made by clearing memory; the key 0 has an entry of
 its own, behind the others, whose first word says that it is there. Probing is linear. An insertion that finds no room
-within `_LIMIT` entries gives up and sets its bit in the status block: the table is then built anew, larger. Half of the
-entries are free if as many groups come as were expected, and then the longest walk in a table of any size is some
-hundred entries.
+within `_LIMIT` slots gives up and sets its bit in the status block: the table is then built anew, larger. Half of the
+slots are free if as many groups come as were expected, and then the longest walk in a table of any size is some
+hundred slots.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ def _has_failed(status: Pointer, site: int) -> bool:
     return ne_i64(and_i64(load_u32(status, shr_i64(site, 5)), shl_i64(1, and_i64(site, 31))), 0)
 
 
-def entry_insert(entries: Pointer, mask: int, stride: int, key: int, status: Pointer, site: int) -> int:
-    """Where the accumulated words of ``key`` begin among ``mask`` + 2 entries, one of which is taken now if nobody has
+def slot_insert(slots: Pointer, mask: int, stride: int, key: int, status: Pointer, site: int) -> int:
+    """Where the accumulated words of ``key`` begin among ``mask`` + 2 slots, one of which is taken now if nobody has
     it; -1 and a failure where none is free."""
     if eq_i64(key, 0):
-        place = mul_i64(add_i64(mask, 1), stride)
-        if eq_i64(load_i64(entries, place), 0):
-            store_i64(entries, place, 1)
-        return add_i64(place, 1)
+        at = mul_i64(add_i64(mask, 1), stride)
+        if eq_i64(load_i64(slots, at), 0):
+            store_i64(slots, at, 1)
+        return add_i64(at, 1)
     slot = and_i64(hash_i64(key), mask)
     tries = i64(0)
     while lt_i64(tries, _LIMIT):
-        place = mul_i64(slot, stride)
-        found = load_i64(entries, place)
+        at = mul_i64(slot, stride)
+        found = load_i64(slots, at)
         if eq_i64(found, 0):
-            found = cas_i64(entries, place, 0, key)
+            found = cas_i64(slots, at, 0, key)
         if eq_i64(found, key) or eq_i64(found, 0):
-            return add_i64(place, 1)
+            return add_i64(at, 1)
         if eq_i64(tries, _LONG) and _has_failed(status, site):  # another row has found out that the table is full
             return i64(-1)
         slot = and_i64(add_i64(slot, 1), mask)
@@ -62,19 +62,19 @@ def entry_insert(entries: Pointer, mask: int, stride: int, key: int, status: Poi
     return i64(-1)
 
 
-def entry_prefetch(entries: Pointer, mask: int, stride: int, key: int) -> None:
+def slot_prefetch(slots: Pointer, mask: int, stride: int, key: int) -> None:
     """Have memory bring the place where the search for a key begins."""
-    prefetch(entries, mul_i64(and_i64(hash_i64(key), mask), stride))
+    prefetch(slots, mul_i64(and_i64(hash_i64(key), mask), stride))
 
 
 # ---- the front of a thread: groups that it holds before they go on to a table that threads share. An entry is a key,
 # ---- whether it is there, and what is accumulated for it; `operators.front` says how many there are. ----
 
 
-def front_place(key: int, last: int, stride: int) -> int:
+def front_slot(key: int, last: int, stride: int) -> int:
     """Where in the front the entry of a key is, of ``last`` + 1 of them: the key's own, or another one's."""
     return mul_i64(and_i64(hash_i64(key), last), stride)
 
 
-def front_holds(front: Pointer, place: int, key: int) -> bool:
-    return eq_i64(load_i64(front, place), key) and ne_i64(load_i64(front, add_i64(place, 1)), 0)
+def front_holds(front: Pointer, at: int, key: int) -> bool:
+    return eq_i64(load_i64(front, at), key) and ne_i64(load_i64(front, add_i64(at, 1)), 0)

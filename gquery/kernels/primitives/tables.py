@@ -1,9 +1,9 @@
-"""Bitmaps and the hash tables of joins on integer keys, by the atomic words. A row table is generated where it is used, a
-table of groups stands in `kernels.primitives.groups`.
+"""Bitmaps and the hash tables of joins on integer keys, by the atomic words. A row table is generated where it is used,
+a table of groups stands in `kernels.primitives.groups`.
 
-In both (``key_*``, ``pair_*``) an empty slot holds 0, so that a table is made by clearing memory, and the key 0 has a place
-of its own behind the last slot. There are more slots than rows, so that no insertion fails. A *pair* is a key and beside
-it, in the same sector of memory, the word that a probe wants: one access finds both.
+In both (``key_*``, ``pair_*``) an empty slot holds 0, so that a table is made by clearing memory, and the key 0 has a
+slot of its own behind the last slot. There are more slots than rows, so that no insertion fails. A *pair* is a key and
+beside it, in the same sector of memory, the word that a probe wants: one access finds both.
 
 Probing is linear.
 """

@@ -1,0 +1,67 @@
+"""The table of rules, as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import exp, log
+
+from benchmarks.rules.measure import Firing, Refused
+from benchmarks.rules.workloads import Workload
+from gquery.planner.optimizer import RULES
+
+SHOWN = 8  # queries of one workload that are named
+HEAD = """# What each optimizer rule gains
+
+`python -m benchmarks.rules --write docs/reference/rules.md` writes this page. A number below a workload counts the queries
+that the rule changes. *Matters* counts those whose finished plan is another one without the rule. *Rows* is what leaving
+it out costs by the optimizer's own estimate: the rows of all operators of the finished plan without the rule over those with
+it, the geometric mean over the queries where it matters. *Bytes* and *time* are the same quotients of what kernels read and
+write, and of processor time, measured over {run}; *most* is the query that loses most. Above 1 the rule wins.
+"""
+
+
+def markdown(workloads: Sequence[Workload], found: Iterable[Firing | Refused], run: str) -> str:
+    """The page: the table, the queries behind it, and what the workloads are."""
+    found = list(found)
+    fired = [f for f in found if isinstance(f, Firing)]
+    names = [w.name for w in workloads]
+    head = ["rule", *names, "matters", "rows", "bytes", "time", "most"]
+    lines = [HEAD.format(run=run), "|" + "|".join(head) + "|", "|" + "---|" * len(head)]
+    for rule in RULES:
+        of_rule = [f for f in fired if f.rule == rule.name]
+        counts = [str(sum(f.workload == n for f in of_rule) or "") for n in names]
+        name = f"`{rule.name}`" + (" (required)" if rule.required else "")
+        lines.append("|" + "|".join([name, *counts, *_gains(of_rule)]) + "|")
+    lines += ["", "## Queries", ""]
+    for rule in RULES:
+        parts = [_named(n, [f.query for f in fired if f.rule == rule.name and f.workload == n]) for n in names]
+        lines.append(f"- `{rule.name}`: {'; '.join(p for p in parts if p) or 'none'}")
+    lines += ["", "## Workloads", ""]
+    for w in workloads:
+        refused = [r for r in found if isinstance(r, Refused) and r.workload == w.name]
+        lines.append(f"- {w.name}: {len(w.texts) - len(refused)} of {len(w.texts)} queries, {w.data}.")
+        reasons = dict.fromkeys(r.reason for r in refused)
+        lines += [f"  - {', '.join(r.query for r in refused if r.reason == why)}: {why}" for why in reasons]
+    return "\n".join(lines) + "\n"
+
+
+def _gains(fired: list[Firing]) -> list[str]:
+    mattering = [f for f in fired if f.matters]
+    rows = [f.rows_without / max(f.rows, 1.0) for f in mattering if f.rows_without is not None]
+    ran = [(f, f.cost, f.cost_without) for f in mattering if f.cost is not None and f.cost_without is not None]
+    times = [without.seconds / cost.seconds for _, cost, without in ran]
+    moved = [max(without.bytes, 1) / max(cost.bytes, 1) for _, cost, without in ran]
+    most = max(ran, key=lambda r: r[2].seconds / r[1].seconds, default=None)
+    text = "" if most is None else f"{most[0].workload} {most[0].query}: {most[2].seconds / most[1].seconds:.2f}"
+    return [str(len(mattering) or ""), _mean(rows), _mean(moved), _mean(times), text]
+
+
+def _mean(factors: list[float]) -> str:
+    return f"{exp(sum(log(max(f, 1e-9)) for f in factors) / len(factors)):.3g}" if factors else ""
+
+
+def _named(workload: str, names: list[str]) -> str:
+    if not names:
+        return ""
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return f"{workload} {', '.join(names[:SHOWN])}{more}"

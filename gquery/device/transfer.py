@@ -77,7 +77,7 @@ class Upload:
         except OutOfMemoryError:
             return Transfer(host)
         self._started = True
-        staging(self._device).settle()
+        staging(self._device).drain()
         return Transfer(host, self._device, array, self.seconds)
 
     def wait(self) -> None:
@@ -91,7 +91,7 @@ def send_whole(device: Device, host: Any, context: str) -> Any:
     """A copy of a contiguous array on a GPU, moved by several threads."""
     array = device_array(device, host, context)
     stage = staging(device)
-    stage.settle()
+    stage.drain()
     raw = host.view(np.uint8)
     with ThreadPoolExecutor(_MOVERS) as pool:
         for sent in [
@@ -125,7 +125,7 @@ class Staging:
                 event = self._cuda.Event(block=True, disable_timing=True)
             self._free.put((whole[at : at + PIECE], event))
 
-    def settle(self) -> None:
+    def drain(self) -> None:
         """Until the device does nothing: memory that was given out again may still be used by what was launched before it
         was freed, and the copies' stream waits for no other."""
         with self._device.activate():

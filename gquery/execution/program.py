@@ -23,7 +23,7 @@ from gquery.execution.state import ExecutionContext, Run, StageReport
 from gquery.execution.verify_frame import verify_loaded, verify_stage
 from gquery.expression.types import Field, Schema
 from gquery.kernels import checks
-from gquery.kernels.numbers import asking
+from gquery.kernels.readback import scalar_readback
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.capabilities import capabilities
 from gquery.operators import prefix
@@ -78,7 +78,7 @@ def run_with_report(
 def _run(state: Run) -> tuple[Table, list[StageReport]]:
     program, context = state.program, state.context
     last_use = _last_uses(program)
-    with context.device.activate(), _asking(state):
+    with context.device.activate(), _reading_scalars(state):
         prepare(state)
         watch = stopwatch.current()
         if watch is not None:
@@ -110,7 +110,7 @@ def _run(state: Run) -> tuple[Table, list[StageReport]]:
             for number in [n for n, last in last_use.items() if last == stage.number]:
                 state.frames.pop(number, None)
                 state.joins.pop(number, None)
-        state.outlook.settle()
+        state.outlook.validate_all()
     frame = state.frames[program.stages[-1].number]
     columns = tuple(frame.columns[s.column.id] for s in program.outputs)
     fields = tuple(
@@ -120,14 +120,14 @@ def _run(state: Run) -> tuple[Table, list[StageReport]]:
 
 
 @contextmanager
-def _asking(state: Run) -> Iterator[None]:
+def _reading_scalars(state: Run) -> Iterator[None]:
     """Within it, numbers that a GPU makes are foreseen where they can be, and its kernels look whether they hold."""
     outlook = state.outlook
     if outlook.halt is None:
         yield
         return
     cuda: Any = get_target("cuda")
-    with asking(outlook.number, outlook.confirm), cuda.halting(outlook.halt):
+    with scalar_readback(outlook.read_scalar, outlook.validate), cuda.halting(outlook.halt):
         yield
 
 
@@ -162,13 +162,13 @@ def _stage(state: Run, stage: Stage, report: StageReport) -> None:
                 case Pipeline():
                     _pipeline(state, stage, stage.work, report)
                 case HostRows():
-                    state.outlook.confirm()
+                    state.outlook.validate()
                     report.target = "host"
                     state.frames[stage.number] = _on_host(state, stage.work, stage.label)
                 case _:
                     at = bulk_device(state, stage.work)
                     if at.is_cpu:
-                        state.outlook.confirm()
+                        state.outlook.validate()
                     report.target = at.name
                     workers = state.context.settings.worker_count
                     made = run_bulk(stage.work, state.frames, state.joins, state.matched, at, workers)
@@ -267,7 +267,7 @@ def _whole(state: Run, stage: Stage, pipeline: Pipeline, frame: Frame, report: S
     if capabilities(name).runs_morsels:
         pipeline = threaded
     if not capabilities(name).has_own_memory and not isinstance(pipeline.source, ReadTable | ReadOne | ReadRange):
-        state.outlook.confirm()
+        state.outlook.validate()
     if frame.rows >= WIDE > pipeline.rows:  # more than was estimated: the index needs 64 bits
         pipeline = replace(pipeline, rows=frame.rows)
     if capabilities(name).has_warps and not context.counts:

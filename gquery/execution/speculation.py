@@ -18,12 +18,12 @@ import numpy as np
 
 from gquery.device.device import Device
 from gquery.execution.feedback import RunFeedback, ScalarSite
-from gquery.kernels.builtin.handwritten import handwritten, launch
+from gquery.kernels.builtin.define import builtin_kernel, launch
 from gquery.kernels.code import ErrorSite
-from gquery.kernels.numbers import waited_for
+from gquery.kernels.readback import wait_for_scalar
 
 WORDS = 1024  # of 32 bits: the halt word, and bits for the errors of kernels
-_EXPECT = handwritten(
+_EXPECT = builtin_kernel(
     "numbers:*i64 expected:i64 word:*u32",
     "if ne_i64(i64(numbers[i]), expected):",
     "    store_u32(word, i64(i), 1)",
@@ -46,7 +46,7 @@ class Outlook:
         self.device = device
         self._known = None if waits or not device.is_cuda else feedback.scalars
         self._seen: dict[ScalarSite, int] = {}
-        self._asked: dict[int, int] = {}  # by stage, how many numbers it asked for
+        self._reads: dict[int, int] = {}  # by stage, how many numbers it asked for
         self.stage = 0  # which one runs
         self._words = device.zeros(WORDS, "uint32") if device.is_cuda else None
         self.halt = None if self._words is None else self._words[:1]
@@ -57,15 +57,15 @@ class Outlook:
     def foresees(self) -> bool:
         return self._known is not None
 
-    def number(self, array: Any) -> int:
+    def read_scalar(self, array: Any) -> int:
         """The one integer in ``array``, which the stage has made: waited for, or as it was in the run before."""
         if isinstance(array, int | np.ndarray | np.generic):
-            return waited_for(array)
-        key = ScalarSite(self.stage, self._asked.get(self.stage, 0))
-        self._asked[self.stage] = key.ordinal + 1
+            return wait_for_scalar(array)
+        key = ScalarSite(self.stage, self._reads.get(self.stage, 0))
+        self._reads[self.stage] = key.ordinal + 1
         value = None if self._known is None else self._known.get(key)
         if value is None:
-            value = waited_for(array)
+            value = wait_for_scalar(array)
         else:
             numbers = array.reshape(1).astype(np.int64, copy=False)
             launch(_EXPECT, 1, numbers, numbers, value, self.halt)
@@ -73,8 +73,8 @@ class Outlook:
         return value
 
     def status(self, sites: Sequence[ErrorSite]) -> Any | None:
-        """Words for the errors of a kernel on the GPU, looked at by `settle`; None if it must be looked at at once: nothing is
-        foreseen, or there is no room."""
+        """Words for the errors of a kernel on the GPU, looked at by `validate_all`; None if it must be looked at at
+        once: nothing is foreseen, or there is no room."""
         size = -(-len(sites) // 32)
         if not self.foresees or self._words is None or self._used + size > WORDS:
             return None
@@ -82,7 +82,7 @@ class Outlook:
         self._sites.append((at, sites))
         return self._words[at : at + size]
 
-    def confirm(self) -> None:
+    def validate(self) -> None:
         """Wait, and see that all is as foreseen so far: before the host looks at what the GPU made."""
         if self.foresees and self._words is not None:
             self._look(self.device.to_host(self._words[:1]))
@@ -90,12 +90,12 @@ class Outlook:
     def is_off(self) -> bool:
         """Whether something was not as foreseen; waits."""
         try:
-            self.confirm()
+            self.validate()
         except UnforeseenError:
             return True
         return False
 
-    def settle(self) -> None:
+    def validate_all(self) -> None:
         """Wait for the end, and raise what kernels have to say; remember the numbers for the next run."""
         if self.foresees and self._words is not None:
             words = self.device.to_host(self._words[: self._used])

@@ -13,7 +13,7 @@ import numpy as np
 
 from gquery.device.device import Device
 from gquery.kernels.builtin import grouping, scans
-from gquery.kernels.builtin.handwritten import handwritten, namespace
+from gquery.kernels.builtin.define import builtin_kernel, namespace
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.morsels import run_parts
@@ -126,7 +126,7 @@ def _merger(sink: Group) -> Kernel:
         f"    atomic_{f.op}_{f.word}(to_{f.word}, add_i64(at, {n}), {f.word}(from_{f.word}[add_i64(slot, {n + 1})]))"
         for n, f in enumerate(sink.accumulators)
     ]
-    return handwritten(
+    return builtin_kernel(
         "from_i64:*i64 from_f64:*f64 behind:i64 to_i64:*i64 to_f64:*f64 mask:i64 status:*u32",
         f"slot = mul_i64(i64(i), {stride})",
         "key = i64(from_i64[slot])",

@@ -16,7 +16,7 @@ import numpy as np
 from gquery.columns.table import Column
 from gquery.device.device import Device, cpu_device
 from gquery.expression.expr import Column as PlanColumn
-from gquery.kernels.builtin import gathers, grouping, handwritten, scans
+from gquery.kernels.builtin import define, gathers, grouping, scans
 from gquery.kernels.code import Code, ValueProperties
 from gquery.kernels.render import render
 from gquery.kernels.targets.morsels import run_parts
@@ -121,7 +121,7 @@ class GroupRun(SinkRun):
 
         def fill(lo: int, hi: int) -> None:
             for k, start in enumerate(starts):
-                handwritten.fill(block[k * n + lo : k * n + hi], start)
+                define.fill(block[k * n + lo : k * n + hi], start)
 
         if any(starts):
             run_parts(fill, n, PART if self._hands > 1 else max(n, 1), self._hands)

@@ -19,7 +19,7 @@ from gquery.kernels.batch import batched
 from gquery.kernels.builtin import scans
 from gquery.kernels.code import Binding, Code, Constant, ErrorSite, StatePart, ValueProperties, element_type, store
 from gquery.kernels.kernel import ElementType, Kernel
-from gquery.kernels.numbers import number
+from gquery.kernels.readback import read_scalar
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.capabilities import capabilities
 from gquery.kernels.targets.morsels import run_parts
@@ -195,7 +195,7 @@ class GroupOutput:
         else:
             total, made = self._picked(state, capacity, device, workers, label)
         for n in range(failed.size):
-            if bits := number(failed[n : n + 1]):
+            if bits := read_scalar(failed[n : n + 1]):
                 site = sites[64 * n + (bits & -bits).bit_length() - 1]
                 raise site.error(site.message)
         keys = [] if self.sink.layout == "row-id hash" else [f"key{n}" for n in range(len(self.sink.keys))]

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from gquery.device.buffer import Buffer
 from gquery.errors import OperationalError
-from gquery.kernels.builtin import grouping, handwritten, partition, scans
-from gquery.kernels.numbers import number
+from gquery.kernels.builtin import define, grouping, partition, scans
+from gquery.kernels.readback import read_scalar
 from gquery.operators.base import DuplicateKeysError, Frame, JoinIndex, Launch, SinkRun, State
 from gquery.operators.join_build import is_checked, is_counted, is_spread, slot_physical_type
 from gquery.planner.physical import JoinTable
@@ -82,7 +82,7 @@ class BuildRun(SinkRun):
             state["slots"] = make.zeros(self.capacity, "uint32", self.label)
             state["mask"] = self.capacity - 1
         if self.ranges:
-            state["slot_of_row"] = handwritten.full(make, rows, NOT_IN, "uint32", self.label, self.launch.workers)
+            state["slot_of_row"] = define.full(make, rows, NOT_IN, "uint32", self.label, self.launch.workers)
         return state
 
     def finalize(self, states: Sequence[State]) -> JoinIndex:
@@ -102,7 +102,7 @@ class BuildRun(SinkRun):
         parts["count"] = rows
         if self.wants_nulls:
             parts["null_keys"] = self._null_keys()
-        entered = number(state["entered"]) if self.table.counted and "entered" in state else self.frame.rows
+        entered = read_scalar(state["entered"]) if self.table.counted and "entered" in state else self.frame.rows
         return JoinIndex(parts, self.frame, self.table, entered)
 
     def _entered(self, left: State) -> State:
@@ -115,9 +115,9 @@ class BuildRun(SinkRun):
 
     def _has_duplicates(self, state: State) -> bool:
         if "twice" in state:
-            return bool(number(state["twice"]))
+            return bool(read_scalar(state["twice"]))
         used = scans.count_others(state["slots"])
-        return number((used - state["entered"])[0]) != 0
+        return read_scalar((used - state["entered"])[0]) != 0
 
     def _is_clustered(self) -> bool:
         """Whether rows lie in the order of their slots: the one key of a direct-address table is sorted at load."""
@@ -132,5 +132,5 @@ class BuildRun(SinkRun):
             validity = self.frame.columns[key.id].validity
             if validity is not None:
                 flags = validity.on(self.device)
-                total += int(flags.size) - number(scans.count_others(flags)[0])
+                total += int(flags.size) - read_scalar(scans.count_others(flags)[0])
         return total

@@ -16,7 +16,7 @@ from gquery.expression.expr import SortKey
 from gquery.expression.types import Bounds, PhysicalType
 from gquery.kernels.builtin import gathers, order, scans, wide_arrays
 from gquery.kernels.builtin.text_extremes import text_extremes
-from gquery.kernels.numbers import confirm
+from gquery.kernels.readback import validate
 from gquery.operators.base import Frame, JoinIndex, make_column, narrow
 from gquery.planner.logical.tree import used_columns
 from gquery.planner.physical import (
@@ -111,7 +111,7 @@ def _few(work: SortRows, frame: Frame, rows: Any, device: Device) -> Frame:
     """Some rows of a frame, to be sorted on the host: it takes less time for that than a GPU for the first of many steps."""
     ids = {s.column.id for s in work.columns} | {i for k in work.keys for i in used_columns(k.expr)}
     few = Frame({i: gathers.take(frame.columns[i], rows, device) for i in ids}, int(rows.size))
-    confirm()
+    validate()
     return few
 
 

@@ -27,13 +27,13 @@ class Played:
     def __init__(self) -> None:
         self.pending: list[Any] = []
         self.lock = threading.RLock()
-        self.settled = 0
+        self.drained = 0
         self.cuda = SimpleNamespace(
             Stream=lambda non_blocking: SimpleNamespace(ptr=1, synchronize=self.complete),
             Event=lambda block, disable_timing: SimpleNamespace(synchronize=self.complete, record=lambda stream: None),
             alloc_pinned_memory=bytearray,
             runtime=SimpleNamespace(
-                memcpyAsync=self.copy, memcpyHostToDevice=1, deviceSynchronize=self.settle
+                memcpyAsync=self.copy, memcpyHostToDevice=1, deviceSynchronize=self.drain
             ),
         )  # fmt: skip
 
@@ -47,8 +47,8 @@ class Played:
             while self.pending:
                 ctypes.memmove(*self.pending.pop())
 
-    def settle(self) -> None:
-        self.settled += 1
+    def drain(self) -> None:
+        self.drained += 1
         self.complete()
 
 
@@ -120,7 +120,7 @@ def test_pieces_arrive_at_their_places(gpu: Gpu, dtype: str) -> None:
     buffer = one.buffer()
     assert set(buffer.devices) == {Device("cpu"), gpu}
     assert np.array_equal(buffer.on(gpu).values, host)
-    assert gpu.played.settled == 1 and not gpu.played.pending
+    assert gpu.played.drained == 1 and not gpu.played.pending
     assert len(sending.seconds) == 3
 
 

@@ -22,9 +22,9 @@ def test_on_the_cpu_nothing_is_foreseen() -> None:
     feedback.scalars = {ScalarSite(0, 0): 5}
     outlook = Outlook(feedback, cpu_device(), waits=False)
     assert not outlook.foresees and outlook.halt is None and outlook.status(SITES) is None
-    assert outlook.number(np.array([7])) == 7
-    outlook.confirm()
-    outlook.settle()
+    assert outlook.read_scalar(np.array([7])) == 7
+    outlook.validate()
+    outlook.validate_all()
 
 
 @pytest.mark.parametrize("bits", [(), (0,), (31,), (32,), (3, 39)])

@@ -10,7 +10,7 @@ from functools import cache
 
 import pytest
 
-from gquery.kernels.builtin.ready import handwritten_kernels
+from gquery.kernels.builtin.registry import builtin_kernels
 from tpch import cubins, queries
 from tpch.engines import GQueryEngine, Options
 from tpch.generate import generate
@@ -23,12 +23,12 @@ def engine() -> GQueryEngine:
     return GQueryEngine(generate(0.01), Options(device="cpu"))
 
 
-@pytest.mark.parametrize("name", sorted(handwritten_kernels()))
-def test_handwritten_kernels_compile(name: str) -> None:
+@pytest.mark.parametrize("name", sorted(builtin_kernels()))
+def test_builtin_kernels_compile(name: str) -> None:
     from gquery.kernels.targets.cuda import CudaTarget
 
     for architecture in cubins.ARCHITECTURES:
-        assert CudaTarget().compile_cubin(handwritten_kernels()[name], architecture).local_bytes == 0
+        assert CudaTarget().compile_cubin(builtin_kernels()[name], architecture).local_bytes == 0
 
 
 @pytest.mark.parametrize("number", queries.NUMBERS)

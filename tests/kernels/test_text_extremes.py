@@ -16,8 +16,8 @@ from gquery.device.device import cpu_device
 from gquery.errors import InterruptError
 from gquery.expression.types import VARCHAR, PhysicalType
 from gquery.kernels.builtin import text_extremes as module
+from gquery.kernels.builtin.define import PART
 from gquery.kernels.builtin.gathers import string_views
-from gquery.kernels.builtin.handwritten import PART
 from gquery.kernels.builtin.text_extremes import text_extremes
 from gquery.operators import prefix
 from gquery.operators.base import Frame

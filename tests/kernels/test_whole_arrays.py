@@ -16,7 +16,7 @@ from gquery.device.buffer import Buffer
 from gquery.device.device import Device, cpu_device
 from gquery.errors import OperationalError
 from gquery.expression.types import VARCHAR, PhysicalType
-from gquery.kernels.builtin import gathers, grouping, handwritten, order, scans, wide_arrays
+from gquery.kernels.builtin import define, gathers, grouping, order, scans, wide_arrays
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
 SIZES = [0, 1, 10, 5_000, 200_000]
@@ -103,7 +103,7 @@ def test_longest_range(device: str) -> None:
 def test_fill(dtype: str, device: str) -> None:
     for size in (0, 1, 70_001):
         made = on(device, np.zeros(size, dtype))
-        handwritten.fill(made, grouping.NOT_IN)
+        define.fill(made, grouping.NOT_IN)
         assert (host(made) == grouping.NOT_IN).all()
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import gquery
-from gquery.kernels.builtin import grouping, handwritten, scans
+from gquery.kernels.builtin import define, grouping, scans
 from gquery.operators.collect import collect_mode
 from gquery.planner.physical import Collect, Pipeline, Probe
 from tests.support.harness import compare, expect
@@ -107,7 +107,7 @@ def test_bitmaps(rows: int, share: float, monkeypatch: pytest.MonkeyPatch) -> No
     assert np.array_equal(scans.flags_of_bits(bits, rows), flags)
     if rows > 1_000:
         return  # many threads of Python
-    monkeypatch.setattr(handwritten, "get_target", lambda name: Lanes())
+    monkeypatch.setattr(define, "get_target", lambda name: Lanes())
     for form, none in (
         (flags, 0), (flags.astype(np.uint8) * 9, 0), (flags.astype(np.int64) << 40, 0),
         (np.where(flags, np.uint32(3), np.uint32(grouping.NOT_IN)), grouping.NOT_IN),

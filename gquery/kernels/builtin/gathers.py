@@ -15,8 +15,8 @@ from gquery.columns.table import Column
 from gquery.device.buffer import Buffer
 from gquery.device.device import READ_AHEAD, Device
 from gquery.expression.types import PhysicalType
-from gquery.kernels.builtin.handwritten import address, handwritten, is_interpreted, launch, namespace
-from gquery.kernels.numbers import number
+from gquery.kernels.builtin.define import address, builtin_kernel, is_interpreted, launch, namespace
+from gquery.kernels.readback import read_scalar
 
 
 def _nth(row: str, words: int, word: int) -> str:
@@ -26,7 +26,7 @@ def _nth(row: str, words: int, word: int) -> str:
 
 _ELEMENTS = {1: "u8", 2: "u16", 4: "u32", 8: "i64"}  # by bytes
 GATHERS = {
-    (element, row, words): handwritten(
+    (element, row, words): builtin_kernel(
         f"rows:*{row} data:*{element} made:*{element}",
         "row = i64(rows[i])",
         *(
@@ -52,7 +52,7 @@ def gather(array: Any, rows: Any, words: int = 1) -> Any:
     return made
 
 
-_COPY = handwritten("views:*i64 offsets:*i64 characters:i64",
+_COPY = builtin_kernel("views:*i64 offsets:*i64 characters:i64",
                 "s = view(views, i64(i))",
                 "copy_bytes(str_address(s), add_i64(characters, i64(offsets[i])), str_bytes(s))")  # fmt: skip
 
@@ -63,7 +63,7 @@ def gather_strings(views: Any, workers: int = 1) -> tuple[Any, Any]:
     rows = views.size // 2
     offsets = xp.zeros(rows + 1, np.int64)
     xp.cumsum(views[1::2], out=offsets[1:])
-    total = number(offsets[-1])
+    total = read_scalar(offsets[-1])
     characters = xp.empty(total + READ_AHEAD, np.uint8)[:total]
     if xp is np and is_interpreted(_COPY, rows):
         characters[:] = np.frombuffer(
@@ -109,7 +109,7 @@ _STRINGS = {
     PhysicalType.VIEW: ("*i64", "view(data, i64(rows[i]))"),
 }
 LENGTHS = {
-    physical_type: handwritten(
+    physical_type: builtin_kernel(
         f"data:{element} characters:i64 rows:*u32 lengths:*i64",
         "if eq_i64(i64(i), 0):",
         "    store_i64(lengths, 0, 0)",
@@ -118,7 +118,7 @@ LENGTHS = {
     for physical_type, (element, string) in _STRINGS.items()
 }
 COPIES = {
-    physical_type: handwritten(
+    physical_type: builtin_kernel(
         f"data:{element} characters:i64 rows:*u32 offsets:*i64 copy:i64",
         f"s = {string}",
         "copy_bytes(str_address(s), add_i64(copy, i64(offsets[i])), str_bytes(s))",
@@ -137,7 +137,7 @@ def take_strings(column: Column, rows: Any, device: Device) -> tuple[Any, Any]:
     lengths = xp.empty(n + 1, np.int64) if n else xp.zeros(1, np.int64)
     launch(LENGTHS[column.physical_type], n, lengths, data, characters, rows, lengths)
     offsets = xp.cumsum(lengths)
-    total = number(offsets[-1])
+    total = read_scalar(offsets[-1])
     copy = xp.empty(total + READ_AHEAD, np.uint8)[:total]
     if total:
         launch(COPIES[column.physical_type], n, copy, data, characters, rows, offsets, address(copy))

@@ -10,26 +10,26 @@ from typing import Any, Literal
 
 import numpy as np
 
+from gquery.kernels.builtin.define import PART, builtin_kernel, launch, namespace
 from gquery.kernels.builtin.gathers import gather
-from gquery.kernels.builtin.handwritten import PART, handwritten, launch, namespace
 from gquery.kernels.builtin.scans import check_rows, compact, count_others
-from gquery.kernels.numbers import number
+from gquery.kernels.readback import read_scalar
 from gquery.kernels.targets.morsels import run_parts
 
 NOT_IN = 0xFFFFFFFF
 """The slot of a row that belongs to no group."""
-_COUNT = handwritten("slots:*u32 counts:*u32", f"if ne_i64(i64(slots[i]), {NOT_IN}):",
+_COUNT = builtin_kernel("slots:*u32 counts:*u32", f"if ne_i64(i64(slots[i]), {NOT_IN}):",
                  "    accumulate_add_u32(counts, add_i64(i64(slots[i]), 1), 1)")  # fmt: skip
-_SCATTER = handwritten(
+_SCATTER = builtin_kernel(
     "slots:*u32 places:*u32 rows:*u32",
     f"if ne_i64(i64(slots[i]), {NOT_IN}):",
     "    place = row_index(places[row_index(slots[i])])",
     "    store_u32(rows, place, i64(i))",
     "    accumulate_add_u32(places, i64(slots[i]), 1)",
 )
-_PAIRS = handwritten("slots:*u32 pairs:*i64",
+_PAIRS = builtin_kernel("slots:*u32 pairs:*i64",
                      "store_i64(pairs, i64(i), or_i64(shl_i64(i64(slots[i]), 32), i64(i)))")  # fmt: skip
-_RUNS = handwritten(  # of equal slots: where one starts is taken from its count, where it ends is added
+_RUNS = builtin_kernel(  # of equal slots: where one starts is taken from its count, where it ends is added
     "slots:*u32 stride:i64 first:i64 rows:i64 counts:*u32",
     "here = add_i64(mul_i64(i64(i), stride), first)",
     "slot = i64(slots[row_index(here)])",
@@ -39,7 +39,7 @@ _RUNS = handwritten(  # of equal slots: where one starts is taken from its count
     "    if eq_i64(add_i64(i64(i), 1), rows) or ne_i64(slot, i64(slots[row_index(add_i64(here, stride))])):",
     "        accumulate_add_u32(counts, add_i64(slot, 1), add_i64(i64(i), 1))",
 )
-_STARTS = handwritten(  # each row says where the slots begin that come behind the last row's, up to its own
+_STARTS = builtin_kernel(  # each row says where the slots begin that come behind the last row's, up to its own
     "slots:*u32 starts:*u32",
     "slot = i64(0)",
     "if gt_i64(i64(i), 0):",
@@ -78,13 +78,13 @@ def group_rows(slots: Any, size: int, is_sorted: bool = False, workers: int = 1)
     return rows_by_sorting(slots, counts)
 
 
-_ROW_PAIRS = handwritten(
+_ROW_PAIRS = builtin_kernel(
     "places:*u32 slots:*u32 pairs:*i64",
     "place = i64(places[i])",
     "row = sub_i64(i64(slots[row_index(place)]), 1)",
     "store_i64(pairs, i64(i), or_i64(shl_i64(row, 32), place))",
 )
-_HALVES = handwritten(
+_HALVES = builtin_kernel(
     "c0:*u64 high:*u32 low:*u32",
     "v0 = i64(c0[i])",
     "store_u32(high, i64(i), shr_u64(v0, 32))",
@@ -112,7 +112,7 @@ def rows_in_order(slots: Any) -> tuple[Any, Any]:
 def _count(values: Any, wanted: int, workers: int) -> int:
     """How many values are ``wanted``."""
     if namespace(values) is not np:
-        return int(values.size) - number(count_others(values, wanted)[0])
+        return int(values.size) - read_scalar(count_others(values, wanted)[0])
     return sum(run_parts(lambda lo, hi: int(np.count_nonzero(values[lo:hi] == wanted)), values.size, PART, workers))
 
 
@@ -125,7 +125,7 @@ def _starts_of_sorted(slots: Any, size: int, workers: int) -> Any:
 
 
 _LONGEST = replace(
-    handwritten("starts:*u32 longest:*i64", "n = max_i64(n, sub_i64(i64(starts[next_index(i)]), i64(starts[i])))"),
+    builtin_kernel("starts:*u32 longest:*i64", "n = max_i64(n, sub_i64(i64(starts[next_index(i)]), i64(starts[i])))"),
     prologue=("n = i64(0)",),
     epilogue=("reduce_max_i64(longest, 0, n)",),
 )
@@ -140,7 +140,7 @@ def longest_range(starts: Any) -> int:
         return int((starts[1:] - starts[:-1]).max())
     longest = xp.zeros(1, np.int64)
     launch(_LONGEST, slots, starts, starts, longest)
-    return number(longest)
+    return read_scalar(longest)
 
 
 def rows_by_sorting(slots: Any, counts: Any) -> tuple[Any, Any]:
@@ -153,7 +153,7 @@ def rows_by_sorting(slots: Any, counts: Any) -> tuple[Any, Any]:
     halves = pairs.view(np.uint32)
     launch(_RUNS, slots.size, slots, halves, 2, 1, slots.size, counts)
     starts = xp.cumsum(counts, dtype=np.uint32)
-    return starts, xp.ascontiguousarray(halves[: 2 * number(starts[-1]) : 2])
+    return starts, xp.ascontiguousarray(halves[: 2 * read_scalar(starts[-1]) : 2])
 
 
 def accumulate_at(total: Any, slots: Any, values: Any, op: Literal["add", "min", "max"]) -> None:
@@ -162,7 +162,7 @@ def accumulate_at(total: Any, slots: Any, values: Any, op: Literal["add", "min",
         {"add": np.add, "min": np.minimum, "max": np.maximum}[op].at(total, slots, values)
         return
     word = "f64" if total.dtype == np.float64 else "i64"  # CuPy has no such minimum of 64-bit integers
-    kernel = handwritten(
+    kernel = builtin_kernel(
         f"slots:*i64 values:*{word} total:*{word}", f"accumulate_{op}_{word}(total, i64(slots[i]), {word}(values[i]))"
     )
     launch(kernel, values.size, total, slots.astype(np.int64, copy=False), values, total)

@@ -19,10 +19,10 @@ import numpy as np
 from gquery.columns.table import Column
 from gquery.device.device import Device
 from gquery.expression.types import Bounds, PhysicalType
+from gquery.kernels.builtin.define import address, builtin_kernel, launch, namespace
 from gquery.kernels.builtin.gathers import gather, gather_views
-from gquery.kernels.builtin.handwritten import address, handwritten, launch, namespace
 from gquery.kernels.builtin.scans import check_rows, compact, rows_of_bits
-from gquery.kernels.numbers import number
+from gquery.kernels.readback import read_scalar
 
 WORD = 64
 _ALL_BITS = 2**64 - 1
@@ -35,13 +35,13 @@ CHUNK = 1024  # rows of which a bound looks at the least only
 Fetch = Callable[[Any], Any]
 """``fetch(rows)``: the integers of these rows (None: all)."""
 
-FIRST_BITS = handwritten(
+FIRST_BITS = builtin_kernel(
     "c0:*i64 flip:i64 low:i64 right:i64 mask:i64 words:*u64",
     "v0 = i64(c0[i])",
     "store_u64(words, i, and_i64(shr_u64(sub_i64(xor_i64(v0, flip), low), right), mask))",
     ahead=("v0",),
 )
-NEXT_BITS = handwritten(
+NEXT_BITS = builtin_kernel(
     "c0:*i64 c1:*u64 flip:i64 low:i64 right:i64 mask:i64 left:i64 words:*u64",
     "v0 = i64(c0[i])",
     "v1 = i64(c1[i])",
@@ -126,7 +126,7 @@ class Text:
     def part(self, n: int, rows: Any) -> Part | None:
         if self.longest < 0:
             lengths = self._lengths(rows)
-            self.longest = number(lengths.max()) if lengths.size else 0
+            self.longest = read_scalar(lengths.max()) if lengths.size else 0
         words = -(-self.longest // 8)
         if n > min(words, MOST_WORDS):
             return None
@@ -275,7 +275,7 @@ def _round(digits: _Digits, rows: Any, size: int, runs: Any, xp: Any) -> tuple[G
     """Sort ``size`` tied rows within their runs by the next bits: what tells them apart now, and the place that each had
     before; None where no bit is left."""
     place_bits = (size - 1).bit_length()
-    run_bits = 0 if runs is None else number(runs[-1]).bit_length()
+    run_bits = 0 if runs is None else read_scalar(runs[-1]).bit_length()
     room = WORD - place_bits - run_bits
     in_two = runs is not None and room < FEW_BITS
     values = digits.take(rows, WORD if in_two else room)
@@ -292,11 +292,11 @@ def _round(digits: _Digits, rows: Any, size: int, runs: Any, xp: Any) -> tuple[G
     return [(words, place_bits)], _places(words, place_bits)
 
 
-PLACED = handwritten("c0:*u64 bits:i64 words:*u64", "v0 = i64(c0[i])",
+PLACED = builtin_kernel("c0:*u64 bits:i64 words:*u64", "v0 = i64(c0[i])",
                      "store_u64(words, i, or_i64(shl_i64(v0, bits), i64(i)))", ahead=("v0",))  # fmt: skip
-PLACES = handwritten("c0:*u64 mask:i64 places:*u32", "v0 = i64(c0[i])", "store_u32(places, i, and_i64(v0, mask))",
+PLACES = builtin_kernel("c0:*u64 mask:i64 places:*u32", "v0 = i64(c0[i])", "store_u32(places, i, and_i64(v0, mask))",
                      ahead=("v0",))  # fmt: skip
-TIED = handwritten(
+TIED = builtin_kernel(
     "c0:*u64 bits:i64 marks:*u32",
     "v0 = i64(c0[i])",
     "tied = False",
@@ -360,8 +360,8 @@ def _bounds(values: Any) -> Bounds:
         return Bounds(0, 0)
     least, most = values.min(), values.max()
     if values.dtype != np.uint64:
-        return Bounds(number(least), number(most))
-    return Bounds(number(least.view(np.int64)) & _ALL_BITS, number(most.view(np.int64)) & _ALL_BITS)
+        return Bounds(read_scalar(least), read_scalar(most))
+    return Bounds(read_scalar(least.view(np.int64)) & _ALL_BITS, read_scalar(most.view(np.int64)) & _ALL_BITS)
 
 
 # ---- text -----------------------------------------------------------------------------------------------------------
@@ -379,7 +379,7 @@ def text_words(column: Column, device: Device, n: int, rows: Any = None) -> Any:
 
 
 WORDS = {
-    physical_type: handwritten(
+    physical_type: builtin_kernel(
         f"data:*{element} characters:i64 rows:*u32 n:i64 words:*u64",
         f"store_u64(words, i64(i), text_word({string}(data, characters, i64(rows[i])), n))",
     )

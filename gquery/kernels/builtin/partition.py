@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gquery.expression.types import PhysicalType
-from gquery.kernels.builtin.handwritten import handwritten, launch, namespace
+from gquery.kernels.builtin.define import builtin_kernel, launch, namespace
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.primitives.partition import ENTRIES_A_THREAD, PARTS
 from gquery.kernels.targets import get_target
@@ -25,7 +25,7 @@ def _of_blocks(kernel: Kernel) -> Kernel:
     return replace(kernel, uses_block=True)
 
 
-WORDS = _of_blocks(handwritten("entries:i64 words:*i64 out:*i64 counters:*u32 room:i64 shift:i64",
+WORDS = _of_blocks(builtin_kernel("entries:i64 words:*i64 out:*i64 counters:*u32 room:i64 shift:i64",
                                "spread_words(i64(i), entries, words, out, counters, room, shift)"))  # fmt: skip
 # in the order of parts, and no more blocks than run at once: each would go through all parts anew
 _HERE = (
@@ -33,7 +33,7 @@ _HERE = (
     "if lt_i64(sub_i64(i64(i), mul_i64(part, room)), i64(counters[row_index(part)])):",
 )
 ENTER_WORDS = {
-    physical_type: _of_blocks(handwritten(
+    physical_type: _of_blocks(builtin_kernel(
         f"words:*i64 counters:*u32 room:i64 table:*{physical_type.value}", *_HERE,
         "    word = i64(words[i])",
         "    if ne_i64(word, 0):",

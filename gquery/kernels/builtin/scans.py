@@ -11,8 +11,8 @@ import numpy as np
 
 from gquery.device.device import Device
 from gquery.errors import OperationalError
-from gquery.kernels.builtin.handwritten import element_word, handwritten, launch, namespace, reducing
-from gquery.kernels.numbers import number
+from gquery.kernels.builtin.define import builtin_kernel, element_word, launch, namespace, reducing
+from gquery.kernels.readback import read_scalar
 
 MOST_ROWS = 2**32 - 2
 
@@ -30,13 +30,13 @@ def exclusive_scan(counts: Any) -> tuple[Any, int]:
     """Where each run starts when runs of these lengths lie one after another (int64), and the length of all."""
     xp = namespace(counts)
     ends = xp.cumsum(counts, dtype=np.int64)
-    total = number(ends[-1]) if ends.size else 0
+    total = read_scalar(ends[-1]) if ends.size else 0
     return xp.subtract(ends, counts, out=ends), total  # in place: the arrays may have billions of rows
 
 
 ROWS_A_START = 8
 """Rows of which a scan of counts by row keeps one start: what lies between is added up where it is wanted."""
-_SUM_COUNTS = handwritten("counts:*u32 sums:*i64", "store_i64(sums, i64(i), sum_of_rows(counts, i64(i)))")
+_SUM_COUNTS = builtin_kernel("counts:*u32 sums:*i64", "store_i64(sums, i64(i), sum_of_rows(counts, i64(i)))")
 
 
 def zeros_by_row(rows: int, device: Device, context: str = "") -> Any:
@@ -51,9 +51,9 @@ def starts_by_row(counts: Any) -> tuple[Any, int]:
     return exclusive_scan(sums)
 
 
-_COUNT_BITS = handwritten("bits:*u32 counts:*i64", "store_i64(counts, i64(i), popcount(i64(bits[i])))")
+_COUNT_BITS = builtin_kernel("bits:*u32 counts:*i64", "store_i64(counts, i64(i), popcount(i64(bits[i])))")
 VOTES = {
-    np.dtype(name): handwritten(
+    np.dtype(name): builtin_kernel(
         f"c0:*{word} none:i64 bits:*u32",
         "v0 = i64(c0[i])",
         "v1 = ballot(members(i, hi), ne_i64(v0, none))",
@@ -63,7 +63,7 @@ VOTES = {
     )
     for name, word in (("bool", "u8"), ("uint8", "u8"), ("uint32", "u32"), ("int64", "i64"))
 }
-_PLACE = handwritten(
+_PLACE = builtin_kernel(
     "s0:*u32 s1:*i64 rows:*u32",
     "v0 = i64(s0[word_index(i)])",
     "v1 = i64(s1[word_index(i)])",
@@ -79,7 +79,7 @@ def bits_up_to(bits: Any) -> tuple[Any, int]:
     counts = xp.empty(bits.size, np.int64)
     launch(_COUNT_BITS, bits.size, bits, bits, counts)
     ends = xp.cumsum(counts)
-    return ends, number(ends[-1]) if ends.size else 0
+    return ends, read_scalar(ends[-1]) if ends.size else 0
 
 
 def compact(flags: Any, none: int = 0) -> Any:
@@ -127,7 +127,7 @@ def bits_of(flags: Any, none: int = 0) -> Any:
     return bits
 
 
-_VOTES_OF_EVERY = handwritten(
+_VOTES_OF_EVERY = builtin_kernel(
     "c0:*i64 stride:i64 bits:*u32",
     "v0 = i64(c0[row_index(mul_i64(i64(i), stride))])",
     "v1 = ballot(members(i, hi), ne_i64(v0, 0))",
@@ -151,7 +151,7 @@ def bits_of_every(flags: Any, stride: int) -> Any:
     return bits
 
 
-_FLAGS = handwritten(
+_FLAGS = builtin_kernel(
     "s0:*u32 flags:*u8", "v0 = i64(s0[word_index(i)])", "store_bool(flags, i, bit_at(v0, i))", ahead=("v0",)
 )
 

@@ -15,7 +15,7 @@ import numpy as np
 from gquery.columns.arrow import export_column
 from gquery.columns.table import Column
 from gquery.expression.types import PhysicalType
-from gquery.kernels.builtin.handwritten import PART, address, handwritten, launch
+from gquery.kernels.builtin.define import PART, address, builtin_kernel, launch
 from gquery.kernels.kernel import Kernel
 from gquery.runtime.interrupt import check
 
@@ -57,7 +57,7 @@ def _kernel(element: str, string: str, has_nulls: bool) -> Kernel:
     if has_nulls:
         body = ["if ne_i64(i64(validity[i]), 0):", *("    " + line for line in body)]
     validity = "validity:*u8 " if has_nulls else ""
-    kernel = handwritten(f"data:{element} characters:i64 {validity}found:*i64", *body)
+    kernel = builtin_kernel(f"data:{element} characters:i64 {validity}found:*i64", *body)
     return replace(kernel, prologue=_BEGIN, epilogue=_END)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gquery.kernels.builtin.handwritten import namespace
+from gquery.kernels.builtin.define import namespace
 
 # ---- doubles as integers ------------------------------------------------------------------------------------------
 

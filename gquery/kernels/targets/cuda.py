@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from gquery.errors import DeviceError
-from gquery.kernels.builtin.ready import handwritten_kernels
+from gquery.kernels.builtin.registry import builtin_kernels
 from gquery.kernels.kernel import Kernel, Parameter
 from gquery.kernels.targets.base import MOST_KERNELS, NARROW_ROWS, Compiled, Perhaps
 from gquery.kernels.targets.cache import KernelSource, kernel_cache, kernel_source
@@ -46,7 +46,7 @@ class CudaTarget:
 
     def __init__(self) -> None:
         self._compiled = Recent[tuple[str, int], Compiled](MOST_KERNELS, _wait)  # by digest and device
-        self._begun: set[tuple[int, int]] = set()  # capabilities for which the handwritten kernels were seen to
+        self._begun: set[tuple[int, int]] = set()  # capabilities for which the built-in kernels were seen to
         self._lock = threading.Lock()
         self._local = threading.local()
 
@@ -91,28 +91,28 @@ class CudaTarget:
         return compiled
 
     def compile_many(self, kernels: Sequence[Kernel], perhaps: Perhaps = tuple) -> list[Compiled]:
-        """`compile` for the kernels of a query: those that no cache has compile at once, in worker processes, and behind them the
-        handwritten ones, which the query or the next one would wait for one at a time."""
+        """`compile` for the kernels of a query: those that no cache has compile at once, in worker processes, and
+        behind them the built-in ones, which the query or the next one would wait for one at a time."""
         device = _device()
         cc = _capability(device)
         missing = [k for k in kernels if (k.digest, device) not in self._compiled]
         if self._missing(missing, cc):
             self._compile_later(list(perhaps()), cc)
-            self._compile_handwritten(cc)
+            self._compile_builtin(cc)
             self.compile_cubins(missing, cc)
         return [self.compile(k) for k in kernels]
 
     def compile_ahead(self) -> None:
-        """Where nothing has been compiled yet, begin with the handwritten kernels, while files are opened and read."""
+        """Where nothing has been compiled yet, begin with the built-in kernels, while files are opened and read."""
         cc = _capability(_device())
-        if self._missing(list(handwritten_kernels().values())[:1], cc):
-            self._compile_handwritten(cc)
+        if self._missing(list(builtin_kernels().values())[:1], cc):
+            self._compile_builtin(cc)
 
-    def _compile_handwritten(self, cc: tuple[int, int]) -> None:
+    def _compile_builtin(self, cc: tuple[int, int]) -> None:
         """Once in a process: to look for all of them takes as long as a small query."""
         if cc not in self._begun:
             self._begun.add(cc)
-            self._compile_later(list(handwritten_kernels().values()), cc)
+            self._compile_later(list(builtin_kernels().values()), cc)
 
     def _compile_later(self, kernels: Sequence[Kernel], cc: tuple[int, int]) -> None:
         missing = self._missing(kernels, cc)

@@ -1,4 +1,4 @@
-"""Handwritten kernels: loops over whole arrays that neither NumPy nor CuPy has, compiled and cached like generated ones.
+"""Built-in kernels: loops over whole arrays that neither NumPy nor CuPy has, compiled and cached like generated ones.
 
 Functions take arrays of either and launch where those lie.
 """
@@ -51,8 +51,8 @@ def is_interpreted(kernel: Kernel, rows: int) -> bool:
     return True
 
 
-def handwritten(parameters: str, *body: str, ahead: tuple[str, ...] = ()) -> Kernel:
-    """A handwritten kernel; ``parameters`` as in ``slots:*u32 base:i64``. Loads of the variables ``ahead`` come first for
+def builtin_kernel(parameters: str, *body: str, ahead: tuple[str, ...] = ()) -> Kernel:
+    """A built-in kernel; ``parameters`` as in ``slots:*u32 base:i64``. Loads of the variables ``ahead`` come first for
     several rows at once (see `kernels.batch`)."""
     parsed = []
     for word in parameters.split():
@@ -63,7 +63,7 @@ def handwritten(parameters: str, *body: str, ahead: tuple[str, ...] = ()) -> Ker
 
 
 FILLS = {
-    word: handwritten(f"values:*{word} value:i64", f"store_{word}(values, i64(i), value)") for word in ("u32", "i64")
+    word: builtin_kernel(f"values:*{word} value:i64", f"store_{word}(values, i64(i), value)") for word in ("u32", "i64")
 }
 
 
@@ -86,8 +86,8 @@ def full(device: Device, size: int, value: int, dtype: str, context: str, worker
 
 
 def reducing(parameters: str, *body: str) -> Kernel:
-    """A handwritten kernel that adds up ``n`` over all rows, into the first word of ``total``."""
-    kernel = handwritten(f"{parameters} total:*i64", "v0 = i64(c0[i])", *body, ahead=("v0",))
+    """A built-in kernel that adds up ``n`` over all rows, into the first word of ``total``."""
+    kernel = builtin_kernel(f"{parameters} total:*i64", "v0 = i64(c0[i])", *body, ahead=("v0",))
     return replace(kernel, prologue=("n = i64(0)",), epilogue=("reduce_add_i64(total, 0, n)",))
 
 

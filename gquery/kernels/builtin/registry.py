@@ -1,4 +1,4 @@
-"""The handwritten kernels of whole-array operations, so that they can be compiled beside a query's own."""
+"""The built-in kernels of whole-array operations, so that they can be compiled beside a query's own."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from functools import cache
 
 from gquery.kernels.kernel import Kernel
 
-MODULES = ("scans", "grouping", "gathers", "handwritten", "order", "partition")
+MODULES = ("scans", "grouping", "gathers", "define", "order", "partition")
 
 
 @cache
-def handwritten_kernels() -> dict[str, Kernel]:
+def builtin_kernels() -> dict[str, Kernel]:
     """Each by the name it has in its module; of a table of kernels with its key behind it."""
     found: dict[str, Kernel] = {}
     for module in MODULES:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Iterator
+from contextlib import ExitStack
 from functools import cache
 
 import pytest
@@ -16,6 +17,7 @@ os.environ.setdefault("GQUERY_CHECK_MEMORY", "1")
 import gquery.execution.runner
 import gquery.kernels.targets.python
 import gquery.runtime.boundary
+from tests.support.tuned import Tune
 
 # Partitions begin at multiples of so many rows: few, so that three partitions of a small table are three.
 gquery.execution.runner.UNIT = 32
@@ -41,6 +43,13 @@ def no_fault(request: pytest.FixtureRequest) -> Iterator[None]:
     faults.clear()
     yield
     assert not faults or request.node.get_closest_marker("faulty"), f"an InternalError was made of {faults!r}"
+
+
+@pytest.fixture
+def tune() -> Iterator[Tune]:
+    """Sets numbers of `gquery.tuning` until the test ends."""
+    with ExitStack() as stack:
+        yield Tune(stack)
 
 
 @cache

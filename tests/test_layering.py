@@ -23,7 +23,7 @@ When = Literal["eager", "lazy", "types"]
 
 # Lowest first, one layer a room: files of the package's root are rooms of their own.
 LAYERS = (
-    "errors", "settings", "runtime", "expression", "device", "functions", "columns", "io", "kernels", "planner", "sql",
+    "errors", "settings", "tuning", "runtime", "expression", "device", "functions", "columns", "io", "kernels", "planner", "sql",
     "operators", "result", "distributed", "execution", "profile", "api", "", "shell", "__main__",
 )  # fmt: skip
 UPWARD = {

@@ -312,13 +312,14 @@ class Connection(Frames, Files, Exceptions):
         """The program of a plan. Columns are loaded first; where that taught more than footers tell (order, uniqueness,
         distinct values), the plan is optimized again."""
         if planned.program is None:
+            from gquery.device.profile import get_profile
             from gquery.planner.lower import lower
 
             try:
                 if load_tables(planned.query.plan):
                     planned.query = self._optimize(planned.bound)
                     load_tables(planned.query.plan)
-                planned.program = with_room(lambda: lower(planned.query, self.target))
+                planned.program = with_room(lambda: lower(planned.query, self.target, get_profile(self.device)))
             except MemoryError as error:  # of NumPy or CuPy: encoding takes arrays of its own
                 reason = str(error)
             if planned.program is None:

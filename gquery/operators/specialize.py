@@ -12,19 +12,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from gquery import tuning
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device
 from gquery.expression.expr import AggregateCall
+from gquery.expression.facts import SMALL_SUM_WORD_BITS, UNBOUNDED
 from gquery.kernels.builtin import grouping
 from gquery.operators.base import JoinIndex
 from gquery.planner.aggregates import AggregatePlan, plan_aggregates
 from gquery.planner.late_materialization import limits_groups
 from gquery.planner.logical.nodes import JoinKind
-from gquery.planner.lower_join import ROWS_A_SLOT, SMALL_ARRAY
 from gquery.planner.physical import Build, Group, JoinTable, Pipeline, Probe, Reduce
-
-SPREAD_ROW_BYTES = 32  # of a row, twice an entry of 8 bytes and two slots of 4, and some more
-SPARSE, DENSE_ENOUGH = 16, 2**16  # groups that use less than one slot in so many, of so many slots, are hashed
 
 
 def adapt(pipeline: Pipeline, rows: int, joins: Mapping[int, JoinIndex]) -> Pipeline:
@@ -32,7 +30,7 @@ def adapt(pipeline: Pipeline, rows: int, joins: Mapping[int, JoinIndex]) -> Pipe
     if any(isinstance(s, Probe) and not _is_built_so(s.table, joins[s.table.stage].table) for s in pipeline.steps):
         pipeline = _with_tables(pipeline, lambda table: _as_built(table, joins[table.stage].table))
     sink = pipeline.sink
-    if isinstance(sink, Group | Reduce) and any(a.sum_word_bits == 16 for _, a in sink.aggregates):
+    if isinstance(sink, Group | Reduce) and any(a.sum_word_bits == SMALL_SUM_WORD_BITS for _, a in sink.aggregates):
         pipeline = with_row_limit(pipeline, _row_limit(pipeline, rows, joins))
         sink = pipeline.sink
     if (
@@ -42,7 +40,8 @@ def adapt(pipeline: Pipeline, rows: int, joins: Mapping[int, JoinIndex]) -> Pipe
         and not sink.in_place
     ):
         groups = _group_limit(pipeline, sink, joins)
-        if groups * SPARSE < sink.key_encoding.size and sink.key_encoding.size > DENSE_ENOUGH:
+        limits = tuning.group_layouts
+        if max(groups * limits.hashed_slots_a_group, limits.hashed_least_slots) < sink.key_encoding.size:
             return replace(pipeline, sink=replace(sink, layout="hash", groups=max(groups, 1)))
     if isinstance(sink, Group) and sink.layout == "hash":
         groups = _group_limit(pipeline, sink, joins)
@@ -61,9 +60,9 @@ def fitted(pipeline: Pipeline, rows: int, device: Device) -> Pipeline:
     table = sink.table
     if table.layout == "direct-address" and not table.exists:
         assert table.key_encoding is not None
-        if table.key_encoding.size > max(ROWS_A_SLOT * rows, SMALL_ARRAY):
+        if table.key_encoding.size > max(tuning.join_layouts.slots_a_row * rows, tuning.join_layouts.small_array):
             table = replace(table, layout="hash", inline_keys=True, spread=False)
-    if table.spread and device.free_bytes < SPREAD_ROW_BYTES * rows:
+    if table.spread and device.free_bytes < tuning.join_layouts.partitioned_row_bytes * rows:
         table = replace(table, spread=False)
     return pipeline if table is sink.table else replace(pipeline, sink=Build(table))
 
@@ -92,7 +91,7 @@ def _with_tables(pipeline: Pipeline, fitted: Callable[[JoinTable], JoinTable]) -
 
 def _group_limit(pipeline: Pipeline, sink: Group, joins: Mapping[int, JoinIndex]) -> int:
     """At most so many groups: the rows of a build side that all keys come from."""
-    groups = sink.key_encoding.size if sink.key_encoding is not None else 2**62
+    groups = sink.key_encoding.size if sink.key_encoding is not None else UNBOUNDED
     for step in pipeline.steps:
         if isinstance(step, Probe) and limits_groups(step, sink.keys):
             groups = min(groups, joins[step.table.stage].rows)

@@ -14,11 +14,11 @@ from typing import Any, Literal
 
 from gquery.errors import NotSupportedError
 from gquery.expression.expr import AggregateCall, Expr
+from gquery.expression.facts import INT64_BITS, INT128_BITS, LARGE_ROWS, SMALL_SUM_WORD_BITS, SUM_WORD_BITS
 from gquery.expression.types import BIGINT, DOUBLE, INT64, Bounds, DType, Register, type_bounds
 from gquery.functions.certain import never_null
 from gquery.kernels.code import ValueProperties
 
-MOST_ROWS = 2**31  # up to so many words of 32 bits add up within 64
 What = Literal["one", "value", "ordered", "sum_word", "address", "length"]
 Op = Literal["add", "min", "max"]
 
@@ -104,14 +104,14 @@ def _plan(call: AggregateCall, arg: ValueProperties | None, rows: int | None, gr
             register is Register.I64
             and arg.bounds is not None
             and rows is not None
-            and rows * arg.bounds.magnitude < 2**63
+            and rows * arg.bounds.magnitude <= INT64.high
         ):
             finalizer, bits = "sum_i64", 0
             used = (use(Accumulator("add", "i64", "value", e, call.filter)),)
         else:
             finalizer = "sum_multiword"
-            bits = 32 if rows is not None and rows <= MOST_ROWS else 16
-            count = (128 if register is Register.I128 else 64) // bits
+            bits = SUM_WORD_BITS if rows is not None and rows <= LARGE_ROWS else SMALL_SUM_WORD_BITS
+            count = (INT128_BITS if register is Register.I128 else INT64_BITS) // bits
             used = tuple(
                 use(Accumulator("add", "i64", "sum_word", e, call.filter, sum_word, bits)) for sum_word in range(count)
             )

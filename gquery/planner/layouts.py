@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gquery.expression.expr import Column
+from gquery.expression.facts import BYTE_BITS, INT64_BITS, UNBOUNDED
 from gquery.expression.types import BIGINT, INT64, Bounds, PhysicalType, Register
 from gquery.kernels.code import ValueProperties
-
-MAX_ENCODED_KEY = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +52,14 @@ def key_encoding_of(keys: Sequence[ValueProperties], with_nulls: Sequence[bool])
             return None
         parts.append(KeyPart(base, width + nulls, nulls))
     key_encoding = KeyEncoding(tuple(parts))
-    return key_encoding if key_encoding.size < MAX_ENCODED_KEY else None
+    return key_encoding if key_encoding.size < UNBOUNDED else None
 
 
 def is_raw_key(what: ValueProperties) -> bool:
     """Whether an integer of any size up to 64 bits can be the key of a hash table as it is: one value is left for NULL."""
     if what.register is not Register.I64 or what.bounds is None:
         return False
-    return not what.nullable or what.bounds.width < 2**64
+    return not what.nullable or what.bounds.width < 1 << INT64_BITS
 
 
 def null_key(what: ValueProperties) -> int:
@@ -69,7 +68,7 @@ def null_key(what: ValueProperties) -> int:
     return what.bounds.high + 1 if what.bounds.high < INT64.high else what.bounds.low - 1
 
 
-MOST_BITS = 62  # of all fields: the word is a positive int64
+WORD_BITS = INT64_BITS - 2  # of all fields: the word is a positive int64
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +97,8 @@ class InlinePayload:
     def physical_type(self) -> PhysicalType:
         """The narrowest physical type that holds every word."""
         largest = 1 << self.bits
-        return next(
-            (c for c in (PhysicalType.U8, PhysicalType.U16, PhysicalType.U32) if largest < 1 << 8 * c.bytes),
-            PhysicalType.I64,
-        )
+        narrow = (PhysicalType.U8, PhysicalType.U16, PhysicalType.U32)
+        return next((c for c in narrow if largest < 1 << BYTE_BITS * c.bytes), PhysicalType.I64)
 
 
 def inline_payload_of(columns: Sequence[tuple[Column, ValueProperties]]) -> InlinePayload | None:
@@ -118,7 +115,7 @@ def inline_payload_of(columns: Sequence[tuple[Column, ValueProperties]]) -> Inli
         bits = (width - 1 + what.nullable).bit_length()
         fields.append(PayloadField(column, what, base, shift, bits, width if what.nullable else None))
         shift += bits
-    return InlinePayload(tuple(fields)) if fields and shift <= MOST_BITS else None
+    return InlinePayload(tuple(fields)) if fields and shift <= WORD_BITS else None
 
 
 def nullable(what: ValueProperties) -> ValueProperties:

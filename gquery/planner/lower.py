@@ -13,8 +13,10 @@ from dataclasses import replace
 from typing import Any, assert_never
 
 from gquery.columns.table import Dictionary, TableSource
+from gquery.device.profile import DeviceProfile, profile_for
 from gquery.errors import NotSupportedError
 from gquery.expression.expr import Column, Expr, conjunction, conjuncts, new_column
+from gquery.expression.facts import ROW_ID_BITS, UNBOUNDED
 from gquery.expression.types import BIGINT, Bounds
 from gquery.kernels.code import NeedsHostError, ValueProperties, value_properties
 from gquery.kernels.dictionaries import code_properties, opaque_properties
@@ -67,10 +69,12 @@ from gquery.runtime.interrupt import check
 
 
 class Lowering:
-    """One query on its way to a program for ``target`` (the name of the target that compiled pipelines run on)."""
+    """One query on its way to a program for ``target`` (the name of the target that compiled pipelines run on), planned for
+    the sizes of ``profile``."""
 
-    def __init__(self, target: str) -> None:
+    def __init__(self, target: str, profile: DeviceProfile) -> None:
         self.target = target
+        self.profile = profile
         self.stages: list[Stage] = []
         self.estimator = Estimator()
         self._tables: dict[int, tuple[TableSource, dict[int, Any]]] = {}
@@ -181,7 +185,7 @@ class Lowering:
         read = ReadStage(source.stage, stored, tuple(o for _, o in found))
         rows = self._estimate(plan)
         known = {s.column.id: s.properties for s in stored}
-        return Stream(read, known, int(min(rows, 2**62)), rows, made.limit)
+        return Stream(read, known, int(min(rows, UNBOUNDED)), rows, made.limit)
 
     # ---- fused steps ----
 
@@ -247,7 +251,7 @@ class Lowering:
 
     def sink(self, stream: Stream, sink: Sink, label: str, host: str | None = None) -> int:
         """End a stream in a sink."""
-        work = int(min(stream.work + stream.source_rows + stream.rows * sink_weight(sink), 2**62))
+        work = int(min(stream.work + stream.source_rows + stream.rows * sink_weight(sink), UNBOUNDED))
         return self.stage(Pipeline(stream.source, stream.steps, sink, stream.source_rows, work, host), label)
 
     def read(self, stage: int, columns: Sequence[Column], rows: float, limit: int | None) -> Stream:
@@ -256,7 +260,7 @@ class Lowering:
         stored = tuple(made[c.id] for c in columns)
         source = ReadStage(stage, stored, tuple(c.id for c in columns))
         known = {s.column.id: s.properties for s in stored}
-        return Stream(source, known, int(min(rows, 2**62)), rows, limit, by_id={c.id: c for c in columns})
+        return Stream(source, known, int(min(rows, UNBOUNDED)), rows, limit, by_id={c.id: c for c in columns})
 
     def collected(
         self,
@@ -310,9 +314,10 @@ class Lowering:
 
 def rank_properties(what: ValueProperties, limit: int | None) -> ValueProperties:
     """What is known of the ranks of values."""
-    return ValueProperties(BIGINT, Bounds(0, max(limit if limit is not None else 2**32, 1)), what.nullable)
+    return ValueProperties(BIGINT, Bounds(0, max(limit if limit is not None else 1 << ROW_ID_BITS, 1)), what.nullable)
 
 
-def lower(query: Query, target: str) -> Program:
-    """The program of an optimized query, for pipelines that compile for ``target``."""
-    return Lowering(target).query(query)
+def lower(query: Query, target: str, profile: DeviceProfile | None = None) -> Program:
+    """The program of an optimized query, for pipelines that compile for ``target``; for the device of ``profile``, or a usual
+    one of the target's."""
+    return Lowering(target, profile or profile_for(target)).query(query)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gquery import tuning
 from gquery.expression.expr import (
     AggregateCall,
     Column,
@@ -47,12 +48,7 @@ if TYPE_CHECKING:
     from gquery.planner.lower import Lowering
     from gquery.planner.lower_stream import Stream
 
-SLOTS_A_ROW = 4  # arrays of state may have this many slots a row of input ...
-SMALL_STATE = 2**16  # ... or this many in any case
-LARGEST_STATE = 2**31
-IN_PLACE = 2**18  # groups of so many slots are read as they lie ...
 MERGED_BY = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}  # what makes one result of those of parts
-SPARSE_SLOTS = 16  # ... where one slot in so many is used, at least
 
 
 def aggregate(lowering: Lowering, plan: Aggregate, wanted: frozenset[int]) -> Stream:
@@ -178,10 +174,11 @@ def _grouped(
         return lowering.sink(stream, sink, "aggregate")
     described = [describe(e, stream.columns) for _, e in keys]
     key_encoding = key_encoding_of(described, [w.nullable for w in described])
-    most = max(SLOTS_A_ROW * stream.rows, SMALL_STATE)
+    limits = tuning.group_layouts
+    most = max(limits.slots_a_row * stream.rows, limits.small_state)
     layout: GroupLayout = "row-id hash"
     if key_encoding is not None:
-        layout = "direct-address" if key_encoding.size <= min(most, LARGEST_STATE) else "hash"
+        layout = "direct-address" if key_encoding.size <= min(most, limits.largest_state) else "hash"
     elif len(described) == 1 and is_raw_key(described[0]):
         layout = "hash"
     if layout == "row-id hash":
@@ -232,7 +229,9 @@ def _columns_in_place(sink: Group) -> tuple[tuple[Stored, int], ...]:
     state."""
     key_encoding = sink.key_encoding
     assert key_encoding is not None
-    if key_encoding.size < IN_PLACE or sink.groups * SPARSE_SLOTS < key_encoding.size or len(key_encoding.parts) != 1:
+    limits = tuning.group_layouts
+    is_sparse = sink.groups * limits.sparse_slots_a_group < key_encoding.size
+    if key_encoding.size < limits.sparse_slots or is_sparse or len(key_encoding.parts) != 1:
         return ()
     if key_encoding.parts[0].nullable or any(a.result.nullable or not is_plain(a) for _, a in sink.aggregates):
         return ()
@@ -385,7 +384,7 @@ def _reading(
 def _numbered(stream: Stream, row: Column) -> Stream:
     """The stream of a frame's rows with the number of each, which is not stored."""
     assert isinstance(stream.source, ReadStage) and not stream.steps
-    most = stream.limit if stream.limit is not None else 2**40
+    most = stream.limit if stream.limit is not None else tuning.group_layouts.unknown_rows
     known = value_properties(BIGINT, Bounds(0, max(most, 1)), False)
     return replace(
         stream,

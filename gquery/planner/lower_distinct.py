@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gquery import tuning
 from gquery.expression.expr import Column
 from gquery.expression.types import BIGINT, INT64, Bounds, Register
 from gquery.kernels.code import ValueProperties
@@ -19,9 +20,6 @@ from gquery.planner.physical import DistinctRows, Stored
 if TYPE_CHECKING:
     from gquery.planner.lower import Lowering
     from gquery.planner.lower_stream import Stream
-
-MANY_VALUES = 2**21  # a hash table of more is larger than a GPU's cache
-SLOTS_A_ROW = 4  # a range of more slots is not addressed
 
 
 def distinct(lowering: Lowering, plan: Aggregate, wanted: frozenset[int]) -> Stream | None:
@@ -70,10 +68,14 @@ def _is_worth_sorting(lowering: Lowering, plan: Aggregate) -> bool:
     if len(plan.keys) != 1 or plan.aggregates or not all(_only_passes_on(p) for p in walk(plan.source)):
         return False
     key, estimator = plan.keys[0][1], lowering.estimator
-    if not isinstance(key, Column) or key.nullable or estimator.rows(plan) < MANY_VALUES:
+    limits = tuning.group_layouts
+    cached = lowering.profile.cache_bytes // limits.distinct_bytes_a_value  # by a hash table
+    if not isinstance(key, Column) or key.nullable or estimator.rows(plan) < cached:
         return False
     bounds = estimator.bounds(key)
-    return bounds is not None and bounds.within(INT64) and bounds.width > SLOTS_A_ROW * estimator.rows(plan.source)
+    if bounds is None or not bounds.within(INT64):
+        return False
+    return bounds.width > limits.distinct_slots_a_row * estimator.rows(plan.source)
 
 
 def _only_passes_on(plan: Plan) -> bool:

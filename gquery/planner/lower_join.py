@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from gquery import tuning
 from gquery.expression.expr import (
     Call,
     Column,
@@ -21,6 +22,7 @@ from gquery.expression.expr import (
     new_column,
     walk,
 )
+from gquery.expression.facts import ROW_ID_BYTES
 from gquery.expression.types import BOOLEAN, Register
 from gquery.functions import call
 from gquery.kernels.code import NeedsHostError, ValueProperties, value_properties
@@ -47,18 +49,6 @@ from gquery.planner.physical import (
 if TYPE_CHECKING:
     from gquery.planner.lower import Lowering
     from gquery.planner.lower_stream import Stream
-
-ROWS_A_SLOT = 16  # an array of row numbers may have this many slots a build row ...
-BITS_A_ROW = 512  # ... and a bitmap this many bits
-NUMBER_BYTES = 4  # of a row number; an array may hold columns that take more ...
-WIDE_SLOTS = 4  # ... if it has at most this many slots a build row
-SPREAD_BYTES = 2**27  # of an array from which on it is filled part by part ...
-SPREAD_SHARE = 0.5  # ... if at least this share of the rows goes into it ...
-SPREAD_SLOTS = 2  # ... and an array has at most this many slots a row
-SMALL_ARRAY = 2**20  # slots that are always affordable
-SMALL_BITMAP = 2**23
-LARGEST = 2**31
-RANGE_LIMIT = 64  # rows a slot up to which one key of several is addressed and the rest tested
 
 
 @dataclass(frozen=True)
@@ -277,7 +267,9 @@ def _probe(
         1.0 if one_match else (right.rows if layout == "loop" else max(1.0, right.rows / max(right.source_rows, 1)))
     )
     looped = layout == "loop" or not one_match
-    work = left.work + left.rows * (2 + (right.rows if layout == "loop" else 3 if looped else 1)) * fan_out
+    costs = tuning.interpreter_costs
+    matches = right.rows if layout == "loop" else costs.duplicate_probe if looped else 1
+    work = left.work + left.rows * (costs.probe + matches) * fan_out
     limit = left.limit if one_match else None
     rows = max(1.0, lowering.estimator.rows(plan))
     stream = replace(left, steps=(*left.steps, probe), columns=known, work=work, rows=rows, limit=limit)
@@ -373,8 +365,10 @@ def _layout(
     key_encoding = None
     if len(usable) == len(keys):
         key_encoding = key_encoding_of([right.columns[_id(k)] for k in keys], [k.null_safe for k in keys])
-        most = max(BITS_A_ROW * rows, SMALL_BITMAP) if exists else max(ROWS_A_SLOT * rows, SMALL_ARRAY)
-        if key_encoding is not None and key_encoding.size <= min(most, LARGEST):
+        limits = tuning.join_layouts
+        array = max(limits.slots_a_row * rows, limits.small_array)
+        most = max(limits.bits_a_row * rows, limits.small_bitmap) if exists else array
+        if key_encoding is not None and key_encoding.size <= min(most, limits.largest):
             return "direct-address", key_encoding, keys, []
     is_found_at_once = key_encoding is not None and (
         exists or unique
@@ -382,9 +376,9 @@ def _layout(
     if len(keys) > 1 and not null_key and not is_found_at_once:
         for key in sorted(usable, key=lambda k: -_width(right, k)):
             alone = key_encoding_of([right.columns[_id(key)]], [key.null_safe])
-            if alone is None or alone.size > min(max(ROWS_A_SLOT * rows, SMALL_ARRAY), LARGEST):
+            if alone is None or alone.size > min(array, limits.largest):
                 continue
-            if right.rows / alone.size <= RANGE_LIMIT:
+            if right.rows / alone.size <= limits.range_keys:
                 tested = [_equality(k) for k in keys if k is not key]
                 return "direct-address", alone, [key], tested
     return "hash", key_encoding, keys, []
@@ -422,13 +416,14 @@ def _is_spread(lowering: Lowering, right: Stream, table: JoinTable) -> bool:
         or not (table.unique or table.expected_unique)
     ):
         return False
-    if not all(isinstance(s, Select) and s.share >= SPREAD_SHARE for s in right.steps):
+    if not all(isinstance(s, Select) and s.share >= tuning.join_layouts.partitioned_share for s in right.steps):
         return False
     if table.layout != "direct-address" or table.key_encoding is None or _may_be_in_order(right, table):
         return False
-    width = NUMBER_BYTES if table.inline_payload is None else table.inline_payload.physical_type.bytes
-    size = table.key_encoding.size
-    return width <= NUMBER_BYTES and size <= SPREAD_SLOTS * table.rows and width * size >= SPREAD_BYTES
+    width = ROW_ID_BYTES if table.inline_payload is None else table.inline_payload.physical_type.bytes
+    size, limits = table.key_encoding.size, tuning.join_layouts
+    is_dense = width <= ROW_ID_BYTES and size <= limits.partitioned_slots_a_row * table.rows
+    return is_dense and width * size >= limits.partitioned_caches * lowering.profile.cache_bytes
 
 
 def _may_be_in_order(right: Stream, table: JoinTable) -> bool:
@@ -445,7 +440,8 @@ def _is_worth_inlining(inline: InlinePayload | None, key_encoding: KeyEncoding, 
     """Whether an array of words takes no more room than one of row numbers, or hardly more than the rows themselves."""
     if inline is None:
         return False
-    return inline.physical_type.bytes <= NUMBER_BYTES or key_encoding.size <= WIDE_SLOTS * max(rows, 1)
+    slots = tuning.join_layouts.wide_slots_a_row * max(rows, 1)
+    return inline.physical_type.bytes <= ROW_ID_BYTES or key_encoding.size <= slots
 
 
 def _described(right: Stream, key: Key) -> Stored:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gquery.columns.table import Dictionary, TableSource
 from gquery.errors import NotSupportedError
 from gquery.expression.expr import Column, Literal, SortKey, new_column
+from gquery.expression.facts import UNBOUNDED
 from gquery.expression.types import BIGINT
 from gquery.kernels.code import ValueProperties
 from gquery.kernels.dictionaries import code_properties
@@ -32,8 +33,6 @@ from gquery.planner.physical import (
 
 if TYPE_CHECKING:
     from gquery.planner.lower import Lowering
-
-_MOST_ROWS = 2**62  # beyond it a bound says nothing; a chain of unions, each of the one before with itself, doubles it
 
 
 def values(lowering: Lowering, plan: Values) -> Stream:
@@ -113,7 +112,7 @@ def union(lowering: Lowering, plan: UnionAll, wanted: frozenset[int], enough: in
     number = lowering.stage(ConcatRows(tuple(stages), tuple(inputs), made), "union all")
     limits = [s.limit for s in streams]
     most = None if any(v is None for v in limits) else sum(v for v in limits if v is not None)
-    most = None if most is not None and most > _MOST_ROWS else most
+    most = None if most is not None and most > UNBOUNDED else most
     return lowering.read(number, tuple(plan.columns[n] for n in places), sum(s.rows for s in streams), most)
 
 

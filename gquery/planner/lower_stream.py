@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
+from gquery import tuning
 from gquery.expression.expr import Call, Cast, Column, Expr, In, walk
 from gquery.expression.types import Register
 from gquery.kernels.code import ValueProperties
@@ -61,22 +62,19 @@ def step_weight(step: Step, columns: dict[int, ValueProperties]) -> float:
             assert_never(step)
 
 
-USUAL_LENGTH = 64  # operations of a kernel
-MOST_LENGTHS = 100.0
-
-
 def is_worth_compiling(pipeline: Pipeline, steps: float, interpret_limit: int) -> bool:
     """Whether so many row-steps are too many for the interpreter. A kernel of many operations takes as much longer to compile,
     and is interpreted for as many more steps."""
     if steps < interpret_limit:
         return False
-    return steps >= interpret_limit * MOST_LENGTHS or steps >= interpret_limit * lengths(pipeline)
+    most = interpret_limit * tuning.interpreter_costs.most_lengths
+    return steps >= most or steps >= interpret_limit * lengths(pipeline)
 
 
 def lengths(pipeline: Pipeline) -> float:
     """How much longer than usual a pipeline's kernel is; 1 for shorter ones."""
     count = sum(sum(1 for _ in walk(e)) for e in _expressions(pipeline))
-    return min(max(1.0, count / USUAL_LENGTH), MOST_LENGTHS)
+    return min(max(1.0, count / tuning.interpreter_costs.usual_length), tuning.interpreter_costs.most_lengths)
 
 
 def _expressions(pipeline: Pipeline) -> Iterator[Expr]:
@@ -99,28 +97,33 @@ def _expressions(pipeline: Pipeline) -> Iterator[Expr]:
 
 def expr_weight(e: Expr, columns: dict[int, ValueProperties]) -> float:
     """What an expression costs the interpreter a row, in steps."""
-    weight = 0.5
+    costs = tuning.interpreter_costs
+    weight = costs.expression
     for x in walk(e):
         if isinstance(x, Call | In | Cast):
-            weight += 0.5
+            weight += costs.operation
         elif isinstance(x, Column) and x.id in columns and columns[x.id].register is Register.STR:
-            weight += 10.0
+            weight += costs.text
     return weight
 
 
 def sink_weight(sink: Sink) -> float:
     """What a sink costs the interpreter a row, in steps."""
+    costs = tuning.interpreter_costs
     match sink:
         case Group(layout="row-id hash", keys=keys, accumulators=accumulators):
-            return 10.0 * len(keys) + len(accumulators)
+            return costs.row_id_key * len(keys) + len(accumulators)
         case Group(layout="hash", accumulators=accumulators):
-            return 6.0 + len(accumulators)
+            return costs.hashed_group + len(accumulators)
         case Build(table=table) if table.layout == "hash":
-            return 10.0 * len(table.keys)
+            return costs.hashed_build * len(table.keys)
         case Group(accumulators=accumulators) | Reduce(accumulators=accumulators):
             return 1.0 + len(accumulators)
         case Collect(columns=columns):
-            return sum(3.0 if s.properties.register is Register.STR else 0.5 for s in columns)
+            return sum(
+                costs.collected_text if s.properties.register is Register.STR else costs.collected_value
+                for s in columns
+            )
         case Build():
             return 1.0
         case _:

@@ -9,10 +9,11 @@ import pyarrow as pa
 import pytest
 
 import gquery
-from gquery.planner import lower_distinct
+from gquery import tuning
 from gquery.planner.physical import DistinctRows
 from tests.support.harness import compare, expect
 from tests.support.lanes import answer
+from tests.support.tuned import Tune
 
 
 @cache
@@ -56,8 +57,8 @@ OTHERWISE = (
 
 
 @pytest.mark.parametrize("sql", SORTED + OTHERWISE)
-def test_distinct(sql: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lower_distinct, "MANY_VALUES", 1)
+def test_distinct(sql: str, monkeypatch: pytest.MonkeyPatch, tune: Tune) -> None:
+    tune(tuning.group_layouts, distinct_bytes_a_value=2**60)  # no value fits the cache
     sorts = any(isinstance(s.work, DistinctRows) for s in connection().program(sql, "cuda").stages)
     if sql != OTHERWISE[2]:  # two aggregates, of which one sorts
         assert sorts == (sql in SORTED)

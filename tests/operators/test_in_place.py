@@ -11,8 +11,9 @@ import pyarrow as pa
 import pytest
 
 import gquery
-from gquery.planner import lower_aggregate
+from gquery import tuning
 from tests.support import harness
+from tests.support.tuned import Tune
 
 RNG = random.Random(7)
 ROWS = 400
@@ -67,10 +68,9 @@ QUERIES = [
 
 
 @pytest.fixture
-def small_limits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def small_limits(tune: Tune) -> Iterator[None]:
     """Arrays of any size are read in place; plans that other tests made are not used again."""
-    monkeypatch.setattr(lower_aggregate, "IN_PLACE", 1)
-    monkeypatch.setattr(lower_aggregate, "SPARSE_SLOTS", 10**6)
+    tune(tuning.group_layouts, sparse_slots=1, sparse_slots_a_group=10**6)
     harness._connections.clear()
     yield
     harness._connections.clear()

@@ -10,13 +10,14 @@ import pyarrow as pa
 import pytest
 
 import gquery
+from gquery import tuning
 from gquery.execution import run_with_report
 from gquery.execution.feedback import RunFeedback
 from gquery.kernels.targets.capabilities import capabilities
-from gquery.operators import specialize
 from gquery.planner import lower_join
 from gquery.planner.physical import Build, JoinTable, Pipeline, Probe
 from tests.support.harness import assert_same
+from tests.support.tuned import Tune
 
 ODD = np.int64(0x5851F42D4C957F2D)  # numbers times it lie all over the range of int64
 ROWS = 2_000
@@ -137,11 +138,10 @@ def test_unique_behind_a_filter_and_null_keys() -> None:
 
 
 @pytest.fixture
-def spread(monkeypatch: pytest.MonkeyPatch) -> None:
+def spread(monkeypatch: pytest.MonkeyPatch, tune: Tune) -> None:
     """Tables are filled part by part wherever they could be."""
     monkeypatch.setattr(lower_join, "capabilities", lambda name: replace(capabilities(name), partitions_builds=True))
-    monkeypatch.setattr(lower_join, "SPREAD_BYTES", 0)
-    monkeypatch.setattr(lower_join, "SPREAD_SHARE", 0.0)
+    tune(tuning.join_layouts, partitioned_caches=0.0, partitioned_share=0.0)
 
 
 @pytest.mark.usefixtures("spread")
@@ -201,10 +201,9 @@ def _expecting(tables: dict[str, pa.Table], sql: str) -> list[int]:
     return attempts
 
 
-def test_few_rows_of_many_slots(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_rows_of_many_slots(tune: Tune) -> None:
     """An array was planned; the rows that are there in the end are so few that they are hashed, and probed so."""
-    for module in (lower_join, specialize):
-        monkeypatch.setattr(module, "SMALL_ARRAY", 16)
+    tune(tuning.join_layouts, small_array=16)
     tables = _sides()
     few = "SELECT dense, count(*) AS n, min(small) AS small FROM b WHERE x * x < 0.0001 GROUP BY dense"
     for kind in ("JOIN", "LEFT JOIN", "FULL JOIN"):

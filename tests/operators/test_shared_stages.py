@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 import gquery
+from gquery import tuning
 from gquery.planner.physical import Build, Collect, Group, Pipeline, Program, ReadTable
-from gquery.planner.rules import semi_join_reduction, share_rows
 from tests.support import programs
 from tests.support.harness import assert_same
 from tests.support.tables import joins
+from tests.support.tuned import Tune
 
 # each holds a join, or a whole subquery, more than once
 QUERIES = (
@@ -116,14 +117,9 @@ FEW = (
 
 
 @pytest.mark.parametrize("sql", FEW)
-def test_few_rows_are_found_once(sql: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(share_rows, "_LEAST_ROWS", 1)
-    monkeypatch.setattr(share_rows, "_SHARE", 1.0)
-    for least in ("_LEAST_ROWS", "_LEAST_BUILD_ROWS"):
-        monkeypatch.setattr(semi_join_reduction, least, 1)
-    for share in ("_WORTH", "_BUILD_SHARE"):
-        monkeypatch.setattr(semi_join_reduction, share, 1.0)
-    monkeypatch.setattr(semi_join_reduction, "_READING", 0.0)
+def test_few_rows_are_found_once(sql: str, tune: Tune) -> None:
+    tune(tuning.semi_joins, shared_least_rows=1, aggregate_least_rows=1, build_least_rows=1)
+    tune(tuning.semi_joins, shared_share=1.0, aggregate_share=1.0, build_share=1.0, build_reading=0.0)
     shared = [s.label for s in _program(sql).stages if s.label == "shared subplan"]
     assert len(shared) == 1
     tables = dict(joins())  # other connections: those at hand keep their plans

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from math import sqrt
 from typing import assert_never
 
+from gquery import tuning
 from gquery.columns.table import ColumnStatistics
 from gquery.expression.expr import (
     And,
@@ -27,6 +28,7 @@ from gquery.expression.expr import (
     ScalarSubquery,
     conjuncts,
 )
+from gquery.expression.facts import MICROS_PER_DAY, power_of_ten
 from gquery.expression.types import Bounds, type_bounds
 from gquery.planner.logical.nodes import (
     Aggregate,
@@ -50,9 +52,6 @@ from gquery.planner.logical.shared import definitions
 from gquery.planner.logical.tree import column_ids
 
 UNKNOWN = ColumnStatistics()
-
-_EQUALS, _RANGE, _LIKE, _OTHER = 0.1, 1 / 3, 0.06, 0.33
-_LIKELY_UNIQUE = 0.99  # different values a row from which on a column probably has none twice
 
 
 class Estimator:
@@ -82,14 +81,14 @@ class Estimator:
         match e:
             case Column(id=i):
                 stats = self.columns.get(i, UNKNOWN)
-                base = self._column_rows.get(i, 1e12)
+                base = self._column_rows.get(i, tuning.cardinality.unknown_distinct)
                 if stats.is_unique:
                     return base
                 if stats.distinct is not None:
                     return float(stats.distinct)
                 if stats.bounds is not None:
                     return min(base, float(stats.bounds.width))
-                return base if base < 1e12 else 1e12
+                return min(base, tuning.cardinality.unknown_distinct)
             case Literal():
                 return 1.0
             case Cast(arg=arg):
@@ -104,14 +103,14 @@ class Estimator:
                 done[id(e)] = out
                 return out
             case _:
-                return 1e12
+                return tuning.cardinality.unknown_distinct
 
     def is_likely_unique(self, e: Expr) -> bool:
         """Whether the values of a column are probably all different in the relation that it comes from."""
         if not isinstance(e, Column):
             return False
         distinct, rows = self.columns.get(e.id, UNKNOWN).distinct, self._column_rows.get(e.id)
-        return distinct is not None and rows is not None and distinct >= _LIKELY_UNIQUE * rows
+        return distinct is not None and rows is not None and distinct >= tuning.cardinality.likely_unique * rows
 
     def bounds(self, e: Expr) -> Bounds | None:
         """The range of a column's physical values, where the source knows it."""
@@ -145,7 +144,7 @@ class Estimator:
                     self._describe(c, made, rows)
                 return rows
             case Filter(source=s, predicate=p):
-                return max(self.rows(s) * self.selectivity(p), 0.1)
+                return max(self.rows(s) * self.selectivity(p), tuning.cardinality.least_rows)
             case Project(source=s, exprs=exprs):
                 rows = self.rows(s)
                 for c, e in exprs:
@@ -162,7 +161,7 @@ class Estimator:
                     self._describe(c, e, groups)
                 for c, _ in plan.aggregates:
                     self._column_rows[c.id] = groups
-                return max(groups, 0.1)
+                return max(groups, tuning.cardinality.least_rows)
             case Sort(source=s, limit=limit, offset=offset) | Limit(source=s, limit=limit, offset=offset):
                 rows = max(0.0, self.rows(s) - offset)
                 return rows if limit is None else min(rows, float(limit))
@@ -198,7 +197,8 @@ class Estimator:
             return left_rows
         if kind in (JoinKind.SEMI, JoinKind.ANTI):
             share = self.match_selectivity(pairs, left_rows, right_rows)
-            return max(left_rows * (share if kind is JoinKind.SEMI else max(0.1, 1 - share)), 0.1)
+            kept = share if kind is JoinKind.SEMI else max(tuning.cardinality.least_unmatched, 1 - share)
+            return max(left_rows * kept, tuning.cardinality.least_rows)
         rows = left_rows * right_rows * self.pairs_selectivity(pairs, left_rows, right_rows)
         for e in conjuncts(condition):
             if not key_pairs(e, left_ids, right_ids):
@@ -207,7 +207,7 @@ class Estimator:
             return max(rows, left_rows)
         if kind is JoinKind.FULL:
             return max(rows, left_rows, right_rows)
-        return max(rows, 0.1)
+        return max(rows, tuning.cardinality.least_rows)
 
     def pairs_selectivity(self, pairs: Sequence[tuple[Expr, Expr]], left_rows: float, right_rows: float) -> float:
         """The share of the cross product that equalities of these pairs keep."""
@@ -235,12 +235,12 @@ class Estimator:
     def match_selectivity(self, pairs: list[tuple[Expr, Expr]], left_rows: float, right_rows: float) -> float:
         """The share of left rows that find a match."""
         if not pairs:
-            return 0.9
+            return tuning.cardinality.cross_match
         share = 1.0
         for a, b in pairs:
             domain = max(self._base_distinct(a), 1.0)
             share = min(share, self.distinct(b, right_rows) / max(domain, self.distinct(b, right_rows)))
-        return max(share, 1e-6)
+        return max(share, tuning.cardinality.least_match)
 
     # -- predicates
 
@@ -263,11 +263,11 @@ class Estimator:
             case In(arg=arg, values=values):
                 return min(1.0, len(values) * self._equals(arg))
             case Column(id=i):
-                return 0.5 if i in self.columns else _OTHER
+                return tuning.cardinality.boolean if i in self.columns else tuning.cardinality.other
             case Call():
                 return self._call(e)
             case Cast() | Case() | ScalarSubquery() | Exists() | InSubquery():
-                return _OTHER
+                return tuning.cardinality.other
             case _:
                 assert_never(e)
 
@@ -283,7 +283,7 @@ class Estimator:
                 low, high = ranges.get(part[0], (0.0, 1.0))
                 ranges[part[0]] = (max(low, part[1]), min(high, part[2]))
         for low, high in ranges.values():
-            out *= max(high - low, 1e-4)
+            out *= max(high - low, tuning.cardinality.least_range)
         return out
 
     def _range(self, e: Expr) -> tuple[int, float, float] | None:
@@ -304,11 +304,11 @@ class Estimator:
         value = float(b.value)
         if b.dtype != a.dtype:  # the comparison was made in a wider type
             if b.dtype.scale != a.dtype.scale:
-                value *= 10.0 ** (a.dtype.scale - b.dtype.scale)
+                value *= power_of_ten(a.dtype.scale) / power_of_ten(b.dtype.scale)
             elif b.dtype.is_float and a.dtype.is_decimal:
-                value *= 10.0**a.dtype.scale
+                value *= power_of_ten(a.dtype.scale)
             elif b.dtype.is_temporal and a.dtype.is_temporal:
-                value = value / 86_400_000_000 if a.dtype.kind.value == "DATE" else value * 86_400_000_000
+                value = value / MICROS_PER_DAY if a.dtype.kind.value == "DATE" else value * MICROS_PER_DAY
         width = max(bounds.width, 1)
         at = min(1.0, max(0.0, (value - bounds.low) / width))
         above = min(1.0, max(0.0, (value + 1 - bounds.low) / width))
@@ -327,20 +327,20 @@ class Estimator:
             case Column(id=i):
                 stats = self.columns.get(i, UNKNOWN)
                 if stats.distinct is None and stats.bounds is None and not stats.is_unique:
-                    return _EQUALS
+                    return tuning.cardinality.equals
             case Call():  # of one argument's many values, a function often makes few
-                return max(1 / max(self._base_distinct(e), 1.0), _EQUALS / 2)
+                return max(1 / max(self._base_distinct(e), 1.0), tuning.cardinality.equals / 2)
             case _:
                 pass
         distinct = self._base_distinct(e)
-        return _EQUALS if distinct >= 1e12 else 1 / max(distinct, 1.0)
+        return tuning.cardinality.equals if distinct >= tuning.cardinality.unknown_distinct else 1 / max(distinct, 1.0)
 
     def _null_share(self, e: Expr) -> float:
         if isinstance(e, Column):
             nulls = self.columns.get(e.id, UNKNOWN).null_count
             if nulls is not None:
                 return min(1.0, nulls / max(self._column_rows.get(e.id, 1.0), 1.0))
-        return 0.05 if e.nullable else 0.0
+        return tuning.cardinality.null if e.nullable else 0.0
 
     def _call(self, e: Call) -> float:
         match e.function:
@@ -354,11 +354,12 @@ class Estimator:
                 return 1 - self._equals(a if isinstance(b, Literal) else b)
             case "lt" | "le" | "gt" | "ge":
                 part = self._range(e)
-                return _RANGE if part is None else max(part[2] - part[1], 1e-4)
+                assumed = tuning.cardinality
+                return assumed.range if part is None else max(part[2] - part[1], assumed.least_range)
             case "like" | "ilike" | "contains" | "starts_with" | "ends_with":
-                return _LIKE
+                return tuning.cardinality.like
             case _:
-                return _OTHER
+                return tuning.cardinality.other
 
 
 _FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from itertools import product
 from typing import assert_never
 
+from gquery import tuning
 from gquery.expression.expr import Call, Column, Expr, Literal, conjuncts
 from gquery.planner.logical.nodes import (
     Aggregate,
@@ -28,9 +29,6 @@ from gquery.planner.logical.nodes import (
 )
 from gquery.planner.logical.shared import definitions
 from gquery.planner.logical.tree import cached, column_ids, used_columns
-
-_KEYS_KEPT = 8  # alternatives; more are not worth their time
-
 
 # ---- conditions ------------------------------------------------------------------------------------------------------
 
@@ -105,7 +103,7 @@ def _minimal(keys: list[frozenset[int]]) -> Keys:
     for k in sorted(set(keys), key=lambda k: (len(k), sorted(k))):
         if not any(o <= k for o in out):
             out.append(k)
-    return tuple(out[:_KEYS_KEPT])
+    return tuple(out[: tuning.rewrites.most_keys])
 
 
 def _unique_keys(plan: Plan) -> list[frozenset[int]]:

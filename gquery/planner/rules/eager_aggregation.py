@@ -17,6 +17,7 @@ in its group: aggregates pass it by, so that COUNT is 0 and the others are NULL;
 
 from __future__ import annotations
 
+from gquery import tuning
 from gquery.expression.expr import (
     AggregateCall,
     Call,
@@ -40,8 +41,6 @@ from gquery.planner.rules.reduce_outer_joins import null_if_null, rejects_null
 
 _FUNCTIONS = ("count", "sum", "avg", "min", "max")  # those that pass NULLs by
 _TESTS = ("eq", "ne", "lt", "le", "gt", "ge", "is_distinct_from", "is_not_distinct_from", "like", "ilike", "contains")
-_ROWS_A_KEY = 1.5  # on the right side, from which on groups are worth making
-_LEFT_SHARE = 0.05  # of the right side's keys: a left side with fewer rows looks few of them up
 
 
 def eager_aggregation(plan: Plan) -> Plan | None:
@@ -128,4 +127,5 @@ def _is_gain(join: Join, pairs: list[tuple[Expr, Column]], estimator: Estimator)
     for _, b in pairs:
         groups *= estimator.distinct(b, rows)
     groups = min(groups, rows)
-    return rows >= _ROWS_A_KEY * groups and estimator.rows(join.left) >= _LEFT_SHARE * groups
+    limits = tuning.semi_joins
+    return rows >= limits.rows_a_group * groups and estimator.rows(join.left) >= limits.least_probe_share * groups

@@ -23,6 +23,7 @@ from gquery.expression.expr import (
     disjunction,
     new_column,
 )
+from gquery.expression.facts import INT64_DIGITS
 from gquery.expression.types import BOOLEAN, DType, Kind
 from gquery.planner.logical.nodes import Aggregate, Join, JoinKind, Plan
 from gquery.planner.logical.properties import is_unique
@@ -84,4 +85,4 @@ def _has_atomic_extremes(dtype: DType) -> bool:
     """Whether least and greatest values are a word each: those of text and of 128 bits are found by sorting."""
     if dtype.kind in (Kind.BOOLEAN, Kind.UBIGINT):
         return False
-    return dtype.is_exact and not (dtype.is_decimal and dtype.precision > 18)
+    return dtype.is_exact and not (dtype.is_decimal and dtype.precision > INT64_DIGITS)

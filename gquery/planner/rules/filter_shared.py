@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from gquery import tuning
 from gquery.expression.expr import Expr, disjunction, substitute, walk
 from gquery.planner.logical.nodes import Definition, Filter, Plan, Query, Shared
 from gquery.planner.logical.shared import definitions, rebuilt
@@ -25,8 +26,6 @@ from gquery.planner.logical.tree import walk as walk_plan
 from gquery.planner.rules.fold_constants import Evaluate
 from gquery.planner.rules.push_down_filter import push_down_filter
 from gquery.planner.rules.simplify import simplify
-
-_MOST_PARTS = 500  # of a predicate that is made of all filters
 
 Asked = dict[
     int, list[Expr | None]
@@ -80,7 +79,7 @@ def _one_of(filters: list[Expr | None]) -> Expr | None:
     if not known or len(known) < len(filters):
         return None
     different = tuple(dict.fromkeys(known))
-    if sum(1 for f in different for _ in walk(f)) > _MOST_PARTS:
+    if sum(1 for f in different for _ in walk(f)) > tuning.rewrites.most_filter_parts:
         return None
     if len(different) == 1:
         return different[0]

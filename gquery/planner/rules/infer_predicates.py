@@ -9,6 +9,7 @@ They are true wherever the originals are TRUE, which is all that a conjunct of a
 
 from __future__ import annotations
 
+from gquery import tuning
 from gquery.expression.expr import (
     TRUE,
     And,
@@ -30,14 +31,12 @@ from gquery.expression.expr import (
 from gquery.planner.logical.properties import equality
 from gquery.planner.logical.tree import used_columns
 
-_MOST_TERMS = 16  # an OR with more branches than this is not worth taking apart
-
 
 def implied(terms: tuple[Expr, ...], left: frozenset[int], right: frozenset[int]) -> tuple[Expr, ...]:
     """Predicates over columns of one side only that follow from ``terms`` and are not among them."""
     out: dict[Expr, None] = {}
     for term in terms:
-        if isinstance(term, Or) and len(term.args) <= _MOST_TERMS:
+        if isinstance(term, Or) and len(term.args) <= tuning.rewrites.most_or_terms:
             used = used_columns(term)
             if used & left and used & right:
                 for side in (left, right):

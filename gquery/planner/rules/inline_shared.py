@@ -25,6 +25,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
+from gquery import tuning
 from gquery.expression.expr import Column, Expr, transform, walk
 from gquery.planner.logical.nodes import (
     Definition,
@@ -50,9 +51,6 @@ from gquery.planner.logical.tree import (
 
 Cheap = Callable[[Definition], bool]
 
-_MOST_PARTS = 64  # of the expressions of a definition that is copied
-_MOST_NODES = 2_000  # that copies of NOT MATERIALIZED may add to a query
-
 
 def inline_shared(query: Query) -> Query | None:
     """The query with every definition in place that is used once or cheap."""
@@ -73,7 +71,7 @@ def is_cheap(definition: Definition) -> bool:
         parts += sum(1 for e in expressions(plan) for x in walk(e) if not isinstance(x, Column))
         plan = plan.source
     is_leaf = isinstance(plan, Scan | Range | Shared) or (isinstance(plan, Values) and len(plan.rows) == 1)
-    return is_leaf and parts <= _MOST_PARTS
+    return is_leaf and parts <= tuning.rewrites.most_copied_parts
 
 
 class _Inlining:
@@ -101,7 +99,7 @@ class _Inlining:
         for d in reversed(order):  # those that use others first: each of their copies uses them again
             count = places[d.number]
             size = sum(1 for _ in nodes(d.plan)) * (count - 1)
-            is_asked = d.kept is False and added + size <= _MOST_NODES
+            is_asked = d.kept is False and added + size <= tuning.rewrites.most_copied_nodes
             copied = is_asked or (d.kept is not True and (count == 1 or cheap(d)))
             added += size if is_asked else 0
             if copied:

@@ -9,13 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gquery import tuning
 from gquery.planner.logical.nodes import Aggregate, Filter, Join, JoinKind, Plan, Scan, Shared, Sort
 from gquery.planner.logical.properties import Keys, unique_keys
-
-_UNIQUE_BUILD, _DUPLICATE_BUILD, _DUPLICATE_SOURCE = 2.0, 5.0, 1.5
-_PROBE, _DUPLICATE_PROBE = 1.0, 2.0
-LEAST = min(_UNIQUE_BUILD, _DUPLICATE_BUILD, _PROBE, _DUPLICATE_PROBE, 1.0)  # of either side, whatever the join
-COLLECT_SOURCE, _COLLECT_COLUMN, _COLLECT_TEXT = 0.5, 0.5, 4.0
 
 
 @dataclass(frozen=True)
@@ -40,9 +36,10 @@ def leaf(mask: int, plan: Plan, rows: float) -> Tree:
     while isinstance(base, Filter):
         base = base.source
     raw = raw_rows(plan, rows)
-    width = sum(_COLLECT_TEXT if c.dtype.is_string else _COLLECT_COLUMN for c in plan.columns)
+    costs = tuning.join_costs
+    width = sum(costs.collect_text if c.dtype.is_string else costs.collect_column for c in plan.columns)
     is_frame = isinstance(base, Scan | Shared | Aggregate)
-    collect = 0.0 if is_frame else raw * COLLECT_SOURCE + rows * width
+    collect = 0.0 if is_frame else raw * costs.collect_source + rows * width
     return Tree(mask, rows, 0.0, unique_keys(plan), raw if is_frame else rows, collect, raw, width)
 
 
@@ -50,10 +47,17 @@ def cost_of(stream: Tree, build: Tree, is_equality: bool, is_unique_key: bool) -
     """The cost of a table over one tree and of looking up every row of the other in it."""
     if not is_equality:  # every row meets every row
         return build.collect + build.rows + stream.rows * max(build.rows, 1.0)
+    costs = tuning.join_costs
     if is_unique_key:
-        return build.collect + build.rows * _UNIQUE_BUILD + stream.rows * _PROBE
-    table = build.rows * _DUPLICATE_BUILD + build.source * _DUPLICATE_SOURCE
-    return build.collect + table + stream.rows * _DUPLICATE_PROBE
+        return build.collect + build.rows * costs.unique_build + stream.rows * costs.probe
+    table = build.rows * costs.duplicate_build + build.source * costs.duplicate_source
+    return build.collect + table + stream.rows * costs.duplicate_probe
+
+
+def least_cost() -> float:
+    """What a row of either side costs at least, whatever the join."""
+    costs = tuning.join_costs
+    return min(costs.unique_build, costs.duplicate_build, costs.probe, costs.duplicate_probe, 1.0)
 
 
 def raw_rows(plan: Plan, rows: float) -> float:

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from gquery import tuning
 from gquery.expression.expr import Call, Column, Expr, conjunction, conjuncts
 from gquery.expression.types import BOOLEAN
 from gquery.planner.logical.cardinality import Estimator, weight
@@ -28,12 +29,8 @@ from gquery.planner.logical.nodes import Filter, Join, JoinKind, Plan, sources
 from gquery.planner.logical.properties import equality, is_unique
 from gquery.planner.logical.tree import column_ids, used_columns, with_sources
 from gquery.planner.rules.infer_predicates import equal_columns
-from gquery.planner.rules.join_cost import COLLECT_SOURCE, LEAST, Tree, cost_of, leaf, raw_rows
+from gquery.planner.rules.join_cost import Tree, cost_of, leaf, least_cost, raw_rows
 from gquery.planner.rules.semi_join_reduction import reduced_build_side
-
-_MOST_BY_DP = 10
-_MOST_PAIRS = 1500  # some 15 milliseconds
-_EARLY = 0.3  # a SEMI join on the probe side that keeps less than this share of rows goes before the other joins
 
 
 def join_order(plan: Plan) -> Plan | None:
@@ -149,7 +146,9 @@ class _Group:
                 continue
             joined = Join(self.relations[home], d.right, d.join.kind, d.join.condition)
             kept = self.estimator.rows(joined)
-            if home == probe_side and (kept > _EARLY * rows[home] or d.join.kind is JoinKind.ANTI):
+            if home == probe_side and (
+                kept > tuning.join_order.early_share * rows[home] or d.join.kind is JoinKind.ANTI
+            ):
                 late.append(d)
             else:
                 self.relations[home], rows[home] = joined, kept
@@ -202,7 +201,8 @@ class _Graph:
         for columns in self.classes:
             at = [(1 << self.home[c.id], c) for c in columns]
             self.edges.append((_union(bit for bit, _ in at), at))
-        self.base = [leaf(1 << i, r, max(self.estimator.rows(r), 0.1)) for i, r in enumerate(self.relations)]
+        least = tuning.cardinality.least_rows
+        self.base = [leaf(1 << i, r, max(self.estimator.rows(r), least)) for i, r in enumerate(self.relations)]
 
     def _equal_inside(self, columns: tuple[Column, ...]) -> None:
         """Two columns of one relation that must be equal because both equal a third: a filter on the relation."""
@@ -263,14 +263,15 @@ class _Graph:
         members = list(_bits(part))
         if len(members) == 1:
             return self.base[members[0]]
-        if len(members) > _MOST_BY_DP:
+        if len(members) > tuning.join_order.most_by_dp:
             return self._greedy(members)
         found: dict[int, Tree] = {1 << i: self.base[i] for i in members}
+        least = least_cost()
         for number, (a, b) in enumerate(self._pairs(members)):
-            if number > _MOST_PAIRS:  # nearly everything is joined with everything
+            if number > tuning.join_order.most_pairs:  # nearly everything is joined with everything
                 return self._greedy(members)
             left, right, known = found[a], found[b], found.get(a | b)
-            if known is not None and left.cost + right.cost + (left.rows + right.rows) * LEAST >= known.cost:
+            if known is not None and left.cost + right.cost + (left.rows + right.rows) * least >= known.cost:
                 continue  # without finding out what they cost together
             tree = self._join(left, right)
             if known is None or tree.cost < known.cost:
@@ -325,7 +326,7 @@ class _Graph:
         for mask, term in self.others:
             if mask & ~(a.mask | b.mask) == 0 and mask & a.mask and mask & b.mask:
                 rows *= self.estimator.selectivity(term)
-        rows = max(rows, 0.1)
+        rows = max(rows, tuning.cardinality.least_rows)
         left, right = {x.id for x, _ in pairs}, {y.id for _, y in pairs}
         unique_a, unique_b = any(key <= left for key in a.keys), any(key <= right for key in b.keys)
         keys = (a.keys if unique_b else ()) + (b.keys if unique_a else ())
@@ -335,7 +336,7 @@ class _Graph:
             if other < cost:
                 a, b, cost = b, a, other
         width = a.width + b.width
-        collect = a.streamed * COLLECT_SOURCE + rows * width
+        collect = a.streamed * tuning.join_costs.collect_source + rows * width
         return Tree(a.mask | b.mask, rows, a.cost + b.cost + cost, keys, rows, collect, a.streamed, width, a, b)
 
     def _equalities(self, a: int, b: int) -> list[tuple[Column, Column]]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from gquery import tuning
 from gquery.expression.expr import (
     FALSE,
     TRUE,
@@ -43,8 +44,6 @@ from gquery.planner.logical.tree import column_ids, used_columns, with_sources
 from gquery.planner.rules.infer_predicates import implied
 
 Terms = tuple[Expr, ...]
-
-_MOST_PARTS = 500  # that a predicate may gain where it goes down through a projection or an aggregate
 
 
 def push_down_filter(plan: Plan) -> Plan | None:
@@ -93,7 +92,7 @@ def _through(terms: Terms, inner: dict[int, Expr]) -> tuple[Terms, Terms]:
     sizes = {i: sum(1 for _ in walk(e)) for i, e in inner.items()}
     for t in terms:
         added = sum(sizes.get(x.id, 1) - 1 for x in walk(t) if isinstance(x, Column))
-        if added <= _MOST_PARTS:
+        if added <= tuning.rewrites.most_filter_parts:
             down.append(substitute(t, inner))
         else:
             stay.append(t)

@@ -28,6 +28,7 @@ for this when it has put the left side together; the keys are a common subplan, 
 
 from __future__ import annotations
 
+from gquery import tuning
 from gquery.expression.expr import Call, Column, Expr, conjuncts, new_column
 from gquery.expression.types import BOOLEAN
 from gquery.planner.logical.cardinality import Estimator
@@ -44,13 +45,6 @@ from gquery.planner.logical.nodes import (
 from gquery.planner.logical.properties import key_pairs
 from gquery.planner.logical.tree import column_ids, fresh_copy, walk, with_sources
 from gquery.planner.rules.infer_predicates import equal_columns
-
-_WORTH = 0.25  # the share of rows kept below which the SEMI join pays for itself
-_LEAST_ROWS = 10_000
-
-_BUILD_SHARE = 0.1  # of a build side's keys that the left side may hold
-_LEAST_BUILD_ROWS = 100_000
-_READING = 0.25  # the right side's rows over the rows that computing the left side anew reads, at least
 
 
 def semi_join_reduction(plan: Plan) -> Plan | None:
@@ -110,14 +104,14 @@ def _reduced(
     rows = estimator.rows(source)
     best: tuple[float, Plan, Column, Column] | None = None
     for key, e in aggregate.keys:
-        if not isinstance(e, Column) or rows < _LEAST_ROWS:
+        if not isinstance(e, Column) or rows < tuning.semi_joins.aggregate_least_rows:
             continue
         for other in classes.get(key.id, ()):
             home = next((r for r in relations if r is not plan and other.id in column_ids(r)), None)
             if home is None or not _simple(home):
                 continue
             share = estimator.match_selectivity([(e, other)], rows, estimator.rows(home))
-            if share < _WORTH and (best is None or share < best[0]):
+            if share < tuning.semi_joins.aggregate_share and (best is None or share < best[0]):
                 best = share, home, e, other
     if best is not None:
         copy, names = fresh_copy(best[1])
@@ -182,11 +176,15 @@ def reduced_build_side(left: Plan, join: Join, right: Plan, estimator: Estimator
     rows = estimator.rows(right)
     if join.kind not in (JoinKind.SEMI, JoinKind.ANTI) or len(pairs) == len(conjuncts(join.condition)):
         return right  # only whether a key is there is asked: a bitmap will do
-    if rows < _LEAST_BUILD_ROWS or not plain or rows < _READING * _read_rows(left):
+    if (
+        rows < tuning.semi_joins.build_least_rows
+        or not plain
+        or rows < tuning.semi_joins.build_reading * _read_rows(left)
+    ):
         return right
     shares = [(estimator.match_selectivity([(b, a)], rows, estimator.rows(left)), a, b) for a, b in plain]
     share, mine, theirs = min(shares, key=lambda s: s[0])
-    if share > _BUILD_SHARE:
+    if share > tuning.semi_joins.build_share:
         return right
     copy, names = fresh_copy(left)
     key = new_column(mine.name, mine.dtype, mine.nullable)

@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from gquery import tuning
 from gquery.expression.expr import Column, new_column
 from gquery.planner.logical.cardinality import Estimator
 from gquery.planner.logical.nodes import (
@@ -51,8 +52,6 @@ from gquery.planner.logical.tree import (
     with_sources,
 )
 
-_LEAST_ROWS = 100_000  # of the table that is read
-_SHARE = 0.1  # of its rows that may be left
 _KINDS = (JoinKind.INNER, JoinKind.SEMI, JoinKind.ANTI)
 
 Values = dict[int, Any]  # column id: where its value comes from, the same in joins that are the same
@@ -61,7 +60,8 @@ Shape = tuple[Any, Values]
 
 def share_rows(query: Query) -> Query | None:
     """The query with joins that find the same few rows as copies of one."""
-    scanned = Counter(id(n.source) for n in walk(query.plan) if isinstance(n, Scan) and n.source.rows >= _LEAST_ROWS)
+    least = tuning.semi_joins.shared_least_rows
+    scanned = Counter(id(n.source) for n in walk(query.plan) if isinstance(n, Scan) and n.source.rows >= least)
     if not scanned or max(scanned.values()) < 2:
         return None
     new = _Sharing(query).plan()
@@ -75,7 +75,8 @@ def is_reduction(plan: Plan, estimator: Estimator) -> bool:
         if not isinstance(node, Join | Filter | Project):
             return False
         node = node.sources[0]
-    return node.source.rows >= _LEAST_ROWS and rows <= _SHARE * node.source.rows
+    limits = tuning.semi_joins
+    return node.source.rows >= limits.shared_least_rows and rows <= limits.shared_share * node.source.rows
 
 
 @dataclass(frozen=True)

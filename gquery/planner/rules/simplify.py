@@ -14,6 +14,7 @@ when it is evaluated is left as it is: it may stand in a branch that is never ta
 
 from __future__ import annotations
 
+from gquery import tuning
 from gquery.expression.expr import (
     FALSE,
     TRUE,
@@ -43,7 +44,6 @@ from gquery.planner.rules.fold_constants import Evaluate, folded
 from gquery.planner.rules.unwrap_casts import uncast
 
 _UNKNOWN = Literal(None, BOOLEAN)
-_MANY = 6  # constants that one value is not equal to, from which on they are a list
 _NEGATED = NEGATED | {"is_distinct_from": "is_not_distinct_from", "is_not_distinct_from": "is_distinct_from"}
 _FLIPPED = MIRRORED | {"is_distinct_from": "is_distinct_from", "is_not_distinct_from": "is_not_distinct_from"}
 
@@ -119,7 +119,7 @@ def _and(e: Expr | None, args: tuple[Expr, ...]) -> Expr:
     terms = tuple(dict.fromkeys(t for a in args for t in conjuncts(a)))
     if FALSE in terms:
         return FALSE
-    if len(terms) >= _MANY:
+    if len(terms) >= tuning.rewrites.least_in_list:
         terms = _inequalities_as_not_in(terms)
     return e if e is not None and terms == args else conjunction(terms)
 
@@ -170,7 +170,7 @@ def _inequalities_as_not_in(terms: tuple[Expr, ...]) -> tuple[Expr, ...]:
             values.setdefault(pair[0], {}).update(dict.fromkeys(pair[1]))
     out: list[Expr] = []
     for t, pair in zip(terms, excluded, strict=True):
-        if pair is None or (pair[0] in values and len(values[pair[0]]) < _MANY):
+        if pair is None or (pair[0] in values and len(values[pair[0]]) < tuning.rewrites.least_in_list):
             out.append(t)
         elif pair[0] in values:
             out.append(Not(In(pair[0], tuple(values.pop(pair[0])))))

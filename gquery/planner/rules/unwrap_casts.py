@@ -11,9 +11,8 @@ and keep the order; a constant between two values of the column's type is rounde
 from __future__ import annotations
 
 from gquery.expression.expr import FALSE, TRUE, Call, Cast, Expr, Literal
+from gquery.expression.facts import MICROS_PER_DAY, power_of_ten
 from gquery.expression.types import BOOLEAN, DType, Kind, type_bounds
-
-_MICROSECONDS = 86_400_000_000
 
 
 def uncast(e: Call) -> Expr:
@@ -53,10 +52,10 @@ def uncast(e: Call) -> Expr:
 def _factor(narrow: DType, wide: DType) -> int | None:
     """What one unit of ``narrow`` is in units of ``wide``, where every value of it has its place there."""
     if narrow.kind is Kind.DATE and wide.kind is Kind.TIMESTAMP:
-        return _MICROSECONDS
+        return MICROS_PER_DAY
     inner, outer = type_bounds(narrow), type_bounds(wide)
     numbers = (narrow.is_integer or narrow.is_decimal) and (wide.is_integer or wide.is_decimal)
     if not numbers or inner is None or outer is None or wide.scale < narrow.scale:
         return None
-    factor: int = 10 ** (wide.scale - narrow.scale)
+    factor = power_of_ten(wide.scale - narrow.scale)
     return factor if inner.low * factor >= outer.low and inner.high * factor <= outer.high else None

@@ -1,0 +1,23 @@
+"""Arithmetic facts: sizes of types and units of time. What was chosen, and not given, stands in `gquery.tuning`."""
+
+from __future__ import annotations
+
+BYTE_BITS = 8
+INT64_BITS = 64
+INT64_BYTES = 8
+INT128_BITS = 128
+INT64_DIGITS = 18  # decimal digits that an int64 always holds
+BITMAP_BITS = 32  # of a word of a bitmap, and of the words that hold the errors of kernels
+ROW_ID_BITS = 32
+ROW_ID_BYTES = 4
+SUM_WORD_BITS = 32  # of a word of a multiword sum: up to LARGE_ROWS of them add up within 64 bits
+SMALL_SUM_WORD_BITS = 16  # of one of a sum of more rows
+LARGE_ROWS = 2**31  # from which on row numbers exceed an int32
+UNBOUNDED = 2**62  # rows, steps, groups: a bound from here on says nothing, and the sum of two is an int64
+MICROS_PER_DAY = 86_400_000_000
+
+
+def power_of_ten(places: int) -> int:
+    """What one is, unscaled, in a decimal with so many places (0 or more)."""
+    power: int = 10**places
+    return power

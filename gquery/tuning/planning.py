@@ -1,0 +1,156 @@
+"""Numbers of the planner: estimates, the costs of joins, what a rewrite must gain, and layouts of tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gquery.tuning.record import Record, number
+
+_H200_QUERIES = "2026-11-21: where the time of the 22 queries goes on an H200"
+_INTERPRETED = "2026-11-21: what is interpreted, and for how long"
+
+
+@dataclass(frozen=True, slots=True)
+class Cardinality(Record):
+    """What the cardinality estimator assumes where statistics say nothing."""
+
+    equals: float = number(0.1, "share of rows", "kept by an equality with a value of unknown distribution")
+    range: float = number(1 / 3, "share of rows", "kept by a comparison whose bounds are unknown")
+    like: float = number(0.06, "share of rows", "kept by a pattern")
+    other: float = number(0.33, "share of rows", "kept by any other predicate")
+    boolean: float = number(0.5, "share of rows", "kept by a boolean column")
+    null: float = number(0.05, "share of rows", "that are NULL in a nullable expression")
+    cross_match: float = number(0.9, "share of rows", "that find a match in a SEMI join without an equality")
+    likely_unique: float = number(0.99, "distinct values a row", "from which on a column probably repeats none")
+    unknown_distinct: float = number(1e12, "values", "assumed where nothing is known: more than any table has rows")
+    least_rows: float = number(0.1, "rows", "the least estimate, so that products stay positive")
+    least_unmatched: float = number(0.1, "share of rows", "that an ANTI join keeps at least")
+    least_match: float = number(1e-6, "share of rows", "that a SEMI join keeps at least")
+    least_range: float = number(1e-4, "share of rows", "that a range keeps at least")
+
+
+@dataclass(frozen=True, slots=True)
+class JoinCosts(Record):
+    """What a row of a join costs, in reads of one value."""
+
+    unique_build: float = number(2.0, "reads a row", "to enter a row of a unique key into a join table", _H200_QUERIES)
+    duplicate_build: float = number(5.0, "reads a row", "to enter a row of a key that repeats", _H200_QUERIES)
+    duplicate_source: float = number(1.5, "reads a row", "of the scan below such a build side, which runs twice")
+    probe: float = number(1.0, "reads a row", "to probe a table of unique keys", _H200_QUERIES)
+    duplicate_probe: float = number(2.0, "reads a row", "to probe a table of keys that repeat", _H200_QUERIES)
+    collect_source: float = number(0.5, "reads a row", "of the scan below rows that are materialized first")
+    collect_column: float = number(0.5, "reads a value", "to materialize a value of fixed width")
+    collect_text: float = number(4.0, "reads a value", "to materialize a text")
+
+
+@dataclass(frozen=True, slots=True)
+class JoinOrder(Record):
+    """How far the search for an order of joins goes."""
+
+    most_by_dp: int = number(10, "relations", "up to which every order is tried; beyond, joins are chosen greedily")
+    most_pairs: int = number(1500, "pairs of subsets", "that are tried: some 15 milliseconds")
+    early_share: float = number(
+        0.3, "share of rows", "below which a SEMI join of the probe side goes before other joins"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrites(Record):
+    """How large rules may make a plan, and what is worth rewriting."""
+
+    most_keys: int = number(8, "keys", "that are kept of a relation's alternative unique keys")
+    most_filter_parts: int = number(500, "expression nodes", "that a predicate may gain as it moves below an operator")
+    most_or_terms: int = number(16, "terms", "of an OR that predicates are inferred from")
+    most_copied_parts: int = number(64, "expression nodes", "of a shared definition that is copied into its uses")
+    most_copied_nodes: int = number(2_000, "plan nodes", "that copies of NOT MATERIALIZED may add to a query")
+    least_in_list: int = number(6, "constants", "that a value differs from, from which on they become a NOT IN list")
+
+
+@dataclass(frozen=True, slots=True)
+class SemiJoins(Record):
+    """When rows are reduced by a SEMI join, or aggregated before a join."""
+
+    aggregate_share: float = number(0.25, "share of rows", "kept, below which a SEMI join below an aggregate pays")
+    aggregate_least_rows: int = number(10_000, "rows", "of an aggregate's input, below which none is added")
+    build_share: float = number(0.1, "share of keys", "on the probe side, up to which it reduces the build side")
+    build_least_rows: int = number(100_000, "rows", "of a build side that is worth reducing")
+    build_reading: float = number(0.25, "build rows a row", "read to compute the probe side again, at least")
+    shared_least_rows: int = number(100_000, "rows", "of a table that two subplans read")
+    shared_share: float = number(0.1, "share of rows", "that may be left for their common part to be materialized")
+    rows_a_group: float = number(1.5, "rows a key", "of a join's right side, from which on it is aggregated first")
+    least_probe_share: float = number(
+        0.05, "share of keys", "that the left side has: with fewer rows it finds few groups"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class JoinLayouts(Record):
+    """Which join tables are arrays addressed by the key (direct-address), and how large they may be."""
+
+    slots_a_row: int = number(16, "slots a build row", "of an array of row numbers", _H200_QUERIES)
+    bits_a_row: int = number(512, "bits a build row", "of a bitmap of keys")
+    wide_slots_a_row: int = number(
+        4, "slots a build row", "of an array whose slots hold columns wider than a row number"
+    )
+    small_array: int = number(2**20, "slots", "that an array may always have")
+    small_bitmap: int = number(2**23, "bits", "that a bitmap may always have")
+    largest: int = number(2**31, "slots", "of an array or bits of a bitmap, at most")
+    range_keys: int = number(64, "rows a slot", "up to which one key of several is addressed and the others are tested")
+    partitioned_caches: float = number(
+        2.56, "sizes of the L2 cache", "from which on an array is filled partition by partition", _H200_QUERIES
+    )
+    partitioned_share: float = number(
+        0.5, "share of rows", "that enter the array, at least, for a partitioned build", _H200_QUERIES
+    )
+    partitioned_slots_a_row: int = number(
+        2, "slots a row", "of an array that is filled partition by partition, at most"
+    )
+    partitioned_row_bytes: int = number(
+        32, "bytes a row", "of scratch memory: twice an entry of 8 and two slots of 4, and more"
+    )
+    least_hash_slots: int = number(64, "slots", "of a hash table")
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLayouts(Record):
+    """Which groups are addressed by their key, hashed, or read sparsely."""
+
+    slots_a_row: int = number(4, "slots an input row", "of an array of groups")
+    small_state: int = number(2**16, "slots", "that an array of groups may always have")
+    largest_state: int = number(2**31, "slots", "of an array of groups")
+    sparse_slots: int = number(
+        2**18, "slots", "of an array of groups from which on it is read without compaction", _H200_QUERIES
+    )
+    sparse_slots_a_group: int = number(16, "slots a group", "of such an array, at most")
+    hashed_slots_a_group: int = number(
+        16, "slots a group", "from which on an array gives way to a hash table", _INTERPRETED
+    )
+    hashed_least_slots: int = number(2**16, "slots", "of an array that gives way to a hash table", _INTERPRETED)
+    least_hash_slots: int = number(512, "slots", "of a hash table of groups")
+    headroom: float = number(2.25, "slots a group", "of a hash table whose groups were counted by an earlier run")
+    growth: int = number(4, "times", "that a full hash table grows by")
+    unknown_rows: int = number(2**40, "rows", "assumed of a numbered frame without a bound")
+    distinct_slots_a_row: int = number(4, "slots an input row", "of a bitmap of distinct values")
+    distinct_bytes_a_value: int = number(
+        25, "bytes of L2 cache a value", "more values overflow the cache and are counted by partitions",
+        "2026-11-21: single operations on an H200",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class InterpreterCosts(Record):
+    """What the interpreter takes for a row, in row-steps: what ``interpret_limit`` is compared with."""
+
+    usual_length: int = number(64, "operations", "of a usual kernel, which compiles in a usual time", _INTERPRETED)
+    most_lengths: float = number(100.0, "usual kernels", "that a long kernel counts as, at most")
+    expression: float = number(0.5, "row-steps", "of an expression")
+    operation: float = number(0.5, "row-steps", "of an operation", _INTERPRETED)
+    text: float = number(10.0, "row-steps", "of a text that an operation reads", _INTERPRETED)
+    row_id_key: float = number(10.0, "row-steps", "to find a group by a key that is compared in its row")
+    hashed_group: float = number(6.0, "row-steps", "to find a group in a hash table")
+    hashed_build: float = number(10.0, "row-steps", "to enter one key into a hash table")
+    collected_text: float = number(3.0, "row-steps", "to materialize a text")
+    collected_value: float = number(0.5, "row-steps", "to materialize any other value")
+    probe: int = number(2, "row-steps", "to probe a join table")
+    duplicate_probe: int = number(3, "row-steps", "for each match of a key that repeats")
+    state_words_a_step: int = number(64, "64-bit words", "of state that are initialized in one row-step")

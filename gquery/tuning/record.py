@@ -1,0 +1,42 @@
+"""What the records of tuning share: numbers with a unit, a meaning and the measurement behind them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any, NamedTuple, TypeVar
+
+Value = TypeVar("Value", int, float)
+
+
+def number(value: Value, unit: str, meaning: str, measured: str = "") -> Value:
+    """A field of a `Record`. ``measured`` begins a heading of benchmarks/NOTES.md; empty where no measurement is known."""
+    made: Any = field(default=value, metadata={"unit": unit, "meaning": meaning, "measured": measured})
+    return made  # type: ignore[no-any-return]  # a dataclass reads a Field as the default of a number
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A group of numbers that are tuned together."""
+
+
+class Described(NamedTuple):
+    """One number of a record as the documentation lists it."""
+
+    name: str
+    value: int | float
+    unit: str
+    meaning: str
+    measured: str
+
+
+def described(record: Record) -> list[Described]:
+    """Every number of a record with what stands at its field.
+
+    >>> from gquery import tuning
+    >>> described(tuning.join_order)[0].name
+    'most_by_dp'
+    """
+    return [
+        Described(f.name, getattr(record, f.name), f.metadata["unit"], f.metadata["meaning"], f.metadata["measured"])
+        for f in fields(record)
+    ]

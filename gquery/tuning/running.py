@@ -1,0 +1,155 @@
+"""Numbers of the operators and of execution: accumulators, materialization, generated loops, interpreting, readback."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gquery.tuning.record import Record, number
+
+_H200_QUERIES = "2026-11-21: where the time of the 22 queries goes on an H200"
+_MANY_CORES = "2026-11-21: many cores"
+_HOISTED = "2026-11-21: columns loaded ahead"
+_OPERATIONS = "2026-11-21: single operations on an H200"
+_INTERPRETED = "2026-11-21: what is interpreted, and for how long"
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulators(Record):
+    """Where the state of groups lies while rows are accumulated."""
+
+    private_words: int = number(
+        48, "64-bit words a thread", "of private state: 128 threads of them fill 48 KB of shared memory", _H200_QUERIES
+    )
+    block_words: int = number(
+        8192, "64-bit words a block", "of shared state: 64 KB, what any GPU can give one block", _H200_QUERIES
+    )
+    copied_words: int = number(
+        2048, "64-bit words a block", "of copies for neighbouring lanes: 16 KB, of which a multiprocessor holds eight"
+    )
+    most_copies: int = number(32, "copies", "of a small state: as many as a warp has lanes", _H200_QUERIES)
+    held_words: int = number(
+        8, "accumulators", "of the group that a thread holds in registers: more leave fewer threads"
+    )
+    most_evictions: int = number(
+        32, "rows", "of other groups after which the group in registers is evicted", _OPERATIONS
+    )
+    cache_entries: int = number(256, "entries", "of a thread's aggregation cache, a power of two", _MANY_CORES)
+    own_words: int = number(
+        2**16,
+        "64-bit words a thread",
+        "of a state of its own: half a MB, which lies in a core's second cache",
+        _MANY_CORES,
+    )
+    combined_slots: int = number(2**15, "slots", "of states that one thread combines at once", _MANY_CORES)
+    sorted_entries: int = number(
+        2**14, "entries", "of all threads' hash tables up to which they are combined by sorting"
+    )
+    finalized_slots: int = number(2**16, "slots", "of a CPU's state from which on a kernel finalizes it", _MANY_CORES)
+    host_words: int = number(2**14, "64-bit words", "of a GPU's state up to which the host finalizes it")
+    parts_a_worker: int = number(2, "parts", "that a finalized state is split into for each worker")
+    batch_rows: int = number(4, "groups", "an iteration of the unrolled loop that finalizes")
+
+
+@dataclass(frozen=True, slots=True)
+class Materialization(Record):
+    """How rows are materialized."""
+
+    unit: int = number(
+        1024, "rows", "that one count of a materializing kernel covers; partitions begin at its multiples"
+    )
+    sparse_share: float = number(
+        0.1, "share of rows", "below which each morsel writes a few small pages of its region", _MANY_CORES
+    )
+    selected_least_rows: int = number(
+        2**22, "rows", "of a source that a selection vector is worth: fewer do not fill a GPU twice", _H200_QUERIES
+    )
+    selected_most_share: float = number(
+        1 / 8, "share of rows", "that pass the first steps, for a selection vector", _H200_QUERIES
+    )
+    selected_least_probes: int = number(
+        2, "memory accesses", "behind the first steps, which the selection spares other rows"
+    )
+    sorted_on_host: int = number(
+        4096, "rows", "that are candidates of a sort with a limit, up to which the host sorts them"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Loops(Record):
+    """The generated loop: how many rows an iteration takes, and how long its text may get."""
+
+    batch_rows: int = number(
+        4, "rows", "an iteration of the unrolled loop: 8 are no faster with narrow columns", _HOISTED
+    )
+    interleaved_rows: int = number(
+        2**22, "rows", "from which on interleaved probes pay for a larger kernel's load", _H200_QUERIES
+    )
+    interleaved_lines: int = number(48, "lines", "of a loop with interleaved probes: the rest is written once a row")
+    batch_lines: int = number(60, "lines", "of an unrolled loop that materializes")
+
+
+@dataclass(frozen=True, slots=True)
+class HostFunctions(Record):
+    """Rows that functions of the host (Arrow, Python) compute."""
+
+    chunk_rows: int = number(2**16, "rows", "that one call takes")
+    chunk_bytes: int = number(2**24, "bytes", "of text that one call takes")
+    spare: float = number(1.1, "bytes a byte", "of room for text, by the length of what was made so far")
+    spare_bytes: int = number(2**16, "bytes", "of room for text beyond that")
+    dictionary_rows: int = number(
+        2, "rows an entry", "from which on a function is computed once an entry of a dictionary"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Prefixes(Record):
+    """Queries with a LIMIT that read a prefix of a table first."""
+
+    first_rows: int = number(16_384, "rows", "of the first prefix on a CPU")
+    first_rows_gpu: int = number(2**20, "rows", "of the first prefix on a GPU")
+    growth: int = number(8, "times", "that the next prefix is longer, at least")
+    largest_growth: int = number(64, "times", "that the next prefix is longer, at most")
+    headroom: float = number(1.25, "rows a wanted row", "that the next prefix is expected to give")
+
+
+@dataclass(frozen=True, slots=True)
+class Interpreting(Record):
+    """What the interpreter runs, and for how long."""
+
+    trial_seconds: float = number(0.05, "seconds", "of interpreting after which the rest of a pipeline runs compiled")
+    break_even_seconds: float = number(
+        0.03, "seconds", "of interpreting, in all runs, from which on a usual pipeline is compiled", _INTERPRETED
+    )
+    tiny_steps: int = number(
+        300, "row-steps", "that the interpreter takes sooner than a GPU launches", "2026-11-21: primitives"
+    )
+    bulk_bytes: int = number(
+        2**21, "bytes", "of frames on a GPU that are copied to the host for an operator there", _INTERPRETED
+    )
+    table_bytes: int = number(
+        2**17, "bytes", "of join tables on a GPU that are copied for the interpreter", _INTERPRETED
+    )
+    table_entry_bytes: int = number(8, "bytes", "of an entry or a value of a join table, on the average")
+    rows_of_a_key: int = number(4, "rows", "that a key which may repeat is forecast to have")
+    forecast_rows: int = number(1000, "rows", "up to which a later stage is forecast where an earlier one keeps few")
+    loop_steps: int = number(2**20, "row-steps", "of an interpreted nested loop between two looks at an interrupt")
+    loop_steps_cpu: int = number(2**25, "row-steps", "of a compiled nested loop on a CPU between two looks")
+    loop_steps_gpu: int = number(2**38, "row-steps", "of a nested loop on a GPU between two looks")
+
+
+@dataclass(frozen=True, slots=True)
+class Speculation(Record):
+    """Runs that go on before their scalars are read back."""
+
+    status_words: int = number(1024, "32-bit words", "for the abort flag and the errors of kernels", _H200_QUERIES)
+
+
+@dataclass(frozen=True, slots=True)
+class Measuring(Record):
+    """EXPLAIN ANALYZE's measure of bandwidth."""
+
+    copied_bytes: int = number(1 << 26, "bytes", "of each array of the copy that measures a CPU's bandwidth")
+    copied_bytes_gpu: int = number(1 << 29, "bytes", "of each array of the copy that measures a GPU's bandwidth")
+    least_copied: int = number(1 << 20, "bytes", "of a copy that says anything")
+    most_memory: int = number(4, "parts of free memory", "of which the copy takes one at most")
+    copies: int = number(5, "copies", "of which the fastest counts")

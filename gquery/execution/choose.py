@@ -112,7 +112,7 @@ def units_of(
     tables = [s.table for s in pipeline.steps if isinstance(s, Probe)] + (
         [sink.table] if isinstance(sink, Build) else []
     )
-    built = tuple([TableVariant(t.layout, t.unique, t.spread) for t in tables])
+    built = tuple([TableVariant(t.layout, t.unique, t.radix_partitioned) for t in tables])
     is_wide = pipeline.rows >= WIDE
     key = UnitsKey(stage.number, target, group, sum_words, built, is_wide, counts, pipeline.selected)
     return feedback.units.get(key, lambda: with_room(lambda: units(pipeline, target, counts)))

@@ -50,7 +50,7 @@ class TableVariant(NamedTuple):
 
     layout: JoinLayout
     unique: bool
-    spread: bool
+    radix_partitioned: bool
 
 
 class GroupVariant(NamedTuple):

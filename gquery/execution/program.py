@@ -36,11 +36,11 @@ from gquery.operators.specialize import adapt, attempted, fitted
 from gquery.planner.physical import (
     Bulk,
     Collect,
-    EncodeRows,
     HostRows,
     Pipeline,
     Probe,
     Program,
+    RankEncode,
     ReadOne,
     ReadRange,
     ReadStage,
@@ -284,7 +284,7 @@ def _readers(program: Program, number: int) -> list[Pipeline | Bulk]:
     for stage in program.stages[number + 1 :]:
         if number in inputs(stage.work):
             found.append(stage.work)
-            if isinstance(stage.work, EncodeRows):
+            if isinstance(stage.work, RankEncode):
                 found += _readers(program, stage.number)
     return found
 

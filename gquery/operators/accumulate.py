@@ -30,7 +30,7 @@ from gquery.planner.aggregates import Accumulator, has_plain_count
 if TYPE_CHECKING:
     from gquery.planner.physical import Group
 
-StateLocation = Literal["private", "block", "runs", "front", "global"]
+StateLocation = Literal["private", "block", "clustered", "front", "global"]
 
 PRIVATE_WORDS = 48  # 64-bit words of private state a thread: 128 threads of them fill 48 KB of shared memory
 BLOCK_WORDS = 8192  # of shared state a block: 64 KB, what any GPU can give to one block
@@ -65,7 +65,7 @@ def slot_words(sink: Group) -> int:
 def state_location(sink: Group, target: str) -> StateLocation:
     """Where the accumulators are while a kernel runs."""
     if not capabilities(target).has_shared_memory:
-        return "global" if not sink.concurrent else "front" if sink.runs is None else "runs"
+        return "global" if not sink.concurrent else "front" if sink.clustered_key is None else "clustered"
     if sink.layout == "row-id hash":
         return "global"
     words = _slots(sink) * _width(sink)
@@ -81,7 +81,7 @@ def shared_words(sink: Group, target: str) -> int:
             return _slots(sink) * _width(sink)
         case "block":
             return _slots(sink) * _width(sink) * _copies(sink)
-        case "runs" | "front" | "global":
+        case "clustered" | "front" | "global":
             return 0
 
 
@@ -118,7 +118,7 @@ def begin(sink: Group, code: Code) -> None:
             _begin_private(sink, code)
         case "block":
             _begin_block(sink, code)
-        case "runs" | "front" | "global":
+        case "clustered" | "front" | "global":
             pass
 
 
@@ -137,7 +137,7 @@ def emit(sink: Group, key: str, code: Code) -> None:
             hold(sink.accumulators, key, words, code, lambda key, words: _out(sink, key, words, code))
         else:
             _out(sink, key, words, code)
-    elif location == "runs":
+    elif location == "clustered":
         words = row_words(sink.accumulators, code)
         with code.block(f"if {front.is_at_an_edge(sink, code)}:"):
             _out(sink, key, words, code)
@@ -174,7 +174,7 @@ def end(sink: Group, code: Code) -> None:
             _end_block(sink, code)
         case "front":
             front.end(sink, code, lambda key, words: _out(sink, key, words, code))
-        case "runs" | "global":
+        case "clustered" | "global":
             pass
 
 

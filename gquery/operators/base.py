@@ -31,7 +31,7 @@ class Frame:
 
     columns: dict[int, Column]
     rows: int
-    encodings: dict[int, Column] = field(default_factory=dict)  # EncodeRows: for each code column the values it ranks
+    rank_values: dict[int, Column] = field(default_factory=dict)  # RankEncode: for each code column the values it ranks
 
 
 @dataclass(frozen=True)

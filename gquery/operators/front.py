@@ -98,10 +98,10 @@ def end(sink: Group, code: Code, out: Out) -> None:
 
 def is_at_an_edge(sink: Group, code: Code) -> str:
     """The text of a test that the row's group may have rows in another morsel."""
-    assert sink.runs is not None
-    key = code.column(sink.runs.column).var
-    column = ColumnPart(None, sink.runs.column.id, "data")
-    data = code.pointer(element_type(sink.runs.physical_type), column, "c")
+    assert sink.clustered_key is not None
+    key = code.column(sink.clustered_key.column).var
+    column = ColumnPart(None, sink.clustered_key.column.id, "data")
+    data = code.pointer(element_type(sink.clustered_key.physical_type), column, "c")
     first = f"first = {code.call('i64', f'{data}[lo]')}"
     if first not in code.prologue:  # a probe may write what follows it more than once
         code.prologue += [first, f"last = {code.call('i64', f'{data}[hi - uint64(1)]')}"]

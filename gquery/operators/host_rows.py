@@ -42,7 +42,7 @@ def run_host_rows(work: HostRows, frame: Frame, device: Device, workers: int, la
     run = _Run(work, frame, device, label, workers)
     many = len(run.chunks) > 1
     run_phases([run.phases()], workers if many else 1)
-    return Frame(columns | run.columns(), frame.rows, frame.encodings)
+    return Frame(columns | run.columns(), frame.rows, frame.rank_values)
 
 
 class _Room:

@@ -69,9 +69,9 @@ def stored_key(table: JoinTable, column: Column) -> Stored:
     return next(s for s in table.columns if s.column == column)
 
 
-def is_spread(table: JoinTable) -> bool:
+def is_radix_partitioned(table: JoinTable) -> bool:
     """Whether the build leaves slots, a slot a row, which `join_table` enters into the table."""
-    return table.spread and table.unique and not table.exists
+    return table.radix_partitioned and table.unique and not table.exists
 
 
 def is_checked(table: JoinTable) -> bool:
@@ -88,9 +88,9 @@ def is_counted(table: JoinTable) -> bool:
 def _enter_direct_address(table: JoinTable, key: str, code: Code) -> None:
     if table.exists:
         code.line(code.call("bit_set", code.pointer("u32", StatePart("bits"), "s"), key))
-    elif is_spread(table):
+    elif is_radix_partitioned(table):
         held = code.call("or_i64", code.call("shl_i64", key, code.call("i64", "32")), _held(table, code))
-        code.line(code.call("store_i64", code.pointer("i64", StatePart("spread"), "s"), "i", held))
+        code.line(code.call("store_i64", code.pointer("i64", StatePart("to_partition"), "s"), "i", held))
     elif table.unique:
         physical_type = slot_physical_type(table)
         slots = code.pointer(element_type(physical_type), StatePart("slots"), "s")

@@ -13,7 +13,7 @@ from gquery.errors import OperationalError
 from gquery.kernels.builtin import define, grouping, partition, scans
 from gquery.kernels.readback import read_scalar
 from gquery.operators.base import DuplicateKeysError, Frame, JoinIndex, Launch, SinkRun, State
-from gquery.operators.join_build import is_checked, is_counted, is_spread, slot_physical_type
+from gquery.operators.join_build import is_checked, is_counted, is_radix_partitioned, slot_physical_type
 from gquery.planner.physical import JoinTable
 
 NOT_IN = 0xFFFFFFFF
@@ -64,8 +64,8 @@ class BuildRun(SinkRun):
             size = table.key_encoding.size
             if table.exists:
                 state["bits"] = make.zeros(size // 32 + 1, "uint32", self.label)
-            elif is_spread(table):
-                state["spread"] = make.zeros(rows, "int64", self.label)
+            elif is_radix_partitioned(table):
+                state["to_partition"] = make.zeros(rows, "int64", self.label)
             elif table.unique:
                 state["slots"] = make.zeros(size, slot_physical_type(table).numpy, self.label)
                 if is_counted(table):
@@ -87,7 +87,7 @@ class BuildRun(SinkRun):
 
     def finalize(self, states: Sequence[State]) -> JoinIndex:
         state, rows = states[0], self.launch.rows
-        if is_spread(self.table):
+        if is_radix_partitioned(self.table):
             state = self._entered(state)
         if is_checked(self.table) and self._has_duplicates(state):
             raise DuplicateKeysError
@@ -109,7 +109,7 @@ class BuildRun(SinkRun):
         """The state as it is where rows are entered at once, made from the slots that they have left."""
         physical_type = slot_physical_type(self.table)
         slots = self.device.zeros(self._slots, physical_type.numpy, self.label)
-        parts = partition.spread_words(left["spread"], self.launch.rows, self._slots)
+        parts = partition.radix_partition(left["to_partition"], self.launch.rows, self._slots)
         partition.enter_words(parts, slots, physical_type)  # a part has room for all keys but for those that repeat
         return {"slots": slots, "entered": scans.sum_of(parts.counters)}
 

@@ -20,11 +20,11 @@ from gquery.operators.collect import collect_mode
 from gquery.planner.physical import (
     Bulk,
     Collect,
-    DecodeRows,
     DistinctRows,
-    EncodeRows,
     Pipeline,
     Probe,
+    RankDecode,
+    RankEncode,
     ReadStage,
     ReadTable,
     SortRows,
@@ -65,7 +65,7 @@ def prefix(frame: Frame, rows: int, device: Device) -> Frame:
     """The first rows of a frame, as views of what lies on the device or on the host."""
     if rows >= frame.rows:
         return frame
-    return Frame({i: _first(c, rows, device) for i, c in frame.columns.items()}, rows, frame.encodings)
+    return Frame({i: _first(c, rows, device) for i, c in frame.columns.items()}, rows, frame.rank_values)
 
 
 def _first(column: Column, rows: int, device: Device) -> Column:
@@ -128,7 +128,7 @@ def _is_taken(column: int, readers: Sequence[Pipeline | Bulk]) -> bool:
 def _is_in_kernel(column: int, reader: Pipeline | Bulk) -> bool:
     if isinstance(reader, Pipeline):
         return not isinstance(reader.source, ReadStage) or column in reader.source.origins
-    return not isinstance(reader, Takes | EncodeRows | DecodeRows)
+    return not isinstance(reader, Takes | RankEncode | RankDecode)
 
 
 def _widened(column: Column, device: Device) -> Column | None:

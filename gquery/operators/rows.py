@@ -22,10 +22,10 @@ from gquery.planner.logical.tree import used_columns
 from gquery.planner.physical import (
     Bulk,
     ConcatRows,
-    DecodeRows,
     DistinctRows,
-    EncodeRows,
     HostRows,
+    RankDecode,
+    RankEncode,
     ReadStage,
     SliceRows,
     SortRows,
@@ -39,12 +39,12 @@ FEW_ROWS = 4096  # candidates of a sort with a limit that are sorted on the host
 def bulk_inputs(work: Bulk) -> list[int]:
     """The stages whose frames or tables an operation reads."""
     match work:
-        case SortRows(stage=stage) | SliceRows(stage=stage) | EncodeRows(stage=stage) | DistinctRows(stage=stage):
+        case SortRows(stage=stage) | SliceRows(stage=stage) | RankEncode(stage=stage) | DistinctRows(stage=stage):
             return [stage]
         case ConcatRows(stages=stages):
             return list(stages)
-        case DecodeRows(stage=stage, encoded=encoded):
-            return [stage, encoded]
+        case RankDecode(stage=stage, ranked=ranked_frame):
+            return [stage, ranked_frame]
         case UnmatchedRows(table=table, probe_stage=probe_stage):
             return [table.stage, probe_stage]
         case HostRows(source=source):
@@ -75,10 +75,10 @@ def run_bulk(
             return Frame({i: c.slice(lo, hi) for i, c in found.items()}, hi - lo)
         case ConcatRows(stages, inputs, columns):
             return _concat([frames[n] for n in stages], inputs, columns, device)
-        case EncodeRows(stage=stage):
-            return _encode(frames[stage], work, device, workers)
-        case DecodeRows(stage, encoded, pairs, _):
-            return _decode(frames[stage], frames[encoded], pairs, device)
+        case RankEncode(stage=stage):
+            return _rank_encode(frames[stage], work, device, workers)
+        case RankDecode(stage, ranked_frame, pairs, _):
+            return _rank_decode(frames[stage], frames[ranked_frame], pairs, device)
         case UnmatchedRows(table, _, columns):
             return _unmatched(joins[table.stage].frame, matched[table.stage], columns, device)
         case DistinctRows():
@@ -245,11 +245,11 @@ def null_column(stored: Stored, rows: int, device: Device) -> Column:
 # ---- ranks ----------------------------------------------------------------------------------------------------------
 
 
-def _encode(frame: Frame, work: EncodeRows, device: Device, workers: int) -> Frame:
+def _rank_encode(frame: Frame, work: RankEncode, device: Device, workers: int) -> Frame:
     """The frame with a column of ranks beside each of some columns; what they stand for is kept for `_decode`."""
     if work.alone:
-        return _encode_alone(frame, work, device, workers)
-    columns, encodings = dict(frame.columns), dict(frame.encodings)
+        return _rank_encode_alone(frame, work, device, workers)
+    columns, rank_values = dict(frame.columns), dict(frame.rank_values)
     made = {s.column.id: s for s in work.columns}
     for stored, code in work.pairs:
         column = frame.columns[stored.column.id]
@@ -259,8 +259,8 @@ def _encode(frame: Frame, work: EncodeRows, device: Device, workers: int) -> Fra
         columns[code.id] = make_column(
             ranks.properties, ranks.physical_type, narrow(codes, ranks.physical_type), validity, frame.rows, device
         )
-        encodings[code.id] = values
-    return Frame(columns, frame.rows, encodings)
+        rank_values[code.id] = values
+    return Frame(columns, frame.rows, rank_values)
 
 
 def rank(column: Column, device: Device) -> tuple[Any, Column]:
@@ -272,13 +272,13 @@ def rank(column: Column, device: Device) -> tuple[Any, Column]:
     return codes, gathers.take(replace(column, validity=None), rows[scans.compact(starts)], device)
 
 
-def _encode_alone(frame: Frame, work: EncodeRows, device: Device, workers: int) -> Frame:
+def _rank_encode_alone(frame: Frame, work: RankEncode, device: Device, workers: int) -> Frame:
     """The same of nothing but the rows with extremes: two for each column, which are in the middle of the others."""
     xp = device.xp
     ends = [_extreme_rows(frame.columns[s.column.id], device, workers) for s, _ in work.pairs]
     rows = xp.concatenate(ends)
     columns = {s.column.id: gathers.take(frame.columns[s.column.id], rows, device) for s, _ in work.pairs}
-    made, encodings, at = {s.column.id: s for s in work.columns}, {}, 0
+    made, rank_values, at = {s.column.id: s for s in work.columns}, {}, 0
     for (stored, code), own in zip(work.pairs, ends, strict=True):
         codes = xp.ones(rows.size, np.int8)
         codes[at : at + own.size : 2] = 0
@@ -290,8 +290,8 @@ def _encode_alone(frame: Frame, work: EncodeRows, device: Device, workers: int) 
         columns[code.id] = make_column(
             ranks.properties, ranks.physical_type, narrow(codes, ranks.physical_type), validity, int(rows.size), device
         )
-        encodings[code.id] = _extreme_values(frame.columns[stored.column.id], own, device)
-    return Frame(columns, int(rows.size), encodings)
+        rank_values[code.id] = _extreme_values(frame.columns[stored.column.id], own, device)
+    return Frame(columns, int(rows.size), rank_values)
 
 
 def extreme_codes(column: Column, device: Device, workers: int = 1) -> tuple[Any, Column]:
@@ -326,15 +326,15 @@ def _extreme_rows(column: Column, device: Device, workers: int) -> Any:
     return xp.stack(ends).astype(np.uint32)
 
 
-def _decode(
-    frame: Frame, encoded: Frame, pairs: Sequence[tuple[PlanColumn, PlanColumn, PlanColumn]], device: Device
+def _rank_decode(
+    frame: Frame, ranked_frame: Frame, pairs: Sequence[tuple[PlanColumn, PlanColumn, PlanColumn]], device: Device
 ) -> Frame:
     """The frame with codes turned back into the values that they rank, or that lie in the rows that they number."""
     columns = dict(frame.columns)
     for code, source, new in pairs:
         codes = columns.pop(code.id)
-        ranked = encoded.encodings.get(source.id)
-        values = ranked if ranked is not None else replace(encoded.columns[source.id], validity=None)
+        ranked = ranked_frame.rank_values.get(source.id)
+        values = ranked if ranked is not None else replace(ranked_frame.columns[source.id], validity=None)
         rows = codes.data.on(device).astype(np.int64)
         if codes.validity is not None:
             rows = rows * codes.validity.on(device)
@@ -344,7 +344,7 @@ def _decode(
             continue
         taken = gathers.take(values, rows, device)
         columns[new.id] = replace(taken, validity=codes.validity)
-    return Frame(columns, frame.rows, frame.encodings)
+    return Frame(columns, frame.rows, frame.rank_values)
 
 
 def _plain(column: Column) -> Any:

@@ -52,8 +52,8 @@ def adapt(pipeline: Pipeline, rows: int, joins: Mapping[int, JoinIndex]) -> Pipe
 
 def fitted(pipeline: Pipeline, rows: int, device: Device) -> Pipeline:
     """A build over ``rows`` rows, now that their number is known. An array with many slots and few rows is a hash table
-    instead: what probes it finds it in the cache. One that is spread first holds its slots twice beside the table, so
-    it is not if there is no room."""
+    instead: what probes it finds it in the cache. One that is partitioned first holds its slots twice beside the table,
+    so it is not if there is no room."""
     sink = pipeline.sink
     if not isinstance(sink, Build):
         return pipeline
@@ -61,9 +61,9 @@ def fitted(pipeline: Pipeline, rows: int, device: Device) -> Pipeline:
     if table.layout == "direct-address" and not table.exists:
         assert table.key_encoding is not None
         if table.key_encoding.size > max(tuning.join_layouts.slots_a_row * rows, tuning.join_layouts.small_array):
-            table = replace(table, layout="hash", inline_keys=True, spread=False)
-    if table.spread and device.free_bytes < tuning.join_layouts.partitioned_row_bytes * rows:
-        table = replace(table, spread=False)
+            table = replace(table, layout="hash", inline_keys=True, radix_partitioned=False)
+    if table.radix_partitioned and device.free_bytes < tuning.join_layouts.partitioned_row_bytes * rows:
+        table = replace(table, radix_partitioned=False)
     return pipeline if table is sink.table else replace(pipeline, sink=Build(table))
 
 

@@ -51,9 +51,9 @@ from gquery.planner.physical import (
     Bulk,
     Collect,
     Compute,
-    EncodeRows,
     Pipeline,
     Program,
+    RankEncode,
     ReadRange,
     ReadStage,
     ReadTable,
@@ -294,17 +294,17 @@ class Lowering:
             return source.stage
         return self.stage(SliceRows(source.stage, source.columns, source.origins, None, 0), "rename")
 
-    def encoded(
+    def rank_encoded(
         self, stream: Stream, number: int, ranked: Sequence[Column], extremes: bool = False, alone: bool = False
     ) -> tuple[int, dict[int, Column]]:
-        """A frame with a column of ranks beside some columns, and these by column; see `EncodeRows`."""
+        """A frame with a column of ranks beside some columns, and these by column; see `RankEncode`."""
         stored = {s.column.id: s for s in stored_of(stream)}
         ranks = tuple((stored[c.id], new_column(f"rank of {c.name}", BIGINT, c.nullable)) for c in ranked)
         most = 2 if extremes else stream.limit
         known = [rank_properties(s.properties, most) for s, _ in ranks]
         codes = tuple(Stored(code, k, k.physical_type) for (_, code), k in zip(ranks, known, strict=True))
         kept = tuple(s for s, _ in ranks) if alone else tuple(stored.values())
-        work = EncodeRows(number, ranks, kept + codes, extremes, alone)
+        work = RankEncode(number, ranks, kept + codes, extremes, alone)
         return self.stage(work, "rank values"), {s.column.id: code for s, code in ranks}
 
     def build(self, stream: Stream, table: Any, label: str) -> int:

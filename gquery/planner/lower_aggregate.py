@@ -33,10 +33,10 @@ from gquery.planner.logical.tree import used_columns
 from gquery.planner.lower_distinct import distinct
 from gquery.planner.physical import (
     TOUCHED,
-    DecodeRows,
     Group,
     GroupLayout,
     Pipeline,
+    RankDecode,
     ReadStage,
     ReadTable,
     Reduce,
@@ -197,14 +197,14 @@ def _grouped(
         accumulators,
         _named(aggregates, plans),
         int(max(groups, 1)),
-        runs=_runs(stream, keys),
+        clustered_key=_clustered_key(stream, keys),
     )
     if in_place and layout == "direct-address" and not any(limits_groups(s, triples) for s in stream.steps):
         sink_ = replace(sink_, in_place=_columns_in_place(sink_))
     return lowering.sink(stream, sink_, f"group by {', '.join(c.name for c, _ in keys)}")
 
 
-def _runs(stream: Stream, keys: tuple[tuple[Column, Expr], ...]) -> Stored | None:
+def _clustered_key(stream: Stream, keys: tuple[tuple[Column, Expr], ...]) -> Stored | None:
     """A key that is sorted in the source: its groups' rows lie together."""
     source = stream.source
     if not isinstance(source, ReadTable):
@@ -328,7 +328,9 @@ def _over_ranks(
     if ranked:
         extremes = not keys and all(a.filter is None for a in coded)
         alone = extremes and len(coded) == len(aggregates) and all(a.function != "any_value" for a in coded)
-        number, ranks = lowering.encoded(stream, number, [e for e in ranked if isinstance(e, Column)], extremes, alone)
+        number, ranks = lowering.rank_encoded(
+            stream, number, [e for e in ranked if isinstance(e, Column)], extremes, alone
+        )
     made = stage_columns(lowering.stages[number].work)
     stream = lowering.read(number, tuple(s.column for s in made), stream.rows, stream.limit)
     row = new_column("row", BIGINT, False)
@@ -363,7 +365,7 @@ def _over_ranks(
         else:
             stored.append(s)
     pairs = tuple((code, source, c) for code, source, c, _ in back)
-    number = lowering.stage(DecodeRows(grouped, number, pairs, tuple(stored)), "ranks back to values")
+    number = lowering.stage(RankDecode(grouped, number, pairs, tuple(stored)), "ranks back to values")
     columns = tuple(s.column for s in stored if s.column.id in wanted)
     return lowering.read(number, columns, max(lowering.estimator.rows(plan), 1.0), stream.limit if keys else 1)
 

@@ -26,14 +26,14 @@ from gquery.planner.physical import (
     Collect,
     Compute,
     ConcatRows,
-    DecodeRows,
     DistinctRows,
-    EncodeRows,
     Group,
     HostRows,
     JoinTable,
     Pipeline,
     Probe,
+    RankDecode,
+    RankEncode,
     ReadOne,
     ReadRange,
     ReadStage,
@@ -351,12 +351,12 @@ def _with_stages(work: Pipeline | Bulk, number: Callable[[int], int]) -> Pipelin
             if isinstance(source, ReadStage):
                 source = replace(source, stage=number(source.stage))
             return replace(work, source=source)
-        case SortRows() | SliceRows() | EncodeRows() | DistinctRows():
+        case SortRows() | SliceRows() | RankEncode() | DistinctRows():
             return replace(work, stage=number(work.stage))
         case ConcatRows():
             return replace(work, stages=tuple([number(n) for n in work.stages]))
-        case DecodeRows():
-            return replace(work, stage=number(work.stage), encoded=number(work.encoded))
+        case RankDecode():
+            return replace(work, stage=number(work.stage), ranked=number(work.ranked))
         case UnmatchedRows():
             return replace(work, table=table(work.table), probe_stage=number(work.probe_stage))
         case _:

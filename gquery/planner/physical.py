@@ -103,8 +103,9 @@ class JoinTable:
 
     A plan says unique where that is proved. ``expected_unique``: it is likely, so a build tries, and finds out: what
     probes the table is fitted to it then (`operators.specialize`). ``counted``: the build counts the rows that it
-    enters. ``inline_payload`` is what a unique table holds in place of a row's number. ``spread``: a unique array
-    larger than a GPU's cache, whose rows come in no order, is filled a part at a time (`kernels.builtin.partition`).
+    enters. ``inline_payload`` is what a unique table holds in place of a row's number. ``radix_partitioned``: a unique
+    array larger than a GPU's cache, whose rows come in no order, is filled a part at a time
+    (`kernels.builtin.partition`).
     """
 
     stage: int
@@ -120,7 +121,7 @@ class JoinTable:
     expected_unique: bool = False
     inline_payload: InlinePayload | None = None
     counted: bool = False
-    spread: bool = False
+    radix_partitioned: bool = False
 
 
 @dataclass(frozen=True)
@@ -179,8 +180,8 @@ class Group:
     there or not: these columns, each with the number of its accumulator (`TOUCHED` for the flags). Whoever reads it
     tests for that itself.
 
-    ``runs``: a key that is sorted in the source, so that a group's rows lie together. ``concurrent``: the threads of a
-    CPU accumulate into one state (see `operators.front`), else each into one of its own."""
+    ``clustered_key``: a key that is sorted in the source, so that a group's rows lie together. ``concurrent``: the
+    threads of a CPU accumulate into one state (see `operators.front`), else each into one of its own."""
 
     layout: GroupLayout
     keys: tuple[tuple[Column, Expr, ValueProperties], ...]
@@ -189,7 +190,7 @@ class Group:
     aggregates: tuple[tuple[Column, AggregatePlan], ...]
     groups: int  # an estimate
     in_place: tuple[tuple[Stored, int], ...] = ()
-    runs: Stored | None = None
+    clustered_key: Stored | None = None
     concurrent: bool = False
 
 
@@ -267,7 +268,7 @@ class ConcatRows:
 
 
 @dataclass(frozen=True)
-class EncodeRows:
+class RankEncode:
     """Adds to a frame, for each (source, code) pair, the rank of the source's values: codes that compare as the values do.
     For minima of strings and of 128-bit numbers, which no atomic can hold. ``extremes``: only the least and the greatest
     code of all rows are asked for, so no other values are told apart; ``alone``: nothing else is asked for, so no other rows
@@ -281,11 +282,12 @@ class EncodeRows:
 
 
 @dataclass(frozen=True)
-class DecodeRows:
-    """Replaces code columns by the values that an `EncodeRows` stage ranked; row numbers by those that a frame has there."""
+class RankDecode:
+    """Replaces code columns by the values that a `RankEncode` stage ranked; row numbers by those that a frame has
+    there."""
 
     stage: int
-    encoded: int
+    ranked: int
     pairs: tuple[tuple[Column, Column, Column], ...]  # (code column in the frame, source column there, new column)
     columns: tuple[Stored, ...]
 
@@ -309,7 +311,7 @@ class DistinctRows:
     counted: bool
 
 
-Bulk = SortRows | SliceRows | ConcatRows | EncodeRows | DecodeRows | UnmatchedRows | DistinctRows | HostRows
+Bulk = SortRows | SliceRows | ConcatRows | RankEncode | RankDecode | UnmatchedRows | DistinctRows | HostRows
 
 
 @dataclass(frozen=True)

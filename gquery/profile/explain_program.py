@@ -22,15 +22,15 @@ from gquery.planner.physical import (
     Collect,
     Compute,
     ConcatRows,
-    DecodeRows,
     DistinctRows,
-    EncodeRows,
     Group,
     HostRows,
     JoinTable,
     Pipeline,
     Probe,
     Program,
+    RankDecode,
+    RankEncode,
     ReadOne,
     ReadRange,
     ReadStage,
@@ -262,7 +262,7 @@ def _sink(work: Pipeline, sink: Sink, target: str, printer: Printer) -> str:
             }
             where = accumulate.state_location(sink, target)
             how = places.get(where) or {"direct-address": "direct-address arrays"}.get(layout, f"{layout} table")
-            how += {"runs": " for all threads", "front": " for all threads, each with a front"}.get(where, "")
+            how += {"clustered": " for all threads", "front": " for all threads, each with a front"}.get(where, "")
             return f"group by {by} to ({_names((c for c, _ in aggregates), printer)}), {how}{size}, {len(accumulators)} words"
         case Build(table):
             return f"build ({_names(table.keys, printer)}): {_layout(table, printer)}"
@@ -279,10 +279,10 @@ def _bulk(work: Bulk, printer: Printer) -> str:
             return f"slice stage {stage}: {'all' if limit is None else limit} rows after {offset}"
         case ConcatRows(stages):
             return f"concatenate stages {', '.join(map(str, stages))}"
-        case EncodeRows(stage, pairs):
-            return f"rank {_names((s.column for s, _ in pairs), printer)} of stage {stage}"
-        case DecodeRows(stage, encoded):
-            return f"turn the ranks or rows of stage {encoded} in stage {stage} back into values"
+        case RankEncode(stage, pairs):
+            return f"rank-encode {_names((s.column for s, _ in pairs), printer)} of stage {stage}"
+        case RankDecode(stage, ranked):
+            return f"rank-decode stage {stage} by stage {ranked}"
         case UnmatchedRows(table, probe_stage):
             return f"rows of stage {table.stage} that stage {probe_stage} did not match"
         case DistinctRows(stage, source, _, counted):

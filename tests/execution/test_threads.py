@@ -240,11 +240,11 @@ def test_what_does_not_fit(
         db.sql(sql).fetchall()
 
 
-@pytest.mark.parametrize("name", ["front", "runs", "output"])
+@pytest.mark.parametrize("name", ["front", "clustered", "output"])
 def test_golden_code(name: str, db: gquery.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernels of groups that threads share, and one that makes columns of them, as they lie under ``golden``."""
     monkeypatch.setattr(front, "OWN_WORDS", 0)
-    column = {"front": "spread", "runs": "ordered", "output": "spread"}[name]
+    column = {"front": "spread", "clustered": "ordered", "output": "spread"}[name]
     sql = f"SELECT {column}, sum(v), min(n), avg(f) FROM t GROUP BY {column}"
     if name == "output":
         works = [s.work for s in db.program(sql).stages]

@@ -21,7 +21,7 @@ from gquery.kernels.builtin.gathers import string_views
 from gquery.kernels.builtin.text_extremes import text_extremes
 from gquery.operators import prefix
 from gquery.operators.base import Frame
-from gquery.planner.physical import Bulk, EncodeRows, Pipeline, ReadTable
+from gquery.planner.physical import Bulk, Pipeline, RankEncode, ReadTable
 from tests.support.harness import assert_same
 
 PIECES = ["", "a", "\0", "b", "é", "z", "\uffff", "\U0001f600", "Item ", "https://"]
@@ -138,7 +138,7 @@ def test_nothing_is_copied_for_them() -> None:
         collects, *others = (s.work for s in connection.program(sql, "cpu").stages)
         assert isinstance(collects, Pipeline)
         assert isinstance(collects.source, ReadTable)
-        assert isinstance(others[0], EncodeRows)
+        assert isinstance(others[0], RankEncode)
         columns = collects.source.source.load(collects.source.fields).columns
         frame = Frame({s.column.id: c for s, c in zip(collects.source.columns, columns, strict=True)}, 2201)
         readers: list[Pipeline | Bulk] = list(others)

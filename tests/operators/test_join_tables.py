@@ -138,16 +138,16 @@ def test_unique_behind_a_filter_and_null_keys() -> None:
 
 
 @pytest.fixture
-def spread(monkeypatch: pytest.MonkeyPatch, tune: Tune) -> None:
+def radix_partitioned(monkeypatch: pytest.MonkeyPatch, tune: Tune) -> None:
     """Tables are filled part by part wherever they could be."""
     monkeypatch.setattr(lower_join, "capabilities", lambda name: replace(capabilities(name), partitions_builds=True))
     tune(tuning.join_layouts, partitioned_caches=0.0, partitioned_share=0.0)
 
 
-@pytest.mark.usefixtures("spread")
+@pytest.mark.usefixtures("radix_partitioned")
 def test_arrays_that_are_filled_part_by_part() -> None:
     tables, key = _sides(), "dense"
-    assert _table(tables, f"SELECT p.w, b.small FROM p JOIN b ON p.{key} = b.{key}").spread
+    assert _table(tables, f"SELECT p.w, b.small FROM p JOIN b ON p.{key} = b.{key}").radix_partitioned
     assert_same(f"SELECT p.w, b.small, b.flag FROM p LEFT JOIN b ON p.{key} = b.{key} ORDER BY 1", tables)
     assert_same(f"SELECT p.w, b.wide FROM p JOIN b ON p.{key} = b.{key} ORDER BY 1", tables)
     assert_same(f"SELECT p.w, b.small FROM p JOIN (FROM b WHERE small > 0) b ON p.{key} = b.{key} ORDER BY 1", tables)
@@ -155,7 +155,7 @@ def test_arrays_that_are_filled_part_by_part() -> None:
     assert_same(f"SELECT p.w, b.same FROM p JOIN b ON p.{key} = b.{key} ORDER BY 1", tables)
 
 
-@pytest.mark.usefixtures("spread")
+@pytest.mark.usefixtures("radix_partitioned")
 def test_keys_that_repeat_after_all() -> None:
     """Found because fewer places are in use than rows were entered."""
     keys = np.arange(3_000)[::-1].copy()
@@ -184,7 +184,7 @@ def _expecting(tables: dict[str, pa.Table], sql: str) -> list[int]:
     program = replace(
         program,
         stages=(
-            replace(program.stages[0], work=replace(build, sink=Build(replace(expected, spread=True)))),
+            replace(program.stages[0], work=replace(build, sink=Build(replace(expected, radix_partitioned=True)))),
             replace(program.stages[1], work=replace(probe, steps=steps)),
         ),
     )

@@ -1,8 +1,8 @@
-"""Filling arrays that are larger than a GPU's cache: entries are spread over the parts of the array first.
+"""Filling arrays that are larger than a GPU's cache: entries are radix-partitioned over the parts of the array first.
 
-Entering rows in any order goes to memory for each of them, a sector back and forth: 100 million in 6 ms on an H200. Moved
-next to those that go near the same place, which is a pass over contiguous memory, they find that part of the array in the
-cache. Functions take NumPy or CuPy arrays; an array on the CPU is filled so in tests.
+Entering rows in any order goes to memory for each of them, a sector back and forth: 100 million in 6 ms on an H200.
+Moved next to those that go near the same place, which is a pass over contiguous memory, they find that part of the
+array in the cache. Functions take NumPy or CuPy arrays; an array on the CPU is filled so in tests.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _of_blocks(kernel: Kernel) -> Kernel:
 
 
 WORDS = _of_blocks(builtin_kernel("entries:i64 words:*i64 out:*i64 counters:*u32 room:i64 shift:i64",
-                               "spread_words(i64(i), entries, words, out, counters, room, shift)"))  # fmt: skip
+                               "radix_partition(i64(i), entries, words, out, counters, room, shift)"))  # fmt: skip
 # in the order of parts, and no more blocks than run at once: each would go through all parts anew
 _HERE = (
     "part = div_u64(i64(i), room)",
@@ -43,7 +43,7 @@ ENTER_WORDS = {
 
 
 @dataclass(frozen=True)
-class Spread:
+class RadixPartitions:
     """Entries in the rooms of their parts: of each part the first ``counters[part]`` places of ``room``."""
 
     entries: Any
@@ -61,7 +61,7 @@ def word_shift(slots: int) -> int:
     return max(0, (slots - 1).bit_length() - (PARTS - 1).bit_length())
 
 
-def spread_words(words: Any, rows: int, slots: int) -> Spread:
+def radix_partition(words: Any, rows: int, slots: int) -> RadixPartitions:
     """Words whose upper 32 bits are a place in an array of so many, by the part of the array. A part has room for each of its
     places once."""
     xp, shift = namespace(words), word_shift(slots)
@@ -71,7 +71,7 @@ def spread_words(words: Any, rows: int, slots: int) -> Spread:
         _move(words, words != 0, words >> (32 + shift), out, counters, room)
     else:
         _run(WORDS, rows, rows, words, out, counters, room, 32 + shift)
-    return Spread(out, counters, room, parts)
+    return RadixPartitions(out, counters, room, parts)
 
 
 def _move(entries: Any, is_entry: Any, part: Any, out: Any, counters: Any, room: int) -> None:
@@ -88,6 +88,14 @@ def _run(kernel: Kernel, entries: int, *values: Any) -> None:
     target.run(target.compile(kernel), 0, rows, arguments, PARTS // 2)
 
 
-def enter_words(spread: Spread, table: Any, physical_type: PhysicalType) -> None:
+def enter_words(partitions: RadixPartitions, table: Any, physical_type: PhysicalType) -> None:
     """Store the lower halves of words at the places that their upper halves say."""
-    launch(ENTER_WORDS[physical_type], spread.slots, table, spread.entries, spread.counters, spread.room, table)
+    launch(
+        ENTER_WORDS[physical_type],
+        partitions.slots,
+        table,
+        partitions.entries,
+        partitions.counters,
+        partitions.room,
+        table,
+    )

@@ -65,7 +65,9 @@ def _stop(i: int, entries: int) -> int:
     return min_i64(add_i64(begin, mul_i64(block_threads(), ENTRIES_A_THREAD)), entries)
 
 
-def spread_words(i: int, entries: int, words: Pointer, out: Pointer, counters: Pointer, room: int, shift: int) -> None:
+def radix_partition(
+    i: int, entries: int, words: Pointer, out: Pointer, counters: Pointer, room: int, shift: int
+) -> None:
     """Move words that are not 0 to the rooms of the parts of an array; their bits from ``shift`` on say which part. ``counters``
     say how many each part has; what is more than ``room`` is counted and not written."""
     _begin()

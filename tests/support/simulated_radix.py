@@ -1,4 +1,4 @@
-"""Run by `test_cudasim` under Numba's CUDA simulator: entries of large tables, spread over its parts by blocks."""
+"""Run by `test_cudasim` under Numba's CUDA simulator: entries of large tables, radix-partitioned by blocks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ blocks: list[simulated.Block] = []
 def words_kernel(rows: int, entries: int, words: Any, out: Any, counters: Any, room: int, shift: int) -> None:
     simulated.enter(blocks[cuda.blockIdx.x], cuda.threadIdx.x)
     for i in range(cuda.grid(1), rows, cuda.gridsize(1)):
-        partition.spread_words(i, entries, words, out, counters, room, shift)
+        partition.radix_partition(i, entries, words, out, counters, room, shift)
 
 
 def _launch(entries: int) -> int:

@@ -12,7 +12,7 @@ MUTANTS ?= 100000
 FAULTS ?= 500
 
 .DEFAULT_GOAL := help
-.PHONY: help demo compare test check fuzz mutants faults values test-slow test-cuda cubins docs clean
+.PHONY: help demo compare test quick check fuzz mutants faults values test-slow test-cuda cubins docs clean
 
 help:
 	@sed -n 's/^## //p' Makefile
@@ -28,6 +28,11 @@ compare: $(VENV)/.dev
 ## make test       install the dev extra; ruff, mypy --strict, pytest
 test: check
 	$(BIN)/python -m pytest -q -n $(JOBS) --durations=10
+
+## make quick      the inner loop: tests that interpret, under a minute
+QUICK := tests/sql tests/planner tests/operators tests/columns tests/differential/test_differential.py tests/functions/test_functions.py
+quick: $(VENV)/.dev
+	GQUERY_QUICK=1 $(BIN)/python -m pytest -q -n $(JOBS) -m "not slow and not long" tests/test_layering.py $(QUICK)
 
 ## make check      ruff and mypy alone
 check: $(VENV)/.dev

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import cache
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ os.environ["GQUERY_VERIFY"] = "1"
 os.environ.setdefault("GQUERY_CHECK_MEMORY", "1")
 
 import gquery.execution.runner
+import gquery.kernels.targets.cpu
 import gquery.kernels.targets.python
 import gquery.runtime.boundary
 from tests.support.tuned import Tune
@@ -22,6 +24,16 @@ from tests.support.tuned import Tune
 # Partitions begin at multiples of so many rows: few, so that three partitions of a small table are three.
 gquery.execution.runner.UNIT = 32
 gquery.kernels.targets.python.FEW_ROWS = 8  # most units run with primitives inlined, the last ones without
+
+
+if os.environ.get("GQUERY_QUICK"):  # `make quick`: what interprets alone runs, a test that comes to the compiler is skipped
+    os.environ["GQUERY_TARGETS"] = "python"
+
+    def compile_nothing(*_: object, **__: object) -> Any:
+        pytest.skip("make quick compiles nothing")
+
+    for name in ("compile", "compile_many"):
+        setattr(gquery.kernels.targets.cpu.TARGET, name, compile_nothing)
 
 
 # An error that is no fault of the user's, and no resource's, is one of ours: whatever a test is about, none may come

@@ -87,6 +87,7 @@ def rows(found: pa.Table) -> list[str]:
     return sorted(map(str, zip(*(c.to_pylist() for c in columns), strict=True)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("target", "partitions", "share"), [("python", 1, 1), ("python", 3, 1), ("cpu", 1, 30)])
 def test_random_queries(target: str, partitions: int, share: int) -> None:
     rnd = random.Random(5)

@@ -255,7 +255,7 @@ def test_a_narrow_index_is_refused_for_many_rows(monkeypatch: pytest.MonkeyPatch
 SCRIPT = """
 import json
 from gquery.kernels.targets import compile_many, get_target
-from tests.test_targets import filtered_sum
+from tests.kernels.test_targets import filtered_sum
 kernels = [filtered_sum(), filtered_sum("k7"), filtered_sum("k8")]
 print(json.dumps([c.cached for c in compile_many(get_target("cpu"), kernels)]))
 from gquery.kernels.targets.cuda import TARGET
@@ -288,7 +288,7 @@ def test_what_is_on_disk_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("GQUERY_CACHE_DIR", str(tmp_path / "cache"))
     script = """
 from gquery.kernels.targets.cpu import CpuTarget
-from tests.test_targets import filtered_sum
+from tests.kernels.test_targets import filtered_sum
 CpuTarget().compile(filtered_sum("k9"))
 """
     assert not CpuTarget().is_cached(filtered_sum("k9"))

@@ -68,6 +68,7 @@ LOCATIONS = {  # words a thread, words a block, accumulators that are held
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("location", LOCATIONS)
 def test_locations_of_accumulators(location: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_words, "PATIENCE", 2)
@@ -165,6 +166,7 @@ def test_a_table_that_is_full_grows() -> None:
     assert_same("SELECT k, sum(v) FROM t WHERE v > 0 AND k % 7 < 6 GROUP BY k", rows)
 
 
+@pytest.mark.long
 def test_a_join_makes_more_groups_than_its_source_has_rows() -> None:
     few = {"few": pa.table({"i": pa.array([*range(59), None], pa.int16()), "d": pa.array(range(100, 160), pa.int32())})}
     assert_same("SELECT DISTINCT a.i::BIGINT * 10000 + b.d FROM few a, few b", few)

@@ -172,6 +172,7 @@ def connection(request: pytest.FixtureRequest) -> Iterator[tuple[duckdb.DuckDBPy
     made.close()
 
 
+@pytest.mark.long
 def test_same_rows(connection: tuple[duckdb.DuckDBPyConnection, int]) -> None:
     database, seed = connection
     for number, sql in enumerate(QUERIES):

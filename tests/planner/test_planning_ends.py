@@ -151,6 +151,7 @@ DEEP: dict[str, Callable[[int], str]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shape", DEEP.values(), ids=DEEP)
 def test_deep_nesting_is_planned_or_refused(shape: Callable[[int], str]) -> None:
     limit = sys.getrecursionlimit()
@@ -183,6 +184,7 @@ LONG: dict[str, Callable[[int], str]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("query", LONG.values(), ids=LONG)
 def test_repeated_tests_have_one_kernel(query: Callable[[int], str]) -> None:
     connection = gquery.connect("python").register("t", TABLES["t"])
@@ -208,6 +210,7 @@ MANY: dict[str, Callable[[int], str]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("query", MANY.values(), ids=MANY)
 def test_functions_of_a_long_kernel_are_short(query: Callable[[int], str]) -> None:
     connection = gquery.connect("python").register("t", TABLES["t"])

@@ -179,6 +179,7 @@ def test_chains_of_ctes(step: str) -> None:
     assert connection.sql(sql).fetchall() == duckdb.sql(_chain(step, 4)).fetchall()  # each step changes nothing more
 
 
+@pytest.mark.long
 def test_a_chain_of_two_hundred_is_no_deep_recursion() -> None:
     connection = gquery.connect(device="python")
     assert connection.sql(_chain("union", 200)).fetchall() == duckdb.sql(_chain("union", 4)).fetchall()
@@ -194,6 +195,7 @@ def test_relations_that_are_joined_with_themselves_again_and_again() -> None:
     assert time.process_time() - start < 3.0
 
 
+@pytest.mark.long
 def test_a_correlated_cte_is_copied_within_bounds() -> None:
     few = "SELECT x, (WITH c AS (SELECT y FROM t u WHERE u.x = t.x) SELECT count(*) FROM c a, c b) FROM t"
     assert_same(few, tables(), targets=("python",))

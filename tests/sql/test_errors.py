@@ -204,6 +204,7 @@ def test_wrong_use() -> None:
         connection.sql("SELECT 1")
 
 
+@pytest.mark.long
 def test_deep_nesting_is_an_error_and_no_crash() -> None:
     connection = gquery.connect(device="python")
     for sql in ("SELECT " + "(" * 3000 + "1" + ")" * 3000, "SELECT 1" + " + 1" * 5000):

@@ -19,6 +19,7 @@ COUNT = int(os.environ.get("GQUERY_MUTANTS", "2000"))
 PLAIN = [p for p in pools() if not p.name.startswith("differential")]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("pool", PLAIN, ids=lambda p: p.name)
 def test_the_statements_themselves(pool: Pool) -> None:
     judge = Judge(pool, Watchdog())
@@ -27,6 +28,7 @@ def test_the_statements_themselves(pool: Pool) -> None:
         assert outcome.kind == "same", f"{outcome}\n{sql}"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("batch", range(max(1, COUNT // BATCH)))
 def test_mutants(batch: int) -> None:
     counts, bad = counted(range(batch * BATCH, (batch + 1) * BATCH))

@@ -65,6 +65,7 @@ def test_errors_show_the_line_and_a_caret(sql: str, shown: str) -> None:
     assert "\x1b" not in message
 
 
+@pytest.mark.long
 def test_too_deep() -> None:
     with pytest.raises(NotSupportedError, match="nested too deeply"):
         parse("SELECT " + "(" * 20_000 + "1" + ")" * 20_000)

@@ -26,7 +26,8 @@ gquery.execution.runner.UNIT = 32
 gquery.kernels.targets.python.FEW_ROWS = 8  # most units run with primitives inlined, the last ones without
 
 
-if os.environ.get("GQUERY_QUICK"):  # `make quick`: what interprets alone runs, a test that comes to the compiler is skipped
+# `make quick` runs what interprets alone: a test that comes to the compiler is skipped.
+if os.environ.get("GQUERY_QUICK"):
     os.environ["GQUERY_TARGETS"] = "python"
 
     def compile_nothing(*_: object, **__: object) -> Any:

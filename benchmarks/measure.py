@@ -114,7 +114,7 @@ def measure(connection: gquery.Connection, case: Case, tables: Tables, runs: int
 
 def _run(connection: gquery.Connection, sql: str) -> tuple[Table, float]:
     """A result left on the device, and the seconds that its run took."""
-    planned = connection.sql(sql)._planned
+    planned = connection.sql(sql)._prepared
     assert planned is not None
     program, context = connection._program(planned), connection._context()
     connection.device.synchronize()
@@ -127,7 +127,7 @@ def _run(connection: gquery.Connection, sql: str) -> tuple[Table, float]:
 def _profile(connection: gquery.Connection, sql: str) -> Iterator[tuple[StageReport, tuple[KernelReport, ...]]]:
     """The stages of one more run, each waited for, with their kernels. Slower than the runs that are timed: those do not
     wait between stages."""
-    planned = connection.sql(sql)._planned
+    planned = connection.sql(sql)._prepared
     assert planned is not None
     meter = Meter(connection.device)
     context = replace(connection._context(), meter=meter)
@@ -138,7 +138,7 @@ def _profile(connection: gquery.Connection, sql: str) -> Iterator[tuple[StageRep
 
 def _bytes_read(connection: gquery.Connection, sql: str) -> int:
     """The bytes of the columns that a query scans, each once, in the physical types that hold them."""
-    planned = connection.sql(sql)._planned
+    planned = connection.sql(sql)._prepared
     assert planned is not None
     plan: Plan = planned.query.plan
     wanted: dict[int, tuple[Any, set[int]]] = {}

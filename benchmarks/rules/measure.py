@@ -143,7 +143,7 @@ class _Version:
 
 def _version(connection: gquery.Connection, sql: str, rule: str) -> _Version:
     connection.execute(f"SET disabled_rules = '{rule}'")
-    planned = connection.sql(sql)._planned
+    planned = connection.sql(sql)._prepared
     assert planned is not None
     return _Version(connection._program(planned), connection._context())
 

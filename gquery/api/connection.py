@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Literal, assert_never
 from gquery.api.dataframe.connect import Frames
 from gquery.api.dbapi import Exceptions
 from gquery.api.plan_cache import (
-    KeptPlans,
     Parameters,
-    Planned,
+    PlanCache,
+    PreparedPlan,
     check_sources,
     load_tables,
     sources_of,
@@ -91,10 +91,10 @@ class Connection(Frames, Files, Exceptions):
         from gquery.sql.catalog import Catalog
 
         self._cache = ColumnCache(settings.memory_limit, self.device, settings.worker_count)
-        self.device.relief = self._cache.relieve
+        self.device.evict = self._cache.evict_bytes
         self._files: Recent[Any, TableSource] = Recent(MOST_FILES)
         self._catalog = Catalog(self._open_file, self._variable, self._check_function)
-        self._plans = KeptPlans()
+        self._plans = PlanCache()
         self._files_lock = threading.RLock()
         self._running = Running()
         self._closed = False
@@ -167,11 +167,11 @@ class Connection(Frames, Files, Exceptions):
 
         match statement:
             case st.Select(query):
-                planned = self._plan(query)
-                planned.catalog_version = version
+                prepared = self._plan(query)
+                prepared.catalog_version = version
                 if text is not None:
-                    self._plans.keep(text, params, self.settings, planned)
-                return Relation(self, planned, text, params)
+                    self._plans.keep(text, params, self.settings, prepared)
+                return Relation(self, prepared, text, params)
             case st.CreateTable(name, query, or_replace, if_not_exists):
                 if if_not_exists and self._catalog.lookup(name) is not None:
                     return message(self, {"Count": [0]})
@@ -247,7 +247,7 @@ class Connection(Frames, Files, Exceptions):
         self.settings = self.settings.with_option(name, value)
         if name.lower() == "memory_limit":
             self.device = self.device.with_limit(self.settings.memory_limit)
-            self.device.relief = self._cache.relieve
+            self.device.evict = self._cache.evict_bytes
             self._cache.limit, self._cache.device = self.settings.memory_limit, self.device
         self._cache.workers = self.settings.worker_count
 
@@ -293,51 +293,51 @@ class Connection(Frames, Files, Exceptions):
 
     # ---- the pipeline ----------------------------------------------------------------------------------------------
 
-    def _plan(self, query: Query, now: bool = True) -> Planned:
+    def _plan(self, query: Query, now: bool = True) -> PreparedPlan:
         """A bound query, optimized now or when it is first needed."""
         sources = with_room(lambda: sources_of(query.plan))
         versions = tuple(s.version for s in sources)
         check_sources(query.plan)
-        planned = Planned(query, self._optimize, self.settings, sources, versions, self._catalog.version)
+        prepared = PreparedPlan(query, self._optimize, self.settings, sources, versions, self._catalog.version)
         if now:
-            _ = planned.query
-        return planned
+            _ = prepared.query
+        return prepared
 
     def _optimize(self, query: Query) -> Query:
         from gquery.planner.optimizer import optimize
 
         return with_room(lambda: optimize(query, _evaluate, self.settings.disabled_rules))
 
-    def _program(self, planned: Planned) -> Program:
+    def _program(self, prepared: PreparedPlan) -> Program:
         """The program of a plan. Columns are loaded first; where that taught more than footers tell (order, uniqueness,
         distinct values), the plan is optimized again."""
-        if planned.program is None:
+        if prepared.program is None:
             from gquery.device.profile import get_profile
             from gquery.planner.lower import lower
 
             try:
-                if load_tables(planned.query.plan):
-                    planned.query = self._optimize(planned.bound)
-                    load_tables(planned.query.plan)
-                planned.program = with_room(lambda: lower(planned.query, self.target, get_profile(self.device)))
+                if load_tables(prepared.query.plan):
+                    prepared.query = self._optimize(prepared.bound)
+                    load_tables(prepared.query.plan)
+                prepared.program = with_room(lambda: lower(prepared.query, self.target, get_profile(self.device)))
             except MemoryError as error:  # of NumPy or CuPy: encoding takes arrays of its own
                 reason = str(error)
-            if planned.program is None:
+            if prepared.program is None:
                 self.device.make_room()
                 raise self.device.exhausted("reading columns", reason or "no memory is left")
-        return planned.program
+        return prepared.program
 
     @boundary()
-    def run_plan(self, planned: Planned) -> Table:
+    def run_plan(self, prepared: PreparedPlan) -> Table:
         """The rows of a plan."""
         from gquery.execution import run
 
         self._check_open()
         with self._running.one():
             with part("plan"):
-                program = self._program(planned)
+                program = self._program(prepared)
             with part("run"):
-                return run(program, self._context(), planned.feedback)
+                return run(program, self._context(), prepared.feedback)
 
     def _context(self) -> Any:
         from gquery.execution import ExecutionContext
@@ -354,7 +354,7 @@ class Connection(Frames, Files, Exceptions):
         return self.explain_plan(self._plan(statement.query), level, kind, text)
 
     @boundary()
-    def explain_plan(self, planned: Planned, level: str, kind: str = "text", text: str = "") -> str:
+    def explain_plan(self, prepared: PreparedPlan, level: str, kind: str = "text", text: str = "") -> str:
         """A plan as text; see `explain`. ``text`` is the SQL that a page shows."""
         from gquery.profile.explain import explain
 
@@ -364,25 +364,25 @@ class Connection(Frames, Files, Exceptions):
             raise ProgrammingError(f'EXPLAIN of the level "{level}" is text; "tree" and "analyze" have other formats')
         match level:
             case "bound":
-                return with_room(lambda: explain(planned.bound))
+                return with_room(lambda: explain(prepared.bound))
             case "optimized":
-                return with_room(lambda: explain(planned.query))
+                return with_room(lambda: explain(prepared.query))
             case "tree" | "analyze":
                 from gquery.profile.analyze import explain_tree, formatted
 
                 with self._running.one():
-                    program = self._program(planned)
+                    program = self._program(prepared)
                     with part("run"):
                         analyzes = level == "analyze"
-                        context, known = self._context(), planned.feedback
-                        tree = with_room(lambda: explain_tree(text, planned.query, program, context, known, analyzes))
+                        context, known = self._context(), prepared.feedback
+                        tree = with_room(lambda: explain_tree(text, prepared.query, program, context, known, analyzes))
                 return formatted(tree, kind)
             case _:
                 from gquery.profile.explain_program import explain_program
 
                 limit = self.settings.interpret_limit
                 threads = self.settings.worker_count
-                program = self._program(planned)
+                program = self._program(prepared)
                 return with_room(lambda: explain_program(program, self.target, limit, level, threads))
 
     @checked
@@ -398,11 +398,11 @@ class Connection(Frames, Files, Exceptions):
         statement = bind(query, self._catalog, params)
         if not isinstance(statement, Select):
             raise ProgrammingError("Only a query has a program")
-        planned = self._plan(statement.query)
-        program = self._program(planned)
+        prepared = self._plan(statement.query)
+        program = self._program(prepared)
         if target in (None, self.target):
             return program
-        return with_room(lambda: lower(planned.query, target or self.target))
+        return with_room(lambda: lower(prepared.query, target or self.target))
 
     @checked
     @boundary()
@@ -427,19 +427,19 @@ class Connection(Frames, Files, Exceptions):
 
     def _read_variables(self, relation: Relation) -> None:
         """Take what a query uses of variables of the caller as they are now."""
-        planned = relation.planned
-        if planned is not None and any(getattr(source, "is_live", False) for source in planned.sources):
-            self._program(planned)
+        prepared = relation.prepared
+        if prepared is not None and any(getattr(source, "is_live", False) for source in prepared.sources):
+            self._program(prepared)
 
     # ---- plans that are kept ---------------------------------------------------------------------------------------
 
     @boundary()
-    def current_plan(self, planned: Planned, text: str | None, params: Parameters) -> Planned:
+    def current_plan(self, prepared: PreparedPlan, text: str | None, params: Parameters) -> PreparedPlan:
         """The plan, or a new one of the same text where a table has changed since."""
-        if planned.is_current(self._catalog.version):
-            return planned
+        if prepared.is_current(self._catalog.version):
+            return prepared
         if text is None:  # a relation's own plan: its tables are those it was made over, whose files may be other ones
-            return planned if planned.is_current(planned.catalog_version) else self._plan(planned.bound)
+            return prepared if prepared.is_current(prepared.catalog_version) else self._plan(prepared.bound)
         from gquery.sql.bind import bind
         from gquery.sql.statement import Select
 
@@ -448,11 +448,11 @@ class Connection(Frames, Files, Exceptions):
         return self._plan(statement.query)
 
     @boundary()
-    def limited_plan(self, planned: Planned, rows: int) -> Planned:
+    def limited_plan(self, prepared: PreparedPlan, rows: int) -> PreparedPlan:
         """A plan for the first rows of a query."""
         from gquery.planner.logical.nodes import Limit
 
-        bound = replace(planned.bound, plan=Limit(planned.bound.plan, rows))
+        bound = replace(prepared.bound, plan=Limit(prepared.bound.plan, rows))
         return self._plan(bound)
 
 

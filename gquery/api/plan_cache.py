@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from gquery.planner.physical import Program
 
 Parameters = Sequence[Any] | Mapping[str, Any] | None
-MOST_KEPT = 256
+MOST_PLANS = 256
 
 
 @dataclass
-class Planned:
+class PreparedPlan:
     """A query on its way: the optimized plan and, once it was lowered, the program; both belong to these versions."""
 
     bound: Query
@@ -55,37 +55,37 @@ class Planned:
         return catalog_version == self.catalog_version and self.versions == tuple(s.version for s in self.sources)
 
 
-class KeptPlans:
+class PlanCache:
     """The plans of the queries that were asked last, by text, parameters and settings."""
 
     def __init__(self) -> None:
-        self._plans: OrderedDict[Any, Planned] = OrderedDict()
+        self._plans: OrderedDict[Any, PreparedPlan] = OrderedDict()
         self._lock = threading.RLock()
 
-    def find(self, text: str, params: Parameters, settings: Settings) -> Planned | None:
+    def find(self, text: str, params: Parameters, settings: Settings) -> PreparedPlan | None:
         """The plan that is kept, whether it is current or not; None also for parameters that cannot be hashed."""
         try:
             key = _key(text, params, settings)
             with self._lock:
-                planned = self._plans.get(key)
-                if planned is not None:
+                prepared = self._plans.get(key)
+                if prepared is not None:
                     self._plans.move_to_end(key)
-                return planned
+                return prepared
         except TypeError:
             return None
 
-    def keep(self, text: str, params: Parameters, settings: Settings, planned: Planned) -> None:
+    def keep(self, text: str, params: Parameters, settings: Settings, prepared: PreparedPlan) -> None:
         """Keep a plan, if its parameters can be hashed."""
         try:
             key = _key(text, params, settings)
             with self._lock:
-                self._plans[key] = planned
-                while len(self._plans) > MOST_KEPT:
+                self._plans[key] = prepared
+                while len(self._plans) > MOST_PLANS:
                     self._plans.popitem(last=False)
         except TypeError:
             return
 
-    def values(self) -> Iterable[Planned]:
+    def values(self) -> Iterable[PreparedPlan]:
         return self._plans.values()
 
     def clear(self) -> None:

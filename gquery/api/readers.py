@@ -14,7 +14,7 @@ from gquery.runtime.boundary import boundary
 
 if TYPE_CHECKING:
     from gquery.api.connection import Connection
-    from gquery.api.plan_cache import Planned
+    from gquery.api.plan_cache import PreparedPlan
     from gquery.api.relation import Relation
     from gquery.columns.table import TableSource
     from gquery.io.memory import ColumnCache
@@ -36,7 +36,7 @@ class Files:
     def _check_open(self) -> None:
         raise NotImplementedError
 
-    def _plan(self, query: Query, now: bool = True) -> Planned:
+    def _plan(self, query: Query, now: bool = True) -> PreparedPlan:
         raise NotImplementedError
 
     def read_parquet(self, paths: Any, **options: Any) -> Relation:

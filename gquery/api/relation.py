@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from gquery.api.connection import Connection
-    from gquery.api.plan_cache import Parameters, Planned
+    from gquery.api.plan_cache import Parameters, PreparedPlan
     from gquery.columns.table import Table
     from gquery.planner.logical.nodes import Query
 
@@ -35,14 +35,14 @@ class Relation(Outputs, Verbs):
     def __init__(
         self,
         connection: Connection,
-        planned: Planned | None,
+        prepared: PreparedPlan | None,
         text: str | None = None,
         params: Parameters = None,
         result: Table | None = None,
         show_text: bool = False,
     ) -> None:
         self._connection = connection
-        self._planned = planned
+        self._prepared = prepared
         self._text = text
         self._params = params
         self._result = result
@@ -54,27 +54,27 @@ class Relation(Outputs, Verbs):
     @boundary()
     def bound_query(self) -> Query:
         """The logical plan of the rows, as the binder made it."""
-        if self._planned is None:
+        if self._prepared is None:
             return self._connection.from_data(self.to_arrow_table()).bound_query()
-        return self._planned.bound
+        return self._prepared.bound
 
     @property
-    def planned(self) -> Planned | None:
+    def prepared(self) -> PreparedPlan | None:
         """The plan of the rows; None where they come from no query."""
-        return self._planned
+        return self._prepared
 
     @property
     def columns(self) -> list[str]:
         """The names of the columns; a name may come twice."""
-        if self._planned is not None:
-            return list(self._planned.bound.names)
+        if self._prepared is not None:
+            return list(self._prepared.bound.names)
         return list(self.table().schema.names)
 
     @property
     def types(self) -> list[DType]:
         """The logical types of the columns; ``str`` gives the SQL names."""
-        if self._planned is not None:
-            return [c.dtype for c in self._planned.bound.outputs]
+        if self._prepared is not None:
+            return [c.dtype for c in self._prepared.bound.outputs]
         return [f.dtype for f in self.table().schema]
 
     dtypes = types
@@ -82,7 +82,7 @@ class Relation(Outputs, Verbs):
     @property
     def is_message(self) -> bool:
         """Whether this is what a statement says that is no query: "Success", or a count of rows that were stored."""
-        return self._planned is None and self.columns in (["Success"], ["Count"])
+        return self._prepared is None and self.columns in (["Success"], ["Count"])
 
     @property
     def description(self) -> list[tuple[Any, ...]]:
@@ -99,9 +99,9 @@ class Relation(Outputs, Verbs):
 
     def explain(self, level: str = "optimized", format: str = "text") -> str:  # noqa: A002
         """How the query runs; see `Connection.explain`."""
-        if self._planned is None:
+        if self._prepared is None:
             raise InterfaceError("This result comes from no query")
-        return self._connection.explain_plan(self._planned, level, format, self._text or "")
+        return self._connection.explain_plan(self._prepared, level, format, self._text or "")
 
     # ---- rows ------------------------------------------------------------------------------------------------------
 
@@ -109,9 +109,9 @@ class Relation(Outputs, Verbs):
     def table(self) -> Table:
         """The result in memory; runs the query at the first call."""
         if self._result is None:
-            assert self._planned is not None
-            self._planned = self._connection.current_plan(self._planned, self._text, self._params)
-            self._result = self._connection.run_plan(self._planned)
+            assert self._prepared is not None
+            self._prepared = self._connection.current_plan(self._prepared, self._text, self._params)
+            self._result = self._connection.run_plan(self._prepared)
         return self._result
 
     execute = table
@@ -190,11 +190,11 @@ class Relation(Outputs, Verbs):
 
     def _peek(self, rows: int) -> tuple[pa.Table, int]:
         """Rows to show and how many there are, -1 for "more". What has run is taken as it is."""
-        if self._result is not None or self._planned is None:
+        if self._result is not None or self._prepared is None:
             return self.to_arrow_table(), self.table().rows
-        self._planned = self._connection.current_plan(self._planned, self._text, self._params)
-        few = preview_rows(self._planned.bound.plan, rows)
-        part = self._connection.run_plan(self._connection.limited_plan(self._planned, few + 1))
+        self._prepared = self._connection.current_plan(self._prepared, self._text, self._params)
+        few = preview_rows(self._prepared.bound.plan, rows)
+        part = self._connection.run_plan(self._connection.limited_plan(self._prepared, few + 1))
         if part.rows <= few:  # that was all of it
             self._result = part
             return self.to_arrow_table(), part.rows

@@ -40,7 +40,7 @@ class Device:
         self.kind = kind
         self.ordinal = ordinal
         self.memory_limit = memory_limit
-        self.relief: Callable[[Device, int], None] | None = None  # lets go of cached copies when memory runs out
+        self.evict: Callable[[Device, int], None] | None = None  # lets go of cached copies when memory runs out
         self.task = ""  # what runs here now, for the errors of allocations that do not say whose they are
         self._live = 0
         self._lock = threading.Lock()
@@ -188,8 +188,8 @@ class Device:
 
     def reserve(self, wanted: int, context: str) -> None:
         """Check that ``wanted`` bytes more would fit, without taking them."""
-        if self.memory_limit is not None and self.used_bytes + wanted > self.memory_limit and self.relief is not None:
-            self.relief(self, self.used_bytes + wanted - self.memory_limit)
+        if self.memory_limit is not None and self.used_bytes + wanted > self.memory_limit and self.evict is not None:
+            self.evict(self, self.used_bytes + wanted - self.memory_limit)
         if self.memory_limit is not None and self.used_bytes + wanted > self.memory_limit:
             raise self._out_of_memory(wanted, context)
         if self.is_cpu and wanted > _CHECKED_BYTES and wanted > self.free_bytes:
@@ -197,8 +197,8 @@ class Device:
 
     def make_room(self) -> None:
         """Let go of everything that is not in use: cached copies of columns, and blocks that the pool keeps."""
-        if self.relief is not None:
-            self.relief(self, 1 << 62)
+        if self.evict is not None:
+            self.evict(self, 1 << 62)
         if self.is_cuda:
             with self.activate():
                 _cupy().get_default_memory_pool().free_all_blocks()
@@ -228,8 +228,8 @@ class Device:
             try:
                 return make(cupy)
             except cupy.cuda.memory.OutOfMemoryError:
-                if self.relief is not None:
-                    self.relief(self, wanted)
+                if self.evict is not None:
+                    self.evict(self, wanted)
                 cupy.get_default_memory_pool().free_all_blocks()  # blocks of other sizes may be all that is in the way
             try:
                 return make(cupy)

@@ -91,7 +91,7 @@ class ColumnCache:
                     excess -= column.held_bytes
                     del self._columns[key]
 
-    def relieve(self, device: Device, wanted: int) -> None:
+    def evict_bytes(self, device: Device, wanted: int) -> None:
         """Let go of copies on a device of about ``wanted`` bytes, least recently used first; the host keeps its own.
         What a running query holds is freed when it ends."""
         freed = 0

@@ -188,9 +188,9 @@ class Shell:
 
     def _result(self, relation: Relation) -> str | Relation:
         """What is to be written: the text of a box, or rows that are there."""
-        if relation._planned is None and relation.columns in (["Success"], ["Count"]):
+        if relation._prepared is None and relation.columns in (["Success"], ["Count"]):
             return ""  # a statement that has no result
-        if relation._planned is not None and self.options.mode != "box":
+        if relation._prepared is not None and self.options.mode != "box":
             relation.to_arrow_table()  # an error of the data comes before the first row is written
             return relation
         if self.options.mode != "box":

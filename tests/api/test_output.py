@@ -225,9 +225,9 @@ def test_batches_are_made_when_they_are_read(db: gquery.Connection) -> None:
 
 def rows_run(db: gquery.Connection, query: str) -> int:
     """Rows that the longest stage of a query read."""
-    planned = db.sql(query)._planned
-    assert planned is not None
-    return max(r.rows for r in run_with_report(db._program(planned), db._context())[1])
+    prepared = db.sql(query)._prepared
+    assert prepared is not None
+    return max(r.rows for r in run_with_report(db._program(prepared), db._context())[1])
 
 
 def test_a_limit_stops_early(db: gquery.Connection) -> None:

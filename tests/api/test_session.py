@@ -209,10 +209,10 @@ def test_plans_follow_the_tables(db: gquery.Connection) -> None:
 def test_plans_are_kept(db: gquery.Connection) -> None:
     text = "SELECT s, count(*) FROM t GROUP BY s"
     first, second = db.sql(text), db.sql(text)
-    assert first._planned is second._planned
+    assert first._prepared is second._prepared
     assert sorted(map(str, first.fetchall())) == sorted(map(str, second.fetchall()))
     db.sql("SET interpret_limit = 5")
-    assert db.sql(text)._planned is not first._planned
+    assert db.sql(text)._prepared is not first._prepared
 
 
 def test_set(db: gquery.Connection) -> None:

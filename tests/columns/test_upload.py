@@ -195,7 +195,7 @@ def test_copies_that_were_not_used_give_way_first(gpu: Gpu) -> None:
     for buffer in (new, old, new):
         buffer.place(gpu, Array(buffer.host.copy()))
         buffer.on(gpu)
-    cache.relieve(gpu, 1)
+    cache.evict_bytes(gpu, 1)
     assert (old.is_on(gpu), new.is_on(gpu)) == (False, True)
 
 

@@ -28,7 +28,7 @@ from tests.support.harness import connect
 
 
 def _program(connection: gquery.Connection, sql: str) -> Program:
-    planned = connection.sql(sql)._planned
+    planned = connection.sql(sql)._prepared
     assert planned is not None
     return lower(planned.query, "cuda")
 

@@ -15,7 +15,7 @@ from gquery.runtime.arguments import checked
 from gquery.runtime.boundary import boundary
 
 if TYPE_CHECKING:
-    from gquery.api.plan_cache import Planned
+    from gquery.api.plan_cache import PreparedPlan
     from gquery.api.relation import Relation
     from gquery.columns.table import TableSource
     from gquery.functions.user import UserFunction
@@ -44,7 +44,7 @@ class Frames:
     target: Any
     _catalog: Catalog
 
-    def _plan(self, query: Query, now: bool = True) -> Planned:
+    def _plan(self, query: Query, now: bool = True) -> PreparedPlan:
         raise NotImplementedError
 
     @property

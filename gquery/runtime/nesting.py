@@ -13,7 +13,7 @@ from contextlib import nullcontext
 from typing import Any, TypeVar, cast
 
 from gquery.errors import NotSupportedError
-from gquery.runtime import interrupt, stopwatch
+from gquery.runtime import collector, interrupt, stopwatch
 
 T = TypeVar("T")
 CALLS = 40_000  # within each other
@@ -29,14 +29,15 @@ def with_room(work: Callable[[], T]) -> T:
     nested too deeply for that too."""
     if _here.has_room:
         return work()  # the outermost call sees to it
-    try:
-        return work()
-    except RecursionError:
-        pass
-    try:
-        return _on_thread(work)
-    except (RecursionError, MemoryError):
-        raise too_deep() from None
+    with collector.paused():  # what is parsed, planned and written stays
+        try:
+            return work()
+        except RecursionError:
+            pass
+        try:
+            return _on_thread(work)
+        except (RecursionError, MemoryError):
+            raise too_deep() from None
 
 
 def too_deep() -> NotSupportedError:

@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any
 
 from gquery.kernels.targets.cache import KernelSource, kernel_cache, load_module
+from gquery.runtime import collector
 from gquery.runtime.interrupt import holding
 
 
@@ -39,7 +40,8 @@ def read_code(source: KernelSource) -> Code | None:
 
 def make_code(source: KernelSource) -> Code:
     """Compile a kernel's module and keep the result."""
-    names = vars(load_module(source))
+    with collector.paused():
+        names = vars(load_module(source))
     code: Code = names["kernel"]
     names.clear()  # functions refer to them, and they to those: nothing waits for the collector
     content = json.dumps({"entry": code.entry, "environment": code.environment}).encode() + b"\n" + code.object

@@ -14,8 +14,18 @@ from typing import Any
 
 from numba.core import types
 from numba.core.codegen import CPUCodeLibrary, JITCodeLibrary, JITCPUCodegen
+from numba.core.compiler import CompilerBase
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.compiler_machinery import PassManager
 from numba.core.registry import CPUDispatcher, CPUTarget, cpu_target
+from numba.core.typed_passes import (
+    IRLegalization,
+    NativeLowering,
+    NoPythonBackend,
+    NopythonTypeInference,
+    PreLowerStripPhis,
+)
+from numba.core.untyped_passes import FixupArgs, GenericRewrites, IRProcessing, ReconstructSSA, TranslateByteCode
 
 from gquery.kernels.targets.cpu_code import Code
 
@@ -94,6 +104,31 @@ def _no_runtime(module: Any, library: Any) -> None:
     """Kernels allocate nothing, so that Numba's runtime for that need not be linked into each."""
 
 
+class _Compiler(CompilerBase):  # type: ignore[misc]
+    """Those of Numba's passes that a kernel needs. It has no closures, generators, literal loops or arrays for the others."""
+
+    def define_pipelines(self) -> list[PassManager]:
+        passes = PassManager("kernel")
+        for each in _PASSES:
+            passes.add_pass(each, each.__name__)
+        passes.finalize()
+        return [passes]
+
+
+_PASSES = (
+    TranslateByteCode,
+    FixupArgs,
+    IRProcessing,
+    GenericRewrites,
+    ReconstructSSA,
+    NopythonTypeInference,
+    PreLowerStripPhis,
+    IRLegalization,
+    NativeLowering,
+    NoPythonBackend,
+)
+
+
 class _Dispatcher(CPUDispatcher):  # type: ignore[misc]
     """A function of Numba's that compiled functions alone call."""
 
@@ -112,18 +147,20 @@ _OPTIONS = {"nopython": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 
 def primitive(function: Callable[..., Any]) -> Any:
     """A function that is inlined wherever compiled code calls it."""
-    return _PrimitiveDispatcher(function, targetoptions={**_OPTIONS, "no_cpython_wrapper": True, "forceinline": True})
+    return _PrimitiveDispatcher(
+        function, targetoptions={**_OPTIONS, "no_cpython_wrapper": True, "forceinline": True}, pipeline_class=_Compiler
+    )
 
 
 def part(function: Callable[..., Any]) -> Any:
     """A function that compiled code calls."""
-    return _Dispatcher(function, targetoptions={**_OPTIONS, "no_cpython_wrapper": True})
+    return _Dispatcher(function, targetoptions={**_OPTIONS, "no_cpython_wrapper": True}, pipeline_class=_Compiler)
 
 
 @global_compiler_lock  # type: ignore[untyped-decorator]
 def object_code(function: Callable[..., Any], parameters: tuple[types.Type, ...]) -> Code:
     """A function without a result that Python calls, and that lets go of the interpreter's lock, compiled."""
-    dispatcher = _Dispatcher(function, targetoptions={**_OPTIONS, "nogil": True})
+    dispatcher = _Dispatcher(function, targetoptions={**_OPTIONS, "nogil": True}, pipeline_class=_Compiler)
     dispatcher.compile(types.void(*parameters))
     (compiled,) = dispatcher.overloads.values()
     assert not compiled.environment.consts, "objects of this process in a kernel"

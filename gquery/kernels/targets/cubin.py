@@ -14,6 +14,7 @@ from typing import Any
 
 from gquery.errors import InternalError
 from gquery.kernels.targets.cache import KernelSource, compile_error, kernel_cache, load_module
+from gquery.runtime import collector
 from gquery.runtime.interrupt import holding
 
 _FRAME_SIZE, _REGISTERS = 0x11, 0x2F  # attributes of the section .nv.info
@@ -49,7 +50,7 @@ def make_cubin(source: KernelSource, cc: tuple[int, int]) -> Cubin:
     from gquery.kernels.targets.cuda_primitives import compiling_for, ptx
 
     try:
-        with compiling_for(cc):
+        with collector.paused(), compiling_for(cc):
             module = load_module(source)
             text, entry = ptx(module.kernel, module.SIGNATURE, cc)
         code = _assemble(text, cc)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import gquery
-from gquery.columns.table import Column, ColumnStatistics, Table
+from gquery.columns.table import ColumnData, ColumnStatistics, Table
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device
 from gquery.expression.types import (
@@ -80,20 +80,20 @@ class Maker:
 
     # ---- columns that are no arrays ----------------------------------------------------------------------------------
 
-    def decimals(self, array: Any, dtype: DType, bounds: Bounds) -> Column:
+    def decimals(self, array: Any, dtype: DType, bounds: Bounds) -> ColumnData:
         """int64 as a column of a decimal type, in the narrowest physical type, as one that was loaded from Arrow."""
         physical_type = physical_type_for(bounds)
         stats = ColumnStatistics(bounds, 0, min(int(array.size), bounds.width))
-        return Column(
+        return ColumnData(
             dtype, physical_type, int(array.size), Buffer(array.astype(physical_type.numpy)), statistics=stats
         )
 
-    def strings(self, matrix: Any, distinct: int) -> Column:
+    def strings(self, matrix: Any, distinct: int) -> ColumnData:
         """A matrix of bytes, a row each, as a column of strings with 64-bit offsets; `matrix` makes its memory."""
         rows, width = matrix.shape
         offsets = self.xp.arange(rows + 1, dtype=np.int64) * width
         stats = ColumnStatistics(None, 0, distinct)
-        return Column(
+        return ColumnData(
             VARCHAR, PhysicalType.STRING64, rows, Buffer(offsets), None, Buffer(matrix.reshape(-1)), statistics=stats
         )  # fmt: skip
 
@@ -139,10 +139,10 @@ def register(connection: gquery.Connection, tables: Tables) -> None:
     for name, columns in tables.items():
         if name == CHECK:
             continue
-        if not any(isinstance(c, Column) or hasattr(c, "__cuda_array_interface__") for c in columns.values()):
+        if not any(isinstance(c, ColumnData) or hasattr(c, "__cuda_array_interface__") for c in columns.values()):
             connection.register(name, dict(columns))
             continue
-        made = [c if isinstance(c, Column) else import_device_array(c, _type(c)) for c in columns.values()]
+        made = [c if isinstance(c, ColumnData) else import_device_array(c, _type(c)) for c in columns.values()]
         schema = Schema(tuple(Field(n, c.dtype, False) for n, c in zip(columns, made, strict=True)))
         connection.register(name, Table(schema, tuple(made), made[0].length))
 

@@ -41,7 +41,7 @@ from gquery.operators.codegen import units
 from gquery.planner.physical import Program
 from gquery.sql.bind import bind
 from gquery.sql.parse import parse
-from gquery.sql.statement import Select
+from gquery.sql.statement import SelectStatement
 from tpch import queries
 
 now = time.perf_counter
@@ -66,7 +66,7 @@ def phases(connection: Connection, sql: str) -> list[float]:
     (parsed,) = parse(sql)
     lap()
     statement = bind(parsed, connection._catalog)
-    assert isinstance(statement, Select)
+    assert isinstance(statement, SelectStatement)
     lap()
     planned = connection._plan(statement.query)
     lap()

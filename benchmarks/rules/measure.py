@@ -26,7 +26,7 @@ from gquery.planner.logical.tree import canonical
 from gquery.planner.physical import Program
 from gquery.sql.bind import bind
 from gquery.sql.parse import parse
-from gquery.sql.statement import Select
+from gquery.sql.statement import SelectStatement
 
 WARM_RUNS = 3  # compile, and let the program adapt
 MOST_ROWS = 2e8  # estimated, of a plan that is run: without some rules a query is a cross product
@@ -100,7 +100,7 @@ def _bound(connection: gquery.Connection, sql: str) -> Query:
     """A query over tables whose columns were read, so that statistics are known."""
     (parsed,) = parse(sql)
     statement = bind(parsed, connection._catalog)
-    assert isinstance(statement, Select)
+    assert isinstance(statement, SelectStatement)
     planned = connection._plan(statement.query)
     connection._program(planned)
     return planned.bound

@@ -166,7 +166,7 @@ class Connection(Frames, Files, Exceptions):
         from gquery.sql.catalog import View
 
         match statement:
-            case st.Select(query):
+            case st.SelectStatement(query):
                 prepared = self._plan(query)
                 prepared.catalog_version = version
                 if text is not None:
@@ -345,11 +345,11 @@ class Connection(Frames, Files, Exceptions):
         return ExecutionContext(target=self.target, device=self.device, settings=self.settings)
 
     def _explain(self, statement: Statement, level: str, kind: str = "text", text: str = "") -> str:
-        from gquery.sql.statement import CreateTable, Explain, Select
+        from gquery.sql.statement import CreateTable, Explain, SelectStatement
 
         if isinstance(statement, Explain):
             statement = statement.statement
-        if not isinstance(statement, (Select, CreateTable)):
+        if not isinstance(statement, (SelectStatement, CreateTable)):
             raise ProgrammingError("EXPLAIN needs a query")
         return self.explain_plan(self._plan(statement.query), level, kind, text)
 
@@ -392,11 +392,11 @@ class Connection(Frames, Files, Exceptions):
         there is none."""
         from gquery.planner.lower import lower
         from gquery.sql.bind import bind
-        from gquery.sql.statement import Select
+        from gquery.sql.statement import SelectStatement
 
         self._check_open()
         statement = bind(query, self._catalog, params)
-        if not isinstance(statement, Select):
+        if not isinstance(statement, SelectStatement):
             raise ProgrammingError("Only a query has a program")
         prepared = self._plan(statement.query)
         program = self._program(prepared)
@@ -441,10 +441,10 @@ class Connection(Frames, Files, Exceptions):
         if text is None:  # a relation's own plan: its tables are those it was made over, whose files may be other ones
             return prepared if prepared.is_current(prepared.catalog_version) else self._plan(prepared.bound)
         from gquery.sql.bind import bind
-        from gquery.sql.statement import Select
+        from gquery.sql.statement import SelectStatement
 
         statement = bind(text, self._catalog, params)
-        assert isinstance(statement, Select)
+        assert isinstance(statement, SelectStatement)
         return self._plan(statement.query)
 
     @boundary()

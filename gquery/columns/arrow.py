@@ -16,7 +16,7 @@ import pyarrow as pa
 from gquery.columns.arrow_buffers import arrow_buffer
 from gquery.columns.arrow_names import sql_name
 from gquery.columns.opaque import Opaque
-from gquery.columns.table import Column, Dictionary, Table
+from gquery.columns.table import ColumnData, Dictionary, Table
 from gquery.expression.types import (
     BIGINT,
     BOOLEAN,
@@ -107,7 +107,7 @@ def export_table(table: Table) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
-def export_column(column: Column) -> pa.Array | pa.ChunkedArray:
+def export_column(column: ColumnData) -> pa.Array | pa.ChunkedArray:
     """A column as an Arrow array of its logical type's Arrow type, in chunks where it is opaque."""
     rows = column.length
     ok = None if column.validity is None else column.validity.host[:rows].view(np.bool_)
@@ -146,7 +146,7 @@ def export_column(column: Column) -> pa.Array | pa.ChunkedArray:
             assert_never(column.dtype.kind)
 
 
-def _export_opaque(column: Column, data: Any, ok: Any) -> pa.Array | pa.ChunkedArray:
+def _export_opaque(column: ColumnData, data: Any, ok: Any) -> pa.Array | pa.ChunkedArray:
     if not isinstance(column.dictionary, Opaque):  # NULLs alone
         return pa.nulls(column.length, column.dtype.arrow)
     return column.dictionary.take(code_array(data[: column.length], ok))
@@ -160,7 +160,7 @@ def _bitmap(ok: Any) -> Any:
     return None if ok is None else arrow_buffer(np.packbits(ok, bitorder="little"))
 
 
-def _words128(column: Column, data: Any) -> Any:
+def _words128(column: ColumnData, data: Any) -> Any:
     """Decimals as Arrow has them: two 64-bit words a row, the low one first."""
     if column.physical_type is PhysicalType.I128:
         return np.ascontiguousarray(data[: 2 * column.length])
@@ -170,7 +170,7 @@ def _words128(column: Column, data: Any) -> Any:
     return words.reshape(-1)
 
 
-def _export_strings(column: Column, data: Any, ok: Any) -> pa.Array:
+def _export_strings(column: ColumnData, data: Any, ok: Any) -> pa.Array:
     rows = column.length
     if isinstance(column.dictionary, Dictionary):
         return column.dictionary.values.take(code_array(data[:rows], ok)).cast(pa.string())

@@ -27,7 +27,7 @@ from gquery.columns.encode import (
     normalise,
 )
 from gquery.columns.statistics import OrderOfParts
-from gquery.columns.table import Column
+from gquery.columns.table import ColumnData
 from gquery.device.buffer import Buffer
 from gquery.device.transfer import Transfer, Upload
 from gquery.expression.types import INT64, Bounds, Field, Kind, PhysicalType, physical_type_for, type_bounds
@@ -44,7 +44,7 @@ class Assembly(Protocol):
     """A column in the making. ``add`` takes the pieces of one group, in order, and says how many rows they had."""
 
     def add(self, group: int, pieces: Iterable[pa.Array]) -> int: ...
-    def finish(self) -> Phases[Column]: ...
+    def finish(self) -> Phases[ColumnData]: ...
 
 
 def assembly_for(
@@ -76,8 +76,8 @@ class Gathered:
         self._pieces[group] = list(pieces)
         return sum(len(p) for p in self._pieces[group])
 
-    def finish(self) -> Phases[Column]:
-        made: list[Column] = []
+    def finish(self) -> Phases[ColumnData]:
+        made: list[ColumnData] = []
 
         def encode() -> None:
             pieces = [p for group in self._pieces for p in group]
@@ -165,7 +165,7 @@ class Fixed:
         self._validity[at : at + len(ok)] = ok
         return np.where(ok.view(np.bool_), values, values.dtype.type(0))
 
-    def finish(self) -> Phases[Column]:
+    def finish(self) -> Phases[ColumnData]:
         bounds = Bounds(0, 0)
         if self._bounds:
             bounds = Bounds(min(b.low for b in self._bounds), max(b.high for b in self._bounds))
@@ -174,7 +174,7 @@ class Fixed:
         validity = None if self._validity is None else self._upload.start(self._validity)
         if validity is not None:
             yield [lambda: validity.send(0, len(self._validity))]
-        made: list[Column] = []
+        made: list[ColumnData] = []
         yield [lambda: made.append(self._column(bounds, None if validity is None else validity.buffer()))]
         return made[0]
 
@@ -195,7 +195,7 @@ class Fixed:
 
         return [task(low, high) for low, high in zip(self._starts, self._starts[1:], strict=False)]
 
-    def _column(self, bounds: Bounds, validity: Buffer | None) -> Column:
+    def _column(self, bounds: Bounds, validity: Buffer | None) -> ColumnData:
         data = self._transfer.buffer()
         if self._dtype.is_float:
             return float_column(data, self._dtype, self._physical_type, validity, self._nulls)

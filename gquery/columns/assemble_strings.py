@@ -28,7 +28,7 @@ from gquery.columns.encode_strings import (
     without_views,
 )
 from gquery.columns.statistics import OrderOfParts
-from gquery.columns.table import Column
+from gquery.columns.table import ColumnData
 from gquery.device.transfer import Transfer, Upload
 from gquery.runtime.threads import Phases, Task
 
@@ -48,7 +48,7 @@ class DictionaryPieces:
         self._groups[group] = [codes_of(piece) for piece in pieces]
         return sum(len(codes.raw) for codes in self._groups[group])
 
-    def finish(self) -> Phases[Column]:
+    def finish(self) -> Phases[ColumnData]:
         rows = self._starts[-1]
         pieces = [codes for group in self._groups for codes in group]
         if not pieces:
@@ -88,7 +88,7 @@ class DictionaryPieces:
             first += len(pieces)
         return tasks
 
-    def _spelled_out(self) -> Phases[Column]:
+    def _spelled_out(self) -> Phases[ColumnData]:
         """The column without a dictionary, which would be too large."""
         strings = Strings(self._starts, self._upload, may_repeat=False)
 
@@ -112,7 +112,7 @@ class Strings:
         self._groups[group] = kept
         return sum(len(p) for p in kept)
 
-    def finish(self) -> Phases[Column]:
+    def finish(self) -> Phases[ColumnData]:
         rows = self._starts[-1]
         yield [self._look]
         if self._nulls == rows:
@@ -130,7 +130,7 @@ class Strings:
         if self._nulls < self._starts[-1]:
             self._distinct = estimate_strings(pa.chunked_array(pieces), self._nulls)
 
-    def _encoded(self) -> Phases[Column]:
+    def _encoded(self) -> Phases[ColumnData]:
         """The column with a dictionary; without one if the sample was wrong."""
         pieces = DictionaryPieces(self._starts, self._upload, dictionary_limit(self._starts[-1]))
 
@@ -140,7 +140,7 @@ class Strings:
         yield [_task(encode, group, strings) for group, strings in enumerate(self._groups)]
         return (yield from pieces.finish())
 
-    def _written(self) -> Phases[Column]:
+    def _written(self) -> Phases[ColumnData]:
         """The column as offsets and bytes."""
         rows, nulls = self._starts[-1], self._nulls
         groups: list[list[_Part]] = [[] for _ in self._groups]

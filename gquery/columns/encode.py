@@ -33,7 +33,7 @@ from gquery.columns.statistics import (
     minimum_and_maximum,
     order_of,
 )
-from gquery.columns.table import Column, ColumnStatistics
+from gquery.columns.table import ColumnData, ColumnStatistics
 from gquery.device.buffer import Buffer
 from gquery.errors import ConversionError
 from gquery.expression.types import (
@@ -51,7 +51,7 @@ from gquery.expression.types import (
 from gquery.runtime.arrow_compute import pc
 
 
-def import_column(array: pa.ChunkedArray | pa.Array, field: Field, narrow: bool = True) -> Column:
+def import_column(array: pa.ChunkedArray | pa.Array, field: Field, narrow: bool = True) -> ColumnData:
     """One Arrow column as a Column of the field's logical type. ``narrow=False`` keeps integers at Arrow's width, which
     views them where Arrow holds them without NULLs in one chunk."""
     if isinstance(array, pa.Array):
@@ -78,7 +78,7 @@ def import_column(array: pa.ChunkedArray | pa.Array, field: Field, narrow: bool 
     return _import_integers(array, dtype, validity, nulls, narrow)
 
 
-def null_column(rows: int, dtype: DType = NULL) -> Column:
+def null_column(rows: int, dtype: DType = NULL) -> ColumnData:
     """A column of NULLs."""
     if dtype.is_string:
         return null_strings(rows)
@@ -92,10 +92,10 @@ def null_column(rows: int, dtype: DType = NULL) -> Column:
     chosen = physical_type.get(dtype.kind, PhysicalType.U8)
     data = zeros if chosen.bytes == 1 else Buffer(np.zeros(rows, chosen.numpy))
     bounds = Bounds(0, 0) if dtype.is_exact else None
-    return Column(dtype, chosen, rows, data, zeros, statistics=ColumnStatistics(bounds, rows, 0))
+    return ColumnData(dtype, chosen, rows, data, zeros, statistics=ColumnStatistics(bounds, rows, 0))
 
 
-def _import_opaque(array: pa.ChunkedArray, dtype: DType, narrow: bool) -> Column:
+def _import_opaque(array: pa.ChunkedArray, dtype: DType, narrow: bool) -> ColumnData:
     """Numbers of rows, which stand for Arrow's values; where one is NULL is known."""
     rows = len(array)
     bounds = Bounds(0, max(rows - 1, 0))
@@ -105,7 +105,7 @@ def _import_opaque(array: pa.ChunkedArray, dtype: DType, narrow: bool) -> Column
     validity = None if ok.all() else ok
     data = zero_nulls(np.arange(rows, dtype=physical_type.numpy), validity)
     stats = ColumnStatistics(bounds, 0 if validity is None else rows - int(ok.sum()))
-    return Column(
+    return ColumnData(
         dtype, physical_type, rows, Buffer(data), buffer_of(validity), dictionary=Opaque(array), statistics=stats
     )
 
@@ -148,7 +148,7 @@ def normalise(array: pa.ChunkedArray, field: Field) -> pa.ChunkedArray:
     return array
 
 
-def _import_floats(array: pa.ChunkedArray, dtype: DType, validity: Any, nulls: int) -> Column:
+def _import_floats(array: pa.ChunkedArray, dtype: DType, validity: Any, nulls: int) -> ColumnData:
     physical_type = PhysicalType.F32 if dtype.kind is Kind.REAL else PhysicalType.F64
     parts = [values_of(c, physical_type.numpy) for c in array.chunks]
     values = zero_nulls(concatenate(parts, np.dtype(physical_type.numpy)), validity)
@@ -157,20 +157,22 @@ def _import_floats(array: pa.ChunkedArray, dtype: DType, validity: Any, nulls: i
 
 def float_column(
     data: Buffer, dtype: DType, physical_type: PhysicalType, validity: Buffer | None, nulls: int
-) -> Column:
+) -> ColumnData:
     """A column around an array of floats, with an estimate of how many are distinct."""
     distinct = estimate_distinct(data.host, data.length - nulls)
-    return Column(dtype, physical_type, data.length, data, validity, statistics=ColumnStatistics(None, nulls, distinct))
+    return ColumnData(
+        dtype, physical_type, data.length, data, validity, statistics=ColumnStatistics(None, nulls, distinct)
+    )
 
 
-def boolean_column(data: Buffer, bounds: Bounds, validity: Buffer | None, nulls: int, order: Order) -> Column:
+def boolean_column(data: Buffer, bounds: Bounds, validity: Buffer | None, nulls: int, order: Order) -> ColumnData:
     """A column around bytes of 0 and 1."""
     unique = order.is_sorted and order.runs == data.length
     stats = ColumnStatistics(bounds, nulls, bounds.width, order.is_sorted, unique)
-    return Column(BOOLEAN, PhysicalType.BOOL, data.length, data, validity, statistics=stats)
+    return ColumnData(BOOLEAN, PhysicalType.BOOL, data.length, data, validity, statistics=stats)
 
 
-def _import_integers(array: pa.ChunkedArray, dtype: DType, validity: Any, nulls: int, narrow: bool) -> Column:
+def _import_integers(array: pa.ChunkedArray, dtype: DType, validity: Any, nulls: int, narrow: bool) -> ColumnData:
     rows = len(array)
     parts, high_words = _integer_words(array)
     if validity is not None:  # Arrow leaves anything under a NULL
@@ -203,7 +205,7 @@ def integer_column(
     validity: Buffer | None,
     nulls: int,
     order: Order,
-) -> Column:
+) -> ColumnData:
     """A column around an array of integers whose bounds and order are known, with the rest of its statistics."""
     unique = order.is_sorted and order.runs == data.length
     if order.is_sorted:  # equal values lie together
@@ -213,17 +215,17 @@ def integer_column(
         distinct = min(estimate_distinct(values, len(values) - nulls), bounds.width)
         unique = distinct == len(values) and nulls == 0 and all_differ(values, bounds)
     stats = ColumnStatistics(bounds, nulls, distinct, order.is_sorted, unique)
-    return Column(dtype, physical_type, data.length, data, validity, statistics=stats)
+    return ColumnData(dtype, physical_type, data.length, data, validity, statistics=stats)
 
 
 def _integer_column(
     values: Any, dtype: DType, physical_type: PhysicalType, bounds: Bounds, validity: Any, nulls: int
-) -> Column:
+) -> ColumnData:
     order = order_of(values, nulls)
     return integer_column(Buffer(values), dtype, physical_type, bounds, buffer_of(validity), nulls, order)
 
 
-def _import_wide(low_words: Any, high_words: Any, dtype: DType, validity: Any, nulls: int) -> Column:
+def _import_wide(low_words: Any, high_words: Any, dtype: DType, validity: Any, nulls: int) -> ColumnData:
     """128-bit integers: narrowed where every high word only repeats the sign, else two words a row."""
     rows = len(low_words)
     if rows == 0 or bool(np.array_equal(high_words, low_words >> 63)):
@@ -238,7 +240,7 @@ def _import_wide(low_words: Any, high_words: Any, dtype: DType, validity: Any, n
     words[:, 1] = high_words
     distinct = estimate_distinct(low_words, rows - nulls)
     stats = ColumnStatistics(bounds, nulls, distinct)
-    return Column(dtype, PhysicalType.I128, rows, Buffer(words.reshape(-1)), buffer_of(validity), statistics=stats)
+    return ColumnData(dtype, PhysicalType.I128, rows, Buffer(words.reshape(-1)), buffer_of(validity), statistics=stats)
 
 
 def _extreme(high_words: Any, low_words: Any, pick: Callable[[Any], Any]) -> int:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from gquery.columns.arrow import code_array, string_array
 from gquery.columns.arrow_buffers import bits_of, buffer_of, numpy_name, offsets_of, values_of
 from gquery.columns.statistics import SAMPLE, Order, chao, order_of
-from gquery.columns.table import Column, ColumnStatistics, Dictionary
+from gquery.columns.table import ColumnData, ColumnStatistics, Dictionary
 from gquery.device.buffer import Buffer
 from gquery.expression.types import VARCHAR, Bounds, PhysicalType, physical_type_for
 from gquery.runtime.arrow_compute import pc
@@ -26,15 +26,15 @@ _SMALL_DICTIONARY = 1_024  # a dictionary up to this size always pays
 LARGEST_DICTIONARY = 1_000_000
 
 
-def null_strings(rows: int) -> Column:
+def null_strings(rows: int) -> ColumnData:
     """A string column of NULLs."""
     zeros = Buffer(np.zeros(rows, np.uint8))
     stats = ColumnStatistics(Bounds(0, 0), rows, 0)
     dictionary = Dictionary(string_array([""]).cast(pa.string()))
-    return Column(VARCHAR, PhysicalType.U8, rows, zeros, zeros, dictionary=dictionary, statistics=stats)
+    return ColumnData(VARCHAR, PhysicalType.U8, rows, zeros, zeros, dictionary=dictionary, statistics=stats)
 
 
-def import_strings(array: pa.ChunkedArray) -> Column:
+def import_strings(array: pa.ChunkedArray) -> ColumnData:
     """A column of strings, dictionary-encoded or not."""
     rows = len(array)
     if pa.types.is_dictionary(array.type):
@@ -159,7 +159,7 @@ class DictionaryUnion:
             validity &= np.take(self._entry_ok[start:], piece.raw, mode="clip")
         codes[validity == 0] = 0
 
-    def column(self, codes: Buffer, validity: Buffer | None, nulls: int, order: Order) -> Column:
+    def column(self, codes: Buffer, validity: Buffer | None, nulls: int, order: Order) -> ColumnData:
         """The column whose codes were written."""
         rows = codes.length
         stats = ColumnStatistics(
@@ -169,12 +169,12 @@ class DictionaryUnion:
             order.is_sorted,
             order.is_sorted and order.runs == rows,
         )
-        return Column(
+        return ColumnData(
             VARCHAR, self.physical_type, rows, codes, validity, dictionary=Dictionary(self.values), statistics=stats
         )  # fmt: skip
 
 
-def import_dictionary(array: pa.ChunkedArray, limit: int = LARGEST_DICTIONARY) -> Column | None:
+def import_dictionary(array: pa.ChunkedArray, limit: int = LARGEST_DICTIONARY) -> ColumnData | None:
     """A dictionary column under a sorted dictionary; None where the dictionary is larger than the limit."""
     rows = len(array)
     if array.num_chunks == 0:
@@ -199,7 +199,7 @@ def import_dictionary(array: pa.ChunkedArray, limit: int = LARGEST_DICTIONARY) -
 # ---- characters --------------------------------------------------------------------------------------------------
 
 
-def _import_characters(array: pa.ChunkedArray, distinct: int) -> Column:
+def _import_characters(array: pa.ChunkedArray, distinct: int) -> ColumnData:
     """Offsets and bytes: Arrow's own where the column is one chunk."""
     if array.type == pa.string() and array.num_chunks > 1 and array.nbytes >= 2**31:
         array = array.cast(pa.large_string())
@@ -227,8 +227,8 @@ def characters_of(array: pa.Array) -> Any:
 
 def characters_column(
     offsets: Buffer, characters: Buffer, validity: Buffer | None, nulls: int, distinct: int
-) -> Column:
+) -> ColumnData:
     """A string column without a dictionary."""
     physical_type = PhysicalType.STRING64 if offsets.dtype == np.int64 else PhysicalType.STRING32
     stats = ColumnStatistics(None, nulls, distinct)
-    return Column(VARCHAR, physical_type, offsets.length - 1, offsets, validity, characters, statistics=stats)
+    return ColumnData(VARCHAR, physical_type, offsets.length - 1, offsets, validity, characters, statistics=stats)

@@ -22,7 +22,7 @@ from gquery.columns.arrow_buffers import bits_of, numpy_name
 from gquery.columns.assemble import Assembly, MisfitError, assembly_for, decoded
 from gquery.columns.encode import import_column, is_wrapped
 from gquery.columns.ownership import Origin
-from gquery.columns.table import Column, Table
+from gquery.columns.table import ColumnData, Table
 from gquery.device.transfer import Upload
 from gquery.expression.types import INT64, Bounds, Field, Kind, physical_type_for
 from gquery.runtime.threads import Phases, Task, run_phases
@@ -45,7 +45,7 @@ def import_columns(
     narrow: bool = True,
     workers: int | None = None,
     origin: Origin | None = None,
-) -> list[Column]:
+) -> list[ColumnData]:
     """Columns of Arrow arrays, as `import_column` makes them; ``workers`` None takes all cores. What is not valid is an
     error of the ``origin`` that names the column; None is for arrays that gquery made."""
     if sum(len(a) for a in arrays) < _SMALL:
@@ -55,7 +55,7 @@ def import_columns(
     return run_phases(phases, workers or Settings().worker_count)
 
 
-def _import(array: pa.ChunkedArray, field: Field, narrow: bool, origin: Origin | None) -> Phases[Column]:
+def _import(array: pa.ChunkedArray, field: Field, narrow: bool, origin: Origin | None) -> Phases[ColumnData]:
     rows = len(array)
     if rows <= _PIECE or _is_viewed(array, field, narrow) or not _is_fixed(array.type, field):
         array = yield from _taken(array, field, origin)
@@ -84,8 +84,8 @@ def _taken(array: pa.ChunkedArray, field: Field, origin: Origin | None) -> Phase
     return array if origin is None else (yield from origin.taking(array, field.name))
 
 
-def _whole(array: pa.ChunkedArray, field: Field, narrow: bool) -> Phases[Column]:
-    made: list[Column] = []
+def _whole(array: pa.ChunkedArray, field: Field, narrow: bool) -> Phases[ColumnData]:
+    made: list[ColumnData] = []
     yield [lambda: made.append(import_column(array, field, narrow))]
     return made[0]
 

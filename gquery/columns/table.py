@@ -85,7 +85,7 @@ class Dictionary:
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
+class ColumnData:
     """One column in memory.
 
     ``data`` holds ``length`` values of the physical type (offsets of one more row for STRING32 and STRING64, two int64
@@ -124,7 +124,7 @@ class Column:
         """When a buffer of it was last asked for: greater is later."""
         return max(b.used for b in self.buffers)
 
-    def slice(self, low: int, high: int) -> Column:
+    def slice(self, low: int, high: int) -> ColumnData:
         """Rows ``low`` to ``high`` as views of the same memory, wherever copies lie."""
         words = 2 if self.physical_type in (PhysicalType.I128, PhysicalType.VIEW) else 1
         extra = 1 if self.physical_type in (PhysicalType.STRING32, PhysicalType.STRING64) else 0
@@ -142,7 +142,7 @@ class Table:
     """Columns of equal length under a schema."""
 
     schema: Schema
-    columns: tuple[Column, ...]
+    columns: tuple[ColumnData, ...]
     rows: int
 
     @staticmethod

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, assert_never
 
-from gquery.columns.table import Column, Table, TableSource
+from gquery.columns.table import ColumnData, Table, TableSource
 from gquery.device.buffer import Buffer
 from gquery.device.device import cpu_device
 from gquery.errors import InterruptError, OutOfMemoryError
@@ -317,7 +317,7 @@ def _read(state: Run, source: Source) -> Frame:
             assert_never(source)
 
 
-def _loaded(state: Run, table: TableSource, fields: Sequence[int]) -> dict[int, Column]:
+def _loaded(state: Run, table: TableSource, fields: Sequence[int]) -> dict[int, ColumnData]:
     """Columns of a table by field: those that the program reads, asked for once a run."""
     found = state.tables.get(id(table))
     if found is None or any(f not in found for f in fields):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from gquery.columns.table import Column
+from gquery.columns.table import ColumnData
 from gquery.device.device import Device
 from gquery.execution.feedback import RunFeedback
 from gquery.execution.measure import Meter
@@ -55,6 +55,6 @@ class Run:
     outlook: Outlook
     frames: dict[int, Frame] = field(default_factory=dict)
     joins: dict[int, JoinIndex] = field(default_factory=dict)
-    tables: dict[int, dict[int, Column]] = field(default_factory=dict)  # by the id of the source: columns by field
+    tables: dict[int, dict[int, ColumnData]] = field(default_factory=dict)  # by the id of the source: columns by field
     matched: dict[int, Any] = field(default_factory=dict)  # FULL joins: which build rows matched, by build stage
     reports: list[StageReport] = field(default_factory=list)

@@ -10,14 +10,14 @@ from weakref import WeakSet
 
 import numpy as np
 
-from gquery.columns.table import Column
+from gquery.columns.table import ColumnData
 from gquery.device.device import cpu_device
 from gquery.expression.types import Bounds, PhysicalType
 from gquery.kernels.checks import OutOfBoundsError
 from gquery.operators.base import Frame, words_a_row
 from gquery.planner.physical import Group, Pipeline, Stage, Stored, stage_columns
 
-_seen: WeakSet[Column] = WeakSet()  # columns of tables, which many queries read
+_seen: WeakSet[ColumnData] = WeakSet()  # columns of tables, which many queries read
 
 
 def verify_stage(stage: Stage, frame: Frame, is_result: bool) -> None:
@@ -52,7 +52,7 @@ def verify_loaded(stored: Iterable[Stored], frame: Frame, where: str) -> None:
         _seen.add(frame.columns[s.column.id])
 
 
-def _problems(stored: Stored, column: Column, rows: int) -> Iterator[str]:
+def _problems(stored: Stored, column: ColumnData, rows: int) -> Iterator[str]:
     what = stored.properties
     if column.dictionary is not what.dictionary:
         yield f"has codes of {column.dictionary}, not of {what.dictionary}"
@@ -74,7 +74,7 @@ def _problems(stored: Stored, column: Column, rows: int) -> Iterator[str]:
         yield from _value_problems(data, valid, column, what.bounds, rows)
 
 
-def _text_problems(offsets: Any, column: Column, rows: int) -> Iterator[str]:
+def _text_problems(offsets: Any, column: ColumnData, rows: int) -> Iterator[str]:
     if offsets.size < rows + 1:
         yield f"has {offsets.size} offsets for {rows} rows"
         return
@@ -84,7 +84,7 @@ def _text_problems(offsets: Any, column: Column, rows: int) -> Iterator[str]:
         yield f"has offsets from {offsets.min()} to {offsets.max()} into {size} characters, or falling ones"
 
 
-def _value_problems(data: Any, valid: Any, column: Column, bounds: Bounds, rows: int) -> Iterator[str]:
+def _value_problems(data: Any, valid: Any, column: ColumnData, bounds: Bounds, rows: int) -> Iterator[str]:
     if column.physical_type is PhysicalType.I128:
         words = data[: 2 * rows].tolist()
         values = [(high << 64) | (low & (2**64 - 1)) for low, high in zip(words[::2], words[1::2], strict=True)]

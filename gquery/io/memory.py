@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gquery.columns.statistics import SAMPLE, estimate_distinct
-from gquery.columns.table import Column, ColumnStatistics, Table, TableSource
+from gquery.columns.table import ColumnData, ColumnStatistics, Table, TableSource
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device, adopt
 from gquery.errors import DataError, InterfaceError, OutOfMemoryError
@@ -57,18 +57,18 @@ class ColumnCache:
         self.limit = limit
         self.device = device
         self.workers = workers or Settings().worker_count
-        self._columns: dict[tuple[int, int], Column] = {}
+        self._columns: dict[tuple[int, int], ColumnData] = {}
         self._lock = threading.RLock()
 
     @property
     def nbytes(self) -> int:
         return sum(c.held_bytes for c in self._columns.values())
 
-    def get(self, source: int, field: int) -> Column | None:
+    def get(self, source: int, field: int) -> ColumnData | None:
         with self._lock:
             return self._columns.get((source, field))
 
-    def put(self, source: int, columns: Mapping[int, Column], what: str) -> None:
+    def put(self, source: int, columns: Mapping[int, ColumnData], what: str) -> None:
         """Keep columns that are used together; OutOfMemoryError where they alone exceed the limit."""
         if self.limit is not None:
             wanted = sum(c.held_bytes for c in columns.values())
@@ -102,11 +102,11 @@ class ColumnCache:
                         buffer.drop(device)
                         freed += buffer.nbytes
 
-    def _by_use(self) -> list[tuple[tuple[int, int], Column]]:
+    def _by_use(self) -> list[tuple[tuple[int, int], ColumnData]]:
         """The columns, the least recently used first."""
         return sorted(self._columns.items(), key=lambda kept: kept[1].used)
 
-    def held(self, source: int) -> list[tuple[int, Column]]:
+    def held(self, source: int) -> list[tuple[int, ColumnData]]:
         """The columns of a source that are kept, with the numbers of their fields."""
         with self._lock:
             return [(field, column) for (owner, field), column in self._columns.items() if owner == source]
@@ -152,7 +152,7 @@ class ArrowSource:
         self._owner: Any = None  # of the memory that the arrays lie in, to be kept while one of them is needed
         self._taken: set[int] = set()  # arrays in memory of our own
         self.is_live = origin is not None and origin.is_shared  # its columns are as they are when they are loaded
-        self._columns: dict[int, Column] = {}
+        self._columns: dict[int, ColumnData] = {}
         self._rows = rows
         self._narrow = narrow
         self._version = next(_versions)
@@ -232,7 +232,7 @@ class ArrowSource:
                     f'Column "{self.schema.fields[f].name}" of {self.name} has changed since it became a table'
                 )
 
-    def held(self) -> list[tuple[int, Column]]:
+    def held(self) -> list[tuple[int, ColumnData]]:
         """The columns that are encoded already, with the numbers of their fields."""
         with self._lock:
             return sorted(self._columns.items(), key=lambda kept: kept[0])
@@ -423,7 +423,7 @@ def detached(table: Table) -> Table:
         at = None if buffer is None else buffer.devices[0]
         return buffer if buffer is None or at is None or at.is_cpu else Buffer(copy_of(buffer.on(at)), at)
 
-    def own_column(column: Column) -> Column:
+    def own_column(column: ColumnData) -> ColumnData:
         data, validity, characters = own(column.data), own(column.validity), own(column.characters)
         assert data is not None
         return replace(column, data=data, validity=validity, characters=characters)
@@ -431,7 +431,7 @@ def detached(table: Table) -> Table:
     return Table(table.schema, tuple(own_column(c) for c in table.columns), table.rows)
 
 
-def import_device_array(array: Any, dtype: DType) -> Column:
+def import_device_array(array: Any, dtype: DType) -> ColumnData:
     """An array of NumPy or CuPy as a column where it lies, without NULLs and without narrowing; its statistics are
     computed there. Nobody else may write to it."""
     physical_type = _ARRAY_TYPES[str(array.dtype)][1]
@@ -439,7 +439,7 @@ def import_device_array(array: Any, dtype: DType) -> Column:
     if not array.flags.c_contiguous:
         array = array.copy()
     if not dtype.is_exact:
-        return Column(dtype, physical_type, rows, Buffer(array), statistics=ColumnStatistics(null_count=0))
+        return ColumnData(dtype, physical_type, rows, Buffer(array), statistics=ColumnStatistics(null_count=0))
     low, high = 0, 0
     rising, never_falls = True, True
     for at in range(0, rows, _CHUNK):
@@ -462,4 +462,4 @@ def import_device_array(array: Any, dtype: DType) -> Column:
         rows if rising else min(estimate_distinct(sample.get() if _is_cupy(sample) else sample, rows), bounds.width)
     )
     stats = ColumnStatistics(bounds, 0, distinct, never_falls, rising)
-    return Column(dtype, physical_type, rows, Buffer(array), statistics=stats)
+    return ColumnData(dtype, physical_type, rows, Buffer(array), statistics=stats)

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from gquery.columns.arrow import dtype_of, import_schema
 from gquery.columns.encode import import_column
-from gquery.columns.table import Column, ColumnStatistics, Table
+from gquery.columns.table import ColumnData, ColumnStatistics, Table
 from gquery.errors import FileError
 from gquery.expression.types import Bounds, DType, Kind, Schema
 from gquery.io.files import File, PathColumn, Paths, path_columns, readable, reading, resolve, stamp
@@ -237,7 +237,7 @@ class _Loading:
     def __init__(self, source: ParquetSource, fields: Sequence[int]) -> None:
         self.source = source
         self._fields = fields
-        self.found: dict[int, Column] = {}
+        self.found: dict[int, ColumnData] = {}
         self.wanted: dict[int, Wanted] = {}  # what is to be read
         rows = [footer.num_rows for footer in source._footers]
         for f in set(fields):

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from gquery.columns.assemble import Assembly, Gathered, MisfitError, assembly_for
 from gquery.columns.encode_strings import without_views
 from gquery.columns.ownership import check_decoded
-from gquery.columns.table import Column
+from gquery.columns.table import ColumnData
 from gquery.device.device import Device
 from gquery.device.transfer import Upload
 from gquery.errors import FileError
@@ -72,7 +72,7 @@ class ParquetReader:
         self._decoding: list[float] = []  # seconds of each row group
         self._working: list[float] = []  # seconds of each task
 
-    def column(self, wanted: Wanted) -> Phases[Column]:
+    def column(self, wanted: Wanted) -> Phases[ColumnData]:
         """Read one column; its tasks raise FileError, which names a file that is damaged."""
         phases = self._column(wanted)
         while True:
@@ -96,7 +96,7 @@ class ParquetReader:
         task()
         self._working.append(time.perf_counter() - began)
 
-    def _column(self, wanted: Wanted) -> Phases[Column]:
+    def _column(self, wanted: Wanted) -> Phases[ColumnData]:
         assembly = assembly_for(
             wanted.type, wanted.field, self._starts, wanted.bounds, self._narrow, self._upload
         )  # fmt: skip

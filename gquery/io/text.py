@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from gquery.columns.arrow import arrow_type
 from gquery.columns.ownership import file_origin
-from gquery.columns.table import Column, ColumnStatistics, Table
+from gquery.columns.table import ColumnData, ColumnStatistics, Table
 from gquery.errors import FileError, InterfaceError, did_you_mean
 from gquery.expression.types import DType
 from gquery.io.csv_dialect import Dialect, sniff
@@ -98,7 +98,7 @@ class FileSource:
     def load(self, fields: Sequence[int]) -> Table:
         return self._inner.load(fields)
 
-    def held(self) -> list[tuple[int, Column]]:
+    def held(self) -> list[tuple[int, ColumnData]]:
         """The columns that are encoded already, with the numbers of their fields."""
         return self._inner.held()
 

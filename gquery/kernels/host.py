@@ -20,8 +20,7 @@ from gquery.columns.arrow import string_array
 from gquery.columns.arrow_buffers import bits_of, buffer_of
 from gquery.columns.encode import import_column
 from gquery.columns.encode_strings import DictionaryUnion, codes_of
-from gquery.columns.table import Column as Stored
-from gquery.columns.table import Dictionary
+from gquery.columns.table import ColumnData, Dictionary
 from gquery.device.buffer import Buffer
 from gquery.errors import DatabaseError
 from gquery.expression.expr import Column, Expr, Literal, transform, walk
@@ -89,7 +88,7 @@ def _emit(register: Any, ok: bool) -> None:
 
 
 def _run(
-    e: Expr, rows: int, columns: Mapping[int, tuple[ValueProperties, Stored]], errors: list[bool] | None = None
+    e: Expr, rows: int, columns: Mapping[int, tuple[ValueProperties, ColumnData]], errors: list[bool] | None = None
 ) -> tuple[list[Any], ValueProperties, list[ErrorSite]]:
     """Evaluate ``e`` for rows 0 to ``rows`` on the python target: registers (None for NULL; bytes for text), what is known,
     error sites. Where ``errors`` is given, it gets for each row whether it raises, and there are no sites."""
@@ -128,7 +127,7 @@ def _run(
     return made.results, value.properties, raised
 
 
-def _resolve(binding: Any, columns: Mapping[int, tuple[ValueProperties, Stored]], status: Any) -> Any:
+def _resolve(binding: Any, columns: Mapping[int, tuple[ValueProperties, ColumnData]], status: Any) -> Any:
     match binding:
         case Constant(value):
             return value
@@ -151,7 +150,7 @@ class _Evaluation:
     """Expressions over some rows, which are few. ``errors`` flags the rows in which one raises; ``failure`` is the first."""
 
     def __init__(
-        self, rows: int, columns: Mapping[int, tuple[ValueProperties, Stored]], arrays: Mapping[int, pa.Array]
+        self, rows: int, columns: Mapping[int, tuple[ValueProperties, ColumnData]], arrays: Mapping[int, pa.Array]
     ) -> None:
         self.rows = rows
         self.columns, self.arrays = dict(columns), dict(arrays)
@@ -195,13 +194,13 @@ class _Evaluation:
         )
 
 
-def _stored(array: pa.Array, column: Column) -> Stored:
+def _stored(array: pa.Array, column: Column) -> ColumnData:
     """An array as a column that kernels read; text without a dictionary."""
     if not column.dtype.is_string:
         return import_column(array, Field(column.name, column.dtype), narrow=False)
     offsets, characters = Buffer(offsets_of(array)), Buffer(padded(characters_of(array)))
     validity = buffer_of(bits_of(array, 0)) if array.null_count else None
-    return Stored(column.dtype, PhysicalType.STRING64, len(array), offsets, validity, characters)
+    return ColumnData(column.dtype, PhysicalType.STRING64, len(array), offsets, validity, characters)
 
 
 def padded(characters: Any) -> Any:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from gquery.columns.table import Column, ColumnStatistics
+from gquery.columns.table import ColumnData, ColumnStatistics
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device
 from gquery.expression.types import PhysicalType
@@ -29,9 +29,11 @@ State = dict[str, Any]  # arrays and numbers by the names that `StatePart` bindi
 class Frame:
     """The columns that a stage made, by column id."""
 
-    columns: dict[int, Column]
+    columns: dict[int, ColumnData]
     rows: int
-    rank_values: dict[int, Column] = field(default_factory=dict)  # RankEncode: for each code column the values it ranks
+    rank_values: dict[int, ColumnData] = field(
+        default_factory=dict
+    )  # RankEncode: for each code column the values it ranks
 
 
 @dataclass(frozen=True)
@@ -101,9 +103,9 @@ class SinkRun(ABC):
 
 def make_column(
     what: ValueProperties, physical_type: PhysicalType, data: Any, validity: Any | None, rows: int, device: Device
-) -> Column:
+) -> ColumnData:
     """A column from an array in its physical type's layout."""
-    return Column(
+    return ColumnData(
         dtype=what.dtype,
         physical_type=physical_type,
         length=rows,

@@ -27,13 +27,13 @@ from gquery.planner.physical import (
     Build,
     Collect,
     Compute,
+    FilterRows,
     Group,
     Pipeline,
     Probe,
     ReadStage,
     ReadTable,
     Reduce,
-    Select,
     Sink,
     Source,
     Step,
@@ -99,7 +99,7 @@ def _unit(pipeline: Pipeline, target: str, role: str, counted: bool = False, row
     code.wide_index = pipeline.rows >= WIDE
     mode = collect.collect_mode(pipeline.steps, capabilities(target).has_warps)
     if isinstance(pipeline.sink, Collect) and mode == "bitmap" and role == "write":  # of rows that are known to be kept
-        code.share = min((s.share for s in pipeline.steps if isinstance(s, Select)), default=1.0)
+        code.share = min((s.share for s in pipeline.steps if isinstance(s, FilterRows)), default=1.0)
         needed = frozenset(s.column.id for s in pipeline.sink.columns)
         pipeline = replace(pipeline, steps=collect.steps_again(pipeline.steps, needed))
     _begin(pipeline.sink, mode, role, code)
@@ -166,7 +166,7 @@ def _gains_from_stages(pipeline: Pipeline, target: str, lines: int) -> bool:
 def _step(step: Step, code: Code, consume: Callable[[], None]) -> None:
     """Write the lines of a step; it calls ``consume`` where it passes a row on."""
     match step:
-        case Select(predicate, share):
+        case FilterRows(predicate, share):
             with code.block(f"if {condition(predicate, code)}:"):
                 _behind(share, code, consume)
         case Compute(exprs):

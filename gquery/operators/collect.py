@@ -15,7 +15,7 @@ from typing import Any, Literal, assert_never
 
 import numpy as np
 
-from gquery.columns.table import Column
+from gquery.columns.table import ColumnData
 from gquery.expression.types import PhysicalType
 from gquery.kernels.builtin import gathers, scans
 from gquery.kernels.code import Code, StatePart, Value, element_type, store
@@ -24,7 +24,7 @@ from gquery.kernels.render import convert
 from gquery.operators.base import Frame, Launch, SinkRun, State, make_column, words_a_row
 from gquery.planner.logical.nodes import JoinKind
 from gquery.planner.logical.tree import used_columns
-from gquery.planner.physical import Collect, Compute, Probe, Select, Step, Stored
+from gquery.planner.physical import Collect, Compute, FilterRows, Probe, Step, Stored
 
 Mode = Literal["dense", "region", "bitmap", "two_pass"]
 SPARSE = 0.1  # of a source's rows: of fewer, each morsel writes a few small pages of its region
@@ -35,7 +35,7 @@ def collect_mode(steps: Sequence[Step], by_row: bool) -> Mode:
     drops = fans_out = False
     for step in steps:
         match step:
-            case Select():
+            case FilterRows():
                 drops = True
             case Probe(always=True):
                 pass
@@ -54,7 +54,7 @@ def collect_mode(steps: Sequence[Step], by_row: bool) -> Mode:
 
 def share(steps: Sequence[Step]) -> float:
     """The estimated share of a source's rows that get past all steps."""
-    return min((s.share for s in steps if isinstance(s, Select | Probe)), default=1.0)
+    return min((s.share for s in steps if isinstance(s, FilterRows | Probe)), default=1.0)
 
 
 def roles(mode: Mode) -> tuple[str, ...]:
@@ -68,7 +68,7 @@ def steps_again(steps: tuple[Step, ...], wanted: frozenset[int]) -> tuple[Step, 
     kept: list[Step] = []
     for step in reversed(steps):
         match step:
-            case Select():
+            case FilterRows():
                 continue
             case Compute(exprs):  # what nobody asks for may use columns of steps that are left out
                 exprs = tuple((c, e) for c, e in exprs if c.id in needed)
@@ -256,7 +256,7 @@ class CollectRun(SinkRun):
             (units,) = np.nonzero(counts)
             pieces = [(int(u) * self.launch.unit, int(counts[u])) for u in units]
             self.total = sum(n for _, n in pieces)
-        columns: dict[int, Column] = {}
+        columns: dict[int, ColumnData] = {}
         for k, stored in enumerate(self.sink.columns):
             data = close_gaps(state[f"data{k}"], pieces, words_a_row(stored.physical_type))
             validity = close_gaps(state[f"validity{k}"], pieces, 1) if stored.properties.nullable else None
@@ -281,7 +281,7 @@ def close_gaps(array: Any, pieces: list[tuple[int, int]] | None, words: int) -> 
     return np.concatenate([array[start * words : (start + n) * words] for start, n in pieces])
 
 
-def contiguous(column: Column, device: Any, workers: int = 1) -> Column:
+def contiguous(column: ColumnData, device: Any, workers: int = 1) -> ColumnData:
     """A column of string views as offsets and characters of its own; any other as it is."""
     if column.physical_type is not PhysicalType.VIEW:
         return column

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from gquery.columns.table import Column
+from gquery.columns.table import ColumnData
 from gquery.device.device import Device, cpu_device
-from gquery.expression.expr import Column as PlanColumn
+from gquery.expression.expr import Column
 from gquery.kernels.builtin import define, gathers, grouping, scans
 from gquery.kernels.code import Code, ValueProperties
 from gquery.kernels.render import render
@@ -50,7 +50,7 @@ def emit(sink: Group, source: Source, code: Code) -> None:
     if sink.layout == "row-id hash":
         assert isinstance(source, ReadStage)
         stored = {s.column.id: s for s in source.columns}
-        stored_keys = tuple(stored[e.id] for _, e, _ in sink.keys if isinstance(e, PlanColumn))
+        stored_keys = tuple(stored[e.id] for _, e, _ in sink.keys if isinstance(e, Column))
         slot = find_or_insert(code, values, stored_keys, (True,) * len(values), None)
         with code.block(f"if {code.call('ge_i64', slot, code.call('i64', '0'))}:"):
             accumulate.emit(sink, slot, code)
@@ -200,7 +200,7 @@ class GroupRun(SinkRun):
         columns = self._columns(named, results, int(rows.size), device, workers)
         assert self.frame is not None
         for column, e, _ in self.sink.keys:
-            assert isinstance(e, PlanColumn)
+            assert isinstance(e, Column)
             columns[column.id] = gathers.take(self.frame.columns[e.id], rows, device)
         return Frame(columns, int(rows.size))
 
@@ -210,12 +210,12 @@ class GroupRun(SinkRun):
 
     def _columns(
         self,
-        named: Sequence[tuple[PlanColumn, ValueProperties]],
+        named: Sequence[tuple[Column, ValueProperties]],
         values: Sequence[Values],
         count: int,
         device: Device,
         workers: int,
-    ) -> dict[int, Column]:
+    ) -> dict[int, ColumnData]:
         columns = {}
         for (column, what), (data, validity) in zip(named, values, strict=True):
             made = make_column(what, what.physical_type, data, validity, count, device)

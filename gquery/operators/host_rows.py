@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from gquery.columns.arrow import export_column
 from gquery.columns.arrow_buffers import bits_of, numpy_name, values_of
-from gquery.columns.table import Column, Dictionary
+from gquery.columns.table import ColumnData, Dictionary
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device
 from gquery.errors import OutOfMemoryError
@@ -75,7 +75,7 @@ class _Made(Protocol):
 
     def put(self, chunk: int, low: int, made: pa.Array) -> None: ...
     def finalize(self) -> list[Task]: ...
-    def column(self) -> Column: ...
+    def column(self) -> ColumnData: ...
 
 
 class _Fixed:
@@ -100,7 +100,7 @@ class _Fixed:
     def finalize(self) -> list[Task]:
         return []
 
-    def column(self) -> Column:
+    def column(self) -> ColumnData:
         s = self.stored
         return make_column(s.properties, s.physical_type, self.values, self.validity, self.rows, self.device)
 
@@ -193,11 +193,11 @@ class _Text:
 
         return [partial(copy, n) for n in range(len(pieces))]
 
-    def column(self) -> Column:
+    def column(self) -> ColumnData:
         validity = None if self.validity is None else Buffer(self.validity, self.device)
         characters = Buffer(self._pieces[0][: self._total], self.device)
         offsets = Buffer(self.offsets, self.device)
-        return Column(self.stored.properties.dtype, PhysicalType.STRING64, self.rows, offsets, validity, characters)
+        return ColumnData(self.stored.properties.dtype, PhysicalType.STRING64, self.rows, offsets, validity, characters)
 
 
 @dataclass(frozen=True)
@@ -239,7 +239,7 @@ class _Run:
             if tasks := call.made.finalize():
                 yield tasks
 
-    def columns(self) -> dict[int, Column]:
+    def columns(self) -> dict[int, ColumnData]:
         return {i: call.made.column() for i, call in zip(self.ids, self.calls, strict=True)}
 
     def _over_entries(self, call: _Call) -> None:
@@ -284,7 +284,7 @@ class _Run:
         return made.take(from_numpy(codes)) if isinstance(made, pa.Array) else made
 
 
-def _chunks(columns: Sequence[Column], rows: int, workers: int) -> list[tuple[int, int]]:
+def _chunks(columns: Sequence[ColumnData], rows: int, workers: int) -> list[tuple[int, int]]:
     """Ranges of rows that threads take: not too many bytes of text, and some for each."""
     widest = max((c.characters.nbytes for c in columns if c.characters is not None), default=0)
     step = max(1, min(CHUNK_ROWS, rows * CHUNK_BYTES // max(widest, 1)))

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from gquery.columns.table import Column
+from gquery.columns.table import ColumnData
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device
 from gquery.expression.types import PhysicalType
@@ -68,7 +68,7 @@ def prefix(frame: Frame, rows: int, device: Device) -> Frame:
     return Frame({i: _first(c, rows, device) for i, c in frame.columns.items()}, rows, frame.rank_values)
 
 
-def _first(column: Column, rows: int, device: Device) -> Column:
+def _first(column: ColumnData, rows: int, device: Device) -> ColumnData:
     def view(buffer: Buffer, high: int) -> Buffer:
         at = device if buffer.is_on(device) else buffer.devices[0]
         return Buffer(buffer.on(at)[:high], at)
@@ -102,7 +102,7 @@ def as_it_lies(
         return None
     if not isinstance(source, ReadTable | ReadStage):
         return None
-    made: dict[int, Column] = {}
+    made: dict[int, ColumnData] = {}
     for stored in sink.columns:
         column = frame.columns.get(stored.column.id)
         if column is None or column.dictionary is not stored.properties.dictionary:
@@ -131,7 +131,7 @@ def _is_in_kernel(column: int, reader: Pipeline | Bulk) -> bool:
     return not isinstance(reader, Takes | RankEncode | RankDecode)
 
 
-def _widened(column: Column, device: Device) -> Column | None:
+def _widened(column: ColumnData, device: Device) -> ColumnData | None:
     """A text column with 64-bit offsets, as kernels expect it of a frame; None for views."""
     match column.physical_type:
         case PhysicalType.STRING64:

@@ -8,11 +8,10 @@ from typing import Any, assert_never
 
 import numpy as np
 
-from gquery.columns.table import Column
+from gquery.columns.table import ColumnData
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device, cpu_device
-from gquery.expression.expr import Column as PlanColumn
-from gquery.expression.expr import SortKey
+from gquery.expression.expr import Column, SortKey
 from gquery.expression.types import Bounds, PhysicalType
 from gquery.kernels.builtin import gathers, order, scans, wide_arrays
 from gquery.kernels.builtin.text_extremes import text_extremes
@@ -115,11 +114,11 @@ def _few(work: SortRows, frame: Frame, rows: Any, device: Device) -> Frame:
     return few
 
 
-def sort_keys(keys: Sequence[SortKey], frame: Frame, device: Device) -> list[order.Key]:
+def sort_keys(keys: Sequence[SortKey], frame: Frame, device: Device) -> list[order.OrderKey]:
     """What the rows of a frame are sorted by."""
-    found: list[order.Key] = []
+    found: list[order.OrderKey] = []
     for key in keys:
-        assert isinstance(key.expr, PlanColumn)
+        assert isinstance(key.expr, Column)
         column = frame.columns[key.expr.id]
         if column.validity is not None:
             found.append(order.Integers(column.validity.on(device), Bounds(0, 1), not key.nulls_first))
@@ -127,7 +126,7 @@ def sort_keys(keys: Sequence[SortKey], frame: Frame, device: Device) -> list[ord
     return found
 
 
-def _parts(column: Column, device: Device, descending: bool = False) -> list[order.Key]:
+def _parts(column: ColumnData, device: Device, descending: bool = False) -> list[order.OrderKey]:
     """A column's values as sort keys, most significant first; all NULLs are the same value."""
     if column.physical_type.is_string:
         return [order.Text(column, device, descending)]
@@ -183,7 +182,7 @@ def _concat(
     return Frame(made, rows)
 
 
-def concatenate(parts: Sequence[Column], stored: Stored, rows: int, device: Device) -> Column:
+def concatenate(parts: Sequence[ColumnData], stored: Stored, rows: int, device: Device) -> ColumnData:
     """Columns of one type one after another, in the physical type of ``stored``."""
     xp = device.xp
     validity = None
@@ -193,7 +192,7 @@ def concatenate(parts: Sequence[Column], stored: Stored, rows: int, device: Devi
     if stored.physical_type.is_string:
         views = xp.concatenate([gathers.string_views(c, device) for c in parts])
         offsets, characters = gathers.gather_strings(views)
-        return Column(
+        return ColumnData(
             stored.properties.dtype, PhysicalType.STRING64, rows, Buffer(offsets, device),
             None if validity is None else Buffer(validity, device), Buffer(characters, device),
         )  # fmt: skip
@@ -214,7 +213,7 @@ def _unmatched(frame: Frame, matched: Any, columns: Sequence[Stored], device: De
     return Frame(made, int(rows.size))
 
 
-def _carried(column: Column, stored: Stored, device: Device) -> Column:
+def _carried(column: ColumnData, stored: Stored, device: Device) -> ColumnData:
     """The column in the physical type of ``stored``: a table may hold it in a wider one than its bounds ask for."""
     if column.physical_type is stored.physical_type or column.physical_type.is_string:
         return column
@@ -222,12 +221,12 @@ def _carried(column: Column, stored: Stored, device: Device) -> Column:
     return replace(column, physical_type=stored.physical_type, data=Buffer(data, device))
 
 
-def null_column(stored: Stored, rows: int, device: Device) -> Column:
+def null_column(stored: Stored, rows: int, device: Device) -> ColumnData:
     """A column of NULLs."""
     validity = Buffer(device.zeros(rows, "uint8"), device)
     if stored.physical_type.is_string:
         offsets = Buffer(device.zeros(rows + 1, "int64"), device)
-        return Column(
+        return ColumnData(
             stored.properties.dtype,
             PhysicalType.STRING64,
             rows,
@@ -237,7 +236,7 @@ def null_column(stored: Stored, rows: int, device: Device) -> Column:
         )
     words = 2 if stored.physical_type is PhysicalType.I128 else 1
     data = Buffer(device.zeros(rows * words, stored.physical_type.numpy), device)
-    return Column(
+    return ColumnData(
         stored.properties.dtype, stored.physical_type, rows, data, validity, dictionary=stored.properties.dictionary
     )
 
@@ -263,7 +262,7 @@ def _rank_encode(frame: Frame, work: RankEncode, device: Device, workers: int) -
     return Frame(columns, frame.rows, rank_values)
 
 
-def rank(column: Column, device: Device) -> tuple[Any, Column]:
+def rank(column: ColumnData, device: Device) -> tuple[Any, ColumnData]:
     """For each row the rank of its value among the distinct values (int64), and those values as a column."""
     xp = device.xp
     rows, starts = order.sort_starts(_parts(column, device))
@@ -294,7 +293,7 @@ def _rank_encode_alone(frame: Frame, work: RankEncode, device: Device, workers: 
     return Frame(columns, int(rows.size), rank_values)
 
 
-def extreme_codes(column: Column, device: Device, workers: int = 1) -> tuple[Any, Column]:
+def extreme_codes(column: ColumnData, device: Device, workers: int = 1) -> tuple[Any, ColumnData]:
     """For each row a code: 0 for one with the least value, 2 for one with the greatest, 1 for others, and the values of the
     codes. The least code that a row has stands for the least value, the greatest for the greatest."""
     codes = device.xp.ones(column.length, np.int8)
@@ -305,14 +304,14 @@ def extreme_codes(column: Column, device: Device, workers: int = 1) -> tuple[Any
     return codes, _extreme_values(column, rows, device)
 
 
-def _extreme_values(column: Column, rows: Any, device: Device) -> Column:
+def _extreme_values(column: ColumnData, rows: Any, device: Device) -> ColumnData:
     """The values of codes 0 to 2, of the rows with the least and the greatest; nothing where there are none."""
     if rows.size:
         rows = device.xp.stack([rows[0], rows[0], rows[1]])
     return gathers.take(replace(column, validity=None), rows, device)
 
 
-def _extreme_rows(column: Column, device: Device, workers: int) -> Any:
+def _extreme_rows(column: ColumnData, device: Device, workers: int) -> Any:
     """A row with the least and one with the greatest value (uint32); of a column without values any two, or none."""
     xp = device.xp
     if column.length == 0:
@@ -327,7 +326,7 @@ def _extreme_rows(column: Column, device: Device, workers: int) -> Any:
 
 
 def _rank_decode(
-    frame: Frame, ranked_frame: Frame, pairs: Sequence[tuple[PlanColumn, PlanColumn, PlanColumn]], device: Device
+    frame: Frame, ranked_frame: Frame, pairs: Sequence[tuple[Column, Column, Column]], device: Device
 ) -> Frame:
     """The frame with codes turned back into the values that they rank, or that lie in the rows that they number."""
     columns = dict(frame.columns)
@@ -347,7 +346,7 @@ def _rank_decode(
     return Frame(columns, frame.rows, frame.rank_values)
 
 
-def _plain(column: Column) -> Any:
+def _plain(column: ColumnData) -> Any:
     from gquery.kernels.code import ValueProperties
 
     return ValueProperties(column.dtype, column.statistics.bounds, True, column.dictionary)

@@ -19,13 +19,13 @@ from gquery.planner.physical import (
     Build,
     Collect,
     Compute,
+    FilterRows,
     Group,
     Pipeline,
     Probe,
     ReadStage,
     ReadTable,
     Reduce,
-    Select,
     Sink,
     Step,
 )
@@ -46,7 +46,9 @@ def narrowed(pipeline: Pipeline, rows: int) -> Pipeline:
         if not _is_cheap(step):
             break
         if _share(step) <= MOST_SHARE and _slots(steps[n:], pipeline.sink) >= LEAST_SLOTS:
-            while n < len(steps) and isinstance(steps[n], Select):  # filters that stand right behind cost nothing more
+            while n < len(steps) and isinstance(
+                steps[n], FilterRows
+            ):  # filters that stand right behind cost nothing more
                 n += 1
             return replace(pipeline, selected=n)
     return pipeline
@@ -94,7 +96,7 @@ def needed_by(steps: Sequence[Step], sink: Sink) -> frozenset[int]:
 def _used(steps: Sequence[Step], sink: Sink) -> Iterator[Expr]:
     for step in steps:
         match step:
-            case Select(predicate):
+            case FilterRows(predicate):
                 yield predicate
             case Compute(exprs):
                 yield from (e for _, e in exprs)

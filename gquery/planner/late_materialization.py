@@ -19,7 +19,7 @@ from gquery.kernels.code import ValueProperties
 from gquery.planner.logical.nodes import JoinKind
 from gquery.planner.logical.tree import used_columns
 from gquery.planner.lower_stream import Stream
-from gquery.planner.physical import Compute, Probe, Select, Step
+from gquery.planner.physical import Compute, FilterRows, Probe, Step
 
 Named = tuple[tuple[Column, AggregateCall], ...]
 
@@ -149,7 +149,7 @@ def _columns_given(step: Step) -> tuple[Column, ...]:
             return payload
         case Compute(exprs):
             return tuple(c for c, _ in exprs)
-        case Select():
+        case FilterRows():
             return ()
         case _:
             assert_never(step)
@@ -161,7 +161,7 @@ def _taken(step: Step) -> frozenset[int]:
             return frozenset(i for e in keys for i in used_columns(e))
         case Compute(exprs):
             return frozenset(i for _, e in exprs for i in used_columns(e))
-        case Select(predicate):
+        case FilterRows(predicate):
             return used_columns(predicate)
         case _:
             assert_never(step)

@@ -51,13 +51,13 @@ from gquery.planner.physical import (
     Bulk,
     Collect,
     Compute,
+    FilterRows,
     Pipeline,
     Program,
     RankEncode,
     ReadRange,
     ReadStage,
     ReadTable,
-    Select,
     Sink,
     SliceRows,
     Stage,
@@ -201,7 +201,7 @@ class Lowering:
             except NeedsHostError:
                 column = new_column("condition", term.dtype)
                 stream, term = on_host(self, stream, ((column, term),)), column
-            stream = stream.then(Select(term, share))
+            stream = stream.then(FilterRows(term, share))
         return replace(stream, rows=min(stream.rows, rows if rows is not None else stream.rows))
 
     def compute(self, stream: Stream, exprs: Sequence[tuple[Column, Expr]]) -> Stream:

@@ -35,12 +35,12 @@ from gquery.planner.logical.properties import is_unique, one_row_at_most
 from gquery.planner.logical.tree import column_ids, used_columns
 from gquery.planner.physical import (
     ConcatRows,
+    FilterRows,
     JoinLayout,
     JoinTable,
     Probe,
     ReadStage,
     ReadTable,
-    Select,
     Stored,
     UnmatchedRows,
     stage_columns,
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Key:
+class JoinKey:
     """One equality of a join condition: an expression of the probing side and one of the building side."""
 
     probe: Expr
@@ -89,7 +89,7 @@ def join(lowering: Lowering, plan: Join, wanted: frozenset[int]) -> Stream:
     return _probe(lowering, plan, left, right, keys, residual, payload_wanted, null_key, wanted)
 
 
-def split_condition(condition: Expr, left: frozenset[int], right: frozenset[int]) -> tuple[list[Key], list[Expr]]:
+def split_condition(condition: Expr, left: frozenset[int], right: frozenset[int]) -> tuple[list[JoinKey], list[Expr]]:
     """A join's condition as equalities between the sides, and the rest."""
     keys, rest = [], []
     for term in conjuncts(condition):
@@ -98,10 +98,10 @@ def split_condition(condition: Expr, left: frozenset[int], right: frozenset[int]
             safe = term.function == "is_not_distinct_from"
             ids_a, ids_b = used_columns(a), used_columns(b)
             if ids_a and ids_b and ids_a <= left and ids_b <= right:
-                keys.append(Key(a, b, safe, term))
+                keys.append(JoinKey(a, b, safe, term))
                 continue
             if ids_a and ids_b and ids_a <= right and ids_b <= left:
-                keys.append(Key(b, a, safe, term))
+                keys.append(JoinKey(b, a, safe, term))
                 continue
         rest.append(term)
     return keys, rest
@@ -120,8 +120,8 @@ def _is_key(term: Expr, plan: Join) -> bool:
 
 
 def _computable(
-    lowering: Lowering, left: Stream, right: Stream, keys: list[Key], residual: list[Expr]
-) -> tuple[Stream, Stream, list[Key], list[Expr]]:
+    lowering: Lowering, left: Stream, right: Stream, keys: list[JoinKey], residual: list[Expr]
+) -> tuple[Stream, Stream, list[JoinKey], list[Expr]]:
     """Expressions without a kernel body are computed as columns on their own side first."""
     new_keys = []
     for key in keys:
@@ -163,12 +163,12 @@ def _sides_computed(
 
 
 def _mark_keys(
-    left: Stream, right: Stream, keys: list[Key], residual: list[Expr]
-) -> tuple[list[Key], list[Expr], bool]:
+    left: Stream, right: Stream, keys: list[JoinKey], residual: list[Expr]
+) -> tuple[list[JoinKey], list[Expr], bool]:
     """Which equalities of a MARK join may be looked up. NULL has to be told from FALSE: an equality over columns without NULL
     is a key; one nullable equality alone is a key with a flag for NULLs; others are tested on each row."""
-    sure: list[Key] = []
-    unsure: list[Key] = []
+    sure: list[JoinKey] = []
+    unsure: list[JoinKey] = []
     for key in keys:
         null = describe(key.probe, left.columns).nullable or describe(key.build, right.columns).nullable
         (unsure if null and not key.null_safe else sure).append(key)
@@ -184,7 +184,7 @@ def _probe(
     plan: Join,
     left: Stream,
     right: Stream,
-    keys: list[Key],
+    keys: list[JoinKey],
     residual: list[Expr],
     payload: frozenset[int],
     null_key: bool,
@@ -293,19 +293,25 @@ def _host_function(residual: list[Expr], known: dict[int, ValueProperties]) -> s
     return None
 
 
-def _proved_unique(plan: Join, keys: list[Key]) -> bool:
+def _proved_unique(plan: Join, keys: list[JoinKey]) -> bool:
     """Whether at most one right row can match, by what is known of the right side's keys."""
     columns = frozenset(k.build.id for k in keys if isinstance(k.build, Column) and not k.null_safe)
     return bool(columns) and is_unique(plan.right, columns & column_ids(plan.right))
 
 
 def _rowless(
-    lowering: Lowering, left: Stream, right: Stream, keys: list[Key], read: frozenset[int], exists: bool, unique: bool
-) -> tuple[Stream, KeyEncoding | None, list[Key], tuple[Stored, ...]] | None:
+    lowering: Lowering,
+    left: Stream,
+    right: Stream,
+    keys: list[JoinKey],
+    read: frozenset[int],
+    exists: bool,
+    unique: bool,
+) -> tuple[Stream, KeyEncoding | None, list[JoinKey], tuple[Stored, ...]] | None:
     """The build side as a stream that ends in an array over its keys which needs no rows behind it: a bitmap where only
     existence is asked, words where a key is unique and few bits are read of its row. So the rows need not be collected
     first, whatever steps they come through. With the key encoding and the keys, and the columns that are read."""
-    is_plain = isinstance(right.source, ReadTable | ReadStage) and all(isinstance(s, Select) for s in right.steps)
+    is_plain = isinstance(right.source, ReadTable | ReadStage) and all(isinstance(s, FilterRows) for s in right.steps)
     if not exists and (not unique or is_plain):
         return None
     if not keys or any(_meets_text(left, right, k) for k in keys):
@@ -327,16 +333,17 @@ def _rowless(
 
 
 def _framed(
-    lowering: Lowering, left: Stream, right: Stream, keys: list[Key], payload: frozenset[int], all_rows: bool
-) -> tuple[Stream, list[Key]]:
-    """The build side as rows that lie still, and keys that are columns of it: a table or frame whose rows a Select passes
-    by, or else collected. ``all_rows``: every row of the frame must belong to the side (it is looped over or counted)."""
+    lowering: Lowering, left: Stream, right: Stream, keys: list[JoinKey], payload: frozenset[int], all_rows: bool
+) -> tuple[Stream, list[JoinKey]]:
+    """The build side as rows that lie still, and keys that are columns of it: a table or frame whose rows a filter
+    passes by, or else collected. ``all_rows``: every row of the frame must belong to the side (it is looped over or
+    counted)."""
     source = right.source
     at_hand = {s.column.id for s in source.columns} if isinstance(source, ReadTable | ReadStage) else set()
     needed = payload | frozenset(k.build.id for k in keys if isinstance(k.build, Column))
     plain = all(isinstance(k.build, Column) for k in keys)
     texts = any(_meets_text(left, right, k) for k in keys)
-    selects = all(isinstance(s, Select) for s in right.steps) and not (all_rows and right.steps)
+    selects = all(isinstance(s, FilterRows) for s in right.steps) and not (all_rows and right.steps)
     if selects and plain and not texts and needed <= at_hand and at_hand:
         return right, keys
     made = [k.build if isinstance(k.build, Column) and not texts else new_column("key", k.build.dtype) for k in keys]
@@ -346,7 +353,7 @@ def _framed(
     return frame, [replace(k, build=c) for k, c in zip(keys, made, strict=True)]
 
 
-def _meets_text(left: Stream, right: Stream, key: Key) -> bool:
+def _meets_text(left: Stream, right: Stream, key: JoinKey) -> bool:
     """Whether a dictionary string of the build side is compared with plain text."""
     if not key.build.dtype.is_string:
         return False
@@ -355,8 +362,8 @@ def _meets_text(left: Stream, right: Stream, key: Key) -> bool:
 
 
 def _layout(
-    left: Stream, right: Stream, keys: list[Key], exists: bool, single: bool, null_key: bool, unique: bool = False
-) -> tuple[JoinLayout, KeyEncoding | None, list[Key], list[Expr]]:
+    left: Stream, right: Stream, keys: list[JoinKey], exists: bool, single: bool, null_key: bool, unique: bool = False
+) -> tuple[JoinLayout, KeyEncoding | None, list[JoinKey], list[Expr]]:
     """How the table is addressed; the keys that address it, and equalities that are tested on each match instead."""
     if not keys:
         return ("one" if single else "loop"), None, [], []
@@ -384,7 +391,7 @@ def _layout(
     return "hash", key_encoding, keys, []
 
 
-def _is_one_integer(left: Stream, right: Stream, keys: list[Key]) -> bool:
+def _is_one_integer(left: Stream, right: Stream, keys: list[JoinKey]) -> bool:
     """Whether the key is one integer of up to 64 bits, and a row with NULL takes no part."""
     if len(keys) != 1 or keys[0].build.dtype.is_string or not _same_registers(left, right, keys[0]):
         return False
@@ -416,7 +423,7 @@ def _is_radix_partitioned(lowering: Lowering, right: Stream, table: JoinTable) -
         or not (table.unique or table.expected_unique)
     ):
         return False
-    if not all(isinstance(s, Select) and s.share >= tuning.join_layouts.partitioned_share for s in right.steps):
+    if not all(isinstance(s, FilterRows) and s.share >= tuning.join_layouts.partitioned_share for s in right.steps):
         return False
     if table.layout != "direct-address" or table.key_encoding is None or _may_be_in_order(right, table):
         return False
@@ -444,28 +451,28 @@ def _is_worth_inlining(inline: InlinePayload | None, key_encoding: KeyEncoding, 
     return inline.physical_type.bytes <= ROW_ID_BYTES or key_encoding.size <= slots
 
 
-def _described(right: Stream, key: Key) -> Stored:
+def _described(right: Stream, key: JoinKey) -> Stored:
     """A key of a table that keeps no rows, as the build side gives it."""
     assert isinstance(key.build, Column)
     known = right.columns[key.build.id]
     return Stored(key.build, known, known.physical_type)
 
 
-def _id(key: Key) -> int:
+def _id(key: JoinKey) -> int:
     assert isinstance(key.build, Column)
     return key.build.id
 
 
-def _width(right: Stream, key: Key) -> int:
+def _width(right: Stream, key: JoinKey) -> int:
     bounds = right.columns[_id(key)].bounds
     return bounds.width if bounds is not None else 0
 
 
-def _equality(key: Key) -> Expr:
+def _equality(key: JoinKey) -> Expr:
     return call("is_not_distinct_from" if key.null_safe else "eq", key.probe, key.build)
 
 
-def _same_registers(left: Stream, right: Stream, key: Key) -> bool:
+def _same_registers(left: Stream, right: Stream, key: JoinKey) -> bool:
     """Whether both sides of an equality are held in 64 bits, so that one addresses what the other entered."""
     a, b = describe(key.probe, left.columns), right.columns[_id(key)]
     if b.dtype.is_string:

@@ -27,6 +27,7 @@ from gquery.planner.physical import (
     Compute,
     ConcatRows,
     DistinctRows,
+    FilterRows,
     Group,
     HostRows,
     JoinTable,
@@ -38,7 +39,6 @@ from gquery.planner.physical import (
     ReadRange,
     ReadStage,
     ReadTable,
-    Select,
     SliceRows,
     SortRows,
     Source,
@@ -132,7 +132,7 @@ class _Sharing:
         probes = 0
         for step in work.steps:
             match step:
-                case Select(predicate):
+                case FilterRows(predicate):
                     key.append(_canonical(predicate, values))
                 case Compute(exprs):  # computed where it is used
                     values.update({c.id: _canonical(e, values) for c, e in exprs})

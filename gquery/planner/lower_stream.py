@@ -14,13 +14,13 @@ from gquery.planner.physical import (
     Build,
     Collect,
     Compute,
+    FilterRows,
     Group,
     Pipeline,
     Probe,
     ReadStage,
     ReadTable,
     Reduce,
-    Select,
     Sink,
     Source,
     Step,
@@ -52,7 +52,7 @@ class Stream:
 def step_weight(step: Step, columns: dict[int, ValueProperties]) -> float:
     """What a step costs the interpreter a row, in steps: one an operation, some more where characters are read."""
     match step:
-        case Select(predicate):
+        case FilterRows(predicate):
             return expr_weight(predicate, columns)
         case Compute(exprs):
             return sum(expr_weight(e, columns) for _, e in exprs)
@@ -80,7 +80,7 @@ def lengths(pipeline: Pipeline) -> float:
 def _expressions(pipeline: Pipeline) -> Iterator[Expr]:
     for step in pipeline.steps:
         match step:
-            case Select(predicate):
+            case FilterRows(predicate):
                 yield predicate
             case Compute(exprs):
                 yield from (e for _, e in exprs)

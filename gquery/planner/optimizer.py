@@ -109,7 +109,7 @@ RULES: tuple[Rule, ...] = (
 
 
 @dataclass(frozen=True)
-class Step:
+class RuleStep:
     """What one rule did: for EXPLAIN, profiles and golden tests."""
 
     rule: str
@@ -120,10 +120,10 @@ class Step:
 
 def steps(
     query: Query, evaluate: Evaluate | None = None, disabled: frozenset[str] = frozenset(), check: bool | None = None
-) -> list[Step]:
+) -> list[RuleStep]:
     """The query after each rule, in order."""
     check = is_verifying() if check is None else check
-    out: list[Step] = []
+    out: list[RuleStep] = []
     has_uses = bool(uses(query.plan))
     for rule in RULES:
         if rule.name in disabled and not rule.required:
@@ -133,7 +133,7 @@ def steps(
         if not has_uses:
             without_uses(query.plan)
         new = _rewritten(rule, query, evaluate, has_uses)
-        out.append(Step(rule.name, perf_counter() - start, new or query, new is not None))
+        out.append(RuleStep(rule.name, perf_counter() - start, new or query, new is not None))
         if new is not None:
             query = new
             has_uses = has_uses and bool(uses(query.plan))  # no rule makes uses but the last

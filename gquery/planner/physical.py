@@ -75,7 +75,7 @@ Source = ReadTable | ReadRange | ReadStage | ReadOne
 
 
 @dataclass(frozen=True)
-class Select:
+class FilterRows:
     """Passes rows on for which the predicate is TRUE. ``share`` is the estimated share of the source's rows that are left
     behind it."""
 
@@ -144,7 +144,7 @@ class Probe:
     share: float = 1.0
 
 
-Step = Select | Compute | Probe
+Step = FilterRows | Compute | Probe
 
 # ---- sinks: what a pipeline ends in ---------------------------------------------------------------------------------
 

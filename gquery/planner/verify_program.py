@@ -13,6 +13,7 @@ from gquery.errors import InternalError
 from gquery.expression.expr import Column
 from gquery.planner.physical import (
     Compute,
+    FilterRows,
     Pipeline,
     Probe,
     Program,
@@ -20,7 +21,6 @@ from gquery.planner.physical import (
     ReadRange,
     ReadStage,
     ReadTable,
-    Select,
     Source,
     stage_columns,
 )
@@ -59,7 +59,7 @@ def _bound(work: Pipeline) -> Iterator[tuple[str, Iterable[Column]]]:
     yield "its source", _source_columns(work.source)
     for step in work.steps:
         match step:
-            case Select():
+            case FilterRows():
                 pass
             case Compute(exprs):
                 yield "a computation", (c for c, _ in exprs)

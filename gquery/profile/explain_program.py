@@ -23,6 +23,7 @@ from gquery.planner.physical import (
     Compute,
     ConcatRows,
     DistinctRows,
+    FilterRows,
     Group,
     HostRows,
     JoinTable,
@@ -36,7 +37,6 @@ from gquery.planner.physical import (
     ReadStage,
     ReadTable,
     Reduce,
-    Select,
     Sink,
     SliceRows,
     SortRows,
@@ -136,7 +136,7 @@ def _columns(program: Program) -> Iterator[Column]:
                         yield from (s.column for s in table.columns)
                         if mark is not None:
                             yield mark
-                    case Select():
+                    case FilterRows():
                         pass
         yield from (s.column for s in stage_columns(work))
 
@@ -199,7 +199,7 @@ def _physical_type(stored: object) -> str:
 
 def _step(step: Step, printer: Printer) -> str:
     match step:
-        case Select(predicate):
+        case FilterRows(predicate):
             return f"select {printer.expr(predicate)}"
         case Compute(exprs):
             return f"compute {', '.join(printer.named(c, e) for c, e in exprs)}"

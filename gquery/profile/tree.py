@@ -33,13 +33,13 @@ from gquery.planner.logical.shared import definitions
 from gquery.planner.logical.tree import used_columns, walk
 from gquery.planner.physical import (
     Bulk,
+    FilterRows,
     Group,
     Pipeline,
     Probe,
     Program,
     ReadTable,
     Reduce,
-    Select,
     SliceRows,
     SortRows,
     Stage,
@@ -179,7 +179,7 @@ def _stage(
         part = work.steps[n - 1] if isinstance(work, Pipeline) and 0 < n <= len(work.steps) else None
         if node is not None:
             rows = estimator.rows(node)
-        elif isinstance(work, Pipeline) and isinstance(part, Select):
+        elif isinstance(work, Pipeline) and isinstance(part, FilterRows):
             rows = work.rows * part.share
         elif isinstance(work, Pipeline) and n == len(operators) - 1:
             rows = work.sink.groups if isinstance(work.sink, Group) else 1 if isinstance(work.sink, Reduce) else rows
@@ -279,7 +279,7 @@ def match_steps(work: Pipeline | Bulk, plan: Plan) -> dict[int, Plan]:
 
 def _node_of(step: object, nodes: list[Plan]) -> Plan | None:
     match step:
-        case Select(predicate=predicate):
+        case FilterRows(predicate=predicate):
             for node in nodes:
                 if isinstance(node, Filter) and conjuncts(node.predicate)[-1] == predicate:
                     return node

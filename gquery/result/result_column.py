@@ -18,7 +18,7 @@ from gquery.errors import InterfaceError
 from gquery.expression.types import Kind, PhysicalType
 
 if TYPE_CHECKING:
-    from gquery.columns.table import Column
+    from gquery.columns.table import ColumnData
     from gquery.device.device import Device
     from gquery.expression.types import DType
 
@@ -33,7 +33,7 @@ _NUMPY = {
 class ResultColumn:
     """A column of a result. ``valid`` is an array of truth values, None where there is no NULL."""
 
-    def __init__(self, name: str, column: Column) -> None:
+    def __init__(self, name: str, column: ColumnData) -> None:
         self.name = name
         self.dtype: DType = column.dtype
         self._column = column

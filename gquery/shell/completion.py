@@ -56,7 +56,7 @@ def complete(text: str, cursor: int, connection: Connection | None) -> list[Cand
     assert word is not None
     typed, ahead = word[0], before[: word.start()]
     statement = text[before.rfind(";") + 1 :]
-    schema = Schema(connection) if connection is not None else None
+    schema = KnownNames(connection) if connection is not None else None
     if ahead.endswith("."):
         owner = re.search(r"(\w+)\.\Z", ahead)
         own = schema.columns_of(statement, owner[1]) if schema and owner else []
@@ -81,7 +81,7 @@ def functions() -> tuple[str, ...]:
     return tuple(sorted(n for n in {*RESOLVERS, *AGGREGATES} if not n.startswith("_")))
 
 
-class Schema:
+class KnownNames:
     """Names of a connection's tables and columns."""
 
     def __init__(self, connection: Connection) -> None:
@@ -145,7 +145,7 @@ def _of_command(line: str, connection: Connection | None) -> list[Candidate]:
     if "on|off" in arguments:
         return _matching(word, [("on", "switch"), ("off", "switch")])
     if "PATTERN" in arguments and connection is not None:
-        return _matching(word, [(n, "table") for n in Schema(connection).tables()])
+        return _matching(word, [(n, "table") for n in KnownNames(connection).tables()])
     return _matching(word, [(w, name) for w in _words(name)])
 
 

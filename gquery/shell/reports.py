@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gquery.api.connection import Connection
-from gquery.columns.table import Column, TableSource
+from gquery.columns.table import ColumnData, TableSource
 from gquery.device.device import available_devices, cuda_device, format_bytes
 from gquery.errors import DeviceError, InterfaceError
 from gquery.expression.types import BIGINT, VARCHAR, DType
@@ -65,7 +65,7 @@ def devices_text(connection: Connection) -> str:
     )
 
 
-def _kept_columns(connection: Connection) -> Iterator[tuple[str, str, Column]]:
+def _kept_columns(connection: Connection) -> Iterator[tuple[str, str, ColumnData]]:
     """Columns in memory: table, name, column."""
     catalog = connection._catalog
     sources = {id(s): s for _, s in connection._files.items()}
@@ -77,7 +77,7 @@ def _kept_columns(connection: Connection) -> Iterator[tuple[str, str, Column]]:
             yield names.get(key, source.name), source.schema.fields[field].name, column
 
 
-def _held(connection: Connection, source: TableSource) -> list[tuple[int, Column]]:
+def _held(connection: Connection, source: TableSource) -> list[tuple[int, ColumnData]]:
     match source:
         case ArrowSource():
             return source.held()

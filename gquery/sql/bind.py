@@ -28,7 +28,7 @@ from gquery.sql.statement import (
     DropTable,
     DropView,
     Explain,
-    Select,
+    SelectStatement,
     SetOption,
     ShowTables,
     Statement,
@@ -51,7 +51,7 @@ def bind(sql: str | Parsed, catalog: Catalog, parameters: Parameters = None) -> 
 def bind_query(sql: str, catalog: Catalog, parameters: Parameters = None) -> Query:
     """The query of a SELECT; BindError for any other statement."""
     statement = bind(sql, catalog, parameters)
-    if not isinstance(statement, Select):
+    if not isinstance(statement, SelectStatement):
         raise BindError("a query is expected here")
     return statement.query
 
@@ -62,7 +62,7 @@ def _statement(parsed: Parsed, catalog: Catalog, parameters: Parameters) -> Stat
     binder = QueryScopes(parsed.sql, catalog.stored() if is_view else catalog, parameters)
     match tree:
         case exp.Query() | exp.Values():
-            return Select(_result(binder, tree))
+            return SelectStatement(_result(binder, tree))
         case exp.Create():
             return _create(binder, parsed, tree)
         case exp.Drop():

@@ -20,7 +20,7 @@ from gquery.sql.bind_shared import relation_use
 from gquery.sql.catalog import Bound, View
 from gquery.sql.check import check
 from gquery.sql.parse import Parsed, located, parse_one
-from gquery.sql.scope import Merged, Relation, Scope
+from gquery.sql.scope import Merged, Scope, ScopeRelation
 
 if TYPE_CHECKING:
     from gquery.sql.bind_query import Ctes, QueryScopes
@@ -106,7 +106,7 @@ class FromBinder:
 
     def _named(self, query: Query, alias: str, columns: tuple[str, ...]) -> tuple[Plan, Scope]:
         names = _renamed(query.names, columns, alias)
-        return query.plan, Scope(self.parent, [Relation(alias, names, query.outputs)])
+        return query.plan, Scope(self.parent, [ScopeRelation(alias, names, query.outputs)])
 
     def _table(self, node: exp.Table, alias: str, columns: tuple[str, ...]) -> tuple[Plan, Scope]:
         name = node.name
@@ -154,7 +154,7 @@ class FromBinder:
         made = tuple(new_column(f.name, f.dtype, f.nullable) for f in source.schema)
         names = _renamed(source.schema.names, columns, alias)
         scan = Scan(source, made, tuple(range(len(made))))
-        return scan, Scope(self.parent, [Relation(alias, names, made)])
+        return scan, Scope(self.parent, [ScopeRelation(alias, names, made)])
 
     def _view(self, view: View, alias: str, columns: tuple[str, ...]) -> tuple[Plan, Scope]:
         query = self.query.view(view, _parsed_view(view.sql).tree)
@@ -190,7 +190,7 @@ class FromBinder:
         stop = stop if exclusive else stop + (1 if step > 0 else -1)
         names = _renamed((name,), columns, alias or name)
         # DuckDB: FROM range(3) t names the column as the table where no column names are given
-        return Range(column, start, stop, step), Scope(self.parent, [Relation(alias or name, names, (column,))])
+        return Range(column, start, stop, step), Scope(self.parent, [ScopeRelation(alias or name, names, (column,))])
 
     def _integer(self, node: exp.Expr) -> int:
         e = ExprBinder(self.query, Scope(), "a table function").bind(node)

@@ -232,9 +232,9 @@ class QueryScopes:
         plan = query.plan
         order = node.args.get("order")
         if order is not None:
-            from gquery.sql.scope import Relation
+            from gquery.sql.scope import ScopeRelation
 
-            scope = Scope(parent, [Relation("", query.names, query.outputs)])
+            scope = Scope(parent, [ScopeRelation("", query.names, query.outputs)])
             keys: list[SortKey] = []
             for o in order.expressions:
                 keys += [sort_key(e, o, self.sql) for e in self._order_exprs(o.this, query, scope)]

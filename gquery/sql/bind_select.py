@@ -81,7 +81,7 @@ class ByExpr:
             self._equal.setdefault(e, column)
 
 
-class Groups:
+class GroupedScope:
     """The keys and aggregates of a grouped query, and the way of an expression over rows to one over groups."""
 
     def __init__(self, scope: Scope) -> None:
@@ -158,7 +158,7 @@ class SelectBinder:
         where = self.node.args.get("where")
         if where is not None:
             plan = Filter(plan, self._binder("WHERE").condition(where.this))
-        self.groups = Groups(self.scope) if self._is_grouped() else None
+        self.groups = GroupedScope(self.scope) if self._is_grouped() else None
         if self.groups is not None:
             plan = self._grouped(plan, self.groups)
         else:
@@ -166,7 +166,7 @@ class SelectBinder:
                 self._bind_item(item, None)
         return self._finish(plan)
 
-    def _binder(self, clause: str, groups: Groups | None = None) -> ExprBinder:
+    def _binder(self, clause: str, groups: GroupedScope | None = None) -> ExprBinder:
         return ExprBinder(self.query, self.scope, clause, groups, self.aliases)
 
     # ---- the SELECT list ---------------------------------------------------------------------------------------------
@@ -206,7 +206,7 @@ class SelectBinder:
             if n.lower() not in dropped
         ]
 
-    def _bind_item(self, item: Item, groups: Groups | None) -> None:
+    def _bind_item(self, item: Item, groups: GroupedScope | None) -> None:
         """Sets the item's expression, over the groups where there are some."""
         if item.node is None:
             if groups is not None:
@@ -219,7 +219,7 @@ class SelectBinder:
             self.defined[low] = self.aliases[low]
 
     def _over_groups(
-        self, node: exp.Expr, clause: str, groups: Groups | None, aliases: dict[str, exp.Expr] | None = None
+        self, node: exp.Expr, clause: str, groups: GroupedScope | None, aliases: dict[str, exp.Expr] | None = None
     ) -> Expr:
         binder = ExprBinder(self.query, self.scope, clause, groups, self.aliases if aliases is None else aliases)
         if groups is None:
@@ -227,7 +227,7 @@ class SelectBinder:
         key = self._key_of_node(node)
         return key if key is not None else self._lifted(groups, binder.bind(node), node)
 
-    def _lifted(self, groups: Groups, e: Expr, node: exp.Expr) -> Expr:
+    def _lifted(self, groups: GroupedScope, e: Expr, node: exp.Expr) -> Expr:
         try:
             return groups.lift(e)
         except BindError as error:
@@ -242,7 +242,7 @@ class SelectBinder:
         nodes = [i.node for i in self.items if i.node is not None] + ([order] if order is not None else [])
         return any(_has_aggregate(n) for n in nodes)
 
-    def _grouped(self, plan: Plan, groups: Groups) -> Plan:
+    def _grouped(self, plan: Plan, groups: GroupedScope) -> Plan:
         self.key_nodes: list[tuple[exp.Expr, Column]] = []
         group = self.node.args.get("group")
         if group is not None:
@@ -269,7 +269,7 @@ class SelectBinder:
             nodes += node.expressions if isinstance(node, exp.Tuple) else [node]
         return nodes
 
-    def _add_key(self, groups: Groups, key: exp.Expr | Item) -> None:
+    def _add_key(self, groups: GroupedScope, key: exp.Expr | Item) -> None:
         """A key: a column, an ordinal or alias of the SELECT list, or any expression."""
         from gquery.sql.bind_query import check_key, ordinal
 
@@ -301,7 +301,7 @@ class SelectBinder:
 
     # ---- order, distinct, limit --------------------------------------------------------------------------------------
 
-    def _order_by(self, groups: Groups | None) -> list[tuple[Item | Expr, exp.Ordered]]:
+    def _order_by(self, groups: GroupedScope | None) -> list[tuple[Item | Expr, exp.Ordered]]:
         """The sort keys: entries of the SELECT list, or other expressions over the same columns."""
         from gquery.sql.bind_query import ordinal
 

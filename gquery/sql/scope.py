@@ -17,7 +17,7 @@ from gquery.functions.opaque import refusal
 
 
 @dataclass(frozen=True)
-class Relation:
+class ScopeRelation:
     """One entry of a FROM clause: its alias, and its columns under the names that it gives them."""
 
     alias: str
@@ -32,7 +32,7 @@ class Relation:
             found.setdefault(name.lower(), []).append(column)
         return found
 
-    def nullable(self) -> Relation:
+    def nullable(self) -> ScopeRelation:
         """The relation on the side of an outer join that NULLs may fill."""
         return replace(self, columns=tuple(Column(c.id, c.name, c.dtype, True) for c in self.columns))
 
@@ -51,7 +51,7 @@ class Scope:
     """The relations that are visible, those of the query around it, and columns merged by USING."""
 
     parent: Scope | None = None
-    relations: list[Relation] = field(default_factory=list)
+    relations: list[ScopeRelation] = field(default_factory=list)
     merged: list[Merged] = field(default_factory=list)
     grouped: Callable[[Expr], Expr] | None = None  # set while subqueries of a grouped query are bound
 

@@ -9,7 +9,7 @@ from gquery.planner.logical.nodes import Query
 
 
 @dataclass(frozen=True)
-class Select:
+class SelectStatement:
     """A query whose rows are asked for."""
 
     query: Query
@@ -81,4 +81,6 @@ class Describe:
     query: Query
 
 
-Statement = Select | CreateTable | CreateView | DropTable | DropView | Explain | SetOption | ShowTables | Describe
+Statement = (
+    SelectStatement | CreateTable | CreateView | DropTable | DropView | Explain | SetOption | ShowTables | Describe
+)

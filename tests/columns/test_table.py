@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from gquery.columns.encode import import_column
-from gquery.columns.table import Column, Dictionary, Table
+from gquery.columns.table import ColumnData, Dictionary, Table
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device, cpu_device, format_bytes
 from gquery.errors import ConversionError, OutOfMemoryError
@@ -226,7 +226,7 @@ def test_views_are_exported() -> None:
     text = Buffer(np.frombuffer("zéro one".encode(), np.uint8))
     at = text.host.ctypes.data
     data = Buffer(np.array([at, 5, at + 6, 3, at, 0], np.int64))
-    column = Column(VARCHAR, PhysicalType.VIEW, 3, data, Buffer(np.array([1, 1, 0], np.uint8)), owners=(text,))
+    column = ColumnData(VARCHAR, PhysicalType.VIEW, 3, data, Buffer(np.array([1, 1, 0], np.uint8)), owners=(text,))
     from gquery.columns.arrow import export_column
 
     assert export_column(column).to_pylist() == ["zéro", "one", None]

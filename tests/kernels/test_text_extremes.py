@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import gquery
-from gquery.columns.table import Column
+from gquery.columns.table import ColumnData
 from gquery.device.buffer import Buffer
 from gquery.device.device import cpu_device
 from gquery.errors import InterruptError
@@ -35,7 +35,7 @@ def texts(seed: int, rows: int, nulls: float = 0.3) -> list[str | None]:
     return [None if r.random() < nulls else text + str(n) * (n % 8 > 0) for n, text in enumerate(made)]
 
 
-def columns(values: list[str | None]) -> list[Column]:
+def columns(values: list[str | None]) -> list[ColumnData]:
     """The same texts with 32- and 64-bit offsets, as views, and as a slice of a longer column."""
     longer = plain(["", None, "\U0001f6ff", *values, "", "\U0001f6ff"])
     column = plain(values)
@@ -46,13 +46,13 @@ def columns(values: list[str | None]) -> list[Column]:
     return [column, wide, seen, longer.slice(3, 3 + len(values))]
 
 
-def plain(values: list[str | None]) -> Column:
+def plain(values: list[str | None]) -> ColumnData:
     """A column of text with 32-bit offsets, whatever a dictionary would save."""
     data = [(s or "").encode() for s in values]
     offsets = np.cumsum([0, *map(len, data)]).astype(np.int32)
     validity = Buffer(np.array([s is not None for s in values], np.uint8)) if None in values else None
     characters = np.frombuffer(b"".join(data), np.uint8)
-    return Column(VARCHAR, PhysicalType.STRING32, len(values), Buffer(offsets), validity, Buffer(characters))
+    return ColumnData(VARCHAR, PhysicalType.STRING32, len(values), Buffer(offsets), validity, Buffer(characters))
 
 
 @pytest.mark.parametrize("limit", [0, module.ARROW_ROWS], ids=["kernel", "Arrow"])
@@ -134,7 +134,7 @@ def test_nothing_is_copied_for_them() -> None:
     """Text that array functions alone read stays where it lies; where a kernel reads it, it gets 64-bit offsets."""
     connection = gquery.connect(device="cpu").register("t", TABLES["t"])
 
-    def lies(sql: str) -> tuple[Column, Column]:
+    def lies(sql: str) -> tuple[ColumnData, ColumnData]:
         collects, *others = (s.work for s in connection.program(sql, "cpu").stages)
         assert isinstance(collects, Pipeline)
         assert isinstance(collects.source, ReadTable)

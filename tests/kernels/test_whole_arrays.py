@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from gquery.columns.table import Column, Table
+from gquery.columns.table import ColumnData, Table
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device, cpu_device
 from gquery.errors import OperationalError
@@ -177,7 +177,7 @@ def test_order_of_doubles(device: str) -> None:
     assert (np.argsort(host(order), kind="stable") == np.argsort(values, kind="stable")).all()
 
 
-def texts(column: Column) -> list[str]:
+def texts(column: ColumnData) -> list[str]:
     offsets, characters = column.data.host, column.characters.host.tobytes() if column.characters else b""
     return [characters[a:b].decode() for a, b in itertools.pairwise(offsets)]
 
@@ -202,7 +202,7 @@ def test_views_become_contiguous(device: str) -> None:
     source = Table.from_arrow(pa.table({"s": values})).columns[0]
     at = place(device)
     views = gathers.string_views(source, at, on(device, np.arange(0, 5_000, 7, dtype=np.uint32)))
-    column = Column(source.dtype, PhysicalType.VIEW, views.size // 2, Buffer(views, at))
+    column = ColumnData(source.dtype, PhysicalType.VIEW, views.size // 2, Buffer(views, at))
     found = gathers.gather_views(column, at)
     assert found.physical_type in (PhysicalType.STRING32, PhysicalType.STRING64)
     assert texts(found) == values[::7]
@@ -249,7 +249,7 @@ def test_take_strings(physical_type: PhysicalType, count: int) -> None:
     values = ["", "a", "wörld", "x" * 40, *(f"{n} of many" for n in range(300))]
     offsets = np.cumsum([0, *(len(s.encode()) for s in values)])
     characters = np.frombuffer("".join(values).encode() + bytes(16), np.uint8)[: offsets[-1]]
-    column = Column(VARCHAR, PhysicalType.STRING64, len(values), Buffer(offsets), None, Buffer(characters))
+    column = ColumnData(VARCHAR, PhysicalType.STRING64, len(values), Buffer(offsets), None, Buffer(characters))
     if physical_type is PhysicalType.STRING32:
         column = replace(column, physical_type=physical_type, data=Buffer(offsets.astype(np.int32)))
     elif physical_type is PhysicalType.VIEW:

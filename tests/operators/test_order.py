@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import gquery
-from gquery.columns.table import Column
+from gquery.columns.table import ColumnData
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device, cpu_device
 from gquery.expression.types import VARCHAR, Bounds, PhysicalType
@@ -93,11 +93,11 @@ TEXTS: tuple[list[str], ...] = (
 )
 
 
-def text_column(values: list[str]) -> Column:
+def text_column(values: list[str]) -> ColumnData:
     """Plain text, whatever a dictionary would save."""
     offsets = np.cumsum([0, *(len(s.encode()) for s in values)])
     characters = np.frombuffer("".join(values).encode(), np.uint8)
-    return Column(VARCHAR, PhysicalType.STRING64, len(values), Buffer(offsets), None, Buffer(characters))
+    return ColumnData(VARCHAR, PhysicalType.STRING64, len(values), Buffer(offsets), None, Buffer(characters))
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -111,7 +111,7 @@ def test_text(device: str, values: list[str]) -> None:
     want = sorted(rows, key=lambda n: keys[n], reverse=True)  # stable, too
     assert host(order.sort_order([down])).tolist() == want
     other = np.array([hash(k) % 3 for k in keys], np.int64)
-    both: list[order.Key] = [Integers(on(device, other)), Text(column, place(device))]
+    both: list[order.OrderKey] = [Integers(on(device, other)), Text(column, place(device))]
     assert host(order.sort_order(both)).tolist() == sorted(rows, key=lambda n: (other[n], keys[n]))
     both = [Text(column, place(device)), Integers(on(device, np.arange(len(keys))), None, True)]
     want = sorted(rows, key=lambda n: (keys[n], -n))

@@ -53,7 +53,7 @@ def test_rows_are_true(db: gquery.Connection) -> None:
     rows = db.sql("SELECT count(*) FROM t WHERE a < 50").fetchall()[0][0]
     both = db.sql("""SELECT count(*) FROM t WHERE a < 50 AND b <> '<b>&"'""").fetchall()[0][0]
     joined = db.sql("""SELECT count(*) FROM t JOIN d USING (k) WHERE a < 50 AND b <> '<b>&"'""").fetchall()[0][0]
-    counts = [o["true_rows"] for o in operators(made["stages"], "Select")]
+    counts = [o["true_rows"] for o in operators(made["stages"], "FilterRows")]
     assert sorted(counts)[-1] in (rows, ROWS - ROWS // 4)
     assert sorted(counts)[0] == both
     assert [o["true_rows"] for o in operators(made["stages"], "Probe")] == [joined]
@@ -104,7 +104,7 @@ def test_on_a_gpu() -> None:
         (kernel,) = [k for s in made["stages"] for k in s["kernels"] if (k["bytes_read"] or 0) >= rows // 4]
         assert kernel["registers"] > 0
         assert 0 < kernel["share_of_copy"] < 1.5
-        assert [o["true_rows"] for o in operators(made["stages"], "Select")] == [rows // 2]
+        assert [o["true_rows"] for o in operators(made["stages"], "FilterRows")] == [rows // 2]
         assert [o["true_rows"] for o in operators(made["stages"], "Probe")] == [
             db.sql("SELECT count(*) FROM t WHERE a < 50 AND b < 500").fetchall()[0][0]
         ]

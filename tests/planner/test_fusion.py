@@ -18,6 +18,7 @@ from gquery.planner.physical import (
     Build,
     Collect,
     Compute,
+    FilterRows,
     Group,
     Pipeline,
     Probe,
@@ -25,7 +26,6 @@ from gquery.planner.physical import (
     ReadStage,
     ReadTable,
     Reduce,
-    Select,
     Source,
     Stage,
     Step,
@@ -69,7 +69,7 @@ def test_scan_filter_aggregate_is_one_kernel(number: int, target: Target) -> Non
     pipeline = _lineitem(program)
     assert [s.number for s in program.stages if isinstance(s.work, Pipeline)] == [0], "no other stage has a kernel"
     assert isinstance(pipeline.sink, Group if number == 1 else Reduce)
-    assert all(isinstance(s, Select) for s in pipeline.steps)
+    assert all(isinstance(s, FilterRows) for s in pipeline.steps)
     unit = _kernel(pipeline, target)
     assert unit.kernel.text.count("for i in rows") == 1
     assert len(_columns(unit, None)) == len(set(_columns(unit, None))) == (7 if number == 1 else 4), (

@@ -27,7 +27,7 @@ from gquery.sql.statement import (
     DropTable,
     DropView,
     Explain,
-    Select,
+    SelectStatement,
     SetOption,
     ShowTables,
 )
@@ -184,7 +184,7 @@ def test_not_supported(tables: Catalog, sql: str) -> None:
 
 
 def test_statements(tables: Catalog) -> None:
-    assert isinstance(bind("FROM u", tables), Select)
+    assert isinstance(bind("FROM u", tables), SelectStatement)
     made = bind("CREATE OR REPLACE TABLE n AS SELECT x, x, y AS X FROM u", tables)
     assert isinstance(made, CreateTable)
     assert made.query.names == ("x", "x_1", "X_2")

@@ -17,7 +17,7 @@ from gquery.sql.bind import bind
 from gquery.sql.catalog import Catalog
 from gquery.sql.check import check
 from gquery.sql.parse import Parsed, parse_one
-from gquery.sql.statement import Select
+from gquery.sql.statement import SelectStatement
 
 _TEXT = "gquery_text"  # key in a node's meta: the text that it was parsed from
 
@@ -90,7 +90,7 @@ def bind_tree(tree: exp.Expr, names: Mapping[str, Any], catalog: Catalog) -> Que
             text += part
         _shift(node, places[part])
     statement = bind(Parsed(tree, text), catalog.over(names))
-    assert isinstance(statement, Select)
+    assert isinstance(statement, SelectStatement)
     return statement.query
 
 

@@ -149,16 +149,16 @@ class Verbs:
 
     # ---- groups and joins ------------------------------------------------------------------------------------------
 
-    def group_by(self, *keys: Any, **named: Any) -> Groups:
-        """Groups of rows with equal keys, for `Groups.agg`."""
+    def group_by(self, *keys: Any, **named: Any) -> GroupedRelation:
+        """Groups of rows with equal keys, for `GroupedRelation.agg`."""
         given = self._given(keys, named)
         if not given:
             raise InterfaceError("group_by takes a key; agg aggregates all rows")
-        return Groups(self, given)
+        return GroupedRelation(self, given)
 
     def agg(self, *aggregates: Any, **named: Any) -> Relation:
         """Aggregates of all rows, in one row: ``rel.agg(col("a").sum(), n=fn.count())``."""
-        return Groups(self, []).agg(*aggregates, **named)
+        return GroupedRelation(self, []).agg(*aggregates, **named)
 
     def join(
         self,
@@ -279,7 +279,7 @@ class Verbs:
 
 
 @checked
-class Groups:
+class GroupedRelation:
     """Groups of a relation's rows; made by `Relation.group_by`."""
 
     def __init__(self, relation: Verbs, keys: list[Expression]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gquery.columns.table import Column
+from gquery.columns.table import ColumnData
 from gquery.device.buffer import Buffer
 from gquery.device.device import READ_AHEAD, Device
 from gquery.expression.types import PhysicalType
@@ -74,14 +74,14 @@ def gather_strings(views: Any, workers: int = 1) -> tuple[Any, Any]:
     return offsets, characters
 
 
-def gather_views(column: Column, device: Device, workers: int = 1) -> Column:
+def gather_views(column: ColumnData, device: Device, workers: int = 1) -> ColumnData:
     """A column of views as offsets and characters of its own."""
     return _plain_text(column, gather_strings(column.data.on(device), workers), column.validity, column.length, device)
 
 
 def _plain_text(
-    column: Column, strings: tuple[Any, Any], validity: Buffer | None, length: int, device: Device
-) -> Column:
+    column: ColumnData, strings: tuple[Any, Any], validity: Buffer | None, length: int, device: Device
+) -> ColumnData:
     offsets, characters = strings
     return replace(  # always 64-bit offsets, so that the physical type is known before the bytes are counted
         column, physical_type=PhysicalType.STRING64, length=length, data=Buffer(offsets, device),
@@ -89,7 +89,7 @@ def _plain_text(
     )  # fmt: skip
 
 
-def string_views(column: Column, device: Device, rows: Any = None) -> Any:
+def string_views(column: ColumnData, device: Device, rows: Any = None) -> Any:
     """(address, length) pairs of a string column's rows, all of them or those given, as one int64 array."""
     data = column.data.on(device)
     if column.physical_type is PhysicalType.VIEW:
@@ -127,7 +127,7 @@ COPIES = {
 }
 
 
-def take_strings(column: Column, rows: Any, device: Device) -> tuple[Any, Any]:
+def take_strings(column: ColumnData, rows: Any, device: Device) -> tuple[Any, Any]:
     """The strings of these rows one after another, as `gather_strings` gives them: two kernels and a scan, where array
     functions would be a dozen."""
     xp, n = device.xp, int(rows.size)
@@ -144,7 +144,7 @@ def take_strings(column: Column, rows: Any, device: Device) -> tuple[Any, Any]:
     return offsets, copy
 
 
-def take(column: Column, rows: Any, device: Device) -> Column:
+def take(column: ColumnData, rows: Any, device: Device) -> ColumnData:
     """The column's rows of these numbers, in their order; strings are copied out."""
     validity = None if column.validity is None else Buffer(gather(column.validity.on(device), rows), device)
     statistics = replace(column.statistics, distinct=None, is_sorted=False, is_unique=False,

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gquery.columns.table import Column
+from gquery.columns.table import ColumnData
 from gquery.device.device import Device
 from gquery.expression.types import Bounds, PhysicalType
 from gquery.kernels.builtin.define import address, builtin_kernel, launch, namespace
@@ -87,7 +87,7 @@ def signed(bits: int) -> int:
     return (bits + 2**63) % 2**64 - 2**63
 
 
-class Key(Protocol):
+class OrderKey(Protocol):
     """What rows are sorted by, as parts, most significant first."""
 
     size: int
@@ -117,7 +117,7 @@ class Integers:
 class Text:
     """Strings in the order of their bytes: words of eight, and the length, which tells "a" from "a" and a zero byte."""
 
-    def __init__(self, column: Column, device: Device, descending: bool = False) -> None:
+    def __init__(self, column: ColumnData, device: Device, descending: bool = False) -> None:
         self.column = gather_views(column, device) if column.physical_type is PhysicalType.VIEW else column
         self.device, self.descending = device, descending
         self.size, self.xp = column.length, device.xp
@@ -161,7 +161,7 @@ class Text:
 class _Digits:
     """The bits of all keys, taken from the front."""
 
-    def __init__(self, keys: Sequence[Key]) -> None:
+    def __init__(self, keys: Sequence[OrderKey]) -> None:
         self.keys = list(keys)
         self.number = 0  # of the next part of the first key that is left
         self.part: Part | None = None
@@ -199,22 +199,22 @@ class _Digits:
 # ---- sorting --------------------------------------------------------------------------------------------------------
 
 
-def sort_order(keys: Sequence[Key], rows: Any = None) -> Any:
+def sort_order(keys: Sequence[OrderKey], rows: Any = None) -> Any:
     """All rows, or those given, in the order of the keys, ascending."""
     return _sorted(keys, rows, False)[0]
 
 
-def sort_starts(keys: Sequence[Key]) -> tuple[Any, Any]:
+def sort_starts(keys: Sequence[OrderKey]) -> tuple[Any, Any]:
     """All rows in the order of the keys, and for each place whether its row's keys differ from those of the one before."""
     return _sorted(keys, None, True)
 
 
-def top_k(keys: Sequence[Key], k: int) -> Any:
+def top_k(keys: Sequence[OrderKey], k: int) -> Any:
     """The first ``k`` rows of `sort_order`, without sorting the rest."""
     return sort_order(keys, candidates(keys, k))[: max(k, 0)]
 
 
-def candidates(keys: Sequence[Key], k: int) -> Any | None:
+def candidates(keys: Sequence[OrderKey], k: int) -> Any | None:
     """Rows among which the first ``k`` of `sort_order` are, in any case few more; None where there are not many rows."""
     n = keys[0].size
     check_rows(n)
@@ -236,7 +236,7 @@ def _bound(values: Any, k: int) -> Any:
     return xp.sort(values)[k - 1]
 
 
-def _sorted(keys: Sequence[Key], rows: Any, with_starts: bool) -> tuple[Any, Any]:
+def _sorted(keys: Sequence[OrderKey], rows: Any, with_starts: bool) -> tuple[Any, Any]:
     xp, n = keys[0].xp, keys[0].size if rows is None else int(rows.size)
     check_rows(n)
     digits, order, starts = _Digits(keys), rows, None
@@ -267,11 +267,11 @@ def _sorted(keys: Sequence[Key], rows: Any, with_starts: bool) -> tuple[Any, Any
     return (xp.arange(n, dtype=np.uint32) if order is None else order), starts
 
 
-Groups = list[tuple[Any, int]]
+TieGroups = list[tuple[Any, int]]
 """What tells rows apart, in their new order: unsigned integers, without so many bits at their end."""
 
 
-def _round(digits: _Digits, rows: Any, size: int, runs: Any, xp: Any) -> tuple[Groups, Any]:
+def _round(digits: _Digits, rows: Any, size: int, runs: Any, xp: Any) -> tuple[TieGroups, Any]:
     """Sort ``size`` tied rows within their runs by the next bits: what tells them apart now, and the place that each had
     before; None where no bit is left."""
     place_bits = (size - 1).bit_length()
@@ -331,7 +331,7 @@ def _places(words: Any, bits: int) -> Any:
     return places
 
 
-def _tied(groups: Groups) -> Any:
+def _tied(groups: TieGroups) -> Any:
     """The places of rows that are not told apart from the one before or behind them."""
     (words, bits), *more = groups
     xp = namespace(words)
@@ -346,7 +346,7 @@ def _tied(groups: Groups) -> Any:
     return rows_of_bits(marks)
 
 
-def _changed(groups: Groups) -> Any:
+def _changed(groups: TieGroups) -> Any:
     """For each place but the first, whether it differs from the one before."""
     changed = None
     for words, bits in groups:
@@ -367,7 +367,7 @@ def _bounds(values: Any) -> Bounds:
 # ---- text -----------------------------------------------------------------------------------------------------------
 
 
-def text_words(column: Column, device: Device, n: int, rows: Any = None) -> Any:
+def text_words(column: ColumnData, device: Device, n: int, rows: Any = None) -> Any:
     """The n-th eight bytes of strings as unsigned numbers that compare as the bytes do, zeros behind a string's end."""
     if device.is_cpu and (column.length if rows is None else rows.size) < NUMPY_ROWS:
         return _words_by_numpy(column, n, rows)
@@ -390,7 +390,7 @@ WORDS = {
 }
 
 
-def _words_by_numpy(column: Column, n: int, rows: Any) -> Any:
+def _words_by_numpy(column: ColumnData, n: int, rows: Any) -> Any:
     """`text_words` on the host: every place of the characters is the start of a word, of which some are taken."""
     assert column.characters is not None
     data, characters = column.data.host, column.characters.host
@@ -414,7 +414,7 @@ _FIRST_BYTES = np.array([2**64 - 2 ** (64 - 8 * k) for k in range(9)], np.uint64
 """Masks of the first so many bytes of a word."""
 
 
-def _strings(column: Column, rows: Any) -> list[bytes]:
+def _strings(column: ColumnData, rows: Any) -> list[bytes]:
     """The bytes of some strings, on the host."""
     offsets, characters = column.data.host, memoryview(column.characters.host if column.characters else b"")
     return [bytes(characters[offsets[i] : offsets[i + 1]]) for i in rows]

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from gquery.columns.arrow import export_column
-from gquery.columns.table import Column
+from gquery.columns.table import ColumnData
 from gquery.expression.types import PhysicalType
 from gquery.kernels.builtin.define import PART, address, builtin_kernel, launch
 from gquery.kernels.kernel import Kernel
@@ -72,7 +72,7 @@ EXTREMES = {
 }
 
 
-def text_extremes(column: Column, workers: int) -> tuple[int, int] | None:
+def text_extremes(column: ColumnData, workers: int) -> tuple[int, int] | None:
     """A row with the least and one with the greatest text of a column on the host, by bytes; None where all are NULL."""
     rows: list[int] = []
     for low in range(0, column.length, SLICE):
@@ -86,7 +86,7 @@ def text_extremes(column: Column, workers: int) -> tuple[int, int] | None:
     return rows[texts.index(min(texts))], rows[texts.index(max(texts))]
 
 
-def _by_kernel(part: Column, workers: int) -> list[int]:
+def _by_kernel(part: ColumnData, workers: int) -> list[int]:
     """The rows with the extremes of parts of so many rows."""
     found = np.full(2 * -(-part.length // PART), -1, np.int64)
     characters = 0 if part.characters is None else address(part.characters.host)
@@ -96,7 +96,7 @@ def _by_kernel(part: Column, workers: int) -> list[int]:
     return [row for row in found.tolist() if row >= 0]
 
 
-def _by_arrow(part: Column) -> list[int]:
+def _by_arrow(part: ColumnData) -> list[int]:
     import pyarrow.compute as pc
 
     texts = export_column(part)
@@ -104,7 +104,7 @@ def _by_arrow(part: Column) -> list[int]:
     return [pc.index(texts, ends[n]).as_py() for n in ("min", "max") if ends[n].is_valid]
 
 
-def _texts(column: Column, rows: Iterable[int]) -> list[bytes]:
+def _texts(column: ColumnData, rows: Iterable[int]) -> list[bytes]:
     """The bytes of some rows."""
     return [export_column(column.slice(row, row + 1))[0].as_py().encode() for row in rows]
 

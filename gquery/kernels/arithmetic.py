@@ -20,6 +20,7 @@ from gquery.expression.types import (
     Register,
     type_bounds,
 )
+from gquery.kernels import ir
 from gquery.kernels.code import Code, NeedsHostError, Value, ValueProperties, fits_int64, value_properties
 
 _SYMBOL = {"add": "+", "subtract": "-", "multiply": "*", "negate": "-", "abs": "abs", "int_divide": "//", "modulo": "%"}
@@ -52,32 +53,32 @@ def _float(e: Call, values: list[Value], code: Code) -> Value:
     ok = code.both(*(v.ok for v in values))
     operands = [as_f64(v, code) for v in values]
     short = "div" if e.function == "int_divide" else _SHORT[e.function]  # DuckDB does not round a float `//`
-    text = code.call(f"{short}_f64", *operands)
+    result = code.call(f"{short}_f64", *operands)
     if e.dtype.kind is Kind.REAL:
-        text = code.call("round_f32", text)
-    var = code.let(text)
+        result = code.call("round_f32", result)
+    var = code.let(result)
     if e.function == "int_divide":  # by zero is NULL
-        nonzero = code.let(code.call("ne_f64", operands[1], code.call("f64", "0.0")))
+        nonzero = code.let(code.call("ne_f64", operands[1], code.call("f64", ir.Constant(0.0))))
         ok = code.both(ok, nonzero)
     return Value(var, ok, value_properties(e.dtype, nullable=ok is not None))
 
 
-def as_f64(value: Value, code: Code) -> str:
+def as_f64(value: Value, code: Code) -> ir.Expression:
     """A number as a double: decimals divided by their scale."""
     match value.properties.register:
         case Register.F64:
             return value.var
         case Register.I64:
-            text = code.call("f64", value.var)
+            number = code.call("f64", value.var)
         case Register.I128:
-            text = code.call("f64_from_i128", value.var)
+            number = code.call("f64_from_i128", value.var)
         case Register.BOOL:
-            text = code.call("f64", code.call("from_bool", value.var))
+            number = code.call("f64", code.call("from_bool", value.var))
         case Register.STR:
             raise AssertionError("a string in arithmetic")
     if value.properties.dtype.scale:
-        text = code.call("div_f64", text, code.constant(float(10**value.properties.dtype.scale)))
-    return code.let(text)
+        number = code.call("div_f64", number, code.constant(float(10**value.properties.dtype.scale)))
+    return code.let(number)
 
 
 def interval_arithmetic(function: str, a: Bounds, b: Bounds) -> Bounds:
@@ -112,8 +113,8 @@ def exact(function: str, a: Value, b: Value, dtype: DType, code: Code, label: st
         var = guarded(code, ok, Register.I64, code.call(f"{short}_i64_checked", a.var, b.var, code.status(), site))
         return checked_range(var, ok, INT64, dtype, label, code)
     if narrow and function == "multiply":
-        text = code.call("mul_i64_i128", a.var, b.var)
-        return checked_range(code.let(text), ok, raw, dtype, label, code, wide=True)
+        product = code.call("mul_i64_i128", a.var, b.var)
+        return checked_range(code.let(product), ok, raw, dtype, label, code, wide=True)
     operands = as_i128(a, code), as_i128(b, code)
     if raw.within(INT128):
         var = code.let(code.call(f"{short}_i128", *operands))
@@ -124,7 +125,7 @@ def exact(function: str, a: Value, b: Value, dtype: DType, code: Code, label: st
     return checked_range(var, ok, raw, dtype, label, code, wide=True)
 
 
-def _overflow(code: Code, what: str, dtype: DType) -> str:
+def _overflow(code: Code, what: str, dtype: DType) -> ir.Constant:
     if what == CAST:
         return code.site(
             ConversionError, f"Could not cast a value to {dtype}: it is out of range. TRY_CAST gives NULL instead."
@@ -134,18 +135,24 @@ def _overflow(code: Code, what: str, dtype: DType) -> str:
     )
 
 
-def guarded(code: Code, ok: str | None, register: Register, text: str) -> str:
-    """A variable that holds ``text`` where ``ok``: what lies under a NULL must not raise."""
+def guarded(code: Code, ok: ir.Expression | None, register: Register, value: ir.Expression) -> ir.Name:
+    """A variable that holds ``value`` where ``ok``: what lies under a NULL must not raise."""
     if ok is None:
-        return code.let(text)
+        return code.let(value)
     var = code.let(code.zero(register))
-    with code.block(f"if {ok}:"):
-        code.line(f"{var} = {text}")
+    with code.when(ok):
+        code.set(var, value)
     return var
 
 
 def checked_range(
-    var: str, ok: str | None, raw: Bounds, dtype: DType, what: str, code: Code, wide: bool = False
+    var: ir.Expression,
+    ok: ir.Expression | None,
+    raw: Bounds,
+    dtype: DType,
+    what: str,
+    code: Code,
+    wide: bool = False,
 ) -> Value:
     """``var`` (128 bits if ``wide``), proved within ``raw``, as a value of ``dtype``: checked where the type is narrower,
     in 64 bits where the result fits. A value that fails becomes one within the bounds that are declared, as it may be an
@@ -161,11 +168,11 @@ def checked_range(
         site = _overflow(code, what, dtype)
         if wide:
             words = [code.constant(w) for bound in (bounds.low, bounds.high) for w in words_of(bound)]
-            text = code.call("range_i128", var, *words, code.status(), site)
+            ranged = code.call("range_i128", var, *words, code.status(), site)
         else:
             ends = code.constant(bounds.low), code.constant(bounds.high)
-            text = code.call("range_i64", var, *ends, code.status(), site)
-        var = guarded(code, ok, register, text)
+            ranged = code.call("range_i64", var, *ends, code.status(), site)
+        var = guarded(code, ok, register, ranged)
     if wide and bounds.within(INT64):
         var = code.let(code.call("i64_from_i128", var))
     return Value(var, ok, ValueProperties(dtype, bounds, ok is not None))
@@ -181,12 +188,12 @@ def words_of(value: int) -> tuple[int, int]:
     return value >> 64, low - 2**64 if low >= 2**63 else low
 
 
-def wide_constant(value: int, code: Code) -> str:
+def wide_constant(value: int, code: Code) -> ir.Name:
     high, low = words_of(value)
     return code.let(code.call("make_i128", code.constant(high), code.constant(low)))
 
 
-def as_i128(value: Value, code: Code) -> str:
+def as_i128(value: Value, code: Code) -> ir.Expression:
     return value.var if value.properties.register is Register.I128 else code.let(code.call("i128_from_i64", value.var))
 
 
@@ -204,15 +211,15 @@ def _unary(function: str, a: Value, dtype: DType, code: Code) -> Value:
             code.let(code.call(f"{_SHORT[function]}_{suffix}", a.var)), a.ok, raw, dtype, function, code, wide
         )
     site = _overflow(code, function, dtype)  # only the least integer can overflow
-    zero = code.call("i128_from_i64", code.call("i64", "0")) if wide else code.call("i64", "0")
-    text = code.call(f"sub_{suffix}_checked", zero, a.var, code.status(), site)
+    zero = code.call("i128_from_i64", code.integer(0)) if wide else code.integer(0)
+    negated = code.call(f"sub_{suffix}_checked", zero, a.var, code.status(), site)
     if function == "abs":
         less = code.call(f"lt_{suffix}", a.var, zero)
         var = code.let(a.var)
-        with code.block(f"if {less}:" if a.ok is None else f"if {a.ok} and {less}:"):
-            code.line(f"{var} = {text}")
+        with code.when(less if a.ok is None else ir.And((a.ok, less))):
+            code.set(var, negated)
     else:
-        var = guarded(code, a.ok, Register.I128 if wide else Register.I64, text)
+        var = guarded(code, a.ok, Register.I128 if wide else Register.I64, negated)
     return checked_range(var, a.ok, INT128 if wide else INT64, dtype, function, code, wide)
 
 
@@ -225,7 +232,7 @@ def _divide(function: str, a: Value, b: Value, dtype: DType, code: Code) -> Valu
     suffix = "i128" if wide else "i64"
     ok = code.both(a.ok, b.ok)
     if not never_zero:
-        zero = code.call("i128_from_i64", code.call("i64", "0")) if wide else code.call("i64", "0")
+        zero = code.call("i128_from_i64", code.integer(0)) if wide else code.integer(0)
         ok = code.both(ok, code.let(code.call(f"ne_{suffix}", y, zero)))
     m = a.properties.bounds.magnitude
     if function == "modulo":
@@ -242,16 +249,25 @@ def _divide(function: str, a: Value, b: Value, dtype: DType, code: Code) -> Valu
     return checked_range(var, ok, raw, dtype, _SYMBOL[function], code, wide)
 
 
-def _refuse_least(x: str, y: str, ok: str | None, a: Bounds, b: Bounds, dtype: DType, suffix: str, code: Code) -> None:
+def _refuse_least(
+    x: ir.Expression,
+    y: ir.Expression,
+    ok: ir.Expression | None,
+    a: Bounds,
+    b: Bounds,
+    dtype: DType,
+    suffix: str,
+    code: Code,
+) -> None:
     """The least integer of a type modulo -1 raises, as its quotient does not fit."""
     limit = type_bounds(dtype)
     if not dtype.is_integer or limit is None or not (limit.low < 0 and a.low <= limit.low and b.low <= -1 <= b.high):
         return
     least = wide_constant(limit.low, code) if suffix == "i128" else code.constant(limit.low)
     minus = wide_constant(-1, code) if suffix == "i128" else code.constant(-1)
-    test = f"{code.call(f'eq_{suffix}', x, least)} and {code.call(f'eq_{suffix}', y, minus)}"
-    with code.block(f"if {ok} and {test}:" if ok else f"if {test}:"):
-        code.line(code.call("fail", code.status(), _overflow(code, "%", dtype)))
+    test = ir.And((code.call(f"eq_{suffix}", x, least), code.call(f"eq_{suffix}", y, minus)))
+    with code.when(ir.And((ok, test)) if ok else test):
+        code.do(code.call("fail", code.status(), _overflow(code, "%", dtype)))
 
 
 def unsigned_bits(e: Call, values: list[Value], code: Code) -> Value:
@@ -263,7 +279,7 @@ def unsigned_bits(e: Call, values: list[Value], code: Code) -> Value:
     most = min(highs) if e.function == "_bit_and" else (1 << max(h.bit_length() for h in highs)) - 1
     bounds = Bounds(0, most)
     if not bounds.within(INT64):
-        word = code.let(code.call("make_i128", code.call("i64", "0"), word))
+        word = code.let(code.call("make_i128", code.integer(0), word))
     return Value(word, ok, ValueProperties(e.dtype, bounds, ok is not None))
 
 
@@ -274,7 +290,7 @@ def add_days(e: Call, values: list[Value], code: Code) -> Value:
 def add_interval(value: Value, interval: Literal, code: Code) -> Value:
     """TIMESTAMP + INTERVAL: months first (the day is clamped to the month's length), then days and microseconds."""
     if interval.value is None:
-        return Value(code.zero(Register.I64), "False", ValueProperties(TIMESTAMP, Bounds(0, 0), True))
+        return Value(code.zero(Register.I64), ir.FALSE, ValueProperties(TIMESTAMP, Bounds(0, 0), True))
     by = interval.value
     assert isinstance(by, Interval) and value.properties.bounds is not None
     if by.months:
@@ -289,7 +305,7 @@ def add_interval(value: Value, interval: Literal, code: Code) -> Value:
 def _add_months(value: Value, months: int, code: Code) -> Value:
     """A timestamp some months later; one beyond the type raises."""
     assert value.properties.bounds is not None
-    day_length = code.call("i64", str(MICROS_PER_DAY))
+    day_length = code.integer(MICROS_PER_DAY)
     day = code.let(code.call("floor_div_i64", value.var, day_length))
     rest = code.let(code.call("floor_mod_i64", value.var, day_length))
     moved = code.let(code.call("date_add_months", day, code.constant(months)))
@@ -323,10 +339,10 @@ def rescale(value: Value, places: int, dtype: DType, code: Code) -> Value:
     raw = Bounds(rounded(value.properties.bounds.low), rounded(value.properties.bounds.high))
     wide = value.properties.register is Register.I128 or not fits_int64(Bounds(factor, factor))
     if wide:
-        text = code.call("div_round_i128", as_i128(value, code), wide_constant(factor, code))
+        quotient = code.call("div_round_i128", as_i128(value, code), wide_constant(factor, code))
     else:
-        text = code.call("div_round_i64", value.var, code.constant(factor))
-    return checked_range(code.let(text), value.ok, raw, dtype, CAST, code, wide)
+        quotient = code.call("div_round_i64", value.var, code.constant(factor))
+    return checked_range(code.let(quotient), value.ok, raw, dtype, CAST, code, wide)
 
 
 __all__ = [

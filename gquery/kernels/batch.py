@@ -2,44 +2,42 @@
 
 A loop that loads a column when it first needs it waits for memory once a column; loading the columns of several rows first
 keeps many loads in flight. That pays for columns of which nearly every sector of memory is needed (`Code.ahead`), also
-behind a filter, if they are narrow. The batch is made from the text of the lazy body: these loads move to the front, and
-everything is written once a row with the row's own names. What is long becomes a function that each row calls, because a
+behind a filter, if they are narrow. The batch is made from the statements of the lazy body: these loads move to the front,
+and everything is written once a row with the row's own names. What is long becomes a function that each row calls, because a
 compiler takes its time for each copy of a text.
 """
 
 from __future__ import annotations
 
-import ast
-import re
-import textwrap
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+
+from gquery.kernels.ir.expressions import ROW, Call, Expression, Leaf, LeafMap, Load, Name, Tuple
+from gquery.kernels.ir.statements import Block, Function, Let, Return, Statement, Store, Unpack, line_count, printed
+from gquery.kernels.ir.walk import assigned, blocks, over, read, with_blocks
 
 FEWEST_LINES = 8  # that are worth a function
 _FUNCTION = "do_row"
-_LOAD = re.compile(r"^\s*(v\d+) = (?:i64|f64|truth)\((?:[cm]\d+\[i\]|s\d+\[word_index\(i\)\])\)$")
-_LOCAL = re.compile(r"\b(v\d+|h\d+|j\d+)\b")
-_ROW = re.compile(r"\bi\b")
+_LOADS = frozenset(["i64", "f64", "truth"])  # what makes a register of an element
+_PLACES: tuple[Expression, ...] = (ROW, Call("word_index", (ROW,)))  # that are known before anything is loaded
 
 
 @dataclass(frozen=True)
 class RowFunction:
     """What is done for each row of a batch, as a function. ``results`` are variables of the thread that it changes."""
 
-    arguments: tuple[str, ...]
-    results: tuple[str, ...]
-    body: tuple[str, ...]
+    arguments: tuple[Name, ...]
+    results: tuple[Name, ...]
+    body: Block
 
     @property
-    def call(self) -> str:
-        """The line that calls it, with the names of a single row."""
-        call = f"{_FUNCTION}({', '.join(self.arguments)})"
-        return f"{', '.join(self.results)} = {call}" if self.results else call
+    def call(self) -> Statement:
+        """The statement that calls it, with the names of a single row."""
+        return called(_FUNCTION, self.arguments, self.results)
 
     @property
     def text(self) -> tuple[str, ...]:
-        lines = [f"def {_FUNCTION}({', '.join(self.arguments)}):", *("    " + line for line in self.body)]
-        return (*lines, f"    return {', '.join(self.results)}") if self.results else tuple(lines)
+        return Function(_FUNCTION, self.arguments, (*self.body, *returned(self.results))).lines
 
 
 @dataclass(frozen=True)
@@ -48,23 +46,24 @@ class Batch:
     ``i``, where that is shorter than the kernel's body. Both may call ``function``."""
 
     rows: int
-    body: tuple[str, ...]
-    single: tuple[str, ...] = ()
+    body: Block
+    single: Block = ()
     function: RowFunction | None = None
 
     @property
     def text(self) -> tuple[str, ...]:
         """As a reader wants to see it."""
         function = () if self.function is None else (*self.function.text, "")
-        return (*function, f"{self.rows} rows at once:", *("    " + line for line in self.body))
+        return (*function, f"{self.rows} rows at once:", *printed(self.body, 1))
 
 
-def batched(body: Sequence[str], rows: int, ahead: Collection[str], prologue: Sequence[str] = ()) -> Batch:
-    """``body`` for ``rows`` rows at once; the variables of ``ahead`` come first. ``prologue`` are the lines before the loop,
+def batched(body: Block, rows: int, ahead: Collection[Name], prologue: Block = ()) -> Batch:
+    """``body`` for ``rows`` rows at once; the variables of ``ahead`` come first. ``prologue`` are the statements before the loop,
     whose variables the rows share.
 
-    >>> for line in batched(["v0 = i64(c0[i])", "if lt_i64(v0, k0):", "    n = add_i64(n, v0)"], 2, {"v0"}).body:
-    ...     print(line)
+    >>> from gquery.kernels.ir.read import read_lines
+    >>> body = read_lines("v0 = i64(c0[i])", "if lt_i64(v0, k0):", "    n = add_i64(n, v0)")
+    >>> print("\\n".join(printed(batched(body, 2, {Name("v0", "row")}).body)))
     v0_0 = i64(c0[i0])
     v0_1 = i64(c0[i1])
     if lt_i64(v0_0, k0):
@@ -74,63 +73,79 @@ def batched(body: Sequence[str], rows: int, ahead: Collection[str], prologue: Se
     """
     loads, rest = split_loads(body, ahead)
     function = row_function(rest, assigned(prologue))
-    single = () if function is None else (*loads, function.call)
+    single: Block = ()
     if function is not None:
-        rest = [function.call]
-    text = [for_row(line, row) for line in loads for row in range(rows)]
-    return Batch(rows, tuple(text + [for_row(line, row) for row in range(rows) for line in rest]), single, function)
+        rest = (function.call,)
+        single = (*loads, *rest)
+    rows_ = [row_names(row) for row in range(rows)]
+    made = [s for load in loads for names in rows_ for s in over((load,), names)]
+    return Batch(rows, tuple(made + [s for names in rows_ for s in over(rest, names)]), single, function)
 
 
-def row_function(lines: Sequence[str], shared: Collection[str]) -> RowFunction | None:
-    """Lines for a row as a function; ``shared`` are variables that outlive the row. None where they are few.
+def row_function(block: Block, shared: Iterable[Name]) -> RowFunction | None:
+    """Statements for a row as a function; ``shared`` are variables that outlive the row. None where they are few.
 
-    >>> body = ["v1 = add_i64(v0, k0)", *["v1 = mul_i64(v1, i64(c1[i]))"] * 8, "n = add_i64(n, v1)"]
-    >>> row_function(body, {"n", "m"}).call
-    'n = do_row(v0, k0, c1, i, n)'
+    >>> from gquery.kernels.ir.read import read_lines
+    >>> body = read_lines("v1 = add_i64(v0, k0)", *["v1 = mul_i64(v1, i64(c1[i]))"] * 8, "n = add_i64(n, v1)")
+    >>> printed([row_function(body, [Name("n"), Name("m")]).call])
+    ['n = do_row(v0, k0, c1, i, n)']
     """
-    if len(lines) < FEWEST_LINES:
+    if line_count(block) < FEWEST_LINES:
         return None
-    tree = ast.parse(textwrap.dedent("\n".join(lines)))
-    called: set[str] = set()
-    stored: set[str] = set()
-    loaded: dict[str, tuple[int, int]] = {}  # where each name is read first
-    for node in ast.walk(tree):
-        match node:
-            case ast.Call(func=ast.Name(id=name)):
-                called.add(name)
-            case ast.Name(id=name, ctx=ast.Load(), lineno=line, col_offset=column):
-                loaded[name] = min(loaded.get(name, (line, column)), (line, column))
-            case ast.Name(id=name, ctx=ast.Store()):
-                stored.add(name)
-    results = sorted(stored & set(shared))
-    given = sorted((n for n in loaded if n not in called and n not in stored), key=loaded.__getitem__)
-    return RowFunction((*given, *results), tuple(results), tuple(lines))
+    stored = assigned(block)
+    results = tuple(sorted(stored.keys() & set(shared), key=lambda name: name.id))
+    given = tuple(name for name in dict.fromkeys(read(block)) if name not in stored)
+    return RowFunction((*given, *results), results, block)
 
 
-def assigned(lines: Sequence[str]) -> set[str]:
-    """The variables that lines of a prologue make."""
-    return {name for line in lines if (name := line.partition(" = ")[0].strip()).isidentifier() and " = " in line}
+def called(function: str, arguments: Sequence[Expression], results: tuple[Name, ...]) -> Statement:
+    """The statement that calls a function of a kernel's module and takes what it returns."""
+    call = Call(function, tuple(arguments))
+    match results:
+        case ():
+            return Store(call)
+        case (only,):
+            return Let(only, call)
+        case _:
+            return Unpack(results, call)
 
 
-def split_loads(body: Sequence[str], ahead: Collection[str]) -> tuple[list[str], list[str]]:
-    """The loads of the variables ``ahead``, and the body without them."""
-    is_ahead = [(found := _LOAD.match(line)) is not None and found[1] in ahead for line in body]
-    loads = [line.strip() for line, first in zip(body, is_ahead, strict=True) if first]
-    return loads, _without_empty_blocks([line for line, first in zip(body, is_ahead, strict=True) if not first])
+def returned(results: tuple[Name, ...]) -> Block:
+    """The end of a function that returns variables, if any."""
+    return (Return(results[0] if len(results) == 1 else Tuple(results)),) if results else ()
 
 
-def for_row(line: str, row: int) -> str:
-    """A line with the names of one row of several."""
-    return _ROW.sub(f"i{row}", _LOCAL.sub(rf"\1_{row}", line))
+def split_loads(body: Block, ahead: Collection[Name]) -> tuple[Block, Block]:
+    """The loads of the variables ``ahead``, wherever they stand, and the body without them."""
+    loads: list[Statement] = []
+    rest = _without_loads(body, ahead, loads)
+    return tuple(loads), rest
 
 
-def _without_empty_blocks(lines: Sequence[str]) -> list[str]:
-    """A block whose only lines were loads has none left: it gets a ``pass``."""
-    out: list[str] = []
-    for n, line in enumerate(lines):
-        out.append(line)
-        depth = len(line) - len(line.lstrip())
-        following = lines[n + 1] if n + 1 < len(lines) else ""
-        if line.rstrip().endswith(":") and len(following) - len(following.lstrip()) <= depth:
-            out.append(" " * (depth + 4) + "pass")
-    return out
+def _without_loads(block: Block, ahead: Collection[Name], loads: list[Statement]) -> Block:
+    """The block without loads that move to the front, which are appended to ``loads``."""
+    out: list[Statement] = []
+    for s in block:
+        match s:
+            case Let(target, Call(function, (Load(index=index),))) if (
+                target in ahead and function in _LOADS and index in _PLACES
+            ):
+                loads.append(s)
+            case _:
+                out.append(with_blocks(s, [_without_loads(inner, ahead, loads) for inner in blocks(s)]))
+    return tuple(out)
+
+
+def row_names(row: int) -> LeafMap:
+    """Gives the names of one row of several: a row's own variables and its index are numbered."""
+    known: dict[Leaf, Leaf] = {}
+
+    def renamed(leaf: Leaf) -> Leaf:
+        if not isinstance(leaf, Name) or leaf.role != "row":
+            return leaf
+        found = known.get(leaf)
+        if found is None:
+            found = known[leaf] = Name(f"i{row}" if leaf == ROW else f"{leaf.id}_{row}", "row")
+        return found
+
+    return renamed

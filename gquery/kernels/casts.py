@@ -10,6 +10,7 @@ from dataclasses import replace
 from gquery.errors import ConversionError
 from gquery.expression.expr import Cast, Literal
 from gquery.expression.types import BIGINT, INT64, REAL, Bounds, DType, Kind, Register, type_bounds
+from gquery.kernels import ir
 from gquery.kernels.arithmetic import CAST, MICROS_PER_DAY, as_f64, as_i128, checked_range, exact, rescale, words_of
 from gquery.kernels.code import Code, NeedsHostError, Value, ValueProperties, value_properties
 from gquery.kernels.row_calls import row_call
@@ -23,9 +24,9 @@ def cast(value: Value, dtype: DType, try_: bool, code: Code) -> Value:
     source = value.properties.dtype
     if source == dtype:
         return value
-    if source.kind is Kind.NULL or value.ok == "False":
+    if source.kind is Kind.NULL or value.ok == ir.FALSE:
         what = ValueProperties(dtype, Bounds(0, 0) if dtype.is_exact else None, True)
-        return Value(code.zero(what.register), "False", what)
+        return Value(code.zero(what.register), ir.FALSE, what)
     if source.is_string or dtype.is_string:
         if code.target != "python":
             raise NeedsHostError(f"CAST({source} AS {dtype})")  # see `kernels.host_calls`
@@ -35,10 +36,10 @@ def cast(value: Value, dtype: DType, try_: bool, code: Code) -> Value:
     if source.is_float:
         return _from_float(value, dtype, code)
     if dtype.is_float:
-        text = as_f64(value, code)
+        number = as_f64(value, code)
         if dtype.kind is Kind.REAL:
-            text = code.let(code.call("round_f32", text))
-        return Value(text, value.ok, value_properties(dtype, nullable=value.properties.nullable))
+            number = code.let(code.call("round_f32", number))
+        return Value(number, value.ok, value_properties(dtype, nullable=value.properties.nullable))
     return _between_exact(value, dtype, code)
 
 
@@ -48,7 +49,7 @@ def _between_exact(value: Value, dtype: DType, code: Code) -> Value:
         value = Value(code.let(code.call("from_bool", value.var)), value.ok, replace(what, dtype=BIGINT))
         return rescale(value, dtype.scale, dtype, code)
     if dtype.kind is Kind.BOOLEAN:
-        zero = code.call("i64", "0")
+        zero = code.integer(0)
         wide = what.register is Register.I128
         test = (
             code.call("ne_i128", value.var, code.call("i128_from_i64", zero))
@@ -58,7 +59,7 @@ def _between_exact(value: Value, dtype: DType, code: Code) -> Value:
         return Value(code.let(test), value.ok, value_properties(dtype, nullable=what.nullable))
     if source.kind is Kind.DATE and dtype.kind is Kind.TIMESTAMP:
         by = Value(
-            code.call("i64", str(MICROS_PER_DAY)),
+            code.integer(MICROS_PER_DAY),
             None,
             ValueProperties(BIGINT, Bounds(MICROS_PER_DAY, MICROS_PER_DAY), False),
         )
@@ -66,8 +67,8 @@ def _between_exact(value: Value, dtype: DType, code: Code) -> Value:
     if source.kind is Kind.TIMESTAMP and dtype.kind is Kind.DATE:
         assert what.bounds is not None
         bounds = Bounds(what.bounds.low // MICROS_PER_DAY, what.bounds.high // MICROS_PER_DAY)
-        text = code.call("floor_div_i64", value.var, code.call("i64", str(MICROS_PER_DAY)))
-        return checked_range(code.let(text), value.ok, bounds, dtype, CAST, code)
+        day = code.call("floor_div_i64", value.var, code.integer(MICROS_PER_DAY))
+        return checked_range(code.let(day), value.ok, bounds, dtype, CAST, code)
     return rescale(value, dtype.scale - source.scale, dtype, code)
 
 
@@ -78,8 +79,8 @@ def _from_float(value: Value, dtype: DType, code: Code) -> Value:
     if dtype.kind is Kind.REAL:
         return _to_real(value, code)
     if dtype.kind is Kind.BOOLEAN:
-        text = code.call("ne_f64", value.var, code.call("f64", "0.0"))
-        return Value(code.let(text), value.ok, value_properties(dtype, nullable=what.nullable))
+        test = code.call("ne_f64", value.var, code.call("f64", ir.Constant(0.0)))
+        return Value(code.let(test), value.ok, value_properties(dtype, nullable=what.nullable))
     limit = type_bounds(dtype) or INT64
     site = code.site(ConversionError, f"a {what.dtype} value does not fit {dtype}")
     register = Register.I64 if limit.within(INT64) else Register.I128
@@ -91,33 +92,32 @@ def _from_float(value: Value, dtype: DType, code: Code) -> Value:
         if register is Register.I128 and what.dtype.kind is Kind.REAL:
             var = code.let(code.call("round_f32", var))
     result = code.let(code.zero(register))
-    head = f"if {value.ok}:" if value.ok else "if True:"
-    with code.block(head):
+    with code.when(value.ok or ir.TRUE):
         if register is Register.I64:
             low, high = code.constant(limit.low), code.constant(limit.high)
-            code.line(f"{result} = {code.call('i64_from_f64_checked', var, low, high, code.status(), site)}")
+            code.set(result, code.call("i64_from_f64_checked", var, low, high, code.status(), site))
         else:
             low, high = code.constant(float(limit.low)), code.constant(float(limit.high))
             above = "ge_f64" if limit.low == 0 else "gt_f64"  # the double nearest to the last of 38 digits is beyond it
-            with code.block(f"if {code.call(above, var, low)} and {code.call('lt_f64', var, high)}:"):
-                code.line(f"{result} = {code.call('i128_from_f64', var)}")
-            with code.block("else:"):
-                code.line(code.call("fail", code.status(), site))
+            with code.when(ir.And((code.call(above, var, low), code.call("lt_f64", var, high)))):
+                code.set(result, code.call("i128_from_f64", var))
+            with code.otherwise():
+                code.do(code.call("fail", code.status(), site))
     return Value(result, value.ok, ValueProperties(dtype, limit, what.nullable))
 
 
 def _to_real(value: Value, code: Code) -> Value:
     """A DOUBLE as REAL; a finite one that would be infinite has to raise."""
     beyond = _beyond_real(value, code)
-    with code.block(f"if {value.ok} and {beyond}:" if value.ok else f"if {beyond}:"):
-        code.line(code.call("fail", code.status(), code.site(ConversionError, "a DOUBLE value does not fit FLOAT")))
+    with code.when(ir.And((value.ok, beyond)) if value.ok else beyond):
+        code.do(code.call("fail", code.status(), code.site(ConversionError, "a DOUBLE value does not fit FLOAT")))
     return Value(code.let(code.call("round_f32", value.var)), value.ok, replace(value.properties, dtype=REAL))
 
 
-def _beyond_real(value: Value, code: Code) -> str:
+def _beyond_real(value: Value, code: Code) -> ir.Expression:
     size = code.let(code.call("abs_f64", value.var))
-    infinite = code.call("f64_from_bits", code.call("i64", str(INFINITE)))
-    return f"{code.call('ge_f64', size, code.constant(LEAST_BEYOND_REAL))} and {code.call('lt_f64', size, infinite)}"
+    infinite = code.call("f64_from_bits", code.integer(INFINITE))
+    return ir.And((code.call("ge_f64", size, code.constant(LEAST_BEYOND_REAL)), code.call("lt_f64", size, infinite)))
 
 
 def _always_fits(what: ValueProperties, dtype: DType) -> bool:
@@ -147,13 +147,13 @@ def _null_unless_fits(value: Value, dtype: DType, code: Code) -> Value:
     what = value.properties
     bounds: Bounds | None = None
     if dtype.kind is Kind.REAL:
-        test = f"not ({_beyond_real(value, code)})"
+        test: ir.Expression = ir.Not(_beyond_real(value, code))
     elif what.dtype.is_float:
         places, is_decimal = 10.0**dtype.scale, dtype.kind is Kind.DECIMAL
         low = code.constant((limit.low - 0.5 * is_decimal) / places)
         high = code.constant((limit.high + 0.5) / places)
         above = code.call("gt_f64" if is_decimal else "ge_f64", value.var, low)
-        test = f"{above} and {code.call('lt_f64', value.var, high)}"
+        test = ir.And((above, code.call("lt_f64", value.var, high)))
     else:
         assert what.bounds is not None
         places_ = dtype.scale - what.dtype.scale
@@ -168,21 +168,20 @@ def _null_unless_fits(value: Value, dtype: DType, code: Code) -> Value:
         if bounds.low > bounds.high:
             bounds = Bounds(0, 0)
         if what.register is Register.I64:
-            test = (
-                f"{code.call('ge_i64', value.var, code.constant(bounds.low))} and "
-                f"{code.call('le_i64', value.var, code.constant(bounds.high))}"
-            )
+            above = code.call("ge_i64", value.var, code.constant(bounds.low))
+            test = ir.And((above, code.call("le_i64", value.var, code.constant(bounds.high))))
         else:
             low128 = code.let(code.call("make_i128", *(code.constant(w) for w in words_of(bounds.low))))
             high128 = code.let(code.call("make_i128", *(code.constant(w) for w in words_of(bounds.high))))
             wide = as_i128(value, code)
-            test = f"{code.call('ge_i128', wide, low128)} and {code.call('le_i128', wide, high128)}"
+            test = ir.And((code.call("ge_i128", wide, low128), code.call("le_i128", wide, high128)))
     inside = code.both(value.ok, code.let(test))
+    assert inside is not None
     narrowed = ValueProperties(what.dtype, bounds, True)
     var = value.var
     if what.register is Register.I128 and narrowed.register is Register.I64:
         register = code.let(code.zero(Register.I64))
-        with code.block(f"if {inside}:"):
-            code.line(f"{register} = {code.call('i64_from_i128', var)}")
+        with code.when(inside):
+            code.set(register, code.call("i64_from_i128", var))
         var = register
     return Value(var, inside, narrowed)

@@ -19,9 +19,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from gquery.expression.types import Kind, Register
+from gquery.kernels import ir
 
 if TYPE_CHECKING:
-    from gquery.kernels.code import Value
+    from gquery.kernels.code import Value, ValueProperties
 
 ENABLED = os.environ.get("GQUERY_CHECK_MEMORY", "0") not in ("", "0")
 
@@ -108,20 +109,20 @@ class Claim(str):
 
 def claim(value: Value) -> str | None:
     """The text that tests what is promised of a value; None where nothing is."""
-    if value.ok == "False":
+    if value.ok == ir.FALSE:
         return None
-    broken = _broken(value)
-    if value.ok is None:
+    var, ok = value.var.text(), None if value.ok is None else value.ok.text()
+    broken = _broken(var, value.properties)
+    if ok is None:
         test = broken
     elif value.properties.nullable:
-        test = broken and f"{value.ok} and ({broken})"
+        test = broken and f"{ok} and ({broken})"
     else:
-        test = f"not {value.ok} or ({broken})" if broken else f"not {value.ok}"
-    return test and f"if {test}: refuse({value.var}, {value.ok}, {_promise(value)!r})"
+        test = f"not {ok} or ({broken})" if broken else f"not {ok}"
+    return test and f"if {test}: refuse({var}, {ok}, {_promise(value)!r})"
 
 
-def _broken(value: Value) -> str | None:
-    var, what = value.var, value.properties
+def _broken(var: str, what: ValueProperties) -> str | None:
     match what.register:
         case Register.BOOL:
             return f"{var} is not True and {var} is not False" if what.dtype.kind is Kind.BOOLEAN else None

@@ -1,10 +1,11 @@
-"""Code: the text of a kernel while operators write it, one line after another.
+"""Code: a kernel while operators write it, one statement after another.
 
 Operators and `render` share one `Code` a pipeline. It names variables and parameters in the order of their first use (so
 that kernels of one structure have one text), remembers which value an expression or column already has, and forgets it
 when the block that bound it closes: a load made inside an ``if`` does not exist behind it.
 
-What a parameter stands for is a `Binding`, resolved when the kernel is launched; the text never holds values.
+Statements are nodes (`kernels.ir`), which print as text at the end. What a parameter stands for is a `Binding`, resolved when
+the kernel is launched; the text never holds values.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from gquery.expression.types import (
     register_for,
     type_bounds,
 )
-from gquery.kernels import checks
+from gquery.kernels import checks, ir
 from gquery.kernels.kernel import ElementType, Kernel, Parameter
 from gquery.kernels.parts import parted
 
@@ -96,8 +97,8 @@ class Value:
     """A row value in the text: the variable (or scalar parameter) that holds it and, if it can be NULL, the boolean
     variable that says it is not."""
 
-    var: str
-    ok: str | None
+    var: ir.Expression
+    ok: ir.Expression | None
     properties: ValueProperties
 
 
@@ -169,12 +170,16 @@ class NeedsHostError(Exception):
         self.function = function
 
 
-class _Block:
-    """An indented block that is open while a ``with`` runs."""
+Head = ir.If | ir.While | ir.For | None
+"""How a block begins; None is the ``else`` of the ``if`` before it."""
+
+
+class _Open:
+    """A block that is open while a ``with`` runs."""
 
     __slots__ = ("_code", "_head")
 
-    def __init__(self, code: Code, head: str) -> None:
+    def __init__(self, code: Code, head: Head) -> None:
         self._code, self._head = code, head
 
     def __enter__(self) -> None:
@@ -183,6 +188,9 @@ class _Block:
     def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
         if error is None:
             self._code.close()
+
+
+_INTEGERS: dict[int, ir.Call] = {}
 
 
 class Code:
@@ -199,9 +207,9 @@ class Code:
         self.target = target
         self.is_thrown_away = described is not None
         self.descriptions: dict[Expr, Value] = {} if descriptions is None else descriptions
-        self.prologue: list[str] = []
-        self.body: list[str] = []
-        self.epilogue: list[str] = []
+        self.prologue: list[ir.Statement] = []
+        self.body: list[ir.Statement] = []  # of the block that is open
+        self.epilogue: list[ir.Statement] = []
         self.primitives: set[str] = set()
         self.functions: dict[str, Callable[..., Any]] = {}
         self.sites: list[ErrorSite] = []
@@ -211,8 +219,9 @@ class Code:
         self.uses_block = False
         self.wide_index = False
         self.share = 1.0  # estimated share of rows that get to where the text stands
-        self.ahead: set[str] = set()  # variables whose loads a batched loop should not wait for
-        self._parameters: dict[tuple[Any, ...], Parameter] = {}
+        self.ahead: set[ir.Name] = set()  # variables whose loads a batched loop should not wait for
+        self._parameters: list[Parameter] = []
+        self._parameter_names: dict[tuple[Any, ...], ir.Name] = {}  # of those that are bound to the same thing
         # what is known of each column that `provide` named
         self.known: dict[int, ValueProperties] = {} if described is None else described
         self._providers: dict[int, Callable[[], Value]] = {}
@@ -220,105 +229,142 @@ class Code:
         self._bound: list[list[tuple[Expr, Value | None]]] = [
             []
         ]  # by open block: what it bound, and what stood there before
-        self._flags: dict[tuple[Any, ...], str] = {}
+        self._flags: dict[tuple[Any, ...], ir.Expression] = {}
         self._made: list[list[tuple[Any, ...]]] = [
             []
         ]  # by open block, the keys of ``_flags`` that are forgotten with it
-        self._heads: list[int] = []
-        self._depth = 0
+        self._heads: list[tuple[Head, list[ir.Statement]]] = []  # of open blocks, and the statements before each
         self._names: dict[str, int] = {}
         self._constants = 0
-        self._arrays: dict[ElementType, tuple[str, list[int | float]]] = {}  # the name of a parameter, and its elements
+        self._arrays: dict[ElementType, tuple[ir.Name, list[int | float]]] = {}  # a parameter, and its elements
         self._claims = checks.ENABLED and target == "python"
 
-    # ---- text ----
+    # ---- statements ----
 
-    def line(self, text: str) -> None:
-        self.body.append("    " * self._depth + text)
+    def let(self, value: ir.Expression) -> ir.Name:
+        """A new variable of the row that holds ``value``."""
+        var = self.name("v", "row")
+        self.body.append(ir.Let(var, value))
+        return var
 
-    def block(self, head: str) -> _Block:
-        """An indented block; values bound inside are forgotten when it closes."""
-        return _Block(self, head)
+    def set(self, target: ir.Expression, value: ir.Expression) -> None:
+        """Give a variable, which may be there already, a value."""
+        self.body.append(ir.Let(ir.name_of(target), value))
 
-    def open(self, head: str) -> None:
-        """As `block`, for blocks that close in another function: pair with `close`."""
-        self.line(head)
-        self._heads.append(len(self.body))
-        self._depth += 1
+    def swap(self, one: ir.Name, other: ir.Name) -> None:
+        """Give two variables each other's value."""
+        self.body.append(ir.Unpack((one, other), ir.Tuple((other, one))))
+
+    def do(self, call: ir.Expression) -> None:
+        """Make a call for what it does."""
+        assert isinstance(call, ir.Call), call
+        self.body.append(ir.Store(call))
+
+    def when(self, test: ir.Expression) -> _Open:
+        """A block for where ``test`` is true; values bound inside are forgotten when it closes, as in all blocks."""
+        return _Open(self, ir.If(test, ()))
+
+    def otherwise(self) -> _Open:
+        """The ``else`` of the block that has just closed."""
+        return _Open(self, None)
+
+    def loop(self, test: ir.Expression) -> _Open:
+        """A block that is run again as long as ``test`` is true."""
+        return _Open(self, ir.While(test, ()))
+
+    def each(self, var: ir.Name, low: ir.Expression, high: ir.Expression) -> _Open:
+        """A block for each integer from ``low`` up to ``high``, which is not among them; ``var`` holds it."""
+        return _Open(self, ir.For(var, low, high, ()))
+
+    def open_if(self, test: ir.Expression) -> None:
+        """As `when`, for blocks that close in another function: pair with `close`."""
+        self.open(ir.If(test, ()))
+
+    def open_else(self) -> None:
+        """As `otherwise`, to be paired with `close`."""
+        self.open(None)
+
+    def open(self, head: Head) -> None:
+        """Begin a block; pair with `close`."""
+        self._heads.append((head, self.body))
+        self.body = []
         self._bound.append([])
         self._made.append([])
 
     def close(self, levels: int = 1) -> None:
         for _ in range(levels):
-            if not _written(self.body[self._heads.pop() :]):
-                self.line("pass")
-            for e, before in reversed(self._bound.pop()):
-                if before is None:
+            head, before = self._heads.pop()
+            before.append(_with_block(head, tuple(self.body), before))
+            self.body = before
+            for e, earlier in reversed(self._bound.pop()):
+                if earlier is None:
                     del self._memo[e]
                 else:
-                    self._memo[e] = before
+                    self._memo[e] = earlier
             for key in self._made.pop():
                 del self._flags[key]
-            self._depth -= 1
 
     def after_rows(self, write: Callable[[], None]) -> None:
         """What ``write`` writes stands behind the loop; of a row's values none is known there."""
-        body, heads, depth, memo, bound = self.body, self._heads, self._depth, self._memo, self._bound
+        body, heads, memo, bound = self.body, self._heads, self._memo, self._bound
         flags, made = self._flags, self._made
-        self.body, self._heads, self._depth, self._memo, self._bound = [], [], 0, {}, [[]]
+        self.body, self._heads, self._memo, self._bound = [], [], {}, [[]]
         self._flags, self._made = {}, [[]]
         write()
         self.epilogue += self.body
-        self.body, self._heads, self._depth, self._memo, self._bound = body, heads, depth, memo, bound
+        self.body, self._heads, self._memo, self._bound = body, heads, memo, bound
         self._flags, self._made = flags, made
 
-    @property
-    def depth(self) -> int:
-        return self._depth
+    # ---- expressions ----
 
-    def name(self, stem: str) -> str:
+    def name(self, stem: str, role: ir.Role = "thread") -> ir.Name:
+        """A new name."""
         n = self._names.get(stem, 0)
         self._names[stem] = n + 1
-        return f"{stem}{n}"
+        return ir.Name(f"{stem}{n}", role)
 
-    def let(self, text: str) -> str:
-        """A new variable that holds ``text``."""
-        var = self.name("v")
-        self.line(f"{var} = {text}")
-        return var
-
-    def call(self, primitive: str, *args: str) -> str:
-        """The text of a call of a primitive."""
+    def call(self, primitive: str, *args: ir.Expression) -> ir.Call:
+        """A call of a primitive."""
         self.primitives.add(primitive)
-        return f"{primitive}({', '.join(args)})"
+        return ir.Call(primitive, args)
 
-    def zero(self, register: Register) -> str:
-        """The text of a placeholder of the register class, for variables that an ``if`` may leave unset."""
+    def integer(self, value: int) -> ir.Call:
+        """An integer that stands in the text."""
+        self.primitives.add("i64")
+        found = _INTEGERS.get(value)
+        if found is None:
+            found = ir.Call("i64", (ir.Constant(value),))
+            if -128 <= value <= 1024:
+                _INTEGERS[value] = found
+        return found
+
+    def zero(self, register: Register) -> ir.Expression:
+        """A placeholder of the register class, for variables that an ``if`` may leave unset."""
         match register:
             case Register.BOOL:
-                return "False"
+                return ir.FALSE
             case Register.I64:
-                return self.call("i64", "0")
+                return self.integer(0)
             case Register.F64:
-                return self.call("f64", "0.0")
+                return self.call("f64", ir.Constant(0.0))
             case Register.I128:
-                return self.call("i128_from_i64", self.call("i64", "0"))
+                return self.call("i128_from_i64", self.integer(0))
             case Register.STR:
-                return self.call("make_str", self.call("i64", "0"), self.call("i64", "0"))
+                return self.call("make_str", self.integer(0), self.integer(0))
 
-    def both(self, *oks: str | None) -> str | None:
+    def both(self, *oks: ir.Expression | None) -> ir.Expression | None:
         """The conjunction of validity variables, as a variable; None where none can be NULL."""
-        present = list(dict.fromkeys(o for o in oks if o is not None))
+        present = tuple(dict.fromkeys([o for o in oks if o is not None]))
         if not present:
             return None
-        if "False" in present:
-            return "False"
+        if ir.FALSE in present:
+            return ir.FALSE
         if len(present) == 1:
             return present[0]
-        return self.once(("and", *present), lambda: self.let(" and ".join(present)))
+        return self.once(("and", *present), lambda: self.let(ir.And(present)))
 
-    def once(self, key: tuple[Any, ...], make: Callable[[], str]) -> str:
-        """A variable that ``make`` writes, unless the text stands where it has written the one of this key."""
+    def once(self, key: tuple[Any, ...], make: Callable[[], ir.Expression]) -> ir.Expression:
+        """A variable that ``make`` writes, unless what is written stands where it has written the one of this key."""
         found = self._flags.get(key)
         if found is None:
             found = self._flags[key] = make()
@@ -327,52 +373,54 @@ class Code:
 
     # ---- parameters ----
 
-    def _parameter(self, stem: str, type_: ElementType, is_pointer: bool, binding: Binding) -> str:
+    def _parameter(self, stem: str, type_: ElementType, is_pointer: bool, binding: Binding) -> ir.Name:
         key = (id(binding.buffer) if isinstance(binding, Content) else binding, type_, is_pointer)
-        found = self._parameters.get(key)
-        if found is None:
-            found = self._parameters[key] = Parameter(self.name(stem), type_, is_pointer)
-            self.bindings[found.name] = binding
-        self.shares[found.name] = max(self.shares.get(found.name, 0.0), self.share)
-        return found.name
+        name = self._parameter_names.get(key)
+        if name is None:
+            name = self.name(stem, _ROLES[type(binding)] if is_pointer else "scalar")
+            self._parameter_names[key] = name
+            self._parameters.append(Parameter(name.id, type_, is_pointer))
+            self.bindings[name.id] = binding
+        self.shares[name.id] = max(self.shares.get(name.id, 0.0), self.share)
+        return name
 
-    def pointer(self, type_: ElementType, binding: Binding, stem: str = "p") -> str:
+    def pointer(self, type_: ElementType, binding: Binding, stem: str = "p") -> ir.Name:
         return self._parameter(stem, type_, True, binding)
 
-    def scalar(self, binding: Binding, type_: ElementType = "i64", stem: str = "k") -> str:
+    def scalar(self, binding: Binding, type_: ElementType = "i64", stem: str = "k") -> ir.Name:
         return self._parameter(stem, type_, False, binding)
 
-    def constant(self, value: int | float) -> str:
+    def constant(self, value: int | float) -> ir.Name | ir.Element:
         """A scalar parameter for a number known now. Each use has its own, so that equal numbers do not change the text. Of many
         the later ones are elements of an array: a kernel with a thousand parameters would take seconds to compile."""
-        stem: ElementType = "f64" if isinstance(value, float) else "i64"
+        type_: ElementType = "f64" if isinstance(value, float) else "i64"
         self._constants += 1
         if self._constants > MOST_CONSTANTS:
-            return self._more_constants(stem, value)
-        parameter = Parameter(self.name("k"), stem, False)
-        self._parameters[(len(self._parameters), "constant")] = parameter
-        self.bindings[parameter.name] = Constant(value)
-        return parameter.name
+            return self._more_constants(type_, value)
+        name = self.name("k", "scalar")
+        self._parameters.append(Parameter(name.id, type_, False))
+        self.bindings[name.id] = Constant(value)
+        return name
 
-    def _more_constants(self, type_: ElementType, value: int | float) -> str:
-        name, values = self._arrays.setdefault(type_, ("", []))
-        if not name:
-            name = self.name("q")
-            self._arrays[type_] = name, values
-            self._parameters[(len(self._parameters), "constants")] = Parameter(name, type_, True)
-            self.shares[name] = 0.0
+    def _more_constants(self, type_: ElementType, value: int | float) -> ir.Element:
+        found = self._arrays.get(type_)
+        if found is None:
+            found = self._arrays[type_] = self.name("q", "table"), []
+            self._parameters.append(Parameter(found[0].id, type_, True))
+            self.shares[found[0].id] = 0.0
+        name, values = found
         values.append(value)
-        return f"{name}[{len(values) - 1}]"
+        return ir.Element(name, len(values) - 1)
 
-    def status(self) -> str:
+    def status(self) -> ir.Name:
         return self.pointer("u32", STATUS, "status")
 
-    def site(self, error: type[DatabaseError], message: str, retry: bool = False) -> str:
+    def site(self, error: type[DatabaseError], message: str, retry: bool = False) -> ir.Constant:
         """The number of a status bit that stands for this error."""
         site = ErrorSite(error, message, retry)
         if site not in self.sites:
             self.sites.append(site)
-        return str(self.sites.index(site))
+        return ir.Constant(self.sites.index(site))
 
     # ---- values ----
 
@@ -392,7 +440,7 @@ class Code:
             self._bound[-1].append((e, self._memo.get(e)))
         self._memo[e] = value
         if self._claims and (test := checks.claim(value)) is not None:
-            self.body.append(checks.Claim("    " * self._depth + test))
+            self.body.append(ir.Claim(test))
         return value
 
     def recall(self, e: Expr) -> Value | None:
@@ -406,20 +454,24 @@ class Code:
         if provider is not None:
             return self.remember(column, provider())
         what = self.known[column.id]  # described: it is there, under a name that nobody reads
-        return self.remember(column, Value(f"x{column.id}", f"n{column.id}" if what.nullable else None, what))
+        return self.remember(
+            column, Value(ir.Name(f"x{column.id}"), ir.Name(f"n{column.id}") if what.nullable else None, what)
+        )
 
     # ---- the result ----
 
     def kernel(self) -> Kernel:
         for type_, (name, values) in self._arrays.items():
-            self.bindings[name] = Content(Buffer(np.array(values, dtype=np.int64 if type_ == "i64" else np.float64)))
-        epilogue = _written(self.epilogue)
-        body, parts = parted(_written(self.body), (*self.prologue, *epilogue))
-        claims = self._claims and not parts  # what is cut into functions is run as it is compiled
+            self.bindings[name.id] = Content(Buffer(np.array(values, dtype=np.int64 if type_ == "i64" else np.float64)))
+        prologue, whole, epilogue = tuple(self.prologue), tuple(self.body), tuple(self.epilogue)
+        claimed = (tuple(ir.printed(whole)), tuple(ir.printed(epilogue))) if self._claims else None
+        if self._claims:
+            whole, epilogue = ir.without_claims(whole), ir.without_claims(epilogue)
+        body, parts = parted(whole, (*prologue, *epilogue))
         return Kernel(
-            parameters=tuple(self._parameters.values()),
-            prologue=tuple(self.prologue),
-            body=body or ("pass",),
+            parameters=tuple(self._parameters),
+            prologue=prologue,
+            body=body,
             epilogue=epilogue,
             primitives=frozenset(self.primitives),
             functions=tuple(sorted(self.functions.items())),
@@ -427,15 +479,26 @@ class Code:
             uses_private=self.uses_private,
             uses_block=self.uses_block,
             parts=parts,
-            claimed=(tuple(self.body), tuple(self.epilogue)) if claims else None,
+            claimed=None if parts else claimed,  # what is cut into functions is run as it is compiled
         )
 
 
-def _written(lines: list[str]) -> tuple[str, ...]:
-    """The lines that are there whether values are checked or not."""
-    return tuple(line for line in lines if line.__class__ is str)
+def _with_block(head: Head, block: ir.Block, before: list[ir.Statement]) -> ir.Statement:
+    """The statement that a block belongs to: a new one, or the ``if`` that stands last, with an ``else``."""
+    match head:
+        case ir.If(test=test):
+            return ir.If(test, block)
+        case ir.While(test=test):
+            return ir.While(test, block)
+        case ir.For(target, low, high):
+            return ir.For(target, low, high, block)
+        case None:
+            first = before.pop()
+            assert isinstance(first, ir.If) and first.otherwise is None, "an else stands behind its if"
+            return ir.If(first.test, first.then, block)
 
 
+_ROLES: dict[type, ir.Role] = {ColumnPart: "column", BuildPart: "build", StatePart: "state", Content: "table"}
 _ELEMENT: dict[PhysicalType, ElementType] = {
     PhysicalType.BOOL: "u8", PhysicalType.I8: "i8", PhysicalType.I16: "i16", PhysicalType.I32: "i32",
     PhysicalType.I64: "i64", PhysicalType.U8: "u8", PhysicalType.U16: "u16", PhysicalType.U32: "u32",
@@ -455,42 +518,44 @@ def load(
     column: int,
     physical_type: PhysicalType,
     what: ValueProperties,
-    row: str,
-    guard: str | None = None,
+    row: ir.Expression,
+    guard: ir.Expression | None = None,
 ) -> Value:
     """Load a stored column at ``row``; under ``guard`` (a boolean variable: there is such a row) it is NULL where that is
     False."""
     pointer = code.pointer(element_type(physical_type), ColumnPart(owner, column, "data"), "c")
-    ok = None
+    ok: ir.Name | None = None
     if what.nullable:
         valid = code.pointer("u8", ColumnPart(owner, column, "validity"), "m")
+        is_valid = code.call("truth", ir.Load(valid, row))
         if guard is None:
-            ok = code.let(code.call("truth", f"{valid}[{row}]"))
+            ok = code.let(is_valid)
         else:
-            ok = code.let("False")
-            with code.block(f"if {guard}:"):
-                code.line(f"{ok} = {code.call('truth', f'{valid}[{row}]')}")
-    text = load_text(code, owner, column, physical_type, pointer, row)
+            ok = code.let(ir.FALSE)
+            with code.when(guard):
+                code.set(ok, is_valid)
+    loaded = _loaded(code, owner, column, physical_type, pointer, row)
     if guard is None:
-        var = code.let(text)
-        is_plain = (
-            owner is None and not physical_type.is_string
-        )  # text is followed to its characters, which wait anyway
+        var = code.let(loaded)
+        # text is followed to its characters, which wait anyway
+        is_plain = owner is None and not physical_type.is_string
         if is_plain and (1.0 - code.share) ** (SECTOR_BYTES / physical_type.bytes) < SECTORS_SKIPPED:
             code.ahead.update((var, ok) if ok is not None else (var,))
         return Value(var, ok, what)
     var = code.let(code.zero(what.register))
-    with code.block(f"if {guard}:"):
-        code.line(f"{var} = {text}")
+    with code.when(guard):
+        code.set(var, loaded)
     return Value(var, ok or guard, what)
 
 
-def load_text(code: Code, owner: int | None, column: int, physical_type: PhysicalType, pointer: str, row: str) -> str:
+def _loaded(
+    code: Code, owner: int | None, column: int, physical_type: PhysicalType, pointer: ir.Name, row: ir.Expression
+) -> ir.Call:
     match physical_type:
         case PhysicalType.BOOL:
-            return code.call("truth", f"{pointer}[{row}]")
+            return code.call("truth", ir.Load(pointer, row))
         case PhysicalType.F32 | PhysicalType.F64:
-            return code.call("f64", f"{pointer}[{row}]")
+            return code.call("f64", ir.Load(pointer, row))
         case PhysicalType.I128:
             return code.call("load_i128", pointer, row)
         case PhysicalType.STRING32 | PhysicalType.STRING64:
@@ -499,15 +564,15 @@ def load_text(code: Code, owner: int | None, column: int, physical_type: Physica
         case PhysicalType.VIEW:
             return code.call("view", pointer, row)
         case _:
-            return code.call("i64", f"{pointer}[{row}]")
+            return code.call("i64", ir.Load(pointer, row))
 
 
-def store(code: Code, physical_type: PhysicalType, pointer: str, row: str, var: str) -> None:
+def store(code: Code, physical_type: PhysicalType, pointer: ir.Name, row: ir.Expression, var: ir.Expression) -> None:
     """Store a register at ``row`` in a physical type's layout."""
     name = {PhysicalType.I128: "store_i128", PhysicalType.VIEW: "store_view"}.get(
         physical_type, f"store_{physical_type.value}"
     )
-    code.line(code.call(name, pointer, row, var))
+    code.do(code.call(name, pointer, row, var))
 
 
 def fits_int64(bounds: Bounds | None) -> bool:

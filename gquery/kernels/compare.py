@@ -13,7 +13,7 @@ import numpy as np
 from gquery.columns.table import Dictionary
 from gquery.device.buffer import Buffer
 from gquery.expression.types import BOOLEAN, Register
-from gquery.kernels import dictionaries
+from gquery.kernels import dictionaries, ir
 from gquery.kernels.arithmetic import as_f64, as_i128, wide_constant
 from gquery.kernels.code import Code, Content, Value, value_properties
 
@@ -33,8 +33,8 @@ def comparison(function: str, a: Value, b: Value, code: Code) -> Value:
     )
 
 
-def test(function: str, a: Value, b: Value, code: Code) -> str:
-    """The text of a comparison, NULLs left aside."""
+def test(function: str, a: Value, b: Value, code: Code) -> ir.Expression:
+    """A comparison, NULLs left aside."""
     a, b = comparable(a, b, code)
     match a.properties.register:
         case Register.BOOL:
@@ -67,13 +67,13 @@ def _distinct(a: Value, b: Value, negated: bool, code: Code) -> Value:
     what = value_properties(BOOLEAN, nullable=False)
     if a.ok is None and b.ok is None:
         return Value(code.let(test("ne" if negated else "eq", a, b, code)), None, what)
-    left, right = a.ok or "True", b.ok or "True"
-    var = code.let("False")
-    with code.block(f"if {left} and {right}:"):
-        code.line(f"{var} = {test('eq', a, b, code)}")
-    with code.block("else:"):
-        code.line(f"{var} = not {left} and not {right}")
-    return Value(code.let(f"not {var}") if negated else var, None, what)
+    left, right = a.ok or ir.TRUE, b.ok or ir.TRUE
+    var = code.let(ir.FALSE)
+    with code.when(ir.And((left, right))):
+        code.set(var, test("eq", a, b, code))
+    with code.otherwise():
+        code.set(var, ir.And((ir.Not(left), ir.Not(right))))
+    return Value(code.let(ir.Not(var)) if negated else var, None, what)
 
 
 def is_in(value: Value, values: tuple[Any, ...], code: Code) -> Value:
@@ -87,7 +87,7 @@ def is_in(value: Value, values: tuple[Any, ...], code: Code) -> Value:
         return Value(_search(value.var, sorted({int(v) for v in values}), code), value.ok, what)
     if register is Register.STR and len(values) > _TEXTS:
         return Value(code.let(_one_of(value.var, [str(v).encode() for v in values], code)), value.ok, what)
-    tests = []
+    tests: list[ir.Expression] = []
     for v in values:
         match register:
             case Register.STR:
@@ -100,38 +100,38 @@ def is_in(value: Value, values: tuple[Any, ...], code: Code) -> Value:
                 tests.append(code.call("eq_i64", code.call("from_bool", value.var), code.constant(int(v))))
             case Register.I64:
                 tests.append(code.call("eq_i64", value.var, code.constant(int(v))))
-    return Value(code.let(" or ".join(tests) or "False"), value.ok, what)
+    return Value(code.let(ir.disjunction(tests)), value.ok, what)
 
 
-def _search(var: str, values: list[int], code: Code) -> str:
+def _search(var: ir.Expression, values: list[int], code: Code) -> ir.Expression:
     """A binary search in a sorted parameter array."""
     table = code.pointer("i64", Content(Buffer(np.array(values, dtype=np.int64))), "t")
-    low, high = code.let(code.call("i64", "0")), code.let(code.constant(len(values)))
-    with code.block(f"while {code.call('lt_i64', low, high)}:"):
-        middle = code.let(code.call("shr_i64", code.call("add_i64", low, high), code.call("i64", "1")))
-        with code.block(f"if {code.call('lt_i64', f'{table}[{middle}]', var)}:"):
-            code.line(f"{low} = {code.call('add_i64', middle, code.call('i64', '1'))}")
-        with code.block("else:"):
-            code.line(f"{high} = {middle}")
-    found = code.let("False")
-    with code.block(f"if {code.call('lt_i64', low, code.constant(len(values)))}:"):
-        code.line(f"{found} = {code.call('eq_i64', f'{table}[{low}]', var)}")
+    low, high = code.let(code.integer(0)), code.let(code.constant(len(values)))
+    with code.loop(code.call("lt_i64", low, high)):
+        middle = code.let(code.call("shr_i64", code.call("add_i64", low, high), code.integer(1)))
+        with code.when(code.call("lt_i64", ir.Load(table, middle), var)):
+            code.set(low, code.call("add_i64", middle, code.integer(1)))
+        with code.otherwise():
+            code.set(high, middle)
+    found = code.let(ir.FALSE)
+    with code.when(code.call("lt_i64", low, code.constant(len(values)))):
+        code.set(found, code.call("eq_i64", ir.Load(table, low), var))
     return found
 
 
-def _one_of(var: str, texts: list[bytes], code: Code) -> str:
+def _one_of(var: ir.Expression, texts: list[bytes], code: Code) -> ir.Expression:
     """A search for a string among few: written out, each comparison would be a loop of its own, to be compiled."""
     ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
     table = code.pointer("i64", Content(Buffer(ends)), "t")
     return code.call("one_of", var, _address(b"".join(texts), code), table, code.constant(len(texts)))
 
 
-def string_constant(text: bytes, code: Code) -> str:
+def string_constant(text: bytes, code: Code) -> ir.Name:
     """A STR of constant bytes, which live in a parameter's buffer."""
     return code.let(code.call("make_str", _address(text, code), code.constant(len(text))))
 
 
-def _address(text: bytes, code: Code) -> str:
+def _address(text: bytes, code: Code) -> ir.Name:
     """A parameter for where a copy of these bytes lies."""
     data = np.frombuffer(text, dtype=np.uint8) if text else np.zeros(1, dtype=np.uint8)
     return code.scalar(Content(Buffer(data.copy())), "i64", "a")

@@ -22,6 +22,7 @@ from gquery.expression.expr import Call, Column, Expr, In, IsNull, Literal, colu
 from gquery.expression.types import BOOLEAN, VARCHAR, Bounds, DType, PhysicalType, physical_type_for
 from gquery.functions import FUNCTIONS
 from gquery.functions.vectors import characters_of, offsets_of
+from gquery.kernels import ir
 from gquery.kernels.code import Code, Content, Value, ValueProperties, element_type, value_properties
 
 if TYPE_CHECKING:
@@ -75,9 +76,9 @@ def _compare_codes(e: Expr, dictionary: Dictionary, code: Code) -> Value | None:
         if len(codes) > 4:
             return None
         value = code.column(e.arg)
-        tests = [code.call("eq_i64", value.var, code.constant(c)) for c in codes] or ["False"]
+        tests = [code.call("eq_i64", value.var, code.constant(c)) for c in codes]
         return Value(
-            code.let(" or ".join(tests)), value.ok, value_properties(BOOLEAN, nullable=value.properties.nullable)
+            code.let(ir.disjunction(tests)), value.ok, value_properties(BOOLEAN, nullable=value.properties.nullable)
         )
     if not (isinstance(e, Call) and e.function in _ORDERED and len(e.args) == 2):
         return None
@@ -90,12 +91,12 @@ def _compare_codes(e: Expr, dictionary: Dictionary, code: Code) -> Value | None:
     what = value_properties(BOOLEAN, nullable=value.properties.nullable)
     at, exact = dictionary.lower_bound(right.value), dictionary.code_of(right.value)
     if function in ("eq", "ne"):
-        text = code.call(f"{function}_i64", value.var, code.constant(-1 if exact is None else exact))
+        test = code.call(f"{function}_i64", value.var, code.constant(-1 if exact is None else exact))
     elif function in ("lt", "ge"):  # below the first entry that is not below the constant
-        text = code.call(f"{function}_i64", value.var, code.constant(at))
+        test = code.call(f"{function}_i64", value.var, code.constant(at))
     else:  # le, gt: up to the constant, if it is an entry
-        text = code.call("lt_i64" if function == "le" else "ge_i64", value.var, code.constant(at + (exact is not None)))
-    return Value(code.let(text), value.ok, what)
+        test = code.call("lt_i64" if function == "le" else "ge_i64", value.var, code.constant(at + (exact is not None)))
+    return Value(code.let(test), value.ok, what)
 
 
 def _table(e: Expr, column: Column, dictionary: Dictionary, code: Code) -> Value:
@@ -105,13 +106,12 @@ def _table(e: Expr, column: Column, dictionary: Dictionary, code: Code) -> Value
     value = code.column(column)
     result = evaluate_over_dictionary(e, column, dictionary)
     var, ok = value.var, value.ok
-    if value.properties.nullable and not _strict(
-        e
-    ):  # CASE and COALESCE give NULL a value: it has the entry behind the last
+    if value.properties.nullable and not _strict(e):  # a CASE gives NULL a value: it has the entry behind the last
         assert ok is not None
-        var, ok = code.let(var), None
-        with code.block(f"if not {value.ok}:"):
-            code.line(f"{var} = {code.constant(len(dictionary))}")
+        var = code.let(var)
+        with code.when(ir.Not(ok)):
+            code.set(var, code.constant(len(dictionary)))
+        ok = None
     elif value.properties.nullable and len(dictionary) == 0:
         pass  # every row is NULL; the table's one placeholder is read
     return _read_table(result, var, ok, code, covers_null=ok is None and value.ok is not None)
@@ -124,29 +124,31 @@ def _strict(e: Expr) -> bool:
     )
 
 
-def _read_table(result: Evaluated, index: str, ok: str | None, code: Code, covers_null: bool) -> Value:
+def _read_table(
+    result: Evaluated, index: ir.Expression, ok: ir.Expression | None, code: Code, covers_null: bool
+) -> Value:
     what = result.properties
     if result.errors is not None:
         flags = code.pointer("u8", Content(result.errors), "t")
         site = code.site(result.error or DatabaseError, result.message)
-        test = f"{code.call('truth', f'{flags}[{index}]')}"
-        with code.block(f"if {test}:" if ok is None else f"if {ok} and {test}:"):
-            code.line(code.call("fail", code.status(), site))
+        test = code.call("truth", ir.Load(flags, index))
+        with code.when(test if ok is None else ir.And((ok, test))):
+            code.do(code.call("fail", code.status(), site))
     if (what.nullable or covers_null) and result.validity is not None:
         valid = code.pointer("u8", Content(result.validity), "t")
-        found = code.let(code.call("truth", f"{valid}[{index}]"))
+        found = code.let(code.call("truth", ir.Load(valid, index)))
         ok = found if ok is None else code.both(ok, found)
     table = code.pointer(element_type(result.physical_type), Content(result.values), "t")
     match result.physical_type:
         case PhysicalType.BOOL:
-            text = code.call("truth", f"{table}[{index}]")
+            entry = code.call("truth", ir.Load(table, index))
         case PhysicalType.F64:
-            text = code.call("f64", f"{table}[{index}]")
+            entry = code.call("f64", ir.Load(table, index))
         case PhysicalType.I128:
-            text = code.call("load_i128", table, index)
+            entry = code.call("load_i128", table, index)
         case _:
-            text = code.call("i64", f"{table}[{index}]")
-    return Value(code.let(text), ok, replace(what, nullable=ok is not None))
+            entry = code.call("i64", ir.Load(table, index))
+    return Value(code.let(entry), ok, replace(what, nullable=ok is not None))
 
 
 def as_string(value: Value, code: Code) -> Value:
@@ -185,7 +187,7 @@ def recode(value: Value, target: Dictionary, code: Code) -> Value:
     bounds = Bounds(int(codes.min()), max(int(codes.max()), 0))
     physical_type = physical_type_for(bounds)
     table = code.pointer(element_type(physical_type), Content(Buffer(codes.astype(physical_type.numpy))), "t")
-    var = code.let(code.call("i64", f"{table}[{value.var}]"))
+    var = code.let(code.call("i64", ir.Load(table, value.var)))
     return Value(var, value.ok, ValueProperties(value.properties.dtype, bounds, value.properties.nullable, target))
 
 

@@ -26,7 +26,7 @@ from gquery.errors import DatabaseError
 from gquery.expression.expr import Column, Expr, Literal, transform, walk
 from gquery.expression.types import Bounds, Field, PhysicalType, Register, physical_type_for
 from gquery.functions.vectors import characters_of, offsets_of
-from gquery.kernels import checks
+from gquery.kernels import checks, ir
 from gquery.kernels.code import (
     Code,
     ColumnPart,
@@ -99,13 +99,13 @@ def _run(
     target = get_target("python")
     code = Code("python")
     for n, (what, stored) in columns.items():
-        code.provide(n, what, lambda n=n, w=what, s=stored: load(code, None, n, s.physical_type, w, "i"))  # type: ignore[misc]
+        code.provide(n, what, lambda n=n, w=what, s=stored: load(code, None, n, s.physical_type, w, ir.ROW))  # type: ignore[misc]
     value = render(e, code)
     if value.properties.dtype.is_string:
         value = as_string(value, code)
     status = np.zeros(4, dtype=np.uint32)
     code.functions["emit"] = _emit
-    code.line(f"emit({value.var}, {value.ok or 'True'})")
+    code.do(ir.Call("emit", (value.var, value.ok or ir.TRUE)))
     kernel = code.kernel()
     compiled = target.compile(kernel)
     arguments = []

@@ -14,6 +14,7 @@ from functools import cached_property, lru_cache
 from types import CodeType
 from typing import Any, Literal
 
+from gquery.kernels import ir
 from gquery.kernels.batch import Batch
 
 ElementType = Literal["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64"]
@@ -33,8 +34,8 @@ class Kernel:
     """The loop over rows ``lo <= i < hi`` of one pipeline.
 
     ``body`` runs once a row, with the row's index in ``i``; ``prologue`` and ``epilogue`` run once a thread, before and
-    after its rows, and share the body's variables (accumulators). Lines carry their own relative indentation (four
-    spaces a level). Variables ``lo`` and ``hi`` are in scope everywhere.
+    after its rows, and share the body's variables (accumulators). All are statement nodes (`kernels.ir`). Variables ``lo`` and
+    ``hi`` are in scope everywhere.
 
     ``batch`` is the same work for several rows at once: targets that gain from loads in flight (cuda) run it while a full
     batch is left; others ignore it.
@@ -42,37 +43,39 @@ class Kernel:
     (``shared_*``). How many 64-bit words, of a thread or of a block, is said at launch.
     ``functions`` are bodies of scalar functions from `gquery.functions` that the text calls by name: plain Python
     functions over registers that call primitives by name.
-    ``parts`` are the functions that a long body was cut into, each a text (see `kernels.parts`).
-    ``claimed`` are body and epilogue with the tests of `kernels.checks` between their lines, for the interpreter under test.
+    ``parts`` are the functions that a long body was cut into (see `kernels.parts`).
+    ``claimed`` are the lines of body and epilogue with the tests of `kernels.checks` between them, for the interpreter under
+    test.
     """
 
     parameters: tuple[Parameter, ...]
-    prologue: tuple[str, ...]
-    body: tuple[str, ...]
-    epilogue: tuple[str, ...]
+    prologue: ir.Block
+    body: ir.Block
+    epilogue: ir.Block
     primitives: frozenset[str]
     functions: tuple[tuple[str, Callable[..., Any]], ...] = ()
     batch: Batch | None = None
     wide_index: bool = False  # row indices need 64 bits on cuda (2^32 rows and more)
     uses_private: bool = False
     uses_block: bool = False
-    parts: tuple[str, ...] = ()
+    parts: tuple[ir.Function, ...] = ()
     claimed: tuple[tuple[str, ...], tuple[str, ...]] | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def text(self) -> str:
         """The whole kernel as readable text, the same on every target (golden tests pin it)."""
         names = ", ".join(f"{p.name}: {'*' if p.is_pointer else ''}{p.type}" for p in self.parameters)
-        lines = [f"def kernel(lo, hi, {names}):"]
-        lines += [f"    {line}" for line in self.prologue]
-        lines += ["    for i in rows(lo, hi):"] + [f"        {line}" for line in self.body]
-        lines += [f"    {line}" for line in self.epilogue]
-        return "".join(f"{part}\n" for part in self.parts) + "\n".join(lines) + "\n"
+        lines = [line for part in self.parts for line in (*part.lines, "")]
+        lines += [f"def kernel(lo, hi, {names}):", *ir.printed(self.prologue, 1)]
+        lines += ["    for i in rows(lo, hi):", *ir.printed_body(self.body, 2), *ir.printed(self.epilogue, 1)]
+        return "\n".join(lines) + "\n"
 
     @cached_property
     def digest(self) -> str:
         """Content hash of everything that decides the machine code, but for target and versions (see `targets`)."""
-        parts = [self.text, repr((self.batch, self.wide_index, self.uses_private, self.uses_block))]
+        parts = [self.text, repr((self.wide_index, self.uses_private, self.uses_block))]
+        if self.batch is not None:
+            parts += [*self.batch.text, *ir.printed(self.batch.single)]
         parts += [f"{name}\n{function_source(f)}" for name, f in self.functions]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 

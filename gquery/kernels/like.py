@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from gquery.device.buffer import Buffer
+from gquery.kernels import ir
 from gquery.kernels.code import Code, Content
 from gquery.kernels.compare import string_constant
 from gquery.kernels.primitives.search import PART_WORDS
@@ -41,7 +42,7 @@ def like_pattern(pattern: str, escape: str) -> bytes:
     return bytes(out)
 
 
-def like(var: str, pattern: bytes, code: Code) -> str:
+def like(var: ir.Expression, pattern: bytes, code: Code) -> ir.Expression:
     """A variable that says whether a string is LIKE a prepared pattern."""
     if ONE in pattern or ANY not in pattern:
         return code.let(code.call("str_like", var, string_constant(pattern, code)))
@@ -53,7 +54,7 @@ def like(var: str, pattern: bytes, code: Code) -> str:
     if start or end:
         var = code.let(code.call("str_inside", var, string_constant(start, code), string_constant(end, code)))
     if not parts:
-        return code.let(code.call("ge_i64", code.call("str_bytes", var), code.call("i64", "0")))
+        return code.let(code.call("ge_i64", code.call("str_bytes", var), code.integer(0)))
     table = code.pointer("i64", Content(Buffer(part_table(parts))), "t")
     needles = string_constant(b"".join(parts), code)
     return code.let(code.call("str_has_parts", var, table, code.constant(len(parts) * PART_WORDS), needles))

@@ -31,6 +31,7 @@ from gquery.expression.expr import (
     with_children,
 )
 from gquery.expression.types import BOOLEAN, INT64, Bounds, Kind
+from gquery.kernels import ir
 from gquery.kernels.code import Code, Content, Value, ValueProperties, value_properties
 
 FEWEST = 24  # arguments that are worth a loop
@@ -115,29 +116,29 @@ def connective(run: Run, code: Code, stops_at: bool, render: Callable[[Expr, Cod
         for x in walk(run.term):
             if isinstance(x, Column) and x not in run.columns:
                 code.column(x)
-    row, is_open, unknown = code.let(code.call("i64", "0")), code.let("True"), code.let("False")
+    row, is_open, unknown = code.let(code.integer(0)), code.let(ir.TRUE), code.let(ir.FALSE)
     loads = list(_loads(run, row, code))
     count = code.constant(len(run.constants))
-    with code.block(f"while {is_open} and {code.call('lt_i64', row, count)}:"):
-        for column, what, text in loads:
-            code.provide(column.id, what, lambda t=text, w=what: Value(code.let(t), None, w))  # type: ignore[misc]
+    with code.loop(ir.And((is_open, code.call("lt_i64", row, count)))):
+        for column, what, constant in loads:
+            code.provide(column.id, what, lambda c=constant, w=what: Value(code.let(c), None, w))  # type: ignore[misc]
         value = render(run.term, code)
-        stop = value.var if stops_at else f"not {value.var}"
-        with code.block(f"if {stop}:" if value.ok is None else f"if {value.ok} and {stop}:"):
-            code.line(f"{is_open} = False")
+        stop: ir.Expression = value.var if stops_at else ir.Not(value.var)
+        with code.when(stop if value.ok is None else ir.And((value.ok, stop))):
+            code.set(is_open, ir.FALSE)
         if value.ok is not None:
-            with code.block(f"if not {value.ok}:"):
-                code.line(f"{unknown} = True")
-        code.line(f"{row} = {code.call('add_i64', row, code.call('i64', '1'))}")
+            with code.when(ir.Not(value.ok)):
+                code.set(unknown, ir.TRUE)
+        code.set(row, code.call("add_i64", row, code.integer(1)))
     for column in run.columns:
         code.withdraw(column.id)
-    var = code.let(f"not {is_open}" if stops_at else is_open)
-    ok = None if value.ok is None else code.let(f"not {is_open} or not {unknown}")
+    var = code.let(ir.Not(is_open) if stops_at else is_open)
+    ok = None if value.ok is None else code.let(ir.Or((ir.Not(is_open), ir.Not(unknown))))
     return Value(var, ok, value_properties(BOOLEAN, nullable=ok is not None))
 
 
-def _loads(run: Run, row: str, code: Code) -> Iterator[tuple[Column, ValueProperties, str]]:
-    """For each constant what is known of it, and the text that loads it."""
+def _loads(run: Run, row: ir.Name, code: Code) -> Iterator[tuple[Column, ValueProperties, ir.Expression]]:
+    """For each constant what is known of it, and what loads it."""
     for n, column in enumerate(run.columns):
         values = [c[n] for c in run.constants]
         if column.dtype.is_float:
@@ -150,4 +151,4 @@ def _loads(run: Run, row: str, code: Code) -> Iterator[tuple[Column, ValueProper
             array, element = np.array([int(v) for v in values], dtype=np.int64), "i64"
             what = ValueProperties(column.dtype, Bounds(int(array.min()), int(array.max())), False)
         table = code.pointer("f64" if element == "f64" else "i64", Content(Buffer(array)), "t")
-        yield column, what, code.call(element, f"{table}[{row}]")
+        yield column, what, code.call(element, ir.Load(table, row))

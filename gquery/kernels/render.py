@@ -40,7 +40,7 @@ from gquery.expression.types import (
     type_bounds,
 )
 from gquery.functions import FUNCTIONS
-from gquery.kernels import arithmetic, casts, compare, dictionaries, like, loops
+from gquery.kernels import arithmetic, casts, compare, dictionaries, ir, like, loops
 from gquery.kernels.code import Code, NeedsHostError, Value, ValueProperties, value_properties
 from gquery.kernels.row_calls import row_call
 from gquery.runtime.interrupt import check
@@ -86,11 +86,11 @@ def _render(e: Expr, code: Code) -> Value:
             return _connective(args, code, stops_at=True)
         case Not(arg):
             value = render(arg, code)
-            return Value(code.let(f"not {value.var}"), value.ok, replace(value.properties, bounds=Bounds(0, 1)))
+            return Value(code.let(ir.Not(value.var)), value.ok, replace(value.properties, bounds=Bounds(0, 1)))
         case IsNull(arg):
             value = render(arg, code)
             return Value(
-                "False" if value.ok is None else code.let(f"not {value.ok}"),
+                ir.FALSE if value.ok is None else code.let(ir.Not(value.ok)),
                 None,
                 value_properties(BOOLEAN, nullable=False),
             )
@@ -120,29 +120,29 @@ def _described(e: Expr, code: Code) -> ValueProperties:
     return render(e, code if code.is_thrown_away else Code(code.target, code.known, code.descriptions)).properties
 
 
-def condition(e: Expr, code: Code) -> str:
-    """The text of a test that is true where ``e`` is TRUE (a NULL is not)."""
+def condition(e: Expr, code: Code) -> ir.Expression:
+    """A test that is true where ``e`` is TRUE (a NULL is not)."""
     if isinstance(e, And):
         return code.once((e, "is true"), lambda: _all_true(_grouped(e.args), code))
     return _is_true(render(e, code))
 
 
-def _is_true(value: Value) -> str:
+def _is_true(value: Value) -> ir.Expression:
     if value.ok is None:
         return value.var
-    return "False" if value.ok == "False" else f"{value.ok} and {value.var}"
+    return ir.FALSE if value.ok == ir.FALSE else ir.And((value.ok, value.var))
 
 
 def literal(e: Literal, code: Code) -> Value:
     """A constant as a parameter, so that its value is not part of the text."""
     if e.value is None:
         what = ValueProperties(e.dtype, Bounds(0, 0) if e.dtype.is_exact or e.dtype.is_opaque else None, nullable=True)
-        return Value(code.zero(what.register), "False", what)
+        return Value(code.zero(what.register), ir.FALSE, what)
     if isinstance(e.value, Interval):
         raise NotSupportedError("not supported: an INTERVAL as a value; it can be added to dates and timestamps")
     if e.dtype.kind is Kind.BOOLEAN:
         return Value(
-            "True" if e.value else "False",
+            ir.TRUE if e.value else ir.FALSE,
             None,
             value_properties(e.dtype, Bounds(int(e.value), int(e.value)), nullable=False),
         )
@@ -155,13 +155,13 @@ def literal(e: Literal, code: Code) -> Value:
     return Value(exact_constant(value, what.register, code), None, what)
 
 
-def exact_constant(value: int, register: Register, code: Code) -> str:
+def exact_constant(value: int, register: Register, code: Code) -> ir.Expression:
     if register is Register.I128:
         return arithmetic.wide_constant(value, code)
     return code.constant(value)
 
 
-def string_constant(text: bytes, code: Code) -> str:
+def string_constant(text: bytes, code: Code) -> ir.Name:
     """A STR of constant bytes, which live in a parameter's buffer."""
     return compare.string_constant(text, code)
 
@@ -216,24 +216,24 @@ def _function(e: Call, code: Code) -> Value:
             raise NeedsHostError(e.function)
         return row_call(e, values, code)
     takes_null = declared.takes_null or (False,) * len(values)
-    arguments: list[str] = []
+    arguments: list[ir.Expression] = []
     for v, takes in zip(values, takes_null, strict=True):
-        arguments += [_argument(v, code), v.ok or "True"] if takes else [_argument(v, code)]
+        arguments += [_argument(v, code), v.ok or ir.TRUE] if takes else [_argument(v, code)]
     code.functions[name] = declared.body
     if declared.unproved:
         message = "Overflow in a function of Python: an integer does not fit 64 bits"
         arguments += [code.status(), code.call("i64", code.site(OutOfRangeError, message))]
-    text = f"{name}({', '.join(arguments)})"
+    result = ir.Call(name, tuple(arguments))
     for n, (raises, message) in enumerate(declared.domain):
-        test = f"{name}_raises{n}({', '.join(arguments)})"
+        test = ir.Call(f"{name}_raises{n}", tuple(arguments))
         code.functions[f"{name}_raises{n}"] = raises
         given = code.both(*(v.ok for v in values))
-        with code.block(f"if {given} and {test}:" if given else f"if {test}:"):
-            code.line(code.call("fail", code.status(), code.site(OutOfRangeError, message)))
+        with code.when(ir.And((given, test)) if given else test):
+            code.do(code.call("fail", code.status(), code.site(OutOfRangeError, message)))
     if what.dtype.kind is Kind.REAL:
-        text = code.call("round_f32", text)
+        result = code.call("round_f32", result)
     ok = code.both(*(v.ok for v, takes in zip(values, takes_null, strict=True) if not takes))
-    value = _pair(text, ok, what, code) if declared.gives_null else _single(text, ok, what, code)
+    value = _pair(result, ok, what, code) if declared.gives_null else _single(result, ok, what, code)
     limit = type_bounds(e.dtype)
     if bounds is not None and limit is not None and not bounds.within(limit):  # the last day of the last month
         return arithmetic.checked_range(value.var, value.ok, bounds, e.dtype, declared.name.lstrip("_"), code)
@@ -242,30 +242,30 @@ def _function(e: Call, code: Code) -> Value:
     return value
 
 
-def _single(text: str, ok: str | None, what: ValueProperties, code: Code) -> Value:
+def _single(result: ir.Expression, ok: ir.Expression | None, what: ValueProperties, code: Code) -> Value:
     """A call that gives a value wherever its arguments are there."""
     if ok is None:
-        return Value(code.let(text), None, replace(what, nullable=False))
+        return Value(code.let(result), None, replace(what, nullable=False))
     var = code.let(code.zero(what.register))
-    with code.block(f"if {ok}:"):
-        code.line(f"{var} = {text}")
+    with code.when(ok):
+        code.set(var, result)
     return Value(var, ok, what)
 
 
-def _pair(text: str, ok: str | None, what: ValueProperties, code: Code) -> Value:
+def _pair(result: ir.Expression, ok: ir.Expression | None, what: ValueProperties, code: Code) -> Value:
     """A call that gives a value and whether it is there."""
     if ok is None:
-        pair = code.let(text)
-        return Value(code.let(f"{pair}[0]"), code.let(f"{pair}[1]"), what)
-    var, there = code.let(code.zero(what.register)), code.let("False")
-    with code.block(f"if {ok}:"):
-        pair = code.let(text)
-        code.line(f"{var} = {pair}[0]")
-        code.line(f"{there} = {pair}[1]")
+        pair = code.let(result)
+        return Value(code.let(ir.Item(pair, 0)), code.let(ir.Item(pair, 1)), what)
+    var, there = code.let(code.zero(what.register)), code.let(ir.FALSE)
+    with code.when(ok):
+        pair = code.let(result)
+        code.set(var, ir.Item(pair, 0))
+        code.set(there, ir.Item(pair, 1))
     return Value(var, there, what)
 
 
-def _argument(value: Value, code: Code) -> str:
+def _argument(value: Value, code: Code) -> ir.Expression:
     """A value as the body of a function takes it: strings as STR, exact numbers as I64."""
     if value.properties.dtype.is_string:
         return dictionaries.as_string(value, code).var
@@ -281,9 +281,9 @@ def _connective(args: tuple[Expr, ...], code: Code, stops_at: bool) -> Value:
     return _nested(_grouped(args), code, stops_at)
 
 
-def _all_true(terms: tuple[Term, ...], code: Code) -> str:
+def _all_true(terms: tuple[Term, ...], code: Code) -> ir.Name:
     """A variable that says whether all are TRUE, where no NULL has to be told from FALSE."""
-    var = code.let("False")
+    var = code.let(ir.FALSE)
     for term in terms:
         match term:
             case loops.Run():
@@ -292,8 +292,8 @@ def _all_true(terms: tuple[Term, ...], code: Code) -> str:
                 test = _all_true(inner, code)
             case _:
                 test = condition(term, code)
-        code.open(f"if {test}:")
-    code.line(f"{var} = True")
+        code.open_if(test)
+    code.set(var, ir.TRUE)
     code.close(len(terms))
     return var
 
@@ -330,22 +330,20 @@ def _term(term: Term, code: Code, stops_at: bool) -> Value:
 
 def _nested(args: tuple[Term, ...], code: Code, stops_at: bool) -> Value:
     """The arguments one inside another."""
-    var, ok = code.let(str(stops_at)), code.let("True")
-    oks: list[str] = []
+    var, ok = code.let(ir.TRUE if stops_at else ir.FALSE), code.let(ir.TRUE)
+    oks: list[ir.Expression] = []
     depth = 0
     for arg in args:
         value = _term(arg, code, stops_at)
-        stop = value.var if stops_at else f"not {value.var}"
         if value.ok is not None:
             oks.append(value.ok)
-            stop = f"{value.ok} and {value.var}" if stops_at else f"{value.ok} and not {value.var}"
-            code.open(f"if not ({stop}):")
+            code.open_if(ir.Not(ir.And((value.ok, value.var if stops_at else ir.Not(value.var)))))
         else:
-            code.open(f"if {value.var}:" if not stops_at else f"if not {value.var}:")
+            code.open_if(value.var if not stops_at else ir.Not(value.var))
         depth += 1
-    code.line(f"{var} = {not stops_at}")
+    code.set(var, ir.FALSE if stops_at else ir.TRUE)
     if oks:
-        code.line(f"{ok} = {' and '.join(oks)}")
+        code.set(ok, ir.conjunction(*oks))
     code.close(depth)
     if not oks:
         return Value(var, None, value_properties(BOOLEAN, nullable=False))
@@ -357,28 +355,27 @@ def _case(e: Case, code: Code) -> Value:
     results = [value for _, value in e.branches] + [e.otherwise]
     known = [_described(r, code) for r in results]
     what = merge(known)
-    var, ok = code.let(code.zero(what.register)), code.let("False") if what.nullable else None
+    var, ok = code.let(code.zero(what.register)), code.let(ir.FALSE) if what.nullable else None
 
     def assign(result: Expr) -> None:
         if isinstance(result, Literal) and result.value is None:
             return
         value = convert(render(result, code), what, code)
-        code.line(f"{var} = {value.var}")
+        code.set(var, value.var)
         if ok is not None:
-            code.line(f"{ok} = {value.ok or 'True'}")
+            code.set(ok, value.ok or ir.TRUE)
 
     groups = [e.branches[k : k + NESTED] for k in range(0, len(e.branches), NESTED)]  # see `_connective`
-    done = code.let("False") if len(groups) > 1 else None
+    done = code.let(ir.FALSE) if len(groups) > 1 else None
     for k, group in enumerate(groups):
-        if k > 0:
-            code.open(f"if not {done}:")
+        if done is not None and k > 0:
+            code.open_if(ir.Not(done))
         for test, result in group:
-            test_text = condition(test, code)
-            with code.block(f"if {test_text}:"):
+            with code.when(condition(test, code)):
                 assign(result)
                 if done is not None:
-                    code.line(f"{done} = True")
-            code.open("else:")
+                    code.set(done, ir.TRUE)
+            code.open_else()
         if k == len(groups) - 1:
             assign(e.otherwise)
         code.close(len(group) + (k > 0))
@@ -395,11 +392,11 @@ def _extreme(e: Call, code: Code) -> Value:
         ok = code.let(ok)
     for value in others:
         beats = compare.test(EXTREMES[e.function], value, Value(var, None, what), code)
-        takes = beats if ok is None else f"(not {ok} or {beats})"
-        with code.block(f"if {takes}:" if value.ok is None else f"if {value.ok} and {takes}:"):
-            code.line(f"{var} = {value.var}")
+        takes = beats if ok is None else ir.Group(ir.Or((ir.Not(ok), beats)))
+        with code.when(takes if value.ok is None else ir.And((value.ok, takes))):
+            code.set(var, value.var)
             if ok is not None and value.ok is not None:
-                code.line(f"{ok} = True")
+                code.set(ok, ir.TRUE)
         if value.ok is None:  # there is a value from here on
             ok = None
     return Value(var, ok, replace(what, nullable=ok is not None))

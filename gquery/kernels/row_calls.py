@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from gquery.expression.expr import Call, Cast, Column, new_column, with_children
+from gquery.kernels import ir
 from gquery.kernels.code import Code, Value, ValueProperties, value_properties
 from gquery.kernels.host_calls import Failure, vectorised
 from gquery.kernels.registers import array_of_registers, bytes_of, kept_text, registers_of
@@ -20,14 +21,14 @@ def row_call(e: Call | Cast, values: list[Value], code: Code) -> Value:
 
     values = [as_string(v, code) if v.properties.dtype.is_string else v for v in values]
     columns = tuple(new_column("argument", v.properties.dtype) for v in values)
-    name = code.name("host_call")
+    name = code.name("host_call").id
     code.functions[name] = _caller(with_children(e, columns), columns)
     what = value_properties(e.dtype, nullable=True)
-    arguments = ", ".join(f"({v.var} if {v.ok} else None)" if v.ok else v.var for v in values)
-    made = code.let(f"{name}({arguments})")
-    ok = code.let(f"{made} is not None")
+    arguments = [ir.Group(ir.Choice(v.var, v.ok, ir.NONE)) if v.ok else v.var for v in values]
+    made = code.let(ir.Call(name, tuple(arguments)))
+    ok = code.let(ir.Operation(made, "is not", ir.NONE))
     return Value(
-        code.let(f"{made} if {ok} else {code.zero(what.register)}"), ok, ValueProperties(e.dtype, what.bounds, True)
+        code.let(ir.Choice(made, ok, code.zero(what.register))), ok, ValueProperties(e.dtype, what.bounds, True)
     )
 
 

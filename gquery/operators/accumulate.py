@@ -19,11 +19,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from gquery.errors import OperationalError
+from gquery.kernels import ir
 from gquery.kernels.code import Code, StatePart
 from gquery.kernels.targets.capabilities import capabilities
 from gquery.operators import front
 from gquery.operators.aggregates import emit_accumulate
-from gquery.operators.reduce import identity_text
+from gquery.operators.reduce import identity
 from gquery.operators.row_words import HELD_ACCUMULATORS, accumulate_words, hold, row_words
 from gquery.planner.aggregates import Accumulator, has_plain_count
 
@@ -37,6 +38,7 @@ BLOCK_WORDS = 8192  # of shared state a block: 64 KB, what any GPU can give to o
 COPIED_WORDS = 2048  # so many the copies for neighbouring lanes may take: 16 KB, of which a processor holds eight
 COPIES = 32  # lanes of a warp; more would not keep any two apart
 EMPTY_SLOT = -(2**63)  # the key of an empty slot of a block's hash table
+_GROUP, _SIZE, _COPIES, _SLOT = ir.Name("g"), ir.Name("size"), ir.Name("copies"), ir.Name("slot")
 
 
 def is_flagged(sink: Group) -> bool:
@@ -122,7 +124,7 @@ def begin(sink: Group, code: Code) -> None:
             pass
 
 
-def emit(sink: Group, key: str, code: Code) -> None:
+def emit(sink: Group, key: ir.Expression, code: Code) -> None:
     """The lines that accumulate the current row into the group of ``key``: a slot of arrays, or the key in a hash
     table."""
     location = state_location(sink, code.target)
@@ -139,27 +141,27 @@ def emit(sink: Group, key: str, code: Code) -> None:
             _out(sink, key, words, code)
     elif location == "clustered":
         words = row_words(sink.accumulators, code)
-        with code.block(f"if {front.is_at_an_edge(sink, code)}:"):
+        with code.when(front.is_at_an_edge(sink, code)):
             _out(sink, key, words, code)
-        with code.block("else:"):
+        with code.otherwise():
             _out(replace(sink, concurrent=False), key, words, code)
     elif location == "front":
         front.emit(sink, key, code, lambda key, words: _out(sink, key, words, code), lambda: _prefetch(sink, key, code))
     elif sink.layout == "hash":
         slot = _slot(sink, key, code)
-        with code.block(f"if {code.call('ge_i64', slot, code.call('i64', '0'))}:"):
+        with code.when(code.call("ge_i64", slot, code.integer(0))):
             emit_accumulate(
                 sink.accumulators,
                 code,
-                lambda n, accumulator, text: code.line(_accumulate_slot(sink, n, accumulator, slot, text, code)),
+                lambda n, accumulator, word: code.do(_accumulate_slot(sink, n, accumulator, slot, word, code)),
             )
     else:
         if is_flagged(sink):
-            code.line(code.call("store_u8", _touched(code), key, code.call("i64", "1")))
+            code.do(code.call("store_u8", _touched(code), key, code.integer(1)))
         emit_accumulate(
             sink.accumulators,
             code,
-            lambda n, accumulator, text: code.line(_accumulate_array(sink, n, accumulator, key, text, code)),
+            lambda n, accumulator, word: code.do(_accumulate_array(sink, n, accumulator, key, word, code)),
         )
 
 
@@ -183,7 +185,7 @@ def _adds_doubles(accumulators: Sequence[Accumulator]) -> bool:
     return any(f.op == "add" and f.word == "f64" for f in accumulators)
 
 
-def _out(sink: Group, key: str, words: Sequence[str], code: Code) -> None:
+def _out(sink: Group, key: ir.Expression, words: Sequence[ir.Expression], code: Code) -> None:
     """Accumulate words into the group of a key, in the shared memory of the block or in the state."""
     if state_location(sink, code.target) == "block":
         if sink.layout == "hash":
@@ -194,9 +196,9 @@ def _out(sink: Group, key: str, words: Sequence[str], code: Code) -> None:
         _out_slot(sink, key, words, code)
     else:
         if has_bits(sink, code.target):
-            code.line(code.call("bit_set", code.pointer("u32", StatePart("bits"), "s"), key))
+            code.do(code.call("bit_set", code.pointer("u32", StatePart("bits"), "s"), key))
         elif is_flagged(sink):
-            code.line(code.call("store_u8", _touched(code), key, code.call("i64", "1")))
+            code.do(code.call("store_u8", _touched(code), key, code.integer(1)))
         accumulate_words(
             sink.accumulators,
             words,
@@ -208,16 +210,18 @@ def _out(sink: Group, key: str, words: Sequence[str], code: Code) -> None:
 # ---- the state: arrays by slot, or slots ``key, word of accumulator 0, word of accumulator 1, ...`` ----
 
 
-def _state(n: int, accumulator: Accumulator, code: Code) -> str:
+def _state(n: int, accumulator: Accumulator, code: Code) -> ir.Name:
     return code.pointer(accumulator.word, StatePart(f"accumulator{n}"), "s")
 
 
-def _touched(code: Code) -> str:
+def _touched(code: Code) -> ir.Name:
     return code.pointer("u8", StatePart("touched"), "s")
 
 
-def _accumulate_array(sink: Group, n: int, accumulator: Accumulator, slot: str, text: str, code: Code) -> str:
-    return code.call(f"{_verb(sink)}_{accumulator.op}_{accumulator.word}", _state(n, accumulator, code), slot, text)
+def _accumulate_array(
+    sink: Group, n: int, accumulator: Accumulator, slot: ir.Expression, word: ir.Expression, code: Code
+) -> ir.Call:
+    return code.call(f"{_verb(sink)}_{accumulator.op}_{accumulator.word}", _state(n, accumulator, code), slot, word)
 
 
 def _verb(sink: Group) -> str:
@@ -225,35 +229,37 @@ def _verb(sink: Group) -> str:
     return "atomic" if sink.concurrent else "accumulate"
 
 
-def _slot(sink: Group, key: str, code: Code) -> str:
+def _slot(sink: Group, key: ir.Expression, code: Code) -> ir.Name:
     """A variable with the slot of the first accumulated word of a key's slot; negative where the table is full."""
     slots, mask = code.pointer("i64", StatePart("slots_i64"), "s"), code.scalar(StatePart("mask"))
-    stride = code.call("i64", str(slot_words(sink)))
+    stride = code.integer(slot_words(sink))
     site = code.site(OperationalError, "a hash table is full", retry=True)
     return code.let(code.call("slot_insert", slots, mask, stride, key, code.status(), site))
 
 
-def _accumulate_slot(sink: Group, n: int, accumulator: Accumulator, slot: str, text: str, code: Code) -> str:
+def _accumulate_slot(
+    sink: Group, n: int, accumulator: Accumulator, slot: ir.Expression, word: ir.Expression, code: Code
+) -> ir.Call:
     slots = code.pointer(accumulator.word, StatePart(f"slots_{accumulator.word}"), "s")
-    index = code.call("add_i64", slot, code.call("i64", str(n))) if n else slot
-    return code.call(f"{_verb(sink)}_{accumulator.op}_{accumulator.word}", slots, index, text)
+    index = code.call("add_i64", slot, code.integer(n)) if n else slot
+    return code.call(f"{_verb(sink)}_{accumulator.op}_{accumulator.word}", slots, index, word)
 
 
-def _prefetch(sink: Group, key: str, code: Code) -> None:
+def _prefetch(sink: Group, key: ir.Expression, code: Code) -> None:
     """Have the state of a group come near, for when the front lets go of it."""
     if sink.layout == "hash":
         slots, mask = code.pointer("i64", StatePart("slots_i64"), "s"), code.scalar(StatePart("mask"))
-        code.line(code.call("slot_prefetch", slots, mask, code.call("i64", str(slot_words(sink))), key))
+        code.do(code.call("slot_prefetch", slots, mask, code.integer(slot_words(sink)), key))
         return
     if is_flagged(sink):  # a store that waits for memory would hold up the atomics behind it
-        code.line(code.call("prefetch", _touched(code), code.call("shr_i64", key, code.call("i64", "3"))))
+        code.do(code.call("prefetch", _touched(code), code.call("shr_i64", key, code.integer(3))))
     for n, accumulator in enumerate(sink.accumulators):
-        code.line(code.call("prefetch", _state(n, accumulator, code), key))
+        code.do(code.call("prefetch", _state(n, accumulator, code), key))
 
 
-def _out_slot(sink: Group, key: str, words: Sequence[str], code: Code) -> None:
+def _out_slot(sink: Group, key: ir.Expression, words: Sequence[ir.Expression], code: Code) -> None:
     slot = _slot(sink, key, code)
-    with code.block(f"if {code.call('ge_i64', slot, code.call('i64', '0'))}:"):
+    with code.when(code.call("ge_i64", slot, code.integer(0))):
         accumulate_words(
             sink.accumulators,
             words,
@@ -265,51 +271,50 @@ def _out_slot(sink: Group, key: str, words: Sequence[str], code: Code) -> None:
 # ---- private: word ``slot * width + n`` of the thread ----
 
 
-def _identity(accumulator: Accumulator, code: Code) -> str:
+def _identity(accumulator: Accumulator, code: Code) -> ir.Expression:
     """The identity's 64 bits."""
-    return (
-        code.call("i64", "0") if accumulator.word == "f64" else identity_text(accumulator, code)
-    )  # 0.0 has no bit set
+    return code.integer(0) if accumulator.word == "f64" else identity(accumulator, code)  # 0.0 has no bit set
 
 
-def _private_word(sink: Group, slot: str, n: int, code: Code) -> str:
-    index = code.call("mul_i64", code.call("i64", slot), code.call("i64", str(_width(sink))))
-    return code.call("add_i64", index, code.call("i64", str(n)))
+def _private_word(sink: Group, slot: ir.Expression, n: int, code: Code) -> ir.Expression:
+    index = code.call("mul_i64", code.call("i64", slot), code.integer(_width(sink)))
+    return code.call("add_i64", index, code.integer(n))
 
 
 def _begin_private(sink: Group, code: Code) -> None:
     code.uses_private = True
-    code.prologue.append(f"for g in range({code.constant(_slots(sink))}):")
+    slots = code.constant(_slots(sink))
+    calls = []
     for n, accumulator in enumerate(sink.accumulators):
-        word = _private_word(sink, "g", n, code)
-        code.prologue.append(f"    {code.call('private_init', word, _identity(accumulator, code))}")
+        word = _private_word(sink, _GROUP, n, code)
+        calls.append(code.call("private_init", word, _identity(accumulator, code)))
     if is_flagged(sink):
-        word = _private_word(sink, "g", len(sink.accumulators), code)
-        code.prologue.append(f"    {code.call('private_init', word, code.call('i64', '0'))}")
+        word = _private_word(sink, _GROUP, len(sink.accumulators), code)
+        calls.append(code.call("private_init", word, code.integer(0)))
+    code.prologue.append(ir.For(_GROUP, None, slots, tuple(ir.Store(call) for call in calls)))
 
 
-def _accumulate_private(sink: Group, slot: str, code: Code) -> None:
+def _accumulate_private(sink: Group, slot: ir.Expression, code: Code) -> None:
     if is_flagged(sink):
         word = _private_word(sink, slot, len(sink.accumulators), code)
-        code.line(code.call("private_init", word, code.call("i64", "1")))
+        code.do(code.call("private_init", word, code.integer(1)))
 
-    def into(n: int, accumulator: Accumulator, text: str) -> None:
-        code.line(code.call(f"private_{accumulator.op}_{accumulator.word}", _private_word(sink, slot, n, code), text))
+    def into(n: int, accumulator: Accumulator, word: ir.Expression) -> None:
+        code.do(code.call(f"private_{accumulator.op}_{accumulator.word}", _private_word(sink, slot, n, code), word))
 
     emit_accumulate(sink.accumulators, code, into)
 
 
 def _end_private(sink: Group, code: Code) -> None:
-    group = code.call("i64", "g")
-    code.epilogue.append(f"for g in range({code.constant(_slots(sink))}):")
+    group, slots = code.call("i64", _GROUP), code.constant(_slots(sink))
+    calls = []
     for n, accumulator in enumerate(sink.accumulators):
-        word, state = _private_word(sink, "g", n, code), _state(n, accumulator, code)
-        code.epilogue.append(
-            f"    {code.call(f'private_flush_{accumulator.op}_{accumulator.word}', word, state, group)}"
-        )
+        word, state = _private_word(sink, _GROUP, n, code), _state(n, accumulator, code)
+        calls.append(code.call(f"private_flush_{accumulator.op}_{accumulator.word}", word, state, group))
     if is_flagged(sink):
-        word = _private_word(sink, "g", len(sink.accumulators), code)
-        code.epilogue.append(f"    {code.call('private_flush_touch', word, _touched(code), group)}")
+        word = _private_word(sink, _GROUP, len(sink.accumulators), code)
+        calls.append(code.call("private_flush_touch", word, _touched(code), group))
+    code.epilogue.append(ir.For(_GROUP, None, slots, tuple(ir.Store(call) for call in calls)))
 
 
 # ---- block: accumulator n has the words from ``n * size`` on, ``size = groups * copies``; flags or keys behind them ----
@@ -318,43 +323,47 @@ def _end_private(sink: Group, code: Code) -> None:
 def _begin_block(sink: Group, code: Code) -> None:
     code.uses_block = True
     copies = _copies(sink)
-    code.prologue.append(f"size = {code.call('i64', code.constant(_slots(sink) * copies))}")
+    code.prologue.append(ir.Let(_SIZE, code.call("i64", code.constant(_slots(sink) * copies))))
     if sink.layout == "direct-address":
-        code.prologue.append(f"copies = {code.call('i64', code.constant(copies))}")
+        code.prologue.append(ir.Let(_COPIES, code.call("i64", code.constant(copies))))
     for n, accumulator in enumerate(sink.accumulators):
-        code.prologue.append(code.call("shared_fill", _first(n, code), "size", _identity(accumulator, code)))
+        fill = code.call("shared_fill", _first(n, code), _SIZE, _identity(accumulator, code))
+        code.prologue.append(ir.Store(fill))
     if _width(sink) > len(sink.accumulators):
-        empty = code.constant(EMPTY_SLOT) if sink.layout == "hash" else code.call("i64", "0")
-        code.prologue.append(code.call("shared_fill", _first(len(sink.accumulators), code), "size", empty))
-    code.prologue.append(code.call("shared_begin"))
+        empty = code.constant(EMPTY_SLOT) if sink.layout == "hash" else code.integer(0)
+        fill = code.call("shared_fill", _first(len(sink.accumulators), code), _SIZE, empty)
+        code.prologue.append(ir.Store(fill))
+    code.prologue.append(ir.Store(code.call("shared_begin")))
 
 
-def _first(n: int, code: Code) -> str:
-    number = code.call("i64", str(n))
-    return code.call("mul_i64", "size", number) if n else number
+def _first(n: int, code: Code) -> ir.Expression:
+    number = code.integer(n)
+    return code.call("mul_i64", _SIZE, number) if n else number
 
 
-def _touch_block(sink: Group, slot: str, code: Code) -> str:
+def _touch_block(sink: Group, slot: ir.Expression, code: Code) -> ir.Name:
     """The slot of the calling thread's accumulators; notes that the group has a row."""
     if is_flagged(sink):
-        code.line(code.call("shared_touch", _first(len(sink.accumulators), code), slot))
-    return code.let(code.call("shared_slot", slot, "copies"))
+        code.do(code.call("shared_touch", _first(len(sink.accumulators), code), slot))
+    return code.let(code.call("shared_slot", slot, _COPIES))
 
 
-def _accumulate_shared(n: int, accumulator: Accumulator, index: str, text: str, code: Code) -> str:
-    return code.call(f"shared_{accumulator.op}_{accumulator.word}", _first(n, code), "size", index, text)
+def _accumulate_shared(
+    n: int, accumulator: Accumulator, index: ir.Expression, word: ir.Expression, code: Code
+) -> ir.Call:
+    return code.call(f"shared_{accumulator.op}_{accumulator.word}", _first(n, code), _SIZE, index, word)
 
 
-def _accumulate_block(sink: Group, slot: str, code: Code) -> None:
+def _accumulate_block(sink: Group, slot: ir.Expression, code: Code) -> None:
     index = _touch_block(sink, slot, code)
     emit_accumulate(
         sink.accumulators,
         code,
-        lambda n, accumulator, text: code.line(_accumulate_shared(n, accumulator, index, text, code)),
+        lambda n, accumulator, word: code.do(_accumulate_shared(n, accumulator, index, word, code)),
     )
 
 
-def _out_block(sink: Group, slot: str, words: Sequence[str], code: Code) -> None:
+def _out_block(sink: Group, slot: ir.Expression, words: Sequence[ir.Expression], code: Code) -> None:
     index = _touch_block(sink, slot, code)
     accumulate_words(
         sink.accumulators, words, code, lambda n, accumulator: _accumulate_shared(n, accumulator, index, words[n], code)
@@ -362,45 +371,46 @@ def _out_block(sink: Group, slot: str, words: Sequence[str], code: Code) -> None
 
 
 def _end_block(sink: Group, code: Code) -> None:
-    code.epilogue.append(code.call("shared_end"))
+    code.epilogue.append(ir.Store(code.call("shared_end")))
     for n, accumulator in enumerate(sink.accumulators):
         flush = f"shared_flush_{accumulator.op}_{accumulator.word}"
-        code.epilogue.append(code.call(flush, _first(n, code), "size", "copies", _state(n, accumulator, code)))
+        call = code.call(flush, _first(n, code), _SIZE, _COPIES, _state(n, accumulator, code))
+        code.epilogue.append(ir.Store(call))
     if is_flagged(sink):
         groups = code.call("i64", code.constant(_slots(sink)))
         first = _first(len(sink.accumulators), code)
-        code.epilogue.append(code.call("shared_flush_touch", first, groups, _touched(code)))
+        code.epilogue.append(ir.Store(code.call("shared_flush_touch", first, groups, _touched(code))))
 
 
-def _out_block_hash(sink: Group, key: str, words: Sequence[str], code: Code) -> None:
+def _out_block_hash(sink: Group, key: ir.Expression, words: Sequence[ir.Expression], code: Code) -> None:
     """Keys that find no place in the block's table go on to the state's."""
-    index = code.let(code.call("shared_find", _first(len(sink.accumulators), code), "size", key))
-    with code.block(f"if {code.call('ge_i64', index, code.call('i64', '0'))}:"):
+    index = code.let(code.call("shared_find", _first(len(sink.accumulators), code), _SIZE, key))
+    with code.when(code.call("ge_i64", index, code.integer(0))):
         accumulate_words(
             sink.accumulators,
             words,
             code,
             lambda n, accumulator: _accumulate_shared(n, accumulator, index, words[n], code),
         )
-    with code.block("else:"):
+    with code.otherwise():
         _out_slot(sink, key, words, code)
 
 
 def _end_block_hash(sink: Group, code: Code) -> None:
     def flush() -> None:
-        code.line(code.call("shared_end"))
-        code.line(f"slot = {code.call('block_thread')}")
-        with code.block(f"while {code.call('lt_i64', 'slot', 'size')}:"):
-            at = code.call("add_i64", _first(len(sink.accumulators), code), "slot")
+        code.do(code.call("shared_end"))
+        code.set(_SLOT, code.call("block_thread"))
+        with code.loop(code.call("lt_i64", _SLOT, _SIZE)):
+            at = code.call("add_i64", _first(len(sink.accumulators), code), _SLOT)
             key = code.let(code.call("shared_load_i64", at))
-            with code.block(f"if {code.call('ne_i64', key, code.constant(EMPTY_SLOT))}:"):
+            with code.when(code.call("ne_i64", key, code.constant(EMPTY_SLOT))):
                 words = [
                     code.let(
-                        code.call(f"shared_get_{accumulator.op}_{accumulator.word}", _first(n, code), "size", "slot")
+                        code.call(f"shared_get_{accumulator.op}_{accumulator.word}", _first(n, code), _SIZE, _SLOT)
                     )
                     for n, accumulator in enumerate(sink.accumulators)
                 ]
                 _out_slot(sink, key, words, code)
-            code.line(f"slot = {code.call('add_i64', 'slot', code.call('block_threads'))}")
+            code.set(_SLOT, code.call("add_i64", _SLOT, code.call("block_threads")))
 
     code.after_rows(flush)

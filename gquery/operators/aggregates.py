@@ -8,6 +8,7 @@ from typing import Any
 
 from gquery.expression.expr import Expr
 from gquery.expression.types import Register
+from gquery.kernels import ir
 from gquery.kernels.code import Code, Value
 from gquery.kernels.render import condition, render
 from gquery.planner.aggregates import Accumulator
@@ -21,20 +22,20 @@ def emit_accumulate(accumulators: Sequence[Accumulator], code: Code, accumulate_
     for (only, arg), indices in by_guard.items():
         depth = 0
         if only is not None:
-            code.open(f"if {condition(only, code)}:")
+            code.open_if(condition(only, code))
             depth += 1
         value = render(arg, code) if arg is not None else None
         if value is not None and value.ok is not None:
-            code.open(f"if {value.ok}:")
+            code.open_if(value.ok)
             depth += 1
         for n in indices:
             accumulate_into(n, accumulators[n], _word(accumulators[n], value, code))
         code.close(depth)
 
 
-def _word(accumulator: Accumulator, value: Value | None, code: Code) -> str:
+def _word(accumulator: Accumulator, value: Value | None, code: Code) -> ir.Expression:
     if accumulator.what == "one":
-        return code.call("i64", "1")
+        return code.integer(1)
     assert value is not None
     var, register = value.var, value.properties.register
     match accumulator.what:
@@ -50,14 +51,14 @@ def _word(accumulator: Accumulator, value: Value | None, code: Code) -> str:
             return _sum_word(accumulator, value, code)
 
 
-def _sum_word(accumulator: Accumulator, value: Value, code: Code) -> str:
+def _sum_word(accumulator: Accumulator, value: Value, code: Code) -> ir.Expression:
     """``bits`` bits of a value from place ``sum_word * bits`` on; with the sign if they are the last."""
     place, width, var = accumulator.sum_word * accumulator.bits, 64, value.var
     if value.properties.register is Register.I128:
         width = 128
         var = code.let(code.call("low_i128" if place < 64 else "high_i128", var))
     shift = place % 64
-    text = code.call("shr_i64", var, code.call("i64", str(shift))) if shift else var
+    shifted = code.call("shr_i64", var, code.integer(shift)) if shift else var
     if place + accumulator.bits == width:
-        return text
-    return code.call("and_i64", text, code.call("i64", str((1 << accumulator.bits) - 1)))
+        return shifted
+    return code.call("and_i64", shifted, code.integer((1 << accumulator.bits) - 1))

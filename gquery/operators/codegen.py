@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from gquery.expression.expr import Column, Expr
+from gquery.kernels import ir
 from gquery.kernels.batch import batched
 from gquery.kernels.code import Binding, Code, ErrorSite, StatePart
 from gquery.kernels.kernel import Kernel
@@ -70,7 +71,7 @@ def units(pipeline: Pipeline, target: str, counted: bool = False) -> tuple[Unit,
     if isinstance(sink, Collect):
         roles = collect.roles(collect.collect_mode(pipeline.steps, capabilities(target).has_warps))
     if pipeline.selected:
-        return _selection(pipeline, target), _unit(_behind_selection(pipeline), target, "main", counted, "r")
+        return _selection(pipeline, target), _unit(_behind_selection(pipeline), target, "main", counted, ir.Name("r"))
     return tuple(_unit(pipeline, target, role, counted and role != "write") for role in roles)
 
 
@@ -93,7 +94,7 @@ def _behind_selection(pipeline: Pipeline) -> Pipeline:
     return replace(pipeline, steps=collect.steps_again(first, needed_by(rest, pipeline.sink)) + rest)
 
 
-def _unit(pipeline: Pipeline, target: str, role: str, counted: bool = False, row: str = "i") -> Unit:
+def _unit(pipeline: Pipeline, target: str, role: str, counted: bool = False, row: ir.Name = ir.ROW) -> Unit:
     """The kernel for a role; ``row`` is the number of the source's row that it is at."""
     code = Code(target)
     code.wide_index = pipeline.rows >= WIDE
@@ -103,9 +104,9 @@ def _unit(pipeline: Pipeline, target: str, role: str, counted: bool = False, row
         needed = frozenset(s.column.id for s in pipeline.sink.columns)
         pipeline = replace(pipeline, steps=collect.steps_again(pipeline.steps, needed))
     _begin(pipeline.sink, mode, role, code)
-    if row != "i":  # the rows were selected
+    if row is not ir.ROW:  # the rows were selected
         code.share = 0.0
-        code.line(f"{row} = {code.call('i64', code.pointer('u32', StatePart('selected'), 's') + '[i]')}")
+        code.set(row, code.call("i64", ir.Load(code.pointer("u32", StatePart("selected"), "s"), ir.ROW)))
     read(pipeline.source, code, row)
 
     def go_on(steps: tuple[Step, ...]) -> None:
@@ -120,11 +121,11 @@ def _unit(pipeline: Pipeline, target: str, role: str, counted: bool = False, row
     _end(pipeline.sink, mode, role, code)
     kernel = code.kernel()
     steps = None
-    if not counted and _gains_from_stages(pipeline, target, len(kernel.body)):
+    if not counted and _gains_from_stages(pipeline, target, kernel.body):
         steps = staged(kernel.body, BATCH_ROWS, code.ahead, kernel.prologue)
     if steps is not None:
         kernel = replace(kernel, batch=steps)
-    elif code.ahead and not counted and row == "i" and _gains_from_batches(pipeline, target, len(kernel.body)):
+    elif code.ahead and not counted and row is ir.ROW and _gains_from_batches(pipeline, target, kernel.body):
         kernel = replace(kernel, batch=batched(kernel.body, BATCH_ROWS, code.ahead, kernel.prologue))
     words = accumulate.shared_words(pipeline.sink, target) if isinstance(pipeline.sink, Group) else 0
     return Unit(role, kernel, dict(code.bindings), tuple(code.sites), dict(code.shares), words)
@@ -132,33 +133,34 @@ def _unit(pipeline: Pipeline, target: str, role: str, counted: bool = False, row
 
 def _count(step: int, code: Code) -> None:
     """Count a row behind so many steps, in a variable of the thread that is added to the others' when it ends."""
-    counter = f"rows{step}"
-    start = f"{counter} = {code.call('i64', '0')}"
+    counter = ir.Name(f"rows{step}")
+    start = ir.Let(counter, code.integer(0))
     is_new = start not in code.prologue  # a probe may write what follows it more than once
     if is_new:
         code.prologue.append(start)
-    code.line(f"{counter} = {code.call('add_i64', counter, code.call('i64', '1'))}")
+    code.set(counter, code.call("add_i64", counter, code.integer(1)))
     if is_new:
         add = "reduce_add_i64" if capabilities(code.target).has_warps else "atomic_add_i64"
-        code.epilogue.append(code.call(add, code.pointer("i64", StatePart("counters"), "s"), str(step), counter))
+        counters = code.pointer("i64", StatePart("counters"), "s")
+        code.epilogue.append(ir.Store(code.call(add, counters, ir.Constant(step), counter)))
 
 
-def _gains_from_batches(pipeline: Pipeline, target: str, lines: int) -> bool:
+def _gains_from_batches(pipeline: Pipeline, target: str, body: ir.Block) -> bool:
     """Whether the loop is bound by waiting for columns: no probes, and a sink that accumulates into registers or shared
     memory."""
     if not capabilities(target).interleaves_rows or not isinstance(pipeline.source, ReadTable | ReadStage):
         return False
     sink = pipeline.sink
     if isinstance(sink, Collect):
-        return lines <= BATCH_LINES and collect.collect_mode(pipeline.steps, True) in ("dense", "bitmap")
+        return ir.line_count(body) <= BATCH_LINES and collect.collect_mode(pipeline.steps, True) in ("dense", "bitmap")
     if any(isinstance(s, Probe) for s in pipeline.steps):
         return False
     return isinstance(sink, Reduce) or (isinstance(sink, Group) and state_location(sink, target) != "global")
 
 
-def _gains_from_stages(pipeline: Pipeline, target: str, lines: int) -> bool:
+def _gains_from_stages(pipeline: Pipeline, target: str, body: ir.Block) -> bool:
     """Whether the loop waits for look-ups: a row's come one after another, and there are rows enough to take several at once."""
-    if not capabilities(target).interleaves_rows or pipeline.rows < STAGED_ROWS or lines > STAGED_LINES:
+    if not capabilities(target).interleaves_rows or pipeline.rows < STAGED_ROWS or ir.line_count(body) > STAGED_LINES:
         return False
     return isinstance(pipeline.source, ReadTable | ReadStage) and any(isinstance(s, Probe) for s in pipeline.steps)
 
@@ -167,7 +169,7 @@ def _step(step: Step, code: Code, consume: Callable[[], None]) -> None:
     """Write the lines of a step; it calls ``consume`` where it passes a row on."""
     match step:
         case FilterRows(predicate, share):
-            with code.block(f"if {condition(predicate, code)}:"):
+            with code.when(condition(predicate, code)):
                 _behind(share, code, consume)
         case Compute(exprs):
             _compute(exprs, code)

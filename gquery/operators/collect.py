@@ -17,6 +17,7 @@ import numpy as np
 
 from gquery.columns.table import ColumnData
 from gquery.expression.types import PhysicalType
+from gquery.kernels import ir
 from gquery.kernels.builtin import gathers, scans
 from gquery.kernels.code import Code, StatePart, Value, element_type, store
 from gquery.kernels.kernel import ElementType
@@ -26,6 +27,8 @@ from gquery.planner.logical.nodes import JoinKind
 from gquery.planner.logical.tree import used_columns
 from gquery.planner.physical import Collect, Compute, FilterRows, Probe, Step, Stored
 
+POSITION = ir.Name("pos")  # where the next row of the result is written
+_COUNT = ir.Name("n")  # of rows that are kept
 Mode = Literal["dense", "region", "bitmap", "two_pass"]
 SPARSE = 0.1  # of a source's rows: of fewer, each morsel writes a few small pages of its region
 
@@ -98,62 +101,67 @@ def begin(mode: Mode, role: str, by_row: bool, code: Code) -> None:
     """The lines before a row's steps (by row) or before the loop."""
     if mode == "dense":
         return
-    zero = code.call("i64", "0")
+    zero = code.integer(0)
     match mode, role:
         case "bitmap", "count":
-            code.line("keep = False")
+            code.set(ir.MARK, ir.FALSE)
         case "bitmap", _:
             word, end = code.let(_of_word("bits", "u32", code)), code.let(_of_word("ends", "i64", code))
             code.ahead.update((word, end))
-            code.open(f"if {code.call('bit_at', word, 'i')}:")
-            code.line(f"pos = {code.call('sub_i64', end, code.call('bits_from', word, 'i'))}")
+            code.open_if(code.call("bit_at", word, ir.ROW))
+            code.set(POSITION, code.call("sub_i64", end, code.call("bits_from", word, ir.ROW)))
         case _, "count":
-            (code.line if by_row else code.prologue.append)(f"n = {zero}")
+            (code.body if by_row else code.prologue).append(ir.Let(_COUNT, zero))
         case "region", _:
-            code.prologue.append(f"pos = {code.call('i64', 'lo')}")
+            code.prologue.append(ir.Let(POSITION, code.call("i64", ir.LOW)))
         case _ if by_row:
             starts, counts = (
                 code.pointer("i64", StatePart("starts"), "s"),
                 code.pointer("u32", StatePart("counts"), "s"),
             )
-            code.open(f"if {code.call('gt_i64', code.call('i64', f'{counts}[i]'), zero)}:")  # most rows write nothing
-            code.line(f"pos = {code.call('place_of_row', starts, counts, 'i')}")
+            code.open_if(
+                code.call("gt_i64", code.call("i64", ir.Load(counts, ir.ROW)), zero)
+            )  # most rows write nothing
+            code.set(POSITION, code.call("place_of_row", starts, counts, ir.ROW))
         case _:
             starts = code.pointer("i64", StatePart("starts"), "s")
-            code.prologue.append(f"pos = {code.call('i64', f'{starts}[{_unit(code)}]')}")
+            code.prologue.append(ir.Let(POSITION, code.call("i64", ir.Load(starts, _unit(code)))))
 
 
-def _of_word(part: str, type_: ElementType, code: Code) -> str:
+def _of_word(part: str, type_: ElementType, code: Code) -> ir.Expression:
     """What an array says of the row's word of the bitmap: its bits, or the number of bits set up to its end."""
-    return code.call("i64", f"{code.pointer(type_, StatePart(part), 's')}[{code.call('word_index', 'i')}]")
+    return code.call("i64", ir.Load(code.pointer(type_, StatePart(part), "s"), code.call("word_index", ir.ROW)))
 
 
 def emit(sink: Collect, mode: Mode, role: str, code: Code) -> None:
     """The lines that take one row."""
-    one = code.call("i64", "1")
+    one = code.integer(1)
     if role == "count":
-        code.line("keep = True" if mode == "bitmap" else f"n = {code.call('add_i64', 'n', one)}")
+        if mode == "bitmap":
+            code.set(ir.MARK, ir.TRUE)
+        else:
+            code.set(_COUNT, code.call("add_i64", _COUNT, one))
         return
-    place = "i" if mode == "dense" else "pos"
+    place = ir.ROW if mode == "dense" else POSITION
     for k, stored in enumerate(sink.columns):
         value = convert(code.column(stored.column), stored.properties, code)
         _store_value(k, stored, value, place, code)
     if mode not in ("dense", "bitmap"):
-        code.line(f"pos = {code.call('add_i64', 'pos', one)}")
+        code.set(POSITION, code.call("add_i64", POSITION, one))
 
 
-def _store_value(k: int, stored: Stored, value: Value, place: str, code: Code) -> None:
+def _store_value(k: int, stored: Stored, value: Value, place: ir.Name, code: Code) -> None:
     data = code.pointer(element_type(stored.physical_type), StatePart(f"data{k}"), "o")
     if stored.properties.nullable:
         validity = code.pointer("u8", StatePart(f"validity{k}"), "o")
         if value.ok is None:
-            code.line(code.call("store_u8", validity, place, code.call("i64", "1")))
+            code.do(code.call("store_u8", validity, place, code.integer(1)))
         else:
-            code.line(code.call("store_bool", validity, place, value.ok))
+            code.do(code.call("store_bool", validity, place, value.ok))
             zero = code.zero(stored.properties.register)
-            with code.block(f"if {value.ok}:"):
+            with code.when(value.ok):
                 store(code, stored.physical_type, data, place, value.var)
-            with code.block("else:"):
+            with code.otherwise():
                 store(code, stored.physical_type, data, place, zero)
             return
     store(code, stored.physical_type, data, place, value.var)
@@ -171,14 +179,14 @@ def end(mode: Mode, role: str, by_row: bool, code: Code) -> None:
         return
     if role == "count":
         if by_row:
-            code.line(code.call("store_u32", code.pointer("u32", StatePart("counts"), "s"), "i", "n"))
+            code.do(code.call("store_u32", code.pointer("u32", StatePart("counts"), "s"), ir.ROW, _COUNT))
         else:
             counts = code.pointer("i64", StatePart("counts"), "s")
-            code.epilogue.append(code.call("store_i64", counts, _unit(code), "n"))
+            code.epilogue.append(ir.Store(code.call("store_i64", counts, _unit(code), _COUNT)))
     elif mode == "region":
         counts = code.pointer("i64", StatePart("counts"), "s")
-        taken = code.call("sub_i64", "pos", code.call("i64", "lo"))
-        code.epilogue.append(code.call("store_i64", counts, _unit(code), taken))
+        taken = code.call("sub_i64", POSITION, code.call("i64", ir.LOW))
+        code.epilogue.append(ir.Store(code.call("store_i64", counts, _unit(code), taken)))
     elif by_row:
         code.close()
 
@@ -186,15 +194,15 @@ def end(mode: Mode, role: str, by_row: bool, code: Code) -> None:
 def _emit_ballot(code: Code) -> None:
     """A warp's lanes have 32 neighbouring rows, as the first row of a launch is a multiple of 32: one lane stores their word.
     All lanes vote, so that stands behind every branch."""
-    word = code.let(code.call("ballot", code.call("members", "i", "hi"), "keep"))
+    word = code.let(code.call("ballot", code.call("members", ir.ROW, ir.HIGH), ir.MARK))
     bits = code.pointer("u32", StatePart("bits"), "s")
-    with code.block(f"if {code.call('eq_i64', code.call('lane'), code.call('i64', '0'))}:"):
-        code.line(code.call("store_u32", bits, code.call("word_index", "i"), word))
+    with code.when(code.call("eq_i64", code.call("lane"), code.integer(0))):
+        code.do(code.call("store_u32", bits, code.call("word_index", ir.ROW), word))
 
 
-def _unit(code: Code) -> str:
+def _unit(code: Code) -> ir.Expression:
     """The number of the unit that this call's first row begins."""
-    return code.call("row_index", code.call("div_i64", code.call("i64", "lo"), code.scalar(StatePart("unit"))))
+    return code.call("row_index", code.call("div_i64", code.call("i64", ir.LOW), code.scalar(StatePart("unit"))))
 
 
 # ---- run time -------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from typing import Any
 
 from gquery.errors import OutOfRangeError
 from gquery.expression.types import INT64, Bounds, Kind, Register, type_bounds
+from gquery.kernels import ir
 from gquery.kernels.arithmetic import words_of
 from gquery.kernels.builtin import wide_arrays
 from gquery.kernels.code import Code, Value
@@ -20,17 +21,19 @@ _AVERAGE_OVERFLOW = "Overflow in avg: the sum of its values has more than 128 bi
 # ---- in a kernel -----------------------------------------------------------------------------------------------------
 
 
-def emit_result(plan: AggregatePlan, words: Sequence[str], code: Code) -> Value:
+def emit_result(plan: AggregatePlan, words: Sequence[ir.Expression], code: Code) -> Value:
     """The lines that make an aggregate's value from the words of a group, which variables hold; an OutOfRangeError is a site.
     Where there is no value, ``var`` holds anything."""
     used = [words[n] for n in plan.accumulators]
     ok = None
     if plan.count is not None and plan.result.nullable:
-        ok = code.let(code.call("gt_i64", words[plan.count], code.call("i64", "0")))
+        ok = code.let(code.call("gt_i64", words[plan.count], code.integer(0)))
     return Value(_result(plan, used, words, code), ok, plan.result)
 
 
-def _result(plan: AggregatePlan, used: Sequence[str], words: Sequence[str], code: Code) -> str:
+def _result(
+    plan: AggregatePlan, used: Sequence[ir.Expression], words: Sequence[ir.Expression], code: Code
+) -> ir.Expression:
     match plan.finalizer:
         case "count" | "sum_f64":
             return used[0]
@@ -59,32 +62,33 @@ def _result(plan: AggregatePlan, used: Sequence[str], words: Sequence[str], code
             return code.let(code.call("f64_unorder", used[0])) if plan.arg.register is Register.F64 else used[0]
 
 
-def _total(sum_words: Sequence[str], bits: int, limit: Bounds, message: str, code: Code) -> str:
+def _total(sum_words: Sequence[ir.Expression], bits: int, limit: Bounds, message: str, code: Code) -> ir.Name:
     """The words of a multiword sum, carries passed on, as a 128-bit integer within ``limit``."""
     site, status = code.site(OutOfRangeError, message), code.status()
-    mask, width = code.call("i64", str((1 << bits) - 1)), code.call("i64", str(bits))
-    halves, carry = [code.call("i64", "0"), code.call("i64", "0")], sum_words[0]
+    mask, width = code.integer((1 << bits) - 1), code.integer(bits)
+    halves: list[ir.Expression] = [code.integer(0), code.integer(0)]
+    carry = sum_words[0]
     for n, sum_word in enumerate(sum_words[1:]):
-        part = code.call("shl_i64", code.call("and_i64", carry, mask), code.call("i64", str(n * bits % 64)))
+        part = code.call("shl_i64", code.call("and_i64", carry, mask), code.integer(n * bits % 64))
         half = n * bits // 64
         halves[half] = code.let(part if n * bits % 64 == 0 else code.call("or_i64", halves[half], part))
         carry = code.let(code.call("add_i64", sum_word, code.call("shr_i64", carry, width)))
     shift = (len(sum_words) - 1) * bits
     if shift > 64:  # the last carry has to fit what is left of 128 bits
-        spare = code.call("i64", str(shift - 64))
+        spare = code.integer(shift - 64)
         again = code.call("shr_i64", code.call("shl_i64", carry, spare), spare)
-        with code.block(f"if {code.call('ne_i64', again, carry)}:"):
-            code.line(code.call("fail", status, site))
-    top = code.call("shl_i128", code.call("i128_from_i64", carry), code.call("i64", str(shift)))
+        with code.when(code.call("ne_i64", again, carry)):
+            code.do(code.call("fail", status, site))
+    top = code.call("shl_i128", code.call("i128_from_i64", carry), code.integer(shift))
     total = code.let(code.call("add_i128", top, code.call("make_i128", halves[1], halves[0])))
     ends = [code.constant(word) for bound in (limit.low, limit.high) for word in words_of(bound)]
     return code.let(code.call("range_i128", total, *ends, status, site))
 
 
-def _divided(total: str, plan: AggregatePlan, words: Sequence[str], code: Code) -> str:
+def _divided(total: ir.Expression, plan: AggregatePlan, words: Sequence[ir.Expression], code: Code) -> ir.Expression:
     """The average of values whose sum is ``total``."""
     assert plan.count is not None
-    count = code.call("f64", code.call("max_i64", words[plan.count], code.call("i64", "1")))
+    count = code.call("f64", code.call("max_i64", words[plan.count], code.integer(1)))
     result = code.let(code.call("div_f64", total, count))
     scale = _scale(plan)
     return code.let(code.call("div_f64", result, code.constant(float(10**scale)))) if scale else result

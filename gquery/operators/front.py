@@ -16,17 +16,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from gquery.kernels import ir
 from gquery.kernels.code import Code, ColumnPart, StatePart, element_type
 from gquery.kernels.targets.morsels import MORSEL
 from gquery.operators.aggregates import emit_accumulate
-from gquery.operators.reduce import identity_text
+from gquery.operators.reduce import identity
 from gquery.planner.aggregates import Accumulator
 from gquery.planner.physical import Group, Pipeline
 
 SLOTS = 256  # a power of two: of two words of state they take 8 KB
 OWN_WORDS = 2**16  # of state that each thread may have for itself: half a MB, which lies in its core's second cache
 
-Out = Callable[[str, Sequence[str]], None]
+_SLOT, _FIRST, _LAST = ir.Name("slot"), ir.Name("first"), ir.Name("last")
+
+Out = Callable[[ir.Expression, Sequence[ir.Expression]], None]
 """``out(key, words)`` writes the lines that accumulate words into the group of a key, in the state."""
 
 
@@ -59,24 +62,24 @@ def words(sink: Group) -> int:
     return SLOTS * width(sink)
 
 
-def emit(sink: Group, key: str, code: Code, out: Out, prefetch: Callable[[], None]) -> None:
+def emit(sink: Group, key: ir.Expression, code: Code, out: Out, prefetch: Callable[[], None]) -> None:
     """The lines that accumulate the current row into the group of ``key``."""
-    stride, last = code.call("i64", str(width(sink))), code.call("i64", str(SLOTS - 1))
+    stride, last = code.integer(width(sink)), code.integer(SLOTS - 1)
     slots = _slots("i64", code)
     slot = code.let(code.call("front_slot", key, last, stride))
-    with code.block(f"if not {code.call('front_holds', slots, slot, key)}:"):
-        with code.block(f"if {_is_there(slot, code)}:"):
+    with code.when(ir.Not(code.call("front_holds", slots, slot, key))):
+        with code.when(_is_there(slot, code)):
             _let_go(sink, slot, code, out)
-        code.line(code.call("store_i64", slots, slot, key))
-        code.line(code.call("store_i64", slots, _word(slot, 1, code), code.call("i64", "1")))
+        code.do(code.call("store_i64", slots, slot, key))
+        code.do(code.call("store_i64", slots, _word(slot, 1, code), code.integer(1)))
         for n, one in enumerate(sink.accumulators):
             at = _word(slot, 2 + n, code)
-            code.line(code.call(f"store_{one.word}", _slots(one.word, code), at, identity_text(one, code)))
+            code.do(code.call(f"store_{one.word}", _slots(one.word, code), at, identity(one, code)))
         prefetch()
 
-    def into(n: int, one: Accumulator, text: str) -> None:
+    def into(n: int, one: Accumulator, word: ir.Expression) -> None:
         at = _word(slot, 2 + n, code)
-        code.line(code.call(f"accumulate_{one.op}_{one.word}", _slots(one.word, code), at, text))
+        code.do(code.call(f"accumulate_{one.op}_{one.word}", _slots(one.word, code), at, word))
 
     emit_accumulate(sink.accumulators, code, into)
 
@@ -85,47 +88,48 @@ def end(sink: Group, code: Code, out: Out) -> None:
     """What is in the front goes on to the state, after the last row of a morsel."""
 
     def flush() -> None:
-        code.line(f"slot = {code.call('i64', '0')}")
-        with code.block(f"while {code.call('lt_i64', 'slot', code.call('i64', str(words(sink))))}:"):
-            with code.block(f"if {_is_there('slot', code)}:"):
-                _let_go(sink, "slot", code, out)
-                there = _word("slot", 1, code)
-                code.line(code.call("store_i64", _slots("i64", code), there, code.call("i64", "0")))
-            code.line(f"slot = {_word('slot', width(sink), code)}")
+        code.set(_SLOT, code.integer(0))
+        with code.loop(code.call("lt_i64", _SLOT, code.integer(words(sink)))):
+            with code.when(_is_there(_SLOT, code)):
+                _let_go(sink, _SLOT, code, out)
+                there = _word(_SLOT, 1, code)
+                code.do(code.call("store_i64", _slots("i64", code), there, code.integer(0)))
+            code.set(_SLOT, _word(_SLOT, width(sink), code))
 
     code.after_rows(flush)
 
 
-def is_at_an_edge(sink: Group, code: Code) -> str:
-    """The text of a test that the row's group may have rows in another morsel."""
+def is_at_an_edge(sink: Group, code: Code) -> ir.Expression:
+    """A test that the row's group may have rows in another morsel."""
     assert sink.clustered_key is not None
     key = code.column(sink.clustered_key.column).var
     column = ColumnPart(None, sink.clustered_key.column.id, "data")
     data = code.pointer(element_type(sink.clustered_key.physical_type), column, "c")
-    first = f"first = {code.call('i64', f'{data}[lo]')}"
+    first = ir.Let(_FIRST, code.call("i64", ir.Load(data, ir.LOW)))
     if first not in code.prologue:  # a probe may write what follows it more than once
-        code.prologue += [first, f"last = {code.call('i64', f'{data}[hi - uint64(1)]')}"]
-    return f"{code.call('eq_i64', key, 'first')} or {code.call('eq_i64', key, 'last')}"
+        before = ir.Operation(ir.HIGH, "-", ir.Call("uint64", (ir.Constant(1),)))
+        code.prologue += [first, ir.Let(_LAST, code.call("i64", ir.Load(data, before)))]
+    return ir.Or((code.call("eq_i64", key, _FIRST), code.call("eq_i64", key, _LAST)))
 
 
-def _slots(word: str, code: Code) -> str:
+def _slots(word: str, code: Code) -> ir.Name:
     return code.pointer("f64" if word == "f64" else "i64", StatePart(f"front_{word}"), "s")
 
 
-def _word(slot: str, n: int, code: Code) -> str:
-    return code.call("add_i64", slot, code.call("i64", str(n)))
+def _word(slot: ir.Expression, n: int, code: Code) -> ir.Expression:
+    return code.call("add_i64", slot, code.integer(n))
 
 
-def _is_there(slot: str, code: Code) -> str:
+def _is_there(slot: ir.Expression, code: Code) -> ir.Expression:
     there = code.call("load_i64", _slots("i64", code), _word(slot, 1, code))
-    return code.call("ne_i64", there, code.call("i64", "0"))
+    return code.call("ne_i64", there, code.integer(0))
 
 
-def _let_go(sink: Group, slot: str, code: Code, out: Out) -> None:
+def _let_go(sink: Group, slot: ir.Expression, code: Code, out: Out) -> None:
     """Accumulate the slot's words into the state."""
     key = code.let(code.call("load_i64", _slots("i64", code), slot))
     held = [
-        code.let(code.call(one.word, f"{_slots(one.word, code)}[{_word(slot, 2 + n, code)}]"))
+        code.let(code.call(one.word, ir.Load(_slots(one.word, code), _word(slot, 2 + n, code))))
         for n, one in enumerate(sink.accumulators)
     ]
     out(key, held)

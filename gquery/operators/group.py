@@ -52,7 +52,7 @@ def emit(sink: Group, source: Source, code: Code) -> None:
         stored = {s.column.id: s for s in source.columns}
         stored_keys = tuple(stored[e.id] for _, e, _ in sink.keys if isinstance(e, Column))
         slot = find_or_insert(code, values, stored_keys, (True,) * len(values), None)
-        with code.block(f"if {code.call('ge_i64', slot, code.call('i64', '0'))}:"):
+        with code.when(code.call("ge_i64", slot, code.integer(0))):
             accumulate.emit(sink, slot, code)
     elif sink.key_encoding is None:
         accumulate.emit(sink, raw_key(values[0], sink.keys[0][2], code), code)

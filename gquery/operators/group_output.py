@@ -15,6 +15,7 @@ import numpy as np
 from gquery.device.device import Device
 from gquery.errors import InternalError
 from gquery.expression.types import Register
+from gquery.kernels import ir
 from gquery.kernels.batch import batched
 from gquery.kernels.builtin import scans
 from gquery.kernels.code import Binding, Code, Constant, ErrorSite, StatePart, ValueProperties, element_type, store
@@ -25,6 +26,7 @@ from gquery.kernels.targets.capabilities import capabilities
 from gquery.kernels.targets.morsels import run_parts
 from gquery.operators.accumulate import slot_words
 from gquery.operators.base import State, words_a_row
+from gquery.operators.collect import POSITION
 from gquery.operators.finalize import emit_result
 from gquery.planner.aggregates import has_plain_count
 from gquery.planner.layouts import null_key
@@ -68,9 +70,9 @@ class GroupOutput:
         """The kernel, what its parameters stand for, and what its errors mean."""
         code = Code(self.target)
         if self.sink.layout == "row-id hash":
-            slot = code.let(code.call("i64", f"{code.pointer('u32', StatePart('slots_in_order'), 'c')}[i]"))
+            slot = code.let(code.call("i64", ir.Load(code.pointer("u32", StatePart("slots_in_order"), "c"), ir.ROW)))
             code.ahead.add(slot)
-            code.line(f"pos = {code.call('i64', 'i')}")
+            code.set(POSITION, code.call("i64", ir.ROW))
             self._row(None, slot, code)
         else:
             self._encoded(code)
@@ -81,43 +83,45 @@ class GroupOutput:
 
     def _encoded(self, code: Code) -> None:
         """The lines for a slot of a state by encoded keys."""
-        with code.block(f"if {self._is_there(code)}:"):
-            slot = key = code.let(code.call("i64", "i"))
+        with code.when(self._is_there(code)):
+            slot = key = code.let(code.call("i64", ir.ROW))
             if self.sink.layout == "hash":
-                stride, slots = code.call("i64", str(slot_words(self.sink))), StatePart("slots_i64")
+                stride, slots = code.integer(slot_words(self.sink)), StatePart("slots_i64")
                 slot = code.let(code.call("mul_i64", key, stride))
                 is_zero = code.call("eq_i64", key, code.scalar(StatePart("behind")))
-                key = code.let(code.call("i64", f"{code.pointer('i64', slots)}[{self._index(slot, code)}]"))
-                with code.block(f"if {is_zero}:"):  # the slot behind the others is that of the key 0
-                    code.line(f"{key} = {code.call('i64', '0')}")
+                key = code.let(code.call("i64", ir.Load(code.pointer("i64", slots), self._index(slot, code))))
+                with code.when(is_zero):  # the slot behind the others is that of the key 0
+                    code.set(key, code.integer(0))
             self._row(key, slot, code)
             if not self._has_warps:
-                code.line(f"pos = {code.call('add_i64', 'pos', code.call('i64', '1'))}")
+                code.set(POSITION, code.call("add_i64", POSITION, code.integer(1)))
 
-    def _is_there(self, code: Code) -> str:
-        """The text of a test that a slot has a group; ``pos`` is where that is written."""
+    def _is_there(self, code: Code) -> ir.Expression:
+        """A test that a slot has a group; ``pos`` is where that is written."""
         if self._has_warps:
             parts: tuple[tuple[str, ElementType], ...] = (("bits", "u32"), ("ends", "i64"))
             word, end = (
                 code.let(
-                    code.call("i64", f"{code.pointer(type_, StatePart(part), 's')}[{code.call('word_index', 'i')}]")
+                    code.call(
+                        "i64", ir.Load(code.pointer(type_, StatePart(part), "s"), code.call("word_index", ir.ROW))
+                    )
                 )
                 for part, type_ in parts
             )
             code.ahead.update((word, end))
-            code.line(f"pos = {code.call('sub_i64', end, code.call('bits_from', word, 'i'))}")
-            return code.call("bit_at", word, "i")
-        code.prologue.append(f"pos = {code.scalar(StatePart('start'))}")
+            code.set(POSITION, code.call("sub_i64", end, code.call("bits_from", word, ir.ROW)))
+            return code.call("bit_at", word, ir.ROW)
+        code.prologue.append(ir.Let(POSITION, code.scalar(StatePart("start"))))
         part, element = self._flags
-        slot = "i"
+        slot: ir.Expression = ir.ROW
         if self.sink.layout == "hash":
-            stride = code.call("i64", str(slot_words(self.sink)))
-            slot = self._index(code.call("mul_i64", code.call("i64", "i"), stride), code)
+            stride = code.integer(slot_words(self.sink))
+            slot = self._index(code.call("mul_i64", code.call("i64", ir.ROW), stride), code)
         return code.call(
-            "ne_i64", code.call("i64", f"{code.pointer(element, StatePart(part))}[{slot}]"), code.call("i64", "0")
+            "ne_i64", code.call("i64", ir.Load(code.pointer(element, StatePart(part)), slot)), code.integer(0)
         )
 
-    def _index(self, slot: str, code: Code) -> str:
+    def _index(self, slot: ir.Expression, code: Code) -> ir.Expression:
         return code.call("row_index", slot)
 
     @property
@@ -128,7 +132,7 @@ class GroupOutput:
         plain = has_plain_count(self.sink.accumulators)
         return ("touched", "u8") if plain is None else (f"accumulator{plain}", "i64")
 
-    def _row(self, key: str | None, slot: str, code: Code) -> None:
+    def _row(self, key: ir.Expression | None, slot: ir.Expression, code: Code) -> None:
         """The lines for a group that is there; ``key`` is its encoded key."""
         words = [self._word(n, slot, code) for n in range(len(self.sink.accumulators))]
         if key is not None:
@@ -137,15 +141,16 @@ class GroupOutput:
             value = emit_result(plan, words, code)
             self._store(f"out{n}", plan.result, value.var, value.ok, code)
 
-    def _word(self, n: int, slot: str, code: Code) -> str:
+    def _word(self, n: int, slot: ir.Expression, code: Code) -> ir.Name:
         word = self.sink.accumulators[n].word
         if self.sink.layout != "hash":
-            at = "i" if self.sink.layout == "direct-address" else self._index(slot, code)
-            return code.let(code.call(word, f"{code.pointer(word, StatePart(f'accumulator{n}'))}[{at}]"))
-        at = code.call("add_i64", slot, code.call("i64", str(n + 1)))
-        return code.let(code.call(word, f"{code.pointer(word, StatePart(f'slots_{word}'))}[{self._index(at, code)}]"))
+            at = ir.ROW if self.sink.layout == "direct-address" else self._index(slot, code)
+            return code.let(code.call(word, ir.Load(code.pointer(word, StatePart(f"accumulator{n}")), at)))
+        at = code.call("add_i64", slot, code.integer(n + 1))
+        slots = code.pointer(word, StatePart(f"slots_{word}"))
+        return code.let(code.call(word, ir.Load(slots, self._index(at, code))))
 
-    def _keys(self, key: str, code: Code) -> None:
+    def _keys(self, key: ir.Expression, code: Code) -> None:
         """The lines that take an encoded key apart; see `keys.decode_keys`."""
         key_encoding = self.sink.key_encoding
         if key_encoding is None:
@@ -164,18 +169,21 @@ class GroupOutput:
             value = code.let(code.call("add_i64", value, code.constant(part.base)))
             self._store(f"key{n}", what, value, ok, code)
 
-    def _store(self, name: str, what: ValueProperties, var: str, ok: str | None, code: Code) -> None:
+    def _store(
+        self, name: str, what: ValueProperties, value: ir.Expression, ok: ir.Expression | None, code: Code
+    ) -> None:
         """Store a value; where it is NULL, a zero."""
         pointer = code.pointer(element_type(what.physical_type), StatePart(name), "o")
         if what.nullable:
             valid = code.pointer("u8", StatePart(f"{name}_valid"), "o")
-            code.line(code.call("store_bool", valid, "pos", ok or "True"))
+            code.do(code.call("store_bool", valid, POSITION, ok or ir.TRUE))
         if ok is not None:
-            kept, var = var, code.let(code.zero(Register.I64 if what.register is Register.BOOL else what.register))
-            with code.block(f"if {ok}:"):
-                code.line(f"{var} = {kept}")
-        text = code.call("truth", var) if what.register is Register.BOOL else var
-        store(code, what.physical_type, pointer, "pos", text)
+            kept, value = value, code.let(code.zero(Register.I64 if what.register is Register.BOOL else what.register))
+            with code.when(ok):
+                code.set(value, kept)
+        if what.register is Register.BOOL:
+            value = code.call("truth", value)
+        store(code, what.physical_type, pointer, POSITION, value)
 
     # ---- run time ----
 

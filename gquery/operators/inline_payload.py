@@ -7,13 +7,14 @@ row: one access to memory that lies nowhere near the last one, in place of two. 
 from __future__ import annotations
 
 from gquery.expression.types import Register
+from gquery.kernels import ir
 from gquery.kernels.code import Code, Value, ValueProperties
 from gquery.planner.layouts import InlinePayload, PayloadField
 
 
-def encode_payload(inline: InlinePayload, code: Code) -> str:
+def encode_payload(inline: InlinePayload, code: Code) -> ir.Expression:
     """A variable with the word of the current row."""
-    total = code.call("i64", "1")
+    total = code.integer(1)
     for f in inline.fields:
         value = code.column(f.column)
         text = code.call("from_bool", value.var) if f.properties.register is Register.BOOL else value.var
@@ -22,8 +23,8 @@ def encode_payload(inline: InlinePayload, code: Code) -> str:
         if value.ok is not None:
             assert f.null is not None
             var = code.let(code.constant(f.null))
-            with code.block(f"if {value.ok}:"):
-                code.line(f"{var} = {text}")
+            with code.when(value.ok):
+                code.set(var, text)
             text = var
         if f.shift:
             text = code.call("shl_i64", text, code.constant(f.shift))
@@ -31,7 +32,7 @@ def encode_payload(inline: InlinePayload, code: Code) -> str:
     return code.let(total)
 
 
-def provide_payload_fields(inline: InlinePayload, var: str, guard: str | None, code: Code) -> None:
+def provide_payload_fields(inline: InlinePayload, var: ir.Expression, guard: ir.Expression | None, code: Code) -> None:
     """Make the columns of the word in ``var`` those of the current row; NULL where ``guard`` is False."""
     for f in inline.fields:
         what = (
@@ -43,26 +44,31 @@ def provide_payload_fields(inline: InlinePayload, var: str, guard: str | None, c
 
 
 def _field(
-    inline: InlinePayload, f: PayloadField, what: ValueProperties, var: str, guard: str | None, code: Code
+    inline: InlinePayload,
+    f: PayloadField,
+    what: ValueProperties,
+    var: ir.Expression,
+    guard: ir.Expression | None,
+    code: Code,
 ) -> Value:
-    text = code.call("sub_i64", var, code.call("i64", "1"))
+    value: ir.Expression = code.call("sub_i64", var, code.integer(1))
     if f.shift:
-        text = code.call("shr_u64", text, code.constant(f.shift))
+        value = code.call("shr_u64", value, code.constant(f.shift))
     if f is not inline.fields[-1]:
-        text = code.call("and_i64", text, code.constant((1 << f.bits) - 1))
+        value = code.call("and_i64", value, code.constant((1 << f.bits) - 1))
     ok = guard
     if f.null is not None:
-        text = code.let(text)
-        ok = code.let(code.call("ne_i64", text, code.constant(f.null)))
+        value = code.let(value)
+        ok = code.let(code.call("ne_i64", value, code.constant(f.null)))
         if guard is not None:
-            ok = code.let(f"{guard} and {ok}")
+            ok = code.let(ir.And((guard, ok)))
     if what.register is Register.BOOL:
-        text = code.call("truth", text)
+        value = code.call("truth", value)
     elif f.base:
-        text = code.call("add_i64", text, code.constant(f.base))
+        value = code.call("add_i64", value, code.constant(f.base))
     if ok is None:
-        return Value(code.let(text), None, what)
+        return Value(code.let(value), None, what)
     made = code.let(code.zero(what.register))  # a NULL holds what a lookup may take
-    with code.block(f"if {ok}:"):
-        code.line(f"{made} = {text}")
+    with code.when(ok):
+        code.set(made, value)
     return Value(made, ok, what)

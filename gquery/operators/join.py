@@ -14,6 +14,7 @@ from contextlib import ExitStack
 
 from gquery.errors import CardinalityError
 from gquery.expression.types import BOOLEAN
+from gquery.kernels import ir
 from gquery.kernels.code import BuildPart, Code, Value, element_type, load, value_properties
 from gquery.kernels.render import convert, describe, render
 from gquery.operators.inline_payload import provide_payload_fields
@@ -50,7 +51,7 @@ def _probe_values(step: Probe, code: Code) -> list[Value]:
     return values
 
 
-def _lookup(step: Probe, code: Code) -> tuple[str, str | None]:
+def _lookup(step: Probe, code: Code) -> tuple[ir.Expression, ir.Expression | None]:
     """The encoded key of a direct-address table, and whether it is one; or the slot of a hash table, negative where
     there is none."""
     table = step.table
@@ -58,100 +59,101 @@ def _lookup(step: Probe, code: Code) -> tuple[str, str | None]:
     if table.layout == "direct-address":
         assert table.key_encoding is not None
         return encode_keys(values, table.key_encoding, code, checked=True)
-    key, inside = "", None
+    key: ir.Expression | None = None
     if table.inline_keys:
         key, inside = hash_key(table, values, code, checked=True)
     else:
         inside = code.both(*(v.ok for v, safe in zip(values, table.null_safe, strict=True) if not safe))
-    slot = code.let(code.call("i64", "-1"))
+    slot = code.let(code.integer(-1))
     if inside is not None:
-        code.open(f"if {inside}:")
-    if table.inline_keys:
+        code.open_if(inside)
+    if key is not None:
         keys = code.pointer("i64", BuildPart(table.stage, "keys"), "b")
-        code.line(f"{slot} = {code.call('key_find', keys, _capacity(table, code), key)}")
+        code.set(slot, code.call("key_find", keys, _capacity(table, code), key))
     else:
         _find(step, values, slot, code)
     if inside is not None:
         code.close()
-    return slot, code.let(code.call("ge_i64", slot, code.call("i64", "0")))
+    return slot, code.let(code.call("ge_i64", slot, code.integer(0)))
 
 
-def _capacity(table: JoinTable, code: Code) -> str:
+def _capacity(table: JoinTable, code: Code) -> ir.Expression:
     return code.scalar(BuildPart(table.stage, "capacity"))
 
 
-def _find(step: Probe, values: list[Value], slot: str, code: Code) -> None:
+def _find(step: Probe, values: list[Value], slot: ir.Name, code: Code) -> None:
     """Set ``slot`` to where the key stands in a hash table of row numbers."""
     table = step.table
     slots = code.pointer("u32", BuildPart(table.stage, "slots"), "b")
     mask = code.scalar(BuildPart(table.stage, "mask"))
-    one, zero = code.call("i64", "1"), code.call("i64", "0")
+    one, zero = code.integer(1), code.integer(0)
     at = code.let(code.call("and_i64", hash_values(values, code), mask))
-    there = code.let(code.call("i64", f"{slots}[{at}]"))
-    with code.block(f"while {code.call('ne_i64', there, zero)}:"):
+    there = code.let(code.call("i64", ir.Load(slots, at)))
+    with code.loop(code.call("ne_i64", there, zero)):
         other = code.let(code.call("sub_i64", there, one))
         with ExitStack() as tests:
             for value, column, safe in zip(values, table.keys, table.null_safe, strict=True):
                 stored = stored_key(table, column)
                 theirs = load(code, table.stage, column.id, stored.physical_type, stored.properties, other)
-                tests.enter_context(code.block(f"if {equal_values(value, theirs, safe, code)}:"))
-            code.line(f"{slot} = {at}")
-        code.line(f"{there} = {zero}")
-        with code.block(f"if {code.call('lt_i64', slot, zero)}:"):
-            code.line(f"{at} = {code.call('and_i64', code.call('add_i64', at, one), mask)}")
-            code.line(f"{there} = {code.call('i64', f'{slots}[{at}]')}")
+                tests.enter_context(code.when(equal_values(value, theirs, safe, code)))
+            code.set(slot, at)
+        code.set(there, zero)
+        with code.when(code.call("lt_i64", slot, zero)):
+            code.set(at, code.call("and_i64", code.call("add_i64", at, one), mask))
+            code.set(there, code.call("i64", ir.Load(slots, at)))
 
 
-def _exists(step: Probe, code: Code) -> str:
+def _exists(step: Probe, code: Code) -> ir.Expression:
     """Whether some build row has the probe's key."""
     if step.table.layout == "hash":
-        return _lookup(step, code)[1] or "True"
+        return _lookup(step, code)[1] or ir.TRUE
     bits = code.pointer("u32", BuildPart(step.table.stage, "bits"), "b")
     encoded, inside = _lookup(step, code)
     test = code.call("bit_test", bits, encoded)
     if inside is None:
         return code.let(test)
-    found = code.let("False")
-    with code.block(f"if {inside}:"):
-        code.line(f"{found} = {test}")
+    found = code.let(ir.FALSE)
+    with code.when(inside):
+        code.set(found, test)
     return found
 
 
-def _held(step: Probe, code: Code) -> tuple[str, str]:
+def _held(step: Probe, code: Code) -> tuple[ir.Expression, ir.Expression]:
     """What the table holds for the one build row that matches, and whether there is one: an `InlinePayload` or the
     row's number plus 1 (0 where there is none), or the number itself of a side of one row."""
     table = step.table
     if table.layout == "one":
         count = code.scalar(BuildPart(table.stage, "count"))
-        return code.call("i64", "1"), code.let(code.call("gt_i64", count, code.call("i64", "0")))
+        return code.integer(1), code.let(code.call("gt_i64", count, code.integer(0)))
     if table.inline_keys:
         where, inside = hash_key(table, _probe_values(step, code), code, checked=True)
         pairs = code.pointer("i64", BuildPart(table.stage, "pairs"), "b")
-        text = code.call("pair_find", pairs, _capacity(table, code), where)
+        found = code.call("pair_find", pairs, _capacity(table, code), where)
     else:
         where, inside = _lookup(step, code)
         type_, part = (
             (element_type(slot_physical_type(table)), "slots") if table.layout == "direct-address" else ("u32", "slots")
         )
-        text = code.call("i64", f"{code.pointer(type_, BuildPart(table.stage, part), 'b')}[{where}]")
+        found = code.call("i64", ir.Load(code.pointer(type_, BuildPart(table.stage, part), "b"), where))
     if inside is None:
-        held = code.let(text)
+        held = code.let(found)
     else:
-        held = code.let(code.call("i64", "0"))
-        with code.block(f"if {inside}:"):
-            code.line(f"{held} = {text}")
-    return held, code.let(code.call("ne_i64", held, code.call("i64", "0")))
+        held = code.let(code.integer(0))
+        with code.when(inside):
+            code.set(held, found)
+    return held, code.let(code.call("ne_i64", held, code.integer(0)))
 
 
-def _provide_held(step: Probe, code: Code, held: str, guard: str | None) -> str:
+def _provide_held(step: Probe, code: Code, held: ir.Expression, guard: ir.Expression | None) -> ir.Expression | None:
     """Make the build side's columns those that an entry stands for; the row's number, where the entry is one."""
     if step.table.inline_payload is not None:
         provide_payload_fields(step.table.inline_payload, held, guard, code)
-        return ""
+        return None
+    row: ir.Expression
     if step.table.layout == "one":
-        row = code.call("i64", "0")
+        row = code.integer(0)
     else:
-        row = code.let(code.call("sub_i64", held, code.call("i64", "1")))
+        row = code.let(code.call("sub_i64", held, code.integer(1)))
     _provide(step, code, row, guard)
     return row
 
@@ -161,14 +163,14 @@ def _emit_unique(step: Probe, code: Code, consume: Consumer) -> None:
     held, found = _held(step, code)
     kind = step.kind
     if kind is JoinKind.INNER:
-        with code.block(f"if {found}:"):
+        with code.when(found):
             row = _provide_held(step, code, held, None)
             _with_residual(step, code, lambda: _pass_on(step, code, row, consume))
         return
     if step.residual is not None:
-        matched = code.let("False")
-        null = code.let("False") if kind is JoinKind.MARK else None
-        with code.block(f"if {found}:"):
+        matched = code.let(ir.FALSE)
+        null = code.let(ir.FALSE) if kind is JoinKind.MARK else None
+        with code.when(found):
             _provide_held(step, code, held, None)
             _test_residual(step, code, matched, null)
         found = matched
@@ -177,7 +179,7 @@ def _emit_unique(step: Probe, code: Code, consume: Consumer) -> None:
     if kind in (JoinKind.LEFT, JoinKind.SINGLE, JoinKind.FULL):
         row = _provide_held(step, code, held, found)
         if step.records_matches:
-            with code.block(f"if {found}:"):
+            with code.when(found):
                 _record(step, code, row)
         consume()
     else:
@@ -189,7 +191,8 @@ def _emit_many(step: Probe, code: Code, consume: Consumer) -> None:
     begin, end = _range(step, code)
     kind = step.kind
     if kind is JoinKind.INNER:
-        with code.block(f"for {(j := code.name('j'))} in range({begin}, {end}):"):
+        j = code.name("j", "row")
+        with code.each(j, begin, end):
             row = _range_row(step, j, code)
             _provide(step, code, row, None)
             _with_residual(step, code, lambda: _pass_on(step, code, row, consume))
@@ -197,120 +200,123 @@ def _emit_many(step: Probe, code: Code, consume: Consumer) -> None:
     if kind in (JoinKind.LEFT, JoinKind.FULL):
         _emit_outer(step, code, consume, begin, end)
         return
-    matched = code.let("False")
-    null = code.let("False") if kind is JoinKind.MARK and step.residual is not None else None
+    matched = code.let(ir.FALSE)
+    null = code.let(ir.FALSE) if kind is JoinKind.MARK and step.residual is not None else None
     if kind is JoinKind.SINGLE:
         _emit_single(step, code, consume, begin, end, matched)
         return
     if step.residual is None:
-        code.line(f"{matched} = {begin} < {end}")
+        code.set(matched, ir.Operation(begin, "<", end))
     else:  # stop at the first match
         j = code.let(begin)
-        with code.block(f"while {j} < {end} and not {matched}:"):
+        with code.loop(ir.And((ir.Operation(j, "<", end), ir.Not(matched)))):
             row = _range_row(step, j, code)
             _provide(step, code, row, None)
             _test_residual(step, code, matched, null)
-            code.line(f"{j} = {code.call('next_index', j)}")
+            code.set(j, code.call("next_index", j))
     _finish_exists(step, code, matched, consume, null)
 
 
-def _range(step: Probe, code: Code) -> tuple[str, str]:
+def _range(step: Probe, code: Code) -> tuple[ir.Name, ir.Name]:
     """The range of places that the probe's key has."""
     table = step.table
     if table.layout == "loop":
         count = code.scalar(BuildPart(table.stage, "count"))
-        return code.let(code.call("row_index", code.call("i64", "0"))), code.let(code.call("row_index", count))
+        return code.let(code.call("row_index", code.integer(0))), code.let(code.call("row_index", count))
     starts = code.pointer("u32", BuildPart(table.stage, "starts"), "b")
     where, inside = _lookup(step, code)
-    begin = code.let(code.call("row_index", code.call("i64", "0")))
+    begin = code.let(code.call("row_index", code.integer(0)))
     end = code.let(begin)
     if inside is not None:
-        code.open(f"if {inside}:")
-    code.line(f"{begin} = {code.call('row_index', f'{starts}[{where}]')}")
-    following = code.call("add_i64", where, code.call("i64", "1"))
-    code.line(f"{end} = {code.call('row_index', f'{starts}[{following}]')}")
+        code.open_if(inside)
+    code.set(begin, code.call("row_index", ir.Load(starts, where)))
+    following = code.call("add_i64", where, code.integer(1))
+    code.set(end, code.call("row_index", ir.Load(starts, following)))
     if inside is not None:
         code.close()
     return begin, end
 
 
-def _set_row(step: Probe, row: str, j: str, code: Code) -> None:
+def _set_row(step: Probe, row: ir.Name, j: ir.Name, code: Code) -> None:
     """Set a variable to the number of the row at place ``j`` of its range. Where the build's rows come in the order of their
     keys, places are row numbers, and memory is not asked for them."""
-    code.line(f"{row} = {code.call('i64', j)}")
+    code.set(row, code.call("i64", j))
     if step.table.layout == "loop":
         return
     gathers = code.scalar(BuildPart(step.table.stage, "gathers"))
-    with code.block(f"if {code.call('ne_i64', gathers, code.call('i64', '0'))}:"):
+    with code.when(code.call("ne_i64", gathers, code.integer(0))):
         order = code.pointer("u32", BuildPart(step.table.stage, "order"), "b")
-        code.line(f"{row} = {code.call('i64', f'{order}[{j}]')}")
+        code.set(row, code.call("i64", ir.Load(order, j)))
 
 
-def _range_row(step: Probe, j: str, code: Code) -> str:
-    row = code.name("v")
+def _range_row(step: Probe, j: ir.Name, code: Code) -> ir.Name:
+    row = code.name("v", "row")
     _set_row(step, row, j, code)
     return row
 
 
-def _emit_outer(step: Probe, code: Code, consume: Consumer, begin: str, end: str) -> None:
+def _emit_outer(step: Probe, code: Code, consume: Consumer, begin: ir.Name, end: ir.Name) -> None:
     """LEFT and FULL: one turn more than there are matches, which passes the row on with NULLs if none matched. One copy of
     the consumer's lines serves both."""
-    matched = code.let("False")
-    with code.block(f"for {(j := code.name('j'))} in range({begin}, {code.call('next_index', end)}):"):
-        found, row = code.let(f"{j} < {end}"), code.let(code.call("i64", "0"))
-        emit = code.let(f"not {found} and not {matched}")
-        with code.block(f"if {found}:"):
+    matched = code.let(ir.FALSE)
+    j = code.name("j", "row")
+    with code.each(j, begin, code.call("next_index", end)):
+        found, row = code.let(ir.Operation(j, "<", end)), code.let(code.integer(0))
+        emit = code.let(ir.And((ir.Not(found), ir.Not(matched))))
+        with code.when(found):
             _set_row(step, row, j, code)
             if step.residual is None:
-                code.line(f"{emit} = True")
+                code.set(emit, ir.TRUE)
             else:
                 _provide(step, code, row, None)
                 _test_residual(step, code, emit, None)
-            with code.block(f"if {emit}:"):
-                code.line(f"{matched} = True")
+            with code.when(emit):
+                code.set(matched, ir.TRUE)
                 _record(step, code, row)
-        with code.block(f"if {emit}:"):
+        with code.when(emit):
             _provide(step, code, row, found)
             consume()
 
 
-def _emit_single(step: Probe, code: Code, consume: Consumer, begin: str, end: str, matched: str) -> None:
+def _emit_single(step: Probe, code: Code, consume: Consumer, begin: ir.Name, end: ir.Name, matched: ir.Name) -> None:
     """SINGLE over a range: the one match, or NULLs; a second match is an error."""
-    found_row = code.let(code.call("i64", "0"))
-    with code.block(f"for {(j := code.name('j'))} in range({begin}, {end}):"):
+    found_row = code.let(code.integer(0))
+    j = code.name("j", "row")
+    with code.each(j, begin, end):
         row = _range_row(step, j, code)
         _provide(step, code, row, None)
 
         def keep() -> None:
-            with code.block(f"if {matched}:"):
-                code.line(code.call("fail", code.status(), more_than_one(code)))
-            code.line(f"{matched} = True")
-            code.line(f"{found_row} = {row}")
+            with code.when(matched):
+                code.do(code.call("fail", code.status(), more_than_one(code)))
+            code.set(matched, ir.TRUE)
+            code.set(found_row, row)
 
         _with_residual(step, code, keep)
     _provide(step, code, found_row, matched)
     consume()
 
 
-def more_than_one(code: Code) -> str:
+def more_than_one(code: Code) -> ir.Expression:
     return code.site(
         CardinalityError, "A subquery used as a value returned more than one row. Add LIMIT 1 or an aggregate."
     )
 
 
-def _provide(step: Probe, code: Code, row: str, guard: str | None) -> None:
+def _provide(step: Probe, code: Code, row: ir.Expression, guard: ir.Expression | None) -> None:
     """Make the build side's columns at ``row`` those of the current row; NULL where ``guard`` is False."""
     for stored in step.table.columns:
         provide_stored(code, step.table.stage, stored, row, guard)
 
 
-def _record(step: Probe, code: Code, row: str) -> None:
+def _record(step: Probe, code: Code, row: ir.Expression | None) -> None:
     if step.records_matches:
+        assert row is not None
         matched = code.pointer("u8", BuildPart(step.table.stage, "matched"), "b")
-        code.line(code.call("store_u8", matched, row, code.call("i64", "1")))
+        code.do(code.call("store_u8", matched, row, code.integer(1)))
 
 
-def _pass_on(step: Probe, code: Code, row: str, consume: Consumer) -> None:
+def _pass_on(step: Probe, code: Code, row: ir.Expression | None, consume: Consumer) -> None:
     _record(step, code, row)
     consume()
 
@@ -320,29 +326,31 @@ def _with_residual(step: Probe, code: Code, then: Callable[[], object]) -> None:
         then()
         return
     value = render(step.residual, code)
-    with code.block(f"if {value.var}:" if value.ok is None else f"if {value.ok} and {value.var}:"):
+    with code.when(value.var if value.ok is None else ir.And((value.ok, value.var))):
         then()
 
 
-def _test_residual(step: Probe, code: Code, matched: str, null: str | None) -> None:
+def _test_residual(step: Probe, code: Code, matched: ir.Name, null: ir.Name | None) -> None:
     """Set ``matched`` where the residual is TRUE, and ``null`` (if asked) where it is NULL."""
     assert step.residual is not None
     value = render(step.residual, code)
-    with code.block(f"if {value.var}:" if value.ok is None else f"if {value.ok} and {value.var}:"):
-        code.line(f"{matched} = True")
+    with code.when(value.var if value.ok is None else ir.And((value.ok, value.var))):
+        code.set(matched, ir.TRUE)
     if null is not None and value.ok is not None:
-        with code.block(f"if not {value.ok}:"):
-            code.line(f"{null} = True")
+        with code.when(ir.Not(value.ok)):
+            code.set(null, ir.TRUE)
 
 
-def _finish_exists(step: Probe, code: Code, found: str, consume: Consumer, null: str | None = None) -> None:
+def _finish_exists(
+    step: Probe, code: Code, found: ir.Expression, consume: Consumer, null: ir.Name | None = None
+) -> None:
     """SEMI, ANTI and MARK, once it is known whether there is a match."""
     match step.kind:
         case JoinKind.SEMI | JoinKind.INNER:
-            with code.block(f"if {found}:"):
+            with code.when(found):
                 consume()
         case JoinKind.ANTI:
-            with code.block(f"if not {found}:"):
+            with code.when(ir.Not(found)):
                 consume()
         case JoinKind.MARK:
             assert step.mark is not None
@@ -355,19 +363,19 @@ def _finish_exists(step: Probe, code: Code, found: str, consume: Consumer, null:
             raise AssertionError(step.kind)
 
 
-def _mark_validity(step: Probe, code: Code, found: str, null: str | None) -> str | None:
+def _mark_validity(step: Probe, code: Code, found: ir.Expression, null: ir.Name | None) -> ir.Expression | None:
     """Whether a mark is known: a row without a match has NULL where some build row compared as NULL."""
     if null is not None:
-        return code.let(f"{found} or not {null}")
+        return code.let(ir.Or((found, ir.Not(null))))
     if not step.null_key:
         return None
-    zero = code.call("i64", "0")
+    zero = code.integer(0)
     some = code.let(code.call("gt_i64", code.scalar(BuildPart(step.table.stage, "count")), zero))
     unknown = code.let(code.call("gt_i64", code.scalar(BuildPart(step.table.stage, "null_keys")), zero))
     keys = code.both(*(render(e, code).ok for e in step.keys))
     if keys is not None:
-        unknown = code.let(f"{unknown} or ({some} and not {keys})")
-    return code.let(f"{found} or not {unknown}")
+        unknown = code.let(ir.Or((unknown, ir.Group(ir.And((some, ir.Not(keys)))))))
+    return code.let(ir.Or((found, ir.Not(unknown))))
 
 
 def mark_properties(step: Probe) -> object:

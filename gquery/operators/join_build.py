@@ -15,16 +15,21 @@ from contextlib import ExitStack
 from gquery.errors import OperationalError
 from gquery.expression.expr import Column
 from gquery.expression.types import PhysicalType
+from gquery.kernels import ir
 from gquery.kernels.code import Code, StatePart, Value, element_type, load, store
 from gquery.kernels.targets.capabilities import capabilities
 from gquery.operators.inline_payload import encode_payload
 from gquery.operators.keys import encode_keys, equal_values, hash_values
 from gquery.planner.physical import JoinTable, Stored
 
+_ENTERED = ir.Name("entered")  # rows of the thread
+
 
 def emit_build(table: JoinTable, code: Code) -> None:
     """The lines that enter row ``i`` of the build side."""
     values = [code.column(c) for c in table.keys]
+    key: ir.Expression = ir.NONE
+    inside: ir.Expression | None
     if table.layout == "direct-address":
         assert table.key_encoding is not None
         key, inside = encode_keys(values, table.key_encoding, code, checked=False)
@@ -33,9 +38,9 @@ def emit_build(table: JoinTable, code: Code) -> None:
     else:
         assert table.layout == "hash", table.layout
         oks = [v.ok for v, safe in zip(values, table.null_safe, strict=True) if not safe]
-        key, inside = "", code.both(*oks)
+        inside = code.both(*oks)
     if inside is not None:
-        code.open(f"if {inside}:")
+        code.open_if(inside)
     if table.layout == "direct-address":
         _enter_direct_address(table, key, code)
     elif table.inline_keys:
@@ -49,14 +54,16 @@ def emit_build(table: JoinTable, code: Code) -> None:
         code.close()
 
 
-def hash_key(table: JoinTable, values: list[Value], code: Code, checked: bool) -> tuple[str, str | None]:
+def hash_key(
+    table: JoinTable, values: list[Value], code: Code, checked: bool
+) -> tuple[ir.Expression, ir.Expression | None]:
     """The integer that a inline-key hash table holds for a row's keys, and whether the row takes part. See
     `encode_keys`."""
     if table.key_encoding is None:
         return values[0].var, values[0].ok
     encoded, inside = encode_keys(values, table.key_encoding, code, checked)
     return code.let(
-        code.call("add_i64", encoded, code.call("i64", "1"))
+        code.call("add_i64", encoded, code.integer(1))
     ), inside  # 0 has a place of its own, but costs a test
 
 
@@ -85,12 +92,12 @@ def is_counted(table: JoinTable) -> bool:
     return is_checked(table) or table.counted
 
 
-def _enter_direct_address(table: JoinTable, key: str, code: Code) -> None:
+def _enter_direct_address(table: JoinTable, key: ir.Expression, code: Code) -> None:
     if table.exists:
-        code.line(code.call("bit_set", code.pointer("u32", StatePart("bits"), "s"), key))
+        code.do(code.call("bit_set", code.pointer("u32", StatePart("bits"), "s"), key))
     elif is_radix_partitioned(table):
-        held = code.call("or_i64", code.call("shl_i64", key, code.call("i64", "32")), _held(table, code))
-        code.line(code.call("store_i64", code.pointer("i64", StatePart("to_partition"), "s"), "i", held))
+        held = code.call("or_i64", code.call("shl_i64", key, code.integer(32)), _held(table, code))
+        code.do(code.call("store_i64", code.pointer("i64", StatePart("to_partition"), "s"), ir.ROW, held))
     elif table.unique:
         physical_type = slot_physical_type(table)
         slots = code.pointer(element_type(physical_type), StatePart("slots"), "s")
@@ -101,69 +108,70 @@ def _enter_direct_address(table: JoinTable, key: str, code: Code) -> None:
         _note_slot(key, code)
 
 
-def _enter_inline_key(table: JoinTable, key: str, code: Code) -> None:
+def _enter_inline_key(table: JoinTable, key: ir.Expression, code: Code) -> None:
     capacity = code.scalar(StatePart("capacity"))
     if not table.unique or table.exists:
         slot = code.call("key_insert", code.pointer("i64", StatePart("keys"), "s"), capacity, key)
         if table.exists:
-            code.line(slot)
+            code.do(slot)
         else:
             _note_slot(code.let(slot), code)
         return
     pairs = code.pointer("i64", StatePart("pairs"), "s")
     enter = code.call("pair_insert", pairs, capacity, key, _held(table, code))
     if not is_checked(table):
-        code.line(enter)
+        code.do(enter)
         return
-    with code.block(f"if not {enter}:"):
+    with code.when(ir.Not(enter)):
         twice = code.pointer("u8", StatePart("twice"), "s")
-        code.line(code.call("store_u8", twice, code.call("i64", "0"), code.call("i64", "1")))
+        code.do(code.call("store_u8", twice, code.integer(0), code.integer(1)))
 
 
-def _held(table: JoinTable, code: Code) -> str:
+def _held(table: JoinTable, code: Code) -> ir.Expression:
     """What a unique table holds for the current row: never 0."""
     if table.inline_payload is not None:
         return encode_payload(table.inline_payload, code)
-    return code.let(code.call("add_i64", code.call("i64", "i"), code.call("i64", "1")))
+    return code.let(code.call("add_i64", code.call("i64", ir.ROW), code.integer(1)))
 
 
-def _note_slot(slot: str, code: Code) -> None:
-    code.line(code.call("store_u32", code.pointer("u32", StatePart("slot_of_row"), "s"), "i", slot))
+def _note_slot(slot: ir.Expression, code: Code) -> None:
+    code.do(code.call("store_u32", code.pointer("u32", StatePart("slot_of_row"), "s"), ir.ROW, slot))
 
 
 def _count_entered(code: Code) -> None:
-    code.prologue.append(f"entered = {code.call('i64', '0')}")
-    code.line(f"entered = {code.call('add_i64', 'entered', code.call('i64', '1'))}")
+    code.prologue.append(ir.Let(_ENTERED, code.integer(0)))
+    code.set(_ENTERED, code.call("add_i64", _ENTERED, code.integer(1)))
     add = "reduce_add_i64" if capabilities(code.target).has_warps else "atomic_add_i64"
-    code.epilogue.append(code.call(add, code.pointer("i64", StatePart("entered"), "s"), "0", "entered"))
+    total = code.pointer("i64", StatePart("entered"), "s")
+    code.epilogue.append(ir.Store(code.call(add, total, ir.Constant(0), _ENTERED)))
 
 
 def find_or_insert(
     code: Code, values: list[Value], stored: tuple[Stored, ...], null_safe: tuple[bool, ...], owner: int | None
-) -> str:
+) -> ir.Name:
     """A variable with the slot of the current row's key in the table of row numbers ``slots``: found, or claimed for the
     row (-1, and the status bit "full", where neither). Keys are compared where they stand, in the columns of ``owner``."""
     slots, mask = code.pointer("u32", StatePart("slots"), "s"), code.scalar(StatePart("mask"))
-    one, zero = code.call("i64", "1"), code.call("i64", "0")
+    one, zero = code.integer(1), code.integer(0)
     hashed = hash_values(values, code)
     at = code.let(code.call("and_i64", hashed, mask))
-    slot, tries = code.let(code.call("i64", "-1")), code.let(zero)
-    with code.block(f"while {code.call('lt_i64', slot, zero)} and {code.call('le_i64', tries, mask)}:"):
-        there = code.let(code.call("i64", f"{slots}[{at}]"))
-        with code.block(f"if {code.call('eq_i64', there, zero)}:"):
-            mine = code.call("add_i64", code.call("i64", "i"), one)
-            code.line(f"{there} = {code.call('cas_u32', slots, at, zero, mine)}")
-            with code.block(f"if {code.call('eq_i64', there, zero)}:"):
-                code.line(f"{slot} = {at}")
-        with code.block(f"if {code.call('ne_i64', there, zero)}:"):
+    slot, tries = code.let(code.integer(-1)), code.let(zero)
+    with code.loop(ir.And((code.call("lt_i64", slot, zero), code.call("le_i64", tries, mask)))):
+        there = code.let(code.call("i64", ir.Load(slots, at)))
+        with code.when(code.call("eq_i64", there, zero)):
+            mine = code.call("add_i64", code.call("i64", ir.ROW), one)
+            code.set(there, code.call("cas_u32", slots, at, zero, mine))
+            with code.when(code.call("eq_i64", there, zero)):
+                code.set(slot, at)
+        with code.when(code.call("ne_i64", there, zero)):
             other = code.let(code.call("sub_i64", there, one))
             with ExitStack() as tests:
                 for value, column, safe in zip(values, stored, null_safe, strict=True):
                     theirs = load(code, owner, column.column.id, column.physical_type, column.properties, other)
-                    tests.enter_context(code.block(f"if {equal_values(value, theirs, safe, code)}:"))
-                code.line(f"{slot} = {at}")
-            code.line(f"{at} = {code.call('and_i64', code.call('add_i64', at, one), mask)}")
-            code.line(f"{tries} = {code.call('add_i64', tries, one)}")
-    with code.block(f"if {code.call('lt_i64', slot, zero)}:"):
-        code.line(code.call("fail", code.status(), code.site(OperationalError, "a hash table is full", retry=True)))
+                    tests.enter_context(code.when(equal_values(value, theirs, safe, code)))
+                code.set(slot, at)
+            code.set(at, code.call("and_i64", code.call("add_i64", at, one), mask))
+            code.set(tries, code.call("add_i64", tries, one))
+    with code.when(code.call("lt_i64", slot, zero)):
+        code.do(code.call("fail", code.status(), code.site(OperationalError, "a hash table is full", retry=True)))
     return slot

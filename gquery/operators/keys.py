@@ -11,20 +11,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from gquery.expression.types import Register
+from gquery.kernels import ir
 from gquery.kernels.code import Code, Value, ValueProperties
 from gquery.planner.layouts import KeyEncoding, null_key
 
 
 def encode_keys(
     values: Sequence[Value], key_encoding: KeyEncoding, code: Code, checked: bool
-) -> tuple[str, str | None]:
+) -> tuple[ir.Name, ir.Name | None]:
     """The encoded key of a row, and a boolean variable that says whether it lies in the key encoding's ranges and no
     key is NULL that may not be (None where that is proved). With ``checked`` values may lie outside (the probing
     side)."""
-    inside: list[str] = []
-    total: str | None = None
+    inside: list[ir.Expression] = []
+    total: ir.Expression | None = None
     stride = 1
-    zero = code.call("i64", "0")
+    zero = code.integer(0)
     for value, part in zip(values, key_encoding.parts, strict=True):
         var = code.call("from_bool", value.var) if value.properties.register is Register.BOOL else value.var
         if part.base:
@@ -36,14 +37,16 @@ def encode_keys(
         if needs_var:
             var = code.let(var)
         if checked and not proved:
-            test = f"{code.call('ge_i64', var, zero)} and {code.call('lt_i64', var, code.constant(span))}"
+            test: ir.Expression = ir.And(
+                (code.call("ge_i64", var, zero), code.call("lt_i64", var, code.constant(span)))
+            )
             if value.ok is not None and part.nullable:
-                test = f"(not {value.ok}) or ({test})"
-            inside.append(f"({test})")
+                test = ir.Or((ir.Group(ir.Not(value.ok)), ir.Group(test)))
+            inside.append(ir.Group(test))
         if value.ok is not None:
             if part.nullable:
-                with code.block(f"if not {value.ok}:"):
-                    code.line(f"{var} = {code.constant(span)}")
+                with code.when(ir.Not(value.ok)):
+                    code.set(var, code.constant(span))
             else:
                 inside.append(value.ok)
         if stride != 1:
@@ -51,7 +54,7 @@ def encode_keys(
         total = var if total is None else code.call("add_i64", total, var)
         stride *= part.width
     encoded = code.let(total or zero)
-    return encoded, code.let(" and ".join(inside)) if inside else None
+    return encoded, code.let(ir.conjunction(*inside)) if inside else None
 
 
 def decode_keys(encoded: Any, key_encoding: KeyEncoding) -> list[tuple[Any, Any | None]]:
@@ -71,13 +74,13 @@ def decode_keys(encoded: Any, key_encoding: KeyEncoding) -> list[tuple[Any, Any 
     return result
 
 
-def raw_key(value: Value, what: ValueProperties, code: Code) -> str:
+def raw_key(value: Value, what: ValueProperties, code: Code) -> ir.Expression:
     """The key of a row, of one integer as it is."""
     if value.ok is None:
         return value.var
     var = code.let(value.var)
-    with code.block(f"if not {value.ok}:"):
-        code.line(f"{var} = {code.constant(null_key(what))}")
+    with code.when(ir.Not(value.ok)):
+        code.set(var, code.constant(null_key(what)))
     return var
 
 
@@ -89,28 +92,28 @@ def decode_raw_key(keys: Any, what: ValueProperties) -> tuple[Any, Any | None]:
     return keys * valid, valid.astype("uint8")
 
 
-def equal_values(a: Value, b: Value, null_safe: bool, code: Code) -> str:
-    """The text of a test that two keys are equal; NULLs are equal to each other if ``null_safe``, else to nothing."""
+def equal_values(a: Value, b: Value, null_safe: bool, code: Code) -> ir.Expression:
+    """A test that two keys are equal; NULLs are equal to each other if ``null_safe``, else to nothing."""
     from gquery.kernels.compare import comparison
 
     result = comparison("is_not_distinct_from" if null_safe else "eq", a, b, code)
-    return result.var if result.ok is None else f"{result.ok} and {result.var}"
+    return result.var if result.ok is None else ir.And((result.ok, result.var))
 
 
-def hash_values(values: Sequence[Value], code: Code) -> str:
+def hash_values(values: Sequence[Value], code: Code) -> ir.Name:
     """A variable with the hash of a tuple of keys; NULL hashes as a constant."""
-    total: str | None = None
+    total: ir.Expression | None = None
     for value in values:
         register = value.properties.register
-        text = (
+        hashed: ir.Expression = (
             code.call("hash_i64", code.call("from_bool", value.var))
             if register is Register.BOOL
             else code.call(f"hash_{register.value}", value.var)
         )
         if value.ok is not None:
-            var = code.let(code.call("i64", "0"))
-            with code.block(f"if {value.ok}:"):
-                code.line(f"{var} = {text}")
-            text = var
-        total = text if total is None else code.call("hash_combine", total, text)
-    return code.let(total or code.call("i64", "0"))
+            var = code.let(code.integer(0))
+            with code.when(value.ok):
+                code.set(var, hashed)
+            hashed = var
+        total = hashed if total is None else code.call("hash_combine", total, hashed)
+    return code.let(total or code.integer(0))

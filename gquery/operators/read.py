@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from gquery.kernels import ir
 from gquery.kernels.code import Code, Constant, Value, ValueProperties, load
 from gquery.planner.layouts import nullable
 from gquery.planner.physical import ReadOne, ReadRange, ReadStage, ReadTable, Source, Stored
 
 
-def read(source: Source, code: Code, row: str = "i") -> None:
+def read(source: Source, code: Code, row: ir.Name = ir.ROW) -> None:
     """Say how each column of the source is loaded for its row ``row``."""
     match source:
         case ReadTable(columns=columns) | ReadStage(columns=columns):
@@ -26,7 +27,9 @@ def read(source: Source, code: Code, row: str = "i") -> None:
             assert_never(source)
 
 
-def provide_stored(code: Code, owner: int | None, stored: Stored, row: str, guard: str | None = None) -> None:
+def provide_stored(
+    code: Code, owner: int | None, stored: Stored, row: ir.Expression, guard: ir.Expression | None = None
+) -> None:
     """Provide a stored column at a row of the pipeline's input, or of the build side ``owner``."""
     what = stored.properties if guard is None else nullable(stored.properties)
     column, physical_type, known = stored.column.id, stored.physical_type, stored.properties
@@ -38,7 +41,7 @@ def provide_stored(code: Code, owner: int | None, stored: Stored, row: str, guar
     code.provide(column, what, make)
 
 
-def _row_number(known: ValueProperties, base: int, row: str, code: Code) -> Value:
+def _row_number(known: ValueProperties, base: int, row: ir.Name, code: Code) -> Value:
     """The number of the row, counted from ``base``."""
     var = code.call("i64", row)
     if base:
@@ -47,7 +50,7 @@ def _row_number(known: ValueProperties, base: int, row: str, code: Code) -> Valu
 
 
 def _range_value(source: ReadRange, code: Code) -> Value:
-    var = code.call("i64", "i")
+    var = code.call("i64", ir.ROW)
     if source.step != 1:
         var = code.call("mul_i64", var, code.scalar(Constant(source.step)))
     if source.start:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gquery.device.device import cpu_device
+from gquery.kernels import ir
 from gquery.kernels.code import Code, StatePart
 from gquery.operators.aggregates import emit_accumulate
 from gquery.operators.base import Frame, Launch, SinkRun, State, make_column, narrow
@@ -21,19 +22,24 @@ from gquery.planner.physical import Reduce
 
 def begin(accumulators: Sequence[Accumulator], code: Code) -> None:
     for n, accumulator in enumerate(accumulators):
-        code.prologue.append(f"acc{n} = {identity_text(accumulator, code)}")
+        code.prologue.append(ir.Let(accumulated(n), identity(accumulator, code)))
 
 
-def identity_text(accumulator: Accumulator, code: Code) -> str:
+def accumulated(n: int) -> ir.Name:
+    """The thread's variable of accumulator ``n``."""
+    return ir.Name(f"acc{n}")
+
+
+def identity(accumulator: Accumulator, code: Code) -> ir.Expression:
     if accumulator.op == "add":
-        return code.call(accumulator.word, "0" if accumulator.word == "i64" else "0.0")
+        return code.call(accumulator.word, ir.Constant(0 if accumulator.word == "i64" else 0.0))
     return code.constant(accumulator.identity)
 
 
 def emit(accumulators: Sequence[Accumulator], code: Code) -> None:
-    def into(n: int, accumulator: Accumulator, text: str) -> None:
-        total = f"acc{n}"
-        code.line(f"{total} = {code.call(f'{accumulator.op}_{accumulator.word}', total, text)}")
+    def into(n: int, accumulator: Accumulator, word: ir.Expression) -> None:
+        total = accumulated(n)
+        code.set(total, code.call(f"{accumulator.op}_{accumulator.word}", total, word))
 
     emit_accumulate(accumulators, code, into)
 
@@ -41,7 +47,8 @@ def emit(accumulators: Sequence[Accumulator], code: Code) -> None:
 def end(accumulators: Sequence[Accumulator], code: Code) -> None:
     for n, accumulator in enumerate(accumulators):
         state = code.pointer(accumulator.word, StatePart(accumulator.word), "s")
-        code.epilogue.append(code.call(f"reduce_{accumulator.op}_{accumulator.word}", state, str(n), f"acc{n}"))
+        call = code.call(f"reduce_{accumulator.op}_{accumulator.word}", state, ir.Constant(n), accumulated(n))
+        code.epilogue.append(ir.Store(call))
 
 
 # ---- run time -------------------------------------------------------------------------------------------------------

@@ -12,16 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from gquery.kernels import ir
 from gquery.kernels.code import Code
 from gquery.kernels.render import describe
 from gquery.operators.aggregates import emit_accumulate
-from gquery.operators.reduce import identity_text
+from gquery.operators.reduce import accumulated, identity
 from gquery.planner.aggregates import Accumulator
 
 HELD_ACCUMULATORS = 8  # more accumulators would leave a processor fewer threads
 PATIENCE = 32  # rows of other groups after which a group that is held gives way
 
-Out = Callable[[str, Sequence[str]], None]
+_HELD, _PATIENCE = ir.Name("held"), ir.Name("patience")
+
+Out = Callable[[ir.Expression, Sequence[ir.Expression]], None]
 """``out(key, words)`` writes the lines that accumulate words into the group of a key."""
 
 
@@ -32,60 +35,63 @@ def is_guarded(accumulator: Accumulator, code: Code) -> bool:
     )
 
 
-def row_words(accumulators: Sequence[Accumulator], code: Code) -> list[str]:
+def row_words(accumulators: Sequence[Accumulator], code: Code) -> list[ir.Name]:
     """Variables with what the current row adds to each accumulator: its identity where that is nothing."""
     names = [code.name("w") for _ in accumulators]
     for name, accumulator in zip(names, accumulators, strict=True):
         if is_guarded(accumulator, code):
-            code.line(f"{name} = {identity_text(accumulator, code)}")
-    emit_accumulate(accumulators, code, lambda n, accumulator, text: code.line(f"{names[n]} = {text}"))
+            code.set(name, identity(accumulator, code))
+    emit_accumulate(accumulators, code, lambda n, accumulator, word: code.set(names[n], word))
     return names
 
 
 def accumulate_words(
     accumulators: Sequence[Accumulator],
-    words: Sequence[str],
+    words: Sequence[ir.Expression],
     code: Code,
-    accumulate_one: Callable[[int, Accumulator], str],
+    accumulate_one: Callable[[int, Accumulator], ir.Expression],
 ) -> None:
-    """Lines that accumulate words; ``accumulate_one(n, accumulator)`` gives the text for one. Sums are passed by where
+    """Lines that accumulate words; ``accumulate_one(n, accumulator)`` gives the call for one. Sums are passed by where
     there is nothing to add."""
     for n, (accumulator, word) in enumerate(zip(accumulators, words, strict=True)):
         if accumulator.op == "add" and is_guarded(accumulator, code):
-            with code.block(f"if {code.call(f'ne_{accumulator.word}', word, code.call(accumulator.word, '0'))}:"):
-                code.line(accumulate_one(n, accumulator))
+            zero = code.call(accumulator.word, ir.Constant(0))
+            with code.when(code.call(f"ne_{accumulator.word}", word, zero)):
+                code.do(accumulate_one(n, accumulator))
         else:
-            code.line(accumulate_one(n, accumulator))
+            code.do(accumulate_one(n, accumulator))
 
 
-def hold(accumulators: Sequence[Accumulator], key: str, words: Sequence[str], code: Code, out: Out) -> None:
+def hold(
+    accumulators: Sequence[Accumulator], key: ir.Expression, words: Sequence[ir.Expression], code: Code, out: Out
+) -> None:
     """Accumulate a row into the group that the thread holds, or let it, or that one, go on to ``out``."""
-    zero = code.call("i64", "0")
-    is_new = f"held = {zero}" not in code.prologue  # a probe may write what follows it more than once
+    zero = code.integer(0)
+    is_new = ir.Let(_HELD, zero) not in code.prologue  # a probe may write what follows it more than once
     if is_new:
-        code.prologue += [f"held = {zero}", f"patience = {code.call('i64', '-1')}"]  # -1: no group is held yet
-        code.prologue += [f"acc{n} = {identity_text(accumulator, code)}" for n, accumulator in enumerate(accumulators)]
-    with code.block(f"if {code.call('eq_i64', key, 'held')}:"):
-        code.line(f"patience = {code.call('i64', str(PATIENCE))}")
+        code.prologue += [ir.Let(_HELD, zero), ir.Let(_PATIENCE, code.integer(-1))]  # -1: no group is held yet
+        code.prologue += [ir.Let(accumulated(n), identity(one, code)) for n, one in enumerate(accumulators)]
+    with code.when(code.call("eq_i64", key, _HELD)):
+        code.set(_PATIENCE, code.integer(PATIENCE))
         for n, (accumulator, word) in enumerate(zip(accumulators, words, strict=True)):
-            code.line(f"acc{n} = {code.call(f'{accumulator.op}_{accumulator.word}', f'acc{n}', word)}")
-    with code.block("else:"):
+            code.set(accumulated(n), code.call(f"{accumulator.op}_{accumulator.word}", accumulated(n), word))
+    with code.otherwise():
         going, leaving = code.let(key), [code.let(word) for word in words]
         state = code.let(zero)
-        with code.block(f"if {code.call('gt_i64', 'patience', zero)}:"):
-            code.line(f"patience = {code.call('sub_i64', 'patience', code.call('i64', '1'))}")
-        with code.block("else:"):
-            code.line(f"{state} = patience")
-            code.line(f"{going}, held = held, {going}")
+        with code.when(code.call("gt_i64", _PATIENCE, zero)):
+            code.set(_PATIENCE, code.call("sub_i64", _PATIENCE, code.integer(1)))
+        with code.otherwise():
+            code.set(state, _PATIENCE)
+            code.swap(going, _HELD)
             for n, name in enumerate(leaving):
-                code.line(f"{name}, acc{n} = acc{n}, {name}")
-            code.line(f"patience = {zero}")
-        with code.block(f"if {code.call('ge_i64', state, zero)}:"):
+                code.swap(name, accumulated(n))
+            code.set(_PATIENCE, zero)
+        with code.when(code.call("ge_i64", state, zero)):
             out(going, leaving)
 
     def flush() -> None:
-        with code.block(f"if {code.call('ge_i64', 'patience', zero)}:"):
-            out("held", [f"acc{n}" for n in range(len(accumulators))])
+        with code.when(code.call("ge_i64", _PATIENCE, zero)):
+            out(_HELD, [accumulated(n) for n in range(len(accumulators))])
 
     if is_new:
         code.after_rows(flush)

@@ -23,7 +23,7 @@ def _launcher(wide: bool, record: Any) -> Any:
     pytest.importorskip("cupy")
     from gquery.kernels.targets.cuda_launch import Launcher
 
-    kernel = Kernel(PARAMETERS, (), ("pass",), (), frozenset(), wide_index=wide)
+    kernel = Kernel(PARAMETERS, (), (), (), frozenset(), wide_index=wide)
     launcher = Launcher(SimpleNamespace(ptr=77), kernel)
     launcher._launch, launcher._stream = record, lambda: SimpleNamespace(ptr=5)
     return launcher

@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from gquery.kernels.ir.expressions import Name
+from gquery.kernels.ir.read import read_lines
+from gquery.kernels.ir.statements import printed
 from gquery.kernels.primitives import core
 from gquery.kernels.stages import MOST_LEFT, staged
 from gquery.operators import codegen
@@ -53,16 +56,17 @@ def _body(r: random.Random) -> tuple[list[str], set[str]]:
     if marks:
         add("keep = True")
         depth = 0
-        add("seen.append((i, keep))")
+        add("note(i, keep)")
     else:
         add(f"total = add_i64(total, {names[-1]})")
-        add(f"seen.append((i, {names[-1]}))")
+        add(f"note(i, {names[-1]})")
     return lines, ahead
 
 
 def _run(text: str, columns: list[list[int]], table: list[int]) -> tuple[list[Any], int]:
     scope: dict[str, Any] = {**vars(core), "seen": [], "total": 0, "b0": table}
     scope |= {f"c{n}": column for n, column in enumerate(columns)}
+    scope["note"] = lambda row, value: scope["seen"].append((row, value))
     exec(text, scope)
     return sorted(scope["seen"]), scope["total"]
 
@@ -71,7 +75,7 @@ def _run(text: str, columns: list[list[int]], table: list[int]) -> tuple[list[An
 def test_steps_of_several_rows(seed: int) -> None:
     r = random.Random(seed)
     body, ahead = _body(r)
-    made = staged(body, ROWS, ahead, ["total = 0"])
+    made = staged(read_lines(*body), ROWS, {Name(a, "row") for a in ahead}, read_lines("total = 0"))
     looks_up = any("b0[" in line for line in body)
     assert (made is not None) == looks_up, body
     if made is None:
@@ -82,17 +86,21 @@ def test_steps_of_several_rows(seed: int) -> None:
     lazy = "\n".join([f"for i in range({rows}):", *("    " + line for line in body)])
     heads = [f"    i{k} = i + {k * (rows // ROWS)}" for k in range(ROWS)]
     function = () if made.function is None else made.function.text
-    at_once = "\n".join([*function, f"for i in range({rows // ROWS}):", *heads, *("    " + line for line in made.body)])
+    at_once = "\n".join([*function, f"for i in range({rows // ROWS}):", *heads, *printed(made.body, 1)])
     assert _run(at_once, columns, table) == _run(lazy, columns, table)
 
 
 def test_what_is_not_staged() -> None:
     look_up = ["v0 = i64(c0[i])", "v1 = ne_i64(i64(b0[v0]), 0)", "if v1:"]
-    assert staged([*look_up, "    n = add_i64(n, 1)"], 2, ()) is not None
-    assert staged([*look_up, "    for j0 in range(v0):", "        n = add_i64(n, 1)"], 2, ()) is None, "a loop"
-    assert staged([*look_up, *["    n = add_i64(n, 1)"] * (MOST_LEFT + 1)], 2, ()) is None, "too much for each row"
-    assert staged(["v0 = i64(c0[i])", "if v0:", "    n = add_i64(n, 1)"], 2, ()) is None, "no look-up"
-    assert staged(["store_i64(s0, i, 1)", *look_up, "    n = add_i64(n, 1)"], 2, ()) is None, (
+    assert staged(read_lines(*look_up, "    n = add_i64(n, 1)"), 2, ()) is not None
+    assert staged(read_lines(*look_up, "    for j0 in range(v0):", "        n = add_i64(n, 1)"), 2, ()) is None, (
+        "a loop"
+    )
+    assert staged(read_lines(*look_up, *["    n = add_i64(n, 1)"] * (MOST_LEFT + 1)), 2, ()) is None, (
+        "too much for each row"
+    )
+    assert staged(read_lines("v0 = i64(c0[i])", "if v0:", "    n = add_i64(n, 1)"), 2, ()) is None, "no look-up"
+    assert staged(read_lines("store_i64(s0, i, 1)", *look_up, "    n = add_i64(n, 1)"), 2, ()) is None, (
         "something is stored first"
     )
 
@@ -104,7 +112,7 @@ def test_staged_kernels_compile(name: str, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(codegen, "STAGED_ROWS", 0)
     works = [s.work for s in programs.program(name, "cuda").stages if isinstance(s.work, Pipeline)]
     kernels = [u.kernel for w in works for u in codegen.units(w, "cuda")]
-    staged_ones = [k for k in kernels if k.batch is not None and any("_0:" in line for line in k.batch.body)]
+    staged_ones = [k for k in kernels if k.batch is not None and any("_0:" in line for line in printed(k.batch.body))]
     assert staged_ones
     for kernel in staged_ones:
         assert CudaTarget().compile_cubin(kernel, (9, 0)).local_bytes == 0

@@ -18,6 +18,7 @@ import pytest
 
 from gquery.errors import DeviceError, InternalError
 from gquery.kernels.batch import Batch
+from gquery.kernels.ir.read import read_lines
 from gquery.kernels.kernel import Kernel, Parameter
 from gquery.kernels.targets import compile_many, get_target
 from tests.support.paths import ROOT
@@ -35,8 +36,8 @@ def filtered_sum(limit_name: str = "k0") -> Kernel:
             Parameter(limit_name, "i64", False),
             Parameter("s0", "i64", True),
         ),
-        ("total = i64(0)", "count = i64(0)", "least = i64(9223372036854775807)"),
-        (
+        read_lines("total = i64(0)", "count = i64(0)", "least = i64(9223372036854775807)"),
+        read_lines(
             "v1 = i64(c0[i])",
             f"if lt_i64(v1, {limit_name}):",
             "    v2 = i64(c1[i])",
@@ -44,7 +45,7 @@ def filtered_sum(limit_name: str = "k0") -> Kernel:
             "    count = add_i64(count, 1)",
             "    least = min_i64(least, v2)",
         ),
-        ("reduce_add_i64(s0, 0, total)", "reduce_add_i64(s0, 1, count)", "reduce_min_i64(s0, 2, least)"),
+        read_lines("reduce_add_i64(s0, 0, total)", "reduce_add_i64(s0, 1, count)", "reduce_min_i64(s0, 2, least)"),
         frozenset(),
     )
 
@@ -81,7 +82,7 @@ def test_groups_in_global_state(target: str) -> None:
             Parameter("s1", "f64", True),
         ),
         (),
-        (
+        read_lines(
             "g = add_i64(i64(c0[i]), 100)",
             "v = i64(c1[i])",
             "accumulate_add_i64(s0, mul_i64(g, 3), v)",
@@ -111,7 +112,7 @@ def test_hash_table_and_bitmap(target: str) -> None:
             Parameter("counter", "i64", True),
         ),
         (),
-        (
+        read_lines(
             "place = slot_insert(entries, mask, 2, i64(c1[i]), status, 40)",
             "store_i64(slots, i64(i), place)",
             "if ge_i64(place, 0):",
@@ -153,7 +154,7 @@ def shifted(days: Any) -> Any:
 def test_scalar_functions(target: str) -> None:
     kernel = Kernel(
         (Parameter("c0", "i32", True), Parameter("o0", "i64", True)),
-        (), ("store_i64(o0, i64(i), f_shifted(i64(c0[i])))",), (), frozenset(), (("f_shifted", shifted),),
+        (), read_lines("store_i64(o0, i64(i), f_shifted(i64(c0[i])))"), (), frozenset(), (("f_shifted", shifted),),
     )  # fmt: skip
     days = np.array([0, -1, 365, 10957], np.int32)
     assert run(target, kernel, 4, [days, np.zeros(4, np.int64)])[1].tolist() == [1971, 1970, 1972, 2001]
@@ -171,12 +172,12 @@ def test_private_accumulators_and_batches(wide: bool) -> None:
     )
     kernel = Kernel(
         (Parameter("c0", "i32", True), Parameter("c1", "i64", True), Parameter("s0", "i64", True), Parameter("s1", "f64", True)),
-        tuple(f"private_init({w}, 0)" for w in range(8)),
-        tuple(line.format("") for line in (*step, *update)),
-        tuple(f"private_flush_add_i64({2 * g}, s0, {g})" for g in range(4))
-        + tuple(f"private_flush_add_f64({2 * g + 1}, s1, {g})" for g in range(4)),
+        read_lines(*(f"private_init({w}, 0)" for w in range(8))),
+        read_lines(*(line.format("") for line in (*step, *update))),
+        read_lines(*(f"private_flush_add_i64({2 * g}, s0, {g})" for g in range(4)))
+        + read_lines(*(f"private_flush_add_f64({2 * g + 1}, s1, {g})" for g in range(4))),
         frozenset(),
-        batch=Batch(4, tuple(line.format(k) for line in (*step, *update) for k in range(4))),
+        batch=Batch(4, read_lines(*(line.format(k) for line in (*step, *update) for k in range(4)))),
         wide_index=wide,
         uses_private=True,
     )  # fmt: skip
@@ -223,7 +224,7 @@ def test_morsels_stop() -> None:
 
 
 def test_one_line_for_a_kernel_that_does_not_compile() -> None:
-    kernel = Kernel((Parameter("c0", "i32", True),), (), ("v1 = add_i64(c0, 1)",), (), frozenset())
+    kernel = Kernel((Parameter("c0", "i32", True),), (), read_lines("v1 = add_i64(c0, 1)"), (), frozenset())
     with pytest.raises(InternalError) as caught:
         get_target("cpu").compile(kernel)
     assert "\n" not in str(caught.value)

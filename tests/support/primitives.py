@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gquery.kernels.ir.read import read_lines
 from gquery.kernels.kernel import Kernel, Parameter
 from gquery.kernels.targets import get_target
 
@@ -75,7 +76,7 @@ def evaluate(
             arrays.append(np.zeros(n // 32 + 1, np.uint32))
             text = text.replace("FAIL", f"s{k}, i64(i)")
         body.append(STORE[kind].format(f"o{k}", text))
-    outputs = run(target, Kernel(tuple(parameters), (), tuple(body), (), frozenset()), n, arrays)
+    outputs = run(target, Kernel(tuple(parameters), (), read_lines(*body), (), frozenset()), n, arrays)
     by_name = dict(zip((p.name for p in parameters), outputs, strict=True))
     characters = [(a, o) for p, a, o in zip(parameters, arrays, outputs, strict=True) if p.name.endswith("_characters")]
     found = []

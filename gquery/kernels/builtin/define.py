@@ -12,7 +12,9 @@ from typing import Any, cast
 import numpy as np
 
 from gquery.device.device import Device
+from gquery.kernels import ir
 from gquery.kernels.batch import batched
+from gquery.kernels.ir.read import read_lines
 from gquery.kernels.kernel import ElementType, Kernel, Parameter
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.morsels import run_parts
@@ -58,8 +60,10 @@ def builtin_kernel(parameters: str, *body: str, ahead: tuple[str, ...] = ()) -> 
     for word in parameters.split():
         name, _, type_ = word.partition(":")
         parsed.append(Parameter(name, cast(ElementType, type_.removeprefix("*")), type_.startswith("*")))
-    kernel = Kernel(tuple(parsed), (), body, (), frozenset())
-    return replace(kernel, batch=batched(body, _BATCH_ROWS, ahead)) if ahead else kernel
+    block = read_lines(*body)
+    kernel = Kernel(tuple(parsed), (), block, (), frozenset())
+    loaded = {ir.Name(name, "row") for name in ahead}
+    return replace(kernel, batch=batched(block, _BATCH_ROWS, loaded)) if ahead else kernel
 
 
 FILLS = {
@@ -88,7 +92,7 @@ def full(device: Device, size: int, value: int, dtype: str, context: str, worker
 def reducing(parameters: str, *body: str) -> Kernel:
     """A built-in kernel that adds up ``n`` over all rows, into the first word of ``total``."""
     kernel = builtin_kernel(f"{parameters} total:*i64", "v0 = i64(c0[i])", *body, ahead=("v0",))
-    return replace(kernel, prologue=("n = i64(0)",), epilogue=("reduce_add_i64(total, 0, n)",))
+    return replace(kernel, prologue=read_lines("n = i64(0)"), epilogue=read_lines("reduce_add_i64(total, 0, n)"))
 
 
 def element_word(values: Any) -> str:

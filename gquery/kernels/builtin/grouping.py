@@ -13,6 +13,7 @@ import numpy as np
 from gquery.kernels.builtin.define import PART, builtin_kernel, launch, namespace
 from gquery.kernels.builtin.gathers import gather
 from gquery.kernels.builtin.scans import check_rows, compact, count_others
+from gquery.kernels.ir.read import read_lines
 from gquery.kernels.readback import read_scalar
 from gquery.kernels.targets.morsels import run_parts
 
@@ -126,8 +127,8 @@ def _starts_of_sorted(slots: Any, size: int, workers: int) -> Any:
 
 _LONGEST = replace(
     builtin_kernel("starts:*u32 longest:*i64", "n = max_i64(n, sub_i64(i64(starts[next_index(i)]), i64(starts[i])))"),
-    prologue=("n = i64(0)",),
-    epilogue=("reduce_max_i64(longest, 0, n)",),
+    prologue=read_lines("n = i64(0)"),
+    epilogue=read_lines("reduce_max_i64(longest, 0, n)"),
 )
 
 

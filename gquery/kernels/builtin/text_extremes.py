@@ -16,6 +16,7 @@ from gquery.columns.arrow import export_column
 from gquery.columns.table import ColumnData
 from gquery.expression.types import PhysicalType
 from gquery.kernels.builtin.define import PART, address, builtin_kernel, launch
+from gquery.kernels.ir.read import read_lines
 from gquery.kernels.kernel import Kernel
 from gquery.runtime.interrupt import check
 
@@ -58,7 +59,7 @@ def _kernel(element: str, string: str, has_nulls: bool) -> Kernel:
         body = ["if ne_i64(i64(validity[i]), 0):", *("    " + line for line in body)]
     validity = "validity:*u8 " if has_nulls else ""
     kernel = builtin_kernel(f"data:{element} characters:i64 {validity}found:*i64", *body)
-    return replace(kernel, prologue=_BEGIN, epilogue=_END)
+    return replace(kernel, prologue=read_lines(*_BEGIN), epilogue=read_lines(*_END))
 
 
 EXTREMES = {

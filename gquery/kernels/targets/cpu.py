@@ -7,22 +7,24 @@ disk (see `cpu_code`): a warm process loads it in a millisecond.
 
 from __future__ import annotations
 
-import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 
+from gquery.kernels import ir
+from gquery.kernels.ir.expressions import Leaf
+from gquery.kernels.ir.walk import read, with_calls
 from gquery.kernels.kernel import Kernel, Parameter
 from gquery.kernels.targets.base import MOST_KERNELS, Compiled, Perhaps
 from gquery.kernels.targets.cache import KernelSource, kernel_cache, kernel_source
 from gquery.kernels.targets.cpu_code import Code, cpu_entry, load, make_code, read_code
 from gquery.kernels.targets.morsels import run_morsels
-from gquery.kernels.targets.text import free_names, functions_text, indented
+from gquery.kernels.targets.text import free_names, functions_text
 from gquery.kernels.targets.workers import workers
 from gquery.runtime.interrupt import beside
 from gquery.runtime.recent import Recent
@@ -31,9 +33,6 @@ _DUMMY = np.zeros(2, np.int64)
 # Kernels that this process compiles itself: LLVM's passes leave 0.5 MB of each behind, which ends with a worker.
 MOST_HERE = 128
 MOST_ARGUMENTS = 128  # of a function: Numba takes seconds for a thousand, so that more are handed over in an array
-
-_NAME = re.compile(r"\b[A-Za-z_]\w*\b(?!\()")
-_PART = re.compile(r"\bpart\d+\(")
 
 
 @cache
@@ -56,33 +55,37 @@ def _head(kernel: Kernel) -> list[str]:
     return lines + [f"    {p.name} = pointer_{p.type}({p.name}_address)" for p in kernel.parameters if p.is_pointer]
 
 
-def _packed_head(kernel: Kernel, body: Iterable[str]) -> list[str]:
+def _packed_head(kernel: Kernel, body: ir.Block) -> list[str]:
     """The same for one whose arguments are in an array of 64-bit words, but for those that ``body`` takes from there itself."""
     lines = ["@entry('i')", "def kernel(lo_row, hi_row, words_address):"]
     lines += ["    lo = uint64(lo_row)", "    hi = uint64(hi_row)", "    words = pointer_i64(words_address)"]
     lines += ["    floats = pointer_f64(words_address)"]
-    named = set(_NAME.findall("\n".join((*kernel.prologue, *body, *kernel.epilogue))))
-    return lines + [f"    {name} = {word}" for name, word in _words(kernel).items() if name in named]
+    named = {name.id for name in read((*kernel.prologue, *body, *kernel.epilogue))}
+    return lines + [f"    {name} = {word.text()}" for name, word in _words(kernel).items() if name in named]
 
 
-def _words(kernel: Kernel) -> dict[str, str]:
+def _words(kernel: Kernel) -> dict[str, ir.Expression]:
     """By argument, what takes it from the array."""
-    words = {}
+    words: dict[str, ir.Expression] = {}
     for n, p in enumerate(kernel.parameters):
-        word = f"{'floats' if p.type == 'f64' and not p.is_pointer else 'words'}[{n}]"
-        words[p.name] = f"pointer_{p.type}({word})" if p.is_pointer else word
+        array = ir.Name("floats" if p.type == "f64" and not p.is_pointer else "words")
+        word = ir.Load(array, ir.Constant(n))
+        words[p.name] = ir.Call(f"pointer_{p.type}", (word,)) if p.is_pointer else word
     return words
 
 
-def _packed_body(kernel: Kernel) -> list[str]:
+def _packed_body(kernel: Kernel) -> ir.Block:
     """Its body. What calls a part takes the arguments for that when it does: a thousand that are held over the loop are more than
     there are registers, and LLVM takes seconds to say where they are instead."""
-    words = _words(kernel)
+    words, parts = _words(kernel), {part.name for part in kernel.parts}
 
-    def take(found: re.Match[str]) -> str:
-        return words.get(found[0], found[0])
+    def take(leaf: Leaf) -> ir.Expression:
+        return words.get(leaf.id, leaf) if isinstance(leaf, ir.Name) else leaf
 
-    return [_NAME.sub(take, line) if _PART.search(line) else line for line in kernel.body]
+    def with_words(call: ir.Call) -> ir.Call:
+        return call.over(take) if call.function in parts else call
+
+    return with_calls(kernel.body, with_words)
 
 
 def _packing(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -113,8 +116,8 @@ class CpuTarget:
         is_packed = len(kernel.parameters) > MOST_ARGUMENTS
         body = _packed_body(kernel) if is_packed else kernel.body
         lines = _packed_head(kernel, body) if is_packed else _head(kernel)
-        lines += indented(kernel.prologue, 1)
-        lines += ["    for i in range(lo, hi):", *indented(body or ("pass",), 2), *indented(kernel.epilogue, 1)]
+        lines += ir.printed(kernel.prologue, 1)
+        lines += ["    for i in range(lo, hi):", *ir.printed_body(body, 2), *ir.printed(kernel.epilogue, 1)]
         text = functions_text(kernel, "@device\n", "@part\n") + "\n".join(lines) + "\n"
         imported = "".join(f"    {name},\n" for name in sorted(free_names(text)))
         return f"from gquery.kernels.targets.cpu_primitives import (\n{imported})\n\n\n{text}"

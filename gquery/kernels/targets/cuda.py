@@ -20,12 +20,13 @@ import numpy as np
 
 from gquery.errors import DeviceError
 from gquery.kernels.builtin.registry import builtin_kernels
+from gquery.kernels.ir import printed, printed_body
 from gquery.kernels.kernel import Kernel, Parameter
 from gquery.kernels.targets.base import MOST_KERNELS, NARROW_ROWS, Compiled, Perhaps
 from gquery.kernels.targets.cache import KernelSource, kernel_cache, kernel_source
 from gquery.kernels.targets.cubin import Cubin, make_cubin, read_cubin
 from gquery.kernels.targets.cuda_launch import Launcher
-from gquery.kernels.targets.text import free_names, functions_text, indented
+from gquery.kernels.targets.text import free_names, functions_text
 from gquery.kernels.targets.workers import workers
 from gquery.runtime.interrupt import beside
 from gquery.runtime.recent import Recent
@@ -58,19 +59,19 @@ class CudaTarget:
         lines.append(f"def kernel({', '.join(['lo', 'hi', 'halt', *(p.name for p in kernel.parameters)])}):")
         lines += ["    if halt[0] != 0:", "        return"]
         lines += [f"    step = {index}(thread_count())", f"    i = {index}(lo + thread_index())"]
-        lines += indented(kernel.prologue, 1)
-        batch, body = kernel.batch, kernel.body or ("pass",)
+        lines += printed(kernel.prologue, 1)
+        batch, body = kernel.batch, kernel.body
         functions = functions_text(kernel, "@device\n", "@device\n")
         if batch is not None:
             # the last of a warp's rows decides, so that all its lanes take the same loop
             lines.append(f"    while (i | 31) + {batch.rows - 1} * step < hi:")
             lines += [f"        i{k} = {index}(i + {k} * step)" for k in range(batch.rows)]
-            lines += [*indented(batch.body, 2), f"        i = {index}(i + {batch.rows} * step)"]
+            lines += [*printed(batch.body, 2), f"        i = {index}(i + {batch.rows} * step)"]
             body = batch.single or body
             if batch.function is not None:
                 functions += "\n".join(["@inlined", *batch.function.text]) + "\n\n\n"
-        lines += ["    while i < hi:", *indented(body, 2), f"        i = {index}(i + step)"]
-        lines += indented(kernel.epilogue, 1)
+        lines += ["    while i < hi:", *printed_body(body, 2), f"        i = {index}(i + step)"]
+        lines += printed(kernel.epilogue, 1)
         text = functions + "\n".join(lines) + "\n"
         imported = "".join(f"    {name},\n" for name in sorted(free_names(text)))
         return f"from gquery.kernels.targets.cuda_primitives import (\n{imported})\n\n\n{text}"

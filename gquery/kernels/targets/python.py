@@ -16,6 +16,7 @@ from typing import Any
 
 from gquery.errors import InternalError
 from gquery.kernels import checks
+from gquery.kernels.ir import printed, printed_body
 from gquery.kernels.kernel import Kernel, Parameter
 from gquery.kernels.targets.base import MOST_KERNELS, Compiled, Perhaps
 from gquery.kernels.targets.python_inline import inlined
@@ -93,9 +94,13 @@ class PythonTarget:
 
     def source(self, kernel: Kernel) -> str:
         head = f"def kernel({', '.join(['lo', 'hi', *(p.name for p in kernel.parameters)])}):"
-        body, epilogue = kernel.claimed or (kernel.body, kernel.epilogue)
-        lines = [*kernel.parts, head, *indented(kernel.prologue, 1)]
-        lines += ["    for i in range(lo, hi):", *indented(body or ("pass",), 2), *indented(epilogue, 1)]
+        lines = [line for part in kernel.parts for line in (*part.lines, "")]
+        lines += [head, *printed(kernel.prologue, 1), "    for i in range(lo, hi):"]
+        if kernel.claimed is None:
+            lines += [*printed_body(kernel.body, 2), *printed(kernel.epilogue, 1)]
+        else:
+            body, epilogue = kernel.claimed
+            lines += [*indented(body or ("pass",), 2), *indented(epilogue, 1)]
         return "\n".join(lines) + "\n"
 
     def held(self) -> list[Compiled]:

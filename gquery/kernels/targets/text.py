@@ -45,4 +45,6 @@ def indented(lines: Iterable[str], levels: int) -> list[str]:
 def functions_text(kernel: Kernel, decorator: str, part: str) -> str:
     """The scalar functions that a kernel calls and its parts, as text of its module."""
     functions = "".join(f"{decorator}{function_text(name, f)}\n\n" for name, f in kernel.functions)
-    return functions + "".join(f"{part}{text}\n\n" for text in kernel.parts)
+    return functions + "".join(
+        "\n".join((part + found.lines[0], *found.lines[1:], "", "", "")) for found in kernel.parts
+    )

@@ -16,6 +16,7 @@ from gquery.planner.logical.nodes import Plan, Query
 from gquery.planner.logical.shared import each, uses, without_uses
 from gquery.planner.logical.verify import is_verifying, verify
 from gquery.planner.rules.anti_join import anti_join
+from gquery.planner.rules.common_subplans import common_subplans
 from gquery.planner.rules.decorrelate import decorrelate
 from gquery.planner.rules.drop_sorts import drop_sorts
 from gquery.planner.rules.eager_aggregation import eager_aggregation
@@ -35,8 +36,6 @@ from gquery.planner.rules.reduce_group_keys import reduce_group_keys
 from gquery.planner.rules.reduce_outer_joins import reduce_outer_joins
 from gquery.planner.rules.refresh_nullability import refresh_nullability
 from gquery.planner.rules.semi_join_reduction import semi_join_reduction
-from gquery.planner.rules.share_rows import share_rows
-from gquery.planner.rules.share_subplans import share_subplans
 from gquery.planner.rules.simplify import simplify
 from gquery.planner.rules.unnest_subqueries import unnest_subqueries
 from gquery.runtime.interrupt import check as check_interrupt
@@ -103,8 +102,7 @@ RULES: tuple[Rule, ...] = (
     Rule("prune_columns_last", lambda query, _: prune_columns(query), whole=True),
     # pruning would take from each copy what only the others ask for
     Rule("merge_aggregates", _on_plan(merge_aggregates)),
-    Rule("share_rows", lambda query, _: share_rows(query)),
-    Rule("share_subplans", lambda query, _: share_subplans(query), whole=True),
+    Rule("common_subplans", lambda query, _: common_subplans(query), whole=True),
 )
 
 

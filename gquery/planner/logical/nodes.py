@@ -221,7 +221,7 @@ class UnionAll:
 
 @dataclass(frozen=True, eq=False)
 class Definition:
-    """A subplan that a query computes once: that of a CTE or a view, or one that `share_subplans` found twice. It uses no
+    """A subplan that a query computes once: that of a CTE or a view, or one that `common_subplans` found. It uses no
     column of a query around it. The ``number`` says which it is, whatever rules make of its plan. ``kept``: the user asked for
     it to be computed once (AS MATERIALIZED) or at each use (AS NOT MATERIALIZED)."""
 

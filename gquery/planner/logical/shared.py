@@ -58,11 +58,17 @@ def without_uses(plan: Plan) -> None:
     cached(plan, "_uses", tuple)
 
 
-def definitions(plan: Plan) -> tuple[Definition, ...]:
-    """All definitions that a plan rests on, each once, behind those that it uses itself."""
+def definitions(plan: Plan, changed: Definitions | None = None) -> tuple[Definition, ...]:
+    """All definitions that a plan rests on, each once, behind those that it uses itself. ``changed`` ones stand for those with
+    their numbers."""
+    changed = changed or {}
     out: list[Definition] = []
     met: set[int] = set()
-    stack: list[tuple[Definition, bool]] = [(u.definition, False) for u in reversed(uses(plan))]
+
+    def below(p: Plan) -> list[tuple[Definition, bool]]:
+        return [(changed.get(u.definition.number, u.definition), False) for u in reversed(uses(p))]
+
+    stack = below(plan)
     while stack:
         d, is_done = stack.pop()
         if is_done:
@@ -70,7 +76,7 @@ def definitions(plan: Plan) -> tuple[Definition, ...]:
         elif d.number not in met:
             met.add(d.number)
             stack.append((d, True))
-            stack += [(u.definition, False) for u in reversed(uses(d.plan)) if u.definition.number not in met]
+            stack += [entry for entry in below(d.plan) if entry[0].number not in met]
     return tuple(out)
 
 
@@ -106,23 +112,19 @@ def with_definitions(plan: Plan, new: Definitions, places: Places | None = None)
     return transform_up(plan, node)
 
 
-def rebuilt(query: Query, plan: Plan, changed: Definitions, places: Places | None = None) -> Plan:
-    """``plan``, which came from the query's, over its definitions as they were changed. The changed ones may still use old
+def rebuilt(plan: Plan, changed: Definitions, places: Places | None = None) -> Plan:
+    """``plan`` over its definitions as they were changed, or over others in their place. The changed ones may still use old
     ones: all are put together anew."""
-    order = definitions(query.plan)
-    used = {u.definition.number for u in uses(plan)}
-    for d in reversed(order):
-        if d.number in used:
-            used.update(u.definition.number for u in uses(changed.get(d.number, d).plan))
+    standing: dict[int, list[int]] = {}
+    for number, d in changed.items():
+        standing.setdefault(d.number, []).append(number)
     new: dict[int, Definition] = {}
-    for old in order:
-        if old.number not in used:
-            continue  # it may ask for what is gone
-        d = changed.get(old.number, old)
+    for d in definitions(plan, changed):
         below = with_definitions(d.plan, new, places)
-        d = d if below is d.plan else replace(d, plan=below)
-        if d is not old:
-            new[d.number] = d
+        made = d if below is d.plan else replace(d, plan=below)
+        if made is not d:
+            new[d.number] = made
+        new.update((number, made) for number in standing.get(d.number, ()))
     return with_definitions(plan, new, places)
 
 

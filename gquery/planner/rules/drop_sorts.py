@@ -40,7 +40,7 @@ def drop_sorts(query: Query) -> Query | None:
         new = _drop(d.plan, d.number in shown, shown)
         if new is not d.plan:
             changed[d.number] = replace(d, plan=new)
-    plan = rebuilt(query, plan, changed)
+    plan = rebuilt(plan, changed)
     return None if plan is query.plan else replace(query, plan=plan)
 
 

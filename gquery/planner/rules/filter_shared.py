@@ -47,7 +47,7 @@ def filter_shared(query: Query, evaluate: Evaluate | None = None) -> Query | Non
             plan = _filtered(plan, predicate, evaluate)
             changed[d.number] = replace(d, plan=plan)
         _note(plan, asked)
-    plan = rebuilt(query, query.plan, changed)
+    plan = rebuilt(query.plan, changed)
     return None if plan is query.plan else replace(query, plan=plan)
 
 

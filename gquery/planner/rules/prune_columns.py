@@ -63,7 +63,7 @@ def _narrowed(query: Query, plan: Plan) -> Plan:
         if new is not d.plan or len(kept) < len(d.outputs):
             changed[d.number] = replace(d, plan=new, outputs=outputs)
             places[d.number] = {old: place for place, old in enumerate(kept)}
-    return rebuilt(query, plan, changed, places)
+    return rebuilt(plan, changed, places)
 
 
 def _note(plan: Plan, asked: dict[int, set[int]]) -> None:

@@ -96,7 +96,7 @@ def _reduced(
     twins: dict[int, Plan],
 ) -> Plan:
     """A relation that is an aggregate over fewer rows, where that pays. ``twins`` takes up the scans of the same table that
-    are joined by the same key, reduced in the same way: `share_rows` then reads the table once for both."""
+    are joined by the same key, reduced in the same way: `common_subplans` then reads the table once for both."""
     aggregate = _aggregate(plan)
     if aggregate is None:
         return _walk(plan, estimator)

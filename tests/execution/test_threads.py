@@ -74,7 +74,7 @@ QUERIES = {  # by how threads share the groups: what EXPLAIN says of it where ev
     "direct-address arrays for all threads": f"SELECT ordered, {MANY_ACCUMULATORS} FROM t GROUP BY ordered",
     "hash table for all threads, each with a front": f"SELECT spread, {MANY_ACCUMULATORS} FROM t GROUP BY spread",
     "hash table for all threads": "SELECT runs, narrow, sum(v), max(n) FROM t GROUP BY runs, narrow",
-    "rows table for all threads, each with a front": "SELECT text, f, count(*), sum(v), min(n) FROM t GROUP BY text, f",
+    "row-id hash table for all threads, each with a front": "SELECT text, f, count(*), sum(v), min(n) FROM t GROUP BY text, f",
 }
 MORE = (
     "SELECT DISTINCT spread FROM t",

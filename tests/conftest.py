@@ -6,6 +6,7 @@ import ctypes
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -15,14 +16,14 @@ import pytest
 os.environ["GQUERY_VERIFY"] = "1"
 os.environ.setdefault("GQUERY_CHECK_MEMORY", "1")
 
-import gquery.execution.runner
 import gquery.kernels.targets.cpu
 import gquery.kernels.targets.python
 import gquery.runtime.boundary
+from gquery import tuning
 from tests.support.tuned import Tune
 
 # Partitions begin at multiples of so many rows: few, so that three partitions of a small table are three.
-gquery.execution.runner.UNIT = 32
+tuning.use(replace(tuning.materialization, unit=32))
 gquery.kernels.targets.python.FEW_ROWS = 8  # most units run with primitives inlined, the last ones without
 
 

@@ -15,7 +15,7 @@ from gquery.tuning.record import Record, described
 
 ROOT = Path(__file__).resolve().parent.parent
 # Rooms whose numbers are all in records or named as facts of arithmetic in `gquery.expression.facts`.
-TUNED_ROOMS = ("planner",)
+TUNED_ROOMS = ("planner", "operators", "execution")
 ARITHMETIC = {0, 1, 2}
 MEASURED = [line for line in (ROOT / "benchmarks" / "NOTES.md").read_text().splitlines() if line.startswith("### ")]
 
@@ -57,6 +57,15 @@ def test_numbers_are_described(name: str) -> None:
         assert n.unit and n.meaning, n
         assert not n.measured or any(line.startswith(f"### {n.measured}") for line in MEASURED), n
         assert re.fullmatch(r"[a-z_0-9]+", n.name)
+
+
+@pytest.mark.parametrize("name", tuning.records())
+def test_numbers_are_used(name: str) -> None:
+    """Each field is read somewhere as ``name.field`` or through a local name of its record."""
+    text = "\n".join(p.read_text() for p in (ROOT / "gquery").rglob("*.py") if p.parent.name != "tuning")
+    assert f"tuning.{name}" in text
+    for n in described(tuning.records()[name]):
+        assert re.search(rf"\.{n.name}\b", text), f"{name}.{n.name} is read nowhere"
 
 
 def test_records_are_set_for_all_threads() -> None:

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from gquery import tuning
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device, cpu_device
 from gquery.execution.feedback import GroupVariant, OutputKey, RunFeedback, TableVariant, UnitsKey
 from gquery.execution.state import Run
+from gquery.expression.facts import LARGE_ROWS
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.capabilities import PYTHON, capabilities
 from gquery.operators import front
 from gquery.operators.accumulate import state_location
-from gquery.operators.codegen import WIDE, Unit, units
+from gquery.operators.codegen import Unit, units
 from gquery.operators.group_output import GroupOutput
 from gquery.operators.rows import bulk_inputs
 from gquery.planner.lower_stream import is_worth_compiling, lengths
@@ -34,11 +36,6 @@ from gquery.planner.physical import (
 )
 from gquery.runtime.nesting import with_room
 
-BREAK_EVEN_SECONDS = 0.03  # a pipeline of usual length that was interpreted for longer, in all runs, is worth compiling
-BULK_BYTES = 2**21  # of frames on a GPU that a bulk operation may have copied to the host
-COPIED_BYTES = 2**17  # of join tables on a GPU that the interpreter may have copied to the host
-TINY = 300  # row-steps that the interpreter takes faster than a GPU is launched
-
 
 def target_of(state: Run, stage: Stage, pipeline: Pipeline, rows: int) -> str:
     """The target that runs a pipeline: the interpreter for small work as long as that is cheaper
@@ -47,7 +44,7 @@ def target_of(state: Run, stage: Stage, pipeline: Pipeline, rows: int) -> str:
     able = capabilities(context.target)
     if pipeline.host is not None or able.is_interpreted:
         return PYTHON.name
-    work = rows * max(1.0, pipeline.work / max(pipeline.rows, 1)) + state_size(pipeline.sink) / 64
+    work = rows * max(1.0, pipeline.work / max(pipeline.rows, 1)) + state_work(pipeline.sink)
     for step in pipeline.steps:
         if isinstance(step, Probe) and step.table.layout == "loop":
             work *= max(1, state.joins[step.table.stage].frame.rows)
@@ -55,12 +52,14 @@ def target_of(state: Run, stage: Stage, pipeline: Pipeline, rows: int) -> str:
         return context.target
     if able.has_own_memory and _must_come_over(state, pipeline):
         return context.target
-    if able.has_own_memory and work < TINY:
+    if able.has_own_memory and work < tuning.interpreting.tiny_steps:
         return PYTHON.name
     spent = state.feedback.stage(stage.number).interpreted_seconds
     if is_ready(state.feedback, stage, pipeline, context.target):
         return context.target
-    if spent > BREAK_EVEN_SECONDS and spent > BREAK_EVEN_SECONDS * lengths(pipeline):
+    if spent > tuning.interpreting.break_even_seconds and spent > tuning.interpreting.break_even_seconds * lengths(
+        pipeline
+    ):
         return context.target
     # not so on a GPU, where a stage on the host waits for what others made there
     if spent and not able.has_own_memory and _is_cached(state.feedback, stage, pipeline):
@@ -76,22 +75,22 @@ def _must_come_over(state: Run, pipeline: Pipeline) -> bool:
             index = state.joins[step.table.stage]
             parts = [p for p in index.parts.values() if isinstance(p, Buffer)]
             held = [b for s in step.table.columns if (c := index.frame.columns.get(s.column.id)) for b in c.buffers]
-            if sum(b.nbytes for b in (*parts, *held) if not b.is_on(host)) > COPIED_BYTES:
+            if sum(b.nbytes for b in (*parts, *held) if not b.is_on(host)) > tuning.interpreting.table_bytes:
                 return True
     return False
 
 
-def state_size(sink: Sink) -> int:
-    """Places that a sink's arrays have: making them costs time too."""
+def state_work(sink: Sink) -> float:
+    """What it costs the interpreter to make a sink's arrays, in row-steps."""
     match sink:
         case (
             Group(layout="direct-address", key_encoding=key_encoding)
             | Build(table=JoinTable(layout="direct-address", key_encoding=key_encoding))
         ):
             assert key_encoding is not None
-            return key_encoding.size
+            return key_encoding.size / tuning.interpreter_costs.state_slots_a_step
         case _:
-            return 0
+            return 0.0
 
 
 def for_threads(state: Run, stage: Stage, pipeline: Pipeline) -> Pipeline:
@@ -113,7 +112,7 @@ def units_of(
         [sink.table] if isinstance(sink, Build) else []
     )
     built = tuple([TableVariant(t.layout, t.unique, t.radix_partitioned) for t in tables])
-    is_wide = pipeline.rows >= WIDE
+    is_wide = pipeline.rows >= LARGE_ROWS
     key = UnitsKey(stage.number, target, group, sum_words, built, is_wide, counts, pipeline.selected)
     return feedback.units.get(key, lambda: with_room(lambda: units(pipeline, target, counts)))
 
@@ -150,4 +149,6 @@ def bulk_device(state: Run, work: Bulk) -> Device:
     if sum(f.rows for f in frames) >= context.settings.interpret_limit:
         return context.device
     buffers = [b for f in frames for c in f.columns.values() for b in c.buffers]
-    return host if sum(b.nbytes for b in buffers if not b.is_on(host)) < BULK_BYTES else context.device
+    return (
+        host if sum(b.nbytes for b in buffers if not b.is_on(host)) < tuning.interpreting.bulk_bytes else context.device
+    )

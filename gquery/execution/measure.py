@@ -19,14 +19,11 @@ from typing import Any
 
 import numpy as np
 
+from gquery import tuning
 from gquery.device.device import Device
 from gquery.kernels.code import Binding, BuildPart, ColumnPart, Constant, Content, StatePart
 from gquery.kernels.targets import Compiled
 from gquery.kernels.targets.capabilities import capabilities
-
-COPIED_BYTES = {"cuda": 1 << 29, "cpu": 1 << 26}  # of each array of the copy that bandwidth is measured by
-LEAST_COPIED = 1 << 20
-COPIES = 5
 
 
 @dataclass
@@ -158,17 +155,19 @@ def traffic_of(
 def copy_bandwidth(device: Device, threads: int = 1) -> float:
     """Bytes a second, read and written, of a plain copy on the device: the best of several, measured once a process. 0
     where there is no room for one."""
-    size = min(COPIED_BYTES[device.kind], device.free_bytes // 4) // 8 * 8
-    if size < LEAST_COPIED:
+    item, limits = np.dtype(np.float64).itemsize, tuning.measuring
+    most = limits.copied_bytes_gpu if device.is_cuda else limits.copied_bytes
+    size = min(most, device.free_bytes // limits.most_memory) // item * item
+    if size < tuning.measuring.least_copied:
         return 0.0
     if device.is_cuda:
         from gquery.kernels.targets.cuda_events import copy_seconds
 
         with device.activate():
-            return 2 * size / copy_seconds(size, COPIES)
-    source = np.ones(size // 8)
-    target = np.zeros(size // 8)
-    bounds = [size // 8 * n // threads for n in range(threads + 1)]
+            return 2 * size / copy_seconds(size, tuning.measuring.copies)
+    source = np.ones(size // item)
+    target = np.zeros(size // item)
+    bounds = [size // item * n // threads for n in range(threads + 1)]
 
     def copy() -> None:
         workers = [
@@ -180,7 +179,7 @@ def copy_bandwidth(device: Device, threads: int = 1) -> float:
         for worker in workers:
             worker.join()
 
-    return 2 * size / min(timed(copy, False) for _ in range(COPIES))
+    return 2 * size / min(timed(copy, False) for _ in range(tuning.measuring.copies))
 
 
 @contextmanager

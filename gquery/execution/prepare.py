@@ -11,9 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from gquery import tuning
 from gquery.device.device import Device
-from gquery.execution.choose import COPIED_BYTES, for_threads, output_of, state_size, units_of
+from gquery.execution.choose import for_threads, output_of, state_work, units_of
 from gquery.execution.state import Run
+from gquery.expression.facts import BYTE_BITS
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.targets import compile_many, get_target
 from gquery.kernels.targets.capabilities import capabilities
@@ -24,10 +26,6 @@ from gquery.operators.specialize import adapt, attempted, fitted
 from gquery.planner.lower_stream import is_worth_compiling
 from gquery.planner.physical import Build, Compute, Group, JoinTable, Pipeline, Probe, Program, ReadStage, Stage
 from gquery.runtime import stopwatch
-
-FEW = 4  # rows that a key has, where it may have several
-FEW_ROWS = 1000
-_SLOT_BYTES = 8
 
 
 def prepare(state: Run) -> None:
@@ -77,14 +75,14 @@ def forecast(
         work = stage.work
         if not isinstance(work, Pipeline):
             continue
-        is_large = is_worth_compiling(work, work.work + state_size(work.sink) / 64, interpret_limit)
+        is_large = is_worth_compiling(work, work.work + state_work(work.sink), interpret_limit)
         is_large = is_large or any(isinstance(s, Probe) and s.table.stage in on_gpu for s in work.steps)
         if few and isinstance(work.source, ReadStage):
-            work = replace(work, rows=min(work.rows, FEW_ROWS))
+            work = replace(work, rows=min(work.rows, tuning.interpreting.forecast_rows))
         work = attempted(fitted(adapt(work, work.rows, joins), work.rows, device))
         if isinstance(work.sink, Build):
             index = joins[stage.number] = _index(work.sink.table, work)
-            if capabilities(target).has_own_memory and is_large and _bytes(index) > COPIED_BYTES:
+            if capabilities(target).has_own_memory and is_large and _bytes(index) > tuning.interpreting.table_bytes:
                 on_gpu.add(stage.number)
         yield Forecast(stage, work, is_large and work.host is None)
 
@@ -93,7 +91,8 @@ def _index(table: JoinTable, work: Pipeline) -> JoinIndex:
     """Stands for the join table that a pipeline will build."""
     share = min((s.share for s in work.steps if not isinstance(s, Compute)), default=1.0)
     entered = max(1, int(work.rows * share))
-    longest = entered if table.layout == "loop" else 1 if table.unique or table.layout == "one" else FEW
+    several = entered if table.layout == "loop" else tuning.interpreting.rows_of_a_key
+    longest = 1 if table.layout == "one" or (table.unique and table.layout != "loop") else several
     return JoinIndex({"longest": longest}, Frame({}, entered), table, entered)
 
 
@@ -101,5 +100,9 @@ def _bytes(index: JoinIndex) -> int:
     """The size of a join table and of the columns that it gives, roughly."""
     table = index.table
     slots = index.rows if table.key_encoding is None or table.layout != "direct-address" else table.key_encoding.size
-    own = slots // 8 if table.exists and table.layout == "direct-address" else slots * _SLOT_BYTES
-    return own + len(table.columns) * index.rows * _SLOT_BYTES
+    own = (
+        slots // BYTE_BITS
+        if table.exists and table.layout == "direct-address"
+        else slots * tuning.interpreting.table_slot_bytes
+    )
+    return own + len(table.columns) * index.rows * tuning.interpreting.table_slot_bytes

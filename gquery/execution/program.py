@@ -21,6 +21,7 @@ from gquery.execution.runner import Runner
 from gquery.execution.speculation import Outlook, UnforeseenError
 from gquery.execution.state import ExecutionContext, Run, StageReport
 from gquery.execution.verify_frame import verify_loaded, verify_stage
+from gquery.expression.facts import LARGE_ROWS
 from gquery.expression.types import Field, Schema
 from gquery.kernels import checks
 from gquery.kernels.readback import scalar_readback
@@ -28,7 +29,6 @@ from gquery.kernels.targets import get_target
 from gquery.kernels.targets.capabilities import capabilities
 from gquery.operators import prefix
 from gquery.operators.base import DuplicateKeysError, Frame, JoinIndex
-from gquery.operators.codegen import WIDE
 from gquery.operators.host_rows import run_host_rows
 from gquery.operators.rows import bulk_inputs, run_bulk
 from gquery.operators.selection import narrowed
@@ -268,7 +268,7 @@ def _whole(state: Run, stage: Stage, pipeline: Pipeline, frame: Frame, report: S
         pipeline = threaded
     if not capabilities(name).has_own_memory and not isinstance(pipeline.source, ReadTable | ReadOne | ReadRange):
         state.outlook.validate()
-    if frame.rows >= WIDE > pipeline.rows:  # more than was estimated: the index needs 64 bits
+    if frame.rows >= LARGE_ROWS > pipeline.rows:  # more than was estimated: the index needs 64 bits
         pipeline = replace(pipeline, rows=frame.rows)
     if capabilities(name).has_warps and not context.counts:
         pipeline = narrowed(pipeline, frame.rows)

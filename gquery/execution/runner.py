@@ -10,6 +10,7 @@ from typing import Any, assert_never
 
 import numpy as np
 
+from gquery import tuning
 from gquery.device.buffer import Buffer
 from gquery.device.device import cpu_device
 from gquery.distributed.place import Placed, place
@@ -19,13 +20,13 @@ from gquery.execution.choose import output_of, units_of
 from gquery.execution.measure import traffic_of
 from gquery.execution.speculation import raised
 from gquery.execution.state import Run, StageReport
+from gquery.expression.facts import BITMAP_BITS
 from gquery.kernels import checks, host
 from gquery.kernels.builtin import scans
 from gquery.kernels.code import Binding, BuildPart, ColumnPart, Constant, Content, StatePart
 from gquery.kernels.kernel import Parameter
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.capabilities import capabilities
-from gquery.kernels.targets.morsels import MORSEL
 from gquery.operators import collect
 from gquery.operators.base import Frame, JoinIndex, Launch, SinkRun, State
 from gquery.operators.codegen import Unit
@@ -44,11 +45,6 @@ from gquery.planner.physical import (
 )
 from gquery.runtime import stopwatch
 from gquery.runtime.interrupt import check, current
-
-UNIT = 1024  # rows that one count of a Collect covers
-# row-steps of a nested loop after which an interrupt is looked for
-PYTHON_STEPS, CPU_STEPS, GPU_STEPS = 2**20, 2**25, 2**38
-TRIAL_SECONDS = 0.05  # a pipeline that the interpreter has run for longer goes on compiled, at the next unit of rows
 
 
 class Runner:
@@ -86,7 +82,7 @@ class Runner:
                     self.state.matched[step.table.stage] = self.device.zeros(max(rows, 1), "uint8", self.label)
             run = self._run_range if context.meter is None else self._measured_range
             rows = self.frame.rows if "select" not in self.units else self._select(run)
-            partitions = place(rows, self._partitions(), UNIT, self.device)
+            partitions = place(rows, self._partitions(), tuning.materialization.unit, self.device)
             states = run_partitions(sink, partitions, sink.launch.workers, run)
             if not self._full(sink):
                 if self.counters is not None and context.meter is not None:
@@ -108,13 +104,13 @@ class Runner:
         if later is not None:
             return later
         self.looked_at.append(role)
-        return self.device.zeros(-(-len(unit.sites) // 32), "uint32")
+        return self.device.zeros(-(-len(unit.sites) // BITMAP_BITS), "uint32")
 
     def _select(self, run: RunRange) -> int:
         """Find the rows that get past the first steps; how many there are."""
         rows = self.frame.rows
-        bits = self.device.empty(-(-rows // 32), "uint32", self.label)
-        for partition in place(rows, self._partitions(), UNIT, self.device):
+        bits = self.device.empty(-(-rows // BITMAP_BITS), "uint32", self.label)
+        for partition in place(rows, self._partitions(), tuning.materialization.unit, self.device):
             run("select", partition, [{"bits": bits}])
         self.selected = scans.rows_of_bits(bits)
         return int(self.selected.size)
@@ -128,7 +124,7 @@ class Runner:
         """The sink at run time."""
         sink, rows = self.pipeline.sink, self.frame.rows
         workers = self._workers(rows)
-        launch = Launch(self.device, rows, workers, UNIT, self.target)
+        launch = Launch(self.device, rows, workers, tuning.materialization.unit, self.target)
         match sink:
             case Collect():
                 mode = collect.collect_mode(self.pipeline.steps, self.target.has_warps)
@@ -163,7 +159,7 @@ class Runner:
         sink = self.pipeline.sink
         if isinstance(sink, Group) and sink.layout == "row-id hash" and not sink.concurrent:
             return 1
-        return max(1, min(self.state.context.settings.worker_count, -(-rows // MORSEL)))
+        return max(1, min(self.state.context.settings.worker_count, -(-rows // tuning.threads.morsel_rows)))
 
     def _full(self, sink: SinkRun) -> bool:
         """Whether a table was full and the pipeline is to run again; raises what else the status block says."""
@@ -215,7 +211,7 @@ class Runner:
         elif self.target.is_interpreted:
             self._interpret(target, unit, partition, states[0], arguments[0])
         else:
-            step = self._rows_at_once(GPU_STEPS, partition.hi - partition.lo)
+            step = self._rows_at_once(tuning.interpreting.loop_steps_gpu, partition.hi - partition.lo)
             for lo in range(partition.lo, partition.hi, step):
                 check()
                 target.run(compiled, lo, min(lo + step, partition.hi), arguments[0], unit.shared_words)
@@ -226,7 +222,7 @@ class Runner:
         """Run rows on threads of the CPU, until the query is interrupted."""
         token, watch = current(), stopwatch.current()
         cpu: Any = get_target("cpu")
-        step = self._rows_at_once(CPU_STEPS, MORSEL)
+        step = self._rows_at_once(tuning.interpreting.loop_steps_cpu, tuning.threads.morsel_rows)
         taken = lo
 
         def is_stopped() -> bool:  # asked before each morsel, under the scheduler's lock
@@ -245,7 +241,7 @@ class Runner:
         for step in self.pipeline.steps:
             if isinstance(step, Probe) and step.table.layout == "loop":
                 inner *= max(1, self.state.joins[step.table.stage].frame.rows)
-        least = UNIT if isinstance(self.pipeline.sink, Collect) else 1
+        least = tuning.materialization.unit if isinstance(self.pipeline.sink, Collect) else 1
         return max(1, min(most, max(least, steps // inner // least * least)))
 
     def _interpret(self, target: Any, unit: Unit, partition: Placed, state: State, arguments: Sequence[Any]) -> None:
@@ -255,12 +251,16 @@ class Runner:
         compiled = target.compile(unit.kernel)
         may_switch = self.pipeline.host is None and not capabilities(self.state.context.target).is_interpreted
         start = time.perf_counter()
-        unit_rows = self._rows_at_once(PYTHON_STEPS, UNIT)
+        unit_rows = self._rows_at_once(tuning.interpreting.loop_steps, tuning.materialization.unit)
         agreed = self._switched.pop(partition.lo, None) if unit.role == "write" else None
         for lo in range(partition.lo, partition.hi, unit_rows):
             check()
             target.run(compiled, lo, min(lo + unit_rows, partition.hi), arguments)
-            due = time.perf_counter() - start > TRIAL_SECONDS if agreed is None else lo + unit_rows == agreed
+            due = (
+                time.perf_counter() - start > tuning.interpreting.trial_seconds
+                if agreed is None
+                else lo + unit_rows == agreed
+            )
             if may_switch and due and lo + unit_rows < partition.hi:
                 self._switched[partition.lo] = lo + unit_rows
                 cpu: Any = get_target("cpu")

@@ -16,13 +16,14 @@ from typing import Any
 
 import numpy as np
 
+from gquery import tuning
 from gquery.device.device import Device
 from gquery.execution.feedback import RunFeedback, ScalarSite
+from gquery.expression.facts import BITMAP_BITS
 from gquery.kernels.builtin.define import builtin_kernel, launch
 from gquery.kernels.code import ErrorSite
 from gquery.kernels.readback import wait_for_scalar
 
-WORDS = 1024  # of 32 bits: the halt word, and bits for the errors of kernels
 _EXPECT = builtin_kernel(
     "numbers:*i64 expected:i64 word:*u32",
     "if ne_i64(i64(numbers[i]), expected):",
@@ -48,7 +49,7 @@ class Outlook:
         self._seen: dict[ScalarSite, int] = {}
         self._reads: dict[int, int] = {}  # by stage, how many numbers it asked for
         self.stage = 0  # which one runs
-        self._words = device.zeros(WORDS, "uint32") if device.is_cuda else None
+        self._words = device.zeros(tuning.speculation.status_words, "uint32") if device.is_cuda else None
         self.halt = None if self._words is None else self._words[:1]
         self._used = 1
         self._sites: list[tuple[int, Sequence[ErrorSite]]] = []
@@ -75,8 +76,8 @@ class Outlook:
     def status(self, sites: Sequence[ErrorSite]) -> Any | None:
         """Words for the errors of a kernel on the GPU, looked at by `validate_all`; None if it must be looked at at
         once: nothing is foreseen, or there is no room."""
-        size = -(-len(sites) // 32)
-        if not self.foresees or self._words is None or self._used + size > WORDS:
+        size = -(-len(sites) // BITMAP_BITS)
+        if not self.foresees or self._words is None or self._used + size > tuning.speculation.status_words:
             return None
         at, self._used = self._used, self._used + size
         self._sites.append((at, sites))
@@ -115,4 +116,4 @@ class Outlook:
 
 def raised(words: Any, sites: Sequence[ErrorSite]) -> list[ErrorSite]:
     """The errors whose bits are set."""
-    return [site for n, site in enumerate(sites) if int(words[n >> 5]) >> (n & 31) & 1]
+    return [site for n, site in enumerate(sites) if int(words[n // BITMAP_BITS]) >> n % BITMAP_BITS & 1]

@@ -12,6 +12,7 @@ import numpy as np
 
 from gquery.columns.table import ColumnData
 from gquery.device.device import cpu_device
+from gquery.expression.facts import INT64_BITS, UINT64_MAX
 from gquery.expression.types import Bounds, PhysicalType
 from gquery.kernels.checks import OutOfBoundsError
 from gquery.operators.base import Frame, words_a_row
@@ -87,7 +88,7 @@ def _text_problems(offsets: Any, column: ColumnData, rows: int) -> Iterator[str]
 def _value_problems(data: Any, valid: Any, column: ColumnData, bounds: Bounds, rows: int) -> Iterator[str]:
     if column.physical_type is PhysicalType.I128:
         words = data[: 2 * rows].tolist()
-        values = [(high << 64) | (low & (2**64 - 1)) for low, high in zip(words[::2], words[1::2], strict=True)]
+        values = [(high << INT64_BITS) | (low & UINT64_MAX) for low, high in zip(words[::2], words[1::2], strict=True)]
         values = values if valid is None else [v for v, ok in zip(values, valid, strict=True) if ok]
     else:
         values = data[:rows] if valid is None else data[:rows][valid != 0]

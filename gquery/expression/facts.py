@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 BYTE_BITS = 8
+BYTE_SHIFT = 3  # from the number of a bit to that of its byte
 INT64_BITS = 64
 INT64_BYTES = 8
+UINT64_MAX = 2**64 - 1
 INT128_BITS = 128
 INT64_DIGITS = 18  # decimal digits that an int64 always holds
 BITMAP_BITS = 32  # of a word of a bitmap, and of the words that hold the errors of kernels
@@ -12,6 +14,8 @@ ROW_ID_BITS = 32
 ROW_ID_BYTES = 4
 SUM_WORD_BITS = 32  # of a word of a multiword sum: up to LARGE_ROWS of them add up within 64 bits
 SMALL_SUM_WORD_BITS = 16  # of one of a sum of more rows
+MOST_ROW_IDS = 2**ROW_ID_BITS - 2  # the two last ones mean something else
+NOT_IN = 2**ROW_ID_BITS - 1  # the slot of a row that is in no group
 LARGE_ROWS = 2**31  # from which on row numbers exceed an int32
 UNBOUNDED = 2**62  # rows, steps, groups: a bound from here on says nothing, and the sum of two is an int64
 MICROS_PER_DAY = 86_400_000_000

@@ -18,14 +18,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
+from gquery import tuning
 from gquery.errors import OperationalError
+from gquery.expression.facts import BYTE_SHIFT, INT64_BYTES
+from gquery.expression.types import INT64
 from gquery.kernels import ir
-from gquery.kernels.code import Code, StatePart
+from gquery.kernels.code import SECTOR_BYTES, Code, StatePart
 from gquery.kernels.targets.capabilities import capabilities
 from gquery.operators import front
 from gquery.operators.aggregates import emit_accumulate
 from gquery.operators.reduce import identity
-from gquery.operators.row_words import HELD_ACCUMULATORS, accumulate_words, hold, row_words
+from gquery.operators.row_words import accumulate_words, hold, row_words
 from gquery.planner.aggregates import Accumulator, has_plain_count
 
 if TYPE_CHECKING:
@@ -33,11 +36,6 @@ if TYPE_CHECKING:
 
 StateLocation = Literal["private", "block", "clustered", "front", "global"]
 
-PRIVATE_WORDS = 48  # 64-bit words of private state a thread: 128 threads of them fill 48 KB of shared memory
-BLOCK_WORDS = 8192  # of shared state a block: 64 KB, what any GPU can give to one block
-COPIED_WORDS = 2048  # so many the copies for neighbouring lanes may take: 16 KB, of which a processor holds eight
-COPIES = 32  # lanes of a warp; more would not keep any two apart
-EMPTY_SLOT = -(2**63)  # the key of an empty slot of a block's hash table
 _GROUP, _SIZE, _COPIES, _SLOT = ir.Name("g"), ir.Name("size"), ir.Name("copies"), ir.Name("slot")
 
 
@@ -61,7 +59,7 @@ def slot_words(sink: Group) -> int:
     """Words of a slot of a hash table: the key and the accumulators; up to a sector of memory a power of two, so that
     none lies in two."""
     words = 1 + len(sink.accumulators)
-    return 4 if words == 3 else words
+    return 1 << (words - 1).bit_length() if words * INT64_BYTES <= SECTOR_BYTES else words
 
 
 def state_location(sink: Group, target: str) -> StateLocation:
@@ -71,9 +69,9 @@ def state_location(sink: Group, target: str) -> StateLocation:
     if sink.layout == "row-id hash":
         return "global"
     words = _slots(sink) * _width(sink)
-    if sink.layout == "direct-address" and words <= PRIVATE_WORDS:
+    if sink.layout == "direct-address" and words <= tuning.accumulators.private_words:
         return "private"
-    return "block" if words <= BLOCK_WORDS else "global"
+    return "block" if words <= tuning.accumulators.block_words else "global"
 
 
 def shared_words(sink: Group, target: str) -> int:
@@ -102,10 +100,10 @@ def _width(sink: Group) -> int:
 
 def _copies(sink: Group) -> int:
     """How often a block has the accumulators of a group: a power of two."""
-    copies = 1
-    while (
-        sink.layout == "direct-address" and copies < COPIES and 2 * copies * _slots(sink) * _width(sink) <= COPIED_WORDS
-    ):
+    if sink.layout != "direct-address":
+        return 1
+    limits, copies = tuning.accumulators, 1
+    while copies < limits.most_copies and 2 * copies * _slots(sink) * _width(sink) <= limits.copied_words:
         copies *= 2
     return copies
 
@@ -135,7 +133,7 @@ def emit(sink: Group, key: ir.Expression, code: Code) -> None:
     elif capabilities(code.target).has_shared_memory:
         words = row_words(sink.accumulators, code)
         is_held = location == "global" or _adds_doubles(sink.accumulators)
-        if is_held and len(words) <= HELD_ACCUMULATORS:
+        if is_held and len(words) <= tuning.accumulators.held_words:
             hold(sink.accumulators, key, words, code, lambda key, words: _out(sink, key, words, code))
         else:
             _out(sink, key, words, code)
@@ -252,7 +250,7 @@ def _prefetch(sink: Group, key: ir.Expression, code: Code) -> None:
         code.do(code.call("slot_prefetch", slots, mask, code.integer(slot_words(sink)), key))
         return
     if is_flagged(sink):  # a store that waits for memory would hold up the atomics behind it
-        code.do(code.call("prefetch", _touched(code), code.call("shr_i64", key, code.integer(3))))
+        code.do(code.call("prefetch", _touched(code), code.call("shr_i64", key, code.integer(BYTE_SHIFT))))
     for n, accumulator in enumerate(sink.accumulators):
         code.do(code.call("prefetch", _state(n, accumulator, code), key))
 
@@ -330,7 +328,7 @@ def _begin_block(sink: Group, code: Code) -> None:
         fill = code.call("shared_fill", _first(n, code), _SIZE, _identity(accumulator, code))
         code.prologue.append(ir.Store(fill))
     if _width(sink) > len(sink.accumulators):
-        empty = code.constant(EMPTY_SLOT) if sink.layout == "hash" else code.integer(0)
+        empty = code.constant(INT64.low) if sink.layout == "hash" else code.integer(0)
         fill = code.call("shared_fill", _first(len(sink.accumulators), code), _SIZE, empty)
         code.prologue.append(ir.Store(fill))
     code.prologue.append(ir.Store(code.call("shared_begin")))
@@ -403,7 +401,7 @@ def _end_block_hash(sink: Group, code: Code) -> None:
         with code.loop(code.call("lt_i64", _SLOT, _SIZE)):
             at = code.call("add_i64", _first(len(sink.accumulators), code), _SLOT)
             key = code.let(code.call("shared_load_i64", at))
-            with code.when(code.call("ne_i64", key, code.constant(EMPTY_SLOT))):
+            with code.when(code.call("ne_i64", key, code.constant(INT64.low))):
                 words = [
                     code.let(
                         code.call(f"shared_get_{accumulator.op}_{accumulator.word}", _first(n, code), _SIZE, _SLOT)

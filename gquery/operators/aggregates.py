@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gquery.expression.expr import Expr
+from gquery.expression.facts import INT64_BITS, INT128_BITS
 from gquery.expression.types import Register
 from gquery.kernels import ir
 from gquery.kernels.code import Code, Value
@@ -53,11 +54,11 @@ def _word(accumulator: Accumulator, value: Value | None, code: Code) -> ir.Expre
 
 def _sum_word(accumulator: Accumulator, value: Value, code: Code) -> ir.Expression:
     """``bits`` bits of a value from place ``sum_word * bits`` on; with the sign if they are the last."""
-    place, width, var = accumulator.sum_word * accumulator.bits, 64, value.var
+    place, width, var = accumulator.sum_word * accumulator.bits, INT64_BITS, value.var
     if value.properties.register is Register.I128:
-        width = 128
-        var = code.let(code.call("low_i128" if place < 64 else "high_i128", var))
-    shift = place % 64
+        width = INT128_BITS
+        var = code.let(code.call("low_i128" if place < INT64_BITS else "high_i128", var))
+    shift = place % INT64_BITS
     shifted = code.call("shr_i64", var, code.integer(shift)) if shift else var
     if place + accumulator.bits == width:
         return shifted

@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
+from gquery import tuning
 from gquery.expression.expr import Column, Expr
+from gquery.expression.facts import LARGE_ROWS
 from gquery.kernels import ir
 from gquery.kernels.batch import batched
 from gquery.kernels.code import Binding, Code, ErrorSite, StatePart
@@ -39,12 +41,6 @@ from gquery.planner.physical import (
     Source,
     Step,
 )
-
-BATCH_ROWS = 4  # rows an iteration of the batched loop: 8 are no faster with narrow columns and compile much longer
-STAGED_ROWS = 2**22  # from which on a GPU is busy for longer than a larger kernel takes to load
-STAGED_LINES = 48  # of a loop with look-ups: what follows them is written for each row
-BATCH_LINES = 60  # of a loop that collects: rows are looked up and stored in the batch, one after another
-WIDE = 2**31  # rows from which on indices have 64 bits
 
 
 @dataclass(frozen=True)
@@ -97,7 +93,7 @@ def _behind_selection(pipeline: Pipeline) -> Pipeline:
 def _unit(pipeline: Pipeline, target: str, role: str, counted: bool = False, row: ir.Name = ir.ROW) -> Unit:
     """The kernel for a role; ``row`` is the number of the source's row that it is at."""
     code = Code(target)
-    code.wide_index = pipeline.rows >= WIDE
+    code.wide_index = pipeline.rows >= LARGE_ROWS
     mode = collect.collect_mode(pipeline.steps, capabilities(target).has_warps)
     if isinstance(pipeline.sink, Collect) and mode == "bitmap" and role == "write":  # of rows that are known to be kept
         code.share = min((s.share for s in pipeline.steps if isinstance(s, FilterRows)), default=1.0)
@@ -122,11 +118,11 @@ def _unit(pipeline: Pipeline, target: str, role: str, counted: bool = False, row
     kernel = code.kernel()
     steps = None
     if not counted and _gains_from_stages(pipeline, target, kernel.body):
-        steps = staged(kernel.body, BATCH_ROWS, code.ahead, kernel.prologue)
+        steps = staged(kernel.body, tuning.loops.batch_rows, code.ahead, kernel.prologue)
     if steps is not None:
         kernel = replace(kernel, batch=steps)
     elif code.ahead and not counted and row is ir.ROW and _gains_from_batches(pipeline, target, kernel.body):
-        kernel = replace(kernel, batch=batched(kernel.body, BATCH_ROWS, code.ahead, kernel.prologue))
+        kernel = replace(kernel, batch=batched(kernel.body, tuning.loops.batch_rows, code.ahead, kernel.prologue))
     words = accumulate.shared_words(pipeline.sink, target) if isinstance(pipeline.sink, Group) else 0
     return Unit(role, kernel, dict(code.bindings), tuple(code.sites), dict(code.shares), words)
 
@@ -152,7 +148,10 @@ def _gains_from_batches(pipeline: Pipeline, target: str, body: ir.Block) -> bool
         return False
     sink = pipeline.sink
     if isinstance(sink, Collect):
-        return ir.line_count(body) <= BATCH_LINES and collect.collect_mode(pipeline.steps, True) in ("dense", "bitmap")
+        return ir.line_count(body) <= tuning.loops.batch_lines and collect.collect_mode(pipeline.steps, True) in (
+            "dense",
+            "bitmap",
+        )
     if any(isinstance(s, Probe) for s in pipeline.steps):
         return False
     return isinstance(sink, Reduce) or (isinstance(sink, Group) and state_location(sink, target) != "global")
@@ -160,7 +159,9 @@ def _gains_from_batches(pipeline: Pipeline, target: str, body: ir.Block) -> bool
 
 def _gains_from_stages(pipeline: Pipeline, target: str, body: ir.Block) -> bool:
     """Whether the loop waits for look-ups: a row's come one after another, and there are rows enough to take several at once."""
-    if not capabilities(target).interleaves_rows or pipeline.rows < STAGED_ROWS or ir.line_count(body) > STAGED_LINES:
+    limits = tuning.loops
+    has_enough = pipeline.rows >= limits.interleaved_rows and ir.line_count(body) <= limits.interleaved_lines
+    if not capabilities(target).interleaves_rows or not has_enough:
         return False
     return isinstance(pipeline.source, ReadTable | ReadStage) and any(isinstance(s, Probe) for s in pipeline.steps)
 

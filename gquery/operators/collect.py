@@ -15,7 +15,9 @@ from typing import Any, Literal, assert_never
 
 import numpy as np
 
+from gquery import tuning
 from gquery.columns.table import ColumnData
+from gquery.expression.facts import BITMAP_BITS
 from gquery.expression.types import PhysicalType
 from gquery.kernels import ir
 from gquery.kernels.builtin import gathers, scans
@@ -30,7 +32,6 @@ from gquery.planner.physical import Collect, Compute, FilterRows, Probe, Step, S
 POSITION = ir.Name("pos")  # where the next row of the result is written
 _COUNT = ir.Name("n")  # of rows that are kept
 Mode = Literal["dense", "region", "bitmap", "two_pass"]
-SPARSE = 0.1  # of a source's rows: of fewer, each morsel writes a few small pages of its region
 
 
 def collect_mode(steps: Sequence[Step], by_row: bool) -> Mode:
@@ -217,7 +218,7 @@ class CollectRun(SinkRun):
         super().__init__(launch, label)
         self.sink = sink
         self.mode = mode
-        self.is_sparse = mode == "region" and share < SPARSE
+        self.is_sparse = mode == "region" and share < tuning.materialization.sparse_share
         self.roles = roles(mode)
         self.total = launch.rows
 
@@ -226,8 +227,8 @@ class CollectRun(SinkRun):
         rows, by_row = self.launch.rows, self.launch.by_row
         match self.mode:
             case "bitmap":
-                assert self.launch.unit % 32 == 0, "partitions would share a word"
-                state["bits"] = self.device.empty(-(-rows // 32), "uint32", self.label)
+                assert self.launch.unit % BITMAP_BITS == 0, "partitions would share a word"
+                state["bits"] = self.device.empty(-(-rows // BITMAP_BITS), "uint32", self.label)
             case "two_pass" if by_row:
                 state["counts"] = scans.zeros_by_row(rows, self.device, self.label)
             case "two_pass" | "region":

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from gquery import tuning
 from gquery.device.device import Device
 from gquery.kernels.builtin import grouping, scans
 from gquery.kernels.builtin.define import builtin_kernel, namespace
@@ -21,9 +22,6 @@ from gquery.operators.accumulate import slot_words
 from gquery.operators.base import State
 from gquery.planner.aggregates import Accumulator
 from gquery.planner.physical import Group
-
-PART = 2**15  # slots that one thread takes at once
-SORTED_SLOTS = 2**14  # of all tables, up to which they are sorted
 
 
 def combine_arrays(states: Sequence[State], accumulators: Sequence[Accumulator], slots: int, workers: int) -> State:
@@ -37,7 +35,9 @@ def combine_arrays(states: Sequence[State], accumulators: Sequence[Accumulator],
 
     if len(states) > 1:
         on_host = isinstance(total.get("accumulator0"), np.ndarray)
-        run_parts(merge, slots, PART if on_host and workers > 1 else max(slots, 1), workers)
+        run_parts(
+            merge, slots, tuning.accumulators.combined_slots if on_host and workers > 1 else max(slots, 1), workers
+        )
     for flags in ("touched", "bits"):
         if flags in total:
             for other in states[1:]:
@@ -81,7 +81,7 @@ def empty_table(sink: Group, capacity: int, device: Device, label: str, workers:
         (1 + k, accumulator.identity) for k, accumulator in enumerate(sink.accumulators) if accumulator.identity
     ]
     if identities:
-        part = min(PART, capacity + 2) if device.is_cpu else capacity + 2
+        part = min(tuning.accumulators.combined_slots, capacity + 2) if device.is_cpu else capacity + 2
         few = device.zeros(part * stride, "int64", label) if device.is_cpu else slots
         for n, identity in identities:
             few[n::stride] = identity

@@ -8,14 +8,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from gquery.errors import OutOfRangeError
-from gquery.expression.types import INT64, Bounds, Kind, Register, type_bounds
+from gquery.expression.facts import INT64_BITS, power_of_ten
+from gquery.expression.types import INT64, INT128, Bounds, Kind, Register, type_bounds
 from gquery.kernels import ir
 from gquery.kernels.arithmetic import words_of
 from gquery.kernels.builtin import wide_arrays
 from gquery.kernels.code import Code, Value
 from gquery.planner.aggregates import AggregatePlan
 
-_TOTAL = Bounds(1 - 2**127, 2**127 - 2)  # of a sum that is divided: the ends stand for what is beyond 128 bits
+_TOTAL = Bounds(INT128.low + 1, INT128.high - 1)  # of a sum that is divided: the ends stand for what is beyond 128 bits
 _AVERAGE_OVERFLOW = "Overflow in avg: the sum of its values has more than 128 bits. Cast its argument to DOUBLE."
 
 # ---- in a kernel -----------------------------------------------------------------------------------------------------
@@ -69,13 +70,13 @@ def _total(sum_words: Sequence[ir.Expression], bits: int, limit: Bounds, message
     halves: list[ir.Expression] = [code.integer(0), code.integer(0)]
     carry = sum_words[0]
     for n, sum_word in enumerate(sum_words[1:]):
-        part = code.call("shl_i64", code.call("and_i64", carry, mask), code.integer(n * bits % 64))
-        half = n * bits // 64
-        halves[half] = code.let(part if n * bits % 64 == 0 else code.call("or_i64", halves[half], part))
+        part = code.call("shl_i64", code.call("and_i64", carry, mask), code.integer(n * bits % INT64_BITS))
+        half = n * bits // INT64_BITS
+        halves[half] = code.let(part if n * bits % INT64_BITS == 0 else code.call("or_i64", halves[half], part))
         carry = code.let(code.call("add_i64", sum_word, code.call("shr_i64", carry, width)))
     shift = (len(sum_words) - 1) * bits
-    if shift > 64:  # the last carry has to fit what is left of 128 bits
-        spare = code.integer(shift - 64)
+    if shift > INT64_BITS:  # the last carry has to fit what is left of 128 bits
+        spare = code.integer(shift - INT64_BITS)
         again = code.call("shr_i64", code.call("shl_i64", carry, spare), spare)
         with code.when(code.call("ne_i64", again, carry)):
             code.do(code.call("fail", status, site))
@@ -91,7 +92,7 @@ def _divided(total: ir.Expression, plan: AggregatePlan, words: Sequence[ir.Expre
     count = code.call("f64", code.call("max_i64", words[plan.count], code.integer(1)))
     result = code.let(code.call("div_f64", total, count))
     scale = _scale(plan)
-    return code.let(code.call("div_f64", result, code.constant(float(10**scale)))) if scale else result
+    return code.let(code.call("div_f64", result, code.constant(float(power_of_ten(scale))))) if scale else result
 
 
 def _scale(plan: AggregatePlan) -> int:
@@ -171,4 +172,4 @@ def _average(total: Any, plan: AggregatePlan, words: Sequence[Any], xp: Any) -> 
     assert plan.count is not None
     count = xp.maximum(words[plan.count], 1).astype("float64")
     scale = _scale(plan)
-    return total / count / float(10**scale) if scale else total / count
+    return total / count / float(power_of_ten(scale)) if scale else total / count

@@ -16,16 +16,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from gquery import tuning
 from gquery.kernels import ir
 from gquery.kernels.code import Code, ColumnPart, StatePart, element_type
-from gquery.kernels.targets.morsels import MORSEL
 from gquery.operators.aggregates import emit_accumulate
 from gquery.operators.reduce import identity
 from gquery.planner.aggregates import Accumulator
 from gquery.planner.physical import Group, Pipeline
-
-SLOTS = 256  # a power of two: of two words of state they take 8 KB
-OWN_WORDS = 2**16  # of state that each thread may have for itself: half a MB, which lies in its core's second cache
 
 _SLOT, _FIRST, _LAST = ir.Name("slot"), ir.Name("first"), ir.Name("last")
 
@@ -36,7 +33,12 @@ Out = Callable[[ir.Expression, Sequence[ir.Expression]], None]
 def with_threads(pipeline: Pipeline, threads: int, capacity: int = 0) -> Pipeline:
     """The pipeline as so many threads run it; ``capacity``: that of an earlier run whose table had to grow."""
     sink = pipeline.sink
-    if isinstance(sink, Group) and threads > 1 and pipeline.rows > MORSEL and _is_large(sink, capacity):
+    if (
+        isinstance(sink, Group)
+        and threads > 1
+        and pipeline.rows > tuning.threads.morsel_rows
+        and _is_large(sink, capacity)
+    ):
         return replace(pipeline, sink=replace(sink, concurrent=True))
     return pipeline
 
@@ -45,9 +47,9 @@ def _is_large(sink: Group, capacity: int) -> bool:
     match sink.layout:
         case "direct-address":
             assert sink.key_encoding is not None
-            return sink.key_encoding.size * max(len(sink.accumulators), 1) > OWN_WORDS
+            return sink.key_encoding.size * max(len(sink.accumulators), 1) > tuning.accumulators.own_words
         case "hash":
-            return max(2 * sink.groups, capacity) * (1 + len(sink.accumulators)) > OWN_WORDS
+            return max(2 * sink.groups, capacity) * (1 + len(sink.accumulators)) > tuning.accumulators.own_words
         case "row-id hash":  # the table of row numbers is one anyway
             return True
 
@@ -59,12 +61,12 @@ def width(sink: Group) -> int:
 
 def words(sink: Group) -> int:
     """Words of a front; all are 0 before the first row."""
-    return SLOTS * width(sink)
+    return tuning.accumulators.cache_slots * width(sink)
 
 
 def emit(sink: Group, key: ir.Expression, code: Code, out: Out, prefetch: Callable[[], None]) -> None:
     """The lines that accumulate the current row into the group of ``key``."""
-    stride, last = code.integer(width(sink)), code.integer(SLOTS - 1)
+    stride, last = code.integer(width(sink)), code.integer(tuning.accumulators.cache_slots - 1)
     slots = _slots("i64", code)
     slot = code.let(code.call("front_slot", key, last, stride))
     with code.when(ir.Not(code.call("front_holds", slots, slot, key))):

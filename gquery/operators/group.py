@@ -13,9 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from gquery import tuning
 from gquery.columns.table import ColumnData
 from gquery.device.device import Device, cpu_device
 from gquery.expression.expr import Column
+from gquery.expression.facts import BITMAP_BITS, UNBOUNDED
 from gquery.kernels.builtin import define, gathers, grouping, scans
 from gquery.kernels.code import Code, ValueProperties
 from gquery.kernels.render import render
@@ -25,8 +27,6 @@ from gquery.operators.accumulate import has_bits, is_flagged
 from gquery.operators.base import Frame, Launch, SinkRun, State, make_column, narrow
 from gquery.operators.collect import contiguous
 from gquery.operators.combine import (
-    PART,
-    SORTED_SLOTS,
     combine_arrays,
     combine_slots,
     combine_tables,
@@ -35,7 +35,7 @@ from gquery.operators.combine import (
     slots_of,
 )
 from gquery.operators.finalize import finalize_aggregate
-from gquery.operators.group_output import HOST_WORDS, SLOTS, GroupOutput, Values
+from gquery.operators.group_output import GroupOutput, Values
 from gquery.operators.join import find_or_insert
 from gquery.operators.keys import decode_keys, decode_raw_key, encode_keys, raw_key
 from gquery.planner.aggregates import has_plain_count
@@ -74,7 +74,7 @@ class GroupRun(SinkRun):
         self.output = output
         self.frame = frame
         self.shared = sink.layout == "row-id hash" or sink.concurrent
-        wanted = max(min(2 * sink.groups, 2 * launch.rows), 512)
+        wanted = max(min(2 * sink.groups, 2 * launch.rows), tuning.group_layouts.least_hash_slots)
         self.capacity = 1 << (wanted - 1).bit_length()
         if sink.layout == "direct-address":
             assert sink.key_encoding is not None
@@ -82,7 +82,9 @@ class GroupRun(SinkRun):
 
     def expect(self, groups: int) -> None:
         """Take a smaller table than was planned, where an earlier run had so few groups."""
-        self.capacity = min(self.capacity, 1 << max(9 * groups // 4, 511).bit_length())
+        limits = tuning.group_layouts
+        wanted = max(int(limits.headroom * groups), limits.least_hash_slots - 1)
+        self.capacity = min(self.capacity, 1 << wanted.bit_length())
 
     def allocate(self) -> State:
         make, n = self.device, self.capacity
@@ -94,7 +96,7 @@ class GroupRun(SinkRun):
         if self.sink.layout == "row-id hash":
             state["slots"] = make.zeros(n, "uint32", self.label)
         elif has_bits(self.sink, self.launch.target.name):
-            state["bits"] = make.zeros(n // 32 + 1, "uint32", self.label)
+            state["bits"] = make.zeros(n // BITMAP_BITS + 1, "uint32", self.label)
         elif is_flagged(self.sink):
             state["touched"] = make.zeros(n, "uint8", self.label)
         return state
@@ -124,7 +126,7 @@ class GroupRun(SinkRun):
                 define.fill(block[k * n + lo : k * n + hi], start)
 
         if any(starts):
-            run_parts(fill, n, PART if self._hands > 1 else max(n, 1), self._hands)
+            run_parts(fill, n, tuning.accumulators.combined_slots if self._hands > 1 else max(n, 1), self._hands)
         return block
 
     @property
@@ -141,11 +143,11 @@ class GroupRun(SinkRun):
             if self.sink.layout == "row-id hash"
             else key_encoding.size
             if key_encoding is not None
-            else 1 << 62
+            else UNBOUNDED
         )
-        if self.sink.layout == "direct-address" or self.capacity >= 4 * max(groups, 1):
+        if self.sink.layout == "direct-address" or self.capacity >= tuning.group_layouts.growth * max(groups, 1):
             return False
-        self.capacity *= 4
+        self.capacity *= tuning.group_layouts.growth
         return True
 
     def finalize(self, states: Sequence[State]) -> Frame:
@@ -161,16 +163,20 @@ class GroupRun(SinkRun):
                 states = [combine_arrays(states, sink.accumulators, capacity, workers)]
             if sink.in_place:
                 return self._as_it_lies(states[0])
-        elif device.is_cpu and len(states) > 1 and filled(sink, states) > SORTED_SLOTS:
+        elif device.is_cpu and len(states) > 1 and filled(sink, states) > tuning.accumulators.sorted_slots:
             table, capacity = combine_tables(sink, states, capacity, device, self.label, workers)
             states = [table]
         output = self.output if len(states) == 1 else None
-        if output is not None and (device.is_cuda or (self.launch.target.runs_morsels and capacity >= SLOTS)):
+        if output is not None and self._finalizes_by_kernel(capacity):
             count, columns = output.columns(states[0], capacity, device, workers, self.label)
         else:
             count, columns = self._picked(states, capacity, device)
         named = [(c, what) for c, _, what in sink.keys] + [(c, plan.result) for c, plan in sink.aggregates]
         return Frame(self._columns(named, columns, count, device, workers), count)
+
+    def _finalizes_by_kernel(self, slots: int) -> bool:
+        is_large = slots >= tuning.accumulators.finalized_slots
+        return self.device.is_cuda or (self.launch.target.runs_morsels and is_large)
 
     def _picked(self, states: Sequence[State], capacity: int, device: Device) -> tuple[int, list[Values]]:
         """How many groups there are, and the columns of their keys and aggregates, by array functions."""
@@ -188,7 +194,7 @@ class GroupRun(SinkRun):
         """The groups of a table of row numbers."""
         device, workers = self.device, self.launch.workers
         rows, slots = grouping.rows_in_order(state["slots"])  # any order would do, but always the same
-        if self.output is not None and (device.is_cuda or (self.launch.target.runs_morsels and rows.size >= SLOTS)):
+        if self.output is not None and self._finalizes_by_kernel(rows.size):
             _, results = self.output.columns(
                 {**state, "slots_in_order": slots}, self.capacity, device, workers, self.label
             )
@@ -227,7 +233,12 @@ class GroupRun(SinkRun):
         GPU."""
         words = self.capacity * (len(self.sink.accumulators) + 1)
         texts = any(a.finalizer == "text" for _, a in self.sink.aggregates)  # addresses in the GPU's memory
-        return self.device.is_cuda and words <= HOST_WORDS and self.sink.layout != "row-id hash" and not texts
+        return (
+            self.device.is_cuda
+            and words <= tuning.accumulators.host_words
+            and self.sink.layout != "row-id hash"
+            and not texts
+        )
 
     def _on_host(self, state: State) -> State:
         """A copy of the state; the words of a direct one are one piece of memory."""

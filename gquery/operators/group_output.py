@@ -12,8 +12,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from gquery import tuning
 from gquery.device.device import Device
 from gquery.errors import InternalError
+from gquery.expression.facts import INT64_BITS
 from gquery.expression.types import Register
 from gquery.kernels import ir
 from gquery.kernels.batch import batched
@@ -32,11 +34,6 @@ from gquery.planner.aggregates import has_plain_count
 from gquery.planner.layouts import null_key
 from gquery.planner.physical import Group
 
-SLOTS = 2**16  # of a state in a CPU's memory, from which on a kernel is worth it
-HOST_WORDS = 2**14  # a GPU's state of so many words at most is finalized on the host
-PARTS_A_WORKER = 2
-BATCH_ROWS = 4
-
 Values = tuple[Any, Any | None]
 """The values of a column as its physical type has them, and their validity."""
 
@@ -45,11 +42,11 @@ def is_probable(sink: Group, target: str) -> bool:
     """Whether the groups of a sink will probably become columns so."""
     if sink.in_place or capabilities(target).is_interpreted:
         return False
-    on_device = capabilities(target).has_own_memory
+    on_device, limits = capabilities(target).has_own_memory, tuning.accumulators
     if sink.layout == "row-id hash":
-        return on_device or 2 * sink.groups >= SLOTS
+        return on_device or 2 * sink.groups >= limits.finalized_slots
     slots = 2 * sink.groups if sink.key_encoding is None or sink.layout == "hash" else sink.key_encoding.size
-    return slots * (len(sink.accumulators) + 1) > HOST_WORDS if on_device else slots >= SLOTS
+    return slots * (len(sink.accumulators) + 1) > limits.host_words if on_device else slots >= limits.finalized_slots
 
 
 @dataclass(frozen=True)
@@ -78,7 +75,9 @@ class GroupOutput:
             self._encoded(code)
         kernel = code.kernel()
         if code.ahead:
-            kernel = replace(kernel, batch=batched(kernel.body, BATCH_ROWS, code.ahead, kernel.prologue))
+            kernel = replace(
+                kernel, batch=batched(kernel.body, tuning.accumulators.batch_rows, code.ahead, kernel.prologue)
+            )
         return kernel, code.bindings, tuple(code.sites)
 
     def _encoded(self, code: Code) -> None:
@@ -193,18 +192,18 @@ class GroupOutput:
         """How many groups there are in a state, and the columns of their keys and aggregates; of aggregates alone for a
         table of row numbers, whose ``slots_in_order`` are in the state. OutOfRangeError where a result does not fit its type."""
         sites = self.unit[2]
-        failed = device.zeros(-(-len(sites) // 64), "int64", label)
+        failed = device.zeros(-(-len(sites) // INT64_BITS), "int64", label)
         state = {**state, "behind": capacity, "status": failed.view("uint32")}
         if self.sink.layout == "row-id hash":
             total = int(state["slots_in_order"].size)
             made = state | self._allocated(total, device, label)
-            part = max(total, 1) if device.is_cuda else max(SLOTS, -(-total // workers))
+            part = max(total, 1) if device.is_cuda else max(tuning.accumulators.finalized_slots, -(-total // workers))
             run_parts(lambda lo, hi: self._write(made, lo, hi), total, part, workers)
         else:
             total, made = self._picked(state, capacity, device, workers, label)
         for n in range(failed.size):
             if bits := read_scalar(failed[n : n + 1]):
-                site = sites[64 * n + (bits & -bits).bit_length() - 1]
+                site = sites[INT64_BITS * n + (bits & -bits).bit_length() - 1]
                 raise site.error(site.message)
         keys = [] if self.sink.layout == "row-id hash" else [f"key{n}" for n in range(len(self.sink.keys))]
         results = [f"out{n}" for n in range(len(self.sink.aggregates))]
@@ -222,7 +221,10 @@ class GroupOutput:
             self._write(made, 0, size)
         else:
             flags = state[self._flags[0]][: size * stride : stride]
-            part = max(SLOTS // PARTS_A_WORKER, -(-size // (PARTS_A_WORKER * workers)))
+            part = max(
+                tuning.accumulators.finalized_slots // tuning.accumulators.parts_a_worker,
+                -(-size // (tuning.accumulators.parts_a_worker * workers)),
+            )
             counts = run_parts(lambda lo, hi: int(np.count_nonzero(flags[lo:hi])), size, part, workers)
             starts = np.cumsum([0, *counts])
             total = int(starts[-1])

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from gquery import tuning
 from gquery.columns.arrow import export_column
 from gquery.columns.arrow_buffers import bits_of, numpy_name, values_of
 from gquery.columns.table import ColumnData, Dictionary
@@ -23,6 +24,7 @@ from gquery.device.buffer import Buffer
 from gquery.device.device import Device
 from gquery.errors import OutOfMemoryError
 from gquery.expression.expr import Expr
+from gquery.expression.facts import INT64_BITS
 from gquery.expression.types import Kind, PhysicalType
 from gquery.functions.vectors import asking_for_room, characters_of, from_numpy, offsets_of
 from gquery.kernels.host_calls import Failure, vectorised
@@ -30,10 +32,6 @@ from gquery.operators.base import Frame, make_column, words_a_row
 from gquery.planner.logical.tree import used_columns
 from gquery.planner.physical import HostRows, Stored
 from gquery.runtime.threads import Phases, Task, run_phases
-
-CHUNK_ROWS, CHUNK_BYTES = 2**16, 2**24
-SPARE, SPARE_BYTES = 1.1, 2**16  # room for text by the length of what is there
-FEWER_ENTRIES = 2  # a dictionary that has so many times fewer entries than there are rows is worth going over first
 
 
 def run_host_rows(work: HostRows, frame: Frame, device: Device, workers: int, label: str) -> Frame:
@@ -117,7 +115,7 @@ def _words(made: pa.Array, stored: Stored) -> Any:
         wide = np.zeros(2 * len(words), np.int64)
         wide[::2] = words.view(np.int64)
         if stored.properties.dtype.kind is not Kind.UBIGINT:
-            wide[1::2] = wide[::2] >> 63
+            wide[1::2] = wide[::2] >> (INT64_BITS - 1)
         return wide
     return words
 
@@ -165,7 +163,8 @@ class _Text:
 
     def _room_for(self, size: int, low: int, rows: int) -> int:
         size, left = max(size, 1), self.rows - low - rows
-        wanted = size + int(left * size * SPARE / max(rows, 1)) + (SPARE_BYTES if left else 0)
+        limits = tuning.host_functions
+        wanted = size + int(left * size * limits.spare / max(rows, 1)) + (limits.spare_bytes if left else 0)
         try:
             self.device.reserve(wanted, self.label)
         except OutOfMemoryError:  # the rest may be shorter
@@ -228,7 +227,7 @@ class _Run:
                 made = _Fixed(stored, frame.rows, device, label)
             reads = used_columns(e)
             only = self.read[next(iter(reads))].dictionary if len(reads) == 1 else None
-            is_short = isinstance(only, Dictionary) and len(only) * FEWER_ENTRIES <= frame.rows
+            is_short = isinstance(only, Dictionary) and len(only) * tuning.host_functions.dictionary_rows <= frame.rows
             self.calls.append(_Call(e, reads, made, [], only if is_short else None))  # type: ignore[arg-type]
 
     def phases(self) -> Phases[None]:
@@ -287,7 +286,7 @@ class _Run:
 def _chunks(columns: Sequence[ColumnData], rows: int, workers: int) -> list[tuple[int, int]]:
     """Ranges of rows that threads take: not too many bytes of text, and some for each."""
     widest = max((c.characters.nbytes for c in columns if c.characters is not None), default=0)
-    step = max(1, min(CHUNK_ROWS, rows * CHUNK_BYTES // max(widest, 1)))
+    step = max(1, min(tuning.host_functions.chunk_rows, rows * tuning.host_functions.chunk_bytes // max(widest, 1)))
     return [(low, min(low + step, rows)) for low in range(0, rows, step)] or [(0, 0)]
 
 

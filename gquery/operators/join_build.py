@@ -14,6 +14,7 @@ from contextlib import ExitStack
 
 from gquery.errors import OperationalError
 from gquery.expression.expr import Column
+from gquery.expression.facts import ROW_ID_BITS
 from gquery.expression.types import PhysicalType
 from gquery.kernels import ir
 from gquery.kernels.code import Code, StatePart, Value, element_type, load, store
@@ -96,7 +97,7 @@ def _enter_direct_address(table: JoinTable, key: ir.Expression, code: Code) -> N
     if table.exists:
         code.do(code.call("bit_set", code.pointer("u32", StatePart("bits"), "s"), key))
     elif is_radix_partitioned(table):
-        held = code.call("or_i64", code.call("shl_i64", key, code.integer(32)), _held(table, code))
+        held = code.call("or_i64", code.call("shl_i64", key, code.integer(ROW_ID_BITS)), _held(table, code))
         code.do(code.call("store_i64", code.pointer("i64", StatePart("to_partition"), "s"), ir.ROW, held))
     elif table.unique:
         physical_type = slot_physical_type(table)

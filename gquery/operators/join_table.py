@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gquery import tuning
 from gquery.device.buffer import Buffer
 from gquery.errors import OperationalError
+from gquery.expression.facts import BITMAP_BITS, MOST_ROW_IDS, NOT_IN
 from gquery.kernels.builtin import define, grouping, partition, scans
 from gquery.kernels.readback import read_scalar
 from gquery.operators.base import DuplicateKeysError, Frame, JoinIndex, Launch, SinkRun, State
 from gquery.operators.join_build import is_checked, is_counted, is_radix_partitioned, slot_physical_type
 from gquery.planner.physical import JoinTable
-
-NOT_IN = 0xFFFFFFFF
-MOST_ROWS = 2**32 - 2  # of a build side: their numbers have 32 bits, and two mean something else
-MOST_SLOTS = 2**32 - 2**20  # their numbers have 32 bits
 
 
 class BuildRun(SinkRun):
@@ -28,18 +26,18 @@ class BuildRun(SinkRun):
 
     def __init__(self, table: JoinTable, launch: Launch, label: str, frame: Frame, wants_nulls: bool) -> None:
         super().__init__(launch, label)
-        if launch.rows > MOST_ROWS:
+        if launch.rows > MOST_ROW_IDS:
             raise OperationalError(
-                f"{label}: a join's build side of {launch.rows:,} rows; at most {MOST_ROWS:,} are possible"
+                f"{label}: a join's build side of {launch.rows:,} rows; at most {MOST_ROW_IDS:,} are possible"
             )
         self.table = table
         self.frame = frame
         self.wants_nulls = wants_nulls
-        self.capacity = max(2 * launch.rows, 64)
+        self.capacity = max(2 * launch.rows, tuning.join_layouts.least_hash_slots)
         if not table.inline_keys:
             self.capacity = 1 << (self.capacity - 1).bit_length()
         elif self.ranges:
-            self.capacity = max(min(self.capacity, MOST_SLOTS), launch.rows + 1)
+            self.capacity = max(min(self.capacity, tuning.join_layouts.most_hash_slots), launch.rows + 1)
         if table.layout in ("one", "loop"):
             self.roles = ()
 
@@ -63,7 +61,7 @@ class BuildRun(SinkRun):
             assert table.key_encoding is not None
             size = table.key_encoding.size
             if table.exists:
-                state["bits"] = make.zeros(size // 32 + 1, "uint32", self.label)
+                state["bits"] = make.zeros(size // BITMAP_BITS + 1, "uint32", self.label)
             elif is_radix_partitioned(table):
                 state["to_partition"] = make.zeros(rows, "int64", self.label)
             elif table.unique:

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from gquery import tuning
 from gquery.columns.table import ColumnData
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device
@@ -30,9 +31,6 @@ from gquery.planner.physical import (
     SortRows,
 )
 
-FIRST_ROWS = 16_384  # of the first prefix where rows may be dropped
-FIRST_ROWS_GPU = 2**20
-_GROWTH, _LARGEST_GROWTH = 8, 64
 Takes = SortRows | DistinctRows  # bulk operations that take rows out of columns
 
 
@@ -48,7 +46,7 @@ def first_length(pipeline: Pipeline, wanted: int, on_gpu: bool) -> int:
     """Rows of the source to begin with."""
     if collect_mode(pipeline.steps, on_gpu) == "dense":
         return wanted
-    return max(2 * wanted, FIRST_ROWS_GPU if on_gpu else FIRST_ROWS)
+    return max(2 * wanted, tuning.prefixes.first_rows_gpu if on_gpu else tuning.prefixes.first_rows)
 
 
 def next_length(length: int, found: int, wanted: int) -> int:
@@ -57,8 +55,8 @@ def next_length(length: int, found: int, wanted: int) -> int:
     >>> next_length(1000, 1, 10), next_length(1000, 5, 10), next_length(1000, 0, 10)
     (12500, 8000, 12500)
     """
-    promised = length * min(_LARGEST_GROWTH, 5 * wanted / (4 * max(found, 1)))
-    return max(_GROWTH * length, int(promised))
+    promised = length * min(tuning.prefixes.largest_growth, tuning.prefixes.headroom * wanted / max(found, 1))
+    return max(tuning.prefixes.growth * length, int(promised))
 
 
 def prefix(frame: Frame, rows: int, device: Device) -> Frame:

@@ -12,15 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from gquery import tuning
 from gquery.kernels import ir
 from gquery.kernels.code import Code
 from gquery.kernels.render import describe
 from gquery.operators.aggregates import emit_accumulate
 from gquery.operators.reduce import accumulated, identity
 from gquery.planner.aggregates import Accumulator
-
-HELD_ACCUMULATORS = 8  # more accumulators would leave a processor fewer threads
-PATIENCE = 32  # rows of other groups after which a group that is held gives way
 
 _HELD, _PATIENCE = ir.Name("held"), ir.Name("patience")
 
@@ -72,7 +70,7 @@ def hold(
         code.prologue += [ir.Let(_HELD, zero), ir.Let(_PATIENCE, code.integer(-1))]  # -1: no group is held yet
         code.prologue += [ir.Let(accumulated(n), identity(one, code)) for n, one in enumerate(accumulators)]
     with code.when(code.call("eq_i64", key, _HELD)):
-        code.set(_PATIENCE, code.integer(PATIENCE))
+        code.set(_PATIENCE, code.integer(tuning.accumulators.most_evictions))
         for n, (accumulator, word) in enumerate(zip(accumulators, words, strict=True)):
             code.set(accumulated(n), code.call(f"{accumulator.op}_{accumulator.word}", accumulated(n), word))
     with code.otherwise():

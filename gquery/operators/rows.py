@@ -8,11 +8,12 @@ from typing import Any, assert_never
 
 import numpy as np
 
+from gquery import tuning
 from gquery.columns.table import ColumnData
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device, cpu_device
 from gquery.expression.expr import Column, SortKey
-from gquery.expression.types import Bounds, PhysicalType
+from gquery.expression.types import INT64, Bounds, PhysicalType
 from gquery.kernels.builtin import gathers, order, scans, wide_arrays
 from gquery.kernels.builtin.text_extremes import text_extremes
 from gquery.kernels.readback import validate
@@ -31,8 +32,6 @@ from gquery.planner.physical import (
     Stored,
     UnmatchedRows,
 )
-
-FEW_ROWS = 4096  # candidates of a sort with a limit that are sorted on the host
 
 
 def bulk_inputs(work: Bulk) -> list[int]:
@@ -96,7 +95,7 @@ def _sort(work: SortRows, frame: Frame, device: Device) -> Frame:
     if work.limit is not None:
         wanted = min(work.limit + work.offset, frame.rows)
         found = order.candidates(keys, wanted)
-        if device.is_cuda and found is not None and found.size <= FEW_ROWS:
+        if device.is_cuda and found is not None and found.size <= tuning.materialization.sorted_on_host:
             return _sort(work, _few(work, frame, found, device), cpu_device())
         rows = order.sort_order(keys, found)[work.offset : wanted]
     else:
@@ -136,7 +135,7 @@ def _parts(column: ColumnData, device: Device, descending: bool = False) -> list
             return [order.Integers(wide_arrays.f64_order(data.astype(np.float64)), None, descending)]
         case PhysicalType.I128:
             words = data.reshape(-1, 2)
-            high, low = words[:, 1].copy(), words[:, 0] ^ np.int64(-(2**63))
+            high, low = words[:, 1].copy(), words[:, 0] ^ np.int64(INT64.low)
             return [order.Integers(high, None, descending), order.Integers(low, None, descending)]
         case PhysicalType.BOOL:
             return [order.Integers(data, Bounds(0, 1), descending)]

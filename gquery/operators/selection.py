@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import assert_never
 
+from gquery import tuning
 from gquery.expression.expr import Expr
 from gquery.planner.logical.nodes import JoinKind
 from gquery.planner.logical.tree import used_columns
@@ -30,22 +31,24 @@ from gquery.planner.physical import (
     Step,
 )
 
-LEAST_ROWS = 2**22  # a smaller source does not fill a GPU twice
-MOST_SHARE = 1 / 8  # of the rows, that gets past the first steps
-LEAST_SLOTS = 2  # that are looked at behind the first steps: what there is to gain
-
 
 def narrowed(pipeline: Pipeline, rows: int) -> Pipeline:
     """The pipeline with its first steps as a selection, where that is a gain."""
     steps = pipeline.steps
-    if rows < LEAST_ROWS or pipeline.host is not None or not isinstance(pipeline.source, ReadTable | ReadStage):
+    limits = tuning.materialization
+    if rows < limits.selected_least_rows or pipeline.host is not None:
+        return pipeline
+    if not isinstance(pipeline.source, ReadTable | ReadStage):
         return pipeline
     if not _takes_any_row(pipeline.sink):
         return pipeline
     for n, step in enumerate(steps, 1):
         if not _is_cheap(step):
             break
-        if _share(step) <= MOST_SHARE and _slots(steps[n:], pipeline.sink) >= LEAST_SLOTS:
+        if (
+            _share(step) <= limits.selected_most_share
+            and _slots(steps[n:], pipeline.sink) >= limits.selected_least_probes
+        ):
             while n < len(steps) and isinstance(
                 steps[n], FilterRows
             ):  # filters that stand right behind cost nothing more

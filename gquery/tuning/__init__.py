@@ -29,6 +29,7 @@ from gquery.tuning.running import (
     Measuring,
     Prefixes,
     Speculation,
+    Threads,
 )
 
 # planner
@@ -49,6 +50,7 @@ prefixes = Prefixes()
 interpreting = Interpreting()
 speculation = Speculation()
 measuring = Measuring()
+threads = Threads()
 
 _NAMES = {type(record): name for name, record in globals().items() if isinstance(record, Record)}
 

@@ -110,6 +110,7 @@ class JoinLayouts(Record):
         32, "bytes a row", "of scratch memory: twice an entry of 8 and two slots of 4, and more"
     )
     least_hash_slots: int = number(64, "slots", "of a hash table")
+    most_hash_slots: int = number(2**32 - 2**20, "slots", "of a hash table: their numbers have 32 bits")
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,4 +155,4 @@ class InterpreterCosts(Record):
     collected_value: float = number(0.5, "row-steps", "to materialize any other value")
     probe: int = number(2, "row-steps", "to probe a join table")
     duplicate_probe: int = number(3, "row-steps", "for each match of a key that repeats")
-    state_words_a_step: int = number(64, "64-bit words", "of state that are initialized in one row-step")
+    state_slots_a_step: int = number(64, "slots", "of an array that are initialized in one row-step", _INTERPRETED)

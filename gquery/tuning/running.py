@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
 from gquery.tuning.record import Record, number
@@ -33,7 +34,7 @@ class Accumulators(Record):
     most_evictions: int = number(
         32, "rows", "of other groups after which the group in registers is evicted", _OPERATIONS
     )
-    cache_entries: int = number(256, "entries", "of a thread's aggregation cache, a power of two", _MANY_CORES)
+    cache_slots: int = number(256, "slots", "of a thread's aggregation cache, a power of two", _MANY_CORES)
     own_words: int = number(
         2**16,
         "64-bit words a thread",
@@ -41,9 +42,7 @@ class Accumulators(Record):
         _MANY_CORES,
     )
     combined_slots: int = number(2**15, "slots", "of states that one thread combines at once", _MANY_CORES)
-    sorted_entries: int = number(
-        2**14, "entries", "of all threads' hash tables up to which they are combined by sorting"
-    )
+    sorted_slots: int = number(2**14, "entries", "of all threads' hash tables up to which they are combined by sorting")
     finalized_slots: int = number(2**16, "slots", "of a CPU's state from which on a kernel finalizes it", _MANY_CORES)
     host_words: int = number(2**14, "64-bit words", "of a GPU's state up to which the host finalizes it")
     parts_a_worker: int = number(2, "parts", "that a finalized state is split into for each worker")
@@ -129,7 +128,7 @@ class Interpreting(Record):
     table_bytes: int = number(
         2**17, "bytes", "of join tables on a GPU that are copied for the interpreter", _INTERPRETED
     )
-    table_entry_bytes: int = number(8, "bytes", "of an entry or a value of a join table, on the average")
+    table_slot_bytes: int = number(8, "bytes", "of a slot or a value of a join table, on the average")
     rows_of_a_key: int = number(4, "rows", "that a key which may repeat is forecast to have")
     forecast_rows: int = number(1000, "rows", "up to which a later stage is forecast where an earlier one keeps few")
     loop_steps: int = number(2**20, "row-steps", "of an interpreted nested loop between two looks at an interrupt")
@@ -153,3 +152,11 @@ class Measuring(Record):
     least_copied: int = number(1 << 20, "bytes", "of a copy that says anything")
     most_memory: int = number(4, "parts of free memory", "of which the copy takes one at most")
     copies: int = number(5, "copies", "of which the fastest counts")
+
+
+@dataclass(frozen=True, slots=True)
+class Threads(Record):
+    """How a CPU's threads share the rows of a kernel."""
+
+    morsel_rows: int = number(131_072, "rows", "that a thread takes at once", _MANY_CORES)
+    most: int = number(max(64, os.cpu_count() or 1), "threads", "that wait for something to help with")

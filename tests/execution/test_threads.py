@@ -16,17 +16,18 @@ import pyarrow as pa
 import pytest
 
 import gquery
-from gquery.execution import runner
+from gquery import tuning
 from gquery.kernels.builtin import grouping
 from gquery.kernels.targets import get_target, morsels
 from gquery.kernels.targets.morsels import run_morsels, run_parts
-from gquery.operators import combine, front, group, group_output
+from gquery.operators import group_output
 from gquery.operators.group import GroupRun
 from gquery.operators.group_output import GroupOutput
 from gquery.planner.physical import Group, Pipeline
 from tests.support import simulated_target
 from tests.support.harness import compare, expect
 from tests.support.paths import TESTS
+from tests.support.tuned import Tune
 
 ROWS = 60_000
 LOW, HIGH = -(2**63), 2**63 - 1
@@ -89,11 +90,10 @@ MORE = (
 
 
 @pytest.fixture
-def db(monkeypatch: pytest.MonkeyPatch) -> gquery.Connection:
+def db(tune: Tune) -> gquery.Connection:
     """A connection whose threads all have something to do."""
-    for module in (runner, front):
-        monkeypatch.setattr(module, "MORSEL", 1000)
-    monkeypatch.setattr(combine, "PART", 512)
+    tune(tuning.threads, morsel_rows=1000)
+    tune(tuning.accumulators, combined_slots=512)
     connection = gquery.connect(device="cpu", threads=4)
     connection.sql("SET interpret_limit = 0")
     for name, table in TABLES.items():
@@ -111,8 +111,8 @@ SPREAD = "hash table for all threads, each with a front"
 
 
 @pytest.mark.parametrize(("how", "partitions"), [*((how, 1) for how in QUERIES), (SPREAD, 3)])
-def test_one_state(how: str, partitions: int, db: gquery.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(front, "OWN_WORDS", 0)
+def test_one_state(how: str, partitions: int, db: gquery.Connection, tune: Tune) -> None:
+    tune(tuning.accumulators, own_words=0)
     db.sql(f"SET partitions = {partitions}")
     assert re.search(rf"{how},", db.explain(QUERIES[how], "pipelines"))
     for _ in range(2):  # the second run knows how many groups there are
@@ -120,22 +120,22 @@ def test_one_state(how: str, partitions: int, db: gquery.Connection, monkeypatch
 
 
 @pytest.mark.parametrize("sql", MORE)
-def test_one_state_of_other_groups(sql: str, db: gquery.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(front, "OWN_WORDS", 0)
+def test_one_state_of_other_groups(sql: str, db: gquery.Connection, tune: Tune) -> None:
+    tune(tuning.accumulators, own_words=0)
     assert_right(db, sql)
 
 
 @pytest.mark.parametrize(
     ("sql", "entries"), [*((sql, 0) for sql in (*QUERIES.values(), *MORE[4:6])), (QUERIES[SPREAD], 10**9)]
 )
-def test_own_states(sql: str, entries: int, db: gquery.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(front, "OWN_WORDS", 2**40)
-    monkeypatch.setattr(group, "SORTED_SLOTS", entries)
+def test_own_states(sql: str, entries: int, db: gquery.Connection, tune: Tune) -> None:
+    tune(tuning.accumulators, own_words=2**40)
+    tune(tuning.accumulators, sorted_slots=entries)
     assert_right(db, sql)
 
 
-def test_a_table_that_threads_share_grows(db: gquery.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(front, "OWN_WORDS", 0)
+def test_a_table_that_threads_share_grows(db: gquery.Connection, monkeypatch: pytest.MonkeyPatch, tune: Tune) -> None:
+    tune(tuning.accumulators, own_words=0)
     attempts: list[int] = []
     make, grow = GroupRun.__init__, GroupRun.grow
 
@@ -154,8 +154,8 @@ def test_a_table_that_threads_share_grows(db: gquery.Connection, monkeypatch: py
     assert attempts == [512]
 
 
-def test_a_later_run_takes_a_smaller_table(db: gquery.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(front, "OWN_WORDS", 0)
+def test_a_later_run_takes_a_smaller_table(db: gquery.Connection, monkeypatch: pytest.MonkeyPatch, tune: Tune) -> None:
+    tune(tuning.accumulators, own_words=0)
     made: list[int] = []
     allocate = GroupRun.allocate
 
@@ -187,7 +187,7 @@ LARGE = {
 @pytest.mark.parametrize("target", ["cpu", "cuda"])
 @pytest.mark.parametrize("sql", LARGE.values(), ids=LARGE)
 def test_states_become_columns(
-    sql: str, target: Literal["cpu", "cuda"], db: gquery.Connection, monkeypatch: pytest.MonkeyPatch
+    sql: str, target: Literal["cpu", "cuda"], db: gquery.Connection, monkeypatch: pytest.MonkeyPatch, tune: Tune
 ) -> None:
     """The kernels of both targets take the same groups from a state; that of a GPU runs in a simulation."""
     made: list[str] = []
@@ -197,7 +197,7 @@ def test_states_become_columns(
         made.append(self.target)
         return columns(GroupOutput(self.sink, target), *arguments)
 
-    monkeypatch.setattr(group, "SLOTS", 1)
+    tune(tuning.accumulators, finalized_slots=1)
     monkeypatch.setattr(GroupOutput, "columns", as_told)
     monkeypatch.setattr(
         group_output, "get_target", lambda name: simulated_target.TARGET if name == "cuda" else get_target(name)
@@ -220,11 +220,16 @@ def test_states_become_columns(
     ],
 )
 def test_what_does_not_fit(
-    sql: str, says: str, target: Literal["cpu", "cuda"], db: gquery.Connection, monkeypatch: pytest.MonkeyPatch
+    sql: str,
+    says: str,
+    target: Literal["cpu", "cuda"],
+    db: gquery.Connection,
+    monkeypatch: pytest.MonkeyPatch,
+    tune: Tune,
 ) -> None:
     """The kernels that make columns of groups see it."""
     columns = group_output.GroupOutput.columns
-    monkeypatch.setattr(group, "SLOTS", 1)
+    tune(tuning.accumulators, finalized_slots=1)
     monkeypatch.setattr(GroupOutput, "columns", lambda self, *a: columns(GroupOutput(self.sink, target), *a))
     monkeypatch.setattr(
         group_output, "get_target", lambda name: simulated_target.TARGET if name == "cuda" else get_target(name)
@@ -241,9 +246,9 @@ def test_what_does_not_fit(
 
 
 @pytest.mark.parametrize("name", ["front", "clustered", "output"])
-def test_golden_code(name: str, db: gquery.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_golden_code(name: str, db: gquery.Connection, tune: Tune) -> None:
     """The kernels of groups that threads share, and one that makes columns of them, as they lie under ``golden``."""
-    monkeypatch.setattr(front, "OWN_WORDS", 0)
+    tune(tuning.accumulators, own_words=0)
     column = {"front": "spread", "clustered": "ordered", "output": "spread"}[name]
     sql = f"SELECT {column}, sum(v), min(n), avg(f) FROM t GROUP BY {column}"
     if name == "output":
@@ -259,9 +264,9 @@ def test_golden_code(name: str, db: gquery.Connection, monkeypatch: pytest.Monke
     assert got == path.read_text(), "GQUERY_UPDATE_GOLDEN=1 writes it anew"
 
 
-def test_who_comes_too_late_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_comes_too_late_is_not_waited_for(monkeypatch: pytest.MonkeyPatch, tune: Tune) -> None:
     monkeypatch.setattr(morsels, "_threads", morsels._Threads())
-    monkeypatch.setattr(morsels, "MOST_THREADS", 2)
+    tune(tuning.threads, most=2)
     gate, busy = threading.Event(), threading.Barrier(3)
 
     def wait() -> None:

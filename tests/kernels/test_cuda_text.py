@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import gquery
+from gquery import tuning
 from gquery.device.device import Device, cpu_device
 from gquery.execution.prepare import forecast
 from gquery.expression.expr import Column, new_column
@@ -25,6 +26,7 @@ from gquery.planner.lower import lower
 from gquery.planner.physical import Compute, Group, Pipeline, Probe, Program
 from tests.support.cases import Case, read_cases
 from tests.support.harness import connect
+from tests.support.tuned import Tune
 
 
 def _program(connection: gquery.Connection, sql: str) -> Program:
@@ -45,8 +47,8 @@ def _kernels(connection: gquery.Connection, sql: str) -> list[Kernel]:
 
 
 @pytest.mark.parametrize("case", read_cases(), ids=lambda c: c.name)
-def test_every_case_has_kernels(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(selection, "LEAST_ROWS", 1)
+def test_every_case_has_kernels(case: Case, tune: Tune) -> None:
+    tune(tuning.materialization, selected_least_rows=1)
     for kernel in _kernels(connect("python", 1, case.tables()), case.sql):
         compile(kernel.text.replace(": *", ": "), "kernel", "exec")
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gquery import tuning
 from gquery.kernels.ir.expressions import Name
 from gquery.kernels.ir.read import read_lines
 from gquery.kernels.ir.statements import printed
@@ -15,6 +16,7 @@ from gquery.kernels.stages import MOST_LEFT, staged
 from gquery.operators import codegen
 from gquery.planner.physical import Pipeline
 from tests.support import programs
+from tests.support.tuned import Tune
 
 ROWS = 4
 
@@ -106,10 +108,10 @@ def test_what_is_not_staged() -> None:
 
 
 @pytest.mark.parametrize("name", ["q03", "q05", "semi_join_bitmap", "anti_join"])
-def test_staged_kernels_compile(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_staged_kernels_compile(name: str, tune: Tune) -> None:
     from gquery.kernels.targets.cuda import CudaTarget
 
-    monkeypatch.setattr(codegen, "STAGED_ROWS", 0)
+    tune(tuning.loops, interleaved_rows=0)
     works = [s.work for s in programs.program(name, "cuda").stages if isinstance(s.work, Pipeline)]
     kernels = [u.kernel for w in works for u in codegen.units(w, "cuda")]
     staged_ones = [k for k in kernels if k.batch is not None and any("_0:" in line for line in printed(k.batch.body))]

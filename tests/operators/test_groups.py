@@ -10,10 +10,12 @@ import pyarrow as pa
 import pytest
 
 import gquery
+from gquery import tuning
 from gquery.kernels.primitives import block, simulated
-from gquery.operators import accumulate, row_words
+from gquery.operators import accumulate
 from tests.support.harness import assert_same, compare, expect
 from tests.support.simulated_target import simulated_connection
+from tests.support.tuned import Tune
 
 LOW, HIGH = -(2**63), 2**63 - 1
 
@@ -70,27 +72,23 @@ LOCATIONS = {  # words a thread, words a block, accumulators that are held
 
 @pytest.mark.long
 @pytest.mark.parametrize("location", LOCATIONS)
-def test_locations_of_accumulators(location: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_words, "PATIENCE", 2)
+def test_locations_of_accumulators(location: str, tune: Tune) -> None:
+    tune(tuning.accumulators, most_evictions=2)
     with simulated_connection() as connection:
-        check_locations(connection, location, monkeypatch, TABLES)
+        check_locations(connection, location, tune, TABLES)
 
 
 @pytest.mark.cuda
 @pytest.mark.parametrize("location", LOCATIONS)
-def test_locations_of_accumulators_on_a_gpu(location: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_locations_of_accumulators_on_a_gpu(location: str, tune: Tune) -> None:
     with gquery.connect(device="cuda") as connection:
         connection.sql("SET interpret_limit = 0")
-        check_locations(connection, location, monkeypatch, MANY)
+        check_locations(connection, location, tune, MANY)
 
 
-def check_locations(
-    connection: gquery.Connection, location: str, monkeypatch: pytest.MonkeyPatch, tables: dict[str, pa.Table]
-) -> None:
+def check_locations(connection: gquery.Connection, location: str, tune: Tune, tables: dict[str, pa.Table]) -> None:
     private, shared, held = LOCATIONS[location]
-    monkeypatch.setattr(accumulate, "PRIVATE_WORDS", private)
-    monkeypatch.setattr(accumulate, "BLOCK_WORDS", shared)
-    monkeypatch.setattr(accumulate, "HELD_ACCUMULATORS", held)
+    tune(tuning.accumulators, private_words=private, block_words=shared, held_words=held)
     connection.register("t", tables["t"])
     plan = str(connection.explain("SELECT skewed, count(*) FROM t GROUP BY skewed", "pipelines"))
     assert ("shared columns" if shared else "direct-address arrays") in plan

@@ -13,10 +13,11 @@ import pytest
 
 import gquery
 from benchmarks import functions
+from gquery import tuning
 from gquery.errors import ConversionError, DataError, InterruptError, OutOfMemoryError
 from gquery.functions.registry import DOCS
-from gquery.operators import host_rows
 from tests.support.harness import assert_error, assert_same
+from tests.support.tuned import Tune
 
 _TEXTS = ["", "a", "Ab c", "ÄÖß", "e\u0301x", "🇩🇪🇫🇷", "12", "-7.5", "2024-02-29", "x" * 40, None, "12", "%a_", "İK"]
 
@@ -136,10 +137,10 @@ def test_the_benchmark_finds_the_same_answers() -> None:
 
 
 @pytest.mark.parametrize("sizes", [(0, 50, 1), (50, 0, 400), (7, 7, 7), (0, 0, 0)], ids=str)
-def test_chunks_of_text_of_any_length(sizes: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunks_of_text_of_any_length(sizes: tuple[int, int, int], tune: Tune) -> None:
     """How much text there will be is judged by the first chunks: what follows may be longer or shorter, or nothing."""
-    monkeypatch.setattr(host_rows, "CHUNK_ROWS", 100)
-    monkeypatch.setattr(host_rows, "SPARE_BYTES", 1)
+    tune(tuning.host_functions, chunk_rows=100)
+    tune(tuning.host_functions, spare_bytes=1)
     ids = np.arange(1000)
     counts = np.array(sizes)[ids * 3 // 1000] + ids % 2 * (sizes[0] > 0)
     tables = {"t": pa.table({"id": ids, "n": counts, "s": [None if k % 7 == 3 else f"é{k}" for k in range(1000)]})}

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import gquery
+from gquery import tuning
 from gquery.kernels import ir
 from gquery.kernels.code import BuildPart, ColumnPart, StatePart
 from gquery.kernels.ir.walk import expressions, statements, values
@@ -34,6 +35,7 @@ from gquery.planner.physical import (
 )
 from tests.support import programs
 from tests.support.programs import Target
+from tests.support.tuned import Tune
 from tpch import queries
 
 TARGETS: tuple[Target, ...] = ("cpu", "cuda")
@@ -221,9 +223,9 @@ def test_a_column_name_is_not_in_the_code() -> None:
 
 
 @pytest.mark.parametrize("number", [8, 9])
-def test_few_rows_of_many_are_found_first(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_rows_of_many_are_found_first(number: int, tune: Tune) -> None:
     """Where a first step drops most rows, a kernel finds the others, and a second has a thread for each of them."""
-    monkeypatch.setattr(selection, "LEAST_ROWS", 1)
+    tune(tuning.materialization, selected_least_rows=1)
     pipeline = selection.narrowed(_lineitem(programs.program(f"q{number:02d}", "cuda")), 60_000)
     assert pipeline.selected == 1
     select, main = units(pipeline, "cuda")

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import TypeVar
 
+from gquery import tuning
+
 T = TypeVar("T")
-MORSEL = 131_072  # rows that a thread takes at once
-MOST_THREADS = max(64, os.cpu_count() or 1)
 
 Work = Callable[[int, int, int], None]
 """``work(worker, lo, hi)``; called from one thread at a time for each worker."""
@@ -31,7 +31,7 @@ class _Threads:
     def help_with(self, work: Callable[[], None], times: int) -> None:
         """Have ``work``, which raises nothing, called by up to so many threads, now or later."""
         with self._lock:
-            while self._count < min(times, MOST_THREADS):
+            while self._count < min(times, tuning.threads.most):
                 self._count += 1
                 threading.Thread(target=self._serve, name=f"gquery-morsel-{self._count}", daemon=True).start()
         for _ in range(times):

@@ -22,6 +22,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -34,7 +35,7 @@ import pyarrow as pa
 import gquery
 import gquery.execution
 from gquery.api.connection import Connection
-from gquery.device.device import cpu_device
+from gquery.execution import ExecutionContext
 from gquery.execution.prepare import forecast
 from gquery.kernels.targets import compile_many, get_target
 from gquery.operators.codegen import units
@@ -72,15 +73,15 @@ def phases(connection: Connection, sql: str) -> list[float]:
     lap()
     program = connection._program(planned)
     lap()
-    write_source(program, connection.target)
+    write_source(program, connection._context())
     lap()
     return [after - before for before, after in pairwise(clock)]
 
 
-def write_source(program: Program, target: str) -> None:
+def write_source(program: Program, context: ExecutionContext) -> None:
     """The kernels of every pipeline, and the hashes by which they are found on disk."""
-    for found in forecast(program, target, cpu_device(), 0):
-        for unit in units(found.pipeline, target if found.pipeline.host is None else "python"):
+    for found in forecast(program, replace(context, settings=replace(context.settings, interpret_limit=0))):
+        for unit in units(found.runs.pipeline, found.runs.target):
             _ = unit.kernel.digest
 
 

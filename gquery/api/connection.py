@@ -380,10 +380,8 @@ class Connection(Frames, Files, Exceptions):
             case _:
                 from gquery.profile.explain_program import explain_program
 
-                limit = self.settings.interpret_limit
-                threads = self.settings.worker_count
                 program = self._program(prepared)
-                return with_room(lambda: explain_program(program, self.target, limit, level, threads))
+                return with_room(lambda: explain_program(program, self._context(), level, prepared.feedback))
 
     @checked
     @boundary()
@@ -409,15 +407,14 @@ class Connection(Frames, Files, Exceptions):
     def kernels(self, query: str, target: Target | None = None, params: Parameters = None) -> list[Kernel]:
         """The kernels of a SELECT for a target (that of the connection if None), without running it: what CI compiles for
         GPUs that it does not have."""
+        from gquery.execution import ExecutionContext
         from gquery.execution.prepare import forecast
         from gquery.operators.codegen import kernels
-        from gquery.operators.selection import narrowed
 
         where = target or self.target
-        found = forecast(self.program(query, target, params), where, self.device, 0)
-        works = [f.pipeline for f in found if f.is_compiled]
-        runs = [narrowed(p, p.rows) if capabilities(where).has_warps else p for p in works]
-        return [kernel for pipeline in runs for kernel in kernels(pipeline, where)]
+        context = ExecutionContext(where, self.device, replace(self.settings, interpret_limit=0))
+        runs = [f.runs for f in forecast(self.program(query, target, params), context)]
+        return [kernel for r in runs if r.target == where for kernel in kernels(r.pipeline, where)]
 
     def _stored(self, table: Table) -> Table:
         """A result as a table to scan: encoded anew, which narrows its columns and makes their statistics exact."""

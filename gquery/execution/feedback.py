@@ -16,10 +16,21 @@ if TYPE_CHECKING:
     from gquery.operators.accumulate import StateLocation
     from gquery.operators.codegen import Unit
     from gquery.operators.group_output import GroupOutput
-    from gquery.planner.physical import GroupLayout, JoinLayout
+    from gquery.planner.physical import GroupLayout, JoinLayout, JoinTable
 
 K = TypeVar("K")
 V = TypeVar("V")
+
+
+@dataclass(frozen=True)
+class BuiltTable:
+    """A join table as it was built: at most ``rows`` of the rows of its frame are in it, and at most ``longest`` of one key
+    (None: nobody has asked)."""
+
+    table: JoinTable
+    rows: int
+    frame_rows: int
+    longest: int | None
 
 
 @dataclass(frozen=True)
@@ -33,6 +44,8 @@ class StageFeedback:
     capacity: int = 0
     groups: int | None = None
     is_cached: bool | None = None
+    rows: int | None = None  # that the source gave to the last run
+    table: BuiltTable | None = None  # that the last run built
 
 
 NO_FEEDBACK = StageFeedback()  # of a stage that no run has told of
@@ -70,7 +83,7 @@ class UnitsKey(NamedTuple):
     tables: tuple[TableVariant, ...]
     wide_index: bool
     counts: bool
-    selected: int
+    selection_steps: int
 
 
 class OutputKey(NamedTuple):
@@ -138,6 +151,14 @@ class RunFeedback:
     def looked_up_cache(self, number: int, is_cached: bool) -> None:
         """The kernels of a stage are, or are not, in the cache of an earlier process."""
         self._merge(number, lambda known: replace(known, is_cached=is_cached))
+
+    def read_rows(self, number: int, rows: int) -> None:
+        """The source of a stage gave so many rows."""
+        self._merge(number, lambda known: replace(known, rows=rows))
+
+    def built(self, number: int, table: BuiltTable) -> None:
+        """A stage built a join table."""
+        self._merge(number, lambda known: replace(known, table=table))
 
     def _merge(self, number: int, change: Callable[[StageFeedback], StageFeedback]) -> None:
         with self._lock:

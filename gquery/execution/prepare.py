@@ -1,9 +1,9 @@
 """The kernels of a program, compiled before it first runs: all at once, where each would be waited for when its turn comes.
 
-A pipeline is fitted to what it meets when it starts (`operators.specialize`, `operators.selection`). Here the same is done with
-estimates: rows are those of the plan, keys that are expected to be unique are. Where an estimate is of what other stages make,
-there may be few rows just as well; a GPU's kernels for that case are compiled while the first stages run. What turns out in
-another way is compiled then.
+A pipeline is specialized for what it meets when it starts (`execution.specialize`). Here the same is done with estimates: rows
+are those of the plan, keys that are expected to be unique are. Where an estimate is of what other stages make, there may be few
+rows just as well; a GPU's kernels for that case are compiled while the first stages run. What turns out in another way is
+compiled then.
 """
 
 from __future__ import annotations
@@ -12,18 +12,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from gquery import tuning
-from gquery.device.device import Device
-from gquery.execution.choose import for_threads, output_of, state_work, units_of
-from gquery.execution.state import Run
+from gquery.execution.facts import Facts
+from gquery.execution.feedback import BuiltTable, RunFeedback
+from gquery.execution.specialize import Specialized, specialize
+from gquery.execution.state import ExecutionContext, Run
+from gquery.execution.variants import output_of, units_of
 from gquery.expression.facts import BYTE_BITS
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.targets import compile_many, get_target
 from gquery.kernels.targets.capabilities import capabilities
 from gquery.operators.base import Frame, JoinIndex
 from gquery.operators.group_output import is_probable
-from gquery.operators.selection import narrowed
-from gquery.operators.specialize import adapt, attempted, fitted
-from gquery.planner.lower_stream import is_worth_compiling
 from gquery.planner.physical import Build, Compute, Group, JoinTable, Pipeline, Probe, Program, ReadStage, Stage
 from gquery.runtime import stopwatch
 
@@ -45,49 +44,62 @@ def prepare(state: Run) -> None:
 
 def _kernels(state: Run, few: bool) -> Iterator[Kernel]:
     """The kernels of the pipelines that will surely not be interpreted."""
-    program, context = state.program, state.context
-    narrows = capabilities(context.target).has_warps and not context.counts
-    for found in forecast(program, context.target, context.device, context.settings.interpret_limit, few):
-        if found.is_compiled:
-            work = for_threads(state, found.stage, found.pipeline)
-            work = narrowed(work, work.rows) if narrows else work
-            yield from (u.kernel for u in units_of(state.feedback, found.stage, work, context.target, context.counts))
+    context, feedback = state.context, state.feedback
+    for found in forecast(state.program, context, feedback, few):
+        if found.runs.target == context.target:
+            number, work = found.stage.number, found.runs.pipeline
+            yield from (u.kernel for u in units_of(feedback, number, work, context.target, context.counts))
             if isinstance(work.sink, Group) and is_probable(work.sink, context.target):
-                yield output_of(state.feedback, found.stage.number, work.sink, context.target).unit[0]
+                yield output_of(feedback, number, work.sink, context.target).unit[0]
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """A pipeline as it will probably run, and whether that is in a compiled kernel."""
+    """A stage whose work is a pipeline, and how that will probably run."""
 
     stage: Stage
-    pipeline: Pipeline
-    is_compiled: bool
+    runs: Specialized
 
 
 def forecast(
-    program: Program, target: str, device: Device, interpret_limit: int, few: bool = False
+    program: Program,
+    context: ExecutionContext,
+    feedback: RunFeedback | None = None,
+    few: bool = False,
+    asks_kernels: bool = False,
 ) -> Iterator[Forecast]:
-    """The pipelines of a program, in their order; with ``few``, other stages make few rows."""
+    """The pipelines of a program, in their order, by what the last run measured, or by estimates before one; with ``few``,
+    other stages make few rows."""
+    feedback = feedback or RunFeedback()
     joins: dict[int, JoinIndex] = {}
-    on_gpu: set[int] = set()  # stages whose join tables are too large to be copied to the host
+    on_device: dict[int, int] = {}  # the bytes of join tables that the interpreter would have to copy
     for stage in program.stages:
         work = stage.work
         if not isinstance(work, Pipeline):
             continue
-        is_large = is_worth_compiling(work, work.work + state_work(work.sink), interpret_limit)
-        is_large = is_large or any(isinstance(s, Probe) and s.table.stage in on_gpu for s in work.steps)
+        copied = max((on_device.get(s.table.stage, 0) for s in work.steps if isinstance(s, Probe)), default=0)
+        known = feedback.stage(stage.number)
+        rows = work.rows if known.rows is None else known.rows
+        facts = Facts(context, feedback, stage.number, rows, joins, copied, asks_kernels=asks_kernels)
+        runs = specialize(work, facts)
         if few and isinstance(work.source, ReadStage):
-            work = replace(work, rows=min(work.rows, tuning.interpreting.forecast_rows))
-        work = attempted(fitted(adapt(work, work.rows, joins), work.rows, device))
-        if isinstance(work.sink, Build):
-            index = joins[stage.number] = _index(work.sink.table, work)
-            if capabilities(target).has_own_memory and is_large and _bytes(index) > tuning.interpreting.table_bytes:
-                on_gpu.add(stage.number)
-        yield Forecast(stage, work, is_large and work.host is None)
+            rows = min(work.rows, tuning.interpreting.forecast_rows)
+            runs = specialize(replace(work, rows=rows), replace(facts, rows=rows, choice=runs.choice))
+        if isinstance(runs.pipeline.sink, Build):
+            estimate = _estimate(runs.pipeline.sink.table, runs.pipeline)
+            index = joins[stage.number] = estimate if known.table is None else _measured(known.table)
+            if facts.able.has_own_memory and runs.target == context.target:
+                on_device[stage.number] = _bytes(index)
+        yield Forecast(stage, runs)
 
 
-def _index(table: JoinTable, work: Pipeline) -> JoinIndex:
+def _measured(built: BuiltTable) -> JoinIndex:
+    """Stands for a join table as the last run built it."""
+    parts = {} if built.longest is None else {"longest": built.longest}
+    return JoinIndex(parts, Frame({}, built.frame_rows), built.table, built.rows)
+
+
+def _estimate(table: JoinTable, work: Pipeline) -> JoinIndex:
     """Stands for the join table that a pipeline will build."""
     share = min((s.share for s in work.steps if not isinstance(s, Compute)), default=1.0)
     entered = max(1, int(work.rows * share))

@@ -4,50 +4,32 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import Any, assert_never
+from typing import Any
 
-from gquery.columns.table import ColumnData, Table, TableSource
+from gquery.columns.table import Table
 from gquery.device.buffer import Buffer
 from gquery.device.device import cpu_device
 from gquery.errors import InterruptError, OutOfMemoryError
-from gquery.execution.choose import bulk_device, for_threads, target_of
-from gquery.execution.feedback import RunFeedback
+from gquery.execution.choose import bulk_device
+from gquery.execution.feedback import BuiltTable, RunFeedback
 from gquery.execution.measure import Meter, named_range
+from gquery.execution.pipelines import run_pipeline
 from gquery.execution.prepare import prepare
-from gquery.execution.runner import Runner
+from gquery.execution.sources import read
 from gquery.execution.speculation import Outlook, UnforeseenError
 from gquery.execution.state import ExecutionContext, Run, StageReport
-from gquery.execution.verify_frame import verify_loaded, verify_stage
-from gquery.expression.facts import LARGE_ROWS
+from gquery.execution.verify_frame import verify_stage
 from gquery.expression.types import Field, Schema
 from gquery.kernels import checks
 from gquery.kernels.readback import scalar_readback
 from gquery.kernels.targets import get_target
-from gquery.kernels.targets.capabilities import capabilities
-from gquery.operators import prefix
-from gquery.operators.base import DuplicateKeysError, Frame, JoinIndex
+from gquery.operators.base import Frame, JoinIndex
 from gquery.operators.host_rows import run_host_rows
-from gquery.operators.rows import bulk_inputs, run_bulk
-from gquery.operators.selection import narrowed
-from gquery.operators.specialize import adapt, attempted, fitted
-from gquery.planner.physical import (
-    Bulk,
-    Collect,
-    HostRows,
-    Pipeline,
-    Probe,
-    Program,
-    RankEncode,
-    ReadOne,
-    ReadRange,
-    ReadStage,
-    ReadTable,
-    Source,
-    Stage,
-)
+from gquery.operators.rows import run_bulk
+from gquery.planner.physical import Collect, HostRows, Pipeline, Program, Stage
+from gquery.planner.stage_inputs import stage_inputs
 from gquery.runtime import stopwatch
 from gquery.runtime.interrupt import check
 
@@ -109,7 +91,7 @@ def _run(state: Run) -> tuple[Table, list[StageReport]]:
             state.reports.append(report)
             for number in [n for n, last in last_use.items() if last == stage.number]:
                 state.frames.pop(number, None)
-                state.joins.pop(number, None)
+                _note_table(state, number, state.joins.pop(number, None))
         state.outlook.validate_all()
     frame = state.frames[program.stages[-1].number]
     columns = tuple(frame.columns[s.column.id] for s in program.outputs)
@@ -117,6 +99,13 @@ def _run(state: Run) -> tuple[Table, list[StageReport]]:
         Field(n, s.column.dtype, s.properties.nullable) for n, s in zip(program.names, program.outputs, strict=True)
     )
     return Table(Schema(fields), columns, frame.rows), state.reports
+
+
+def _note_table(state: Run, number: int, index: JoinIndex | None) -> None:
+    """Leave to later runs what a join table was like that no stage reads any more."""
+    if index is not None:
+        built = BuiltTable(index.table, index.rows, index.frame.rows, index.parts.get("longest"))
+        state.feedback.built(number, built)
 
 
 @contextmanager
@@ -160,7 +149,7 @@ def _stage(state: Run, stage: Stage, report: StageReport) -> None:
         try:
             match stage.work:
                 case Pipeline():
-                    _pipeline(state, stage, stage.work, report)
+                    run_pipeline(state, stage, stage.work, report)
                 case HostRows():
                     state.outlook.validate()
                     report.target = "host"
@@ -194,99 +183,10 @@ def _last_uses(program: Program) -> dict[int, int]:
     """For each stage but the last, the last stage that reads what it made."""
     last: dict[int, int] = {}
     for stage in program.stages:
-        for number in inputs(stage.work):
+        for number in stage_inputs(stage.work):
             last[number] = stage.number
     last.pop(program.stages[-1].number, None)
     return last
-
-
-def inputs(work: Pipeline | Bulk) -> list[int]:
-    if not isinstance(work, Pipeline):
-        return bulk_inputs(work)
-    found = [work.source.stage] if isinstance(work.source, ReadStage) else []
-    return found + [s.table.stage for s in work.steps if isinstance(s, Probe)]
-
-
-# ---- pipelines ------------------------------------------------------------------------------------------------------
-
-
-def _pipeline(state: Run, stage: Stage, pipeline: Pipeline, report: StageReport) -> None:
-    frame = _read(state, pipeline.source)
-    pipeline = adapt(pipeline, frame.rows, state.joins)
-    wanted = prefix.rows_wanted(pipeline)
-    if wanted is None:
-        result = _unique_if_so(state, stage, pipeline, frame, report)
-    else:
-        result = _first_rows(state, stage, pipeline, frame, wanted, report)
-    if isinstance(result, JoinIndex):
-        state.joins[stage.number] = result
-    else:
-        state.frames[stage.number] = result
-
-
-def _unique_if_so(state: Run, stage: Stage, pipeline: Pipeline, frame: Frame, report: StageReport) -> Frame | JoinIndex:
-    """A pipeline over all rows; a build of keys that may be unique tries that first, unless an earlier run has seen one twice."""
-    pipeline = fitted(pipeline, frame.rows, state.context.device)
-    attempt = attempted(pipeline)
-    if attempt is not pipeline and not state.feedback.stage(stage.number).duplicate_keys:
-        try:
-            return _whole(state, stage, attempt, frame, report)
-        except DuplicateKeysError:
-            state.feedback.found_duplicate_keys(stage.number)
-            report.attempts += 1
-    return _whole(state, stage, pipeline, frame, report)
-
-
-def _first_rows(
-    state: Run, stage: Stage, pipeline: Pipeline, frame: Frame, wanted: int, report: StageReport
-) -> Frame | JoinIndex:
-    """A pipeline over the first rows of its source, more of them until enough came out."""
-    device = state.context.device
-    length = prefix.first_length(pipeline, wanted, device.is_cuda)
-    while True:
-        part = prefix.prefix(frame, length, device)
-        result = _whole(state, stage, pipeline, part, report)
-        assert isinstance(result, Frame)
-        if result.rows >= wanted or part.rows == frame.rows:
-            return result
-        length = prefix.next_length(length, result.rows, wanted)
-        report.attempts += 1
-
-
-def _whole(state: Run, stage: Stage, pipeline: Pipeline, frame: Frame, report: StageReport) -> Frame | JoinIndex:
-    """A pipeline over all rows of a frame."""
-    report.rows = frame.rows
-    context = state.context
-    is_result = stage.number == state.program.stages[-1].number
-    lies = prefix.as_it_lies(pipeline, frame, context.device, is_result, _readers(state.program, stage.number))
-    if lies is not None and context.meter is None:
-        report.target = "none"
-        return lies
-    threaded = for_threads(state, stage, pipeline)
-    name = target_of(state, stage, threaded, frame.rows)
-    if capabilities(name).runs_morsels:
-        pipeline = threaded
-    if not capabilities(name).has_own_memory and not isinstance(pipeline.source, ReadTable | ReadOne | ReadRange):
-        state.outlook.validate()
-    if frame.rows >= LARGE_ROWS > pipeline.rows:  # more than was estimated: the index needs 64 bits
-        pipeline = replace(pipeline, rows=frame.rows)
-    if capabilities(name).has_warps and not context.counts:
-        pipeline = narrowed(pipeline, frame.rows)
-    runner = Runner(state, stage, pipeline, frame, name, report)
-    result = runner.run()
-    report.target = runner.name
-    return result
-
-
-def _readers(program: Program, number: int) -> list[Pipeline | Bulk]:
-    """The work that reads the columns of a stage, those that ranks stand beside too."""
-    found: list[Pipeline | Bulk] = []
-    for stage in program.stages[number + 1 :]:
-        if number in inputs(stage.work):
-            found.append(stage.work)
-            if isinstance(stage.work, RankEncode):
-                found += _readers(program, stage.number)
-    return found
 
 
 def _on_host(state: Run, work: HostRows, label: str) -> Frame:
@@ -294,39 +194,4 @@ def _on_host(state: Run, work: HostRows, label: str) -> Frame:
     device, context = cpu_device(), state.context
     if context.device.is_cpu:
         device = context.device
-    return run_host_rows(work, _read(state, work.source), device, context.settings.worker_count, label)
-
-
-def _read(state: Run, source: Source) -> Frame:
-    match source:
-        case ReadTable(table, fields, columns):
-            loaded = _loaded(state, table, fields)
-            rows = next(iter(loaded.values())).length if loaded else table.rows
-            frame = Frame({s.column.id: loaded[f] for s, f in zip(columns, fields, strict=True)}, rows)
-            if checks.ENABLED:
-                verify_loaded(columns, frame, f"table {table.name}")
-            return frame
-        case ReadStage(number, columns, origins):
-            frame = state.frames[number]
-            return Frame({s.column.id: frame.columns[o] for s, o in zip(columns, origins, strict=True)}, frame.rows)
-        case ReadRange(rows=rows):
-            return Frame({}, rows)
-        case ReadOne():
-            return Frame({}, 1)
-        case _:
-            assert_never(source)
-
-
-def _loaded(state: Run, table: TableSource, fields: Sequence[int]) -> dict[int, ColumnData]:
-    """Columns of a table by field: those that the program reads, asked for once a run."""
-    found = state.tables.get(id(table))
-    if found is None or any(f not in found for f in fields):
-        wanted = _fields_of(state.program, table)
-        found = state.tables[id(table)] = dict(zip(wanted, table.load(wanted).columns, strict=True)) if wanted else {}
-    return {f: found[f] for f in fields}
-
-
-def _fields_of(program: Program, table: TableSource) -> list[int]:
-    """The fields of a table that a program reads."""
-    sources = [s.work.source for s in program.stages if isinstance(s.work, Pipeline | HostRows)]
-    return sorted({f for s in sources if isinstance(s, ReadTable) and s.source is table for f in s.fields})
+    return run_host_rows(work, read(state, work.source), device, context.settings.worker_count, label)

@@ -16,10 +16,10 @@ from gquery.device.device import cpu_device
 from gquery.distributed.place import Placed, place
 from gquery.distributed.schedule import RunRange, run_partitions
 from gquery.errors import InternalError
-from gquery.execution.choose import output_of, units_of
 from gquery.execution.measure import traffic_of
 from gquery.execution.speculation import raised
 from gquery.execution.state import Run, StageReport
+from gquery.execution.variants import output_of, units_of
 from gquery.expression.facts import BITMAP_BITS
 from gquery.kernels import checks, host
 from gquery.kernels.builtin import scans
@@ -69,7 +69,7 @@ class Runner:
                 else context.device
             )
             sink = self._sink()
-            made = units_of(self.state.feedback, self.stage, self.pipeline, self.name, context.counts)
+            made = units_of(self.state.feedback, self.stage.number, self.pipeline, self.name, context.counts)
             self.units = {u.role: u for u in made}
             self.counters = self.device.zeros(len(self.pipeline.steps) + 1, "int64") if context.counts else None
             self.status: dict[str, Any] = {}
@@ -112,8 +112,8 @@ class Runner:
         bits = self.device.empty(-(-rows // BITMAP_BITS), "uint32", self.label)
         for partition in place(rows, self._partitions(), tuning.materialization.unit, self.device):
             run("select", partition, [{"bits": bits}])
-        self.selected = scans.rows_of_bits(bits)
-        return int(self.selected.size)
+        self.selection = scans.rows_of_bits(bits)
+        return int(self.selection.size)
 
     def _partitions(self) -> int:
         sink = self.pipeline.sink
@@ -299,8 +299,8 @@ class Runner:
                 return self.status[unit.role]
             case StatePart("counters"):
                 return self.counters
-            case StatePart("selected"):
-                return self.selected
+            case StatePart("selection"):
+                return self.selection
             case StatePart(part):
                 return state[part]
             case _:

@@ -6,7 +6,7 @@ for each other at the same addresses of global memory, so few groups are accumul
 *private* columns of accumulators, one a thread, need no atomics; *block* accumulators, one or several copies a block,
 are accumulated by shared atomics, which are many times as fast as global ones. Everything else is *global*, behind a
 group that each thread holds (`operators.row_words`). On a CPU each thread accumulates into a state of its own, or,
-where that would be large, all into one behind a *front* (`operators.front`).
+where that would be large, all into one behind a thread-local cache (`operators.aggregation_cache`).
 
 Which groups of arrays have rows is told by an accumulator that counts all rows. Where no aggregate has one, a flag a
 group stands beside the accumulators: it costs a store, a count would cost an atomic.
@@ -25,7 +25,7 @@ from gquery.expression.types import INT64
 from gquery.kernels import ir
 from gquery.kernels.code import SECTOR_BYTES, Code, StatePart
 from gquery.kernels.targets.capabilities import capabilities
-from gquery.operators import front
+from gquery.operators import aggregation_cache
 from gquery.operators.aggregates import emit_accumulate
 from gquery.operators.reduce import identity
 from gquery.operators.row_words import accumulate_words, hold, row_words
@@ -34,7 +34,7 @@ from gquery.planner.aggregates import Accumulator, has_plain_count
 if TYPE_CHECKING:
     from gquery.planner.physical import Group
 
-StateLocation = Literal["private", "block", "clustered", "front", "global"]
+StateLocation = Literal["private", "block", "clustered", "cached", "global"]
 
 _GROUP, _SIZE, _COPIES, _SLOT = ir.Name("g"), ir.Name("size"), ir.Name("copies"), ir.Name("slot")
 
@@ -65,7 +65,7 @@ def slot_words(sink: Group) -> int:
 def state_location(sink: Group, target: str) -> StateLocation:
     """Where the accumulators are while a kernel runs."""
     if not capabilities(target).has_shared_memory:
-        return "global" if not sink.concurrent else "front" if sink.clustered_key is None else "clustered"
+        return "global" if not sink.concurrent else "cached" if sink.clustered_key is None else "clustered"
     if sink.layout == "row-id hash":
         return "global"
     words = _slots(sink) * _width(sink)
@@ -81,7 +81,7 @@ def shared_words(sink: Group, target: str) -> int:
             return _slots(sink) * _width(sink)
         case "block":
             return _slots(sink) * _width(sink) * _copies(sink)
-        case "clustered" | "front" | "global":
+        case "clustered" | "cached" | "global":
             return 0
 
 
@@ -118,7 +118,7 @@ def begin(sink: Group, code: Code) -> None:
             _begin_private(sink, code)
         case "block":
             _begin_block(sink, code)
-        case "clustered" | "front" | "global":
+        case "clustered" | "cached" | "global":
             pass
 
 
@@ -139,12 +139,14 @@ def emit(sink: Group, key: ir.Expression, code: Code) -> None:
             _out(sink, key, words, code)
     elif location == "clustered":
         words = row_words(sink.accumulators, code)
-        with code.when(front.is_at_an_edge(sink, code)):
+        with code.when(aggregation_cache.is_at_an_edge(sink, code)):
             _out(sink, key, words, code)
         with code.otherwise():
             _out(replace(sink, concurrent=False), key, words, code)
-    elif location == "front":
-        front.emit(sink, key, code, lambda key, words: _out(sink, key, words, code), lambda: _prefetch(sink, key, code))
+    elif location == "cached":
+        aggregation_cache.emit(
+            sink, key, code, lambda key, words: _out(sink, key, words, code), lambda: _prefetch(sink, key, code)
+        )
     elif sink.layout == "hash":
         slot = _slot(sink, key, code)
         with code.when(code.call("ge_i64", slot, code.integer(0))):
@@ -172,8 +174,8 @@ def end(sink: Group, code: Code) -> None:
             _end_block_hash(sink, code)
         case "block":
             _end_block(sink, code)
-        case "front":
-            front.end(sink, code, lambda key, words: _out(sink, key, words, code))
+        case "cached":
+            aggregation_cache.end(sink, code, lambda key, words: _out(sink, key, words, code))
         case "clustered" | "global":
             pass
 
@@ -244,7 +246,7 @@ def _accumulate_slot(
 
 
 def _prefetch(sink: Group, key: ir.Expression, code: Code) -> None:
-    """Have the state of a group come near, for when the front lets go of it."""
+    """Have the state of a group come near, for when the cache evicts it."""
     if sink.layout == "hash":
         slots, mask = code.pointer("i64", StatePart("slots_i64"), "s"), code.scalar(StatePart("mask"))
         code.do(code.call("slot_prefetch", slots, mask, code.integer(slot_words(sink)), key))

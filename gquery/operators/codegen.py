@@ -66,7 +66,7 @@ def units(pipeline: Pipeline, target: str, counted: bool = False) -> tuple[Unit,
     roles: tuple[str, ...] = ("main",)
     if isinstance(sink, Collect):
         roles = collect.roles(collect.collect_mode(pipeline.steps, capabilities(target).has_warps))
-    if pipeline.selected:
+    if pipeline.selection_steps:
         return _selection(pipeline, target), _unit(_behind_selection(pipeline), target, "main", counted, ir.Name("r"))
     return tuple(_unit(pipeline, target, role, counted and role != "write") for role in roles)
 
@@ -80,13 +80,13 @@ def kernels(pipeline: Pipeline, target: str) -> Iterator[Kernel]:
 
 def _selection(pipeline: Pipeline, target: str) -> Unit:
     """The kernel that marks the rows which get past the first steps."""
-    steps, none = pipeline.steps[: pipeline.selected], Collect((), ordered=True)
-    return replace(_unit(replace(pipeline, steps=steps, sink=none, selected=0), target, "count"), role="select")
+    steps, none = pipeline.steps[: pipeline.selection_steps], Collect((), ordered=True)
+    return replace(_unit(replace(pipeline, steps=steps, sink=none, selection_steps=0), target, "count"), role="select")
 
 
 def _behind_selection(pipeline: Pipeline) -> Pipeline:
     """What is left to do for a row that gets past the first steps: the columns that they give are made again."""
-    first, rest = pipeline.steps[: pipeline.selected], pipeline.steps[pipeline.selected :]
+    first, rest = pipeline.steps[: pipeline.selection_steps], pipeline.steps[pipeline.selection_steps :]
     return replace(pipeline, steps=collect.steps_again(first, needed_by(rest, pipeline.sink)) + rest)
 
 
@@ -100,9 +100,9 @@ def _unit(pipeline: Pipeline, target: str, role: str, counted: bool = False, row
         needed = frozenset(s.column.id for s in pipeline.sink.columns)
         pipeline = replace(pipeline, steps=collect.steps_again(pipeline.steps, needed))
     _begin(pipeline.sink, mode, role, code)
-    if row is not ir.ROW:  # the rows were selected
+    if row is not ir.ROW:  # the rows come from a selection vector
         code.share = 0.0
-        code.set(row, code.call("i64", ir.Load(code.pointer("u32", StatePart("selected"), "s"), ir.ROW)))
+        code.set(row, code.call("i64", ir.Load(code.pointer("u32", StatePart("selection"), "s"), ir.ROW)))
     read(pipeline.source, code, row)
 
     def go_on(steps: tuple[Step, ...]) -> None:

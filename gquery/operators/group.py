@@ -22,7 +22,7 @@ from gquery.kernels.builtin import define, gathers, grouping, scans
 from gquery.kernels.code import Code, ValueProperties
 from gquery.kernels.render import render
 from gquery.kernels.targets.morsels import run_parts
-from gquery.operators import accumulate, front
+from gquery.operators import accumulate, aggregation_cache
 from gquery.operators.accumulate import has_bits, is_flagged
 from gquery.operators.base import Frame, Launch, SinkRun, State, make_column, narrow
 from gquery.operators.collect import contiguous
@@ -104,8 +104,8 @@ class GroupRun(SinkRun):
     def for_workers(self, state: State, workers: int) -> list[State]:
         if not self.sink.concurrent:
             return [state] * workers
-        fronts = [self.device.zeros(front.words(self.sink), "int64", self.label) for _ in range(workers)]
-        return [{**state, "front_i64": f, "front_f64": f.view("float64")} for f in fronts]
+        caches = [self.device.zeros(aggregation_cache.words(self.sink), "int64", self.label) for _ in range(workers)]
+        return [{**state, "cache_i64": c, "cache_f64": c.view("float64")} for c in caches]
 
     def _accumulators(self, block: Any) -> State:
         """The array of each accumulator as a part of one piece of memory."""

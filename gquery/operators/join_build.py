@@ -82,15 +82,15 @@ def is_radix_partitioned(table: JoinTable) -> bool:
     return table.radix_partitioned and table.unique and not table.exists
 
 
-def is_checked(table: JoinTable) -> bool:
-    """Whether the build has to find out if its keys are unique, as it takes them to be."""
+def is_speculated(table: JoinTable) -> bool:
+    """Whether the build speculates that its keys are unique, and has to validate that."""
     return table.unique and table.expected_unique
 
 
 def is_counted(table: JoinTable) -> bool:
     """Whether the build counts the rows that it enters: to find out if keys are unique, or because rows that no frame holds
     would not be known otherwise."""
-    return is_checked(table) or table.counted
+    return is_speculated(table) or table.counted
 
 
 def _enter_direct_address(table: JoinTable, key: ir.Expression, code: Code) -> None:
@@ -120,7 +120,7 @@ def _enter_inline_key(table: JoinTable, key: ir.Expression, code: Code) -> None:
         return
     pairs = code.pointer("i64", StatePart("pairs"), "s")
     enter = code.call("pair_insert", pairs, capacity, key, _held(table, code))
-    if not is_checked(table):
+    if not is_speculated(table):
         code.do(enter)
         return
     with code.when(ir.Not(enter)):

@@ -15,7 +15,7 @@ from gquery.expression.facts import BITMAP_BITS, MOST_ROW_IDS, NOT_IN
 from gquery.kernels.builtin import define, grouping, partition, scans
 from gquery.kernels.readback import read_scalar
 from gquery.operators.base import DuplicateKeysError, Frame, JoinIndex, Launch, SinkRun, State
-from gquery.operators.join_build import is_checked, is_counted, is_radix_partitioned, slot_physical_type
+from gquery.operators.join_build import is_counted, is_radix_partitioned, is_speculated, slot_physical_type
 from gquery.planner.physical import JoinTable
 
 
@@ -72,7 +72,7 @@ class BuildRun(SinkRun):
             state["capacity"] = self.capacity
             if table.unique and not table.exists:
                 state["pairs"] = make.zeros(2 * self._slots, "int64", self.label)
-                if is_checked(table):
+                if is_speculated(table):
                     state["twice"] = make.zeros(1, "uint8", self.label)
             else:
                 state["keys"] = make.zeros(self._slots, "int64", self.label)
@@ -87,7 +87,7 @@ class BuildRun(SinkRun):
         state, rows = states[0], self.launch.rows
         if is_radix_partitioned(self.table):
             state = self._entered(state)
-        if is_checked(self.table) and self._has_duplicates(state):
+        if is_speculated(self.table) and self._has_duplicates(state):
             raise DuplicateKeysError
         parts = {k: v for k, v in state.items() if k not in ("slot_of_row", "entered", "twice")}
         if self.ranges:

@@ -26,29 +26,11 @@ from gquery.planner.physical import (
     HostRows,
     RankDecode,
     RankEncode,
-    ReadStage,
     SliceRows,
     SortRows,
     Stored,
     UnmatchedRows,
 )
-
-
-def bulk_inputs(work: Bulk) -> list[int]:
-    """The stages whose frames or tables an operation reads."""
-    match work:
-        case SortRows(stage=stage) | SliceRows(stage=stage) | RankEncode(stage=stage) | DistinctRows(stage=stage):
-            return [stage]
-        case ConcatRows(stages=stages):
-            return list(stages)
-        case RankDecode(stage=stage, ranked=ranked_frame):
-            return [stage, ranked_frame]
-        case UnmatchedRows(table=table, probe_stage=probe_stage):
-            return [table.stage, probe_stage]
-        case HostRows(source=source):
-            return [source.stage] if isinstance(source, ReadStage) else []
-        case _:
-            assert_never(work)
 
 
 def run_bulk(

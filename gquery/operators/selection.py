@@ -1,9 +1,10 @@
-"""Narrowing: on a GPU, rows that a filter lets through are found first, and the rest of a pipeline runs over those alone.
+"""Compaction by a selection vector: on a GPU, rows that a filter lets through are found first, and the rest of a pipeline runs
+over those alone.
 
 Threads go in warps of 32. Where one row in twenty gets past the first steps, a warp takes every later step for one or two
 rows while the other lanes wait. So a pipeline whose first steps drop most rows has two kernels: *select* marks the rows that
-get past these steps in a bitmap, and *main* has a thread a marked row. What goes through memory between them is a bit a row and
-four bytes a marked row.
+get past these steps in a bitmap, which becomes a selection vector; *main* has a thread for each row of that. What goes through
+memory between them is a bit a row and four bytes a marked row.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ from gquery.planner.physical import (
 )
 
 
-def narrowed(pipeline: Pipeline, rows: int) -> Pipeline:
-    """The pipeline with its first steps as a selection, where that is a gain."""
+def compacted(pipeline: Pipeline, rows: int) -> Pipeline:
+    """The pipeline with the rows compacted behind its first steps, where that is a gain."""
     steps = pipeline.steps
     limits = tuning.materialization
     if rows < limits.selected_least_rows or pipeline.host is not None:
@@ -53,7 +54,7 @@ def narrowed(pipeline: Pipeline, rows: int) -> Pipeline:
                 steps[n], FilterRows
             ):  # filters that stand right behind cost nothing more
                 n += 1
-            return replace(pipeline, selected=n)
+            return replace(pipeline, selection_steps=n)
     return pipeline
 
 

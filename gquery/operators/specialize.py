@@ -1,10 +1,11 @@
-"""Adapting a pipeline to its join tables, once they are there.
+"""Runtime specialization: a pipeline for the join tables that it probes and the rows that it reads, once they are there.
 
 A plan is made from proofs and estimates. When a pipeline starts, the tables that it probes are built, and two things are
 known that were not: how many groups there can be where each belongs to a row of a build side, and how many rows a fan-out
-can make at most. The first chooses between addressing and hashing groups, the second how exact sums are split. A build, too,
-is fitted to its rows: there may be too few of them for an array. And it finds out whether its keys are unique: it tries where
-that is likely, and a probe of unique keys needs no loop. What probes a table is fitted to it as it was built.
+can make at most. The first chooses between addressing and hashing groups, the second how exact sums are split. A build of too
+few rows for an array becomes a hash table. A build whose keys are probably unique speculates that they are, since a probe of
+unique keys needs no loop; it validates that, and is repeated where it was wrong. What probes a table is specialized for the
+table as it was built. `execution.specialize` applies all of it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from gquery.planner.logical.nodes import JoinKind
 from gquery.planner.physical import Build, Group, JoinTable, Pipeline, Probe, Reduce
 
 
-def adapt(pipeline: Pipeline, rows: int, joins: Mapping[int, JoinIndex]) -> Pipeline:
+def specialize_for_tables(pipeline: Pipeline, rows: int, joins: Mapping[int, JoinIndex]) -> Pipeline:
     """The pipeline as it should run over ``rows`` rows with these join tables."""
     if any(isinstance(s, Probe) and not _is_built_so(s.table, joins[s.table.stage].table) for s in pipeline.steps):
         pipeline = _with_tables(pipeline, lambda table: _as_built(table, joins[table.stage].table))
@@ -50,7 +51,7 @@ def adapt(pipeline: Pipeline, rows: int, joins: Mapping[int, JoinIndex]) -> Pipe
     return pipeline
 
 
-def fitted(pipeline: Pipeline, rows: int, device: Device) -> Pipeline:
+def specialize_build(pipeline: Pipeline, rows: int, device: Device) -> Pipeline:
     """A build over ``rows`` rows, now that their number is known. An array with many slots and few rows is a hash table
     instead: what probes it finds it in the cache. One that is partitioned first holds its slots twice beside the table,
     so it is not if there is no room."""
@@ -67,7 +68,7 @@ def fitted(pipeline: Pipeline, rows: int, device: Device) -> Pipeline:
     return pipeline if table is sink.table else replace(pipeline, sink=Build(table))
 
 
-def attempted(pipeline: Pipeline) -> Pipeline:
+def speculate_unique(pipeline: Pipeline) -> Pipeline:
     """A build as it runs first: keys that are expected to be unique are taken to be; DuplicateKeysError where one is not."""
     sink = pipeline.sink
     if isinstance(sink, Build) and sink.table.expected_unique and not sink.table.unique:
@@ -83,9 +84,9 @@ def _as_built(planned: JoinTable, built: JoinTable) -> JoinTable:
     return replace(planned, unique=built.unique, layout=built.layout, inline_keys=built.inline_keys)
 
 
-def _with_tables(pipeline: Pipeline, fitted: Callable[[JoinTable], JoinTable]) -> Pipeline:
+def _with_tables(pipeline: Pipeline, as_built: Callable[[JoinTable], JoinTable]) -> Pipeline:
     """The pipeline with other tables for its probes."""
-    steps = tuple(replace(s, table=fitted(s.table)) if isinstance(s, Probe) else s for s in pipeline.steps)
+    steps = tuple(replace(s, table=as_built(s.table)) if isinstance(s, Probe) else s for s in pipeline.steps)
     return replace(pipeline, steps=steps)
 
 

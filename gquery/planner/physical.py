@@ -181,7 +181,7 @@ class Group:
     tests for that itself.
 
     ``clustered_key``: a key that is sorted in the source, so that a group's rows lie together. ``concurrent``: the
-    threads of a CPU accumulate into one state (see `operators.front`), else each into one of its own."""
+    threads of a CPU accumulate into one state (see `operators.aggregation_cache`), else each into one of its own."""
 
     layout: GroupLayout
     keys: tuple[tuple[Column, Expr, ValueProperties], ...]
@@ -211,8 +211,8 @@ Sink = Collect | Reduce | Group | Build
 @dataclass(frozen=True)
 class Pipeline:
     """One loop over the rows of a source. ``host`` names the function for whose sake it runs on the python target: one that
-    no kernel can call, in the condition of an outer join. The rows that get past the first ``selected`` steps are found in
-    a kernel of their own (see `operators.selection`)."""
+    no kernel can call, in the condition of an outer join. The rows that get past the first ``selection_steps`` are
+    compacted into a selection vector by a kernel of their own (see `operators.selection`)."""
 
     source: Source
     steps: tuple[Step, ...]
@@ -220,7 +220,7 @@ class Pipeline:
     rows: int  # estimated rows that the source gives
     work: int  # estimated row-steps, fan-out included
     host: str | None = None
-    selected: int = 0
+    selection_steps: int = 0
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,8 @@ from gquery.errors import ProgrammingError
 from gquery.execution import ExecutionContext, run_with_report
 from gquery.execution.feedback import RunFeedback
 from gquery.execution.measure import Meter, copy_bandwidth
-from gquery.kernels.targets.capabilities import capabilities
 from gquery.planner.logical.nodes import Query
 from gquery.planner.physical import Program
-from gquery.profile.explain_program import as_threads_run
 from gquery.profile.tree import Analysis, Explained, explained
 from gquery.runtime.stopwatch import part, watched
 from gquery.sql.parse import without_explain
@@ -31,11 +29,7 @@ def explain_tree(
 ) -> Explained:
     """The tree of a query that was lowered to ``program``; ``analyze`` runs it."""
     analysis = measured(program, context, feedback) if analyze else None
-    device = context.target if capabilities(context.target).is_interpreted else context.device.name
-    shown = as_threads_run(program, context.target, context.settings.worker_count)
-    return explained(
-        without_explain(sql), query, shown, context.target, device, context.settings.interpret_limit, analysis
-    )
+    return explained(without_explain(sql), query, program, context, feedback, analysis)
 
 
 def measured(program: Program, context: ExecutionContext, feedback: RunFeedback) -> Analysis:

@@ -4,18 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import Literal, assert_never
 
+from gquery.execution import ExecutionContext
+from gquery.execution.feedback import RunFeedback
+from gquery.execution.prepare import forecast
+from gquery.execution.specialize import Specialized
 from gquery.expression.expr import Column
 from gquery.kernels.targets.capabilities import capabilities
 from gquery.operators import accumulate
 from gquery.operators.codegen import kernels
 from gquery.operators.collect import collect_mode
-from gquery.operators.front import with_threads
-from gquery.operators.rows import bulk_inputs
-from gquery.operators.selection import narrowed
-from gquery.planner.lower_stream import is_worth_compiling
+from gquery.operators.join_build import is_speculated
 from gquery.planner.physical import (
     Build,
     Bulk,
@@ -47,59 +47,46 @@ from gquery.planner.physical import (
 )
 from gquery.profile.explain import Printer
 
-SELECTED = "; rows that get here are found by a kernel of their own"
+SELECTED = "; rows that get here are compacted into a selection vector"
 ProgramLevel = Literal["physical", "pipelines", "code"]
 
 
 def explain_program(
-    program: Program, target: str, interpret_limit: int, level: ProgramLevel | str, threads: int = 1
+    program: Program, context: ExecutionContext, level: ProgramLevel | str, feedback: RunFeedback | None = None
 ) -> str:
-    """The program for ``target``; pipelines of less than ``interpret_limit`` row-steps are said to be interpreted. ``threads``
-    are those of the CPU."""
-    program = as_threads_run(program, target, threads)
+    """The program as it runs next, as far as estimates tell, and exactly where ``feedback`` is that of an earlier run."""
     printer = printer_of(program)
+    runs = specialized(program, context, feedback)
     lines: list[str] = []
     for stage in program.stages:
         work = stage.work
         if not isinstance(work, Pipeline):
             lines.append(f"stage {stage.number}: {_bulk(work, printer)}")
             continue
-        where = _where(work, target, interpret_limit)
-        lines.append(f"stage {stage.number}: {stage.label}" + ("" if level == "physical" else f"  [{where}]"))
+        where = runs[stage.number]
+        lines.append(f"stage {stage.number}: {stage.label}" + ("" if level == "physical" else f"  [{_where(where)}]"))
         if level == "physical":
             continue
-        for text in _pipeline(work, target, printer):
-            lines.append("  " + text)
+        lines += ["  " + text for text in _pipeline(where.pipeline, where.target, printer)]
         if level == "code":
-            runs = narrowed(work, work.rows) if capabilities(target).has_warps else work
-            for kernel in kernels(runs, "python" if work.host is not None else target):
+            for kernel in kernels(where.pipeline, where.target):
                 lines += ["", *("    " + line for line in kernel.text.splitlines()), ""]
                 if batch := kernel.batch:
                     lines += [*("    " + line if line else "" for line in batch.text), ""]
     return "\n".join(lines) + "\n"
 
 
-def as_threads_run(program: Program, target: str, threads: int) -> Program:
-    """The program as so many threads of a CPU run it."""
-    if not capabilities(target).runs_morsels:
-        return program
-    stages = [
-        replace(s, work=with_threads(s.work, threads)) if isinstance(s.work, Pipeline) else s for s in program.stages
-    ]
-    return replace(program, stages=tuple(stages))
+def specialized(
+    program: Program, context: ExecutionContext, feedback: RunFeedback | None = None
+) -> dict[int, Specialized]:
+    """The pipelines of a program as they run next, by stage."""
+    found = forecast(program, context, feedback, asks_kernels=True)
+    return {f.stage.number: f.runs for f in found}
 
 
 def printer_of(program: Program) -> Printer:
     """Names for the columns of a program."""
     return Printer.of(_columns(program))
-
-
-def inputs_of(work: Pipeline | Bulk) -> list[int]:
-    """The stages whose frames or join tables a stage reads."""
-    if not isinstance(work, Pipeline):
-        return bulk_inputs(work)
-    read = [work.source.stage] if isinstance(work.source, ReadStage) else []
-    return read + [s.table.stage for s in work.steps if isinstance(s, Probe)]
 
 
 def describe_work(work: Pipeline | Bulk, target: str, printer: Printer) -> Iterator[tuple[str, str]]:
@@ -141,29 +128,15 @@ def _columns(program: Program) -> Iterator[Column]:
         yield from (s.column for s in stage_columns(work))
 
 
-def place_of(work: Pipeline, target: str, interpret_limit: int) -> tuple[str, str]:
-    """The target that will run a pipeline, as far as estimates tell, and why."""
-    if work.host is not None:
-        return "python", f"{work.host} has no kernel"
-    if capabilities(target).is_interpreted:
-        return target, ""
-    if work.work < interpret_limit:
-        return "python", f"about {work.work:,} row-steps, fewer than interpret_limit"
-    if not is_worth_compiling(work, work.work, interpret_limit):
-        return "python", f"about {work.work:,} row-steps, too few for so long a kernel"
-    return target, f"about {work.work:,} row-steps"
-
-
-def _where(work: Pipeline, target: str, interpret_limit: int) -> str:
-    where, reason = place_of(work, target, interpret_limit)
-    return f"{where}: {reason}" if reason else where
+def _where(runs: Specialized) -> str:
+    target, reason = runs.choice
+    return f"{target}: {reason}" if reason else target
 
 
 def _pipeline(work: Pipeline, target: str, printer: Printer) -> Iterator[str]:
     yield _source(work.source, printer)
-    selected = narrowed(work, work.rows).selected if capabilities(target).has_warps else 0
     for number, step in enumerate(work.steps, 1):
-        yield _step(step, printer) + (SELECTED if number == selected else "")
+        yield _step(step, printer) + (SELECTED if number == work.selection_steps else "")
     yield _sink(work, work.sink, target, printer)
 
 
@@ -236,9 +209,9 @@ def _held(table: JoinTable, printer: Printer) -> str:
         if table.inline_payload is None
         else f"({_names((f.column for f in table.inline_payload.fields), printer)})"
     )
-    if table.unique:
-        return entry
-    return f"{entry} if keys are unique, else row ranges" if table.expected_unique else "row ranges"
+    if is_speculated(table):
+        return f"{entry} if keys are unique, else row ranges"
+    return entry if table.unique else "row ranges"
 
 
 def _sink(work: Pipeline, sink: Sink, target: str, printer: Printer) -> str:
@@ -262,7 +235,7 @@ def _sink(work: Pipeline, sink: Sink, target: str, printer: Printer) -> str:
             }
             where = accumulate.state_location(sink, target)
             how = places.get(where) or {"direct-address": "direct-address arrays"}.get(layout, f"{layout} table")
-            how += {"clustered": " for all threads", "front": " for all threads, each with a front"}.get(where, "")
+            how += {"clustered": " for all threads", "cached": " for all threads, each with a cache"}.get(where, "")
             return f"group by {by} to ({_names((c for c, _ in aggregates), printer)}), {how}{size}, {len(accumulators)} words"
         case Build(table):
             return f"build ({_names(table.keys, printer)}): {_layout(table, printer)}"

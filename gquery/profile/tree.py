@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from gquery.execution import StageReport
+from gquery.execution import ExecutionContext, StageReport
+from gquery.execution.feedback import RunFeedback
 from gquery.execution.measure import Meter
+from gquery.execution.specialize import Specialized
 from gquery.expression.expr import conjuncts
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.capabilities import capabilities
@@ -44,8 +46,9 @@ from gquery.planner.physical import (
     SortRows,
     Stage,
 )
+from gquery.planner.stage_inputs import stage_inputs
 from gquery.profile.explain import Printer
-from gquery.profile.explain_program import describe_work, inputs_of, place_of, printer_of
+from gquery.profile.explain_program import describe_work, printer_of, specialized
 
 
 @dataclass
@@ -131,14 +134,32 @@ class Analysis:
     copy_bandwidth: float
 
 
+@dataclass
+class _Known:
+    """What the nodes of a tree are made of. ``true``: a stage and true rows, by the id of the plan's node."""
+
+    plan: Plan
+    printer: Printer
+    runs: dict[int, Specialized]  # by stage
+    target: str
+    analysis: Analysis | None
+    estimator: Estimator = field(default_factory=Estimator)
+    true: dict[int, tuple[int, int | None]] = field(default_factory=dict)
+
+
 def explained(
-    sql: str, query: Query, program: Program, target: str, device: str, limit: int, analysis: Analysis | None
+    sql: str,
+    query: Query,
+    program: Program,
+    context: ExecutionContext,
+    feedback: RunFeedback,
+    analysis: Analysis | None,
 ) -> Explained:
-    """The tree of a query; ``limit`` is the setting `interpret_limit`."""
-    estimator = Estimator()
-    true: dict[int, tuple[int, int | None]] = {}  # stage and true rows by id of the plan's node
-    stages = [_stage(s, query.plan, program, target, limit, estimator, true, analysis) for s in program.stages]
-    plan = _plan(query.plan, Printer(query.plan), estimator, true)
+    """The tree of a query: what a run measured, or what the next run will be."""
+    device = context.target if capabilities(context.target).is_interpreted else context.device.name
+    known = _Known(query.plan, printer_of(program), specialized(program, context, feedback), context.target, analysis)
+    stages = [_stage(s, known) for s in program.stages]
+    plan = _plan(query.plan, Printer(query.plan), known)
     result = Explained(sql.strip(), device, list(query.names), plan, stages)
     if analysis is not None:
         result.analyzed = True
@@ -148,37 +169,48 @@ def explained(
     return result
 
 
-def _plan(plan: Plan, printer: Printer, estimator: Estimator, true: dict[int, tuple[int, int | None]]) -> Node:
+def _plan(plan: Plan, printer: Printer, known: _Known) -> Node:
     text = printer.node(plan)
-    children = [_plan(s, printer, estimator, true) for s in printer.below(plan)]
-    stage, rows = true.get(id(plan), (None, None))
+    children = [_plan(s, printer, known) for s in printer.below(plan)]
+    stage, rows = known.true.get(id(plan), (None, None))
     if isinstance(plan, Project | Shared) and children:  # gives a row a row, and is a part of the loop that makes them
         stage, rows = children[0].stage, children[0].true_rows
-    return Node(type(plan).__name__, text, round(estimator.rows(plan)), rows, stage, children)
+    return Node(type(plan).__name__, text, round(known.estimator.rows(plan)), rows, stage, children)
 
 
-def _stage(
-    stage: Stage,
-    plan: Plan,
-    program: Program,
-    target: str,
-    limit: int,
-    estimator: Estimator,
-    true: dict[int, tuple[int, int | None]],
-    analysis: Analysis | None,
-) -> StageNode:
-    work = stage.work
+def _stage(stage: Stage, known: _Known) -> StageNode:
+    work, analysis, runs = stage.work, known.analysis, known.runs.get(stage.number)
     report = None if analysis is None else analysis.reports[stage.number]
-    texts = list(describe_work(work, target, printer_of(program)))
-    nodes = match_steps(work, plan)
-    operators = [Node(kind, text) for kind, text in texts]
+    if runs is None:
+        shown, where, reason = work, known.target if report is None else report.target, "whole tables"
+    else:
+        shown, (where, reason) = runs.pipeline, runs.choice
+    texts = describe_work(shown, where, known.printer)
+    if runs is not None and report is not None and report.target != where:
+        where, reason = report.target, f"{report.rows:,} rows to read, or its kernel was there"
+    kind = "bulk" if runs is None else "pipeline"
+    operators = [Node(name, text) for name, text in texts]
+    _count_rows(stage, operators, known)
+    result = StageNode(stage.number, stage.label, kind, where, reason, stage_inputs(work), operators, [])
+    if report is not None:
+        result.seconds, result.attempts = report.seconds - report.compile_seconds, report.attempts
+    if runs is not None:
+        result.kernels = list(_kernels(stage.number, runs, analysis))
+        if isinstance(runs.pipeline.source, ReadTable):
+            result.row_groups_read = getattr(runs.pipeline.source.source, "row_groups", None)
+    return result
+
+
+def _count_rows(stage: Stage, operators: list[Node], known: _Known) -> None:
+    """Fill in the estimated and the true rows of a stage's operators, and the true ones of the plan's nodes."""
+    work = stage.work
+    nodes, counts = match_steps(work, known.plan), _counts(stage, known.analysis)
     rows: float | None = work.rows if isinstance(work, Pipeline) else None
-    counts = _counts(stage, analysis)
     for n, operator in enumerate(operators):
         node = nodes.get(n)
         part = work.steps[n - 1] if isinstance(work, Pipeline) and 0 < n <= len(work.steps) else None
         if node is not None:
-            rows = estimator.rows(node)
+            rows = known.estimator.rows(node)
         elif isinstance(work, Pipeline) and isinstance(part, FilterRows):
             rows = work.rows * part.share
         elif isinstance(work, Pipeline) and n == len(operators) - 1:
@@ -186,23 +218,7 @@ def _stage(
         operator.estimated_rows = None if rows is None else round(rows)
         operator.true_rows = counts[n] if n < len(counts) else None
         if node is not None:
-            true[id(node)] = stage.number, operator.true_rows
-    if not isinstance(work, Pipeline):
-        where, reason = (target, "whole tables") if report is None else (report.target, "whole tables")
-        kind = "bulk"
-    else:
-        where, reason = place_of(work, target, limit)
-        kind = "pipeline"
-        if report is not None and report.target != where:
-            where, reason = report.target, f"{report.rows:,} rows to read, or its kernel was there"
-    result = StageNode(stage.number, stage.label, kind, where, reason, inputs_of(work), operators, [])
-    if report is not None:
-        result.seconds, result.attempts = report.seconds - report.compile_seconds, report.attempts
-    if isinstance(work, Pipeline):
-        result.kernels = list(_kernels(stage.number, work, where, analysis))
-        if isinstance(work.source, ReadTable):
-            result.row_groups_read = getattr(work.source.source, "row_groups", None)
-    return result
+            known.true[id(node)] = stage.number, operator.true_rows
 
 
 def _counts(stage: Stage, analysis: Analysis | None) -> list[int | None]:
@@ -219,7 +235,7 @@ def _counts(stage: Stage, analysis: Analysis | None) -> list[int | None]:
     return [*counts, counts[-1] if out is None else out]
 
 
-def _kernels(number: int, work: Pipeline, where: str, analysis: Analysis | None) -> Iterator[KernelNode]:
+def _kernels(number: int, runs: Specialized, analysis: Analysis | None) -> Iterator[KernelNode]:
     if analysis is not None:
         for k in analysis.meter.kernels.get(number, {}).values():
             share = k.bandwidth / analysis.copy_bandwidth if analysis.copy_bandwidth else None
@@ -241,8 +257,8 @@ def _kernels(number: int, work: Pipeline, where: str, analysis: Analysis | None)
                 k.cached,
             )
         return
-    for unit in units(work, where):
-        yield KernelNode(unit.role, get_target(where).source(unit.kernel))
+    for unit in units(runs.pipeline, runs.target):
+        yield KernelNode(unit.role, get_target(runs.target).source(unit.kernel))
 
 
 def match_steps(work: Pipeline | Bulk, plan: Plan) -> dict[int, Plan]:

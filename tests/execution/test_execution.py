@@ -12,8 +12,8 @@ import pytest
 
 import gquery
 from gquery import tuning
-from gquery.execution.choose import units_of
 from gquery.execution.feedback import RunFeedback
+from gquery.execution.variants import units_of
 from gquery.operators.accumulate import shared_words, state_location
 from gquery.planner.physical import Group, Pipeline
 from tests.support.tuned import Tune
@@ -94,9 +94,9 @@ def test_shared_memory_is_what_the_text_counts_on() -> None:
     assert isinstance(pipeline.sink, Group)
     assert state_location(pipeline.sink, "cuda") == "block"
     feedback = RunFeedback()
-    (unit,) = units_of(feedback, stage, pipeline, "cuda")
+    (unit,) = units_of(feedback, stage.number, pipeline, "cuda")
     assert unit.shared_words == shared_words(pipeline.sink, "cuda") > 0
     fewer = replace(pipeline.sink, groups=1)
     assert shared_words(fewer, "cuda") < unit.shared_words
-    (again,) = units_of(feedback, stage, replace(pipeline, sink=fewer), "cuda")
+    (again,) = units_of(feedback, stage.number, replace(pipeline, sink=fewer), "cuda")
     assert again.shared_words >= unit.shared_words or again.kernel is not unit.kernel

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,11 @@ import pytest
 
 import gquery
 from gquery.device.device import cpu_device
-from gquery.execution import prepare
+from gquery.execution import ExecutionContext, prepare
 from gquery.execution.runner import Runner
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.targets import compile_many
 from gquery.operators.codegen import units
-from gquery.operators.selection import narrowed
 from gquery.planner.physical import Build
 
 ROWS = 250_000
@@ -77,8 +77,9 @@ def test_few_rows_are_another_case(db: gquery.Connection) -> None:
     program = db.program(sql, "cuda")
     layouts, kernels = [], []
     for few in (False, True):
-        found = [f.pipeline for f in prepare.forecast(program, "cuda", cpu_device(), 0, few)]
+        context = ExecutionContext("cuda", cpu_device(), replace(db.settings, interpret_limit=0))
+        found = [f.runs.pipeline for f in prepare.forecast(program, context, few=few)]
         layouts.append([p.sink.table.layout for p in found if isinstance(p.sink, Build)])
-        kernels.append({u.kernel.digest for p in found for u in units(narrowed(p, p.rows), "cuda")})
+        kernels.append({u.kernel.digest for p in found for u in units(p, "cuda")})
     assert layouts == [["direct-address"], ["hash"]]
     assert kernels[0] != kernels[1]

@@ -1,5 +1,5 @@
-"""Groups that several threads of a CPU accumulate: each into a state of its own, or all into one, through fronts or by
-runs."""
+"""Groups that several threads of a CPU accumulate: each into a state of its own, or all into one, through caches of their
+own or by runs."""
 
 from __future__ import annotations
 
@@ -71,11 +71,11 @@ def tables() -> dict[str, pa.Table]:
 TABLES = tables()
 MANY_ACCUMULATORS = "count(*), sum(v), min(v), max(f), sum(f), count(n), avg(big), sum(v) FILTER (WHERE n > 5)"
 QUERIES = {  # by how threads share the groups: what EXPLAIN says of it where every state counts as large
-    "direct-address arrays for all threads, each with a front": f"SELECT dense, {MANY_ACCUMULATORS} FROM t GROUP BY dense",
+    "direct-address arrays for all threads, each with a cache": f"SELECT dense, {MANY_ACCUMULATORS} FROM t GROUP BY dense",
     "direct-address arrays for all threads": f"SELECT ordered, {MANY_ACCUMULATORS} FROM t GROUP BY ordered",
-    "hash table for all threads, each with a front": f"SELECT spread, {MANY_ACCUMULATORS} FROM t GROUP BY spread",
+    "hash table for all threads, each with a cache": f"SELECT spread, {MANY_ACCUMULATORS} FROM t GROUP BY spread",
     "hash table for all threads": "SELECT runs, narrow, sum(v), max(n) FROM t GROUP BY runs, narrow",
-    "row-id hash table for all threads, each with a front": "SELECT text, f, count(*), sum(v), min(n) FROM t GROUP BY text, f",
+    "row-id hash table for all threads, each with a cache": "SELECT text, f, count(*), sum(v), min(n) FROM t GROUP BY text, f",
 }
 MORE = (
     "SELECT DISTINCT spread FROM t",
@@ -107,7 +107,7 @@ def assert_right(db: gquery.Connection, sql: str) -> None:
     assert (wrong := compare(found.fetchall(), rows, False, types)) is None, wrong
 
 
-SPREAD = "hash table for all threads, each with a front"
+SPREAD = "hash table for all threads, each with a cache"
 
 
 @pytest.mark.parametrize(("how", "partitions"), [*((how, 1) for how in QUERIES), (SPREAD, 3)])
@@ -245,11 +245,11 @@ def test_what_does_not_fit(
         db.sql(sql).fetchall()
 
 
-@pytest.mark.parametrize("name", ["front", "clustered", "output"])
+@pytest.mark.parametrize("name", ["cached", "clustered", "output"])
 def test_golden_code(name: str, db: gquery.Connection, tune: Tune) -> None:
     """The kernels of groups that threads share, and one that makes columns of them, as they lie under ``golden``."""
     tune(tuning.accumulators, own_words=0)
-    column = {"front": "spread", "clustered": "ordered", "output": "spread"}[name]
+    column = {"cached": "spread", "clustered": "ordered", "output": "spread"}[name]
     sql = f"SELECT {column}, sum(v), min(n), avg(f) FROM t GROUP BY {column}"
     if name == "output":
         works = [s.work for s in db.program(sql).stages]

@@ -3,6 +3,7 @@ on the host."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,11 @@ import pytest
 import gquery
 from gquery import tuning
 from gquery.device.device import Device, cpu_device
+from gquery.execution import ExecutionContext
 from gquery.execution.prepare import forecast
 from gquery.expression.expr import Column, new_column
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.targets.capabilities import CUDA
-from gquery.operators import selection
 from gquery.operators.accumulate import has_bits
 from gquery.operators.base import Launch
 from gquery.operators.codegen import units
@@ -38,10 +39,11 @@ def _program(connection: gquery.Connection, sql: str) -> Program:
 def _kernels(connection: gquery.Connection, sql: str) -> list[Kernel]:
     program = _program(connection, sql)
     made: list[Kernel] = []
-    for found in forecast(program, "cuda", cpu_device(), 0):
+    settings = replace(connection.settings, interpret_limit=0)
+    for found in forecast(program, ExecutionContext("cuda", cpu_device(), settings)):
         assert isinstance(found.stage.work, Pipeline)
-        if found.is_compiled:
-            for pipeline in (found.stage.work, selection.narrowed(found.pipeline, found.pipeline.rows)):
+        if found.runs.target == "cuda":
+            for pipeline in (found.stage.work, found.runs.pipeline):
                 made += [u.kernel for u in units(pipeline, "cuda")]
     return made
 

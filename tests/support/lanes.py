@@ -84,7 +84,7 @@ class Lanes(PythonTarget):
 def answer(connection: gquery.Connection, sql: str, monkeypatch: pytest.MonkeyPatch, partitions: int = 1) -> Table:
     """The result of a query whose pipelines run on lanes, over arrays of the CPU."""
     lanes = Lanes()
-    for module in ("gquery.execution.prepare", "gquery.execution.runner", "gquery.execution.choose"):
+    for module in ("gquery.execution.prepare", "gquery.execution.runner", "gquery.execution.variants"):
         monkeypatch.setattr(f"{module}.get_target", lambda name: lanes if name == "cuda" else get_target(name))
     settings = replace(connection.settings, interpret_limit=0, partitions=partitions)
     program = connection.program(sql, "cuda")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime
 import re
+from dataclasses import replace
 from functools import cache
 from typing import Literal
 
@@ -14,6 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import gquery
+from gquery.device.device import cpu_device
+from gquery.execution import ExecutionContext
 from gquery.planner.physical import Program
 from gquery.profile.explain_program import explain_program
 from tpch import queries
@@ -129,5 +132,6 @@ def program(name: str, target: Target) -> Program:
 
 def shown(name: str, target: Target, level: str) -> str:
     """A program as EXPLAIN shows it, without estimates of the work, which are pinned elsewhere."""
-    made = explain_program(program(name, target), target, 0, level)
+    settings = replace(small().settings, interpret_limit=0, threads=1)
+    made = explain_program(program(name, target), ExecutionContext(target, cpu_device(), settings), level)
     return re.sub(r": about [\d,]+ row-steps", "", made)

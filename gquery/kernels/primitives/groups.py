@@ -68,13 +68,13 @@ def slot_prefetch(slots: Pointer, mask: int, stride: int, key: int) -> None:
 
 
 # ---- the front of a thread: groups that it holds before they go on to a table that threads share. An entry is a key,
-# ---- whether it is there, and what is accumulated for it; `operators.front` says how many there are. ----
+# ---- whether it is there, and what is accumulated for it; `operators.aggregation_cache` says how many there are. ----
 
 
-def front_slot(key: int, last: int, stride: int) -> int:
-    """Where in the front the entry of a key is, of ``last`` + 1 of them: the key's own, or another one's."""
+def cache_slot(key: int, last: int, stride: int) -> int:
+    """Where in the cache the entry of a key is, of ``last`` + 1 of them: the key's own, or another one's."""
     return mul_i64(and_i64(hash_i64(key), last), stride)
 
 
-def front_holds(front: Pointer, at: int, key: int) -> bool:
-    return eq_i64(load_i64(front, at), key) and ne_i64(load_i64(front, add_i64(at, 1)), 0)
+def cache_holds(cache: Pointer, at: int, key: int) -> bool:
+    return eq_i64(load_i64(cache, at), key) and ne_i64(load_i64(cache, add_i64(at, 1)), 0)

@@ -58,6 +58,10 @@ class Target(Protocol):
         """Whether `compile` would take no time: this process has the kernel in memory."""
         ...
 
+    def is_cached(self, kernel: Kernel) -> bool:
+        """Whether `compile` would take some milliseconds at most: the kernel is in memory, or on disk. Looks there."""
+        ...
+
     def compile(self, kernel: Kernel) -> Compiled:
         """The kernel, ready: from memory, from disk, or compiled now."""
         ...

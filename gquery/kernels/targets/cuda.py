@@ -82,6 +82,9 @@ class CudaTarget:
     def is_ready(self, kernel: Kernel) -> bool:
         return (kernel.digest, _device()) in self._compiled
 
+    def is_cached(self, kernel: Kernel) -> bool:
+        return self.is_ready(kernel) or not self._missing([kernel], _capability(_device()))
+
     def compile(self, kernel: Kernel) -> Compiled:
         device = _device()
         compiled = self._compiled.get((kernel.digest, device))

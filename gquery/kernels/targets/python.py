@@ -109,6 +109,9 @@ class PythonTarget:
     def is_ready(self, kernel: Kernel) -> bool:
         return True
 
+    def is_cached(self, kernel: Kernel) -> bool:
+        return True
+
     def compile(self, kernel: Kernel) -> Compiled:
         if any(f.__closure__ for _, f in kernel.functions):
             return self._make(kernel, self.source(kernel))  # two closures of one text may hold different values

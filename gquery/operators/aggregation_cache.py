@@ -1,14 +1,13 @@
-"""Groups on many threads of a CPU.
+"""A thread-local aggregation cache: groups on many threads of a CPU.
 
-Where a state is small, each thread has its own, and `operators.combine` makes one of them. Where it is large that would
-cost memory, and time to clear and to combine, for each thread; so all accumulator into one, by atomics, and each has a
-*front*: a few slots in its core's first cache, found by the key's hash. A row is accumulated there; the group that
-was there before goes on to the state. So the rows of a key that many rows have are accumulated where nobody waits; for
-others the state's memory is asked for when a group enters the front, and is there when it leaves.
+Where a state is small, each thread has its own, and `operators.combine` makes one of them. Where it is large that would cost
+memory, and time to clear and to combine, for each thread. So all threads share one state, which they change by atomics, and
+each has a cache of a few slots before it, found by the key's hash, which lies in its core's first cache. A row is accumulated
+there; a group of another key that was there is evicted to the state. So the rows of a frequent key are accumulated where nobody
+waits. For others the state's memory is prefetched when a group enters the cache, and is there when it leaves.
 
-Where a key is sorted in the source, a group's rows lie together: of those that a morsel accumulates only the first
-group and the last may have rows in others. Rows of these are accumulated by atomics, and all others as if there were
-one thread.
+Where a key is clustered in the source, a group's rows lie together: of those that a morsel accumulates only the first group and
+the last may have rows in others. Rows of these are accumulated by atomics, and all others as if there were one thread.
 """
 
 from __future__ import annotations
@@ -30,8 +29,9 @@ Out = Callable[[ir.Expression, Sequence[ir.Expression]], None]
 """``out(key, words)`` writes the lines that accumulate words into the group of a key, in the state."""
 
 
-def with_threads(pipeline: Pipeline, threads: int, capacity: int = 0) -> Pipeline:
-    """The pipeline as so many threads run it; ``capacity``: that of an earlier run whose table had to grow."""
+def share_state(pipeline: Pipeline, threads: int, capacity: int = 0) -> Pipeline:
+    """The pipeline with one state for all threads where each would have a large one. ``capacity``: that of an earlier run whose
+    table had to grow."""
     sink = pipeline.sink
     if (
         isinstance(sink, Group)
@@ -60,7 +60,7 @@ def width(sink: Group) -> int:
 
 
 def words(sink: Group) -> int:
-    """Words of a front; all are 0 before the first row."""
+    """Words of a cache; all are 0 before the first row."""
     return tuning.accumulators.cache_slots * width(sink)
 
 
@@ -68,10 +68,10 @@ def emit(sink: Group, key: ir.Expression, code: Code, out: Out, prefetch: Callab
     """The lines that accumulate the current row into the group of ``key``."""
     stride, last = code.integer(width(sink)), code.integer(tuning.accumulators.cache_slots - 1)
     slots = _slots("i64", code)
-    slot = code.let(code.call("front_slot", key, last, stride))
-    with code.when(ir.Not(code.call("front_holds", slots, slot, key))):
+    slot = code.let(code.call("cache_slot", key, last, stride))
+    with code.when(ir.Not(code.call("cache_holds", slots, slot, key))):
         with code.when(_is_there(slot, code)):
-            _let_go(sink, slot, code, out)
+            _evict(sink, slot, code, out)
         code.do(code.call("store_i64", slots, slot, key))
         code.do(code.call("store_i64", slots, _word(slot, 1, code), code.integer(1)))
         for n, one in enumerate(sink.accumulators):
@@ -87,13 +87,13 @@ def emit(sink: Group, key: ir.Expression, code: Code, out: Out, prefetch: Callab
 
 
 def end(sink: Group, code: Code, out: Out) -> None:
-    """What is in the front goes on to the state, after the last row of a morsel."""
+    """What is in the cache goes on to the state, after the last row of a morsel."""
 
     def flush() -> None:
         code.set(_SLOT, code.integer(0))
         with code.loop(code.call("lt_i64", _SLOT, code.integer(words(sink)))):
             with code.when(_is_there(_SLOT, code)):
-                _let_go(sink, _SLOT, code, out)
+                _evict(sink, _SLOT, code, out)
                 there = _word(_SLOT, 1, code)
                 code.do(code.call("store_i64", _slots("i64", code), there, code.integer(0)))
             code.set(_SLOT, _word(_SLOT, width(sink), code))
@@ -115,7 +115,7 @@ def is_at_an_edge(sink: Group, code: Code) -> ir.Expression:
 
 
 def _slots(word: str, code: Code) -> ir.Name:
-    return code.pointer("f64" if word == "f64" else "i64", StatePart(f"front_{word}"), "s")
+    return code.pointer("f64" if word == "f64" else "i64", StatePart(f"cache_{word}"), "s")
 
 
 def _word(slot: ir.Expression, n: int, code: Code) -> ir.Expression:
@@ -127,7 +127,7 @@ def _is_there(slot: ir.Expression, code: Code) -> ir.Expression:
     return code.call("ne_i64", there, code.integer(0))
 
 
-def _let_go(sink: Group, slot: ir.Expression, code: Code, out: Out) -> None:
+def _evict(sink: Group, slot: ir.Expression, code: Code, out: Out) -> None:
     """Accumulate the slot's words into the state."""
     key = code.let(code.call("load_i64", _slots("i64", code), slot))
     held = [

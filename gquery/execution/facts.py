@@ -1,0 +1,45 @@
+"""What is known of a pipeline when it is specialized: measured where it runs, estimated where it is prepared or explained."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from gquery.execution.feedback import RunFeedback, StageFeedback
+from gquery.execution.state import ExecutionContext
+from gquery.kernels.targets.capabilities import Capabilities, capabilities
+from gquery.operators.base import JoinIndex
+
+
+class Choice(NamedTuple):
+    """The name of the target that runs a pipeline, and why that one."""
+
+    target: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Facts:
+    """``rows`` that the source of the stage gives, and the tables that it probes, by their stages. ``copied_bytes`` is the size
+    of the largest of these tables that the interpreter would have to bring from a device first. A ``choice`` that is given is
+    not made again. ``asks_kernels``: kernels that are there already are a reason to use them."""
+
+    context: ExecutionContext
+    feedback: RunFeedback
+    stage: int
+    rows: int
+    joins: Mapping[int, JoinIndex]
+    copied_bytes: int = 0
+    choice: Choice | None = None
+    asks_kernels: bool = True
+
+    @property
+    def known(self) -> StageFeedback:
+        """What earlier runs have told of the stage."""
+        return self.feedback.stage(self.stage)
+
+    @property
+    def able(self) -> Capabilities:
+        """What the target of compiled pipelines can do."""
+        return capabilities(self.context.target)

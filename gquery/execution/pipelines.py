@@ -1,0 +1,95 @@
+"""One pipeline of a program: over all rows of its source, or over as many of the first as give enough rows."""
+
+from __future__ import annotations
+
+from gquery.execution.choose import bytes_on_device
+from gquery.execution.facts import Facts
+from gquery.execution.runner import Runner
+from gquery.execution.sources import read
+from gquery.execution.specialize import specialize
+from gquery.execution.state import Run, StageReport
+from gquery.kernels.targets.capabilities import capabilities
+from gquery.operators import prefix
+from gquery.operators.base import DuplicateKeysError, Frame, JoinIndex
+from gquery.operators.specialize import specialize_for_tables
+from gquery.planner.physical import Bulk, Pipeline, Probe, Program, RankEncode, ReadStage, Stage
+from gquery.planner.stage_inputs import stage_inputs
+
+
+def run_pipeline(state: Run, stage: Stage, pipeline: Pipeline, report: StageReport) -> None:
+    """Run a pipeline; what it made is in the run's state."""
+    frame = read(state, pipeline.source)
+    wanted = prefix.rows_wanted(pipeline)
+    if wanted is None:
+        result = _validated(state, stage, pipeline, frame, report)
+    else:
+        result = _first_rows(state, stage, pipeline, frame, wanted, report)
+    if isinstance(result, JoinIndex):
+        state.joins[stage.number] = result
+    else:
+        state.frames[stage.number] = result
+
+
+def _validated(state: Run, stage: Stage, pipeline: Pipeline, frame: Frame, report: StageReport) -> Frame | JoinIndex:
+    """A pipeline over all rows. A build that speculated that its keys are unique, and found one twice, runs again."""
+    try:
+        return _run(state, stage, pipeline, frame, report)
+    except DuplicateKeysError:
+        state.feedback.found_duplicate_keys(stage.number)
+        report.attempts += 1
+        return _run(state, stage, pipeline, frame, report)
+
+
+def _first_rows(
+    state: Run, stage: Stage, pipeline: Pipeline, frame: Frame, wanted: int, report: StageReport
+) -> Frame | JoinIndex:
+    """A pipeline over the first rows of its source, more of them until enough came out."""
+    device = state.context.device
+    length = prefix.first_length(specialize_for_tables(pipeline, frame.rows, state.joins), wanted, device.is_cuda)
+    while True:
+        part = prefix.prefix(frame, length, device)
+        result = _run(state, stage, pipeline, part, report)
+        assert isinstance(result, Frame)
+        if result.rows >= wanted or part.rows == frame.rows:
+            return result
+        length = prefix.next_length(length, result.rows, wanted)
+        report.attempts += 1
+
+
+def _run(state: Run, stage: Stage, pipeline: Pipeline, frame: Frame, report: StageReport) -> Frame | JoinIndex:
+    """A pipeline over all rows of a frame."""
+    report.rows = frame.rows
+    context = state.context
+    is_result = stage.number == state.program.stages[-1].number
+    lies = prefix.as_it_lies(pipeline, frame, context.device, is_result, _readers(state.program, stage.number))
+    if lies is not None and context.meter is None:
+        report.target = "none"
+        return lies
+    runs = specialize(pipeline, _facts(state, stage, pipeline, frame.rows))
+    if not capabilities(runs.target).has_own_memory and isinstance(pipeline.source, ReadStage):
+        state.outlook.validate()
+    runner = Runner(state, stage, runs.pipeline, frame, runs.target, report)
+    result = runner.run()
+    report.target = runner.name
+    state.feedback.read_rows(stage.number, frame.rows)
+    return result
+
+
+def _facts(state: Run, stage: Stage, pipeline: Pipeline, rows: int) -> Facts:
+    """What is known of a pipeline that starts."""
+    copied = 0
+    if capabilities(state.context.target).has_own_memory:
+        probes = [s for s in pipeline.steps if isinstance(s, Probe)]
+        copied = max((bytes_on_device(s, state.joins[s.table.stage]) for s in probes), default=0)
+    return Facts(state.context, state.feedback, stage.number, rows, state.joins, copied)
+
+
+def _readers(program: Program, number: int) -> list[Pipeline | Bulk]:
+    """The work that reads the columns of a stage, those that ranks stand beside too."""
+    found: list[Pipeline | Bulk] = []
+    for stage in program.stages[number + 1 :]:
+        if number in stage_inputs(stage.work):
+            found.append(stage.work)
+            if isinstance(stage.work, RankEncode):
+                found += _readers(program, stage.number)
+    return found

@@ -1,0 +1,49 @@
+"""What a stage reads: columns of tables, asked for once a run, and of frames that earlier stages made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from gquery.columns.table import ColumnData, TableSource
+from gquery.execution.state import Run
+from gquery.execution.verify_frame import verify_loaded
+from gquery.kernels import checks
+from gquery.operators.base import Frame
+from gquery.planner.physical import HostRows, Pipeline, Program, ReadOne, ReadRange, ReadStage, ReadTable, Source
+
+
+def read(state: Run, source: Source) -> Frame:
+    """The rows of a source, with the ids that its columns have in the stage that reads them."""
+    match source:
+        case ReadTable(table, fields, columns):
+            loaded = _loaded(state, table, fields)
+            rows = next(iter(loaded.values())).length if loaded else table.rows
+            frame = Frame({s.column.id: loaded[f] for s, f in zip(columns, fields, strict=True)}, rows)
+            if checks.ENABLED:
+                verify_loaded(columns, frame, f"table {table.name}")
+            return frame
+        case ReadStage(number, columns, origins):
+            frame = state.frames[number]
+            return Frame({s.column.id: frame.columns[o] for s, o in zip(columns, origins, strict=True)}, frame.rows)
+        case ReadRange(rows=rows):
+            return Frame({}, rows)
+        case ReadOne():
+            return Frame({}, 1)
+        case _:
+            assert_never(source)
+
+
+def _loaded(state: Run, table: TableSource, fields: Sequence[int]) -> dict[int, ColumnData]:
+    """Columns of a table by field: those that the program reads, asked for once a run."""
+    found = state.tables.get(id(table))
+    if found is None or any(f not in found for f in fields):
+        wanted = _fields_of(state.program, table)
+        found = state.tables[id(table)] = dict(zip(wanted, table.load(wanted).columns, strict=True)) if wanted else {}
+    return {f: found[f] for f in fields}
+
+
+def _fields_of(program: Program, table: TableSource) -> list[int]:
+    """The fields of a table that a program reads."""
+    sources = [s.work.source for s in program.stages if isinstance(s.work, Pipeline | HostRows)]
+    return sorted({f for s in sources if isinstance(s, ReadTable) and s.source is table for f in s.fields})

@@ -1,0 +1,54 @@
+"""Where a pipeline becomes what runs: specialized for what is known of it, on the target that is chosen for it.
+
+Running, preparing and explaining all ask `specialize`; they differ in the facts alone. It specializes the pipeline for the join
+tables that it probes, a build for its rows, speculates that keys are unique, has threads of a CPU share a large state, and
+compacts the rows of a selective scan on a GPU, each where that is a gain. `choose` picks the target.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from gquery.execution.choose import choose_target
+from gquery.execution.facts import Choice, Facts
+from gquery.expression.facts import LARGE_ROWS
+from gquery.operators.aggregation_cache import share_state
+from gquery.operators.selection import compacted
+from gquery.operators.specialize import specialize_build, specialize_for_tables, speculate_unique
+from gquery.planner.physical import Pipeline
+
+
+@dataclass(frozen=True)
+class Specialized:
+    """A pipeline as it runs, and the target that runs it."""
+
+    pipeline: Pipeline
+    choice: Choice
+
+    @property
+    def target(self) -> str:
+        """The name of the target."""
+        return self.choice.target
+
+
+def specialize(pipeline: Pipeline, facts: Facts) -> Specialized:
+    """The pipeline as it runs for these facts. A build of which `Facts.known` tells no duplicate keys may raise
+    DuplicateKeysError when it runs; once that is noted in the feedback, it is specialized without the speculation."""
+    pipeline = specialize_for_tables(pipeline, facts.rows, facts.joins)
+    pipeline = specialize_build(pipeline, facts.rows, facts.context.device)
+    if not facts.known.duplicate_keys:
+        pipeline = speculate_unique(pipeline)
+    if facts.rows >= LARGE_ROWS > pipeline.rows:  # more than was estimated: the index needs 64 bits
+        pipeline = replace(pipeline, rows=facts.rows)
+    compiled = _for_target(pipeline, facts)
+    choice = facts.choice or choose_target(compiled, facts)
+    return Specialized(compiled if choice.target == facts.context.target else pipeline, choice)
+
+
+def _for_target(pipeline: Pipeline, facts: Facts) -> Pipeline:
+    """The pipeline as the target of compiled pipelines runs it."""
+    if facts.able.runs_morsels:
+        return share_state(pipeline, facts.context.settings.worker_count, facts.known.capacity)
+    if facts.able.has_warps and not facts.context.counts:
+        return compacted(pipeline, facts.rows)
+    return pipeline

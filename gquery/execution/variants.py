@@ -1,0 +1,51 @@
+"""The kernels of a stage, once for each form that specialization gives it: made at the first run, kept in the feedback."""
+
+from __future__ import annotations
+
+from gquery.execution.feedback import GroupVariant, OutputKey, RunFeedback, TableVariant, UnitsKey
+from gquery.expression.facts import LARGE_ROWS
+from gquery.kernels.targets import get_target
+from gquery.kernels.targets.capabilities import capabilities
+from gquery.operators.accumulate import state_location
+from gquery.operators.codegen import Unit, units
+from gquery.operators.group_output import GroupOutput
+from gquery.planner.physical import Build, Group, Pipeline, Probe, Reduce
+from gquery.runtime.nesting import with_room
+
+
+def units_of(
+    feedback: RunFeedback, stage: int, pipeline: Pipeline, target: str, counts: bool = False
+) -> tuple[Unit, ...]:
+    """The kernels of a pipeline; those that count the rows behind each step where ``counts``."""
+    sink = pipeline.sink
+    group = GroupVariant(sink.layout, state_location(sink, target)) if isinstance(sink, Group) else None
+    sum_words = tuple(a.sum_word_bits for _, a in sink.aggregates) if isinstance(sink, Group | Reduce) else ()
+    tables = [s.table for s in pipeline.steps if isinstance(s, Probe)] + (
+        [sink.table] if isinstance(sink, Build) else []
+    )
+    built = tuple([TableVariant(t.layout, t.unique, t.radix_partitioned) for t in tables])
+    is_wide = pipeline.rows >= LARGE_ROWS
+    key = UnitsKey(stage, target, group, sum_words, built, is_wide, counts, pipeline.selection_steps)
+    return feedback.units.get(key, lambda: with_room(lambda: units(pipeline, target, counts)))
+
+
+def output_of(feedback: RunFeedback, stage: int, sink: Group, target: str) -> GroupOutput:
+    """What makes columns of a sink's groups."""
+    key = OutputKey(stage, target, sink.layout, tuple(a.sum_word_bits for _, a in sink.aggregates))
+    return feedback.outputs.get(key, lambda: with_room(lambda: GroupOutput(sink, capabilities(target).array_target)))
+
+
+def is_ready(feedback: RunFeedback, stage: int, pipeline: Pipeline, target: str) -> bool:
+    """Whether this process has the kernels of a pipeline in memory."""
+    ready = get_target(target).is_ready
+    return all(ready(u.kernel) for u in units_of(feedback, stage, pipeline, target))
+
+
+def is_cached(feedback: RunFeedback, stage: int, pipeline: Pipeline, target: str) -> bool:
+    """Whether an earlier process has compiled the kernels of a pipeline; looked up once."""
+    known = feedback.stage(stage).is_cached
+    if known is None:
+        cached = get_target(target).is_cached
+        known = all(cached(u.kernel) for u in units_of(feedback, stage, pipeline, target))
+        feedback.looked_up_cache(stage, known)
+    return known

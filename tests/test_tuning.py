@@ -83,6 +83,6 @@ def test_records_are_set_for_all_threads() -> None:
 
 def test_records_come_back_after_an_error() -> None:
     before = tuning.records()
-    with pytest.raises(ZeroDivisionError), tuning.using(replace(tuning.loops, batch_rows=8)):
+    with pytest.raises(ZeroDivisionError), tuning.using(replace(tuning.loops, unrolled_rows=8)):
         raise ZeroDivisionError
     assert tuning.records() == before

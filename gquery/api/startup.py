@@ -52,7 +52,7 @@ def preload(target: Target, device: Device) -> None:
         from gquery.kernels.targets.cuda import TARGET
 
         with device.activate():
-            TARGET.compile_ahead()
+            TARGET.precompile()
 
 
 @cache

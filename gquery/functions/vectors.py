@@ -31,7 +31,7 @@ class _Room(threading.local):
 _room = _Room()
 
 
-def asking_for_room(ask: Callable[[int], None]) -> None:
+def reserving_room(ask: Callable[[int], None]) -> None:
     """From now on this thread asks there for the bytes of results that are much larger than what they are made of."""
     _room.ask = ask
 

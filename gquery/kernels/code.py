@@ -219,7 +219,7 @@ class Code:
         self.uses_block = False
         self.wide_index = False
         self.share = 1.0  # estimated share of rows that get to where the text stands
-        self.ahead: set[ir.Name] = set()  # variables whose loads a batched loop should not wait for
+        self.hoisted: set[ir.Name] = set()  # variables whose loads an unrolled loop should not wait for
         self._parameters: list[Parameter] = []
         self._parameter_names: dict[tuple[Any, ...], ir.Name] = {}  # of those that are bound to the same thing
         # what is known of each column that `provide` named
@@ -540,7 +540,7 @@ def load(
         # text is followed to its characters, which wait anyway
         is_plain = owner is None and not physical_type.is_string
         if is_plain and (1.0 - code.share) ** (SECTOR_BYTES / physical_type.bytes) < SECTORS_SKIPPED:
-            code.ahead.update((var, ok) if ok is not None else (var,))
+            code.hoisted.update((var, ok) if ok is not None else (var,))
         return Value(var, ok, what)
     var = code.let(code.zero(what.register))
     with code.when(guard):

@@ -15,7 +15,7 @@ from types import CodeType
 from typing import Any, Literal
 
 from gquery.kernels import ir
-from gquery.kernels.batch import Batch
+from gquery.kernels.unroll import UnrolledLoop
 
 ElementType = Literal["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64"]
 
@@ -34,18 +34,18 @@ class Kernel:
     """The loop over rows ``lo <= i < hi`` of one pipeline.
 
     ``body`` runs once a row, with the row's index in ``i``; ``prologue`` and ``epilogue`` run once a thread, before and
-    after its rows, and share the body's variables (accumulators). All are statement nodes (`kernels.ir`). Variables ``lo`` and
-    ``hi`` are in scope everywhere.
+    after its rows, and share the body's variables (accumulators). All are statement nodes (`kernels.ir`). Variables
+    ``lo`` and ``hi`` are in scope everywhere.
 
-    ``batch`` is the same work for several rows at once: targets that gain from loads in flight (cuda) run it while a full
-    batch is left; others ignore it.
+    ``unrolled`` is the same work for several rows at once: targets that gain from loads in flight (cuda) run it while a
+    full unrolled iteration is left; others ignore it.
     ``uses_private``: threads have private accumulators (``private_*``); ``uses_block``: blocks have shared ones
     (``shared_*``). How many 64-bit words, of a thread or of a block, is said at launch.
     ``functions`` are bodies of scalar functions from `gquery.functions` that the text calls by name: plain Python
     functions over registers that call primitives by name.
     ``parts`` are the functions that a long body was cut into (see `kernels.parts`).
-    ``claimed`` are the lines of body and epilogue with the tests of `kernels.checks` between them, for the interpreter under
-    test.
+    ``claimed`` are the lines of body and epilogue with the tests of `kernels.checks` between them, for the interpreter
+    under test.
     """
 
     parameters: tuple[Parameter, ...]
@@ -54,7 +54,7 @@ class Kernel:
     epilogue: ir.Block
     primitives: frozenset[str]
     functions: tuple[tuple[str, Callable[..., Any]], ...] = ()
-    batch: Batch | None = None
+    unrolled: UnrolledLoop | None = None
     wide_index: bool = False  # row indices need 64 bits on cuda (2^32 rows and more)
     uses_private: bool = False
     uses_block: bool = False
@@ -74,8 +74,8 @@ class Kernel:
     def digest(self) -> str:
         """Content hash of everything that decides the machine code, but for target and versions (see `targets`)."""
         parts = [self.text, repr((self.wide_index, self.uses_private, self.uses_block))]
-        if self.batch is not None:
-            parts += [*self.batch.text, *ir.printed(self.batch.single)]
+        if self.unrolled is not None:
+            parts += [*self.unrolled.text, *ir.printed(self.unrolled.single)]
         parts += [f"{name}\n{function_source(f)}" for name, f in self.functions]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 

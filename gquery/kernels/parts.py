@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from gquery.kernels.batch import called, returned
 from gquery.kernels.ir.expressions import Call, Constant, Element, Expression, Leaf, Load, Name
 from gquery.kernels.ir.statements import Block, Function, If, Let, Statement, Unpack, line_count, printed
 from gquery.kernels.ir.walk import (
@@ -28,6 +27,7 @@ from gquery.kernels.ir.walk import (
     with_blocks,
     with_calls,
 )
+from gquery.kernels.unroll import called, returned
 
 MOST_LINES = 400  # of a body that stays whole
 MOST_DEPTH = 60

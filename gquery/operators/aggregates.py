@@ -53,13 +53,13 @@ def _word(accumulator: Accumulator, value: Value | None, code: Code) -> ir.Expre
 
 
 def _sum_word(accumulator: Accumulator, value: Value, code: Code) -> ir.Expression:
-    """``bits`` bits of a value from place ``sum_word * bits`` on; with the sign if they are the last."""
-    place, width, var = accumulator.sum_word * accumulator.bits, INT64_BITS, value.var
+    """``bits`` bits of a value from bit ``sum_word * bits`` on; with the sign if they are the last."""
+    first_bit, width, var = accumulator.sum_word * accumulator.bits, INT64_BITS, value.var
     if value.properties.register is Register.I128:
         width = INT128_BITS
-        var = code.let(code.call("low_i128" if place < INT64_BITS else "high_i128", var))
-    shift = place % INT64_BITS
+        var = code.let(code.call("low_i128" if first_bit < INT64_BITS else "high_i128", var))
+    shift = first_bit % INT64_BITS
     shifted = code.call("shr_i64", var, code.integer(shift)) if shift else var
-    if place + accumulator.bits == width:
+    if first_bit + accumulator.bits == width:
         return shifted
     return code.call("and_i64", shifted, code.integer((1 << accumulator.bits) - 1))

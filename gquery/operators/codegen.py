@@ -14,12 +14,12 @@ from gquery import tuning
 from gquery.expression.expr import Column, Expr
 from gquery.expression.facts import LARGE_ROWS
 from gquery.kernels import ir
-from gquery.kernels.batch import batched
 from gquery.kernels.code import Binding, Code, ErrorSite, StatePart
+from gquery.kernels.interleave import interleaved
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.render import condition, describe, render
-from gquery.kernels.stages import staged
 from gquery.kernels.targets.capabilities import capabilities
+from gquery.kernels.unroll import unrolled
 from gquery.operators import accumulate, collect, group, reduce
 from gquery.operators.accumulate import state_location
 from gquery.operators.group_output import GroupOutput, is_probable
@@ -118,11 +118,13 @@ def _unit(pipeline: Pipeline, target: str, role: str, counted: bool = False, row
     kernel = code.kernel()
     steps = None
     if not counted and _gains_from_stages(pipeline, target, kernel.body):
-        steps = staged(kernel.body, tuning.loops.batch_rows, code.ahead, kernel.prologue)
+        steps = interleaved(kernel.body, tuning.loops.unrolled_rows, code.hoisted, kernel.prologue)
     if steps is not None:
-        kernel = replace(kernel, batch=steps)
-    elif code.ahead and not counted and row is ir.ROW and _gains_from_batches(pipeline, target, kernel.body):
-        kernel = replace(kernel, batch=batched(kernel.body, tuning.loops.batch_rows, code.ahead, kernel.prologue))
+        kernel = replace(kernel, unrolled=steps)
+    elif code.hoisted and not counted and row is ir.ROW and _gains_from_unrolling(pipeline, target, kernel.body):
+        kernel = replace(
+            kernel, unrolled=unrolled(kernel.body, tuning.loops.unrolled_rows, code.hoisted, kernel.prologue)
+        )
     words = accumulate.shared_words(pipeline.sink, target) if isinstance(pipeline.sink, Group) else 0
     return Unit(role, kernel, dict(code.bindings), tuple(code.sites), dict(code.shares), words)
 
@@ -141,14 +143,14 @@ def _count(step: int, code: Code) -> None:
         code.epilogue.append(ir.Store(code.call(add, counters, ir.Constant(step), counter)))
 
 
-def _gains_from_batches(pipeline: Pipeline, target: str, body: ir.Block) -> bool:
+def _gains_from_unrolling(pipeline: Pipeline, target: str, body: ir.Block) -> bool:
     """Whether the loop is bound by waiting for columns: no probes, and a sink that accumulates into registers or shared
     memory."""
     if not capabilities(target).interleaves_rows or not isinstance(pipeline.source, ReadTable | ReadStage):
         return False
     sink = pipeline.sink
     if isinstance(sink, Collect):
-        return ir.line_count(body) <= tuning.loops.batch_lines and collect.collect_mode(pipeline.steps, True) in (
+        return ir.line_count(body) <= tuning.loops.unrolled_lines and collect.collect_mode(pipeline.steps, True) in (
             "dense",
             "bitmap",
         )

@@ -108,7 +108,7 @@ def begin(mode: Mode, role: str, by_row: bool, code: Code) -> None:
             code.set(ir.MARK, ir.FALSE)
         case "bitmap", _:
             word, end = code.let(_of_word("bits", "u32", code)), code.let(_of_word("ends", "i64", code))
-            code.ahead.update((word, end))
+            code.hoisted.update((word, end))
             code.open_if(code.call("bit_at", word, ir.ROW))
             code.set(POSITION, code.call("sub_i64", end, code.call("bits_from", word, ir.ROW)))
         case _, "count":
@@ -143,29 +143,29 @@ def emit(sink: Collect, mode: Mode, role: str, code: Code) -> None:
         else:
             code.set(_COUNT, code.call("add_i64", _COUNT, one))
         return
-    place = ir.ROW if mode == "dense" else POSITION
+    position = ir.ROW if mode == "dense" else POSITION
     for k, stored in enumerate(sink.columns):
         value = convert(code.column(stored.column), stored.properties, code)
-        _store_value(k, stored, value, place, code)
+        _store_value(k, stored, value, position, code)
     if mode not in ("dense", "bitmap"):
         code.set(POSITION, code.call("add_i64", POSITION, one))
 
 
-def _store_value(k: int, stored: Stored, value: Value, place: ir.Name, code: Code) -> None:
+def _store_value(k: int, stored: Stored, value: Value, position: ir.Name, code: Code) -> None:
     data = code.pointer(element_type(stored.physical_type), StatePart(f"data{k}"), "o")
     if stored.properties.nullable:
         validity = code.pointer("u8", StatePart(f"validity{k}"), "o")
         if value.ok is None:
-            code.do(code.call("store_u8", validity, place, code.integer(1)))
+            code.do(code.call("store_u8", validity, position, code.integer(1)))
         else:
-            code.do(code.call("store_bool", validity, place, value.ok))
+            code.do(code.call("store_bool", validity, position, value.ok))
             zero = code.zero(stored.properties.register)
             with code.when(value.ok):
-                store(code, stored.physical_type, data, place, value.var)
+                store(code, stored.physical_type, data, position, value.var)
             with code.otherwise():
-                store(code, stored.physical_type, data, place, zero)
+                store(code, stored.physical_type, data, position, zero)
             return
-    store(code, stored.physical_type, data, place, value.var)
+    store(code, stored.physical_type, data, position, value.var)
 
 
 def end(mode: Mode, role: str, by_row: bool, code: Code) -> None:

@@ -18,7 +18,6 @@ from gquery.errors import InternalError
 from gquery.expression.facts import INT64_BITS
 from gquery.expression.types import Register
 from gquery.kernels import ir
-from gquery.kernels.batch import batched
 from gquery.kernels.builtin import scans
 from gquery.kernels.code import Binding, Code, Constant, ErrorSite, StatePart, ValueProperties, element_type, store
 from gquery.kernels.kernel import ElementType, Kernel
@@ -26,6 +25,7 @@ from gquery.kernels.readback import read_scalar
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.capabilities import capabilities
 from gquery.kernels.targets.morsels import run_parts
+from gquery.kernels.unroll import unrolled
 from gquery.operators.accumulate import slot_words
 from gquery.operators.base import State, words_a_row
 from gquery.operators.collect import POSITION
@@ -68,15 +68,15 @@ class GroupOutput:
         code = Code(self.target)
         if self.sink.layout == "row-id hash":
             slot = code.let(code.call("i64", ir.Load(code.pointer("u32", StatePart("slots_in_order"), "c"), ir.ROW)))
-            code.ahead.add(slot)
+            code.hoisted.add(slot)
             code.set(POSITION, code.call("i64", ir.ROW))
             self._row(None, slot, code)
         else:
             self._encoded(code)
         kernel = code.kernel()
-        if code.ahead:
+        if code.hoisted:
             kernel = replace(
-                kernel, batch=batched(kernel.body, tuning.accumulators.batch_rows, code.ahead, kernel.prologue)
+                kernel, unrolled=unrolled(kernel.body, tuning.accumulators.unrolled_rows, code.hoisted, kernel.prologue)
             )
         return kernel, code.bindings, tuple(code.sites)
 
@@ -107,7 +107,7 @@ class GroupOutput:
                 )
                 for part, type_ in parts
             )
-            code.ahead.update((word, end))
+            code.hoisted.update((word, end))
             code.set(POSITION, code.call("sub_i64", end, code.call("bits_from", word, ir.ROW)))
             return code.call("bit_at", word, ir.ROW)
         code.prologue.append(ir.Let(POSITION, code.scalar(StatePart("start"))))

@@ -26,7 +26,7 @@ from gquery.errors import OutOfMemoryError
 from gquery.expression.expr import Expr
 from gquery.expression.facts import INT64_BITS
 from gquery.expression.types import Kind, PhysicalType
-from gquery.functions.vectors import asking_for_room, characters_of, from_numpy, offsets_of
+from gquery.functions.vectors import characters_of, from_numpy, offsets_of, reserving_room
 from gquery.kernels.host_calls import Failure, vectorised
 from gquery.operators.base import Frame, make_column, words_a_row
 from gquery.planner.logical.tree import used_columns
@@ -171,10 +171,10 @@ class _Text:
             return size
         return wanted
 
-    def _copy(self, low: int, made: pa.Array, offsets: Any, start: int, place: Any) -> None:
+    def _copy(self, low: int, made: pa.Array, offsets: Any, start: int, into: Any) -> None:
         high, first = low + len(made), int(offsets[0])
         np.add(offsets[1:], start - first, out=self.offsets[low + 1 : high + 1])
-        place[:] = characters_of(made)[first : int(offsets[-1])]
+        into[:] = characters_of(made)[first : int(offsets[-1])]
         if self.validity is not None:
             self.validity[low:high] = bits_of(made, 0) if made.null_count else 1
         self.room.release(made.nbytes)
@@ -242,7 +242,7 @@ class _Run:
         return {i: call.made.column() for i, call in zip(self.ids, self.calls, strict=True)}
 
     def _over_entries(self, call: _Call) -> None:
-        asking_for_room(self.room.ask)
+        reserving_room(self.room.ask)
         assert call.dictionary is not None
         failures: list[Failure] = []
         (column,) = call.reads
@@ -251,7 +251,7 @@ class _Run:
         call.entries.append((vectorised(call.expr, {column: with_null}, failures), failures))
 
     def _chunk(self, number: int, low: int, high: int) -> None:
-        asking_for_room(self.room.ask)
+        reserving_room(self.room.ask)
         arrays = {i: export_column(c.slice(low, high)) for i, c in self.read.items() if self._is_read_by_rows(i)}
         for call in self.calls:
             failures: list[Failure] = []

@@ -31,7 +31,7 @@ def emit_probe(step: Probe, code: Code, consume: Consumer) -> None:
     """The lines that look the current row up and pass on what the kind of join says."""
     table = step.table
     if table.exists and table.layout in ("direct-address", "hash"):
-        _finish_exists(step, code, _exists(step, code), consume)
+        _consume_exists(step, code, _exists(step, code), consume)
     elif table.layout == "one" or (table.unique and table.layout in ("direct-address", "hash")):
         _emit_unique(step, code, consume)
     else:
@@ -183,7 +183,7 @@ def _emit_unique(step: Probe, code: Code, consume: Consumer) -> None:
                 _record(step, code, row)
         consume()
     else:
-        _finish_exists(step, code, found, consume, null)
+        _consume_exists(step, code, found, consume, null)
 
 
 def _emit_many(step: Probe, code: Code, consume: Consumer) -> None:
@@ -214,7 +214,7 @@ def _emit_many(step: Probe, code: Code, consume: Consumer) -> None:
             _provide(step, code, row, None)
             _test_residual(step, code, matched, null)
             code.set(j, code.call("next_index", j))
-    _finish_exists(step, code, matched, consume, null)
+    _consume_exists(step, code, matched, consume, null)
 
 
 def _range(step: Probe, code: Code) -> tuple[ir.Name, ir.Name]:
@@ -341,7 +341,7 @@ def _test_residual(step: Probe, code: Code, matched: ir.Name, null: ir.Name | No
             code.set(null, ir.TRUE)
 
 
-def _finish_exists(
+def _consume_exists(
     step: Probe, code: Code, found: ir.Expression, consume: Consumer, null: ir.Name | None = None
 ) -> None:
     """SEMI, ANTI and MARK, once it is known whether there is a match."""

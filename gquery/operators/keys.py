@@ -63,14 +63,14 @@ def decode_keys(encoded: Any, key_encoding: KeyEncoding) -> list[tuple[Any, Any 
     rest = encoded
     for n, part in enumerate(key_encoding.parts):
         last = n == len(key_encoding.parts) - 1
-        place = rest if last else rest % part.width
+        value = rest if last else rest % part.width
         if not last:
             rest = rest // part.width
         if part.nullable:
-            valid = place != part.width - 1
-            result.append((place * valid + part.base * valid, valid.astype("uint8")))
+            valid = value != part.width - 1
+            result.append((value * valid + part.base * valid, valid.astype("uint8")))
         else:
-            result.append((place + part.base, None))
+            result.append((value + part.base, None))
     return result
 
 

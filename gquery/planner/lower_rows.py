@@ -97,23 +97,27 @@ def limit(lowering: Lowering, stream: Stream, plan: Limit, wanted: frozenset[int
 
 def union(lowering: Lowering, plan: UnionAll, wanted: frozenset[int], enough: int | None = None) -> Stream:
     """The stream of a UNION ALL; with ``enough`` the first so many rows of each part will do."""
-    streams, places = [], [n for n, c in enumerate(plan.columns) if c.id in wanted]
+    streams, positions = [], [n for n, c in enumerate(plan.columns) if c.id in wanted]
     for source, columns in zip(plan.sources, plan.inputs, strict=True):
-        streams.append(lowering.plan(source, frozenset(columns[n].id for n in places)))
-    merged = [merge_properties([s.columns[i[n].id] for s, i in zip(streams, plan.inputs, strict=True)]) for n in places]
+        streams.append(lowering.plan(source, frozenset(columns[n].id for n in positions)))
+    merged = [
+        merge_properties([s.columns[i[n].id] for s, i in zip(streams, plan.inputs, strict=True)]) for n in positions
+    ]
     stages, inputs = [], []
     for stream, columns in zip(streams, plan.inputs, strict=True):
-        fresh = tuple(new_column(columns[n].name, columns[n].dtype) for n in places)
-        stream = lowering.compute(stream, tuple((f, columns[n]) for f, n in zip(fresh, places, strict=True)))
+        fresh = tuple(new_column(columns[n].name, columns[n].dtype) for n in positions)
+        stream = lowering.compute(stream, tuple((f, columns[n]) for f, n in zip(fresh, positions, strict=True)))
         stored = tuple(Stored(f, w, w.physical_type) for f, w in zip(fresh, merged, strict=True))
         stages.append(lowering.sink(stream, Collect(stored, ordered=True, limit=enough), "part of a union"))
         inputs.append(tuple(s for s in stage_columns(lowering.stages[-1].work)))
-    made = tuple(Stored(plan.columns[n], i.properties, i.physical_type) for n, i in zip(places, inputs[0], strict=True))
+    made = tuple(
+        Stored(plan.columns[n], i.properties, i.physical_type) for n, i in zip(positions, inputs[0], strict=True)
+    )
     number = lowering.stage(ConcatRows(tuple(stages), tuple(inputs), made), "union all")
     limits = [s.limit for s in streams]
     most = None if any(v is None for v in limits) else sum(v for v in limits if v is not None)
     most = None if most is not None and most > UNBOUNDED else most
-    return lowering.read(number, tuple(plan.columns[n] for n in places), sum(s.rows for s in streams), most)
+    return lowering.read(number, tuple(plan.columns[n] for n in positions), sum(s.rows for s in streams), most)
 
 
 def merge_properties(known: list[ValueProperties]) -> ValueProperties:

@@ -71,8 +71,8 @@ def explain_program(
         if level == "code":
             for kernel in kernels(where.pipeline, where.target):
                 lines += ["", *("    " + line for line in kernel.text.splitlines()), ""]
-                if batch := kernel.batch:
-                    lines += [*("    " + line if line else "" for line in batch.text), ""]
+                if unrolled := kernel.unrolled:
+                    lines += [*("    " + line if line else "" for line in unrolled.text), ""]
     return "\n".join(lines) + "\n"
 
 

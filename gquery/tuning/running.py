@@ -46,7 +46,7 @@ class Accumulators(Record):
     finalized_slots: int = number(2**16, "slots", "of a CPU's state from which on a kernel finalizes it", _MANY_CORES)
     host_words: int = number(2**14, "64-bit words", "of a GPU's state up to which the host finalizes it")
     parts_a_worker: int = number(2, "parts", "that a finalized state is split into for each worker")
-    batch_rows: int = number(4, "groups", "an iteration of the unrolled loop that finalizes")
+    unrolled_rows: int = number(4, "groups", "an iteration of the unrolled loop that finalizes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +77,14 @@ class Materialization(Record):
 class Loops(Record):
     """The generated loop: how many rows an iteration takes, and how long its text may get."""
 
-    batch_rows: int = number(
+    unrolled_rows: int = number(
         4, "rows", "an iteration of the unrolled loop: 8 are no faster with narrow columns", _HOISTED
     )
     interleaved_rows: int = number(
         2**22, "rows", "from which on interleaved probes pay for a larger kernel's load", _H200_QUERIES
     )
     interleaved_lines: int = number(48, "lines", "of a loop with interleaved probes: the rest is written once a row")
-    batch_lines: int = number(60, "lines", "of an unrolled loop that materializes")
+    unrolled_lines: int = number(60, "lines", "of an unrolled loop that materializes")
 
 
 @dataclass(frozen=True, slots=True)

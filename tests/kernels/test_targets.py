@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 
 from gquery.errors import DeviceError, InternalError
-from gquery.kernels.batch import Batch
 from gquery.kernels.ir.read import read_lines
 from gquery.kernels.kernel import Kernel, Parameter
 from gquery.kernels.targets import compile_many, get_target
+from gquery.kernels.unroll import UnrolledLoop
 from tests.support.paths import ROOT
 from tests.support.primitives import TARGETS, run
 
@@ -177,7 +177,7 @@ def test_private_accumulators_and_batches(wide: bool) -> None:
         read_lines(*(f"private_flush_add_i64({2 * g}, s0, {g})" for g in range(4)))
         + read_lines(*(f"private_flush_add_f64({2 * g + 1}, s1, {g})" for g in range(4))),
         frozenset(),
-        batch=Batch(4, read_lines(*(line.format(k) for line in (*step, *update) for k in range(4)))),
+        unrolled=UnrolledLoop(4, read_lines(*(line.format(k) for line in (*step, *update) for k in range(4)))),
         wide_index=wide,
         uses_private=True,
     )  # fmt: skip

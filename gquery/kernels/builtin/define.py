@@ -13,17 +13,17 @@ import numpy as np
 
 from gquery.device.device import Device
 from gquery.kernels import ir
-from gquery.kernels.batch import batched
 from gquery.kernels.ir.read import read_lines
 from gquery.kernels.kernel import ElementType, Kernel, Parameter
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.morsels import run_parts
+from gquery.kernels.unroll import unrolled
 from gquery.runtime.recent import Recent
 
 _INTERPRETED_ROWS = 2_000
 _WORTH_COMPILING = 100_000  # rows that the interpreter takes some 0.3 s for, as a compiler would
 _interpreted = Recent[str, int](1024)  # rows by the digest of a kernel
-_BATCH_ROWS = 4
+_UNROLLED_ROWS = 4
 PART = 2**17  # rows that one thread of several takes at once
 
 
@@ -53,17 +53,17 @@ def is_interpreted(kernel: Kernel, rows: int) -> bool:
     return True
 
 
-def builtin_kernel(parameters: str, *body: str, ahead: tuple[str, ...] = ()) -> Kernel:
-    """A built-in kernel; ``parameters`` as in ``slots:*u32 base:i64``. Loads of the variables ``ahead`` come first for
-    several rows at once (see `kernels.batch`)."""
+def builtin_kernel(parameters: str, *body: str, hoisted: tuple[str, ...] = ()) -> Kernel:
+    """A built-in kernel; ``parameters`` as in ``slots:*u32 base:i64``. Loads of the variables ``hoisted`` come first
+    for several rows at once (see `kernels.unroll`)."""
     parsed = []
     for word in parameters.split():
         name, _, type_ = word.partition(":")
         parsed.append(Parameter(name, cast(ElementType, type_.removeprefix("*")), type_.startswith("*")))
     block = read_lines(*body)
     kernel = Kernel(tuple(parsed), (), block, (), frozenset())
-    loaded = {ir.Name(name, "row") for name in ahead}
-    return replace(kernel, batch=batched(block, _BATCH_ROWS, loaded)) if ahead else kernel
+    loaded = {ir.Name(name, "row") for name in hoisted}
+    return replace(kernel, unrolled=unrolled(block, _UNROLLED_ROWS, loaded)) if hoisted else kernel
 
 
 FILLS = {
@@ -91,7 +91,7 @@ def full(device: Device, size: int, value: int, dtype: str, context: str, worker
 
 def reducing(parameters: str, *body: str) -> Kernel:
     """A built-in kernel that adds up ``n`` over all rows, into the first word of ``total``."""
-    kernel = builtin_kernel(f"{parameters} total:*i64", "v0 = i64(c0[i])", *body, ahead=("v0",))
+    kernel = builtin_kernel(f"{parameters} total:*i64", "v0 = i64(c0[i])", *body, hoisted=("v0",))
     return replace(kernel, prologue=read_lines("n = i64(0)"), epilogue=read_lines("reduce_add_i64(total, 0, n)"))
 
 

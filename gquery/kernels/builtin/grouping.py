@@ -90,7 +90,7 @@ _HALVES = builtin_kernel(
     "v0 = i64(c0[i])",
     "store_u32(high, i64(i), shr_u64(v0, 32))",
     "store_u32(low, i64(i), v0)",
-    ahead=("v0",),
+    hoisted=("v0",),
 )
 
 

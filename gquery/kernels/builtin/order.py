@@ -39,7 +39,7 @@ FIRST_BITS = builtin_kernel(
     "c0:*i64 flip:i64 low:i64 right:i64 mask:i64 words:*u64",
     "v0 = i64(c0[i])",
     "store_u64(words, i, and_i64(shr_u64(sub_i64(xor_i64(v0, flip), low), right), mask))",
-    ahead=("v0",),
+    hoisted=("v0",),
 )
 NEXT_BITS = builtin_kernel(
     "c0:*i64 c1:*u64 flip:i64 low:i64 right:i64 mask:i64 left:i64 words:*u64",
@@ -47,7 +47,7 @@ NEXT_BITS = builtin_kernel(
     "v1 = i64(c1[i])",
     "v2 = and_i64(shr_u64(sub_i64(xor_i64(v0, flip), low), right), mask)",
     "store_u64(words, i, or_i64(shl_i64(v1, left), v2))",
-    ahead=("v0", "v1"),
+    hoisted=("v0", "v1"),
 )
 
 
@@ -293,9 +293,9 @@ def _round(digits: _Digits, rows: Any, size: int, runs: Any, xp: Any) -> tuple[T
 
 
 PLACED = builtin_kernel("c0:*u64 bits:i64 words:*u64", "v0 = i64(c0[i])",
-                     "store_u64(words, i, or_i64(shl_i64(v0, bits), i64(i)))", ahead=("v0",))  # fmt: skip
+                     "store_u64(words, i, or_i64(shl_i64(v0, bits), i64(i)))", hoisted=("v0",))  # fmt: skip
 PLACES = builtin_kernel("c0:*u64 mask:i64 places:*u32", "v0 = i64(c0[i])", "store_u32(places, i, and_i64(v0, mask))",
-                     ahead=("v0",))  # fmt: skip
+                     hoisted=("v0",))  # fmt: skip
 TIED = builtin_kernel(
     "c0:*u64 bits:i64 marks:*u32",
     "v0 = i64(c0[i])",
@@ -307,7 +307,7 @@ TIED = builtin_kernel(
     "v1 = ballot(members(i, hi), tied)",
     "if eq_i64(lane(), 0):",
     "    store_u32(marks, word_index(i), v1)",
-    ahead=("v0",),
+    hoisted=("v0",),
 )
 
 

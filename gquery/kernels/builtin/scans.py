@@ -59,7 +59,7 @@ VOTES = {
         "v1 = ballot(members(i, hi), ne_i64(v0, none))",
         "if eq_i64(lane(), 0):",
         "    store_u32(bits, word_index(i), v1)",
-        ahead=("v0",),
+        hoisted=("v0",),
     )
     for name, word in (("bool", "u8"), ("uint8", "u8"), ("uint32", "u32"), ("int64", "i64"))
 }
@@ -69,7 +69,7 @@ _PLACE = builtin_kernel(
     "v1 = i64(s1[word_index(i)])",
     "if bit_at(v0, i):",
     "    store_u32(rows, sub_i64(v1, bits_from(v0, i)), i64(i))",
-    ahead=("v0", "v1"),
+    hoisted=("v0", "v1"),
 )
 
 
@@ -152,7 +152,7 @@ def bits_of_every(flags: Any, stride: int) -> Any:
 
 
 _FLAGS = builtin_kernel(
-    "s0:*u32 flags:*u8", "v0 = i64(s0[word_index(i)])", "store_bool(flags, i, bit_at(v0, i))", ahead=("v0",)
+    "s0:*u32 flags:*u8", "v0 = i64(s0[word_index(i)])", "store_bool(flags, i, bit_at(v0, i))", hoisted=("v0",)
 )
 
 

@@ -22,9 +22,10 @@ def node(cls: type[T]) -> type[T]:
 
 
 Role = Literal["row", "thread", "mark", "column", "state", "build", "table", "scalar"]
-"""What a name names. Variables: of the *row* at hand, of which each row of a batch has its own; of the *thread*, which its rows
-share or write anew; the *mark* says whether the row is kept. Pointers: to a *column* of the input or of a build side, to a
-*state* of the sink, to a *build* side's join table, to a small *table* of constants. *scalar*: a number or an address."""
+"""What a name names. Variables: of the *row* at hand, of which each row of an unrolled loop has its own; of the
+*thread*, which its rows share or write anew; the *mark* says whether the row is kept. Pointers: to a *column* of the
+input or of a build side, to a *state* of the sink, to a *build* side's join table, to a small *table* of constants.
+*scalar*: a number or an address."""
 
 IN_MEMORY: frozenset[Role] = frozenset(("column", "state", "build"))
 """The pointers to arrays that do not lie in a cache."""

@@ -60,16 +60,16 @@ class CudaTarget:
         lines += ["    if halt[0] != 0:", "        return"]
         lines += [f"    step = {index}(thread_count())", f"    i = {index}(lo + thread_index())"]
         lines += printed(kernel.prologue, 1)
-        batch, body = kernel.batch, kernel.body
+        unrolled, body = kernel.unrolled, kernel.body
         functions = functions_text(kernel, "@device\n", "@device\n")
-        if batch is not None:
+        if unrolled is not None:
             # the last of a warp's rows decides, so that all its lanes take the same loop
-            lines.append(f"    while (i | 31) + {batch.rows - 1} * step < hi:")
-            lines += [f"        i{k} = {index}(i + {k} * step)" for k in range(batch.rows)]
-            lines += [*printed(batch.body, 2), f"        i = {index}(i + {batch.rows} * step)"]
-            body = batch.single or body
-            if batch.function is not None:
-                functions += "\n".join(["@inlined", *batch.function.text]) + "\n\n\n"
+            lines.append(f"    while (i | 31) + {unrolled.rows - 1} * step < hi:")
+            lines += [f"        i{k} = {index}(i + {k} * step)" for k in range(unrolled.rows)]
+            lines += [*printed(unrolled.body, 2), f"        i = {index}(i + {unrolled.rows} * step)"]
+            body = unrolled.single or body
+            if unrolled.function is not None:
+                functions += "\n".join(["@inlined", *unrolled.function.text]) + "\n\n\n"
         lines += ["    while i < hi:", *printed_body(body, 2), f"        i = {index}(i + step)"]
         lines += printed(kernel.epilogue, 1)
         text = functions + "\n".join(lines) + "\n"
@@ -106,7 +106,7 @@ class CudaTarget:
             self.compile_cubins(missing, cc)
         return [self.compile(k) for k in kernels]
 
-    def compile_ahead(self) -> None:
+    def precompile(self) -> None:
         """Where nothing has been compiled yet, begin with the built-in kernels, while files are opened and read."""
         cc = _capability(_device())
         if self._missing(list(builtin_kernels().values())[:1], cc):

@@ -23,7 +23,7 @@ from gquery.planner.logical.tree import (
 )
 
 Definitions = Mapping[int, Definition]  # by number
-Places = Mapping[int, Mapping[int, int]]  # for a definition whose outputs moved: the new position of an old one
+Positions = Mapping[int, Mapping[int, int]]  # for a definition whose outputs moved: the new position of an old one
 
 _numbers = itertools.count(1)
 
@@ -90,7 +90,7 @@ def every_node(plan: Plan) -> Iterator[Plan]:
 # ---- rewriting -------------------------------------------------------------------------------------------------------
 
 
-def with_definitions(plan: Plan, new: Definitions, places: Places | None = None) -> Plan:
+def with_definitions(plan: Plan, new: Definitions, positions: Positions | None = None) -> Plan:
     """The plan using other definitions in place of those with their numbers; the same object where it uses none."""
     if not new or not any(u.definition.number in new for u in uses(plan)):
         return plan
@@ -98,13 +98,13 @@ def with_definitions(plan: Plan, new: Definitions, places: Places | None = None)
     def inside(e: Expr) -> Expr:
         if not isinstance(e, Subquery):
             return e
-        made = with_definitions(e.plan, new, places)
+        made = with_definitions(e.plan, new, positions)
         return e if made is e.plan else replace(e, plan=made)
 
     def node(p: Plan) -> Plan:
         if isinstance(p, Shared):
             d = new.get(p.definition.number)
-            moved = None if places is None else places.get(p.definition.number)
+            moved = None if positions is None else positions.get(p.definition.number)
             fields = p.fields if moved is None else tuple(moved[f] for f in p.fields)
             return p if d is None else Shared(d, p.columns, fields)
         return map_expressions(p, lambda e: transform(e, inside)) if own_subqueries(p) else p
@@ -112,7 +112,7 @@ def with_definitions(plan: Plan, new: Definitions, places: Places | None = None)
     return transform_up(plan, node)
 
 
-def rebuilt(plan: Plan, changed: Definitions, places: Places | None = None) -> Plan:
+def rebuilt(plan: Plan, changed: Definitions, positions: Positions | None = None) -> Plan:
     """``plan`` over its definitions as they were changed, or over others in their place. The changed ones may still use old
     ones: all are put together anew."""
     standing: dict[int, list[int]] = {}
@@ -120,12 +120,12 @@ def rebuilt(plan: Plan, changed: Definitions, places: Places | None = None) -> P
         standing.setdefault(d.number, []).append(number)
     new: dict[int, Definition] = {}
     for d in definitions(plan, changed):
-        below = with_definitions(d.plan, new, places)
+        below = with_definitions(d.plan, new, positions)
         made = d if below is d.plan else replace(d, plan=below)
         if made is not d:
             new[d.number] = made
         new.update((number, made) for number in standing.get(d.number, ()))
-    return with_definitions(plan, new, places)
+    return with_definitions(plan, new, positions)
 
 
 def each(query: Query, rewrite: Callable[[Query], Query | None]) -> Query | None:

@@ -94,10 +94,10 @@ class _Inlining:
         return Query(plan, tuple(self._named(c) for c in self.old.outputs), self.old.names)
 
     def _choose(self, order: tuple[Definition, ...], cheap: Cheap) -> bool:
-        places = Counter(u.definition.number for u in uses(self.old.plan))
+        use_counts = Counter(u.definition.number for u in uses(self.old.plan))
         added = 0
         for d in reversed(order):  # those that use others first: each of their copies uses them again
-            count = places[d.number]
+            count = use_counts[d.number]
             size = sum(1 for _ in nodes(d.plan)) * (count - 1)
             is_asked = d.kept is False and added + size <= tuning.rewrites.most_copied_nodes
             copied = is_asked or (d.kept is not True and (count == 1 or cheap(d)))
@@ -105,7 +105,7 @@ class _Inlining:
             if copied:
                 self.inlined.add(d.number)
             for u in uses(d.plan):
-                places[u.definition.number] += count if copied else 1
+                use_counts[u.definition.number] += count if copied else 1
         return bool(self.inlined)
 
     def _definition(self, d: Definition) -> Definition:

@@ -107,7 +107,7 @@ class _Group:
     def build(self) -> Plan:
         rows = [self.estimator.rows(r) for r in self.relations]
         probe_side = self._probe_side(rows)
-        late = self._place_early(probe_side, rows)
+        late = self._put_early(probe_side, rows)
         joined = plan = self._inner_joins(probe_side, rows)
         have = column_ids(plan)
         waiting = list(dict.fromkeys(self.filters))
@@ -136,7 +136,7 @@ class _Group:
         costs = {i: _Graph(self.relations, rows, terms, i, self.estimator).cost() for i in (heaviest, longest)}
         return min(costs, key=lambda i: costs[i])
 
-    def _place_early(self, probe_side: int, rows: list[float]) -> list[_Dependent]:
+    def _put_early(self, probe_side: int, rows: list[float]) -> list[_Dependent]:
         """SEMI and ANTI joins on one relation go right above it; what is left stands above the inner joins."""
         late: list[_Dependent] = []
         for d in self.dependents:

@@ -51,7 +51,7 @@ def _narrowed(query: Query, plan: Plan) -> Plan:
         return plan
     asked: dict[int, set[int]] = {d.number: set() for d in order}
     changed: dict[int, Definition] = {}
-    places: dict[int, dict[int, int]] = {}
+    positions: dict[int, dict[int, int]] = {}
     _note(plan, asked)
     for d in reversed(order):
         kept = sorted(asked[d.number])
@@ -62,8 +62,8 @@ def _narrowed(query: Query, plan: Plan) -> Plan:
         _note(new, asked)
         if new is not d.plan or len(kept) < len(d.outputs):
             changed[d.number] = replace(d, plan=new, outputs=outputs)
-            places[d.number] = {old: place for place, old in enumerate(kept)}
-    return rebuilt(plan, changed, places)
+            positions[d.number] = {old: position for position, old in enumerate(kept)}
+    return rebuilt(plan, changed, positions)
 
 
 def _note(plan: Plan, asked: dict[int, set[int]]) -> None:

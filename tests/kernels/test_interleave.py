@@ -1,4 +1,4 @@
-"""The staged loop does for several rows what the lazy body does for one after another."""
+"""The interleaved loop does for several rows what the lazy body does for one after another."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from gquery import tuning
+from gquery.kernels.interleave import MOST_LEFT, interleaved
 from gquery.kernels.ir.expressions import Name
 from gquery.kernels.ir.read import read_lines
 from gquery.kernels.ir.statements import printed
 from gquery.kernels.primitives import core
-from gquery.kernels.stages import MOST_LEFT, staged
 from gquery.operators import codegen
 from gquery.planner.physical import Pipeline
 from tests.support import programs
@@ -25,7 +25,7 @@ def _body(r: random.Random) -> tuple[list[str], set[str]]:
     """A chain of filters and look-ups, the last of which is followed by what takes the row."""
     lines: list[str] = []
     names: list[str] = []
-    ahead: set[str] = set()
+    hoisted: set[str] = set()
     depth = 0
 
     def add(text: str) -> None:
@@ -43,7 +43,7 @@ def _body(r: random.Random) -> tuple[list[str], set[str]]:
         column = r.randrange(3)
         value = let(f"i64(c{column}[i])")
         if r.random() < 0.6:
-            ahead.add(value)
+            hoisted.add(value)
         if r.random() < 0.3:
             add(f"if lt_i64({value}, {r.randrange(8)}):")
         else:
@@ -62,7 +62,7 @@ def _body(r: random.Random) -> tuple[list[str], set[str]]:
     else:
         add(f"total = add_i64(total, {names[-1]})")
         add(f"note(i, {names[-1]})")
-    return lines, ahead
+    return lines, hoisted
 
 
 def _run(text: str, columns: list[list[int]], table: list[int]) -> tuple[list[Any], int]:
@@ -76,8 +76,8 @@ def _run(text: str, columns: list[list[int]], table: list[int]) -> tuple[list[An
 @pytest.mark.parametrize("seed", range(150))
 def test_steps_of_several_rows(seed: int) -> None:
     r = random.Random(seed)
-    body, ahead = _body(r)
-    made = staged(read_lines(*body), ROWS, {Name(a, "row") for a in ahead}, read_lines("total = 0"))
+    body, hoisted = _body(r)
+    made = interleaved(read_lines(*body), ROWS, {Name(a, "row") for a in hoisted}, read_lines("total = 0"))
     looks_up = any("b0[" in line for line in body)
     assert (made is not None) == looks_up, body
     if made is None:
@@ -92,29 +92,31 @@ def test_steps_of_several_rows(seed: int) -> None:
     assert _run(at_once, columns, table) == _run(lazy, columns, table)
 
 
-def test_what_is_not_staged() -> None:
+def test_what_is_not_interleaved() -> None:
     look_up = ["v0 = i64(c0[i])", "v1 = ne_i64(i64(b0[v0]), 0)", "if v1:"]
-    assert staged(read_lines(*look_up, "    n = add_i64(n, 1)"), 2, ()) is not None
-    assert staged(read_lines(*look_up, "    for j0 in range(v0):", "        n = add_i64(n, 1)"), 2, ()) is None, (
+    assert interleaved(read_lines(*look_up, "    n = add_i64(n, 1)"), 2, ()) is not None
+    assert interleaved(read_lines(*look_up, "    for j0 in range(v0):", "        n = add_i64(n, 1)"), 2, ()) is None, (
         "a loop"
     )
-    assert staged(read_lines(*look_up, *["    n = add_i64(n, 1)"] * (MOST_LEFT + 1)), 2, ()) is None, (
+    assert interleaved(read_lines(*look_up, *["    n = add_i64(n, 1)"] * (MOST_LEFT + 1)), 2, ()) is None, (
         "too much for each row"
     )
-    assert staged(read_lines("v0 = i64(c0[i])", "if v0:", "    n = add_i64(n, 1)"), 2, ()) is None, "no look-up"
-    assert staged(read_lines("store_i64(s0, i, 1)", *look_up, "    n = add_i64(n, 1)"), 2, ()) is None, (
+    assert interleaved(read_lines("v0 = i64(c0[i])", "if v0:", "    n = add_i64(n, 1)"), 2, ()) is None, "no look-up"
+    assert interleaved(read_lines("store_i64(s0, i, 1)", *look_up, "    n = add_i64(n, 1)"), 2, ()) is None, (
         "something is stored first"
     )
 
 
 @pytest.mark.parametrize("name", ["q03", "q05", "semi_join_bitmap", "anti_join"])
-def test_staged_kernels_compile(name: str, tune: Tune) -> None:
+def test_interleaved_kernels_compile(name: str, tune: Tune) -> None:
     from gquery.kernels.targets.cuda import CudaTarget
 
     tune(tuning.loops, interleaved_rows=0)
     works = [s.work for s in programs.program(name, "cuda").stages if isinstance(s.work, Pipeline)]
     kernels = [u.kernel for w in works for u in codegen.units(w, "cuda")]
-    staged_ones = [k for k in kernels if k.batch is not None and any("_0:" in line for line in printed(k.batch.body))]
-    assert staged_ones
-    for kernel in staged_ones:
+    interleaved_ones = [
+        k for k in kernels if k.unrolled is not None and any("_0:" in line for line in printed(k.unrolled.body))
+    ]
+    assert interleaved_ones
+    for kernel in interleaved_ones:
         assert CudaTarget().compile_cubin(kernel, (9, 0)).local_bytes == 0

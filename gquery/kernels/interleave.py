@@ -1,10 +1,10 @@
-"""The staged loop shape: several rows an iteration through a chain of look-ups, a step at a time.
+"""Interleaved probes (group prefetching): several rows an iteration through a chain of look-ups, a step at a time.
 
-A probe waits for memory twice: for its key, and for the place that the key says; the next probe waits again. A thread that
-takes one row after the other has one of these loads under way. Here it makes the same step for several rows before it makes
-the next one, so that their loads are under way together. The lazy body, a chain of nested ifs, is cut into its steps; each
-step of a row runs under a flag that says whether the row got there, and what follows the last look-up is written once a row
-or as a function, as in `kernels.batch`.
+A probe waits for memory twice: for its key, and for the place that the key says; the next probe waits again. A thread
+that takes one row after the other has one of these loads under way. Here it makes the same step for several rows before
+it makes the next one, so that their loads are under way together. The lazy body, a chain of nested ifs, is cut into its
+steps; each step of a row runs under a flag that says whether the row got there, and what follows the last look-up is
+written once a row or as a function, as in `kernels.unroll`.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from gquery.kernels.batch import Batch, row_function, row_names, split_loads
 from gquery.kernels.ir.expressions import FALSE, Constant, Expression, LeafMap, Name, name_of
 from gquery.kernels.ir.statements import Block, If, Let, Loop, Statement, line_count
 from gquery.kernels.ir.walk import assigned, blocks, loads_memory, over, read, statements
+from gquery.kernels.unroll import UnrolledLoop, row_function, row_names, split_loads
 
 MOST_STEPS = 4  # nested ifs
 MOST_LEFT = 24  # lines behind the last look-up, which are written for each row and take their time to compile
@@ -29,14 +29,14 @@ class _Step:
     test: Expression
 
 
-def staged(body: Block, rows: int, ahead: Collection[Name], prologue: Block = ()) -> Batch | None:
-    """``body`` for ``rows`` rows at once, a step at a time; None where no look-up stands in its chain, or much behind it.
-    ``prologue`` are the statements before the loop, whose variables the rows share.
+def interleaved(body: Block, rows: int, hoisted: Collection[Name], prologue: Block = ()) -> UnrolledLoop | None:
+    """``body`` for ``rows`` rows at once, a step at a time; None where no look-up stands in its chain, or much behind
+    it. ``prologue`` are the statements before the loop, whose variables the rows share.
 
     >>> from gquery.kernels.ir.read import read_lines
     >>> from gquery.kernels.ir.statements import printed
     >>> body = ["v0 = i64(c0[i])", "v1 = sub_i64(v0, k0)", "v2 = bit_test(b0, v1)", "if v2:", "    n = add_i64(n, v0)"]
-    >>> print("\\n".join(printed(staged(read_lines(*body), 2, {Name("v0", "row")}).body)))
+    >>> print("\\n".join(printed(interleaved(read_lines(*body), 2, {Name("v0", "row")}).body)))
     v0_0 = i64(c0[i0])
     v0_1 = i64(c0[i1])
     v1_0 = sub_i64(v0_0, k0)
@@ -48,7 +48,7 @@ def staged(body: Block, rows: int, ahead: Collection[Name], prologue: Block = ()
     if v2_1:
         n = add_i64(n, v0_1)
     """
-    loads, rest = split_loads(body, ahead)
+    loads, rest = split_loads(body, hoisted)
     before, rest, behind = _marks(rest)
     steps, tail = _chain(rest)
     if not steps or line_count(tail) > MOST_LEFT or any(isinstance(s, Loop) for s in statements(tail)):
@@ -63,7 +63,7 @@ def staged(body: Block, rows: int, ahead: Collection[Name], prologue: Block = ()
         out += before
         out += _guarded(over(tail, row), guard, row)
         out += over(behind, row)
-    return Batch(rows, tuple(out), function=function)
+    return UnrolledLoop(rows, tuple(out), function=function)
 
 
 def _interleave(steps: list[_Step], each: list[LeafMap], out: list[Statement]) -> Name | None:

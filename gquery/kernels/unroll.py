@@ -1,10 +1,10 @@
-"""The batched loop shape: several rows an iteration, with columns loaded ahead.
+"""The unrolled loop: several rows an iteration, with hoisted loads of columns.
 
-A loop that loads a column when it first needs it waits for memory once a column; loading the columns of several rows first
-keeps many loads in flight. That pays for columns of which nearly every sector of memory is needed (`Code.ahead`), also
-behind a filter, if they are narrow. The batch is made from the statements of the lazy body: these loads move to the front,
-and everything is written once a row with the row's own names. What is long becomes a function that each row calls, because a
-compiler takes its time for each copy of a text.
+A loop that loads a column when it first needs it waits for memory once a column; loading the columns of several rows
+first keeps many loads in flight. That pays for columns of which nearly every sector of memory is needed
+(`Code.hoisted`), also behind a filter, if they are narrow. It is made from the statements of the lazy body: these loads
+move to the front, and everything is written once a row with the row's own names. What is long becomes a function that
+each row calls, because a compiler takes its time for each copy of a text.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ _PLACES: tuple[Expression, ...] = (ROW, Call("word_index", (ROW,)))  # that are 
 
 @dataclass(frozen=True)
 class RowFunction:
-    """What is done for each row of a batch, as a function. ``results`` are variables of the thread that it changes."""
+    """What is done for each row of an unrolled loop, as a function. ``results`` are variables of the thread that it
+    changes."""
 
     arguments: tuple[Name, ...]
     results: tuple[Name, ...]
@@ -41,7 +42,7 @@ class RowFunction:
 
 
 @dataclass(frozen=True)
-class Batch:
+class UnrolledLoop:
     """A kernel's work for ``rows`` rows at once, their indices in ``i0``, ``i1``, ...; ``single`` is the same for the one row in
     ``i``, where that is shorter than the kernel's body. Both may call ``function``."""
 
@@ -57,13 +58,13 @@ class Batch:
         return (*function, f"{self.rows} rows at once:", *printed(self.body, 1))
 
 
-def batched(body: Block, rows: int, ahead: Collection[Name], prologue: Block = ()) -> Batch:
-    """``body`` for ``rows`` rows at once; the variables of ``ahead`` come first. ``prologue`` are the statements before the loop,
-    whose variables the rows share.
+def unrolled(body: Block, rows: int, hoisted: Collection[Name], prologue: Block = ()) -> UnrolledLoop:
+    """``body`` for ``rows`` rows at once; the variables of ``hoisted`` come first. ``prologue`` are the statements
+    before the loop, whose variables the rows share.
 
     >>> from gquery.kernels.ir.read import read_lines
     >>> body = read_lines("v0 = i64(c0[i])", "if lt_i64(v0, k0):", "    n = add_i64(n, v0)")
-    >>> print("\\n".join(printed(batched(body, 2, {Name("v0", "row")}).body)))
+    >>> print("\\n".join(printed(unrolled(body, 2, {Name("v0", "row")}).body)))
     v0_0 = i64(c0[i0])
     v0_1 = i64(c0[i1])
     if lt_i64(v0_0, k0):
@@ -71,7 +72,7 @@ def batched(body: Block, rows: int, ahead: Collection[Name], prologue: Block = (
     if lt_i64(v0_1, k0):
         n = add_i64(n, v0_1)
     """
-    loads, rest = split_loads(body, ahead)
+    loads, rest = split_loads(body, hoisted)
     function = row_function(rest, assigned(prologue))
     single: Block = ()
     if function is not None:
@@ -79,7 +80,7 @@ def batched(body: Block, rows: int, ahead: Collection[Name], prologue: Block = (
         single = (*loads, *rest)
     rows_ = [row_names(row) for row in range(rows)]
     made = [s for load in loads for names in rows_ for s in over((load,), names)]
-    return Batch(rows, tuple(made + [s for names in rows_ for s in over(rest, names)]), single, function)
+    return UnrolledLoop(rows, tuple(made + [s for names in rows_ for s in over(rest, names)]), single, function)
 
 
 def row_function(block: Block, shared: Iterable[Name]) -> RowFunction | None:
@@ -115,24 +116,24 @@ def returned(results: tuple[Name, ...]) -> Block:
     return (Return(results[0] if len(results) == 1 else Tuple(results)),) if results else ()
 
 
-def split_loads(body: Block, ahead: Collection[Name]) -> tuple[Block, Block]:
-    """The loads of the variables ``ahead``, wherever they stand, and the body without them."""
+def split_loads(body: Block, hoisted: Collection[Name]) -> tuple[Block, Block]:
+    """The loads of the variables ``hoisted``, wherever they stand, and the body without them."""
     loads: list[Statement] = []
-    rest = _without_loads(body, ahead, loads)
+    rest = _without_loads(body, hoisted, loads)
     return tuple(loads), rest
 
 
-def _without_loads(block: Block, ahead: Collection[Name], loads: list[Statement]) -> Block:
+def _without_loads(block: Block, hoisted: Collection[Name], loads: list[Statement]) -> Block:
     """The block without loads that move to the front, which are appended to ``loads``."""
     out: list[Statement] = []
     for s in block:
         match s:
             case Let(target, Call(function, (Load(index=index),))) if (
-                target in ahead and function in _LOADS and index in _PLACES
+                target in hoisted and function in _LOADS and index in _PLACES
             ):
                 loads.append(s)
             case _:
-                out.append(with_blocks(s, [_without_loads(inner, ahead, loads) for inner in blocks(s)]))
+                out.append(with_blocks(s, [_without_loads(inner, hoisted, loads) for inner in blocks(s)]))
     return tuple(out)
 
 

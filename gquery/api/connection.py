@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, assert_never
 
+from gquery import tuning
 from gquery.api.dataframe.connect import Frames
 from gquery.api.dbapi import Exceptions
 from gquery.api.plan_cache import (
@@ -24,7 +25,7 @@ from gquery.api.plan_cache import (
     load_tables,
     sources_of,
 )
-from gquery.api.readers import MOST_FILES, Files
+from gquery.api.readers import Files
 from gquery.api.startup import Target, choose, preload
 from gquery.errors import (
     CatalogError,
@@ -92,7 +93,7 @@ class Connection(Frames, Files, Exceptions):
 
         self._cache = ColumnCache(settings.memory_limit, self.device, settings.worker_count)
         self.device.evict = self._cache.evict_bytes
-        self._files: Recent[Any, TableSource] = Recent(MOST_FILES)
+        self._files: Recent[Any, TableSource] = Recent(tuning.memory.files)
         self._catalog = Catalog(self._open_file, self._variable, self._check_function)
         self._plans = PlanCache()
         self._files_lock = threading.RLock()

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from gquery import tuning
 from gquery.expression.exact import exact
 from gquery.runtime.stopwatch import part
 from gquery.settings import Settings
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from gquery.planner.physical import Program
 
 Parameters = Sequence[Any] | Mapping[str, Any] | None
-MOST_PLANS = 256
 
 
 @dataclass
@@ -80,7 +80,7 @@ class PlanCache:
             key = _key(text, params, settings)
             with self._lock:
                 self._plans[key] = prepared
-                while len(self._plans) > MOST_PLANS:
+                while len(self._plans) > tuning.memory.plans:
                     self._plans.popitem(last=False)
         except TypeError:
             return

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from gquery.runtime.recent import Recent
     from gquery.settings import Settings
 
-MOST_FILES = 1024  # paths that a connection keeps open; one that is asked for again later is read again
-
 
 class Files:
     """The part of a connection that reads files."""

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from gquery import tuning
 from gquery.columns.arrow_buffers import bits_of
 from gquery.columns.encode_strings import (
-    LARGEST_DICTIONARY,
     Codes,
     DictionaryUnion,
     characters_column,
@@ -32,14 +32,13 @@ from gquery.columns.table import ColumnData
 from gquery.device.transfer import Transfer, Upload
 from gquery.runtime.threads import Phases, Task
 
-_NARROW_OFFSETS = 2**31  # bytes from which offsets take 64 bits
-
 
 class DictionaryPieces:
     """Strings that come as codes into dictionaries, which may differ from piece to piece."""
 
-    def __init__(self, starts: Sequence[int], upload: Upload, limit: int = LARGEST_DICTIONARY) -> None:
-        self._starts, self._upload, self._limit = starts, upload, limit
+    def __init__(self, starts: Sequence[int], upload: Upload, limit: int | None = None) -> None:
+        self._starts, self._upload = starts, upload
+        self._limit = tuning.encoding.largest_dictionary if limit is None else limit
         self._groups: list[list[Codes]] = [[] for _ in starts[1:]]
         self._order = OrderOfParts()
         self._union: DictionaryUnion
@@ -147,7 +146,9 @@ class Strings:
         yield [_task(_clear, strings, parts) for strings, parts in zip(self._groups, groups, strict=True)]
         parts = [part for group in groups for part in group]
         total = sum(part.bytes for part in parts)
-        offsets = self._upload.start(np.empty(rows + 1, np.int32 if total < _NARROW_OFFSETS else np.int64))
+        offsets = self._upload.start(
+            np.empty(rows + 1, np.int32 if total < tuning.encoding.narrow_offsets else np.int64)
+        )
         characters = self._upload.start(np.empty(total, np.uint8))
         validity = self._upload.start(np.empty(rows, np.uint8)) if nulls else None
         offsets.host[0] = 0

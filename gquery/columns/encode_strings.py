@@ -14,16 +14,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from gquery import tuning
 from gquery.columns.arrow import code_array, string_array
 from gquery.columns.arrow_buffers import bits_of, buffer_of, numpy_name, offsets_of, values_of
-from gquery.columns.statistics import SAMPLE, Order, chao, order_of
+from gquery.columns.statistics import Order, chao, order_of
 from gquery.columns.table import ColumnData, ColumnStatistics, Dictionary
 from gquery.device.buffer import Buffer
 from gquery.expression.types import VARCHAR, Bounds, PhysicalType, physical_type_for
 from gquery.runtime.arrow_compute import pc
-
-_SMALL_DICTIONARY = 1_024  # a dictionary up to this size always pays
-LARGEST_DICTIONARY = 1_000_000
 
 
 def null_strings(rows: int) -> ColumnData:
@@ -55,13 +53,15 @@ def import_strings(array: pa.ChunkedArray) -> ColumnData:
 
 def dictionary_limit(rows: int) -> int:
     """How large a dictionary pays for so many rows."""
-    return min(LARGEST_DICTIONARY, max(_SMALL_DICTIONARY, rows // 16))
+    limits = tuning.encoding
+    return min(limits.largest_dictionary, max(limits.small_dictionary, rows // limits.rows_an_entry))
 
 
 def estimate_strings(array: pa.ChunkedArray, nulls: int) -> int:
-    """Distinct strings, estimated from a sample from eight places."""
+    """Distinct strings, estimated from a sample from several places."""
     rows = len(array)
-    pieces = [array] if rows <= SAMPLE else [array.slice(k * (rows // 8), SAMPLE // 8) for k in range(8)]
+    size, places = tuning.encoding.sample, tuning.encoding.sampled_places
+    pieces = [array] if rows <= size else [array.slice(k * (rows // places), size // places) for k in range(places)]
     sample = pa.chunked_array([c for p in pieces for c in p.chunks], array.type)
     counts = values_of(pc.value_counts(plain(sample).combine_chunks()).field("counts"), np.int64)
     return chao(len(counts), int((counts == 1).sum()), int((counts == 2).sum()), len(sample), rows - nulls)
@@ -174,14 +174,14 @@ class DictionaryUnion:
         )  # fmt: skip
 
 
-def import_dictionary(array: pa.ChunkedArray, limit: int = LARGEST_DICTIONARY) -> ColumnData | None:
+def import_dictionary(array: pa.ChunkedArray, limit: int | None = None) -> ColumnData | None:
     """A dictionary column under a sorted dictionary; None where the dictionary is larger than the limit."""
     rows = len(array)
     if array.num_chunks == 0:
         return null_strings(0)
     pieces = [codes_of(chunk) for chunk in array.chunks]
     union = DictionaryUnion(pieces)
-    if len(union) > limit:
+    if len(union) > (tuning.encoding.largest_dictionary if limit is None else limit):
         return None
     if len(union) == 0:
         return null_strings(rows)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from gquery import tuning
 from gquery.columns.arrow import import_schema
 from gquery.columns.arrow_buffers import bits_of, numpy_name
 from gquery.columns.assemble import Assembly, MisfitError, assembly_for, decoded
@@ -27,9 +28,6 @@ from gquery.device.transfer import Upload
 from gquery.expression.types import INT64, Bounds, Field, Kind, physical_type_for
 from gquery.runtime.threads import Phases, Task, run_phases
 from gquery.settings import Settings
-
-_SMALL = 200_000  # values that one thread encodes before others have started
-_PIECE = 1 << 20  # rows
 
 
 def import_table(table: pa.Table, narrow: bool = True) -> Table:
@@ -48,7 +46,7 @@ def import_columns(
 ) -> list[ColumnData]:
     """Columns of Arrow arrays, as `import_column` makes them; ``workers`` None takes all cores. What is not valid is an
     error of the ``origin`` that names the column; None is for arrays that gquery made."""
-    if sum(len(a) for a in arrays) < _SMALL:
+    if sum(len(a) for a in arrays) < tuning.encoding.one_thread:
         whole = arrays if origin is None else [origin.take(a, f.name) for a, f in zip(arrays, fields, strict=True)]
         return [import_column(a, f, narrow) for a, f in zip(whole, fields, strict=True)]
     phases = [_import(a, f, narrow, origin) for a, f in zip(arrays, fields, strict=True)]
@@ -57,13 +55,13 @@ def import_columns(
 
 def _import(array: pa.ChunkedArray, field: Field, narrow: bool, origin: Origin | None) -> Phases[ColumnData]:
     rows = len(array)
-    if rows <= _PIECE or _is_viewed(array, field, narrow) or not _is_fixed(array.type, field):
+    if rows <= tuning.encoding.piece or _is_viewed(array, field, narrow) or not _is_fixed(array.type, field):
         array = yield from _taken(array, field, origin)
         origin = None
-    if rows <= _PIECE or _is_viewed(array, field, narrow):
+    if rows <= tuning.encoding.piece or _is_viewed(array, field, narrow):
         return (yield from _whole(array, field, narrow))
-    starts = [*range(0, rows, _PIECE), rows]
-    pieces = [array.slice(start, _PIECE).chunks for start in starts[:-1]]
+    starts = [*range(0, rows, tuning.encoding.piece), rows]
+    pieces = [array.slice(start, tuning.encoding.piece).chunks for start in starts[:-1]]
     known = None
     if narrow and _has_bounds(array.type, field):
         found: list[Bounds] = []

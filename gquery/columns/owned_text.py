@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from gquery import tuning
 from gquery.columns.arrow_buffers import bits_of, offsets_of
 
-_ROWS = 1 << 20  # that a task copies or looks at
-_BYTES = 1 << 24
 _ASCII = 128
 Task = Callable[[], None]
 
@@ -40,19 +39,21 @@ class OwnedText:
     def copies(self) -> Iterator[Task]:
         row = at = 0
         for (chunk, offsets), (first, last) in zip(self._chunks, self._spans, strict=True):
-            for low in range(0, len(chunk), _ROWS):
-                part = chunk.slice(low, _ROWS)
+            for low in range(0, len(chunk), tuning.ownership.text_rows):
+                part = chunk.slice(low, tuning.ownership.text_rows)
                 yield partial(self._copy_rows, part, offsets[low : low + len(part)], row + low, at - first)
             characters = np.frombuffer(chunk.buffers()[2] or b"", np.uint8)
-            for low in range(first, last, _BYTES):
-                yield partial(self._copy_bytes, characters[low : min(low + _BYTES, last)], at + low - first)
+            for low in range(first, last, tuning.ownership.text_bytes):
+                yield partial(
+                    self._copy_bytes, characters[low : min(low + tuning.ownership.text_bytes, last)], at + low - first
+                )
             row, at = row + len(chunk), at + last - first
 
     def checks(self) -> Iterator[Task]:
         bits = None if self._valid is None else pa.py_buffer(np.packbits(self._valid, bitorder="little"))
         buffers = [bits, pa.py_buffer(self._offsets), pa.py_buffer(self._characters)]
         self.array = pa.Array.from_buffers(self._type, len(self._offsets) - 1, buffers)
-        for low in range(0, len(self.array), _ROWS):
+        for low in range(0, len(self.array), tuning.ownership.text_rows):
             yield partial(self._check, low)
 
     def _copy_rows(self, part: pa.Array, offsets: Any, row: int, moved: int) -> None:
@@ -67,12 +68,12 @@ class OwnedText:
     def _check(self, low: int) -> None:
         """Offsets that go up within the characters are in order, and ASCII is UTF-8 however it is cut. Arrow looks at the
         rest, which takes ten times as long."""
-        offsets: Any = self._offsets[low : low + _ROWS + 1]
+        offsets: Any = self._offsets[low : low + tuning.ownership.text_rows + 1]
         first, last = int(offsets[0]), int(offsets[-1])
         if 0 <= first <= last <= len(self._characters) and bool((offsets[1:] >= offsets[:-1]).all()):
             if first == last or int(self._characters[first:last].max()) < _ASCII:
                 return
-        self.array.slice(low, _ROWS).validate(full=True)
+        self.array.slice(low, tuning.ownership.text_rows).validate(full=True)
 
 
 def _span(chunk: pa.Array, offsets: Any) -> tuple[int, int]:

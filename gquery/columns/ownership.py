@@ -30,14 +30,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from gquery import tuning
 from gquery.columns.arrow_buffers import numpy_name, offsets_of, values_of
 from gquery.columns.owned_text import OwnedText
 from gquery.errors import DataError, Error, FileError
 from gquery.runtime.threads import Phases, Task
 
 _ANY_WORD = (pa.bool_(), pa.date32(), *(pa.timestamp(unit) for unit in ("s", "ms", "us", "ns")))  # is a value of these
-LONG_TEXT = 200_000  # rows of text from which on threads take it together
-BLOCK = 1 << 16  # rows that are copied at a time where they are narrowed next: they stay in a core's cache
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,11 @@ class Origin:
 
     def taking(self, array: pa.ChunkedArray, column: str) -> Phases[pa.ChunkedArray]:
         """The same as `take` in tasks for threads: a long text column in pieces."""
-        if not self.is_shared or array.type not in (pa.string(), pa.large_string()) or len(array) < LONG_TEXT:
+        if (
+            not self.is_shared
+            or array.type not in (pa.string(), pa.large_string())
+            or len(array) < tuning.ownership.long_text
+        ):
             made: list[pa.ChunkedArray] = []
             yield [lambda: made.append(self.take(array, column))]
             return made[0]
@@ -80,8 +83,12 @@ class Origin:
 
     def blocks(self, piece: pa.Array, column: str) -> Iterator[pa.Array]:
         """An array of fixed width block by block, each in memory of its own, to be read while it is in cache."""
-        for at in range(0, len(piece), BLOCK):
-            block = copied(piece.slice(at, BLOCK)) if self.is_shared else piece.slice(at, BLOCK)
+        for at in range(0, len(piece), tuning.ownership.block):
+            block = (
+                copied(piece.slice(at, tuning.ownership.block))
+                if self.is_shared
+                else piece.slice(at, tuning.ownership.block)
+            )
             self._validate(block, column, full=True)
             yield block
 

@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from gquery import tuning
 from gquery.expression.types import Bounds
-
-SAMPLE = 65_536  # rows that decide on a dictionary and estimate distinct values
-STEP = 1 << 20  # rows a step of tests that may end early
 
 
 def minimum_and_maximum(parts: list[Any]) -> tuple[int, int]:
@@ -37,7 +35,7 @@ def order_of(values: Any, nulls: int) -> Order:
     """The order of an array; ends where one value falls."""
     if nulls:
         return UNORDERED
-    runs, at, step = min(1, len(values)), 0, 4096
+    runs, at, step = min(1, len(values)), 0, tuning.encoding.first_step
     while at < len(values) - 1:
         a, b = values[at : at + step], values[at + 1 : at + step + 1]
         changes = count_changes(a[: len(b)], b)
@@ -45,7 +43,7 @@ def order_of(values: Any, nulls: int) -> Order:
             return UNORDERED
         runs += changes
         at += step
-        step = STEP
+        step = tuning.encoding.step
     return Order(True, runs)
 
 
@@ -89,8 +87,8 @@ def all_differ(values: Any, bounds: Bounds) -> bool:
     if bounds.width > 8 * len(values):
         return False
     seen = np.zeros(bounds.width, np.bool_)
-    for at in range(0, len(values), STEP):
-        seen[values[at : at + STEP].astype(np.int64) - bounds.low] = True
+    for at in range(0, len(values), tuning.encoding.step):
+        seen[values[at : at + tuning.encoding.step].astype(np.int64) - bounds.low] = True
     return int(np.count_nonzero(seen)) == len(values)
 
 
@@ -98,7 +96,7 @@ def estimate_distinct(values: Any, rows: int) -> int:
     """Distinct values, estimated by Chao from how many are seen once and twice in a sample over the whole column."""
     if rows == 0:
         return 0
-    sample = values if len(values) <= SAMPLE else values[:: -(-len(values) // SAMPLE)]
+    sample = values if len(values) <= tuning.encoding.sample else values[:: -(-len(values) // tuning.encoding.sample)]
     counts = np.unique(sample, return_counts=True)[1]
     return chao(len(counts), int((counts == 1).sum()), int((counts == 2).sum()), len(sample), rows)
 

@@ -19,14 +19,12 @@ from typing import Any
 
 import numpy as np
 
+from gquery import tuning
 from gquery.errors import DeviceError, InterfaceError, OutOfMemoryError
 from gquery.runtime import device_faults
 
 READ_AHEAD = 16  # bytes behind the last character that a kernel may read (and never looks at)
-# CPU allocations above this size are checked against free memory first: Linux promises more than it has
-_CHECKED_BYTES = 64 << 20
 _HUGE_PAGE = 2 << 20
-_STAGED_BYTES = 4 << 20  # copies to a GPU above this size go through page-locked memory
 
 
 class Device:
@@ -109,7 +107,7 @@ class Device:
         if self.is_cpu:
             return array
         context = context or "copying a column to the GPU"
-        if array.nbytes >= _STAGED_BYTES and array.ndim == 1:
+        if array.nbytes >= tuning.transfers.staged_bytes and array.ndim == 1:
             from gquery.device.transfer import send_whole
 
             return send_whole(self, np.ascontiguousarray(array), context)
@@ -192,7 +190,7 @@ class Device:
             self.evict(self, self.used_bytes + wanted - self.memory_limit)
         if self.memory_limit is not None and self.used_bytes + wanted > self.memory_limit:
             raise self._out_of_memory(wanted, context)
-        if self.is_cpu and wanted > _CHECKED_BYTES and wanted > self.free_bytes:
+        if self.is_cpu and wanted > tuning.memory.checked_bytes and wanted > self.free_bytes:
             raise self._out_of_memory(wanted, context)
 
     def make_room(self) -> None:

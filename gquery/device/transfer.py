@@ -17,16 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from gquery import tuning
 from gquery.device.buffer import Buffer
 from gquery.device.device import READ_AHEAD, Device
 from gquery.errors import OutOfMemoryError
-
-PIECE = 2 << 20  # bytes of a page-locked buffer
-_PIECES = 32  # buffers of a device
-_PART = 16 << 20  # bytes that a thread moves at a time where a whole array is copied
-_MOVERS = 4
-_HEADROOM = 16  # the part of the device's memory that columns leave free when they are loaded
-SMALL = 1 << 20  # bytes below which an array is left on the host, until a kernel asks for it
 
 
 class Transfer:
@@ -68,9 +62,9 @@ class Upload:
     def start(self, host: Any) -> Transfer:
         """A transfer of a contiguous array, whose values may be written later. One that would leave the device little
         room stays on the host, until a kernel asks for it: then what was used least recently gives way."""
-        if self._device is None or host.nbytes < SMALL:
+        if self._device is None or host.nbytes < tuning.transfers.kept_on_host:
             return Transfer(host)
-        if host.nbytes > self._device.free_bytes - self._device.total_bytes // _HEADROOM:
+        if host.nbytes > self._device.free_bytes - self._device.total_bytes // tuning.transfers.headroom:
             return Transfer(host)
         try:
             array = device_array(self._device, host)
@@ -93,9 +87,10 @@ def send_whole(device: Device, host: Any, context: str) -> Any:
     stage = staging(device)
     stage.drain()
     raw = host.view(np.uint8)
-    with ThreadPoolExecutor(_MOVERS) as pool:
+    part = tuning.transfers.mover_bytes
+    with ThreadPoolExecutor(tuning.transfers.movers) as pool:
         for sent in [
-            pool.submit(stage.send, array.data.ptr + at, raw[at : at + _PART]) for at in range(0, raw.size, _PART)
+            pool.submit(stage.send, array.data.ptr + at, raw[at : at + part]) for at in range(0, raw.size, part)
         ]:
             sent.result()
     stage.wait()
@@ -115,15 +110,17 @@ class Staging:
     def __init__(self, device: Device) -> None:
         self._cuda = device.xp.cuda
         self._device = device
+        self._piece = tuning.transfers.buffer_bytes
+        size = self._piece * tuning.transfers.buffers
         with device.activate():
             self._stream = self._cuda.Stream(non_blocking=True)
-            memory = self._cuda.alloc_pinned_memory(PIECE * _PIECES)
-        whole = np.frombuffer(memory, np.uint8, PIECE * _PIECES)  # keeps the memory
+            memory = self._cuda.alloc_pinned_memory(size)
+        whole = np.frombuffer(memory, np.uint8, size)  # keeps the memory
         self._free: queue.SimpleQueue[tuple[Any, Any]] = queue.SimpleQueue()
-        for at in range(0, PIECE * _PIECES, PIECE):
+        for at in range(0, size, self._piece):
             with device.activate():
                 event = self._cuda.Event(block=True, disable_timing=True)
-            self._free.put((whole[at : at + PIECE], event))
+            self._free.put((whole[at : at + self._piece], event))
 
     def drain(self) -> None:
         """Until the device does nothing: memory that was given out again may still be used by what was launched before it
@@ -135,8 +132,8 @@ class Staging:
         """Start to copy bytes of the host to an address of the device."""
         runtime = self._cuda.runtime
         with self._device.activate():
-            for at in range(0, data.size, PIECE):
-                piece = data[at : at + PIECE]
+            for at in range(0, data.size, self._piece):
+                piece = data[at : at + self._piece]
                 buffer, event = self._free.get()  # the one that was sent first
                 try:
                     event.synchronize()

@@ -9,8 +9,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from gquery import tuning
+
 _DELIMITERS = ",|;\t"
-_ROWS = 100
 _LOSSY = re.compile(
     r"\s*(?:0\d[\d.]*(?:[eE][+-]?\d+)?|\+[\d.]+(?:[eE][+-]?\d+)?|[+-]?(?:inf|infinity|nan))\s*", re.IGNORECASE
 )
@@ -53,8 +54,8 @@ def _text_columns(rows: Sequence[Sequence[str]]) -> frozenset[int]:
     return frozenset(k for row in rows for k, cell in enumerate(row) if _LOSSY.fullmatch(cell))
 
 
-def _rows(text: str, delimiter: str, quote: str, most: int = _ROWS) -> list[list[str]]:
-    found = []
+def _rows(text: str, delimiter: str, quote: str, most: int | None = None) -> list[list[str]]:
+    found, most = [], tuning.reading.csv_rows if most is None else most
     try:
         lines = io.StringIO(text)
         quoted = csv.reader(lines, delimiter=delimiter, quotechar=quote) if quote else None

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gquery.columns.statistics import SAMPLE, estimate_distinct
+from gquery import tuning
+from gquery.columns.statistics import estimate_distinct
 from gquery.columns.table import ColumnData, ColumnStatistics, Table, TableSource
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device, adopt
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from gquery.columns.ownership import Origin
 
 _versions = itertools.count(1)
-COPIED_ROWS = 1 << 20  # up to so many rows a column that is registered is copied, and encoded when it is used
 
 
 class ColumnCache:
@@ -211,7 +211,7 @@ class ArrowSource:
         if owner is None:
             with self._lock:
                 every = range(len(self._arrays))
-                self.load([f for f in every if self._rows > COPIED_ROWS or _is_cupy(self._arrays[f])])
+                self.load([f for f in every if self._rows > tuning.ownership.copied_rows or _is_cupy(self._arrays[f])])
                 for f in every:
                     if self._arrays[f] is not None and self._origin is not None:
                         self._arrays[f] = self._origin.take(self._arrays[f], self.schema.fields[f].name)
@@ -382,7 +382,6 @@ _ARRAY_TYPES: dict[str, tuple[DType, PhysicalType]] = {
     "uint16": (USMALLINT, PhysicalType.U16), "uint32": (UINTEGER, PhysicalType.U32), "uint64": (UBIGINT, PhysicalType.I64),
     "float32": (REAL, PhysicalType.F32), "float64": (DOUBLE, PhysicalType.F64),
 }  # fmt: skip
-_CHUNK = 1 << 30  # rows a reduction, so that no library counts beyond 32 bits
 
 
 def _is_tensor(array: Any) -> bool:
@@ -442,8 +441,8 @@ def import_device_array(array: Any, dtype: DType) -> ColumnData:
         return ColumnData(dtype, physical_type, rows, Buffer(array), statistics=ColumnStatistics(null_count=0))
     low, high = 0, 0
     rising, never_falls = True, True
-    for at in range(0, rows, _CHUNK):
-        part = array[at : at + _CHUNK + 1]  # one row more, to compare across the border
+    for at in range(0, rows, tuning.ownership.reduced_rows):
+        part = array[at : at + tuning.ownership.reduced_rows + 1]  # one row more, to compare across the border
         smallest, largest = int(part.min()), int(part.max())
         low, high = (smallest, largest) if at == 0 else (min(low, smallest), max(high, largest))
         rising = rising and bool((part[1:] > part[:-1]).all())
@@ -457,7 +456,7 @@ def import_device_array(array: Any, dtype: DType) -> ColumnData:
         array = array.view("uint8")
     elif str(array.dtype) == "uint64":
         array = array.view("int64")
-    sample = array[:: max(-(-rows // SAMPLE), 1)]
+    sample = array[:: max(-(-rows // tuning.encoding.sample), 1)]
     distinct = (
         rows if rising else min(estimate_distinct(sample.get() if _is_cupy(sample) else sample, rows), bounds.width)
     )

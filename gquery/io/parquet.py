@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from gquery import tuning
 from gquery.columns.arrow import dtype_of, import_schema
 from gquery.columns.encode import import_column
 from gquery.columns.table import ColumnData, ColumnStatistics, Table
@@ -28,8 +29,6 @@ from gquery.io.memory import ColumnCache, check_names
 from gquery.io.parquet_reader import ParquetReader, Spent, Wanted
 from gquery.runtime.interrupt import check
 from gquery.runtime.threads import run_phases
-
-_SMALL = 200_000  # values that one thread reads before others have started
 
 
 class ParquetSource:
@@ -99,7 +98,7 @@ class ParquetSource:
             wanted = [(loading, f, w) for loading in loadings for f, w in loading.wanted.items()]
             wanted.sort(key=lambda each: -each[2].size)  # what takes long shall not come last
             values = sum(loading.source.rows for loading, _, _ in wanted)
-            workers = max(source._cache.workers for source, _ in requests) if values > _SMALL else 1
+            workers = max(source._cache.workers for source, _ in requests) if values > tuning.reading.one_thread else 1
             try:
                 made = run_phases([loading.reader.column(w) for loading, _, w in wanted], workers)
             finally:

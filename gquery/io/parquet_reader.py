@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from gquery import tuning
 from gquery.columns.assemble import Assembly, Gathered, MisfitError, assembly_for
 from gquery.columns.encode_strings import without_views
 from gquery.columns.ownership import check_decoded
@@ -29,8 +30,6 @@ from gquery.errors import FileError
 from gquery.expression.types import Bounds, Field
 from gquery.io.files import File, reading
 from gquery.runtime.threads import Phases, Task
-
-_BATCH = 4 << 20  # bytes that Arrow decodes at a time: they stay in cache, and the interpreter has few steps to take
 
 
 @dataclass(frozen=True)
@@ -160,7 +159,7 @@ def _batch_rows(type_: pa.DataType) -> int:
         width = max(1, type_.bit_width // 8)
     else:
         width = 16
-    return max(1, _BATCH // width)
+    return max(1, tuning.reading.batch_bytes // width)
 
 
 def _pieces(batches: Iterator[Any], name: str, waited: list[float]) -> Iterator[pa.Array]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from gquery import tuning
 from gquery.columns.arrow import arrow_type
 from gquery.columns.ownership import file_origin
 from gquery.columns.table import ColumnData, ColumnStatistics, Table
@@ -23,8 +24,6 @@ from gquery.io.files import File, Paths, path_columns, readable, reading, resolv
 from gquery.io.memory import ArrowSource
 from gquery.runtime.arrow_compute import pc
 from gquery.runtime.interrupt import check
-
-_SAMPLE = 1 << 16  # bytes that tell a CSV file's dialect
 
 
 @dataclass(frozen=True)
@@ -141,7 +140,7 @@ class FileSource:
     def _read_csv(self, file: File) -> pa.Table:
         options = self._csv
         with file.stream() as stream:
-            sample = stream.read(_SAMPLE)
+            sample = stream.read(tuning.reading.csv_sample)
         dialect = sniff(bytes(sample), options.delim, options.header, options.quote, options.skip)
         names = [n for n, _ in options.columns] or [*options.names, *dialect.names[len(options.names) :]]
         types = {n: arrow_type(t) for n, t in options.columns}
@@ -210,7 +209,7 @@ def _read_json(file: File, options: JsonOptions) -> pa.Table:
     from pyarrow import json as arrow_json
 
     with file.stream() as stream:
-        sample = bytes(stream.read(_SAMPLE))
+        sample = bytes(stream.read(tuning.reading.csv_sample))
     start = sample.lstrip()
     if options.format != "auto" and start.startswith(b"[") != (options.format == "array"):
         raise FileError(f'"{file.name}" is not of the format {options.format}')

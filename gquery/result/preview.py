@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gquery import tuning
 from gquery.planner.logical.nodes import (
     Filter,
     Join,
@@ -14,15 +15,16 @@ from gquery.planner.logical.nodes import (
     UnionAll,
 )
 
-PEEK = 1_000  # rows that are made of a result, so that a small one is shown whole
-_LARGE = 1_000_000  # rows of a source from which on no row more is made than is shown
-
 
 def preview_rows(plan: Plan, shown: int) -> int:
     """Rows to make of a plan of which ``shown`` are shown. More than that costs nothing where all rows have to be made
     before the first is known; where they come one by one from a large table, finding more can mean to read all of it."""
     largest = _streamed(plan)
-    return max(shown, PEEK) if largest is None or largest < _LARGE else shown
+    return (
+        max(shown, tuning.memory.previewed_rows)
+        if largest is None or largest < tuning.memory.previewed_source
+        else shown
+    )
 
 
 def _streamed(plan: Plan) -> int | None:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, TypeVar, cast
 
+from gquery import tuning
 from gquery.errors import InterruptError
 
 T = TypeVar("T")
@@ -125,9 +126,6 @@ def acting_for(token: Token | None) -> Iterator[None]:
         _thread.token = None
 
 
-_LOOK_SECONDS = 0.05
-
-
 def beside(work: Callable[[], T]) -> T:
     """What ``work`` returns, done on another thread where this one has a run: an interrupt ends the wait for what cannot be
     stopped itself, such as a compiler. It goes on then, and nobody looks at its result."""
@@ -144,7 +142,7 @@ def beside(work: Callable[[], T]) -> T:
         ended.set()
 
     threading.Thread(target=run, name="gquery-compiling").start()
-    while not ended.wait(_LOOK_SECONDS):
+    while not ended.wait(tuning.memory.wait_seconds):
         check()
     is_well, result = done
     if not is_well:

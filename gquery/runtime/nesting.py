@@ -12,13 +12,11 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any, TypeVar, cast
 
+from gquery import tuning
 from gquery.errors import NotSupportedError
 from gquery.runtime import collector, interrupt, stopwatch
 
 T = TypeVar("T")
-CALLS = 40_000  # within each other
-STACK_BYTES = 2**28  # of which only what is used takes memory
-_WAIT_SECONDS = 0.05  # between two looks at whether the caller is interrupted
 _changing = threading.RLock()
 _threads = 0  # with room, of all callers
 _limit = 0  # Python's own, while there are such threads
@@ -75,7 +73,7 @@ def _on_thread(work: Callable[[], T]) -> T:
         raise RecursionError from None
     try:
         while thread.is_alive():
-            thread.join(_WAIT_SECONDS)
+            thread.join(tuning.memory.wait_seconds)
             interrupt.check()  # also where the thread is in the midst of something that does not look
     except BaseException:
         if token is not None:
@@ -89,7 +87,7 @@ def _on_thread(work: Callable[[], T]) -> T:
 
 def _started(run: Callable[[], None]) -> threading.Thread:
     with _changing:
-        before = threading.stack_size(STACK_BYTES)
+        before = threading.stack_size(tuning.memory.stack_bytes)
         try:
             thread = threading.Thread(target=run, name="gquery-nested", daemon=True)
             thread.start()
@@ -104,7 +102,10 @@ def _raise_limit(threads: int) -> None:
     with _changing:
         if _threads == 0:
             _limit = sys.getrecursionlimit()
-            sys.setrecursionlimit(max(_limit, CALLS))
+            sys.setrecursionlimit(max(_limit, tuning.memory.nested_calls))
         _threads += threads
-        if _threads == 0 and sys.getrecursionlimit() == max(_limit, CALLS):  # else somebody has set it meanwhile
+        is_ours = sys.getrecursionlimit() == max(
+            _limit, tuning.memory.nested_calls
+        )  # else somebody has set it meanwhile
+        if _threads == 0 and is_ours:
             sys.setrecursionlimit(_limit)

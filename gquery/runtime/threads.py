@@ -12,12 +12,12 @@ from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from typing import Generic, TypeVar
 
+from gquery import tuning
 from gquery.runtime.interrupt import check
 
 T = TypeVar("T")
 Task = Callable[[], None]
 Phases = Generator[list[Task], None, T]
-_WAIT = 0.05  # seconds between looks whether the query is to stop
 
 
 def run_phases(phases: Sequence[Phases[T]], workers: int) -> list[T]:
@@ -32,7 +32,7 @@ def run_phases(phases: Sequence[Phases[T]], workers: int) -> list[T]:
     try:
         for thread in threads:
             while thread.is_alive():
-                thread.join(_WAIT)
+                thread.join(tuning.memory.wait_seconds)
                 check()
     finally:
         work.stop()

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gquery import tuning
 from gquery.errors import NotSupportedError
 from gquery.planner.logical.nodes import Definition, Query
 from gquery.planner.logical.shared import new_definition, nodes, use
 from gquery.planner.logical.tree import free_columns, fresh_copy
 from gquery.sql.separate import separate
-
-_MOST_NODES = 10_000  # of a plan that is copied for another use
 
 
 @dataclass(eq=False)
@@ -49,7 +48,7 @@ def one_use(of: Named) -> Query:
         return Query(shared, shared.columns, query.names)
     if of.uses == 1:
         return query
-    if sum(1 for _ in nodes(query.plan)) > _MOST_NODES:
+    if sum(1 for _ in nodes(query.plan)) > tuning.memory.shared_nodes:
         raise NotSupportedError("a CTE that uses columns of the query around it, and is used this often")
     plan, new = fresh_copy(query.plan)
     flags = {c.id: c for c in plan.columns}

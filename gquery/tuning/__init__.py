@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from gquery.tuning.data import Encoding, Memory, Ownership, Reading, Transfers
 from gquery.tuning.planning import (
     Cardinality,
     GroupLayouts,
@@ -51,6 +52,12 @@ interpreting = Interpreting()
 speculation = Speculation()
 measuring = Measuring()
 threads = Threads()
+# columns, files, memory
+encoding = Encoding()
+ownership = Ownership()
+reading = Reading()
+transfers = Transfers()
+memory = Memory()
 
 _NAMES = {type(record): name for name, record in globals().items() if isinstance(record, Record)}
 

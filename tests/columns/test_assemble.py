@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gquery.columns import assemble_strings, import_arrow
+from gquery import tuning
+from gquery.columns import assemble_strings
 from gquery.columns.import_arrow import import_table
 from gquery.columns.statistics import Order, OrderOfParts, order_of
 from gquery.errors import FileError, InterruptError
@@ -24,6 +25,7 @@ from gquery.io.memory import ColumnCache
 from gquery.io.parquet import ParquetSource
 from gquery.runtime.interrupt import Running
 from gquery.runtime.threads import run_all, run_phases
+from tests.support.tuned import Tune
 
 ROWS = 10_000
 DAY = datetime.date(2020, 1, 1)
@@ -81,9 +83,9 @@ def facts(column: Any) -> tuple[Any, ...]:
 @pytest.mark.parametrize("narrow", [True, False])
 @pytest.mark.parametrize("workers", [1, 3])
 def test_the_same_as_encoded_as_a_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statistics: bool, narrow: bool, workers: int
+    tmp_path: Path, tune: Tune, statistics: bool, narrow: bool, workers: int
 ) -> None:
-    monkeypatch.setattr(parquet_reader, "_BATCH", 5_600)
+    tune(tuning.reading, batch_bytes=5_600)
     table = table_of_everything()
     for part in range(2):
         pq.write_table(
@@ -104,13 +106,13 @@ def test_the_same_as_encoded_as_a_whole(
 
 @pytest.mark.parametrize("narrow", [True, False])
 @pytest.mark.parametrize("chunks", [[ROWS], [3_001, 0, 4_000, ROWS - 7_001]])
-def test_arrow_in_pieces(monkeypatch: pytest.MonkeyPatch, narrow: bool, chunks: list[int]) -> None:
+def test_arrow_in_pieces(tune: Tune, narrow: bool, chunks: list[int]) -> None:
     table = table_of_everything()
     ends = np.cumsum([0, *chunks])
     table = pa.concat_tables([table.slice(low, high - low) for low, high in pairwise(ends.tolist())])
     whole = import_table(table, narrow)
-    monkeypatch.setattr(import_arrow, "_SMALL", 0)
-    monkeypatch.setattr(import_arrow, "_PIECE", 900)
+    tune(tuning.encoding, one_thread=0)
+    tune(tuning.encoding, piece=900)
     cut = import_table(table, narrow)
     assert cut.to_arrow().to_pydict() == table.to_pydict()
     for name, column, other in zip(table.column_names, cut.columns, whole.columns, strict=True):
@@ -118,9 +120,9 @@ def test_arrow_in_pieces(monkeypatch: pytest.MonkeyPatch, narrow: bool, chunks: 
         assert column.statistics.distinct == other.statistics.distinct or column.dictionary is None, name
 
 
-def test_views_stay_views(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(import_arrow, "_SMALL", 0)
-    monkeypatch.setattr(import_arrow, "_PIECE", 100)
+def test_views_stay_views(tune: Tune) -> None:
+    tune(tuning.encoding, one_thread=0)
+    tune(tuning.encoding, piece=100)
     table = pa.table(
         {
             "wide": pa.array([2**40 + i for i in range(1_000)]),
@@ -152,8 +154,8 @@ def test_a_footer_that_tells_other_rows(tmp_path: Path) -> None:
     reader.close()
 
 
-def test_a_dictionary_that_becomes_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(assemble_strings.DictionaryPieces.__init__, "__defaults__", (50,))
+def test_a_dictionary_that_becomes_too_large(tmp_path: Path, tune: Tune) -> None:
+    tune(tuning.encoding, largest_dictionary=50)
     values = [None if i % 11 == 0 else f"v{i % 100}" for i in range(4_000)]
     pq.write_table(pa.table({"s": values}), tmp_path / "a.parquet", row_group_size=900)
     source = ParquetSource(tmp_path / "a.parquet")
@@ -172,8 +174,8 @@ def test_a_sample_that_is_wrong_about_repetition(tmp_path: Path, monkeypatch: py
     assert source.load([0]).to_arrow().column(0).to_pylist() == values
 
 
-def test_offsets_beyond_32_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(assemble_strings, "_NARROW_OFFSETS", 1_000)
+def test_offsets_beyond_32_bits(tmp_path: Path, tune: Tune) -> None:
+    tune(tuning.encoding, narrow_offsets=1_000)
     values = [f"a longer text {i}" for i in range(4_000)]
     pq.write_table(pa.table({"s": values}), tmp_path / "a.parquet", row_group_size=900)
     loaded = ParquetSource(tmp_path / "a.parquet").load([0])

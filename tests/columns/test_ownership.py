@@ -20,9 +20,11 @@ import pytest
 from pyarrow import csv
 
 import gquery
+from gquery import tuning
 from gquery.columns.ownership import Origin, copied
 from gquery.errors import DataError, FileError
 from gquery.runtime.threads import run_phases
+from tests.support.tuned import Tune
 
 ROWS = 3000
 SELF_JOIN = "SELECT count(*) FROM {t} a JOIN {t} b ON a.o = b.o"
@@ -288,15 +290,13 @@ def test_copies_are_equal() -> None:
             assert not len(part) or not theirs & {b.address for b in made.buffers() if b is not None and b.size}
 
 
-def taken_by_threads(array: pa.ChunkedArray, monkeypatch: Any) -> pa.ChunkedArray:
+def taken_by_threads(array: pa.ChunkedArray, tune: Tune) -> pa.ChunkedArray:
     """A text column as threads take it, in pieces that are small."""
-    for name, size in (("_ROWS", 3), ("_BYTES", 5)):
-        monkeypatch.setattr(f"gquery.columns.owned_text.{name}", size)
-    monkeypatch.setattr("gquery.columns.ownership.LONG_TEXT", 1)
+    tune(tuning.ownership, text_rows=3, text_bytes=5, long_text=1)
     return run_phases([Origin("t", is_shared=True).taking(array, "bad")], 2)[0]
 
 
-def test_long_text_is_taken_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_text_is_taken_in_pieces(tune: Tune) -> None:
     """Chunks and slices of text with NULLs, ASCII and not, become one array in memory of its own."""
     chance = random.Random(4)
     for type_ in (pa.string(), pa.large_string()):
@@ -305,17 +305,17 @@ def test_long_text_is_taken_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
             for _ in range(10):
                 cuts = sorted(chance.sample(range(40), 4))
                 array = pa.chunked_array([whole.slice(a, b - a) for a, b in itertools.pairwise(cuts)], type_)
-                made = taken_by_threads(array, monkeypatch)
+                made = taken_by_threads(array, tune)
                 made.validate(full=True)
                 assert made.num_chunks == 1 and made.type == type_ and made.to_pylist() == array.to_pylist()
                 assert made.chunk(0).buffers()[2].address != whole.buffers()[2].address
 
 
 @pytest.mark.parametrize("damage", ["no UTF-8", "offsets that fall", "offsets beyond"])
-def test_long_text_that_is_damaged_is_refused_by_name(damage: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_text_that_is_damaged_is_refused_by_name(damage: str, tune: Tune) -> None:
     good, bad = pa.array(["ab"] * 7), DAMAGED[damage]()
     with pytest.raises(DataError, match=r'Column "bad" of t is not valid Arrow data: '):
-        taken_by_threads(pa.chunked_array([good.cast(bad.type), bad, good.cast(bad.type)]), monkeypatch)
+        taken_by_threads(pa.chunked_array([good.cast(bad.type), bad, good.cast(bad.type)]), tune)
 
 
 # ---- files that change ---------------------------------------------------------------------------------------------

@@ -13,12 +13,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from gquery import tuning
 from gquery.device import transfer
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device
 from gquery.errors import OutOfMemoryError
 from gquery.io.memory import ColumnCache
 from gquery.io.parquet import ParquetSource
+from tests.support.tuned import Tune
 
 
 class Played:
@@ -98,11 +100,11 @@ class Gpu(Device):
 
 
 @pytest.fixture
-def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gpu]:
-    monkeypatch.setattr(transfer, "PIECE", 4096)
-    monkeypatch.setattr(transfer, "_PIECES", 3)
-    monkeypatch.setattr(transfer, "_PART", 10_000)
-    monkeypatch.setattr(transfer, "SMALL", 100)
+def gpu(tune: Tune) -> Iterator[Gpu]:
+    tune(tuning.transfers, buffer_bytes=4096)
+    tune(tuning.transfers, buffers=3)
+    tune(tuning.transfers, mover_bytes=10_000)
+    tune(tuning.transfers, kept_on_host=100)
     transfer._staging.cache_clear()
     yield Gpu()
     transfer._staging.cache_clear()

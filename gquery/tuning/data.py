@@ -1,0 +1,84 @@
+"""Numbers of columns, files, memory and the host: encoding, reading, transfers, what connections keep."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gquery.tuning.record import Record, number
+
+_PARQUET = "2026-11-21: columns of the 22 queries from Parquet"
+_BEING_RIGHT = "2026-11-22: what being right costs"
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding(Record):
+    """How Arrow's columns are encoded, and what is found out about them."""
+
+    sample: int = number(65_536, "values", "that decide on a dictionary and estimate distinct values")
+    sampled_places: int = number(8, "places", "of a column of text that the sample comes from")
+    first_step: int = number(4_096, "values", "of the first step of a test that may end early")
+    step: int = number(1 << 20, "values", "of its other steps")
+    small_dictionary: int = number(1_024, "entries", "of a dictionary that always pays")
+    rows_an_entry: int = number(16, "rows an entry", "from which on a larger dictionary pays")
+    largest_dictionary: int = number(1_000_000, "entries", "of a dictionary")
+    narrow_offsets: int = number(2**31, "bytes", "of text from which on offsets take 64 bits")
+    one_thread: int = number(200_000, "values", "that one thread encodes before others have started", _PARQUET)
+    piece: int = number(1 << 20, "rows", "that a thread encodes at once", _PARQUET)
+
+
+@dataclass(frozen=True, slots=True)
+class Ownership(Record):
+    """How registered columns are copied, so that nobody changes them under a query."""
+
+    copied_rows: int = number(
+        1 << 20, "rows", "up to which a column is copied first and encoded when it is used", _BEING_RIGHT
+    )
+    block: int = number(1 << 16, "rows", "copied at a time where they are narrowed next: they stay in a core's cache")
+    long_text: int = number(200_000, "rows", "of text from which on threads copy it together", _BEING_RIGHT)
+    text_rows: int = number(1 << 20, "rows", "of text whose offsets one task copies")
+    text_bytes: int = number(1 << 24, "bytes", "of text that one task copies")
+    reduced_rows: int = number(1 << 30, "rows", "of one reduction, so that no library counts beyond 32 bits")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading(Record):
+    """How files are read."""
+
+    one_thread: int = number(200_000, "values", "that one thread reads before others have started", _PARQUET)
+    batch_bytes: int = number(4 << 20, "bytes", "that Arrow decodes at a time: they stay in cache", _PARQUET)
+    csv_sample: int = number(1 << 16, "bytes", "that tell a CSV file's dialect")
+    csv_rows: int = number(100, "rows", "that tell a CSV file's dialect")
+
+
+@dataclass(frozen=True, slots=True)
+class Transfers(Record):
+    """How arrays come to a GPU."""
+
+    buffer_bytes: int = number(2 << 20, "bytes", "of a page-locked buffer")
+    buffers: int = number(32, "buffers", "of a GPU")
+    movers: int = number(4, "threads", "that copy one array into page-locked memory")
+    mover_bytes: int = number(16 << 20, "bytes", "that a thread copies at a time")
+    staged_bytes: int = number(4 << 20, "bytes", "of an array from which on its copy goes through page-locked memory")
+    kept_on_host: int = number(
+        1 << 20, "bytes", "of an array below which it waits on the host for a kernel that asks for it"
+    )
+    headroom: int = number(16, "parts of memory", "of which columns that are loaded leave one free")
+
+
+@dataclass(frozen=True, slots=True)
+class Memory(Record):
+    """Memory of the host, and what connections keep in it."""
+
+    checked_bytes: int = number(
+        64 << 20,
+        "bytes",
+        "of an array of the host from which on free memory is looked at first: Linux promises too much",
+    )
+    plans: int = number(256, "plans", "that a connection keeps")
+    files: int = number(1024, "paths", "of files that a connection keeps open", _BEING_RIGHT)
+    shared_nodes: int = number(10_000, "plan nodes", "of a shared definition that is bound for another use")
+    previewed_rows: int = number(1_000, "rows", "that are made of a result, so that a small one is shown whole")
+    previewed_source: int = number(1_000_000, "rows", "of a source from which on no row more is made than is shown")
+    nested_calls: int = number(40_000, "calls", "within each other, of Python")
+    stack_bytes: int = number(2**28, "bytes", "of the stack of a thread for them, of which what is used takes memory")
+    wait_seconds: float = number(0.05, "seconds", "between two looks at whether a query that waits is interrupted")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import io
+import os
 import re
 import subprocess
 import sys
@@ -48,7 +49,10 @@ def test_examples(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
             _run(text, module.__dict__, page)
-        if expected is not None:
+        if expected is not None and os.environ.get("GQUERY_UPDATE_GOLDEN"):
+            block = f"{text}```\n\n```text\n"
+            page.write_text(page.read_text().replace(f"{block}{expected}```", f"{block}{out.getvalue().rstrip()}\n```", 1))
+        elif expected is not None:
             assert out.getvalue().rstrip() == expected.rstrip(), text
 
 
@@ -59,6 +63,23 @@ def _run(text: str, names: dict[str, Any], page: Path) -> None:
     name = f"<{page.name}: {len(linecache.cache)}>"
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
     exec(compile(text, name, "exec"), names)
+
+
+_LINK = re.compile(r"\[`([^`\n]+)`\]\((gquery/[\w/]+\.py)#L(\d+)\)")
+
+
+def test_links_to_lines_are_true() -> None:
+    """A link to a line of the code names what stands there; GQUERY_UPDATE_GOLDEN sets the numbers."""
+    page = ROOT / "CONTRIBUTING.md"
+    found = list(_LINK.finditer(page.read_text()))
+    assert found
+    for link in found:
+        lines = (ROOT / link[2]).read_text().splitlines()
+        (at,) = [n for n, line in enumerate(lines, 1) if re.search(rf"{re.escape(link[1])}(?!\w)", line)]
+        if os.environ.get("GQUERY_UPDATE_GOLDEN"):
+            page.write_text(page.read_text().replace(link[0], f"[`{link[1]}`]({link[2]}#L{at})"))
+        else:
+            assert int(link[3]) == at, f"{link[1]} stands in line {at} of {link[2]}"
 
 
 def test_every_function_is_explained() -> None:

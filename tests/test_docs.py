@@ -51,7 +51,9 @@ def test_examples(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             _run(text, module.__dict__, page)
         if expected is not None and os.environ.get("GQUERY_UPDATE_GOLDEN"):
             block = f"{text}```\n\n```text\n"
-            page.write_text(page.read_text().replace(f"{block}{expected}```", f"{block}{out.getvalue().rstrip()}\n```", 1))
+            page.write_text(
+                page.read_text().replace(f"{block}{expected}```", f"{block}{out.getvalue().rstrip()}\n```", 1)
+            )
         elif expected is not None:
             assert out.getvalue().rstrip() == expected.rstrip(), text
 

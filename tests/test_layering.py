@@ -48,7 +48,7 @@ def test_the_picture_of_the_rooms_is_true() -> None:
     """`python -m tools.rooms --write` draws it anew."""
     if os.environ.get("GQUERY_UPDATE_GOLDEN"):
         PICTURE.write_text(picture())
-    assert PICTURE.read_text() == picture()
+    assert PICTURE.read_text() == picture(), "`python -m tools.rooms --write` draws it anew"
 
 
 @pytest.mark.parametrize("path", MODULES, ids=module_name)

@@ -72,7 +72,7 @@ class _Parting:
 
     def result(self) -> tuple[Block, tuple[Function, ...]]:
         block, _ = self._cut(self.body)
-        return self._spread(block), tuple(self.functions.values())
+        return self._with_elements(block), tuple(self.functions.values())
 
     def _cut(self, block: Block) -> tuple[Block, int]:
         """A block in parts, where its statements are many or deep, and the depth of what is left of it."""
@@ -139,7 +139,7 @@ class _Parting:
                 place = Call("add_i64", (place, Call("i64", (Constant(far),))))
             return Load(new[x.array], place)
 
-        inner = self._spread(over(block, leaf)) + returned(tuple(new[name] for name in results))
+        inner = self._with_elements(over(block, leaf)) + returned(tuple(new[name] for name in results))
         key = (" ".join(p.id for p in parameters), *printed(inner))
         found = self.functions.get(key)
         if found is None:
@@ -147,12 +147,12 @@ class _Parting:
             self._parts.add(found.name)
         return found.name
 
-    def _spread(self, block: Block) -> Block:
+    def _with_elements(self, block: Block) -> Block:
         """A call of a part takes an element of an array as the array and the element's place."""
-        return with_calls(block, lambda call: _spread_call(call) if call.function in self._parts else call)
+        return with_calls(block, lambda call: _passing_elements(call) if call.function in self._parts else call)
 
 
-def _spread_call(call: Call) -> Call:
+def _passing_elements(call: Call) -> Call:
     arguments: list[Expression] = []
     for a in call.arguments:
         match a:

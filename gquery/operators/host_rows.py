@@ -145,14 +145,14 @@ class _Text:
                 low, made = self._waiting.pop(self._next)
                 offsets = offsets_of(made)
                 size = int(offsets[-1] - offsets[0])
-                placed.append((low, made, offsets, self._total, self._place(size, low, len(made))))
+                placed.append((low, made, offsets, self._total, self._reserve(size, low, len(made))))
                 self._total += size
                 self._next += 1
         del made
         while placed:
             self._copy(*placed.pop())
 
-    def _place(self, size: int, low: int, rows: int) -> Any:
+    def _reserve(self, size: int, low: int, rows: int) -> Any:
         """Room for so many bytes in the last piece, or in a new one that probably takes all rows from ``low`` on."""
         if not self._pieces or self._filled[-1] + size > len(self._pieces[-1]):
             self._pieces.append(self.device.empty(self._room_for(size, low, rows), np.uint8, self.label))

@@ -1,7 +1,7 @@
 """The catalog: which tables and views there are, by name without letter case.
 
 Tables are sources that a Scan reads; views are SQL text, bound anew wherever they are used. Every change counts the
-version up, and a kept plan is used only while it stands.
+version up, and a prepared plan is used only while it stands.
 """
 
 from __future__ import annotations

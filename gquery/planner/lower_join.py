@@ -369,11 +369,11 @@ def _layout(
         return ("one" if single else "loop"), None, [], []
     rows = max(right.source_rows, 1)
     usable = [k for k in keys if _same_registers(left, right, k)]
+    limits = tuning.join_layouts
+    array = max(limits.slots_a_row * rows, limits.small_array)
     key_encoding = None
     if len(usable) == len(keys):
         key_encoding = key_encoding_of([right.columns[_id(k)] for k in keys], [k.null_safe for k in keys])
-        limits = tuning.join_layouts
-        array = max(limits.slots_a_row * rows, limits.small_array)
         most = max(limits.bits_a_row * rows, limits.small_bitmap) if exists else array
         if key_encoding is not None and key_encoding.size <= min(most, limits.largest):
             return "direct-address", key_encoding, keys, []

@@ -238,3 +238,9 @@ def test_two_keys_in_one_integer() -> None:
         for kind in ("JOIN", "LEFT JOIN"):
             assert_same(f"SELECT t.v, u.w FROM t {kind} u ON {condition} AND t.b = u.b ORDER BY ALL", tables)
         assert_same(f"SELECT t.v FROM t WHERE EXISTS (FROM u WHERE {condition} AND t.b = u.b) ORDER BY ALL", tables)
+
+
+def test_one_narrow_key_addresses_the_table_where_another_is_a_double() -> None:
+    sql = "SELECT count(*), sum(money) FROM p JOIN b ON p.dense = b.dense AND p.dense::DOUBLE / 2 = b.dense::DOUBLE / 2"
+    assert _table(_sides(), sql).layout == "direct-address"
+    assert_same(sql, _sides(), targets=("python", "cpu"))

@@ -1,20 +1,22 @@
-"""Equal stages of a program are run once.
+"""Equal join tables of a program are built once.
 
-A query names a table in two places, or a rule copies a subplan, and lowering makes the same join table or the same
-frame twice. Here, when the whole program is there, a stage whose work equals an earlier one's is left out, and what read
-it reads the earlier one. Stages are compared in order, so equality spreads from join tables to the frames made with them.
+    SELECT ... FROM sales JOIN date_dim sold ON ... JOIN date_dim shipped ON ...
 
-Two pipelines are equal if they read the same rows and do the same to them; the names of columns do not count, nor which
-columns they pass on: the earlier one then passes on those of both. A column is known by where its value comes from
-("field 3 of the table", "column 2 of the table probed first"), which is the same in equal pipelines.
+Rows that a query needs in several places are common subplans, found over the logical plan (`rules.common_subplans`). Two
+joins that build the same table over the same rows are not: a table that is only filtered is no subplan worth writing down,
+and which layout, keys and payload a join table has is known when it was lowered. So it is here that a stage whose table
+equals an earlier one's is left out, and its probes read the earlier table.
 
-Aggregates are shared before this, as logical plans (`planner.lower`); here come join tables and collected rows.
+Two tables are equal if their pipelines read the same rows, do the same to them and build the same layout. The names of
+columns do not count, nor which columns they pass on: the earlier table then passes on those of both. A column is known by
+where its value comes from ("field 3 of the table", "column 2 of the table probed first"). Stages are compared in order, so
+equality spreads from a table to those whose pipelines probe it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, assert_never
 
@@ -23,12 +25,10 @@ from gquery.kernels.code import ValueProperties
 from gquery.planner.physical import (
     Build,
     Bulk,
-    Collect,
     Compute,
     ConcatRows,
     DistinctRows,
     FilterRows,
-    Group,
     HostRows,
     JoinTable,
     Pipeline,
@@ -44,29 +44,28 @@ from gquery.planner.physical import (
     Source,
     Stage,
     Step,
-    Stored,
     UnmatchedRows,
 )
 
 Values = dict[int, Any]  # column id: where its value comes from
 
 
-def share_stages(stages: Sequence[Stage]) -> tuple[Stage, ...]:
-    """The stages of a program without those that do what an earlier one has done; the last one stays."""
+def common_builds(stages: Sequence[Stage]) -> tuple[Stage, ...]:
+    """The stages of a program without those that build an earlier table again."""
     heads = Counter(_head(s.work) for s in stages)
     del heads[None]
     return _Sharing(stages).run() if heads and max(heads.values()) > 1 else tuple(stages)
 
 
 def _head(work: Pipeline | Bulk) -> Any:
-    """What equal stages surely have in common, cheap to compute; None for those that are not shared."""
-    if not isinstance(work, Pipeline) or not isinstance(work.sink, Build | Collect):
+    """What equal builds surely have in common, cheap to compute; None for other stages."""
+    if not isinstance(work, Pipeline) or not isinstance(work.sink, Build):
         return None
     match work.source:
         case ReadTable(source):
-            return type(work.sink), id(source)
+            return id(source)
         case ReadStage(stage):
-            return type(work.sink), stage
+            return stage
         case ReadRange() | ReadOne():
             return None
         case _:
@@ -75,30 +74,30 @@ def _head(work: Pipeline | Bulk) -> Any:
 
 @dataclass(frozen=True)
 class _Described:
-    """What a pipeline does, whatever its columns are called, and where the values of its columns come from."""
+    """What a build does, whatever its columns are called, and where the values of its columns come from."""
 
     key: Any
     values: Values
 
 
 class _Sharing:
-    """One program on its way to having no stage twice. Numbers are the old ones until the end."""
+    """One program on its way to having no table twice. Numbers are the old ones until the end."""
 
     def __init__(self, stages: Sequence[Stage]) -> None:
         self.stages = stages
         self.kept: dict[int, Stage] = {}
         self.stands: dict[int, int] = {}  # stages that are left out: the one that stands for each
-        self.names: dict[tuple[int, int], int] = {}  # (stage that is left out, column): what it is called there
         self.described: dict[int, _Described] = {}
         self.first: dict[Any, int] = {}
-        self.alone = _alone(stages)
+        probes = [s for stage in stages if isinstance(stage.work, Pipeline) for s in stage.work.steps]
+        self.recording = {s.table.stage for s in probes if isinstance(s, Probe) and s.records_matches}
 
     def run(self) -> tuple[Stage, ...]:
         for stage in self.stages:
-            work = self._redirected(stage.work)
-            if isinstance(work, Pipeline) and isinstance(work.sink, Build | Collect):
-                what = self._describe(work)
-                first = None if stage.number in self.alone else self.first.get(what.key)
+            work = _with_stages(stage.work, lambda n: self.stands.get(n, n)) if self.stands else stage.work
+            if isinstance(work, Pipeline) and isinstance(work.sink, Build):
+                what = self._describe(work, work.sink)
+                first = None if stage.number in self.recording else self.first.get(what.key)
                 if first is not None and self._merge(first, stage.number, work, what):
                     continue
                 self.described[stage.number] = what
@@ -113,20 +112,7 @@ class _Sharing:
             for old, s in self.kept.items()
         )
 
-    def _redirected(self, work: Pipeline | Bulk) -> Pipeline | Bulk:
-        """The work reading what stands for the stages that were left out."""
-        if not self.stands:
-            return work
-        if isinstance(work, Pipeline) and isinstance(work.source, ReadStage):
-            read = work.source
-            origins = tuple(self.names.get((read.stage, o), o) for o in read.origins)
-            if origins != read.origins:
-                work = replace(work, source=replace(read, origins=origins))
-        return _with_stages(work, lambda n: self.stands.get(n, n))
-
-    # -- what a pipeline does
-
-    def _describe(self, work: Pipeline) -> _Described:
+    def _describe(self, work: Pipeline, sink: Build) -> _Described:
         values: Values = {}
         key: list[Any] = [_source(work.source, values), work.host]
         probes = 0
@@ -146,76 +132,23 @@ class _Sharing:
                     probes += 1
                 case _:
                     assert_never(step)
-        match work.sink:
-            case Build(table):
-                key.append(("build", _canonical(replace(table, stage=0, columns=(), rows=0), values)))
-            case Collect(ordered=ordered, limit=limit):
-                key.append(("collect", ordered, limit))
-            case _:
-                raise AssertionError(work.sink)
+        key.append(_canonical(replace(sink.table, stage=0, columns=(), rows=0), values))
         return _Described(tuple(key), values)
 
-    # -- two stages as one
-
     def _merge(self, first: int, number: int, work: Pipeline, what: _Described) -> bool:
-        """Let ``first`` stand for a stage, giving its columns too; False where it cannot give them."""
+        """Let ``first`` stand for a stage, reading its columns too; False where one id means two things."""
         earlier = self.kept[first].work
         assert isinstance(earlier, Pipeline)
         known = self.described[first].values
         if any(known.get(i, value) != value for i, value in what.values.items()):
-            return False  # one id for two things
-        names: dict[int, int] = {}
-        if isinstance(earlier.sink, Collect) and isinstance(work.sink, Collect):
-            given = {_value(s.column, known): s for s in reversed(earlier.sink.columns)}
-            wanted: list[Stored] = []
-            for s in work.sink.columns:
-                there = given.get(_value(s.column, what.values))
-                if (
-                    there is not None
-                    and there.physical_type is s.physical_type
-                    and _properties(there.properties) == _properties(s.properties)
-                ):
-                    names[s.column.id] = there.column.id
-                else:
-                    wanted.append(s)
-            steps = _giving(earlier.steps, work, wanted)
-            if steps is None:
-                return False
-            earlier = replace(
-                earlier, steps=steps, sink=replace(earlier.sink, columns=earlier.sink.columns + tuple(wanted))
-            )
-        source = _united(earlier.source, work.source)
-        sink = earlier.sink
+            return False
+        source, sink = _united(earlier.source, work.source), earlier.sink
         if isinstance(sink, Build) and isinstance(source, ReadTable | ReadStage):
             sink = Build(replace(sink.table, columns=source.columns))
         self.kept[first] = replace(self.kept[first], work=replace(earlier, source=source, sink=sink))
         known.update(what.values)
         self.stands[number] = first
-        self.names.update({(number, mine): theirs for mine, theirs in names.items()})
         return True
-
-
-def _alone(stages: Sequence[Stage]) -> frozenset[int]:
-    """Stages that nothing can stand for: the last, those whose columns a reader knows by name, tables that record matches."""
-    out = {stages[-1].number}
-
-    def note(number: int) -> int:
-        out.add(number)
-        return number
-
-    for stage in stages:
-        work = stage.work
-        if not isinstance(work, Pipeline):
-            _with_stages(work, note)
-        else:
-            out.update(s.table.stage for s in work.steps if isinstance(s, Probe) and s.records_matches)
-            if (
-                isinstance(work.sink, Group)
-                and work.sink.layout == "row-id hash"
-                and isinstance(work.source, ReadStage)
-            ):
-                out.add(work.source.stage)
-    return frozenset(out)
 
 
 def _is_recording(work: Pipeline) -> bool:
@@ -261,35 +194,6 @@ def _united(earlier: Source, later: Source) -> Source:
             )
         case _:
             return earlier
-
-
-def _giving(steps: tuple[Step, ...], work: Pipeline, wanted: Iterable[Stored]) -> tuple[Step, ...] | None:
-    """The steps so that these columns of ``work``, which is an equal pipeline, are at hand behind them; None where one is
-    computed on the way."""
-    stored = work.source.columns if isinstance(work.source, ReadTable | ReadStage) else ()
-    at_hand = {s.column.id for s in stored}
-    probes = [s for s in work.steps if isinstance(s, Probe)]
-    home = {s.column.id: (n, s) for n, p in enumerate(probes) for s in p.table.columns}
-    extra: dict[int, list[Stored]] = {}
-    for s in wanted:
-        if s.column.id in at_hand:
-            continue
-        if s.column.id not in home or not any(c.id == s.column.id for p in probes for c in p.payload):
-            return None
-        n, built = home[s.column.id]
-        extra.setdefault(n, []).append(built)
-    out: list[Step] = []
-    number = 0
-    for step in steps:
-        if isinstance(step, Probe):
-            more = extra.get(number, [])
-            number += 1
-            if more and step.table.inline_payload is not None:
-                return None  # the table holds these columns alone
-            table = replace(step.table, columns=step.table.columns + tuple(more))
-            step = replace(step, table=table, payload=step.payload + tuple(s.column for s in more)) if more else step
-        out.append(step)
-    return tuple(out)
 
 
 def _canonical(what: Any, values: Values, seen: dict[int, int] | None = None) -> Any:

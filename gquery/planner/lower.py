@@ -22,6 +22,7 @@ from gquery.kernels.code import NeedsHostError, ValueProperties, value_propertie
 from gquery.kernels.dictionaries import code_properties, opaque_properties
 from gquery.kernels.render import NESTED, describe
 from gquery.planner import lower_aggregate, lower_join, lower_rows
+from gquery.planner.common_builds import common_builds
 from gquery.planner.layouts import range_properties
 from gquery.planner.logical.cardinality import Estimator
 from gquery.planner.logical.nodes import (
@@ -44,7 +45,6 @@ from gquery.planner.logical.shared import definitions, every_node
 from gquery.planner.logical.tree import used_columns
 from gquery.planner.logical.verify import is_verifying
 from gquery.planner.lower_host import on_host
-from gquery.planner.lower_shared import share_stages
 from gquery.planner.lower_stream import Stream, sink_weight, stored_of
 from gquery.planner.physical import (
     Build,
@@ -95,7 +95,7 @@ class Lowering:
         for c in query.outputs:
             stored, origin = at[c.id]
             outputs.append(Stored(Column(origin, c.name, c.dtype), stored.properties, stored.physical_type))
-        program = Program(share_stages(self.stages), tuple(outputs), query.names)
+        program = Program(common_builds(self.stages), tuple(outputs), query.names)
         if is_verifying():
             verify_program(program)
         return program

@@ -1,4 +1,4 @@
-"""Equal stages of a program are run once: join tables and collected rows that a query asks for in several places."""
+"""What a query asks for in several places is run once: join tables, and rows of common subplans."""
 
 from __future__ import annotations
 

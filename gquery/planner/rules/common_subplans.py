@@ -16,9 +16,9 @@ copied or made equal. It looks at the query and all its definitions at once, in 
    are aggregates and joins.
 2. **Decide.** A definition costs that its rows are written and read again; it saves all computations but one. It pays
    where its rows are few against those that they come from (aggregates, joins that leave few rows of a large table), and
-   where each use would write the rows anyway (a build side that holds several rows a key). What only filters and projects
-   is not shared: reading the table again costs no more. Nor are join tables: that two joins build the same one is only
-   seen when their layout is chosen (`planner.common_builds`).
+   where each use would write the rows anyway (a build side that holds several rows a key, or text). What only filters and
+   projects is not shared: reading the table again costs no more. Nor are join tables: that two joins build the same one
+   is only seen when their layout is chosen (`planner.common_builds`).
 3. **Count**, from above: what stands in a shared subplan is computed once already.
 4. **Replace.** The definition gives all columns that any place asks for. Text that a row finds in one row of another table
    is not written with the rows: each use joins it again, behind the few rows (late materialization).
@@ -193,7 +193,7 @@ class _Search:
             self.found.setdefault(place.rows, []).append(place)
         below = _needed_below(plan, needed)
         for n, s in enumerate(plan.sources):
-            written = n == 1 and isinstance(plan, Join) and _is_written(plan)
+            written = n == 1 and isinstance(plan, Join) and _is_written(plan, needed)
             self._find(s, below, written or (is_written and isinstance(plan, Project)))
 
     def _place(self, plan: Plan, needed: Columns, is_written: bool) -> _Place | None:
@@ -289,9 +289,12 @@ def _needed_below(plan: Plan, needed: Columns) -> Columns:
             return needed.union(*(used_columns(e) for e in expressions(plan)))
 
 
-def _is_written(join: Join) -> bool:
-    """Whether a join writes its right side's rows down: one that finds one row a key may put them into its table at once."""
-    return join.kind in (JoinKind.INNER, JoinKind.LEFT, JoinKind.FULL) and not many_to_one(join)
+def _is_written(join: Join, needed: Columns) -> bool:
+    """Whether a join writes its right side's rows down. One that finds one row a key may put them into its table at once, but
+    not their text."""
+    if join.kind not in (JoinKind.INNER, JoinKind.LEFT, JoinKind.FULL):
+        return False
+    return not many_to_one(join) or any(c.dtype.is_string and c.id in needed for c in join.right.columns)
 
 
 def _is_reduction(plan: Plan, estimator: Estimator) -> bool:

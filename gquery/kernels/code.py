@@ -33,8 +33,9 @@ from gquery.expression.types import (
     type_bounds,
 )
 from gquery.kernels import checks, ir
+from gquery.kernels.frozen import frozen
 from gquery.kernels.kernel import ElementType, Kernel, Parameter
-from gquery.kernels.parts import parted
+from gquery.kernels.parts import MOST_DEPTH, MOST_LINES, parted
 
 
 class _Remembering:
@@ -45,7 +46,7 @@ class _Remembering:
     memo_register: Register
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ValueProperties(_Remembering):
     """What the planner knows of a value before any row is read.
 
@@ -92,7 +93,7 @@ def value_properties(
     return ValueProperties(dtype, bounds if bounds is not None else type_bounds(dtype), nullable, dictionary)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Value:
     """A row value in the text: the variable (or scalar parameter) that holds it and, if it can be NULL, the boolean
     variable that says it is not."""
@@ -110,7 +111,7 @@ SECTORS_SKIPPED = 0.3  # a column is loaded lazily where at least this share of 
 # ---- bindings: what a parameter stands for at launch ---------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ColumnPart:
     """One buffer of a column of the pipeline's input (``owner`` None) or of a build side (its build's number)."""
 
@@ -119,7 +120,7 @@ class ColumnPart:
     part: Literal["data", "validity", "characters"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Constant:
     """A scalar known while planning."""
 
@@ -133,7 +134,7 @@ class Content:
     buffer: Buffer
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BuildPart:
     """An array or size of a join table: ``rows``, ``starts``, ``base``, ``size``, ..."""
 
@@ -141,7 +142,7 @@ class BuildPart:
     part: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StatePart:
     """An array or number of the sink's own state; ``part`` is the name that the sink gave it."""
 
@@ -170,8 +171,8 @@ class NeedsHostError(Exception):
         self.function = function
 
 
-Head = ir.If | ir.While | ir.For | None
-"""How a block begins; None is the ``else`` of the ``if`` before it."""
+Head = ir.Expression | ir.While | ir.For | None
+"""How a block begins: the test of an ``if``, a loop without its body, or None for the ``else`` of the ``if`` before it."""
 
 
 class _Open:
@@ -190,6 +191,8 @@ class _Open:
             self._code.close()
 
 
+MOST_NAMES = 256
+_NAMES: dict[str, list[ir.Name]] = {}  # by stem, in the order of their numbers: kernels share them
 _INTEGERS: dict[int, ir.Call] = {}
 
 
@@ -234,6 +237,9 @@ class Code:
             []
         ]  # by open block, the keys of ``_flags`` that are forgotten with it
         self._heads: list[tuple[Head, list[ir.Statement]]] = []  # of open blocks, and the statements before each
+        self._lines = self._deepest = (
+            0  # at least so many are printed for blocks that are closed, and how deep they were
+        )
         self._names: dict[str, int] = {}
         self._constants = 0
         self._arrays: dict[ElementType, tuple[ir.Name, list[int | float]]] = {}  # a parameter, and its elements
@@ -262,7 +268,7 @@ class Code:
 
     def when(self, test: ir.Expression) -> _Open:
         """A block for where ``test`` is true; values bound inside are forgotten when it closes, as in all blocks."""
-        return _Open(self, ir.If(test, ()))
+        return _Open(self, test)
 
     def otherwise(self) -> _Open:
         """The ``else`` of the block that has just closed."""
@@ -278,7 +284,7 @@ class Code:
 
     def open_if(self, test: ir.Expression) -> None:
         """As `when`, for blocks that close in another function: pair with `close`."""
-        self.open(ir.If(test, ()))
+        self.open(test)
 
     def open_else(self) -> None:
         """As `otherwise`, to be paired with `close`."""
@@ -287,6 +293,7 @@ class Code:
     def open(self, head: Head) -> None:
         """Begin a block; pair with `close`."""
         self._heads.append((head, self.body))
+        self._deepest = max(self._deepest, len(self._heads))
         self.body = []
         self._bound.append([])
         self._made.append([])
@@ -294,6 +301,7 @@ class Code:
     def close(self, levels: int = 1) -> None:
         for _ in range(levels):
             head, before = self._heads.pop()
+            self._lines += 1 + max(len(self.body), 1)
             before.append(_with_block(head, tuple(self.body), before))
             self.body = before
             for e, earlier in reversed(self._bound.pop()):
@@ -321,7 +329,15 @@ class Code:
         """A new name."""
         n = self._names.get(stem, 0)
         self._names[stem] = n + 1
-        return ir.Name(f"{stem}{n}", role)
+        known = _NAMES.get(stem)
+        if known is not None and n < len(known) and (found := known[n]).role == role:
+            return found
+        made = ir.Name(f"{stem}{n}", role)
+        if known is None:
+            _NAMES[stem] = [made] if n == 0 else []
+        elif n == len(known) < MOST_NAMES:
+            known.append(made)
+        return made
 
     def call(self, primitive: str, *args: ir.Expression) -> ir.Call:
         """A call of a primitive."""
@@ -354,9 +370,11 @@ class Code:
 
     def both(self, *oks: ir.Expression | None) -> ir.Expression | None:
         """The conjunction of validity variables, as a variable; None where none can be NULL."""
-        present = tuple(dict.fromkeys([o for o in oks if o is not None]))
+        present = tuple([o for o in oks if o is not None])
         if not present:
             return None
+        if len(present) > 1:
+            present = tuple(dict.fromkeys(present))
         if ir.FALSE in present:
             return ir.FALSE
         if len(present) == 1:
@@ -467,7 +485,9 @@ class Code:
         claimed = (tuple(ir.printed(whole)), tuple(ir.printed(epilogue))) if self._claims else None
         if self._claims:
             whole, epilogue = ir.without_claims(whole), ir.without_claims(epilogue)
-        body, parts = parted(whole, (*prologue, *epilogue))
+        body, parts = whole, tuple[ir.Function, ...]()
+        if self._lines + len(whole) > MOST_LINES or self._deepest > MOST_DEPTH:
+            body, parts = parted(whole, (*prologue, *epilogue))
         return Kernel(
             parameters=tuple(self._parameters),
             prologue=prologue,
@@ -486,8 +506,6 @@ class Code:
 def _with_block(head: Head, block: ir.Block, before: list[ir.Statement]) -> ir.Statement:
     """The statement that a block belongs to: a new one, or the ``if`` that stands last, with an ``else``."""
     match head:
-        case ir.If(test=test):
-            return ir.If(test, block)
         case ir.While(test=test):
             return ir.While(test, block)
         case ir.For(target, low, high):
@@ -496,6 +514,8 @@ def _with_block(head: Head, block: ir.Block, before: list[ir.Statement]) -> ir.S
             first = before.pop()
             assert isinstance(first, ir.If) and first.otherwise is None, "an else stands behind its if"
             return ir.If(first.test, first.then, block)
+        case test:
+            return ir.If(test, block)
 
 
 _ROLES: dict[type, ir.Role] = {ColumnPart: "column", BuildPart: "build", StatePart: "state", Content: "table"}

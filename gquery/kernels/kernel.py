@@ -15,12 +15,13 @@ from types import CodeType
 from typing import Any, Literal
 
 from gquery.kernels import ir
+from gquery.kernels.frozen import frozen
 from gquery.kernels.unroll import UnrolledLoop
 
 ElementType = Literal["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Parameter:
     """One parameter of a kernel: a pointer to elements, or a scalar (``i64`` or ``f64``; an address is an ``i64``)."""
 

@@ -67,6 +67,7 @@ class _Parting:
     def __init__(self, body: Block, outside: Block) -> None:
         self.body = body
         self.uses = _uses((*body, *outside))
+        self.is_bound = _is_bound(body)
         self.functions: dict[tuple[str, ...], Function] = {}  # by text without the name
         self._parts: set[str] = set()  # their names
 
@@ -92,25 +93,27 @@ class _Parting:
 
     def _unit(self, s: Statement) -> _Unit:
         """A statement whose own blocks are in parts."""
-        if not blocks(s):
+        inner = blocks(s)
+        if not inner:
             return _Unit((s,), 1, 0)
-        cut = [self._cut(block) for block in blocks(s)]
+        cut = [self._cut(block) for block in inner]
         made = with_blocks(s, [block for block, _ in cut])
         return _Unit((made,), line_count((made,)), 1 + max(depth for _, depth in cut))
 
     def _part(self, block: Block) -> Statement | None:
         """A call of these statements as a function; None where they have to stay."""
-        if line_count(block) < 2 or _is_bound(block):
+        if line_count(block) < 2 or (self.is_bound and _is_bound(block)):
             return None
         inside = _uses(block)
-        read: dict[Name, None] = {}
+        read: dict[str, Name] = {}
         assigned = _flow(block, set(), read)
-        written = dict.fromkeys(name for s in statements(block) for name in targets(s))
-        results = tuple(name for name in written if self.uses[name] > inside[name])
-        read |= dict.fromkeys(name for name in results if name not in assigned)
+        written = {name.id: name for s in statements(block) for name in targets(s)}
+        results = tuple([name for name in written.values() if self.uses[name.id] > inside[name.id]])
+        read |= {name.id: name for name in results if name.id not in assigned and name.id not in read}
         firsts = _firsts(block)
-        function = self._function(block, list(read), [w for w in written if w not in read], results, firsts)
-        call = called(function, [Element(r, firsts[r]) if r in firsts else r for r in read], results)
+        own = [name for name in written.values() if name.id not in read]
+        function = self._function(block, list(read.values()), own, results, firsts)
+        call = called(function, [Element(r, firsts[r]) if r in firsts else r for r in read.values()], results)
         self.uses.subtract(inside)  # those lines are one now
         self.uses.update(_named(call))
         return call
@@ -174,17 +177,19 @@ def _depth(block: Block) -> int:
     return max((1 + _depth(inner) for s in block for inner in blocks(s)), default=0)
 
 
-def _named(s: Statement) -> set[Name]:
+def _named(s: Statement) -> set[str]:
     """The names that a statement reads or sets, without those of its blocks."""
-    return {name for e in values(s) for name in names(e)}.union(targets(s))
+    found: list[Leaf] = []
+    for e in values(s):
+        e.leaves(found)
+    named = {leaf.id if isinstance(leaf, Name) else leaf.array.id for leaf in found}
+    named.update([target.id for target in targets(s)])
+    return named
 
 
-def _uses(block: Iterable[Statement]) -> Counter[Name]:
+def _uses(block: Iterable[Statement]) -> Counter[str]:
     """By name, the statements that name it."""
-    found: Counter[Name] = Counter()
-    for s in statements(block):
-        found.update(_named(s))
-    return found
+    return Counter([name for s in statements(block) for name in _named(s)])
 
 
 def _is_bound(block: Block) -> bool:
@@ -223,7 +228,7 @@ def _chunks(units: list[_Unit]) -> Iterator[list[_Unit]]:
 
 def _period(units: list[_Unit]) -> int:
     """After how many statements most look the same again; 1 where they do not."""
-    shapes = [tuple(printed(over(u.block, lambda leaf: _BLANK))) for u in units]
+    shapes = [[_shape(s) for s in u.block] for u in units]
     for every in range(1, min(MOST_PERIOD, len(shapes) // 2) + 1):
         same = sum(a == b for a, b in zip(shapes, shapes[every:], strict=False))
         if same >= _ALIKE * (len(shapes) - every):
@@ -231,12 +236,29 @@ def _period(units: list[_Unit]) -> int:
     return 1
 
 
+def _shape(s: Statement) -> tuple[object, ...]:
+    """What statements share that differ in names and in elements of arrays of constants alone."""
+    return (s.__class__, *map(_shape_of, values(s)), *[tuple(map(_shape, inner)) for inner in blocks(s)])
+
+
+def _shape_of(e: Expression) -> object:
+    match e:
+        case Name() | Element():
+            return None
+        case Call(function, arguments):
+            return (function, *map(_shape_of, arguments))
+        case Load(index=index):
+            return ("[", _shape_of(index))
+        case _:
+            return e.over(lambda leaf: _BLANK).text()
+
+
 def _phase(units: list[_Unit], every: int) -> int:
     """Where in the first ``every`` statements repetitions begin: the fewest variables are alive between two of them."""
     if every == 1:
         return 0
     middle = len(units) // 2 // every * every
-    written = [{name for s in statements(u.block) for name in targets(s)} for u in units]
+    written = [{name.id for s in statements(u.block) for name in targets(s)} for u in units]
     named = [{name for s in statements(u.block) for name in _named(s)} for u in units]
 
     def alive(first: int) -> int:
@@ -245,14 +267,21 @@ def _phase(units: list[_Unit], every: int) -> int:
     return min(range(every), key=alive)
 
 
-def _flow(block: Block, assigned: set[Name], read: dict[Name, None]) -> set[Name]:
+def _flow(block: Block, assigned: set[str], read: dict[str, Name]) -> set[str]:
     """What is surely assigned behind the statements; what they may read before it is goes to ``read``."""
     for s in block:
-        read |= dict.fromkeys(name for e in values(s) for name in names(e) if name not in assigned)
-        behind = [_flow(inner, assigned.union(targets(s)), read) for inner in blocks(s)]
+        for e in values(s):
+            for name in names(e):
+                if name.id not in assigned:
+                    read.setdefault(name.id, name)
+        if isinstance(s, Let):
+            assigned = {*assigned, s.target.id}
+            continue
+        inside = assigned.union([target.id for target in targets(s)])
+        behind = [_flow(inner, inside, read) for inner in blocks(s)]
         match s:
-            case Let() | Unpack():
-                assigned = assigned.union(targets(s))
+            case Unpack():
+                assigned = inside
             case If(otherwise=otherwise) if otherwise is not None:
                 assigned = assigned | (behind[0] & behind[1])
             case _:

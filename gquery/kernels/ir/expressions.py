@@ -8,18 +8,9 @@ carries the role of what it names, so that no pass reads a role from how a name 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Literal, TypeVar, dataclass_transform
+from typing import Literal
 
-T = TypeVar("T")
-
-
-@dataclass_transform(frozen_default=True)
-def node(cls: type[T]) -> type[T]:
-    """Make a class a node: a dataclass that is frozen to the type checker. At run time it is a plain one with slots, because a
-    frozen one takes three times as long to make, and a query makes thousands."""
-    return dataclass(slots=True, unsafe_hash=True)(cls)
-
+from gquery.kernels.frozen import frozen
 
 Role = Literal["row", "thread", "mark", "column", "state", "build", "table", "scalar"]
 """What a name names. Variables: of the *row* at hand, of which each row of an unrolled loop has its own; of the
@@ -31,12 +22,15 @@ IN_MEMORY: frozenset[Role] = frozenset(("column", "state", "build"))
 """The pointers to arrays that do not lie in a cache."""
 
 
-@node
+@frozen
 class Name:
     """A variable or a parameter."""
 
     id: str
     role: Role = "thread"
+
+    def __hash__(self) -> int:
+        return hash(self.id)
 
     def text(self) -> str:
         return self.id
@@ -48,7 +42,7 @@ class Name:
         return leaf(self)
 
 
-@node
+@frozen
 class Constant:
     """A number, a truth value or None that stands in the text."""
 
@@ -64,7 +58,7 @@ class Constant:
         return self
 
 
-@node
+@frozen
 class Call:
     """A call of a primitive, of a scalar function or of a part of the kernel."""
 
@@ -72,10 +66,8 @@ class Call:
     arguments: tuple[Expression, ...]
 
     def text(self) -> str:
-        arguments = self.arguments
-        if len(arguments) == 1:
-            return f"{self.function}({arguments[0].text()})"
-        return f"{self.function}({', '.join([a.text() for a in arguments])})"
+        arguments = [a.id if a.__class__ is Name else a.text() for a in self.arguments]
+        return f"{self.function}({', '.join(arguments)})"
 
     def leaves(self, found: list[Leaf]) -> None:
         for a in self.arguments:
@@ -85,7 +77,7 @@ class Call:
         return Call(self.function, tuple([a.over(leaf) for a in self.arguments]))
 
 
-@node
+@frozen
 class Load:
     """The element of an array at an index."""
 
@@ -93,7 +85,8 @@ class Load:
     index: Expression
 
     def text(self) -> str:
-        return f"{self.pointer.id}[{self.index.text()}]"
+        index = self.index
+        return f"{self.pointer.id}[{index.id if index.__class__ is Name else index.text()}]"
 
     def leaves(self, found: list[Leaf]) -> None:
         found.append(self.pointer)
@@ -103,7 +96,7 @@ class Load:
         return Load(name_of(leaf(self.pointer)), self.index.over(leaf))
 
 
-@node
+@frozen
 class Element:
     """One of the constants that a kernel has in an array: number ``place`` of them."""
 
@@ -120,7 +113,7 @@ class Element:
         return leaf(self)
 
 
-@node
+@frozen
 class Item:
     """An item of a tuple that a call has given."""
 
@@ -137,7 +130,7 @@ class Item:
         return Item(name_of(leaf(self.tuple)), self.place)
 
 
-@node
+@frozen
 class Not:
     operand: Expression
 
@@ -152,7 +145,7 @@ class Not:
         return Not(self.operand.over(leaf))
 
 
-@node
+@frozen
 class And:
     """The conjunction of tests, each looked at only where those before it are true."""
 
@@ -169,7 +162,7 @@ class And:
         return And(tuple([t.over(leaf) for t in self.terms]))
 
 
-@node
+@frozen
 class Or:
     """The disjunction of tests, each looked at only where those before it are false."""
 
@@ -186,7 +179,7 @@ class Or:
         return Or(tuple([t.over(leaf) for t in self.terms]))
 
 
-@node
+@frozen
 class Group:
     """An expression in parentheses."""
 
@@ -205,7 +198,7 @@ class Group:
 Operator = Literal["<", "-", "is not"]
 
 
-@node
+@frozen
 class Operation:
     """Python's own operator, which row indices and the interpreter's calls use; values of SQL are computed by primitives."""
 
@@ -224,7 +217,7 @@ class Operation:
         return Operation(self.left.over(leaf), self.operator, self.right.over(leaf))
 
 
-@node
+@frozen
 class Choice:
     """One of two values, by a test."""
 
@@ -244,7 +237,7 @@ class Choice:
         return Choice(self.then.over(leaf), self.test.over(leaf), self.otherwise.over(leaf))
 
 
-@node
+@frozen
 class Tuple:
     """Several values, for as many names."""
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gquery.kernels.ir.expressions import Call, Expression, Name, node
+from gquery.kernels.frozen import frozen
+from gquery.kernels.ir.expressions import Call, Expression, Name
 
 INDENT = "    "
 
 
-@node
+@frozen
 class Let:
     """Set a variable, a new one or one that is there."""
 
@@ -23,7 +24,7 @@ class Let:
         lines.append(f"{indent}{self.target.id} = {self.value.text()}")
 
 
-@node
+@frozen
 class Unpack:
     """Set several variables at once, to the items of a tuple."""
 
@@ -34,7 +35,7 @@ class Unpack:
         lines.append(f"{indent}{', '.join([t.id for t in self.targets])} = {self.value.text()}")
 
 
-@node
+@frozen
 class Store:
     """A call for what it does: it writes to memory, adds to a state, notes an error."""
 
@@ -44,7 +45,7 @@ class Store:
         lines.append(indent + self.call.text())
 
 
-@node
+@frozen
 class If:
     """``otherwise`` is None where there is no ``else``."""
 
@@ -60,7 +61,7 @@ class If:
             _write_block(self.otherwise, lines, indent)
 
 
-@node
+@frozen
 class While:
     test: Expression
     body: Block
@@ -70,7 +71,7 @@ class While:
         _write_block(self.body, lines, indent)
 
 
-@node
+@frozen
 class For:
     """A loop over the integers from ``low`` (0 where that is None) up to ``high``, which is not among them."""
 
@@ -85,7 +86,7 @@ class For:
         _write_block(self.body, lines, indent)
 
 
-@node
+@frozen
 class Return:
     value: Expression
 
@@ -93,7 +94,7 @@ class Return:
         lines.append(f"{indent}return {self.value.text()}")
 
 
-@node
+@frozen
 class Claim:
     """A line for the interpreter under test alone (see `kernels.checks`): no pass meets one."""
 
@@ -108,7 +109,7 @@ Block = tuple[Statement, ...]
 Loop = While | For
 
 
-@node
+@frozen
 class Function:
     """A function of a kernel's module."""
 

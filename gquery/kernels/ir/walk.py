@@ -37,8 +37,10 @@ def names(e: Expression) -> list[Name]:
 
 def values(s: Statement) -> tuple[Expression, ...]:
     """The expressions that a statement itself computes, without those of its blocks."""
+    if isinstance(s, Let):  # most are
+        return (s.value,)
     match s:
-        case Let(value=value) | Unpack(value=value) | Return(value=value):
+        case Unpack(value=value) | Return(value=value):
             return (value,)
         case Store(call=call):
             return (call,)
@@ -54,8 +56,10 @@ def values(s: Statement) -> tuple[Expression, ...]:
 
 def targets(s: Statement) -> tuple[Name, ...]:
     """The names that a statement itself sets."""
+    if isinstance(s, Let):
+        return (s.target,)
     match s:
-        case Let(target=target) | For(target=target):
+        case For(target=target):
             return (target,)
         case Unpack(targets=several):
             return several
@@ -74,12 +78,19 @@ def blocks(s: Statement) -> tuple[Block, ...]:
             return ()
 
 
-def statements(block: Iterable[Statement]) -> Iterator[Statement]:
+def statements(block: Iterable[Statement]) -> list[Statement]:
     """All statements of a block and of the blocks in it, in the order of the text."""
+    found: list[Statement] = []
+    _collect(block, found)
+    return found
+
+
+def _collect(block: Iterable[Statement], found: list[Statement]) -> None:
     for s in block:
-        yield s
-        for inner in blocks(s):
-            yield from statements(inner)
+        found.append(s)
+        if not isinstance(s, Let | Store):
+            for inner in blocks(s):
+                _collect(inner, found)
 
 
 def read(block: Iterable[Statement]) -> list[Name]:
@@ -174,9 +185,9 @@ def over(block: Sequence[Statement], leaf: LeafMap) -> Block:
 
 
 def _over(s: Statement, leaf: LeafMap) -> Statement:
+    if isinstance(s, Let):
+        return Let(name_of(leaf(s.target)), s.value.over(leaf))
     match s:
-        case Let(target, value):
-            return Let(name_of(leaf(target)), value.over(leaf))
         case Unpack(several, value):
             return Unpack(tuple([name_of(leaf(t)) for t in several]), value.over(leaf))
         case Store(call):

@@ -25,6 +25,7 @@ from gquery.tuning.running import (
     Accumulators,
     HostFunctions,
     Interpreting,
+    Launches,
     Loops,
     Materialization,
     Measuring,
@@ -52,6 +53,7 @@ interpreting = Interpreting()
 speculation = Speculation()
 measuring = Measuring()
 threads = Threads()
+launches = Launches()
 # columns, files, memory
 encoding = Encoding()
 ownership = Ownership()

@@ -160,3 +160,11 @@ class Threads(Record):
 
     morsel_rows: int = number(131_072, "rows", "that a thread takes at once", _MANY_CORES)
     most: int = number(max(64, os.cpu_count() or 1), "threads", "that wait for something to help with")
+
+
+@dataclass(frozen=True, slots=True)
+class Launches(Record):
+    """The shape of a launch on a GPU."""
+
+    threads: int = number(256, "threads a block", "of a kernel without private state")
+    blocks_a_processor: int = number(16, "blocks a multiprocessor", "of a kernel without shared memory, at most")

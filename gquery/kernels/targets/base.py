@@ -16,6 +16,8 @@ NARROW_ROWS = 2**32 - 2**26
 """Above this many rows a kernel has to be made with ``wide_index``: a 32-bit index plus one stride must not wrap."""
 
 
+PRIVATE_THREADS = 128
+"""Threads of a block of a kernel with private accumulators: fixed, so that their addresses are cheap."""
 MOST_KERNELS = 2048
 """So many a target keeps ready; one that is asked for again later is made again."""
 

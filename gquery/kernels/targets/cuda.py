@@ -18,11 +18,15 @@ from typing import Any
 
 import numpy as np
 
+from gquery import tuning
+from gquery.device.device import Device
+from gquery.device.profile import DeviceProfile, get_profile
 from gquery.errors import DeviceError
+from gquery.expression.facts import INT64_BYTES
 from gquery.kernels.builtin.registry import builtin_kernels
 from gquery.kernels.ir import printed, printed_body
 from gquery.kernels.kernel import Kernel, Parameter
-from gquery.kernels.targets.base import MOST_KERNELS, NARROW_ROWS, Compiled, Perhaps
+from gquery.kernels.targets.base import MOST_KERNELS, NARROW_ROWS, PRIVATE_THREADS, Compiled, Perhaps
 from gquery.kernels.targets.cache import KernelSource, kernel_cache, kernel_source
 from gquery.kernels.targets.cubin import Cubin, make_cubin, read_cubin
 from gquery.kernels.targets.cuda_launch import Launcher
@@ -30,14 +34,6 @@ from gquery.kernels.targets.text import free_names, functions_text
 from gquery.kernels.targets.workers import workers
 from gquery.runtime.interrupt import beside
 from gquery.runtime.recent import Recent
-
-THREADS = 256
-PRIVATE_THREADS = 128
-_BLOCKS_PER_PROCESSOR = 16
-_THREADS_PER_PROCESSOR = 2048
-_REGISTERS = 65_536  # of a block, and of a processor
-_FREE_SHARED_BYTES = 48 * 1024  # more a block has to be asked for
-_RESERVED_SHARED_BYTES = 1024  # of each block, by the driver
 
 
 class CudaTarget:
@@ -173,17 +169,17 @@ class CudaTarget:
         kernel = compiled.kernel
         if hi > NARROW_ROWS and not kernel.wide_index:
             raise DeviceError(f"a kernel with a 32-bit row index cannot run rows up to {hi}")
-        processors, shared_a_processor = _properties(_device())
-        threads, resident, shared = THREADS, _BLOCKS_PER_PROCESSOR, 0
+        profile = _profile(_device())
+        threads, resident, shared = tuning.launches.threads, tuning.launches.blocks_a_processor, 0
         if kernel.uses_private:
-            threads, shared = PRIVATE_THREADS, shared_words * PRIVATE_THREADS * 8
-            resident = _resident(threads, shared, shared_a_processor, compiled.registers)
+            threads, shared = PRIVATE_THREADS, shared_words * PRIVATE_THREADS * INT64_BYTES
+            resident = _resident(threads, shared, compiled.registers, profile)
         elif kernel.uses_block:
-            shared = shared_words * 8
-            threads, resident = block_shape(shared, shared_a_processor, compiled.registers)
-        if shared > _FREE_SHARED_BYTES:
+            shared = shared_words * INT64_BYTES
+            threads, resident = block_shape(shared, compiled.registers, profile)
+        if shared > profile.shared_bytes:
             _allow_shared(compiled.entry, shared)
-        blocks = min(-(-(hi - lo) // threads), processors * resident)
+        blocks = min(-(-(hi - lo) // threads), profile.processors * resident)
         compiled.entry(blocks, threads, shared, lo, hi, self._halt(), arguments)
 
     @contextmanager
@@ -209,25 +205,27 @@ def _wait(key: tuple[str, int], compiled: Compiled) -> None:
         cupy.cuda.runtime.deviceSynchronize()
 
 
-def block_shape(shared: int, shared_a_processor: int, registers: int) -> tuple[int, int]:
+def block_shape(shared: int, registers: int, profile: DeviceProfile) -> tuple[int, int]:
     """Threads of a block with ``shared`` bytes of shared memory, and the blocks that a processor runs at once: the most threads
     in all, in small blocks. No more blocks are launched, because each has to be filled and flushed.
 
-    >>> [block_shape(shared, 233472, 32) for shared in (8_000, 40_000, 65_536)]
+    >>> from gquery.device.profile import H200
+    >>> [block_shape(shared, 32, H200) for shared in (8_000, 40_000, 65_536)]
     [(256, 8), (512, 4), (1024, 2)]
-    >>> block_shape(8_000, 233472, 40), block_shape(65_536, 233472, 100)
+    >>> block_shape(8_000, 40, H200), block_shape(65_536, 100, H200)
     ((256, 6), (256, 2))
     """
-    shapes = [(n, _resident(n, shared, shared_a_processor, registers)) for n in (THREADS, 2 * THREADS, 4 * THREADS)]
-    fitting = [(n, blocks) for n, blocks in shapes if n * _rounded(registers) <= _REGISTERS]
+    least = tuning.launches.threads
+    shapes = [(n, _resident(n, shared, registers, profile)) for n in (least, 2 * least, 4 * least)]
+    fitting = [(n, blocks) for n, blocks in shapes if n * _rounded(registers) <= profile.processor_registers]
     return max(fitting, key=lambda shape: shape[0] * shape[1])
 
 
-def _resident(threads: int, shared: int, shared_a_processor: int, registers: int) -> int:
+def _resident(threads: int, shared: int, registers: int, profile: DeviceProfile) -> int:
     """Blocks that a processor runs at once, one at least."""
-    by_registers = _REGISTERS // (threads * _rounded(registers))
-    by_shared = shared_a_processor // (shared + _RESERVED_SHARED_BYTES)
-    return max(1, min(_THREADS_PER_PROCESSOR // threads, by_registers, by_shared))
+    by_registers = profile.processor_registers // (threads * _rounded(registers))
+    by_shared = profile.processor_shared_bytes // (shared + profile.reserved_shared_bytes)
+    return max(1, min(profile.processor_threads // threads, by_registers, by_shared))
 
 
 def _rounded(registers: int) -> int:
@@ -267,12 +265,8 @@ def _capability(device: int) -> tuple[int, int]:
 
 
 @cache
-def _properties(device: int) -> tuple[int, int]:
-    """(multiprocessors, bytes of shared memory of each)."""
-    import cupy
-
-    attributes = cupy.cuda.Device(device).attributes
-    return int(attributes["MultiProcessorCount"]), int(attributes["MaxSharedMemoryPerMultiprocessor"])
+def _profile(device: int) -> DeviceProfile:
+    return get_profile(Device("cuda", device))
 
 
 TARGET = CudaTarget()

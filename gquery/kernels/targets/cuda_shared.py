@@ -10,11 +10,10 @@ from typing import Any
 
 from llvmlite import ir
 
+from gquery.kernels.targets.base import PRIVATE_THREADS
 from gquery.kernels.targets.cuda_intrinsics import call, register
 from gquery.kernels.targets.intrinsics import F64, I32, I64, Definition, Emit, constant
 
-PRIVATE_THREADS = 128
-"""Threads of a block of a kernel with private accumulators: fixed, so that their addresses are cheap."""
 _SHARED = 3  # LLVM's address space of shared memory
 
 

@@ -167,16 +167,17 @@ class GroupRun(SinkRun):
             table, capacity = combine_tables(sink, states, capacity, device, self.label, workers)
             states = [table]
         output = self.output if len(states) == 1 else None
-        if output is not None and self._finalizes_by_kernel(capacity):
+        if output is not None and self._finalizes_by_kernel(capacity, device):
             count, columns = output.columns(states[0], capacity, device, workers, self.label)
         else:
             count, columns = self._picked(states, capacity, device)
         named = [(c, what) for c, _, what in sink.keys] + [(c, plan.result) for c, plan in sink.aggregates]
         return Frame(self._columns(named, columns, count, device, workers), count)
 
-    def _finalizes_by_kernel(self, slots: int) -> bool:
+    def _finalizes_by_kernel(self, slots: int, device: Device) -> bool:
+        """Whether a kernel makes the columns of a state that lies on ``device``: that of a few groups came to the host."""
         is_large = slots >= tuning.accumulators.finalized_slots
-        return self.device.is_cuda or (self.launch.target.runs_morsels and is_large)
+        return device.is_cuda or (self.launch.target.runs_morsels and is_large)
 
     def _picked(self, states: Sequence[State], capacity: int, device: Device) -> tuple[int, list[Values]]:
         """How many groups there are, and the columns of their keys and aggregates, by array functions."""
@@ -194,7 +195,7 @@ class GroupRun(SinkRun):
         """The groups of a table of row numbers."""
         device, workers = self.device, self.launch.workers
         rows, slots = grouping.rows_in_order(state["slots"])  # any order would do, but always the same
-        if self.output is not None and self._finalizes_by_kernel(rows.size):
+        if self.output is not None and self._finalizes_by_kernel(rows.size, device):
             _, results = self.output.columns(
                 {**state, "slots_in_order": slots}, self.capacity, device, workers, self.label
             )

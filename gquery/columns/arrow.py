@@ -93,6 +93,7 @@ def import_schema(schema: pa.Schema) -> Schema:
 
 
 def export_schema(schema: Schema) -> pa.Schema:
+    """The Arrow schema of a result: names, types and nullability of its fields."""
     return pa.schema([pa.field(f.name, arrow_type(f.dtype), f.nullable) for f in schema])
 
 

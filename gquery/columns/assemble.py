@@ -43,8 +43,11 @@ class MisfitError(Exception):
 class Assembly(Protocol):
     """A column in the making. ``add`` takes the pieces of one group, in order, and says how many rows they had."""
 
-    def add(self, group: int, pieces: Iterable[pa.Array]) -> int: ...
-    def finish(self) -> Phases[ColumnData]: ...
+    def add(self, group: int, pieces: Iterable[pa.Array]) -> int:
+        """Takes the pieces of a group, in order; how many rows they have. Arrays are held as long as `finish` needs them."""
+
+    def finish(self) -> Phases[ColumnData]:
+        """The column, once every group is there: phases of tasks that threads may share, and the column as their result."""
 
 
 def assembly_for(
@@ -73,10 +76,12 @@ class Gathered:
         self._type, self._field, self._narrow = type_, field, narrow
 
     def add(self, group: int, pieces: Iterable[pa.Array]) -> int:
+        """Holds the pieces of a group; how many rows they have."""
         self._pieces[group] = list(pieces)
         return sum(len(p) for p in self._pieces[group])
 
     def finish(self) -> Phases[ColumnData]:
+        """The column, encoded from all pieces at once. It owns its buffers."""
         made: list[ColumnData] = []
 
         def encode() -> None:
@@ -129,6 +134,8 @@ class Fixed:
         ), not narrow or bounds is known
 
     def add(self, group: int, pieces: Iterable[pa.Array]) -> int:
+        """Copies the pieces of a group into their rows of the column's array; how many rows they have. MisfitError where
+        a value is outside of the bounds that narrowed the array, ValueError where a group has more rows than its footer says."""
         start, end = self._starts[group], self._starts[group + 1]
         at, low, high, nulls = start, 0, 0, 0
         for piece in pieces:
@@ -166,6 +173,7 @@ class Fixed:
         return np.where(ok.view(np.bool_), values, values.dtype.type(0))
 
     def finish(self) -> Phases[ColumnData]:
+        """The column over the array that was written, with the bounds, NULLs and order that `add` noted."""
         bounds = Bounds(0, 0)
         if self._bounds:
             bounds = Bounds(min(b.low for b in self._bounds), max(b.high for b in self._bounds))

@@ -44,10 +44,12 @@ class DictionaryPieces:
         self._union: DictionaryUnion
 
     def add(self, group: int, pieces: Iterable[pa.DictionaryArray]) -> int:
+        """Holds the codes and dictionaries of a group; how many rows they have."""
         self._groups[group] = [codes_of(piece) for piece in pieces]
         return sum(len(codes.raw) for codes in self._groups[group])
 
     def finish(self) -> Phases[ColumnData]:
+        """The column: codes of one sorted dictionary of all pieces' values, in the narrowest integers. It owns its buffers."""
         rows = self._starts[-1]
         pieces = [codes for group in self._groups for codes in group]
         if not pieces:
@@ -107,11 +109,13 @@ class Strings:
         self._nulls = self._distinct = 0
 
     def add(self, group: int, pieces: Iterable[pa.Array]) -> int:
+        """Holds the pieces of a group; how many rows they have."""
         kept = [without_views(piece) for piece in pieces]
         self._groups[group] = kept
         return sum(len(p) for p in kept)
 
     def finish(self) -> Phases[ColumnData]:
+        """The column: as text, or with a dictionary where few values repeat. It owns its buffers."""
         rows = self._starts[-1]
         yield [self._look]
         if self._nulls == rows:

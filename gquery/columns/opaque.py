@@ -37,10 +37,12 @@ class Opaque:
 
     @property
     def type(self) -> pa.DataType:
+        """The Arrow type of the values."""
         return self.values.type
 
     @property
     def nbytes(self) -> int:
+        """Bytes of the Arrow values."""
         return int(self.values.nbytes)
 
     def start_of(self, part: Opaque) -> int:

@@ -37,6 +37,7 @@ class OwnedText:
         self.array: pa.Array = None
 
     def copies(self) -> Iterator[Task]:
+        """Tasks that copy offsets and characters into memory of gquery's own; they may run in any order."""
         row = at = 0
         for (chunk, offsets), (first, last) in zip(self._chunks, self._spans, strict=True):
             for low in range(0, len(chunk), tuning.ownership.text_rows):
@@ -50,6 +51,8 @@ class OwnedText:
             row, at = row + len(chunk), at + last - first
 
     def checks(self) -> Iterator[Task]:
+        """Tasks that validate the copy as Arrow does: offsets that never fall, UTF-8 without errors. pa.ArrowInvalid where it is
+        not. They run behind the copies."""
         bits = None if self._valid is None else pa.py_buffer(np.packbits(self._valid, bitorder="little"))
         buffers = [bits, pa.py_buffer(self._offsets), pa.py_buffer(self._characters)]
         self.array = pa.Array.from_buffers(self._type, len(self._offsets) - 1, buffers)

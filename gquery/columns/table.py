@@ -42,11 +42,18 @@ class TableSource(Protocol):
     schema: Schema
 
     @property
-    def rows(self) -> int: ...
+    def rows(self) -> int:
+        """How many rows the table has."""
+
     @property
-    def version(self) -> int: ...
-    def statistics(self, field: int) -> ColumnStatistics: ...
-    def load(self, fields: Sequence[int]) -> Table: ...
+    def version(self) -> int:
+        """A number that changes when the data does."""
+
+    def statistics(self, field: int) -> ColumnStatistics:
+        """What is known of the field at a position, loaded or not."""
+
+    def load(self, fields: Sequence[int]) -> Table:
+        """The fields at these positions, in this order. What is loaded stays with the source."""
 
 
 class Dictionary:
@@ -112,6 +119,7 @@ class ColumnData:
 
     @property
     def nbytes(self) -> int:
+        """Bytes of one copy of each buffer."""
         return sum(b.nbytes for b in self.buffers)
 
     @property
@@ -165,4 +173,5 @@ class Table:
 
     @property
     def nbytes(self) -> int:
+        """Bytes of the buffers of all columns."""
         return sum(c.nbytes for c in self.columns)

@@ -79,6 +79,7 @@ class SinkRun(ABC):
 
     @property
     def device(self) -> Device:
+        """Where the state lies and the kernels run."""
         return self.launch.device
 
     @abstractmethod

@@ -223,6 +223,7 @@ class CollectRun(SinkRun):
         self.total = launch.rows
 
     def allocate(self) -> State:
+        """The state that kernels write into, by the names of its parts; on the run's device, owned by this run."""
         state: State = {"unit": self.launch.unit}
         rows, by_row = self.launch.rows, self.launch.by_row
         match self.mode:
@@ -240,6 +241,7 @@ class CollectRun(SinkRun):
         return state
 
     def after(self, role: str, state: State) -> None:
+        """Between two kernels: makes positions of what the first one counted, and allocates the columns."""
         if role != "count":
             return
         if self.mode == "bitmap":
@@ -258,6 +260,7 @@ class CollectRun(SinkRun):
                 state[f"validity{k}"] = make(rows, "uint8", self.label)
 
     def finalize(self, states: Sequence[State]) -> Frame:
+        """The frame of the rows that were written, in their order; its columns own what is left of the arrays."""
         state = states[0]
         pieces: list[tuple[int, int]] | None = None
         if self.mode == "region":

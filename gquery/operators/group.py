@@ -87,6 +87,7 @@ class GroupRun(SinkRun):
         self.capacity = min(self.capacity, 1 << wanted.bit_length())
 
     def allocate(self) -> State:
+        """The state that kernels write into, by the names of its parts; on the run's device, owned by this run."""
         make, n = self.device, self.capacity
         if self.sink.layout == "hash":
             return empty_table(self.sink, n, self.device, self.label, self._hands)
@@ -102,6 +103,7 @@ class GroupRun(SinkRun):
         return state
 
     def for_workers(self, state: State, workers: int) -> list[State]:
+        """What each worker writes into: a state of its own, or the same one with a cache of its own."""
         if not self.sink.concurrent:
             return [state] * workers
         caches = [self.device.zeros(aggregation_cache.words(self.sink), "int64", self.label) for _ in range(workers)]
@@ -151,6 +153,7 @@ class GroupRun(SinkRun):
         return True
 
     def finalize(self, states: Sequence[State]) -> Frame:
+        """The frame of the groups: keys and results. OutOfRangeError where a result does not fit its type."""
         sink, device, workers = self.sink, self.device, self.launch.workers
         if self._is_small():
             device, workers = cpu_device(), 1

@@ -298,6 +298,7 @@ def _emit_single(step: Probe, code: Code, consume: Consumer, begin: ir.Name, end
 
 
 def more_than_one(code: Code) -> ir.Expression:
+    """The error of a subquery that is used as a value and has several rows."""
     return code.site(
         CardinalityError, "A subquery used as a value returned more than one row. Add LIMIT 1 or an aggregate."
     )

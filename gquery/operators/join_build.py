@@ -74,6 +74,7 @@ def slot_physical_type(table: JoinTable) -> PhysicalType:
 
 
 def stored_key(table: JoinTable, column: Column) -> Stored:
+    """How the column of a key is stored in the build side's frame."""
     return next(s for s in table.columns if s.column == column)
 
 

@@ -55,6 +55,7 @@ class BuildRun(SinkRun):
         return self.capacity + self.table.inline_keys  # the key 0 has a slot of its own
 
     def allocate(self) -> State:
+        """The state that kernels write into, by the names of its parts; on the run's device, owned by this run."""
         make, rows, table = self.device, self.launch.rows, self.table
         state: State = {}
         if table.layout == "direct-address":
@@ -84,6 +85,7 @@ class BuildRun(SinkRun):
         return state
 
     def finalize(self, states: Sequence[State]) -> JoinIndex:
+        """The join table. DuplicateKeysError where keys that were expected to be unique are not."""
         state, rows = states[0], self.launch.rows
         if is_radix_partitioned(self.table):
             state = self._entered(state)

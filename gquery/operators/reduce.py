@@ -21,6 +21,7 @@ from gquery.planner.physical import Reduce
 
 
 def begin(accumulators: Sequence[Accumulator], code: Code) -> None:
+    """Write the statements before the loop: each accumulator is a variable with its identity."""
     for n, accumulator in enumerate(accumulators):
         code.prologue.append(ir.Let(accumulated(n), identity(accumulator, code)))
 
@@ -31,12 +32,15 @@ def accumulated(n: int) -> ir.Name:
 
 
 def identity(accumulator: Accumulator, code: Code) -> ir.Expression:
+    """The value that changes no other one, as an expression."""
     if accumulator.op == "add":
         return code.call(accumulator.word, ir.Constant(0 if accumulator.word == "i64" else 0.0))
     return code.constant(accumulator.identity)
 
 
 def emit(accumulators: Sequence[Accumulator], code: Code) -> None:
+    """Write the statements that accumulate the current row into the variables."""
+
     def into(n: int, accumulator: Accumulator, word: ir.Expression) -> None:
         total = accumulated(n)
         code.set(total, code.call(f"{accumulator.op}_{accumulator.word}", total, word))
@@ -45,6 +49,7 @@ def emit(accumulators: Sequence[Accumulator], code: Code) -> None:
 
 
 def end(accumulators: Sequence[Accumulator], code: Code) -> None:
+    """Write the statements behind the loop: each variable goes into the state, against other threads."""
     for n, accumulator in enumerate(accumulators):
         state = code.pointer(accumulator.word, StatePart(accumulator.word), "s")
         call = code.call(f"reduce_{accumulator.op}_{accumulator.word}", state, ir.Constant(n), accumulated(n))
@@ -62,6 +67,7 @@ class ReduceRun(SinkRun):
         self.sink = sink
 
     def allocate(self) -> State:
+        """The state that kernels write into, by the names of its parts; on the run's device, owned by this run."""
         identities = [f.identity if f.word == "i64" else 0 for f in self.sink.accumulators]  # 0.0 has no bit set
         if any(identities):
             words = self.device.from_host(np.array(identities, np.int64))
@@ -70,6 +76,7 @@ class ReduceRun(SinkRun):
         return {"i64": words, "f64": words.view(np.float64)}
 
     def finalize(self, states: Sequence[State]) -> Frame:
+        """The frame of one row, on the host. OutOfRangeError where a result does not fit its type."""
         host = [self.device.to_host(s["i64"]) for s in states]
         words = []
         for n, accumulator in enumerate(self.sink.accumulators):

@@ -61,6 +61,7 @@ class Part:
 
     @property
     def bits(self) -> int:
+        """Bits that tell the values within the bounds apart."""
         return (self.bounds.width - 1).bit_length()
 
     def append(self, words: Any, rows: Any, right: int, count: int) -> Any:
@@ -106,6 +107,7 @@ class Integers:
         self.size, self.xp = int(data.size), namespace(data)
 
     def part(self, n: int, rows: Any) -> Part | None:
+        """The values and their bounds, as the only part; None behind it."""
         if n > 0:
             return None
         return Part(self._taken, self.bounds or _bounds(self._taken(rows)), self.descending)
@@ -124,6 +126,7 @@ class Text:
         self.longest = -1
 
     def part(self, n: int, rows: Any) -> Part | None:
+        """The n-th eight bytes of the texts as unsigned numbers in their order; at last ranks or lengths; None behind."""
         if self.longest < 0:
             lengths = self._lengths(rows)
             self.longest = read_scalar(lengths.max()) if lengths.size else 0

@@ -53,6 +53,7 @@ class RadixPartitions:
 
     @property
     def slots(self) -> int:
+        """Slots of the rooms of all parts, used or not."""
         return self.room * self.parts
 
 

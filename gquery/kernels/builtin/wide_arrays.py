@@ -32,6 +32,7 @@ def f64_unorder(order: Any) -> Any:
 
 
 def i128_from_i64(values: Any) -> Any:
+    """Integers as 128-bit ones: int64 of shape (n, 2), the low word first, in memory of their own."""
     values = values.astype(np.int64)
     return namespace(values).stack((values, values >> 63), axis=1)
 

@@ -59,6 +59,7 @@ _LOW = 2**32 - 1
 
 
 def shared_fill(first: int, size: int, identity: int) -> None:
+    """Sets ``size`` words of shared memory from word ``first`` on; all threads of the block take part."""
     word = block_thread()
     while lt_i64(word, size):
         shared_store_i64(add_i64(first, word), identity)
@@ -86,6 +87,7 @@ def shared_touch(first: int, slot: int) -> None:
 
 
 def shared_add_i64(first: int, size: int, slot: int, v: int) -> None:
+    """Adds to a slot: its low and high halves by 32-bit atomics, with the carry between them."""
     low = add_i64(shl_i64(first, 1), slot)
     part = and_i64(v, _LOW)
     old = shared_atomic_add_u32(low, part)
@@ -95,18 +97,21 @@ def shared_add_i64(first: int, size: int, slot: int, v: int) -> None:
 
 
 def shared_min_i64(first: int, size: int, slot: int, v: int) -> None:
+    """Lowers a slot to ``v``, if that is less."""
     word = add_i64(first, slot)
     if lt_i64(v, shared_load_i64(word)):  # an old value is too large at most
         shared_atomic_min_i64(word, v)
 
 
 def shared_max_i64(first: int, size: int, slot: int, v: int) -> None:
+    """Raises a slot to ``v``, if that is greater."""
     word = add_i64(first, slot)
     if gt_i64(v, shared_load_i64(word)):
         shared_atomic_max_i64(word, v)
 
 
 def shared_add_f64(first: int, size: int, slot: int, v: float) -> None:
+    """Adds a double to a slot."""
     shared_atomic_add_f64(add_i64(first, slot), v)
 
 
@@ -116,6 +121,7 @@ def _sum_at(first: int, size: int, slot: int) -> int:
 
 
 def shared_flush_touch(first: int, groups: int, touched: Pointer) -> None:
+    """Sets the flag of each group that has a row in this block: ``touched`` is uint8, one a group."""
     group = block_thread()
     while lt_i64(group, groups):
         if ne_i64(shared_load_u32(add_i64(shl_i64(first, 1), group)), 0):
@@ -124,6 +130,7 @@ def shared_flush_touch(first: int, groups: int, touched: Pointer) -> None:
 
 
 def shared_flush_add_i64(first: int, size: int, copies: int, state: Pointer) -> None:
+    """Adds the block's sums to ``state`` (int64, one a group), over all copies of a group."""
     group, slot = block_thread(), mul_i64(block_thread(), copies)
     while lt_i64(slot, size):
         total, copy = i64(0), i64(0)
@@ -137,6 +144,7 @@ def shared_flush_add_i64(first: int, size: int, copies: int, state: Pointer) -> 
 
 
 def shared_flush_min_i64(first: int, size: int, copies: int, state: Pointer) -> None:
+    """Lowers ``state`` (int64, one a group) to the block's minima, over all copies of a group."""
     group, slot = block_thread(), mul_i64(block_thread(), copies)
     while lt_i64(slot, size):
         least, copy = shared_load_i64(add_i64(first, slot)), i64(1)
@@ -149,6 +157,7 @@ def shared_flush_min_i64(first: int, size: int, copies: int, state: Pointer) -> 
 
 
 def shared_flush_max_i64(first: int, size: int, copies: int, state: Pointer) -> None:
+    """Raises ``state`` (int64, one a group) to the block's maxima, over all copies of a group."""
     group, slot = block_thread(), mul_i64(block_thread(), copies)
     while lt_i64(slot, size):
         most, copy = shared_load_i64(add_i64(first, slot)), i64(1)
@@ -161,6 +170,7 @@ def shared_flush_max_i64(first: int, size: int, copies: int, state: Pointer) -> 
 
 
 def shared_flush_add_f64(first: int, size: int, copies: int, state: Pointer) -> None:
+    """Adds the block's sums to ``state`` (float64, one a group), over all copies of a group."""
     group, slot = block_thread(), mul_i64(block_thread(), copies)
     while lt_i64(slot, size):
         total, copy = f64_from_bits(shared_load_i64(add_i64(first, slot))), i64(1)
@@ -198,16 +208,20 @@ def shared_find(first: int, size: int, key: int) -> int:
 
 
 def shared_get_add_i64(first: int, size: int, slot: int) -> int:
+    """The block's sum in a slot of its hash table."""
     return _sum_at(first, size, slot)
 
 
 def shared_get_min_i64(first: int, size: int, slot: int) -> int:
+    """The block's minimum in a slot of its hash table."""
     return shared_load_i64(add_i64(first, slot))
 
 
 def shared_get_max_i64(first: int, size: int, slot: int) -> int:
+    """The block's maximum in a slot of its hash table."""
     return shared_load_i64(add_i64(first, slot))
 
 
 def shared_get_add_f64(first: int, size: int, slot: int) -> float:
+    """The block's sum of doubles in a slot of its hash table."""
     return f64_from_bits(shared_load_i64(add_i64(first, slot)))

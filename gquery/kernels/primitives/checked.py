@@ -35,6 +35,7 @@ def fail(status: Pointer, site: int) -> None:
 
 
 def add_i64_checked(a: int, b: int, status: Pointer, site: int) -> int:
+    """a + b; sets the error ``site`` where that does not fit 64 bits, and gives 0."""
     result = add_i64(a, b)
     if lt_i64(and_i64(xor_i64(a, result), xor_i64(b, result)), 0):
         fail(status, site)
@@ -43,6 +44,7 @@ def add_i64_checked(a: int, b: int, status: Pointer, site: int) -> int:
 
 
 def sub_i64_checked(a: int, b: int, status: Pointer, site: int) -> int:
+    """a - b; sets the error ``site`` where that does not fit 64 bits, and gives 0."""
     result = sub_i64(a, b)
     if lt_i64(and_i64(xor_i64(a, b), xor_i64(a, result)), 0):
         fail(status, site)
@@ -51,6 +53,7 @@ def sub_i64_checked(a: int, b: int, status: Pointer, site: int) -> int:
 
 
 def mul_i64_checked(a: int, b: int, status: Pointer, site: int) -> int:
+    """a * b; sets the error ``site`` where that does not fit 64 bits, and gives 0."""
     product = mul_i64_i128(a, b)
     if fits_i64_i128(product):
         return i64_from_i128(product)
@@ -59,10 +62,12 @@ def mul_i64_checked(a: int, b: int, status: Pointer, site: int) -> int:
 
 
 def neg_i64_checked(a: int, status: Pointer, site: int) -> int:
+    """-a; sets the error ``site`` for the least integer."""
     return sub_i64_checked(i64(0), a, status, site)
 
 
 def abs_i64_checked(a: int, status: Pointer, site: int) -> int:
+    """The magnitude of a; sets the error ``site`` for the least integer."""
     if lt_i64(a, 0):
         return sub_i64_checked(i64(0), a, status, site)
     return i64(a)

@@ -44,6 +44,7 @@ def _march_month(day_of_march_year: int) -> int:
 
 
 def date_month(days: int) -> int:
+    """The month of a date (days since 1970), 1 to 12."""
     month = _march_month(_day_of_march_year(floor_mod_i64(_shifted(days), 146097)))
     if lt_i64(month, 10):
         return add_i64(month, 3)
@@ -51,6 +52,7 @@ def date_month(days: int) -> int:
 
 
 def date_year(days: int) -> int:
+    """The year of a date (days since 1970); 0 is 1 BC."""
     z = _shifted(days)
     day_of_era = floor_mod_i64(z, 146097)
     year = add_i64(_year_of_era(day_of_era), mul_i64(floor_div_i64(z, 146097), 400))
@@ -60,12 +62,14 @@ def date_year(days: int) -> int:
 
 
 def date_day(days: int) -> int:
+    """The day of its month of a date (days since 1970), 1 to 31."""
     day = _day_of_march_year(floor_mod_i64(_shifted(days), 146097))
     before = quotient_i64(add_i64(mul_i64(_march_month(day), 153), 2), 5)
     return add_i64(sub_i64(day, before), 1)
 
 
 def date_quarter(days: int) -> int:
+    """The quarter of a date (days since 1970), 1 to 4."""
     return quotient_i64(add_i64(date_month(days), 2), 3)
 
 
@@ -80,6 +84,7 @@ def date_isodow(days: int) -> int:
 
 
 def date_doy(days: int) -> int:
+    """The day of its year of a date (days since 1970), 1 to 366."""
     return add_i64(sub_i64(days, date_from_ymd(date_year(days), 1, 1)), 1)
 
 
@@ -142,15 +147,18 @@ def date_add_months(days: int, months: int) -> int:
 
 
 def date_trunc_year(days: int) -> int:
+    """The first day of a date's year, in days since 1970."""
     return date_from_ymd(date_year(days), 1, 1)
 
 
 def date_trunc_quarter(days: int) -> int:
+    """The first day of a date's quarter, in days since 1970."""
     months = _months(days)
     return date_from_year_month(sub_i64(months, floor_mod_i64(months, 3)))
 
 
 def date_trunc_month(days: int) -> int:
+    """The first day of a date's month, in days since 1970."""
     return add_i64(sub_i64(days, date_day(days)), 1)
 
 

@@ -39,6 +39,7 @@ _MAGNITUDE = 0x7FFFFFFFFFFFFFFF
 
 
 def floor_f64(x: float) -> float:
+    """The greatest integer that is not above x, as a double; NaN and infinities stay."""
     if lt_f64(abs_f64(x), 4503599627370496.0):  # from 2^52 on every double is an integer; NaN is greater, too
         whole = float(truncate_f64(x))
         if gt_f64(whole, x):
@@ -48,10 +49,12 @@ def floor_f64(x: float) -> float:
 
 
 def ceil_f64(x: float) -> float:
+    """The least integer that is not below x, as a double; NaN and infinities stay."""
     return neg_f64(floor_f64(neg_f64(x)))
 
 
 def trunc_f64(x: float) -> float:
+    """x without its fraction, as a double; the sign of zero stays."""
     if lt_f64(abs_f64(x), 4503599627370496.0):
         return math.copysign(float(truncate_f64(x)), x)
     return x
@@ -74,6 +77,7 @@ def round_even_f64(x: float) -> float:
 
 
 def sign_f64(x: float) -> float:
+    """-1, 0 or 1; 0 for NaN."""
     if gt_f64(x, 0.0) and not f64_is_nan(x):
         return 1.0
     if lt_f64(x, 0.0):
@@ -95,6 +99,7 @@ def f64_unorder(order: int) -> float:
 
 
 def hash_f64(x: float) -> int:
+    """A hash of 64 bits; equal doubles, -0 and 0 among them, hash equally."""
     return hash_i64(f64_order(x))
 
 
@@ -122,72 +127,85 @@ def mod_f64(x: float, y: float) -> float:
 
 
 def sqrt_f64(x: float) -> float:
+    """The square root; NaN for negative numbers."""
     if lt_f64(x, 0.0):
         return math.nan
     return math.sqrt(x)
 
 
 def ln_f64(x: float) -> float:
+    """The natural logarithm; -infinity for 0, NaN for negative numbers."""
     if le_f64(x, 0.0):
         return -math.inf if eq_f64(x, 0.0) else math.nan
     return math.log(x)
 
 
 def log10_f64(x: float) -> float:
+    """The logarithm to base 10; -infinity for 0, NaN for negative numbers."""
     if le_f64(x, 0.0):
         return -math.inf if eq_f64(x, 0.0) else math.nan
     return math.log10(x)
 
 
 def log2_f64(x: float) -> float:
+    """The logarithm to base 2; -infinity for 0, NaN for negative numbers."""
     if le_f64(x, 0.0):
         return -math.inf if eq_f64(x, 0.0) else math.nan
     return math.log2(x)
 
 
 def exp_f64(x: float) -> float:
+    """e to the power of x; infinite where that is beyond doubles."""
     if gt_f64(x, 709.782712893384) and not f64_is_nan(x):  # Python raises where IEEE says infinite
         return math.inf
     return math.exp(x)
 
 
 def pow_f64(x: float, y: float) -> float:
+    """x to the power of y, as IEEE has it: infinite or NaN instead of an error."""
     return math.pow(x, y)
 
 
 def sin_f64(x: float) -> float:
+    """The sine of an angle in radians; NaN for infinities."""
     if eq_f64(abs_f64(x), math.inf):
         return math.nan
     return math.sin(x)
 
 
 def cos_f64(x: float) -> float:
+    """The cosine of an angle in radians; NaN for infinities."""
     if eq_f64(abs_f64(x), math.inf):
         return math.nan
     return math.cos(x)
 
 
 def tan_f64(x: float) -> float:
+    """The tangent of an angle in radians; NaN for infinities."""
     if eq_f64(abs_f64(x), math.inf):
         return math.nan
     return math.tan(x)
 
 
 def asin_f64(x: float) -> float:
+    """The angle in radians whose sine is x; NaN outside of -1 to 1."""
     if gt_f64(abs_f64(x), 1.0):
         return math.nan
     return math.asin(x)
 
 
 def acos_f64(x: float) -> float:
+    """The angle in radians whose cosine is x; NaN outside of -1 to 1."""
     if gt_f64(abs_f64(x), 1.0):
         return math.nan
     return math.acos(x)
 
 
 def atan_f64(x: float) -> float:
+    """The angle in radians whose tangent is x."""
     return math.atan(x)
 
 
 def atan2_f64(y: float, x: float) -> float:
+    """The angle in radians of the point (x, y)."""
     return math.atan2(y, x)

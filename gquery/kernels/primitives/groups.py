@@ -77,4 +77,5 @@ def cache_slot(key: int, last: int, stride: int) -> int:
 
 
 def cache_holds(cache: Pointer, at: int, key: int) -> bool:
+    """Whether the slot at word ``at`` of a thread's cache is in use and has this key."""
     return eq_i64(load_i64(cache, at), key) and ne_i64(load_i64(cache, add_i64(at, 1)), 0)

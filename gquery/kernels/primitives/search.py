@@ -115,6 +115,7 @@ def _find(s: Str, needle: Str) -> int:
 
 
 def str_contains(s: Str, needle: Str) -> bool:
+    """Whether the bytes of ``needle`` stand in a text."""
     return ge_i64(_find(s, needle), 0)
 
 
@@ -127,12 +128,14 @@ def str_position(s: Str, needle: Str) -> int:
 
 
 def str_starts_with(s: Str, prefix: Str) -> bool:
+    """Whether a text begins with the bytes of ``prefix``."""
     if lt_i64(str_bytes(s), str_bytes(prefix)):
         return False
     return _same(str_address(s), str_address(prefix), str_bytes(prefix))
 
 
 def str_ends_with(s: Str, suffix: Str) -> bool:
+    """Whether a text ends with the bytes of ``suffix``."""
     if lt_i64(str_bytes(s), str_bytes(suffix)):
         return False
     start = sub_i64(add_i64(str_address(s), str_bytes(s)), str_bytes(suffix))

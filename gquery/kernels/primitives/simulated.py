@@ -47,6 +47,7 @@ def enter(block: Block, thread: int) -> None:
 
 
 def lane() -> int:
+    """The number of the thread in its warp, 0 to 31."""
     return int(_own.thread) % 32
 
 
@@ -60,14 +61,17 @@ def _shuffle_down(value: Any, offset: int) -> Any:
 
 
 def shuffle_down_i64(value: int, offset: int) -> int:
+    """The integer of the lane that is ``offset`` further; the lane's own where there is none."""
     return int(_shuffle_down(value, offset))
 
 
 def shuffle_down_f64(value: float, offset: int) -> float:
+    """The double of the lane that is ``offset`` further; the lane's own where there is none."""
     return float(_shuffle_down(value, offset))
 
 
 def members(row: int, end: int) -> int:
+    """A bit for each lane of the warp whose row is before ``end``."""
     left = end - (row & ~31)
     return (1 << min(left, 32)) - 1
 
@@ -90,38 +94,47 @@ def ballot(lanes: int, vote: bool) -> int:
 
 
 def private_load(word: int) -> int:
+    """A 64-bit word of the thread's own in shared memory."""
     return int(_own.block.private[word][_own.thread])
 
 
 def private_store(word: int, value: int) -> None:
+    """Sets a 64-bit word of the thread's own in shared memory."""
     _own.block.private[word][_own.thread] = value
 
 
 def block_thread() -> int:
+    """The number of the thread in its block."""
     return int(_own.thread)
 
 
 def block_threads() -> int:
+    """How many threads the block has."""
     return int(_own.block.threads)
 
 
 def block_barrier() -> None:
+    """Waits until all threads of the block are here."""
     _own.block.barrier.wait()
 
 
 def shared_load_i64(word: int) -> int:
+    """A 64-bit word of the block's shared memory."""
     return int(_own.block.shared[word])
 
 
 def shared_store_i64(word: int, value: int) -> None:
+    """Sets a 64-bit word of the block's shared memory."""
     _own.block.shared[word] = value
 
 
 def shared_load_u32(index: int) -> int:
+    """A 32-bit word of the block's shared memory."""
     return int(_own.block.shared.view(np.uint32)[index])
 
 
 def shared_store_u32(index: int, value: int) -> None:
+    """Sets a 32-bit word of the block's shared memory."""
     _own.block.shared.view(np.uint32)[index] = value
 
 
@@ -143,6 +156,7 @@ shared_atomic_add_f64 = _locked_shared(np.float64, lambda old, v: old + v)
 
 
 def shared_cas_i64(word: int, old: int, new: int) -> int:
+    """Sets a 64-bit word of shared memory to ``new`` if it is ``old``, against other threads; what was there before."""
     with _own.block.lock:
         found = int(_own.block.shared[word])
         if found == old:
@@ -168,10 +182,12 @@ atomic_or_u32 = _locked(lambda old, v: old | v)
 
 
 def cas_u32(pointer: Pointer, index: int, old: int, new: int) -> int:
+    """Sets element ``i`` to ``new`` if it is ``old``, against other threads; what was there before."""
     return cas_i64(pointer, index, old, new)
 
 
 def cas_i64(pointer: Pointer, index: int, old: int, new: int) -> int:
+    """Sets element ``i`` to ``new`` if it is ``old``, against other threads; what was there before."""
     with _own.block.lock:
         found = int(pointer[index])
         if found == old:

@@ -54,12 +54,14 @@ def _same(p: int, q: int, length: int) -> bool:
 
 
 def eq_str(s: Str, t: Str) -> bool:
+    """Whether two texts have the same bytes."""
     if ne_i64(str_bytes(s), str_bytes(t)):
         return False
     return _same(str_address(s), str_address(t), str_bytes(s))
 
 
 def ne_str(s: Str, t: Str) -> bool:
+    """Whether two texts differ in some byte."""
     return not eq_str(s, t)
 
 
@@ -96,18 +98,22 @@ def compare_str(s: Str, t: Str) -> int:
 
 
 def lt_str(s: Str, t: Str) -> bool:
+    """Whether s comes before t, by bytes."""
     return lt_i64(compare_str(s, t), 0)
 
 
 def le_str(s: Str, t: Str) -> bool:
+    """Whether s comes before t or has the same bytes."""
     return le_i64(compare_str(s, t), 0)
 
 
 def gt_str(s: Str, t: Str) -> bool:
+    """Whether s comes behind t, by bytes."""
     return gt_i64(compare_str(s, t), 0)
 
 
 def ge_str(s: Str, t: Str) -> bool:
+    """Whether s comes behind t or has the same bytes."""
     return ge_i64(compare_str(s, t), 0)
 
 
@@ -128,6 +134,7 @@ def text_word(s: Str, n: int) -> int:
 
 
 def hash_str(s: Str) -> int:
+    """A hash of 64 bits of a text's bytes."""
     length, p = str_bytes(s), str_address(s)
     h = hash_i64(length)
     k = i64(0)
@@ -187,6 +194,7 @@ def _advance(p: int, end: int, n: int) -> int:
 
 
 def str_length(s: Str) -> int:
+    """How many characters (code points) a text has."""
     return _count(str_address(s), add_i64(str_address(s), str_bytes(s)))
 
 
@@ -211,6 +219,7 @@ def str_substring(s: Str, start: int, length: int) -> Str:
 
 
 def str_substring_from(s: Str, start: int) -> Str:
+    """The text from character ``start`` on, which counts from 1; a view of the same bytes."""
     return str_substring(s, start, 0xFFFFFFFF)
 
 
@@ -268,6 +277,7 @@ def _space_bytes(p: int, end: int) -> int:
 
 
 def str_ltrim(s: Str) -> Str:
+    """The text without spaces at its beginning; a view of the same bytes."""
     p = str_address(s)
     end = add_i64(p, str_bytes(s))
     while lt_i64(p, end):
@@ -279,6 +289,7 @@ def str_ltrim(s: Str) -> Str:
 
 
 def str_rtrim(s: Str) -> Str:
+    """The text without spaces at its end; a view of the same bytes."""
     start = str_address(s)
     end = add_i64(start, str_bytes(s))
     while lt_i64(start, end):
@@ -292,4 +303,5 @@ def str_rtrim(s: Str) -> Str:
 
 
 def str_trim(s: Str) -> Str:
+    """The text without spaces at both ends; a view of the same bytes."""
     return str_rtrim(str_ltrim(s))

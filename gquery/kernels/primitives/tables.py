@@ -43,6 +43,7 @@ def bit_set(bits: Pointer, k: int) -> None:
 
 
 def bit_test(bits: Pointer, k: int) -> bool:
+    """Whether bit ``k`` of a bitmap of 32-bit words is set."""
     return ne_i64(and_i64(shr_u64(load_u32(bits, shr_i64(k, 5)), and_i64(k, 31)), 1), 0)
 
 

@@ -56,6 +56,7 @@ def user_int(x: Any) -> int:
 
 
 def user_bool(x: Any) -> bool:
+    """The truth of a value, as Python has it."""
     return bool(x)
 
 
@@ -74,12 +75,15 @@ def user_mod(a: Any, b: Any) -> Any:
 
 
 def user_power_2(x: Any, status: Pointer, site: int) -> Any:
+    """x squared; sets the error ``site`` where an integer does not fit 64 bits."""
     return user_mul(x, x, status, site)
 
 
 def user_power_3(x: Any, status: Pointer, site: int) -> Any:
+    """x cubed; sets the error ``site`` where an integer does not fit 64 bits."""
     return user_mul(user_mul(x, x, status, site), x, status, site)
 
 
 def user_power_4(x: Any, status: Pointer, site: int) -> Any:
+    """x to the fourth; sets the error ``site`` where an integer does not fit 64 bits."""
     return user_mul(user_mul(x, x, status, site), user_mul(x, x, status, site), status, site)

@@ -21,14 +21,17 @@ def _is_beyond(result: Any) -> bool:
 
 
 def user_plus_wraps(a: Any, b: Any) -> bool:
+    """Whether a + b does not fit 64 bits."""
     return _is_beyond(a + b)
 
 
 def user_minus_wraps(a: Any, b: Any) -> bool:
+    """Whether a - b does not fit 64 bits."""
     return _is_beyond(a - b)
 
 
 def user_times_wraps(a: Any, b: Any) -> bool:
+    """Whether a * b does not fit 64 bits."""
     return _is_beyond(a * b)
 
 

@@ -41,6 +41,7 @@ from gquery.kernels.primitives.simulated import (
 
 
 def reduce_add_i64(state: Pointer, k: int, v: int) -> None:
+    """Adds the sum of a warp's values to element ``k`` of the state (int64), once."""
     offset = i64(16)
     while ne_i64(offset, 0):
         v = add_i64(v, shuffle_down_i64(v, offset))
@@ -50,6 +51,7 @@ def reduce_add_i64(state: Pointer, k: int, v: int) -> None:
 
 
 def reduce_min_i64(state: Pointer, k: int, v: int) -> None:
+    """Lowers element ``k`` of the state (int64) to the least of a warp's values, once."""
     offset = i64(16)
     while ne_i64(offset, 0):
         v = min_i64(v, shuffle_down_i64(v, offset))
@@ -59,6 +61,7 @@ def reduce_min_i64(state: Pointer, k: int, v: int) -> None:
 
 
 def reduce_max_i64(state: Pointer, k: int, v: int) -> None:
+    """Raises element ``k`` of the state (int64) to the greatest of a warp's values, once."""
     offset = i64(16)
     while ne_i64(offset, 0):
         v = max_i64(v, shuffle_down_i64(v, offset))
@@ -68,6 +71,7 @@ def reduce_max_i64(state: Pointer, k: int, v: int) -> None:
 
 
 def reduce_add_f64(state: Pointer, k: int, v: float) -> None:
+    """Adds the sum of a warp's values to element ``k`` of the state (float64), once."""
     offset = i64(16)
     while ne_i64(offset, 0):
         v = add_f64(v, shuffle_down_f64(v, offset))
@@ -77,24 +81,29 @@ def reduce_add_f64(state: Pointer, k: int, v: float) -> None:
 
 
 def accumulate_add_i64(state: Pointer, slot: int, v: int) -> None:
+    """Adds to a slot of the state (int64), wrapped to 64 bits."""
     atomic_add_i64(state, slot, v)
 
 
 def accumulate_min_i64(state: Pointer, slot: int, v: int) -> None:
+    """Lowers a slot of the state (int64) to ``v``, if that is less."""
     if lt_i64(v, load_i64(state, slot)):  # an old value is too large at most
         atomic_min_i64(state, slot, v)
 
 
 def accumulate_max_i64(state: Pointer, slot: int, v: int) -> None:
+    """Raises a slot of the state (int64) to ``v``, if that is greater."""
     if gt_i64(v, load_i64(state, slot)):
         atomic_max_i64(state, slot, v)
 
 
 def accumulate_add_f64(state: Pointer, slot: int, v: float) -> None:
+    """Adds to a slot of the state (float64)."""
     atomic_add_f64(state, slot, v)
 
 
 def accumulate_add_u32(state: Pointer, slot: int, v: int) -> None:
+    """Adds to a slot of an array of counts (uint32), wrapped to 32 bits."""
     atomic_add_u32(state, slot, v)
 
 
@@ -104,41 +113,51 @@ def reserve(counter: Pointer, n: int) -> int:
 
 
 def private_init(word: int, identity: int) -> None:
+    """Sets a word of the thread's own."""
     private_store(word, identity)
 
 
 def private_add_i64(word: int, v: int) -> None:
+    """Adds to a word of the thread's own."""
     private_store(word, add_i64(private_load(word), v))
 
 
 def private_min_i64(word: int, v: int) -> None:
+    """Lowers a word of the thread's own to ``v``, if that is less."""
     private_store(word, min_i64(private_load(word), v))
 
 
 def private_max_i64(word: int, v: int) -> None:
+    """Raises a word of the thread's own to ``v``, if that is greater."""
     private_store(word, max_i64(private_load(word), v))
 
 
 def private_add_f64(word: int, v: float) -> None:
+    """Adds to a double in a word of the thread's own."""
     private_store(word, bits_f64(add_f64(f64_from_bits(private_load(word)), v)))
 
 
 def private_flush_touch(word: int, touched: Pointer, k: int) -> None:
+    """Sets flag ``k`` of ``touched`` (uint8) if the thread's word is not 0."""
     if ne_i64(private_load(word), 0):
         store_u8(touched, k, 1)
 
 
 def private_flush_add_i64(word: int, state: Pointer, k: int) -> None:
+    """Adds the word of each thread of a warp to element ``k`` of the state (int64)."""
     reduce_add_i64(state, k, private_load(word))
 
 
 def private_flush_min_i64(word: int, state: Pointer, k: int) -> None:
+    """Lowers element ``k`` of the state (int64) to the least word of a warp's threads."""
     reduce_min_i64(state, k, private_load(word))
 
 
 def private_flush_max_i64(word: int, state: Pointer, k: int) -> None:
+    """Raises element ``k`` of the state (int64) to the greatest word of a warp's threads."""
     reduce_max_i64(state, k, private_load(word))
 
 
 def private_flush_add_f64(word: int, state: Pointer, k: int) -> None:
+    """Adds the double of each thread of a warp to element ``k`` of the state (float64)."""
     reduce_add_f64(state, k, f64_from_bits(private_load(word)))

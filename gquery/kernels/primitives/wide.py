@@ -55,6 +55,7 @@ from gquery.kernels.primitives.floats import round_even_f64
 
 
 def add_i128_checked(a: int, b: int, status: Pointer, site: int) -> int:
+    """a + b; sets the error ``site`` where that does not fit 128 bits."""
     result = add_i128(a, b)
     sign = high_i128(result)
     if lt_i64(and_i64(xor_i64(high_i128(a), sign), xor_i64(high_i128(b), sign)), 0):
@@ -64,6 +65,7 @@ def add_i128_checked(a: int, b: int, status: Pointer, site: int) -> int:
 
 
 def sub_i128_checked(a: int, b: int, status: Pointer, site: int) -> int:
+    """a - b; sets the error ``site`` where that does not fit 128 bits."""
     result = sub_i128(a, b)
     sign = high_i128(a)
     if lt_i64(and_i64(xor_i64(sign, high_i128(b)), xor_i64(sign, high_i128(result))), 0):
@@ -73,16 +75,19 @@ def sub_i128_checked(a: int, b: int, status: Pointer, site: int) -> int:
 
 
 def neg_i128_checked(a: int, status: Pointer, site: int) -> int:
+    """-a; sets the error ``site`` for the least integer."""
     return sub_i128_checked(i128_from_i64(0), a, status, site)
 
 
 def abs_i128_checked(a: int, status: Pointer, site: int) -> int:
+    """The magnitude of a; sets the error ``site`` for the least integer."""
     if lt_i64(high_i128(a), 0):
         return neg_i128_checked(a, status, site)
     return a
 
 
 def mul_i128_checked(a: int, b: int, status: Pointer, site: int) -> int:
+    """a * b; sets the error ``site`` where that does not fit 128 bits."""
     result = mul_i128(a, b)
     if fits_i64_i128(a) and fits_i64_i128(b):
         return result

@@ -63,6 +63,9 @@ class Rewrites(Record):
     most_or_terms: int = number(16, "terms", "of an OR that predicates are inferred from")
     most_copied_parts: int = number(64, "expression nodes", "of a shared definition that is copied into its uses")
     most_copied_nodes: int = number(2_000, "plan nodes", "that copies of NOT MATERIALIZED may add to a query")
+    most_merged_calls: int = number(
+        32, "aggregates", "of one table that are computed in one pass: each holds registers"
+    )
     sharing_rounds: int = number(4, "rounds", "of deciding which subplans are shared, each over what the last one left")
     least_in_list: int = number(6, "constants", "that a value differs from, from which on they become a NOT IN list")
 

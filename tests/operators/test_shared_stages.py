@@ -124,3 +124,14 @@ def test_few_rows_are_found_once(sql: str, tune: Tune) -> None:
     assert len(shared) == 1
     tables = dict(joins())  # other connections: those at hand keep their plans
     assert_same(sql, tables, targets=("python", "cpu"), partitions=(3,))
+
+
+def test_aggregates_of_one_table_read_it_once() -> None:
+    sql = (
+        "SELECT (SELECT count(*) FROM l WHERE v > 3), (SELECT sum(d) FROM l WHERE v > 3 AND k < 5), "
+        "(SELECT min(day) FROM l), (SELECT avg(v) FROM l WHERE v < 0 AND v > 0), (SELECT count(k) FROM l WHERE v < -100)"
+    )
+    reads = [w.source for w in (s.work for s in _program(sql).stages) if isinstance(w, Pipeline)]
+    assert sum(isinstance(r, ReadTable) for r in reads) == 1
+    assert_same(sql, joins(), targets=("python", "cpu"), partitions=(1, 3))
+    assert_same(sql, {**joins(), "l": joins()["l"].slice(0, 0)}, targets=("python",))

@@ -1,23 +1,28 @@
-"""Subqueries that group one table by one key are one aggregate, each with its own filter.
+"""Aggregates over one table that differ in their filters become copies of one, each call with a filter of its own.
 
-    Join anti on k = key2 and x <> b        Join anti on k = key2 and x <> b
-      Join semi on k = key1 and x <> a        Join semi on k = key1 and x <> a
-        Scan t                          =>      Scan t
-        Aggregate by key1 = k: a = min(x)       Aggregate by key1 = k: a = min(x), b' = min(x) where y > 0
-          Scan t                                  Scan t
-      Aggregate by key2 = k: b = min(x)       Aggregate by key2 = k: a' = min(x), b = min(x) where y > 0
-        Filter y > 0                            Scan t
-          Scan t
+    Join inner                                  Join inner
+      Aggregate: n = count(*)                     Aggregate: n = count(*) where q <= 20, m' = max(p) where q > 80
+        Filter q <= 20                              Filter q <= 20 or q > 80
+          Scan t                          =>          Scan t
+      Aggregate: m = max(p)                       Aggregate: n' = count(*) where q <= 20, m = max(p) where q > 80
+        Filter q > 80                               Filter q <= 20 or q > 80
+          Scan t                                      Scan t
 
-Both aggregates are now the same plan, which lowering computes once: the table is read once. Right under SEMI and ANTI
-joins whose condition is not TRUE for a group of NULLs: a group that its own filter would have left out is such a group.
-The last rule: pruning would take away from each what only the other asks for.
+Both are the same plan now, which `common_subplans` makes one of: the table is read once. Several scalar subqueries of a
+table come to this shape, and EXISTS beside NOT EXISTS, whose aggregates group by the correlated column. Right
+
+- without keys, where there is one row whatever the filters keep, and
+- with equal keys under SEMI and ANTI joins whose condition is not TRUE for a group of NULLs: a group that an aggregate's
+  own filter would have left out is such a group.
+
+Late, as pruning would take away from each what only the other asks for.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gquery import tuning
 from gquery.expression.expr import (
     AggregateCall,
     And,
@@ -37,23 +42,29 @@ _NULL_OF_NOTHING = ("min", "max", "sum", "avg")
 
 
 def merge_aggregates(plan: Plan) -> Plan | None:
-    """Aggregates of one table under SEMI and ANTI joins as copies of one."""
+    """Aggregates of one table as copies of one, where their filters allow it."""
     groups: dict[tuple[int, tuple[int, ...], int], list[_Part]] = {}
     for node in walk(plan):
-        if isinstance(node, Join) and (part := _part(node)) is not None:
+        part = _part(node) if isinstance(node, Join | Aggregate) else None
+        if part is not None:
             groups.setdefault((id(part.scan.source), part.key_fields, len(part.joins)), []).append(part)
     merged: dict[int, Aggregate] = {}
     for parts in groups.values():
-        if len(parts) > 1 and len({canonical(p.aggregate) for p in parts}) > 1:
+        calls = sum(len(p.aggregate.aggregates) for p in parts)
+        if (
+            len(parts) > 1
+            and calls <= tuning.rewrites.most_merged_calls
+            and len({canonical(p.aggregate) for p in parts}) > 1
+        ):
             new = [_with_all(p, parts) for p in parts]
             if len({canonical(a) for a in new}) == 1:
-                merged.update({id(p.join): a for p, a in zip(parts, new, strict=True)})
+                merged.update({id(p.aggregate): a for p, a in zip(parts, new, strict=True)})
     return _replaced(plan, merged) if merged else None
 
 
 def _replaced(plan: Plan, merged: dict[int, Aggregate]) -> Plan:
-    if isinstance(plan, Join) and id(plan) in merged:
-        return with_sources(plan, (_replaced(plan.left, merged), merged[id(plan)]))
+    if id(plan) in merged:
+        return merged[id(plan)]
     return with_sources(plan, tuple(_replaced(s, merged) for s in plan.sources))
 
 
@@ -61,7 +72,6 @@ def _replaced(plan: Plan, merged: dict[int, Aggregate]) -> Plan:
 class _Part:
     """An aggregate of a table's rows: which it takes by predicates of its own, which by SEMI and ANTI joins."""
 
-    join: Join
     aggregate: Aggregate
     joins: tuple[Join, ...]
     terms: tuple[Expr, ...]
@@ -77,15 +87,14 @@ class _Part:
         return tuple(fields[e.id] for _, e in self.aggregate.keys if isinstance(e, Column))
 
 
-def _part(join: Join) -> _Part | None:
-    """The right side of a join as a part, if groups of NULLs are as good as none."""
-    aggregate = join.right
-    if join.kind not in (JoinKind.SEMI, JoinKind.ANTI) or not isinstance(aggregate, Aggregate) or not aggregate.keys:
+def _part(node: Join | Aggregate) -> _Part | None:
+    """An aggregate without keys, or the right side of a join, as a part; None where it can't be one."""
+    aggregate = node if isinstance(node, Aggregate) else node.right
+    if not isinstance(aggregate, Aggregate) or (aggregate is node) == bool(aggregate.keys):
         return None
-    made = frozenset(c.id for c, _ in aggregate.aggregates)
-    if not _rejects_nulls(join.condition, made) or any(a.distinct for _, a in aggregate.aggregates):
+    if isinstance(node, Join) and not _drops_null_groups(node, aggregate):
         return None
-    if not all(a.function in _NULL_OF_NOTHING for _, a in aggregate.aggregates):
+    if any(a.distinct for _, a in aggregate.aggregates):
         return None
     joins: list[Join] = []
     terms: list[Expr] = []
@@ -103,7 +112,15 @@ def _part(join: Join) -> _Part | None:
     own = frozenset(c.id for c in plan.columns)
     if not all(isinstance(e, Column) and e.id in own for _, e in aggregate.keys):
         return None
-    return _Part(join, aggregate, tuple(joins), tuple(terms), plan)
+    return _Part(aggregate, tuple(joins), tuple(terms), plan)
+
+
+def _drops_null_groups(join: Join, aggregate: Aggregate) -> bool:
+    """Whether a group whose aggregates are all NULL is as good as none to a join."""
+    if join.kind not in (JoinKind.SEMI, JoinKind.ANTI):
+        return False
+    made = frozenset(c.id for c, _ in aggregate.aggregates)
+    return _rejects_nulls(join.condition, made) and all(a.function in _NULL_OF_NOTHING for _, a in aggregate.aggregates)
 
 
 def _rejects_nulls(e: Expr, columns: frozenset[int]) -> bool:

@@ -112,12 +112,6 @@ TERMS = (
 )
 PENDING = frozenset(
     {
-        "foreseen|foresees?|unforeseen|outlook",
-        "halt|halting|halted",
-        "row_words|patience",
-        "bulk",
-        "narrowed|selected",
-        "in_place",
         "share$",
         "twins?",
     }

@@ -3,7 +3,7 @@
     compute-sanitizer --tool memcheck python3 tools/sanitize.py data/sf0.01
     compute-sanitizer --tool racecheck python3 tools/sanitize.py data/sf0.01
 
-Each runs twice: a second run foresees what the first has seen (`execution.foreseen`). CuPy's memory pool is switched off,
+Each runs twice: a second run speculates on what the first has seen (`execution.speculation`). CuPy's memory pool is switched off,
 so that every array is an allocation of its own and an access behind its end is seen. The exit code is 0 if all answers are right.
 """
 

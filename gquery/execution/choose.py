@@ -16,7 +16,7 @@ from gquery.execution.variants import is_cached, is_ready
 from gquery.kernels.targets.capabilities import PYTHON
 from gquery.operators.base import JoinIndex
 from gquery.planner.lower_stream import is_worth_compiling, lengths
-from gquery.planner.physical import Build, Bulk, Group, JoinTable, Pipeline, Probe, Sink
+from gquery.planner.physical import Build, Group, JoinTable, Pipeline, PipelineBreaker, Probe, Sink
 from gquery.planner.stage_inputs import stage_inputs
 
 
@@ -82,8 +82,8 @@ def bytes_on_device(probe: Probe, index: JoinIndex) -> int:
     return sum(b.nbytes for b in (*parts, *held) if not b.is_on(host))
 
 
-def bulk_device(state: Run, work: Bulk) -> Device:
-    """Where a bulk operation runs: small frames on the host, large ones where their columns lie."""
+def breaker_device(state: Run, work: PipelineBreaker) -> Device:
+    """Where a pipeline breaker runs: small frames on the host, large ones where their columns lie."""
     context = state.context
     if not context.device.is_cuda:
         return context.device
@@ -93,5 +93,7 @@ def bulk_device(state: Run, work: Bulk) -> Device:
         return context.device
     buffers = [b for f in frames for c in f.columns.values() for b in c.buffers]
     return (
-        host if sum(b.nbytes for b in buffers if not b.is_on(host)) < tuning.interpreting.bulk_bytes else context.device
+        host
+        if sum(b.nbytes for b in buffers if not b.is_on(host)) < tuning.interpreting.breaker_bytes
+        else context.device
     )

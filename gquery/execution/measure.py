@@ -140,7 +140,7 @@ def traffic_of(
                 traffic.is_estimate |= touched > line
             case StatePart(part=state):
                 if state in ("status", "counters") or state.startswith(("data", "validity")):
-                    continue  # rows that were collected are counted once they are there
+                    continue  # rows that were materialized are counted once they are there
                 if role == "write":
                     traffic.read += size * part
                 else:

@@ -12,7 +12,7 @@ from gquery.kernels.targets.capabilities import capabilities
 from gquery.operators import prefix
 from gquery.operators.base import DuplicateKeysError, Frame, JoinIndex
 from gquery.operators.specialize import specialize_for_tables
-from gquery.planner.physical import Bulk, Pipeline, Probe, Program, RankEncode, ReadStage, Stage
+from gquery.planner.physical import Pipeline, PipelineBreaker, Probe, Program, RankEncode, ReadStage, Stage
 from gquery.planner.stage_inputs import stage_inputs
 
 
@@ -61,13 +61,13 @@ def _run(state: Run, stage: Stage, pipeline: Pipeline, frame: Frame, report: Sta
     report.rows = frame.rows
     context = state.context
     is_result = stage.number == state.program.stages[-1].number
-    lies = prefix.as_it_lies(pipeline, frame, context.device, is_result, _readers(state.program, stage.number))
+    lies = prefix.zero_copy(pipeline, frame, context.device, is_result, _readers(state.program, stage.number))
     if lies is not None and context.meter is None:
         report.target = "none"
         return lies
     runs = specialize(pipeline, _facts(state, stage, pipeline, frame.rows))
     if not capabilities(runs.target).has_own_memory and isinstance(pipeline.source, ReadStage):
-        state.outlook.validate()
+        state.speculation.validate()
     runner = Runner(state, stage, runs.pipeline, frame, runs.target, report)
     result = runner.run()
     report.target = runner.name
@@ -84,9 +84,9 @@ def _facts(state: Run, stage: Stage, pipeline: Pipeline, rows: int) -> Facts:
     return Facts(state.context, state.feedback, stage.number, rows, state.joins, copied)
 
 
-def _readers(program: Program, number: int) -> list[Pipeline | Bulk]:
+def _readers(program: Program, number: int) -> list[Pipeline | PipelineBreaker]:
     """The work that reads the columns of a stage, those that ranks stand beside too."""
-    found: list[Pipeline | Bulk] = []
+    found: list[Pipeline | PipelineBreaker] = []
     for stage in program.stages[number + 1 :]:
         if number in stage_inputs(stage.work):
             found.append(stage.work)

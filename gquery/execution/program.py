@@ -1,4 +1,4 @@
-"""A program, stage by stage: pipelines and bulk operations, memory let go of as soon as no later stage reads it."""
+"""A program, stage by stage: pipelines and pipeline breakers, memory let go of as soon as no later stage reads it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from gquery.columns.table import Table
 from gquery.device.buffer import Buffer
 from gquery.device.device import cpu_device
 from gquery.errors import InterruptError, OutOfMemoryError
-from gquery.execution.choose import bulk_device
+from gquery.execution.choose import breaker_device
 from gquery.execution.feedback import BuiltTable, RunFeedback
 from gquery.execution.measure import Meter, named_range
 from gquery.execution.pipelines import run_pipeline
 from gquery.execution.prepare import prepare
 from gquery.execution.sources import read
-from gquery.execution.speculation import Outlook, UnforeseenError
+from gquery.execution.speculation import MisspeculationError, Speculation
 from gquery.execution.state import ExecutionContext, Run, StageReport
 from gquery.execution.verify_frame import verify_stage
 from gquery.expression.types import Field, Schema
@@ -26,9 +26,9 @@ from gquery.kernels import checks
 from gquery.kernels.readback import scalar_readback
 from gquery.kernels.targets import get_target
 from gquery.operators.base import Frame, JoinIndex
+from gquery.operators.breakers import run_breaker
 from gquery.operators.host_rows import run_host_rows
-from gquery.operators.rows import run_bulk
-from gquery.planner.physical import Collect, HostRows, Pipeline, Program, Stage
+from gquery.planner.physical import HostRows, Materialize, Pipeline, Program, Stage
 from gquery.planner.stage_inputs import stage_inputs
 from gquery.runtime import stopwatch
 from gquery.runtime.interrupt import check
@@ -42,19 +42,19 @@ def run(program: Program, context: ExecutionContext, feedback: RunFeedback | Non
 def run_with_report(
     program: Program, context: ExecutionContext, feedback: RunFeedback | None = None
 ) -> tuple[Table, list[StageReport]]:
-    """The result of a program, and what each stage did. A run that is not measured foresees what it can."""
+    """The result of a program, and what each stage did. A run that is not measured speculates where it can."""
     feedback = feedback or RunFeedback()
-    state = Run(program, context, feedback, Outlook(feedback, context.device, context.meter is not None))
+    state = Run(program, context, feedback, Speculation(feedback, context.device, context.meter is not None))
     try:
         return _run(state)
-    except UnforeseenError:
+    except MisspeculationError:
         pass
     except Exception:
-        if not state.outlook.is_off():  # else it comes of arrays that kernels were halted before they wrote
+        if not state.speculation.has_failed():  # else it comes of arrays that aborted kernels did not write
             raise
     for made in (state.frames, state.joins, state.matched):
         made.clear()
-    return _run(Run(program, context, feedback, Outlook(feedback, context.device, True)))
+    return _run(Run(program, context, feedback, Speculation(feedback, context.device, True)))
 
 
 def _run(state: Run) -> tuple[Table, list[StageReport]]:
@@ -68,7 +68,7 @@ def _run(state: Run) -> tuple[Table, list[StageReport]]:
         for stage in program.stages:
             start = time.perf_counter()
             report = StageReport(stage.number, stage.label, "", 0, 0.0)
-            state.outlook.stage = stage.number
+            state.speculation.stage = stage.number
             if watch is not None:
                 watch.stage(stage.number)
             try:
@@ -92,7 +92,7 @@ def _run(state: Run) -> tuple[Table, list[StageReport]]:
             for number in [n for n, last in last_use.items() if last == stage.number]:
                 state.frames.pop(number, None)
                 _note_table(state, number, state.joins.pop(number, None))
-        state.outlook.validate_all()
+        state.speculation.validate_all()
     frame = state.frames[program.stages[-1].number]
     columns = tuple(frame.columns[s.column.id] for s in program.outputs)
     fields = tuple(
@@ -110,13 +110,13 @@ def _note_table(state: Run, number: int, index: JoinIndex | None) -> None:
 
 @contextmanager
 def _reading_scalars(state: Run) -> Iterator[None]:
-    """Within it, numbers that a GPU makes are foreseen where they can be, and its kernels look whether they hold."""
-    outlook = state.outlook
-    if outlook.halt is None:
+    """Within it, scalars that a GPU makes are speculated where they can be, and its kernels validate them."""
+    speculation = state.speculation
+    if speculation.abort_flag is None:
         yield
         return
     cuda: Any = get_target("cuda")
-    with scalar_readback(outlook.read_scalar, outlook.validate), cuda.halting(outlook.halt):
+    with scalar_readback(speculation.read_scalar, speculation.validate), cuda.aborting_on(speculation.abort_flag):
         yield
 
 
@@ -126,7 +126,7 @@ def _measure(state: Run, stage: Stage, meter: Meter) -> None:
     frame = state.frames.get(stage.number)
     if frame is not None:
         meter.rows_out[stage.number] = frame.rows
-        if isinstance(stage.work, Pipeline) and isinstance(stage.work.sink, Collect):
+        if isinstance(stage.work, Pipeline) and isinstance(stage.work.sink, Materialize):
             meter.wrote(stage.number, sum(c.nbytes for c in frame.columns.values()))
     if not state.context.device.is_cuda:
         held = {id(b): b.nbytes for f in state.frames.values() for c in f.columns.values() for b in c.buffers}
@@ -151,16 +151,16 @@ def _stage(state: Run, stage: Stage, report: StageReport) -> None:
                 case Pipeline():
                     run_pipeline(state, stage, stage.work, report)
                 case HostRows():
-                    state.outlook.validate()
+                    state.speculation.validate()
                     report.target = "host"
                     state.frames[stage.number] = _on_host(state, stage.work, stage.label)
                 case _:
-                    at = bulk_device(state, stage.work)
+                    at = breaker_device(state, stage.work)
                     if at.is_cpu:
-                        state.outlook.validate()
+                        state.speculation.validate()
                     report.target = at.name
                     workers = state.context.settings.worker_count
-                    made = run_bulk(stage.work, state.frames, state.joins, state.matched, at, workers)
+                    made = run_breaker(stage.work, state.frames, state.joins, state.matched, at, workers)
                     state.frames[stage.number] = made
             return
         except MemoryError as error:  # NumPy's and CuPy's; the traceback, and with it the arrays, is let go of here

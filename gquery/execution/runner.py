@@ -27,17 +27,17 @@ from gquery.kernels.code import Binding, BuildPart, ColumnPart, Constant, Conten
 from gquery.kernels.kernel import Parameter
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.capabilities import capabilities
-from gquery.operators import collect
+from gquery.operators import materialize
 from gquery.operators.base import Frame, JoinIndex, Launch, SinkRun, State
 from gquery.operators.codegen import Unit
-from gquery.operators.collect import CollectRun
 from gquery.operators.group import GroupRun
 from gquery.operators.join_table import BuildRun
+from gquery.operators.materialize import MaterializeRun
 from gquery.operators.reduce import ReduceRun
 from gquery.planner.physical import (
     Build,
-    Collect,
     Group,
+    Materialize,
     Pipeline,
     Probe,
     Reduce,
@@ -100,7 +100,7 @@ class Runner:
         of the others when the query has."""
         if not unit.sites:
             return None
-        later = self.state.outlook.status(unit.sites) if self.target.has_own_memory else None
+        later = self.state.speculation.status(unit.sites) if self.target.has_own_memory else None
         if later is not None:
             return later
         self.looked_at.append(role)
@@ -126,9 +126,9 @@ class Runner:
         workers = self._workers(rows)
         launch = Launch(self.device, rows, workers, tuning.materialization.unit, self.target)
         match sink:
-            case Collect():
-                mode = collect.collect_mode(self.pipeline.steps, self.target.has_warps)
-                return CollectRun(sink, mode, launch, self.label, collect.share(self.pipeline.steps))
+            case Materialize():
+                mode = materialize.materialize_mode(self.pipeline.steps, self.target.has_warps)
+                return MaterializeRun(sink, mode, launch, self.label, materialize.share(self.pipeline.steps))
             case Reduce():
                 return ReduceRun(sink, launch, self.label)
             case Group():
@@ -241,7 +241,7 @@ class Runner:
         for step in self.pipeline.steps:
             if isinstance(step, Probe) and step.table.layout == "loop":
                 inner *= max(1, self.state.joins[step.table.stage].frame.rows)
-        least = tuning.materialization.unit if isinstance(self.pipeline.sink, Collect) else 1
+        least = tuning.materialization.unit if isinstance(self.pipeline.sink, Materialize) else 1
         return max(1, min(most, max(least, steps // inner // least * least)))
 
     def _interpret(self, target: Any, unit: Unit, partition: Placed, state: State, arguments: Sequence[Any]) -> None:

@@ -9,7 +9,7 @@ from gquery.columns.table import ColumnData
 from gquery.device.device import Device
 from gquery.execution.feedback import RunFeedback
 from gquery.execution.measure import Meter
-from gquery.execution.speculation import Outlook
+from gquery.execution.speculation import Speculation
 from gquery.operators.base import Frame, JoinIndex
 from gquery.planner.physical import (
     Program,
@@ -52,7 +52,7 @@ class Run:
     program: Program
     context: ExecutionContext
     feedback: RunFeedback
-    outlook: Outlook
+    speculation: Speculation
     frames: dict[int, Frame] = field(default_factory=dict)
     joins: dict[int, JoinIndex] = field(default_factory=dict)
     tables: dict[int, dict[int, ColumnData]] = field(default_factory=dict)  # by the id of the source: columns by field

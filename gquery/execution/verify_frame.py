@@ -23,10 +23,10 @@ _seen: WeakSet[ColumnData] = WeakSet()  # columns of tables, which many queries 
 
 def verify_stage(stage: Stage, frame: Frame, is_result: bool) -> None:
     """Raises OutOfBoundsError for a column of a stage that does not keep what is known of it; those on a GPU alone are left
-    out, and groups in place, of which those without rows have no value: who reads them drops these first. No kernel knows how
+    out, and sparse groups, of which those without rows have no value: who reads them drops these first. No kernel knows how
     a result lies."""
     match stage.work:
-        case Pipeline(sink=Group(in_place=in_place)) if in_place:
+        case Pipeline(sink=Group(sparse=sparse)) if sparse:
             return
         case work:
             _verify(stage_columns(work), frame, f"stage {stage.number}", is_result)

@@ -70,7 +70,7 @@ class ValueProperties(_Remembering):
 
     @property
     def physical_type(self) -> PhysicalType:
-        """How a column of such values is stored by a sink; strings as views, which `operators.collect` makes contiguous."""
+        """How a column of such values is stored by a sink; strings as views, which `operators.materialize` makes contiguous."""
         match self.register:
             case Register.BOOL:
                 return PhysicalType.BOOL

@@ -5,7 +5,7 @@ the key of a *hash* table. This module accumulates the row's words there. On a G
 for each other at the same addresses of global memory, so few groups are accumulated in shared memory and flushed once:
 *private* columns of accumulators, one a thread, need no atomics; *block* accumulators, one or several copies a block,
 are accumulated by shared atomics, which are many times as fast as global ones. Everything else is *global*, behind a
-group that each thread holds (`operators.row_words`). On a CPU each thread accumulates into a state of its own, or,
+group that each thread holds (`operators.register_aggregation`). On a CPU each thread accumulates into a state of its own, or,
 where that would be large, all into one behind a thread-local cache (`operators.aggregation_cache`).
 
 Which groups of arrays have rows is told by an accumulator that counts all rows. Where no aggregate has one, a flag a
@@ -28,7 +28,7 @@ from gquery.kernels.targets.capabilities import capabilities
 from gquery.operators import aggregation_cache
 from gquery.operators.aggregates import emit_accumulate
 from gquery.operators.reduce import identity
-from gquery.operators.row_words import accumulate_words, hold, row_words
+from gquery.operators.register_aggregation import accumulate_words, preaggregate, row_contributions
 from gquery.planner.aggregates import Accumulator, has_plain_count
 
 if TYPE_CHECKING:
@@ -131,14 +131,14 @@ def emit(sink: Group, key: ir.Expression, code: Code) -> None:
     elif location == "block" and sink.layout == "direct-address" and not _adds_doubles(sink.accumulators):
         _accumulate_block(sink, key, code)
     elif capabilities(code.target).has_shared_memory:
-        words = row_words(sink.accumulators, code)
+        words = row_contributions(sink.accumulators, code)
         is_held = location == "global" or _adds_doubles(sink.accumulators)
-        if is_held and len(words) <= tuning.accumulators.held_words:
-            hold(sink.accumulators, key, words, code, lambda key, words: _out(sink, key, words, code))
+        if is_held and len(words) <= tuning.accumulators.register_words:
+            preaggregate(sink.accumulators, key, words, code, lambda key, words: _out(sink, key, words, code))
         else:
             _out(sink, key, words, code)
     elif location == "clustered":
-        words = row_words(sink.accumulators, code)
+        words = row_contributions(sink.accumulators, code)
         with code.when(aggregation_cache.is_at_an_edge(sink, code)):
             _out(sink, key, words, code)
         with code.otherwise():

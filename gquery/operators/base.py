@@ -58,7 +58,7 @@ class Launch:
     device: Device
     rows: int
     workers: int
-    unit: int  # rows that one count of a Collect covers
+    unit: int  # rows that one count of a Materialize covers
     target: Capabilities
 
     @property

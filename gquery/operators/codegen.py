@@ -1,7 +1,7 @@
 """Pipeline to kernels: produce/consume.
 
 Each operator writes its lines and calls the next one where a row goes on; nested calls become nested loops and ifs in one
-function. A Collect that counts before it writes has two kernels with the same steps, every other pipeline has one.
+function. A Materialize that counts before it writes has two kernels with the same steps, every other pipeline has one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gquery.kernels.kernel import Kernel
 from gquery.kernels.render import condition, describe, render
 from gquery.kernels.targets.capabilities import capabilities
 from gquery.kernels.unroll import unrolled
-from gquery.operators import accumulate, collect, group, reduce
+from gquery.operators import accumulate, group, materialize, reduce
 from gquery.operators.accumulate import state_location
 from gquery.operators.group_output import GroupOutput, is_probable
 from gquery.operators.join import emit_build, emit_probe
@@ -28,10 +28,10 @@ from gquery.operators.read import read
 from gquery.operators.selection import needed_by
 from gquery.planner.physical import (
     Build,
-    Collect,
     Compute,
     FilterRows,
     Group,
+    Materialize,
     Pipeline,
     Probe,
     ReadStage,
@@ -64,8 +64,8 @@ def units(pipeline: Pipeline, target: str, counted: bool = False) -> tuple[Unit,
     if isinstance(sink, Build) and sink.table.layout in ("one", "loop"):
         return ()
     roles: tuple[str, ...] = ("main",)
-    if isinstance(sink, Collect):
-        roles = collect.roles(collect.collect_mode(pipeline.steps, capabilities(target).has_warps))
+    if isinstance(sink, Materialize):
+        roles = materialize.roles(materialize.materialize_mode(pipeline.steps, capabilities(target).has_warps))
     if pipeline.selection_steps:
         return _selection(pipeline, target), _unit(_behind_selection(pipeline), target, "main", counted, ir.Name("r"))
     return tuple(_unit(pipeline, target, role, counted and role != "write") for role in roles)
@@ -80,25 +80,25 @@ def kernels(pipeline: Pipeline, target: str) -> Iterator[Kernel]:
 
 def _selection(pipeline: Pipeline, target: str) -> Unit:
     """The kernel that marks the rows which get past the first steps."""
-    steps, none = pipeline.steps[: pipeline.selection_steps], Collect((), ordered=True)
+    steps, none = pipeline.steps[: pipeline.selection_steps], Materialize((), ordered=True)
     return replace(_unit(replace(pipeline, steps=steps, sink=none, selection_steps=0), target, "count"), role="select")
 
 
 def _behind_selection(pipeline: Pipeline) -> Pipeline:
     """What is left to do for a row that gets past the first steps: the columns that they give are made again."""
     first, rest = pipeline.steps[: pipeline.selection_steps], pipeline.steps[pipeline.selection_steps :]
-    return replace(pipeline, steps=collect.steps_again(first, needed_by(rest, pipeline.sink)) + rest)
+    return replace(pipeline, steps=materialize.steps_again(first, needed_by(rest, pipeline.sink)) + rest)
 
 
 def _unit(pipeline: Pipeline, target: str, role: str, counted: bool = False, row: ir.Name = ir.ROW) -> Unit:
     """The kernel for a role; ``row`` is the number of the source's row that it is at."""
     code = Code(target)
     code.wide_index = pipeline.rows >= LARGE_ROWS
-    mode = collect.collect_mode(pipeline.steps, capabilities(target).has_warps)
-    if isinstance(pipeline.sink, Collect) and mode == "bitmap" and role == "write":  # of rows that are known to be kept
+    mode = materialize.materialize_mode(pipeline.steps, capabilities(target).has_warps)
+    if isinstance(pipeline.sink, Materialize) and mode == "selection_bitmap" and role == "write":  # of rows to be kept
         code.share = min((s.share for s in pipeline.steps if isinstance(s, FilterRows)), default=1.0)
         needed = frozenset(s.column.id for s in pipeline.sink.columns)
-        pipeline = replace(pipeline, steps=collect.steps_again(pipeline.steps, needed))
+        pipeline = replace(pipeline, steps=materialize.steps_again(pipeline.steps, needed))
     _begin(pipeline.sink, mode, role, code)
     if row is not ir.ROW:  # the rows come from a selection vector
         code.share = 0.0
@@ -149,10 +149,12 @@ def _gains_from_unrolling(pipeline: Pipeline, target: str, body: ir.Block) -> bo
     if not capabilities(target).interleaves_rows or not isinstance(pipeline.source, ReadTable | ReadStage):
         return False
     sink = pipeline.sink
-    if isinstance(sink, Collect):
-        return ir.line_count(body) <= tuning.loops.unrolled_lines and collect.collect_mode(pipeline.steps, True) in (
+    if isinstance(sink, Materialize):
+        return ir.line_count(body) <= tuning.loops.unrolled_lines and materialize.materialize_mode(
+            pipeline.steps, True
+        ) in (
             "dense",
-            "bitmap",
+            "selection_bitmap",
         )
     if any(isinstance(s, Probe) for s in pipeline.steps):
         return False
@@ -197,10 +199,10 @@ def _compute(exprs: tuple[tuple[Column, Expr], ...], code: Code) -> None:
         code.provide(column.id, what, lambda e=e: render(e, code))  # type: ignore[misc]
 
 
-def _begin(sink: Sink, mode: collect.Mode, role: str, code: Code) -> None:
+def _begin(sink: Sink, mode: materialize.Mode, role: str, code: Code) -> None:
     match sink:
-        case Collect():
-            collect.begin(mode, role, capabilities(code.target).has_warps, code)
+        case Materialize():
+            materialize.begin(mode, role, capabilities(code.target).has_warps, code)
         case Reduce(accumulators=accumulators):
             reduce.begin(accumulators, code)
         case Group():
@@ -211,10 +213,10 @@ def _begin(sink: Sink, mode: collect.Mode, role: str, code: Code) -> None:
             assert_never(sink)
 
 
-def _consume(sink: Sink, source: Source, mode: collect.Mode, role: str, code: Code) -> None:
+def _consume(sink: Sink, source: Source, mode: materialize.Mode, role: str, code: Code) -> None:
     match sink:
-        case Collect():
-            collect.emit(sink, mode, role, code)
+        case Materialize():
+            materialize.emit(sink, mode, role, code)
         case Reduce(accumulators=accumulators):
             reduce.emit(accumulators, code)
         case Group():
@@ -225,10 +227,10 @@ def _consume(sink: Sink, source: Source, mode: collect.Mode, role: str, code: Co
             assert_never(sink)
 
 
-def _end(sink: Sink, mode: collect.Mode, role: str, code: Code) -> None:
+def _end(sink: Sink, mode: materialize.Mode, role: str, code: Code) -> None:
     match sink:
-        case Collect():
-            collect.end(mode, role, capabilities(code.target).has_warps, code)
+        case Materialize():
+            materialize.end(mode, role, capabilities(code.target).has_warps, code)
         case Reduce(accumulators=accumulators):
             reduce.end(accumulators, code)
         case Group():

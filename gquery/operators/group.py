@@ -25,7 +25,6 @@ from gquery.kernels.targets.morsels import run_parts
 from gquery.operators import accumulate, aggregation_cache
 from gquery.operators.accumulate import has_bits, is_flagged
 from gquery.operators.base import Frame, Launch, SinkRun, State, make_column, narrow
-from gquery.operators.collect import contiguous
 from gquery.operators.combine import (
     combine_arrays,
     combine_slots,
@@ -38,6 +37,7 @@ from gquery.operators.finalize import finalize_aggregate
 from gquery.operators.group_output import GroupOutput, Values
 from gquery.operators.join import find_or_insert
 from gquery.operators.keys import decode_keys, decode_raw_key, encode_keys, raw_key
+from gquery.operators.materialize import contiguous
 from gquery.planner.aggregates import has_plain_count
 from gquery.planner.physical import TOUCHED, Group, ReadStage, Source
 
@@ -162,10 +162,10 @@ class GroupRun(SinkRun):
             return self._of_rows(states[0])
         capacity = self.capacity
         if sink.layout == "direct-address":
-            if len(states) > 1 or sink.in_place or not device.is_cuda:
+            if len(states) > 1 or sink.sparse or not device.is_cuda:
                 states = [combine_arrays(states, sink.accumulators, capacity, workers)]
-            if sink.in_place:
-                return self._as_it_lies(states[0])
+            if sink.sparse:
+                return self._sparse_arrays(states[0])
         elif device.is_cpu and len(states) > 1 and filled(sink, states) > tuning.accumulators.sorted_slots:
             table, capacity = combine_tables(sink, states, capacity, device, self.label, workers)
             states = [table]
@@ -251,10 +251,10 @@ class GroupRun(SinkRun):
         host: State = {k: self.device.to_host(state[k]) for k in ("touched", "bits") if k in state}
         return host | self._accumulators(self.device.to_host(state["block"]))
 
-    def _as_it_lies(self, total: State) -> Frame:
+    def _sparse_arrays(self, total: State) -> Frame:
         """The arrays themselves, a row a slot."""
         columns = {}
-        for stored, accumulator in self.sink.in_place:
+        for stored, accumulator in self.sink.sparse:
             data = total["touched" if accumulator == TOUCHED else f"accumulator{accumulator}"]
             made = make_column(stored.properties, stored.physical_type, data, None, self.capacity, self.device)
             columns[stored.column.id] = made

@@ -28,8 +28,8 @@ from gquery.kernels.targets.morsels import run_parts
 from gquery.kernels.unroll import unrolled
 from gquery.operators.accumulate import slot_words
 from gquery.operators.base import State, words_a_row
-from gquery.operators.collect import POSITION
 from gquery.operators.finalize import emit_result
+from gquery.operators.materialize import POSITION
 from gquery.planner.aggregates import has_plain_count
 from gquery.planner.layouts import null_key
 from gquery.planner.physical import Group
@@ -40,7 +40,7 @@ Values = tuple[Any, Any | None]
 
 def is_probable(sink: Group, target: str) -> bool:
     """Whether the groups of a sink will probably become columns so."""
-    if sink.in_place or capabilities(target).is_interpreted:
+    if sink.sparse or capabilities(target).is_interpreted:
         return False
     on_device, limits = capabilities(target).has_own_memory, tuning.accumulators
     if sink.layout == "row-id hash":

@@ -1,4 +1,4 @@
-"""Shortcuts of a Collect: a frame that need not be made, and a source of which the first rows are enough.
+"""Shortcuts of a Materialize: a frame that need not be made, and a source of which the first rows are enough.
 
 A pipeline under a LIMIT without ORDER BY runs over a prefix of its source, and over a longer one as long as too few rows
 came out. A prefix is a view, so a GPU gets no more of a column than is read.
@@ -17,12 +17,12 @@ from gquery.device.buffer import Buffer
 from gquery.device.device import Device
 from gquery.expression.types import PhysicalType
 from gquery.operators.base import Frame, words_a_row
-from gquery.operators.collect import collect_mode
+from gquery.operators.materialize import materialize_mode
 from gquery.planner.physical import (
-    Bulk,
-    Collect,
     DistinctRows,
+    Materialize,
     Pipeline,
+    PipelineBreaker,
     Probe,
     RankDecode,
     RankEncode,
@@ -31,20 +31,20 @@ from gquery.planner.physical import (
     SortRows,
 )
 
-Takes = SortRows | DistinctRows  # bulk operations that take rows out of columns
+Takes = SortRows | DistinctRows  # pipeline breakers that take rows out of columns
 
 
 def rows_wanted(pipeline: Pipeline) -> int | None:
     """How many rows of its result a pipeline is asked for; None for all."""
     sink = pipeline.sink
-    if not isinstance(sink, Collect) or any(isinstance(s, Probe) and s.records_matches for s in pipeline.steps):
+    if not isinstance(sink, Materialize) or any(isinstance(s, Probe) and s.records_matches for s in pipeline.steps):
         return None
     return sink.limit
 
 
 def first_length(pipeline: Pipeline, wanted: int, on_gpu: bool) -> int:
     """Rows of the source to begin with."""
-    if collect_mode(pipeline.steps, on_gpu) == "dense":
+    if materialize_mode(pipeline.steps, on_gpu) == "dense":
         return wanted
     return max(2 * wanted, tuning.prefixes.first_rows_gpu if on_gpu else tuning.prefixes.first_rows)
 
@@ -86,15 +86,19 @@ def _first(column: ColumnData, rows: int, device: Device) -> ColumnData:
     return part
 
 
-def as_it_lies(
-    pipeline: Pipeline, frame: Frame, device: Device, is_result: bool, readers: Sequence[Pipeline | Bulk] = ()
+def zero_copy(
+    pipeline: Pipeline,
+    frame: Frame,
+    device: Device,
+    is_result: bool,
+    readers: Sequence[Pipeline | PipelineBreaker] = (),
 ) -> Frame | None:
     """The frame of a pipeline that would only copy its source's columns: those themselves. A result on a GPU can be written
     to, and a column of a table must not change: so there only for ``readers`` that take rows out. Within a program columns
     have to lie as the stages behind expect it; text may lie in any way where no kernel reads it, else its offsets are
     widened."""
     sink, source = pipeline.sink, pipeline.source
-    if pipeline.steps or pipeline.host is not None or not isinstance(sink, Collect):
+    if pipeline.steps or pipeline.host is not None or not isinstance(sink, Materialize):
         return None
     if not device.is_cpu and (is_result or not readers or not all(isinstance(r, Takes) for r in readers)):
         return None
@@ -118,12 +122,12 @@ def as_it_lies(
     return Frame(made, frame.rows)
 
 
-def _is_taken(column: int, readers: Sequence[Pipeline | Bulk]) -> bool:
+def _is_taken(column: int, readers: Sequence[Pipeline | PipelineBreaker]) -> bool:
     """Whether array functions alone read a column, which ask how it lies."""
     return bool(readers) and not any(_is_in_kernel(column, r) for r in readers)
 
 
-def _is_in_kernel(column: int, reader: Pipeline | Bulk) -> bool:
+def _is_in_kernel(column: int, reader: Pipeline | PipelineBreaker) -> bool:
     if isinstance(reader, Pipeline):
         return not isinstance(reader.source, ReadStage) or column in reader.source.origins
     return not isinstance(reader, Takes | RankEncode | RankDecode)

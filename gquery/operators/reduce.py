@@ -12,8 +12,8 @@ from gquery.kernels import ir
 from gquery.kernels.code import Code, StatePart
 from gquery.operators.aggregates import emit_accumulate
 from gquery.operators.base import Frame, Launch, SinkRun, State, make_column, narrow
-from gquery.operators.collect import contiguous
 from gquery.operators.finalize import finalize_aggregate
+from gquery.operators.materialize import contiguous
 from gquery.planner.aggregates import Accumulator
 from gquery.planner.physical import Reduce
 

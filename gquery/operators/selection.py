@@ -19,10 +19,10 @@ from gquery.planner.logical.nodes import JoinKind
 from gquery.planner.logical.tree import used_columns
 from gquery.planner.physical import (
     Build,
-    Collect,
     Compute,
     FilterRows,
     Group,
+    Materialize,
     Pipeline,
     Probe,
     ReadStage,
@@ -37,7 +37,7 @@ def compacted(pipeline: Pipeline, rows: int) -> Pipeline:
     """The pipeline with the rows compacted behind its first steps, where that is a gain."""
     steps = pipeline.steps
     limits = tuning.materialization
-    if rows < limits.selected_least_rows or pipeline.host is not None:
+    if rows < limits.compacted_least_rows or pipeline.host is not None:
         return pipeline
     if not isinstance(pipeline.source, ReadTable | ReadStage):
         return pipeline
@@ -47,8 +47,8 @@ def compacted(pipeline: Pipeline, rows: int) -> Pipeline:
         if not _is_cheap(step):
             break
         if (
-            _share(step) <= limits.selected_most_share
-            and _slots(steps[n:], pipeline.sink) >= limits.selected_least_probes
+            _share(step) <= limits.compacted_most_share
+            and _slots(steps[n:], pipeline.sink) >= limits.compacted_least_probes
         ):
             while n < len(steps) and isinstance(
                 steps[n], FilterRows
@@ -86,8 +86,8 @@ def _takes_any_row(sink: Sink) -> bool:
             return True
         case Build(table=table):
             return table.exists or (table.unique and table.inline_payload is not None)
-        case Collect():
-            return False  # collects by bitmap themselves
+        case Materialize():
+            return False  # materializes by bitmap themselves
         case _:
             assert_never(sink)
 
@@ -111,7 +111,7 @@ def _used(steps: Sequence[Step], sink: Sink) -> Iterator[Expr]:
             case _:
                 assert_never(step)
     match sink:
-        case Collect(columns=columns):
+        case Materialize(columns=columns):
             yield from (s.column for s in columns)
         case Group(keys=keys, accumulators=accumulators):
             yield from (e for _, e, _ in keys)

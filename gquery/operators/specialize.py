@@ -38,7 +38,7 @@ def specialize_for_tables(pipeline: Pipeline, rows: int, joins: Mapping[int, Joi
         isinstance(sink, Group)
         and sink.layout == "direct-address"
         and sink.key_encoding is not None
-        and not sink.in_place
+        and not sink.sparse
     ):
         groups = _group_limit(pipeline, sink, joins)
         limits = tuning.group_layouts

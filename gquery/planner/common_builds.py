@@ -24,7 +24,6 @@ from gquery.expression.expr import Column, Expr, In, Literal, same_objects
 from gquery.kernels.code import ValueProperties
 from gquery.planner.physical import (
     Build,
-    Bulk,
     Compute,
     ConcatRows,
     DistinctRows,
@@ -32,6 +31,7 @@ from gquery.planner.physical import (
     HostRows,
     JoinTable,
     Pipeline,
+    PipelineBreaker,
     Probe,
     RankDecode,
     RankEncode,
@@ -57,7 +57,7 @@ def common_builds(stages: Sequence[Stage]) -> tuple[Stage, ...]:
     return _Sharing(stages).run() if heads and max(heads.values()) > 1 else tuple(stages)
 
 
-def _head(work: Pipeline | Bulk) -> Any:
+def _head(work: Pipeline | PipelineBreaker) -> Any:
     """What equal builds surely have in common, cheap to compute; None for other stages."""
     if not isinstance(work, Pipeline) or not isinstance(work.sink, Build):
         return None
@@ -229,7 +229,7 @@ def _properties(what: ValueProperties) -> Any:
     return (what.dtype, what.bounds, what.nullable, id(what.dictionary))
 
 
-def _with_stages(work: Pipeline | Bulk, number: Callable[[int], int]) -> Pipeline | Bulk:
+def _with_stages(work: Pipeline | PipelineBreaker, number: Callable[[int], int]) -> Pipeline | PipelineBreaker:
     """The work with every number of a stage replaced; a pipeline whose numbers stay is the same object."""
 
     def table(t: JoinTable) -> JoinTable:

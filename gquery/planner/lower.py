@@ -48,11 +48,11 @@ from gquery.planner.lower_host import on_host
 from gquery.planner.lower_stream import Stream, sink_weight, stored_of
 from gquery.planner.physical import (
     Build,
-    Bulk,
-    Collect,
     Compute,
     FilterRows,
+    Materialize,
     Pipeline,
+    PipelineBreaker,
     Program,
     RankEncode,
     ReadRange,
@@ -86,9 +86,9 @@ class Lowering:
         self.load(query.plan)
         for d in definitions(query.plan):  # those that others use first
             stream = self.plan(d.plan, frozenset(c.id for c in d.outputs))
-            self._shared[d.number] = self.collected(stream, d.outputs, "shared subplan")
+            self._shared[d.number] = self.materialized(stream, d.outputs, "shared subplan")
         wanted = frozenset(c.id for c in query.outputs)
-        stream = self.collected(self.plan(query.plan, wanted), query.outputs, "result")
+        stream = self.materialized(self.plan(query.plan, wanted), query.outputs, "result")
         assert isinstance(stream.source, ReadStage)
         at = {s.column.id: (s, o) for s, o in zip(stream.source.columns, stream.source.origins, strict=True)}
         outputs = []
@@ -245,7 +245,7 @@ class Lowering:
 
     # ---- stages ----
 
-    def stage(self, work: Pipeline | Bulk, label: str) -> int:
+    def stage(self, work: Pipeline | PipelineBreaker, label: str) -> int:
         self.stages.append(Stage(len(self.stages), work, label))
         return len(self.stages) - 1
 
@@ -262,7 +262,7 @@ class Lowering:
         known = {s.column.id: s.properties for s in stored}
         return Stream(source, known, int(min(rows, UNBOUNDED)), rows, limit, by_id={c.id: c for c in columns})
 
-    def collected(
+    def materialized(
         self,
         stream: Stream,
         columns: Sequence[Column],
@@ -283,7 +283,7 @@ class Lowering:
             if plain and isinstance(known.dictionary, Dictionary):
                 known = ValueProperties(known.dtype, None, known.nullable)
             stored.append(Stored(c, known, known.physical_type))
-        number = self.sink(stream, Collect(tuple(stored), ordered=True, limit=enough), label, host)
+        number = self.sink(stream, Materialize(tuple(stored), ordered=True, limit=enough), label, host)
         return self.read(number, columns, stream.rows, stream.limit)
 
     def renamed_frame(self, stream: Stream) -> int:

@@ -111,10 +111,10 @@ def _groups(
     aggregates: tuple[tuple[Column, AggregateCall], ...],
 ) -> Stream:
     """The stream of the groups: their keys and accumulated results."""
-    number = _grouped(lowering, plan, stream, keys, aggregates, in_place=True)
+    number = _grouped(lowering, plan, stream, keys, aggregates, sparse=True)
     work = lowering.stages[number].work
-    if isinstance(work, Pipeline) and isinstance(work.sink, Group) and work.sink.in_place:
-        return _read_in_place(lowering, plan, number, work.sink, stream)
+    if isinstance(work, Pipeline) and isinstance(work.sink, Group) and work.sink.sparse:
+        return _read_sparse(lowering, plan, number, work.sink, stream)
     columns = tuple(c for c, _ in keys) + tuple(c for c, _ in aggregates)
     rows = lowering.estimator.rows(plan) if keys else 1.0
     return lowering.read(number, columns, max(rows, 1.0), stream.limit if keys else 1)
@@ -164,9 +164,9 @@ def _grouped(
     stream: Stream,
     keys: tuple[tuple[Column, Expr], ...],
     aggregates: tuple[tuple[Column, AggregateCall], ...],
-    in_place: bool = False,
+    sparse: bool = False,
 ) -> int:
-    """The stage that makes the groups; ``in_place``: whoever reads them can do so as they lie, if that is possible."""
+    """The stage that makes the groups; ``sparse``: if possible, as arrays in which slots may be empty."""
     if not keys:
         known = [_known(stream, a) for _, a in aggregates]
         accumulators, plans = plan_aggregates([a for _, a in aggregates], known, stream.limit, False)
@@ -199,8 +199,8 @@ def _grouped(
         int(max(groups, 1)),
         clustered_key=_clustered_key(stream, keys),
     )
-    if in_place and layout == "direct-address" and not any(limits_groups(s, triples) for s in stream.steps):
-        sink_ = replace(sink_, in_place=_columns_in_place(sink_))
+    if sparse and layout == "direct-address" and not any(limits_groups(s, triples) for s in stream.steps):
+        sink_ = replace(sink_, sparse=_sparse_columns(sink_))
     return lowering.sink(stream, sink_, f"group by {', '.join(c.name for c, _ in keys)}")
 
 
@@ -220,10 +220,10 @@ def _clustered_key(stream: Stream, keys: tuple[tuple[Column, Expr], ...]) -> Sto
     return None
 
 
-# ---- groups in place ------------------------------------------------------------------------------------------------
+# ---- sparse groups ------------------------------------------------------------------------------------------------
 
 
-def _columns_in_place(sink: Group) -> tuple[tuple[Stored, int], ...]:
+def _sparse_columns(sink: Group) -> tuple[tuple[Stored, int], ...]:
     """The columns of direct-address groups that are read as they lie, without being packed together first: none where
     that is not possible, or no gain: few slots, slots that most groups do not use, results that are more than a word of
     state."""
@@ -250,12 +250,12 @@ def _word_physical_type(plan: AggregatePlan) -> PhysicalType:
     return PhysicalType.F64 if plan.finalizer == "sum_f64" else PhysicalType.I64
 
 
-def _read_in_place(lowering: Lowering, plan: Aggregate, number: int, sink: Group, source: Stream) -> Stream:
-    """The stream of groups in place: a row a slot, those without a group passed by; the key is the place itself."""
+def _read_sparse(lowering: Lowering, plan: Aggregate, number: int, sink: Group, source: Stream) -> Stream:
+    """The stream of sparse groups: a row a slot, those without a group skipped; the key is the slot's number."""
     assert sink.key_encoding is not None
     (key, _, known), part = sink.keys[0], sink.key_encoding.parts[0]
     rows = max(lowering.estimator.rows(plan), 1.0)
-    stream = lowering.read(number, tuple(s.column for s, _ in sink.in_place), sink.key_encoding.size, source.limit)
+    stream = lowering.read(number, tuple(s.column for s, _ in sink.sparse), sink.key_encoding.size, source.limit)
     assert isinstance(stream.source, ReadStage)
     stored = Stored(key, known, known.physical_type)
     stream = replace(
@@ -266,7 +266,7 @@ def _read_in_place(lowering: Lowering, plan: Aggregate, number: int, sink: Group
         rows=float(sink.key_encoding.size),
     )
     plain = has_plain_count(sink.accumulators)
-    flag = next(s.column for s, accumulator in sink.in_place if accumulator == (TOUCHED if plain is None else plain))
+    flag = next(s.column for s, accumulator in sink.sparse if accumulator == (TOUCHED if plain is None else plain))
     predicate = flag if plain is None else call("gt", flag, Literal(0, BIGINT))
     return lowering.filter(stream, predicate, rows)
 
@@ -289,7 +289,7 @@ def _materialised(
         if e not in columns:
             columns[e] = e if isinstance(e, Column) else new_column("value", e.dtype)
     stream = lowering.compute(stream, tuple((c, e) for e, c in columns.items() if c is not e))
-    stream = lowering.collected(stream, tuple(columns.values()), "input of groups")
+    stream = lowering.materialized(stream, tuple(columns.values()), "input of groups")
     stream = _own_ids(lowering, stream)
     return (
         stream,

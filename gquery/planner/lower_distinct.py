@@ -39,7 +39,7 @@ def distinct(lowering: Lowering, plan: Aggregate, wanted: frozenset[int]) -> Str
     known = stream.columns[key.id]
     if known.nullable or known.register is not Register.I64 or known.dictionary is not None:
         return None
-    stream = lowering.collected(stream, (key,), "input of different values")
+    stream = lowering.materialized(stream, (key,), "input of different values")
     frame = lowering.renamed_frame(stream)
     if counts is None:
         made: tuple[Stored, ...] = (Stored(column, known, known.physical_type),)

@@ -9,7 +9,7 @@ from gquery.expression.types import PhysicalType
 from gquery.kernels.dictionaries import is_looked_up
 from gquery.kernels.host_calls import Needs, known_of, name_of, split
 from gquery.planner.lower_stream import Stream, stored_of
-from gquery.planner.physical import Collect, HostRows, ReadStage, ReadTable, Stored
+from gquery.planner.physical import HostRows, Materialize, ReadStage, ReadTable, Stored
 
 if TYPE_CHECKING:
     from gquery.planner.lower import Lowering
@@ -50,5 +50,5 @@ def _at_rest(lowering: Lowering, stream: Stream) -> Stream:
         return stream
     columns = tuple(stream.by_id[i] for i in stream.columns if i in stream.by_id)
     stored = tuple(Stored(c, stream.columns[c.id], stream.columns[c.id].physical_type) for c in columns)
-    number = lowering.sink(stream, Collect(stored, ordered=True), "input of the host")
+    number = lowering.sink(stream, Materialize(stored, ordered=True), "input of the host")
     return lowering.read(number, columns, stream.rows, stream.limit)

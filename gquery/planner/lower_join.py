@@ -280,7 +280,7 @@ def _probe(
     if host is None:
         return stream
     columns = tuple(stream.by_id[i] for i in stream.columns if i in stream.by_id)
-    return lowering.collected(stream, columns, f"{host}, interpreted", host=host)
+    return lowering.materialized(stream, columns, f"{host}, interpreted", host=host)
 
 
 def _host_function(residual: list[Expr], known: dict[int, ValueProperties]) -> str | None:
@@ -309,7 +309,7 @@ def _rowless(
     unique: bool,
 ) -> tuple[Stream, KeyEncoding | None, list[JoinKey], tuple[Stored, ...]] | None:
     """The build side as a stream that ends in an array over its keys which needs no rows behind it: a bitmap where only
-    existence is asked, words where a key is unique and few bits are read of its row. So the rows need not be collected
+    existence is asked, words where a key is unique and few bits are read of its row. So the rows need not be materialized
     first, whatever steps they come through. With the key encoding and the keys, and the columns that are read."""
     is_plain = isinstance(right.source, ReadTable | ReadStage) and all(isinstance(s, FilterRows) for s in right.steps)
     if not exists and (not unique or is_plain):
@@ -336,7 +336,7 @@ def _framed(
     lowering: Lowering, left: Stream, right: Stream, keys: list[JoinKey], payload: frozenset[int], all_rows: bool
 ) -> tuple[Stream, list[JoinKey]]:
     """The build side as rows that lie still, and keys that are columns of it: a table or frame whose rows a filter
-    passes by, or else collected. ``all_rows``: every row of the frame must belong to the side (it is looped over or
+    passes by, or else materialized. ``all_rows``: every row of the frame must belong to the side (it is looped over or
     counted)."""
     source = right.source
     at_hand = {s.column.id for s in source.columns} if isinstance(source, ReadTable | ReadStage) else set()
@@ -349,7 +349,7 @@ def _framed(
     made = [k.build if isinstance(k.build, Column) and not texts else new_column("key", k.build.dtype) for k in keys]
     right = lowering.compute(right, tuple((c, k.build) for c, k in zip(made, keys, strict=True) if c is not k.build))
     columns = [right.by_id[i] for i in sorted(payload)] + made
-    frame = lowering.collected(right, columns, "build side", plain=texts)
+    frame = lowering.materialized(right, columns, "build side", plain=texts)
     return frame, [replace(k, build=c) for k, c in zip(keys, made, strict=True)]
 
 
@@ -489,7 +489,7 @@ def _full(
         columns = (new_column("row", BOOLEAN),)
         stream = lowering.compute(stream, ((columns[0], Literal(True, BOOLEAN)),))
     stream = replace(stream, columns={i: nullable(w) for i, w in stream.columns.items()})
-    pairs = lowering.collected(stream, columns, "full join", host=host)
+    pairs = lowering.materialized(stream, columns, "full join", host=host)
     assert isinstance(pairs.source, ReadStage)
     stored = pairs.source.columns
     rest = lowering.stage(UnmatchedRows(probe.table, pairs.source.stage, stored), "unmatched build rows")

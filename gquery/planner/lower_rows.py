@@ -19,8 +19,8 @@ from gquery.planner.logical.nodes import Limit, Scan, Sort, UnionAll, Values
 from gquery.planner.logical.tree import used_columns
 from gquery.planner.lower_stream import Stream, stored_of
 from gquery.planner.physical import (
-    Collect,
     ConcatRows,
+    Materialize,
     ReadOne,
     ReadRange,
     ReadStage,
@@ -72,7 +72,7 @@ def sort(lowering: Lowering, plan: Sort, wanted: frozenset[int]) -> Stream:
         wanted, below = before(later, wanted), before(later, below)
     carried = [stream.by_id[i] for i in sorted(below) if i in stream.by_id] + [c for c, _ in made]
     kept = [c for c in carried if c.id in wanted]
-    stream = lowering.collected(stream, carried, "input of a sort")
+    stream = lowering.materialized(stream, carried, "input of a sort")
     stage = lowering.renamed_frame(stream)
     stored = tuple(s for s in stored_of(stream) if s.column.id in {c.id for c in kept})
     number = lowering.stage(SortRows(stage, tuple(keys), stored, plan.limit, plan.offset), "sort")
@@ -86,7 +86,7 @@ def limit(lowering: Lowering, stream: Stream, plan: Limit, wanted: frozenset[int
     most, offset = plan.limit, plan.offset
     columns = tuple(stream.by_id[i] for i in sorted(wanted) if i in stream.columns)
     enough = None if most is None else most + offset
-    stream = lowering.collected(stream, columns, "input of a limit", enough=enough)
+    stream = lowering.materialized(stream, columns, "input of a limit", enough=enough)
     assert isinstance(stream.source, ReadStage)
     pairs = [(s, o) for s, o in zip(stream.source.columns, stream.source.origins, strict=True) if s.column in columns]
     work = SliceRows(stream.source.stage, tuple(s for s, _ in pairs), tuple(o for _, o in pairs), most, offset)
@@ -108,7 +108,7 @@ def union(lowering: Lowering, plan: UnionAll, wanted: frozenset[int], enough: in
         fresh = tuple(new_column(columns[n].name, columns[n].dtype) for n in positions)
         stream = lowering.compute(stream, tuple((f, columns[n]) for f, n in zip(fresh, positions, strict=True)))
         stored = tuple(Stored(f, w, w.physical_type) for f, w in zip(fresh, merged, strict=True))
-        stages.append(lowering.sink(stream, Collect(stored, ordered=True, limit=enough), "part of a union"))
+        stages.append(lowering.sink(stream, Materialize(stored, ordered=True, limit=enough), "part of a union"))
         inputs.append(tuple(s for s in stage_columns(lowering.stages[-1].work)))
     made = tuple(
         Stored(plan.columns[n], i.properties, i.physical_type) for n, i in zip(positions, inputs[0], strict=True)

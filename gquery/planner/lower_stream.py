@@ -12,10 +12,10 @@ from gquery.expression.types import Register
 from gquery.kernels.code import ValueProperties
 from gquery.planner.physical import (
     Build,
-    Collect,
     Compute,
     FilterRows,
     Group,
+    Materialize,
     Pipeline,
     Probe,
     ReadStage,
@@ -89,7 +89,7 @@ def _expressions(pipeline: Pipeline) -> Iterator[Expr]:
     match pipeline.sink:
         case Group(accumulators=accumulators) | Reduce(accumulators=accumulators):
             yield from (f.arg for f in accumulators if f.arg is not None)
-        case Collect(columns=columns):
+        case Materialize(columns=columns):
             yield from (s.column for s in columns)
         case _:
             pass
@@ -119,9 +119,9 @@ def sink_weight(sink: Sink) -> float:
             return costs.hashed_build * len(table.keys)
         case Group(accumulators=accumulators) | Reduce(accumulators=accumulators):
             return 1.0 + len(accumulators)
-        case Collect(columns=columns):
+        case Materialize(columns=columns):
             return sum(
-                costs.collected_text if s.properties.register is Register.STR else costs.collected_value
+                costs.materialized_text if s.properties.register is Register.STR else costs.materialized_value
                 for s in columns
             )
         case Build():

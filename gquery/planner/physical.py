@@ -1,7 +1,7 @@
 """The physical plan: what runs. `planner.lower` makes it, `operators.codegen` turns its pipelines into kernels.
 
 A `Program` is a tuple of stages in the order in which they run. A stage is a `Pipeline` (a source, fused steps, a sink: one
-loop over rows) or a `Bulk` (a whole-table operation). Stages refer to earlier ones by number. Nodes are frozen
+loop over rows) or a `PipelineBreaker` (a whole-table operation). Stages refer to earlier ones by number. Nodes are frozen
 descriptions; what they do stands in `gquery.operators`, one file an operator.
 """
 
@@ -55,7 +55,7 @@ class ReadRange:
 class ReadStage:
     """The frame that an earlier stage made. ``origins[i]`` is the id that ``columns[i]`` has there: a frame may be read
     several times, and its columns are renamed where they are read. ``numbered`` is a column that is not stored: its value
-    is the row's number plus ``base`` (the key of groups that are read as they lie)."""
+    is the row's number plus ``base`` (the key of sparse groups)."""
 
     stage: int
     columns: tuple[Stored, ...]
@@ -150,7 +150,7 @@ Step = FilterRows | Compute | Probe
 
 
 @dataclass(frozen=True)
-class Collect:
+class Materialize:
     """Writes rows to a new frame; ``ordered`` keeps the order of the source. With a ``limit`` the first so many rows are
     enough: the pipeline may stop there."""
 
@@ -176,7 +176,7 @@ class Group:
     *row-id hash* table of the source frame, whose key columns are compared as they stand there. A hash table without a
     key encoding has one integer of any size as its key.
 
-    ``in_place``: the frame of direct-address groups is their arrays as they lie, one row a slot, whether a group is
+    ``sparse``: the frame of direct-address groups is their sparse arrays themselves, one row a slot, whether a group is
     there or not: these columns, each with the number of its accumulator (`TOUCHED` for the flags). Whoever reads it
     tests for that itself.
 
@@ -189,13 +189,13 @@ class Group:
     accumulators: tuple[Accumulator, ...]
     aggregates: tuple[tuple[Column, AggregatePlan], ...]
     groups: int  # an estimate
-    in_place: tuple[tuple[Stored, int], ...] = ()
+    sparse: tuple[tuple[Stored, int], ...] = ()
     clustered_key: Stored | None = None
     concurrent: bool = False
 
 
 TOUCHED = -1
-"""Stands for the flags of groups that are there, among the accumulators of groups in place."""
+"""Stands for the flags of groups that are there, among the accumulators of sparse groups."""
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ class Build:
     table: JoinTable
 
 
-Sink = Collect | Reduce | Group | Build
+Sink = Materialize | Reduce | Group | Build
 
 
 @dataclass(frozen=True)
@@ -233,7 +233,7 @@ class HostRows:
     columns: tuple[Stored, ...]
 
 
-# ---- bulk operations: whole tables ----------------------------------------------------------------------------------
+# ---- pipeline breakers: whole tables ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -311,7 +311,7 @@ class DistinctRows:
     counted: bool
 
 
-Bulk = SortRows | SliceRows | ConcatRows | RankEncode | RankDecode | UnmatchedRows | DistinctRows | HostRows
+PipelineBreaker = SortRows | SliceRows | ConcatRows | RankEncode | RankDecode | UnmatchedRows | DistinctRows | HostRows
 
 
 @dataclass(frozen=True)
@@ -319,7 +319,7 @@ class Stage:
     """One step of a program; its number is its place. ``label`` says in the user's terms what it does."""
 
     number: int
-    work: Pipeline | Bulk
+    work: Pipeline | PipelineBreaker
     label: str = ""
 
 
@@ -332,15 +332,15 @@ class Program:
     names: tuple[str, ...]
 
 
-def stage_columns(work: Pipeline | Bulk) -> tuple[Stored, ...]:
+def stage_columns(work: Pipeline | PipelineBreaker) -> tuple[Stored, ...]:
     """The columns of the frame that a stage makes (none for a Build)."""
     match work:
-        case Pipeline(sink=Collect(columns=columns)):
+        case Pipeline(sink=Materialize(columns=columns)):
             return tuple(normalized(s) for s in columns)
         case Pipeline(sink=Reduce(aggregates=aggregates)):
             return _results(aggregates)
-        case Pipeline(sink=Group(in_place=in_place)) if in_place:
-            return tuple(s for s, _ in in_place)
+        case Pipeline(sink=Group(sparse=sparse)) if sparse:
+            return tuple(s for s, _ in sparse)
         case Pipeline(source=source, sink=Group(layout=layout, keys=keys, aggregates=aggregates)):
             if layout == "row-id hash":  # keys are taken from the source frame as they lie there
                 assert isinstance(source, ReadStage)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import assert_never
 
 from gquery.planner.physical import (
-    Bulk,
     ConcatRows,
     DistinctRows,
     HostRows,
     Pipeline,
+    PipelineBreaker,
     Probe,
     RankDecode,
     RankEncode,
@@ -20,7 +20,7 @@ from gquery.planner.physical import (
 )
 
 
-def stage_inputs(work: Pipeline | Bulk) -> list[int]:
+def stage_inputs(work: Pipeline | PipelineBreaker) -> list[int]:
     """The numbers of the stages that a stage reads, its source first."""
     match work:
         case Pipeline(source=source, steps=steps):

@@ -14,12 +14,10 @@ from gquery.expression.expr import Column
 from gquery.kernels.targets.capabilities import capabilities
 from gquery.operators import accumulate
 from gquery.operators.codegen import kernels
-from gquery.operators.collect import collect_mode
 from gquery.operators.join_build import is_speculated
+from gquery.operators.materialize import materialize_mode
 from gquery.planner.physical import (
     Build,
-    Bulk,
-    Collect,
     Compute,
     ConcatRows,
     DistinctRows,
@@ -27,7 +25,9 @@ from gquery.planner.physical import (
     Group,
     HostRows,
     JoinTable,
+    Materialize,
     Pipeline,
+    PipelineBreaker,
     Probe,
     Program,
     RankDecode,
@@ -47,7 +47,7 @@ from gquery.planner.physical import (
 )
 from gquery.profile.explain import Printer
 
-SELECTED = "; rows that get here are compacted into a selection vector"
+COMPACTED = "; rows that get here are compacted into a selection vector"
 ProgramLevel = Literal["physical", "pipelines", "code"]
 
 
@@ -61,7 +61,7 @@ def explain_program(
     for stage in program.stages:
         work = stage.work
         if not isinstance(work, Pipeline):
-            lines.append(f"stage {stage.number}: {_bulk(work, printer)}")
+            lines.append(f"stage {stage.number}: {_breaker(work, printer)}")
             continue
         where = runs[stage.number]
         lines.append(f"stage {stage.number}: {stage.label}" + ("" if level == "physical" else f"  [{_where(where)}]"))
@@ -89,10 +89,10 @@ def printer_of(program: Program) -> Printer:
     return Printer.of(_columns(program))
 
 
-def describe_work(work: Pipeline | Bulk, target: str, printer: Printer) -> Iterator[tuple[str, str]]:
+def describe_work(work: Pipeline | PipelineBreaker, target: str, printer: Printer) -> Iterator[tuple[str, str]]:
     """The parts of a stage in order, source first and sink last: the name of the node, and what it does."""
     if not isinstance(work, Pipeline):
-        yield type(work).__name__, _bulk(work, printer)
+        yield type(work).__name__, _breaker(work, printer)
         return
     parts = (work.source, *work.steps, work.sink)
     for part, text in zip(parts, _pipeline(work, target, printer), strict=True):
@@ -136,7 +136,7 @@ def _where(runs: Specialized) -> str:
 def _pipeline(work: Pipeline, target: str, printer: Printer) -> Iterator[str]:
     yield _source(work.source, printer)
     for number, step in enumerate(work.steps, 1):
-        yield _step(step, printer) + (SELECTED if number == work.selection_steps else "")
+        yield _step(step, printer) + (COMPACTED if number == work.selection_steps else "")
     yield _sink(work, work.sink, target, printer)
 
 
@@ -155,7 +155,7 @@ def _source(source: Source, printer: Printer) -> str:
             shown = ", ".join(f"{printer.column(s.column)} {_physical_type(s)}" for s in columns)
             if numbered is None:
                 return f"read stage {stage} ({shown})"
-            return f"read stage {stage} in place ({printer.column(numbered.column)} by place, {shown})"
+            return f"read sparse groups of stage {stage} ({printer.column(numbered.column)} by slot, {shown})"
         case ReadOne():
             return "one row"
         case _:
@@ -216,14 +216,14 @@ def _held(table: JoinTable, printer: Printer) -> str:
 
 def _sink(work: Pipeline, sink: Sink, target: str, printer: Printer) -> str:
     match sink:
-        case Collect(columns, limit=limit):
+        case Materialize(columns, limit=limit):
             mode = {
-                "dense": "one row each", "region": "closing gaps", "bitmap": "marked, then written",
-                "two_pass": "counted, then written",
+                "dense": "one row each", "compact_morsels": "per-morsel compaction", "selection_bitmap": "selection bitmap",
+                "count_then_scatter": "count, then scatter",
             }  # fmt: skip
             first = "" if limit is None else f", until {limit:,} are there"
-            how = mode[collect_mode(work.steps, capabilities(target).has_warps)]
-            return f"collect ({_names((s.column for s in columns), printer)}), {how}{first}"
+            how = mode[materialize_mode(work.steps, capabilities(target).has_warps)]
+            return f"materialize ({_names((s.column for s in columns), printer)}), {how}{first}"
         case Reduce(accumulators, aggregates):
             return f"reduce to ({_names((c for c, _ in aggregates), printer)}), {len(accumulators)} words"
         case Group(layout, keys, key_encoding, accumulators, aggregates):
@@ -243,7 +243,7 @@ def _sink(work: Pipeline, sink: Sink, target: str, printer: Printer) -> str:
             assert_never(sink)
 
 
-def _bulk(work: Bulk, printer: Printer) -> str:
+def _breaker(work: PipelineBreaker, printer: Printer) -> str:
     match work:
         case SortRows(stage, keys, _, limit, offset):
             by = ", ".join(printer.expr(k.expr) + (" desc" if k.descending else "") for k in keys)

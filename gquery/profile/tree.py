@@ -34,10 +34,10 @@ from gquery.planner.logical.nodes import (
 from gquery.planner.logical.shared import definitions
 from gquery.planner.logical.tree import used_columns, walk
 from gquery.planner.physical import (
-    Bulk,
     FilterRows,
     Group,
     Pipeline,
+    PipelineBreaker,
     Probe,
     Program,
     ReadTable,
@@ -188,7 +188,7 @@ def _stage(stage: Stage, known: _Known) -> StageNode:
     texts = describe_work(shown, where, known.printer)
     if runs is not None and report is not None and report.target != where:
         where, reason = report.target, f"{report.rows:,} rows to read, or its kernel was there"
-    kind = "bulk" if runs is None else "pipeline"
+    kind = "pipeline breaker" if runs is None else "pipeline"
     operators = [Node(name, text) for name, text in texts]
     _count_rows(stage, operators, known)
     result = StageNode(stage.number, stage.label, kind, where, reason, stage_inputs(work), operators, [])
@@ -261,7 +261,7 @@ def _kernels(number: int, runs: Specialized, analysis: Analysis | None) -> Itera
         yield KernelNode(unit.role, get_target(runs.target).source(unit.kernel))
 
 
-def match_steps(work: Pipeline | Bulk, plan: Plan) -> dict[int, Plan]:
+def match_steps(work: Pipeline | PipelineBreaker, plan: Plan) -> dict[int, Plan]:
     """For the parts of a stage (source 0, steps, sink last), the node of the plan whose rows they give."""
     plans = (*(d.plan for d in definitions(plan)), plan)
     nodes = [n for p in plans for n in list(walk(p))[::-1]]  # sources come before what reads them

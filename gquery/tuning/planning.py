@@ -38,9 +38,9 @@ class JoinCosts(Record):
     duplicate_source: float = number(1.5, "reads a row", "of the scan below such a build side, which runs twice")
     probe: float = number(1.0, "reads a row", "to probe a table of unique keys", _H200_QUERIES)
     duplicate_probe: float = number(2.0, "reads a row", "to probe a table of keys that repeat", _H200_QUERIES)
-    collect_source: float = number(0.5, "reads a row", "of the scan below rows that are materialized first")
-    collect_column: float = number(0.5, "reads a value", "to materialize a value of fixed width")
-    collect_text: float = number(4.0, "reads a value", "to materialize a text")
+    materialize_source: float = number(0.5, "reads a row", "of the scan below rows that are materialized first")
+    materialize_column: float = number(0.5, "reads a value", "to materialize a value of fixed width")
+    materialize_text: float = number(4.0, "reads a value", "to materialize a text")
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +154,8 @@ class InterpreterCosts(Record):
     row_id_key: float = number(10.0, "row-steps", "to find a group by a key that is compared in its row")
     hashed_group: float = number(6.0, "row-steps", "to find a group in a hash table")
     hashed_build: float = number(10.0, "row-steps", "to enter one key into a hash table")
-    collected_text: float = number(3.0, "row-steps", "to materialize a text")
-    collected_value: float = number(0.5, "row-steps", "to materialize any other value")
+    materialized_text: float = number(3.0, "row-steps", "to materialize a text")
+    materialized_value: float = number(0.5, "row-steps", "to materialize any other value")
     probe: int = number(2, "row-steps", "to probe a join table")
     duplicate_probe: int = number(3, "row-steps", "for each match of a key that repeats")
     state_slots_a_step: int = number(64, "slots", "of an array that are initialized in one row-step", _INTERPRETED)

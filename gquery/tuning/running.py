@@ -28,7 +28,7 @@ class Accumulators(Record):
         2048, "64-bit words a block", "of copies for neighbouring lanes: 16 KB, of which a multiprocessor holds eight"
     )
     most_copies: int = number(32, "copies", "of a small state: as many as a warp has lanes", _H200_QUERIES)
-    held_words: int = number(
+    register_words: int = number(
         8, "accumulators", "of the group that a thread holds in registers: more leave fewer threads"
     )
     most_evictions: int = number(
@@ -57,15 +57,15 @@ class Materialization(Record):
         1024, "rows", "that one count of a materializing kernel covers; partitions begin at its multiples"
     )
     sparse_share: float = number(
-        0.1, "share of rows", "below which each morsel writes a few small pages of its region", _MANY_CORES
+        0.1, "share of rows", "below which each morsel writes a few small pages of its part", _MANY_CORES
     )
-    selected_least_rows: int = number(
+    compacted_least_rows: int = number(
         2**22, "rows", "of a source that a selection vector is worth: fewer do not fill a GPU twice", _H200_QUERIES
     )
-    selected_most_share: float = number(
+    compacted_most_share: float = number(
         1 / 8, "share of rows", "that pass the first steps, for a selection vector", _H200_QUERIES
     )
-    selected_least_probes: int = number(
+    compacted_least_probes: int = number(
         2, "memory accesses", "behind the first steps, which the selection spares other rows"
     )
     sorted_on_host: int = number(
@@ -122,7 +122,7 @@ class Interpreting(Record):
     tiny_steps: int = number(
         300, "row-steps", "that the interpreter takes sooner than a GPU launches", "2026-11-21: primitives"
     )
-    bulk_bytes: int = number(
+    breaker_bytes: int = number(
         2**21, "bytes", "of frames on a GPU that are copied to the host for an operator there", _INTERPRETED
     )
     table_bytes: int = number(

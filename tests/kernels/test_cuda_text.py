@@ -21,8 +21,8 @@ from gquery.kernels.targets.capabilities import CUDA
 from gquery.operators.accumulate import has_bits
 from gquery.operators.base import Launch
 from gquery.operators.codegen import units
-from gquery.operators.collect import steps_again
 from gquery.operators.group import GroupRun
+from gquery.operators.materialize import steps_again
 from gquery.planner.lower import lower
 from gquery.planner.physical import Compute, Group, Pipeline, Probe, Program
 from tests.support.cases import Case, read_cases
@@ -50,13 +50,13 @@ def _kernels(connection: gquery.Connection, sql: str) -> list[Kernel]:
 
 @pytest.mark.parametrize("case", read_cases(), ids=lambda c: c.name)
 def test_every_case_has_kernels(case: Case, tune: Tune) -> None:
-    tune(tuning.materialization, selected_least_rows=1)
+    tune(tuning.materialization, compacted_least_rows=1)
     for kernel in _kernels(connect("python", 1, case.tables()), case.sql):
         compile(kernel.text.replace(": *", ": "), "kernel", "exec")
 
 
 def test_what_no_column_needs_is_not_computed_again() -> None:
-    """The second kernel of a collect has no columns of joins that it left out."""
+    """The second kernel of a materialize has no columns of joins that it left out."""
     with gquery.connect(device="python") as connection:
         connection.register("t", pa.table({"k": [1, 2, 3], "v": [4, 5, 6]}))
         connection.register("u", pa.table({"k": [1, 2], "w": [7, 8]}))

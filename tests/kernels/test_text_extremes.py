@@ -21,7 +21,7 @@ from gquery.kernels.builtin.gathers import string_views
 from gquery.kernels.builtin.text_extremes import text_extremes
 from gquery.operators import prefix
 from gquery.operators.base import Frame
-from gquery.planner.physical import Bulk, Pipeline, RankEncode, ReadTable
+from gquery.planner.physical import Pipeline, PipelineBreaker, RankEncode, ReadTable
 from tests.support.harness import assert_same
 
 PIECES = ["", "a", "\0", "b", "é", "z", "\uffff", "\U0001f600", "Item ", "https://"]
@@ -135,14 +135,14 @@ def test_nothing_is_copied_for_them() -> None:
     connection = gquery.connect(device="cpu").register("t", TABLES["t"])
 
     def lies(sql: str) -> tuple[ColumnData, ColumnData]:
-        collects, *others = (s.work for s in connection.program(sql, "cpu").stages)
-        assert isinstance(collects, Pipeline)
-        assert isinstance(collects.source, ReadTable)
+        materializes, *others = (s.work for s in connection.program(sql, "cpu").stages)
+        assert isinstance(materializes, Pipeline)
+        assert isinstance(materializes.source, ReadTable)
         assert isinstance(others[0], RankEncode)
-        columns = collects.source.source.load(collects.source.fields).columns
-        frame = Frame({s.column.id: c for s, c in zip(collects.source.columns, columns, strict=True)}, 2201)
-        readers: list[Pipeline | Bulk] = list(others)
-        found = prefix.as_it_lies(collects, frame, cpu_device(), False, readers)
+        columns = materializes.source.source.load(materializes.source.fields).columns
+        frame = Frame({s.column.id: c for s, c in zip(materializes.source.columns, columns, strict=True)}, 2201)
+        readers: list[Pipeline | PipelineBreaker] = list(others)
+        found = prefix.zero_copy(materializes, frame, cpu_device(), False, readers)
         assert found is not None
         text = others[0].pairs[0][0].column.id
         return frame.columns[text], found.columns[text]

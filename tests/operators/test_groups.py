@@ -88,7 +88,7 @@ def test_locations_of_accumulators_on_a_gpu(location: str, tune: Tune) -> None:
 
 def check_locations(connection: gquery.Connection, location: str, tune: Tune, tables: dict[str, pa.Table]) -> None:
     private, shared, held = LOCATIONS[location]
-    tune(tuning.accumulators, private_words=private, block_words=shared, held_words=held)
+    tune(tuning.accumulators, private_words=private, block_words=shared, register_words=held)
     connection.register("t", tables["t"])
     plan = str(connection.explain("SELECT skewed, count(*) FROM t GROUP BY skewed", "pipelines"))
     assert ("shared columns" if shared else "direct-address arrays") in plan

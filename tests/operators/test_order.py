@@ -159,16 +159,16 @@ def test_what_is_sorted_is_not_copied_first() -> None:
     connection = gquery.connect(device="cpu").register(
         "t", pa.table({"s": [f"text {n}" for n in range(999)], "k": range(999)})
     )
-    collects, sorts = (s.work for s in connection.program("SELECT s FROM t ORDER BY k", "cuda").stages)
-    assert isinstance(collects, Pipeline)
-    assert isinstance(collects.source, ReadTable)
-    columns = collects.source.source.load(collects.source.fields).columns
-    frame = Frame({s.column.id: c for s, c in zip(collects.source.columns, columns, strict=True)}, 999)
+    materializes, sorts = (s.work for s in connection.program("SELECT s FROM t ORDER BY k", "cuda").stages)
+    assert isinstance(materializes, Pipeline)
+    assert isinstance(materializes.source, ReadTable)
+    columns = materializes.source.source.load(materializes.source.fields).columns
+    frame = Frame({s.column.id: c for s, c in zip(materializes.source.columns, columns, strict=True)}, 999)
     gpu = Device("cuda")
-    assert prefix.as_it_lies(collects, frame, gpu, False, [sorts]) == frame
-    assert prefix.as_it_lies(collects, frame, gpu, False, [sorts, collects]) is None
-    assert prefix.as_it_lies(collects, frame, gpu, False) is None
-    assert prefix.as_it_lies(collects, frame, gpu, True, [sorts]) is None
+    assert prefix.zero_copy(materializes, frame, gpu, False, [sorts]) == frame
+    assert prefix.zero_copy(materializes, frame, gpu, False, [sorts, materializes]) is None
+    assert prefix.zero_copy(materializes, frame, gpu, False) is None
+    assert prefix.zero_copy(materializes, frame, gpu, True, [sorts]) is None
 
 
 @pytest.mark.parametrize("rows", [1, 2, 33, 500])

@@ -6,7 +6,7 @@ import pytest
 
 import gquery
 from gquery import tuning
-from gquery.planner.physical import Build, Collect, Group, Pipeline, Program, ReadTable
+from gquery.planner.physical import Build, Group, Materialize, Pipeline, Program, ReadTable
 from tests.support import programs
 from tests.support.harness import assert_same
 from tests.support.tables import joins
@@ -73,7 +73,7 @@ def test_rows_are_collected_once_with_the_columns_of_both() -> None:
     one, other = side.format("s", "s AS us"), side.format("v", "s AS us")
     sql = f"SELECT * FROM l LEFT JOIN {one} a ON l.k = a.k LEFT JOIN {other} b ON l.k = b.k"
     program = _program(sql)
-    assert _reads(program, "r", Collect) == 1
+    assert _reads(program, "r", Materialize) == 1
     assert _reads(program, "u", Build) == 1
     assert_same(sql, joins(), targets=("python",))
 

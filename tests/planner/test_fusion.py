@@ -19,10 +19,10 @@ from gquery.operators import selection
 from gquery.operators.codegen import Unit, units
 from gquery.planner.physical import (
     Build,
-    Collect,
     Compute,
     FilterRows,
     Group,
+    Materialize,
     Pipeline,
     Probe,
     Program,
@@ -82,7 +82,7 @@ def test_scan_filter_aggregate_is_one_kernel(number: int, target: Target) -> Non
 
 
 def _only_looks_up(pipeline: Pipeline) -> bool:
-    return isinstance(pipeline.sink, Collect) and all(
+    return isinstance(pipeline.sink, Materialize) and all(
         isinstance(s, Compute) or _is_late_probe(s) for s in pipeline.steps
     )
 
@@ -106,7 +106,7 @@ def test_joins_and_aggregates_are_one_kernel(number: int, target: Target) -> Non
     pipelines = [s.work for s in program.stages if isinstance(s.work, Pipeline)]
     at = pipelines.index(pipeline)
     assert all(_only_looks_up(p) for p in pipelines[at + 1 :]), "what stands behind it only looks up and sorts"
-    assert all(isinstance(p.sink, Build | Collect) for p in pipelines[:at]), "what stands before it only builds"
+    assert all(isinstance(p.sink, Build | Materialize) for p in pipelines[:at]), "what stands before it only builds"
 
 
 def _columns(unit: Unit, owner: int | None) -> list[tuple[int, str]]:
@@ -137,7 +137,7 @@ def test_no_step_reads_what_its_own_pipeline_wrote(number: int, target: Target) 
             assert read <= _stages_read(pipeline), stage.label
             written = [n for n, b in unit.bindings.items() if isinstance(b, StatePart)]
             assert written, "a sink keeps what it made"
-            if isinstance(pipeline.sink, Collect):
+            if isinstance(pipeline.sink, Materialize):
                 outputs = [n for n in written if n.startswith("o")]
                 assert not [e for e in loads(unit.kernel.body) if e.pointer.id in outputs]
 
@@ -225,7 +225,7 @@ def test_a_column_name_is_not_in_the_code() -> None:
 @pytest.mark.parametrize("number", [8, 9])
 def test_few_rows_of_many_are_found_first(number: int, tune: Tune) -> None:
     """Where a first step drops most rows, a kernel finds the others, and a second has a thread for each of them."""
-    tune(tuning.materialization, selected_least_rows=1)
+    tune(tuning.materialization, compacted_least_rows=1)
     pipeline = selection.compacted(_lineitem(programs.program(f"q{number:02d}", "cuda")), 60_000)
     assert pipeline.selection_steps == 1
     select, main = units(pipeline, "cuda")

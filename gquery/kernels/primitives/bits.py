@@ -1,4 +1,4 @@
-"""Bitmaps of rows and counts by row: what a collect and `kernels.builtin.scans` read and make a word at a time."""
+"""Bitmaps of rows and counts by row: what a materialize and `kernels.builtin.scans` read and make a word at a time."""
 
 from __future__ import annotations
 

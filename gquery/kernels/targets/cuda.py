@@ -1,7 +1,7 @@
 """The cuda target: Numba compiles, CuPy launches.
 
 A thread takes the rows lo + its number, and from there on every thread-count-th: neighbouring lanes read neighbouring
-elements. The index has 32 bits unless the kernel says otherwise. Every kernel looks at a *halt* word before it does anything
+elements. The index has 32 bits unless the kernel says otherwise. Every kernel looks at a *abort flag* before it does anything
 (see `execution.speculation`). A cubin from the cache needs no compiler: a warm
 process imports CuPy alone.
 """
@@ -52,8 +52,8 @@ class CudaTarget:
         own = [f"{'*' * p.is_pointer}{p.type}" for p in kernel.parameters]
         signature = [index.replace("uint", "u")] * 2 + ["*u32", *own]
         lines = [f"SIGNATURE = {tuple(signature)!r}", "", ""]
-        lines.append(f"def kernel({', '.join(['lo', 'hi', 'halt', *(p.name for p in kernel.parameters)])}):")
-        lines += ["    if halt[0] != 0:", "        return"]
+        lines.append(f"def kernel({', '.join(['lo', 'hi', 'abort', *(p.name for p in kernel.parameters)])}):")
+        lines += ["    if abort[0] != 0:", "        return"]
         lines += [f"    step = {index}(thread_count())", f"    i = {index}(lo + thread_index())"]
         lines += printed(kernel.prologue, 1)
         unrolled, body = kernel.unrolled, kernel.body
@@ -180,20 +180,20 @@ class CudaTarget:
         if shared > profile.shared_bytes:
             _allow_shared(compiled.entry, shared)
         blocks = min(-(-(hi - lo) // threads), profile.processors * resident)
-        compiled.entry(blocks, threads, shared, lo, hi, self._halt(), arguments)
+        compiled.entry(blocks, threads, shared, lo, hi, self._abort_flag(), arguments)
 
     @contextmanager
-    def halting(self, word: Any) -> Iterator[None]:
+    def aborting_on(self, word: Any) -> Iterator[None]:
         """Within it, kernels that this thread launches do nothing once ``word`` (uint32, on the GPU) is not 0."""
-        before = getattr(self._local, "halt", None)
-        self._local.halt = int(word.data.ptr)
+        before = getattr(self._local, "abort_flag", None)
+        self._local.abort_flag = int(word.data.ptr)
         try:
             yield
         finally:
-            self._local.halt = before
+            self._local.abort_flag = before
 
-    def _halt(self) -> int:
-        word = getattr(self._local, "halt", None)
+    def _abort_flag(self) -> int:
+        word = getattr(self._local, "abort_flag", None)
         return _never(_device())[1] if word is None else int(word)
 
 
@@ -247,7 +247,7 @@ def _device() -> int:
 
 @cache
 def _never(device: int) -> tuple[Any, int]:
-    """A halt word that stays 0, and its address."""
+    """An abort flag that stays 0, and its address."""
     import cupy
 
     with cupy.cuda.Device(device):

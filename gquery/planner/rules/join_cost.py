@@ -2,7 +2,7 @@
 
 A table over a unique key is filled with one write a row. One over repeated keys counts, scans and orders its rows, and has
 places for every row of its source, also for those that a filter drops. Anything but a filtered table, or groups, is
-collected before a table is built over it: its source is gone through once more, and its columns are written.
+materialized before a table is built over it: its source is gone through once more, and its columns are written.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class Tree:
     cost: float
     keys: Keys = ()  # unique keys of the result
     source: float = 0.0  # rows of the frame that a table over it has places for
-    collect: float = 0.0  # what it costs to have its rows in a frame
+    materialize: float = 0.0  # what it costs to have its rows in a frame
     streamed: float = 0.0  # rows of the relation that streams through
-    width: float = 0.0  # what a collected row costs
+    width: float = 0.0  # what a materialized row costs
     left: Tree | None = None
     right: Tree | None = None
 
@@ -37,21 +37,21 @@ def leaf(mask: int, plan: Plan, rows: float) -> Tree:
         base = base.source
     raw = raw_rows(plan, rows)
     costs = tuning.join_costs
-    width = sum(costs.collect_text if c.dtype.is_string else costs.collect_column for c in plan.columns)
+    width = sum(costs.materialize_text if c.dtype.is_string else costs.materialize_column for c in plan.columns)
     is_frame = isinstance(base, Scan | Shared | Aggregate)
-    collect = 0.0 if is_frame else raw * costs.collect_source + rows * width
-    return Tree(mask, rows, 0.0, unique_keys(plan), raw if is_frame else rows, collect, raw, width)
+    materialize = 0.0 if is_frame else raw * costs.materialize_source + rows * width
+    return Tree(mask, rows, 0.0, unique_keys(plan), raw if is_frame else rows, materialize, raw, width)
 
 
 def cost_of(stream: Tree, build: Tree, is_equality: bool, is_unique_key: bool) -> float:
     """The cost of a table over one tree and of looking up every row of the other in it."""
     if not is_equality:  # every row meets every row
-        return build.collect + build.rows + stream.rows * max(build.rows, 1.0)
+        return build.materialize + build.rows + stream.rows * max(build.rows, 1.0)
     costs = tuning.join_costs
     if is_unique_key:
-        return build.collect + build.rows * costs.unique_build + stream.rows * costs.probe
+        return build.materialize + build.rows * costs.unique_build + stream.rows * costs.probe
     table = build.rows * costs.duplicate_build + build.source * costs.duplicate_source
-    return build.collect + table + stream.rows * costs.duplicate_probe
+    return build.materialize + table + stream.rows * costs.duplicate_probe
 
 
 def least_cost() -> float:

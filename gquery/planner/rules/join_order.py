@@ -336,8 +336,8 @@ class _Graph:
             if other < cost:
                 a, b, cost = b, a, other
         width = a.width + b.width
-        collect = a.streamed * tuning.join_costs.collect_source + rows * width
-        return Tree(a.mask | b.mask, rows, a.cost + b.cost + cost, keys, rows, collect, a.streamed, width, a, b)
+        materialize = a.streamed * tuning.join_costs.materialize_source + rows * width
+        return Tree(a.mask | b.mask, rows, a.cost + b.cost + cost, keys, rows, materialize, a.streamed, width, a, b)
 
     def _equalities(self, a: int, b: int) -> list[tuple[Column, Column]]:
         """One (left column, right column) for each class of equal columns that both sides hold."""

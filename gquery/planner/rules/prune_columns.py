@@ -40,11 +40,11 @@ Ids = frozenset[int]
 def prune_columns(query: Query) -> Query | None:
     """The query computing the columns that it gives and no others; definitions give what some use of them asks for."""
     plan = _prune(query.plan, frozenset(c.id for c in query.outputs))
-    plan = _narrowed(query, plan)
+    plan = _with_pruned_definitions(query, plan)
     return None if plan is query.plan else replace(query, plan=plan)
 
 
-def _narrowed(query: Query, plan: Plan) -> Plan:
+def _with_pruned_definitions(query: Query, plan: Plan) -> Plan:
     """The pruned plan over pruned definitions: those that use others first, as their pruning tells what they ask for."""
     order = definitions(query.plan)
     if not order:

@@ -1,4 +1,4 @@
-"""Runs that foresee: later runs of a query give the right answer also where what they foresaw does not hold any more."""
+"""Speculation: later runs of a query give the right answer also where they misspeculate."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import gquery
 from gquery.device.device import cpu_device
 from gquery.errors import ConversionError, OutOfRangeError
 from gquery.execution.feedback import RunFeedback, ScalarSite
-from gquery.execution.speculation import Outlook, raised
+from gquery.execution.speculation import Speculation, raised
 from gquery.kernels.code import ErrorSite
 
 SITES = tuple(ErrorSite(OutOfRangeError, f"error {n}") for n in range(40))
 
 
-def test_on_the_cpu_nothing_is_foreseen() -> None:
+def test_on_the_cpu_nothing_is_speculated() -> None:
     feedback = RunFeedback()
     feedback.scalars = {ScalarSite(0, 0): 5}
-    outlook = Outlook(feedback, cpu_device(), waits=False)
-    assert not outlook.foresees and outlook.halt is None and outlook.status(SITES) is None
-    assert outlook.read_scalar(np.array([7])) == 7
-    outlook.validate()
-    outlook.validate_all()
+    speculation = Speculation(feedback, cpu_device(), waits=False)
+    assert not speculation.speculates and speculation.abort_flag is None and speculation.status(SITES) is None
+    assert speculation.read_scalar(np.array([7])) == 7
+    speculation.validate()
+    speculation.validate_all()
 
 
 @pytest.mark.parametrize("bits", [(), (0,), (31,), (32,), (3, 39)])
@@ -94,7 +94,7 @@ def test_rows_that_changed_in_place_are_noticed(changing: Any, sql: str) -> None
 
 
 @pytest.mark.cuda
-def test_an_error_in_a_run_that_foresees_is_raised(changing: Any) -> None:
+def test_an_error_in_a_run_that_speculates_is_raised(changing: Any) -> None:
     connection, columns = changing
     sql = "SELECT max(CAST(v AS TINYINT)) FROM t WHERE k < 3"
     columns["v"][columns["k"] < 3] = 5

@@ -11,8 +11,8 @@ import pytest
 
 import gquery
 from gquery.kernels.builtin import define, grouping, scans
-from gquery.operators.collect import collect_mode
-from gquery.planner.physical import Collect, Pipeline, Probe
+from gquery.operators.materialize import materialize_mode
+from gquery.planner.physical import Materialize, Pipeline, Probe
 from tests.support.harness import compare, expect
 from tests.support.lanes import Lanes, answer
 
@@ -67,13 +67,15 @@ COUNTED = (
 
 def modes(sql: str) -> set[str]:
     works = [s.work for s in connection().program(sql, "cuda").stages]
-    return {collect_mode(w.steps, True) for w in works if isinstance(w, Pipeline) and isinstance(w.sink, Collect)}
+    return {
+        materialize_mode(w.steps, True) for w in works if isinstance(w, Pipeline) and isinstance(w.sink, Materialize)
+    }
 
 
 @pytest.mark.parametrize("partitions", [1, 2])
 @pytest.mark.parametrize("sql", MARKED + COUNTED)
 def test_collect_on_lanes(sql: str, partitions: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert ("bitmap" if sql in MARKED else "two_pass") in modes(sql)
+    assert ("selection_bitmap" if sql in MARKED else "count_then_scatter") in modes(sql)
     found = answer(connection(), sql, monkeypatch, partitions).to_arrow()
     types, want = expect(sql, tables())
     rows = [tuple(row.values()) for row in found.to_pylist()]

@@ -1,10 +1,10 @@
-"""Collect: a pipeline's rows become a frame, in the order of its source.
+"""Materialize: a pipeline's rows become a frame, in the order of its source.
 
-Where every row of the source gives exactly one (*dense*), a row's place is its index. Where no row gives more than one, the
-CPU lets each morsel write from its own first row and closes the gaps behind it (*region*); on a GPU a first kernel marks the
-rows to keep in a bitmap, a word a warp, and a second one, which need not test again, writes each where the bits before it
-say (*bitmap*). Else the rows are counted and a second kernel writes (*two_pass*): on a GPU counts are kept for each row, and
-only those of groups of rows are scanned; on the CPU for each unit of rows.
+Where every row of the source gives exactly one (*dense*), a row's slot is its index. Where no row gives more than one, each
+morsel of a CPU writes from its own first row on, and its gaps are closed behind it (per-morsel compaction). A GPU marks the
+rows to keep in a *selection bitmap*, a word a warp; a second kernel, which need not test again, writes each row where the bits
+before it say. Else one kernel counts the rows, and a second one writes them (*count, then scatter*): on a GPU counts are kept
+for each row, and only those of groups of rows are scanned; on a CPU they are kept for each unit of rows.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from gquery.kernels.render import convert
 from gquery.operators.base import Frame, Launch, SinkRun, State, make_column, words_a_row
 from gquery.planner.logical.nodes import JoinKind
 from gquery.planner.logical.tree import used_columns
-from gquery.planner.physical import Collect, Compute, FilterRows, Probe, Step, Stored
+from gquery.planner.physical import Compute, FilterRows, Materialize, Probe, Step, Stored
 
 POSITION = ir.Name("pos")  # where the next row of the result is written
 _COUNT = ir.Name("n")  # of rows that are kept
-Mode = Literal["dense", "region", "bitmap", "two_pass"]
+Mode = Literal["dense", "compact_morsels", "selection_bitmap", "count_then_scatter"]
 
 
-def collect_mode(steps: Sequence[Step], by_row: bool) -> Mode:
+def materialize_mode(steps: Sequence[Step], by_row: bool) -> Mode:
     """How the rows of a pipeline find their places."""
     drops = fans_out = False
     for step in steps:
@@ -53,7 +53,7 @@ def collect_mode(steps: Sequence[Step], by_row: bool) -> Mode:
                 assert_never(step)
     if not drops and not fans_out:
         return "dense"
-    return "two_pass" if fans_out else "bitmap" if by_row else "region"
+    return "count_then_scatter" if fans_out else "selection_bitmap" if by_row else "compact_morsels"
 
 
 def share(steps: Sequence[Step]) -> float:
@@ -62,8 +62,8 @@ def share(steps: Sequence[Step]) -> float:
 
 
 def roles(mode: Mode) -> tuple[str, ...]:
-    """The kernels of a collect, one after another."""
-    return ("count", "write") if mode in ("bitmap", "two_pass") else ("main",)
+    """The kernels of a materialize, one after another."""
+    return ("count", "write") if mode in ("selection_bitmap", "count_then_scatter") else ("main",)
 
 
 def steps_again(steps: tuple[Step, ...], wanted: frozenset[int]) -> tuple[Step, ...]:
@@ -104,16 +104,16 @@ def begin(mode: Mode, role: str, by_row: bool, code: Code) -> None:
         return
     zero = code.integer(0)
     match mode, role:
-        case "bitmap", "count":
+        case "selection_bitmap", "count":
             code.set(ir.MARK, ir.FALSE)
-        case "bitmap", _:
+        case "selection_bitmap", _:
             word, end = code.let(_of_word("bits", "u32", code)), code.let(_of_word("ends", "i64", code))
             code.hoisted.update((word, end))
             code.open_if(code.call("bit_at", word, ir.ROW))
             code.set(POSITION, code.call("sub_i64", end, code.call("bits_from", word, ir.ROW)))
         case _, "count":
             (code.body if by_row else code.prologue).append(ir.Let(_COUNT, zero))
-        case "region", _:
+        case "compact_morsels", _:
             code.prologue.append(ir.Let(POSITION, code.call("i64", ir.LOW)))
         case _ if by_row:
             starts, counts = (
@@ -134,11 +134,11 @@ def _of_word(part: str, type_: ElementType, code: Code) -> ir.Expression:
     return code.call("i64", ir.Load(code.pointer(type_, StatePart(part), "s"), code.call("word_index", ir.ROW)))
 
 
-def emit(sink: Collect, mode: Mode, role: str, code: Code) -> None:
+def emit(sink: Materialize, mode: Mode, role: str, code: Code) -> None:
     """The lines that take one row."""
     one = code.integer(1)
     if role == "count":
-        if mode == "bitmap":
+        if mode == "selection_bitmap":
             code.set(ir.MARK, ir.TRUE)
         else:
             code.set(_COUNT, code.call("add_i64", _COUNT, one))
@@ -147,7 +147,7 @@ def emit(sink: Collect, mode: Mode, role: str, code: Code) -> None:
     for k, stored in enumerate(sink.columns):
         value = convert(code.column(stored.column), stored.properties, code)
         _store_value(k, stored, value, position, code)
-    if mode not in ("dense", "bitmap"):
+    if mode not in ("dense", "selection_bitmap"):
         code.set(POSITION, code.call("add_i64", POSITION, one))
 
 
@@ -172,7 +172,7 @@ def end(mode: Mode, role: str, by_row: bool, code: Code) -> None:
     """The lines behind a row's steps (by row) or behind the loop."""
     if mode == "dense":
         return
-    if mode == "bitmap":
+    if mode == "selection_bitmap":
         if role == "count":
             _emit_ballot(code)
         else:
@@ -184,7 +184,7 @@ def end(mode: Mode, role: str, by_row: bool, code: Code) -> None:
         else:
             counts = code.pointer("i64", StatePart("counts"), "s")
             code.epilogue.append(ir.Store(code.call("store_i64", counts, _unit(code), _COUNT)))
-    elif mode == "region":
+    elif mode == "compact_morsels":
         counts = code.pointer("i64", StatePart("counts"), "s")
         taken = code.call("sub_i64", POSITION, code.call("i64", ir.LOW))
         code.epilogue.append(ir.Store(code.call("store_i64", counts, _unit(code), taken)))
@@ -209,16 +209,16 @@ def _unit(code: Code) -> ir.Expression:
 # ---- run time -------------------------------------------------------------------------------------------------------
 
 
-class CollectRun(SinkRun):
+class MaterializeRun(SinkRun):
     """The frame under construction; all workers write into one."""
 
     shared = True
 
-    def __init__(self, sink: Collect, mode: Mode, launch: Launch, label: str, share: float = 1.0) -> None:
+    def __init__(self, sink: Materialize, mode: Mode, launch: Launch, label: str, share: float = 1.0) -> None:
         super().__init__(launch, label)
         self.sink = sink
         self.mode = mode
-        self.is_sparse = mode == "region" and share < tuning.materialization.sparse_share
+        self.is_sparse = mode == "compact_morsels" and share < tuning.materialization.sparse_share
         self.roles = roles(mode)
         self.total = launch.rows
 
@@ -227,12 +227,12 @@ class CollectRun(SinkRun):
         state: State = {"unit": self.launch.unit}
         rows, by_row = self.launch.rows, self.launch.by_row
         match self.mode:
-            case "bitmap":
+            case "selection_bitmap":
                 assert self.launch.unit % BITMAP_BITS == 0, "partitions would share a word"
                 state["bits"] = self.device.empty(-(-rows // BITMAP_BITS), "uint32", self.label)
-            case "two_pass" if by_row:
+            case "count_then_scatter" if by_row:
                 state["counts"] = scans.zeros_by_row(rows, self.device, self.label)
-            case "two_pass" | "region":
+            case "count_then_scatter" | "compact_morsels":
                 state["counts"] = self.device.zeros(rows // self.launch.unit + 1, "int64", self.label)
             case "dense":
                 pass
@@ -244,7 +244,7 @@ class CollectRun(SinkRun):
         """Between two kernels: makes positions of what the first one counted, and allocates the columns."""
         if role != "count":
             return
-        if self.mode == "bitmap":
+        if self.mode == "selection_bitmap":
             state["ends"], self.total = scans.bits_up_to(state["bits"])
         elif self.launch.by_row:
             state["starts"], self.total = scans.starts_by_row(state["counts"])
@@ -263,7 +263,7 @@ class CollectRun(SinkRun):
         """The frame of the rows that were written, in their order; its columns own what is left of the arrays."""
         state = states[0]
         pieces: list[tuple[int, int]] | None = None
-        if self.mode == "region":
+        if self.mode == "compact_morsels":
             counts = self.device.to_host(state["counts"])
             (units,) = np.nonzero(counts)
             pieces = [(int(u) * self.launch.unit, int(counts[u])) for u in units]

@@ -1,4 +1,4 @@
-"""Bulk operations on whole frames: sort, slice, concatenate, rank, and the unmatched rows of a FULL join."""
+"""Pipeline breakers, operations on whole frames: sort, slice, concatenate, rank, and the unmatched rows of a FULL join."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from gquery.kernels.readback import validate
 from gquery.operators.base import Frame, JoinIndex, make_column, narrow
 from gquery.planner.logical.tree import used_columns
 from gquery.planner.physical import (
-    Bulk,
     ConcatRows,
     DistinctRows,
     HostRows,
+    PipelineBreaker,
     RankDecode,
     RankEncode,
     SliceRows,
@@ -33,15 +33,15 @@ from gquery.planner.physical import (
 )
 
 
-def run_bulk(
-    work: Bulk,
+def run_breaker(
+    work: PipelineBreaker,
     frames: Mapping[int, Frame],
     joins: Mapping[int, JoinIndex],
     matched: Mapping[int, Any],
     device: Device,
     workers: int = 1,
 ) -> Frame:
-    """The frame that a bulk operation makes, on ``device``, by so many threads where that is a CPU."""
+    """The frame that a pipeline breaker makes, on ``device``, by so many threads where that is a CPU."""
     match work:
         case SortRows():
             return _sort(work, frames[work.stage], device)

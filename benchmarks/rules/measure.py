@@ -19,10 +19,10 @@ from gquery.errors import Error
 from gquery.execution import ExecutionContext, run, run_with_report
 from gquery.execution.measure import Meter
 from gquery.planner import optimizer
+from gquery.planner.logical.canonical import canonical
 from gquery.planner.logical.cardinality import Estimator
 from gquery.planner.logical.nodes import Definition, Query
 from gquery.planner.logical.shared import definitions, every_node, with_definitions
-from gquery.planner.logical.tree import canonical
 from gquery.planner.physical import Program
 from gquery.sql.bind import bind
 from gquery.sql.parse import parse

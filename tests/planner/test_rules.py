@@ -14,6 +14,7 @@ import pytest
 
 from gquery.expression.expr import And, Or, conjuncts
 from gquery.planner import optimizer
+from gquery.planner.logical.canonical import canonical
 from gquery.planner.logical.nodes import (
     Aggregate,
     Filter,
@@ -26,7 +27,7 @@ from gquery.planner.logical.nodes import (
     sources,
 )
 from gquery.planner.logical.properties import key_pairs, one_row_at_most
-from gquery.planner.logical.tree import canonical, column_ids, fresh_copy, walk
+from gquery.planner.logical.tree import column_ids, fresh_copy, walk
 from gquery.profile.explain import explain
 from tests.support.paths import TESTS
 from tests.support.plans import bound

@@ -7,6 +7,7 @@ import pytest
 from gquery.errors import InternalError
 from gquery.expression.expr import Call, Column, conjunction
 from gquery.planner import optimizer
+from gquery.planner.logical.canonical import canonical
 from gquery.planner.logical.cardinality import Estimator
 from gquery.planner.logical.nodes import Aggregate, Filter, Join, JoinKind, Plan, Project, Query, Scan
 from gquery.planner.logical.properties import (
@@ -16,14 +17,7 @@ from gquery.planner.logical.properties import (
     one_row_exactly,
     unique_keys,
 )
-from gquery.planner.logical.tree import (
-    canonical,
-    fresh_copy,
-    map_expressions,
-    remap,
-    transform_up,
-    walk,
-)
+from gquery.planner.logical.tree import fresh_copy, map_expressions, remap, transform_up, walk
 from gquery.planner.logical.verify import verify
 from tests.support.plans import bound
 from tpch import queries

@@ -34,8 +34,9 @@ from gquery.expression.expr import (
     disjunction,
     new_column,
 )
+from gquery.planner.logical.canonical import canonical
 from gquery.planner.logical.nodes import Aggregate, Filter, Join, JoinKind, Plan, Scan
-from gquery.planner.logical.tree import canonical, remap_expr, walk, with_sources
+from gquery.planner.logical.tree import remap_expr, walk, with_sources
 from gquery.planner.rules.reduce_outer_joins import null_if_null
 
 _NULL_OF_NOTHING = ("min", "max", "sum", "avg")

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, assert_never
 
 from gquery.expression.expr import Column, Expr, new_column
+from gquery.planner.logical.canonical import expression_key
 from gquery.planner.logical.nodes import (
     Aggregate,
     Apply,
@@ -31,7 +32,7 @@ from gquery.planner.logical.nodes import (
     UnionAll,
     Values,
 )
-from gquery.planner.logical.tree import expression_key, own_subqueries, with_sources
+from gquery.planner.logical.tree import own_subqueries, with_sources
 
 Origins = dict[int, Any]  # column id: where its value comes from
 

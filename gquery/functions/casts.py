@@ -11,6 +11,7 @@ from typing import Any
 
 from gquery.errors import BindError, ConversionError
 from gquery.expression.expr import Cast, Expr, Literal
+from gquery.expression.promotion import common_type, comparison_type
 from gquery.expression.types import (
     BIGINT,
     BOOLEAN,
@@ -22,8 +23,6 @@ from gquery.expression.types import (
     DType,
     Interval,
     Kind,
-    common_type,
-    comparison_type,
     decimal,
     type_bounds,
 )

@@ -12,6 +12,7 @@ A function outside its domain raises (``sqrt(-1)``, ``ln(0)``); NaN gives NaN.
 from __future__ import annotations
 
 from gquery.expression.expr import Case, Expr, IsNull, Literal
+from gquery.expression.promotion import integer_as_decimal
 from gquery.expression.types import (
     BIGINT,
     BOOLEAN,
@@ -23,7 +24,6 @@ from gquery.expression.types import (
     DType,
     Kind,
     decimal,
-    integer_as_decimal,
 )
 from gquery.functions.casts import bare, cast, fits, is_text_literal
 from gquery.functions.registry import by_signature, call, is_null_literal, make, resolver, scalar

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from gquery.errors import BindError, NotSupportedError
 from gquery.expression.expr import Call, Case, Cast, Expr, Literal
+from gquery.expression.promotion import common_type, integer_as_decimal
 from gquery.expression.types import (
     BIGINT,
     BOOLEAN,
@@ -22,9 +23,7 @@ from gquery.expression.types import (
     VARCHAR,
     Bounds,
     DType,
-    common_type,
     decimal,
-    integer_as_decimal,
 )
 from gquery.functions.calendar import add_interval
 from gquery.functions.casts import cast, fits, is_integer_literal, is_text_literal, negated, unified

@@ -10,7 +10,8 @@ from sqlglot import exp
 
 from gquery.errors import BindError, DataError, Error, FileError, NotSupportedError, ProgrammingError
 from gquery.expression.expr import Column, Expr, Literal, SortKey, new_column
-from gquery.expression.types import INTEGER, NULL, VARCHAR, DType, Kind, common_type
+from gquery.expression.promotion import common_type
+from gquery.expression.types import INTEGER, NULL, VARCHAR, DType, Kind
 from gquery.functions import cast, unified
 from gquery.functions.casts import bare, is_text_literal
 from gquery.functions.opaque import refuse_opaque

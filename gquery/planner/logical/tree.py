@@ -1,4 +1,4 @@
-"""The recursion over plans: every walk, rewrite, renaming and structural key of a plan is here, and nowhere else.
+"""The recursion over plans: every walk, rewrite and renaming of a plan is here, and nowhere else.
 
 Rules are written against these functions, so that a new node is one case in `sources`, `with_sources`, `expressions`
 and `with_expressions`. All of them hand back the same object where nothing changed, so "did it change" is ``is``, and

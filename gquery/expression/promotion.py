@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gquery.expression.types import INTEGER_BOUNDS, DOUBLE, REAL, TIMESTAMP, DType, Kind, decimal
+from gquery.expression.types import DOUBLE, INTEGER_BOUNDS, REAL, TIMESTAMP, DType, Kind, decimal
 
 _SIGNED = (Kind.TINYINT, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT)
 

@@ -18,7 +18,8 @@ from gquery.columns.opaque import Opaque, joined
 from gquery.columns.table import Dictionary
 from gquery.device.buffer import Buffer
 from gquery.errors import DatabaseError
-from gquery.expression.expr import Call, Column, Expr, In, IsNull, Literal, columns_of, walk
+from gquery.expression.expr import Call, Column, Expr, In, IsNull, Literal
+from gquery.expression.traverse import columns_of, walk
 from gquery.expression.types import BOOLEAN, VARCHAR, Bounds, DType, PhysicalType, physical_type_for
 from gquery.functions import FUNCTIONS
 from gquery.functions.vectors import characters_of, offsets_of

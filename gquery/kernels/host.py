@@ -23,7 +23,8 @@ from gquery.columns.encode_strings import DictionaryUnion, codes_of
 from gquery.columns.table import ColumnData, Dictionary
 from gquery.device.buffer import Buffer
 from gquery.errors import DatabaseError
-from gquery.expression.expr import Column, Expr, Literal, transform, walk
+from gquery.expression.expr import Column, Expr, Literal
+from gquery.expression.traverse import transform, walk
 from gquery.expression.types import Bounds, Field, PhysicalType, Register, physical_type_for
 from gquery.functions.vectors import characters_of, offsets_of
 from gquery.kernels import checks, ir

@@ -28,10 +28,9 @@ from gquery.expression.expr import (
     Literal,
     Not,
     Or,
-    conjunction,
     new_column,
-    with_children,
 )
+from gquery.expression.traverse import conjunction, with_children
 from gquery.expression.types import Kind, type_bounds
 from gquery.functions import FUNCTIONS, text_casts
 from gquery.functions.vectors import flags, null, size_of

@@ -27,9 +27,8 @@ from gquery.expression.expr import (
     Not,
     Or,
     new_column,
-    walk,
-    with_children,
 )
+from gquery.expression.traverse import walk, with_children
 from gquery.expression.types import BOOLEAN, INT64, Bounds, Kind
 from gquery.kernels import ir
 from gquery.kernels.code import Code, Content, Value, ValueProperties, value_properties

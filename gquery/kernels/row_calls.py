@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gquery.expression.expr import Call, Cast, Column, new_column, with_children
+from gquery.expression.expr import Call, Cast, Column, new_column
+from gquery.expression.traverse import with_children
 from gquery.kernels import ir
 from gquery.kernels.code import Code, Value, ValueProperties, value_properties
 from gquery.kernels.host_calls import Failure, vectorised

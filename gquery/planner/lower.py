@@ -15,8 +15,9 @@ from typing import Any, assert_never
 from gquery.columns.table import Dictionary, TableSource
 from gquery.device.profile import DeviceProfile, profile_for
 from gquery.errors import NotSupportedError
-from gquery.expression.expr import Column, Expr, conjunction, conjuncts, new_column
+from gquery.expression.expr import Column, Expr, new_column
 from gquery.expression.facts import ROW_ID_BITS, UNBOUNDED
+from gquery.expression.traverse import conjunction, conjuncts
 from gquery.expression.types import BIGINT, Bounds
 from gquery.kernels.code import NeedsHostError, ValueProperties, value_properties
 from gquery.kernels.dictionaries import code_properties, opaque_properties

@@ -11,16 +11,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gquery import tuning
-from gquery.expression.expr import (
-    AggregateCall,
-    Column,
-    Expr,
-    IsNull,
-    Literal,
-    Not,
-    conjunction,
-    new_column,
-)
+from gquery.expression.expr import AggregateCall, Column, Expr, IsNull, Literal, Not, new_column
+from gquery.expression.traverse import conjunction
 from gquery.expression.types import BIGINT, BOOLEAN, Bounds, PhysicalType, Register
 from gquery.functions import call
 from gquery.kernels.code import NeedsHostError, ValueProperties, value_properties

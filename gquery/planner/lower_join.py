@@ -12,17 +12,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gquery import tuning
-from gquery.expression.expr import (
-    Call,
-    Column,
-    Expr,
-    Literal,
-    conjunction,
-    conjuncts,
-    new_column,
-    walk,
-)
+from gquery.expression.expr import Call, Column, Expr, Literal, new_column
 from gquery.expression.facts import ROW_ID_BYTES
+from gquery.expression.traverse import conjunction, conjuncts, walk
 from gquery.expression.types import BOOLEAN, Register
 from gquery.functions import call
 from gquery.kernels.code import NeedsHostError, ValueProperties, value_properties

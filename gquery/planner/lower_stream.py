@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from gquery import tuning
-from gquery.expression.expr import Call, Cast, Column, Expr, In, walk
+from gquery.expression.expr import Call, Cast, Column, Expr, In
+from gquery.expression.traverse import walk
 from gquery.expression.types import Register
 from gquery.kernels.code import ValueProperties
 from gquery.planner.physical import (

@@ -14,7 +14,7 @@ from gquery.execution import ExecutionContext, StageReport
 from gquery.execution.feedback import RunFeedback
 from gquery.execution.measure import Meter
 from gquery.execution.specialize import Specialized
-from gquery.expression.expr import conjuncts
+from gquery.expression.traverse import conjuncts
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.capabilities import capabilities
 from gquery.operators.codegen import units

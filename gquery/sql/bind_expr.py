@@ -28,11 +28,9 @@ from gquery.expression.expr import (
     Literal,
     Not,
     ScalarSubquery,
-    conjunction,
-    disjunction,
     new_column,
-    walk,
 )
+from gquery.expression.traverse import conjunction, disjunction, walk
 from gquery.expression.types import BOOLEAN, NULL, TIMESTAMP, TIMESTAMPTZ, VARCHAR
 from gquery.functions import RESOLVERS, aggregate, call, case, cast, is_aggregate, unified
 from gquery.functions.casts import is_integer_literal, unify

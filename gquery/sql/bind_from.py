@@ -9,8 +9,9 @@ from sqlglot import exp
 
 from gquery.columns.table import TableSource
 from gquery.errors import BindError, CatalogError, FileError, NotSupportedError, did_you_mean
-from gquery.expression.expr import TRUE, Column, Expr, Literal, conjunction, new_column
-from gquery.expression.expr import transform as transform_expr
+from gquery.expression.expr import TRUE, Column, Expr, Literal, new_column
+from gquery.expression.traverse import conjunction
+from gquery.expression.traverse import transform as transform_expr
 from gquery.expression.types import BIGINT
 from gquery.functions import call
 from gquery.planner.logical.nodes import Join, JoinKind, Plan, Query, Range, Scan, Values
@@ -290,7 +291,7 @@ def _merge(scope: Scope, name: str, a: Expr, b: Expr, kind: JoinKind, right_wins
 
 
 def _columns(e: Expr) -> list[Column]:
-    from gquery.expression.expr import walk
+    from gquery.expression.traverse import walk
 
     return [x for x in walk(e) if isinstance(x, Column)]
 

@@ -15,15 +15,8 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from gquery.errors import BindError, Error, did_you_mean
-from gquery.expression.expr import (
-    AggregateCall,
-    Column,
-    Expr,
-    Literal,
-    SortKey,
-    new_column,
-    with_children,
-)
+from gquery.expression.expr import AggregateCall, Column, Expr, Literal, SortKey, new_column
+from gquery.expression.traverse import with_children
 from gquery.functions import is_aggregate
 from gquery.planner.logical.nodes import Aggregate, Filter, Plan, Project, Query, Sort
 from gquery.planner.logical.tree import has_subquery

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gquery.expression.expr import Expr
-from gquery.expression.expr import transform as transform_expr
+from gquery.expression.traverse import transform as transform_expr
 from gquery.planner.logical.nodes import Plan
 from gquery.planner.logical.tree import (
     Subquery,

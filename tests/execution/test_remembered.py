@@ -14,17 +14,8 @@ import pytest
 
 import gquery
 from gquery.expression.exact import exact
-from gquery.expression.expr import (
-    Call,
-    Expr,
-    In,
-    Literal,
-    ScalarSubquery,
-    conjunction,
-    new_column,
-    transform,
-    walk,
-)
+from gquery.expression.expr import Call, Expr, In, Literal, ScalarSubquery, new_column
+from gquery.expression.traverse import conjunction, transform, walk
 from gquery.expression.types import BOOLEAN, DOUBLE, INTEGER
 from gquery.functions import FUNCTIONS
 from gquery.kernels.code import Code, value_properties

@@ -16,7 +16,8 @@ import pytest
 
 import gquery
 from gquery.errors import NotSupportedError
-from gquery.expression.expr import Call, Expr, Literal, Not, transform, walk
+from gquery.expression.expr import Call, Expr, Literal, Not
+from gquery.expression.traverse import transform, walk
 from gquery.functions import call
 from gquery.kernels import code, ir, parts, render
 from gquery.kernels.targets import cpu

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from gquery.expression.expr import And, Or, conjuncts
+from gquery.expression.expr import And, Or
+from gquery.expression.traverse import conjuncts
 from gquery.planner import optimizer
 from gquery.planner.logical.canonical import canonical
 from gquery.planner.logical.nodes import (

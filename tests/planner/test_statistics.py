@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gquery.errors import InternalError
-from gquery.expression.expr import Call, Column, conjunction
+from gquery.expression.expr import Call, Column
+from gquery.expression.traverse import conjunction
 from gquery.planner import optimizer
 from gquery.planner.logical.canonical import canonical
 from gquery.planner.logical.cardinality import Estimator

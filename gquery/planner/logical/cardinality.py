@@ -26,9 +26,9 @@ from gquery.expression.expr import (
     Not,
     Or,
     ScalarSubquery,
-    conjuncts,
 )
 from gquery.expression.facts import MICROS_PER_DAY, power_of_ten
+from gquery.expression.traverse import conjuncts
 from gquery.expression.types import Bounds, type_bounds
 from gquery.planner.logical.nodes import (
     Aggregate,

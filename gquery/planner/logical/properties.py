@@ -10,7 +10,8 @@ from itertools import product
 from typing import assert_never
 
 from gquery import tuning
-from gquery.expression.expr import Call, Column, Expr, Literal, conjuncts
+from gquery.expression.expr import Call, Column, Expr, Literal
+from gquery.expression.traverse import conjuncts
 from gquery.planner.logical.nodes import (
     Aggregate,
     Apply,

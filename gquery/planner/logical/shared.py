@@ -11,7 +11,8 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from gquery.expression.expr import Expr, new_column, transform
+from gquery.expression.expr import Expr, new_column
+from gquery.expression.traverse import transform
 from gquery.planner.logical.nodes import Definition, Plan, Query, Shared
 from gquery.planner.logical.tree import (
     Subquery,

@@ -22,7 +22,7 @@ from gquery.expression.expr import (
     new_column,
     same_objects,
 )
-from gquery.expression.expr import transform as transform_expr
+from gquery.expression.traverse import transform as transform_expr
 from gquery.planner.logical.nodes import (
     Aggregate,
     Apply,

@@ -11,7 +11,7 @@ from collections import Counter
 
 from gquery.errors import InternalError
 from gquery.expression.expr import Call, Case, Column, Expr, InSubquery
-from gquery.expression.expr import walk as walk_expr
+from gquery.expression.traverse import walk as walk_expr
 from gquery.planner.logical.nodes import (
     Aggregate,
     Apply,

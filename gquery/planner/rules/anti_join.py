@@ -10,7 +10,8 @@ Right only where a match cannot have NULL there: b.k holds none, or the join's c
 
 from __future__ import annotations
 
-from gquery.expression.expr import Column, Expr, IsNull, Literal, conjunction, conjuncts
+from gquery.expression.expr import Column, Expr, IsNull, Literal
+from gquery.expression.traverse import conjunction, conjuncts
 from gquery.planner.logical.nodes import Filter, Join, JoinKind, Plan, Project
 from gquery.planner.logical.tree import fresh_copy, remap_expr, transform_up
 from gquery.planner.rules.reduce_outer_joins import rejects_null

@@ -31,10 +31,9 @@ from gquery.expression.expr import (
     Literal,
     Not,
     SortKey,
-    conjunction,
-    conjuncts,
     new_column,
 )
+from gquery.expression.traverse import conjunction, conjuncts
 from gquery.expression.types import BOOLEAN
 from gquery.planner.logical.nodes import (
     Aggregate,

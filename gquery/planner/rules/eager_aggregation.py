@@ -27,11 +27,9 @@ from gquery.expression.expr import (
     Expr,
     IsNull,
     Literal,
-    conjunction,
-    conjuncts,
     new_column,
-    walk,
 )
+from gquery.expression.traverse import conjunction, conjuncts, walk
 from gquery.expression.types import BOOLEAN, Kind
 from gquery.planner.logical.cardinality import Estimator
 from gquery.planner.logical.nodes import Aggregate, Join, JoinKind, Plan, Project

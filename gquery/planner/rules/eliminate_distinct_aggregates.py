@@ -10,17 +10,8 @@ they are joined on the keys, NULLs taken as equal. MIN and MAX do not care for D
 
 from __future__ import annotations
 
-from gquery.expression.expr import (
-    TRUE,
-    AggregateCall,
-    Call,
-    Case,
-    Column,
-    Expr,
-    Literal,
-    conjunction,
-    new_column,
-)
+from gquery.expression.expr import TRUE, AggregateCall, Call, Case, Column, Expr, Literal, new_column
+from gquery.expression.traverse import conjunction
 from gquery.expression.types import BOOLEAN
 from gquery.planner.logical.nodes import Aggregate, Join, JoinKind, Plan
 from gquery.planner.logical.tree import fresh_copy, remap_expr, transform_up

@@ -13,17 +13,9 @@ is NULL too, which is no match either way.
 
 from __future__ import annotations
 
-from gquery.expression.expr import (
-    AggregateCall,
-    Call,
-    Column,
-    Expr,
-    conjunction,
-    conjuncts,
-    disjunction,
-    new_column,
-)
+from gquery.expression.expr import AggregateCall, Call, Column, Expr, new_column
 from gquery.expression.facts import INT64_DIGITS
+from gquery.expression.traverse import conjunction, conjuncts, disjunction
 from gquery.expression.types import BOOLEAN, DType, Kind
 from gquery.planner.logical.nodes import Aggregate, Join, JoinKind, Plan
 from gquery.planner.logical.properties import is_unique

@@ -19,7 +19,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gquery import tuning
-from gquery.expression.expr import Expr, disjunction, substitute, walk
+from gquery.expression.expr import Expr
+from gquery.expression.traverse import disjunction, substitute, walk
 from gquery.planner.logical.nodes import Definition, Filter, Plan, Query, Shared
 from gquery.planner.logical.shared import definitions, rebuilt
 from gquery.planner.logical.tree import walk as walk_plan

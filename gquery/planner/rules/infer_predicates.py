@@ -10,24 +10,8 @@ They are true wherever the originals are TRUE, which is all that a conjunct of a
 from __future__ import annotations
 
 from gquery import tuning
-from gquery.expression.expr import (
-    TRUE,
-    And,
-    Call,
-    Cast,
-    Column,
-    Expr,
-    In,
-    IsNull,
-    Literal,
-    Not,
-    Or,
-    conjunction,
-    conjuncts,
-    disjunction,
-    substitute,
-    walk,
-)
+from gquery.expression.expr import TRUE, And, Call, Cast, Column, Expr, In, IsNull, Literal, Not, Or
+from gquery.expression.traverse import conjunction, conjuncts, disjunction, substitute, walk
 from gquery.planner.logical.properties import equality
 from gquery.planner.logical.tree import used_columns
 

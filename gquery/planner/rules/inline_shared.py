@@ -26,7 +26,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from gquery import tuning
-from gquery.expression.expr import Column, Expr, transform, walk
+from gquery.expression.expr import Column, Expr
+from gquery.expression.traverse import transform, walk
 from gquery.planner.logical.nodes import (
     Definition,
     Filter,

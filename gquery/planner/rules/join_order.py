@@ -22,7 +22,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from gquery import tuning
-from gquery.expression.expr import Call, Column, Expr, conjunction, conjuncts
+from gquery.expression.expr import Call, Column, Expr
+from gquery.expression.traverse import conjunction, conjuncts
 from gquery.expression.types import BOOLEAN
 from gquery.planner.logical.cardinality import Estimator, weight
 from gquery.planner.logical.nodes import Filter, Join, JoinKind, Plan, sources

@@ -23,17 +23,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gquery import tuning
-from gquery.expression.expr import (
-    AggregateCall,
-    And,
-    Column,
-    Expr,
-    Or,
-    conjunction,
-    conjuncts,
-    disjunction,
-    new_column,
-)
+from gquery.expression.expr import AggregateCall, And, Column, Expr, Or, new_column
+from gquery.expression.traverse import conjunction, conjuncts, disjunction
 from gquery.planner.logical.canonical import canonical
 from gquery.planner.logical.nodes import Aggregate, Filter, Join, JoinKind, Plan, Scan
 from gquery.planner.logical.tree import remap_expr, walk, with_sources

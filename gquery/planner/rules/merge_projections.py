@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gquery.expression.expr import Call, Cast, Column, Expr, Literal, substitute, walk
+from gquery.expression.expr import Call, Cast, Column, Expr, Literal
+from gquery.expression.traverse import substitute, walk
 from gquery.planner.logical.nodes import Plan, Project, Query, UnionAll, sources
 from gquery.planner.logical.tree import (
     expressions,

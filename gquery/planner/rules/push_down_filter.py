@@ -13,17 +13,8 @@ from __future__ import annotations
 from typing import assert_never
 
 from gquery import tuning
-from gquery.expression.expr import (
-    FALSE,
-    TRUE,
-    Column,
-    Expr,
-    Literal,
-    conjunction,
-    conjuncts,
-    substitute,
-    walk,
-)
+from gquery.expression.expr import FALSE, TRUE, Column, Expr, Literal
+from gquery.expression.traverse import conjunction, conjuncts, substitute, walk
 from gquery.planner.logical.nodes import (
     Aggregate,
     Apply,

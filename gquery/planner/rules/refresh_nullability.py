@@ -22,8 +22,8 @@ from gquery.expression.expr import (
     InSubquery,
     ScalarSubquery,
     same_objects,
-    transform,
 )
+from gquery.expression.traverse import transform
 from gquery.expression.types import Kind
 from gquery.functions import FUNCTIONS
 from gquery.planner.logical.nodes import (

@@ -29,7 +29,8 @@ for this when it has put the left side together; the keys are a common subplan, 
 from __future__ import annotations
 
 from gquery import tuning
-from gquery.expression.expr import Call, Column, Expr, conjuncts, new_column
+from gquery.expression.expr import Call, Column, Expr, new_column
+from gquery.expression.traverse import conjuncts
 from gquery.expression.types import BOOLEAN
 from gquery.planner.logical.cardinality import Estimator
 from gquery.planner.logical.nodes import (

@@ -30,11 +30,8 @@ from gquery.expression.expr import (
     Not,
     Or,
     ScalarSubquery,
-    conjunction,
-    conjuncts,
-    disjunction,
-    transform,
 )
+from gquery.expression.traverse import conjunction, conjuncts, disjunction, transform
 from gquery.expression.types import BOOLEAN
 from gquery.functions import MIRRORED, NEGATED
 from gquery.functions.certain import never_fails, never_null

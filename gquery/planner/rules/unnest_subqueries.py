@@ -25,11 +25,9 @@ from gquery.expression.expr import (
     InSubquery,
     Not,
     ScalarSubquery,
-    conjunction,
-    conjuncts,
     new_column,
-    transform,
 )
+from gquery.expression.traverse import conjunction, conjuncts, transform
 from gquery.expression.types import BOOLEAN
 from gquery.planner.logical.nodes import (
     Aggregate,

@@ -5,17 +5,17 @@
 
 The life of a query in ten steps:
 
- 1. `session`: `Connection.sql` takes the text; a text that was planned before skips to step 7.
+ 1. `api.connection`: `Connection.sql` takes the text; a text that was planned before skips to step 7.
  2. `sql.parse`: sqlglot makes a tree of it, or a ParseError points at the place.
  3. `sql.bind`: names become columns with ids, every expression gets its type; the result is a logical plan.
  4. `planner.optimizer`: rules rewrite that: subqueries become joins, filters sink, joins are ordered.
- 5. `io`, `sources`, `encode`: the columns that it reads are loaded, each in the narrowest physical type that holds it.
+ 5. `io`, `columns.encode`: the columns that it reads are loaded, each in the narrowest physical type that holds it.
  6. `planner.lower`: the plan becomes a program, stages that are fused pipelines or whole-table operations.
  7. `operators.codegen`, `kernels`: the operators of a pipeline write one loop over rows, the kernel's text.
  8. `kernels.targets`: Numba compiles that for the CPU or the GPU, once (a cache on disk keeps it), or, for little work,
     Python runs it as it stands.
  9. `execution`: stages run over partitions and morsels, their sinks' states are combined and finalized.
-10. `frame`: the `Relation` hands the rows out: Arrow, pandas, Polars, Python tuples, a box of text.
+10. `api.relation`, `result`: the `Relation` hands the rows out: Arrow, pandas, Polars, Python tuples, a box of text.
 
 Importing the package loads no part of the engine; the first connection does.
 """

@@ -21,7 +21,7 @@ import numpy as np
 
 from gquery import tuning
 from gquery.device.device import Device
-from gquery.kernels.code import Binding, BuildPart, ColumnPart, Constant, Content, StatePart
+from gquery.kernels.bindings import Binding, BuildPart, ColumnPart, Constant, Content, StatePart
 from gquery.kernels.targets import Compiled
 from gquery.kernels.targets.capabilities import capabilities
 

@@ -22,8 +22,8 @@ from gquery.execution.state import Run, StageReport
 from gquery.execution.variants import output_of, units_of
 from gquery.expression.facts import BITMAP_BITS
 from gquery.kernels import checks, host
+from gquery.kernels.bindings import Binding, BuildPart, ColumnPart, Constant, Content, StatePart
 from gquery.kernels.builtin import scans
-from gquery.kernels.code import Binding, BuildPart, ColumnPart, Constant, Content, StatePart
 from gquery.kernels.kernel import Parameter
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.capabilities import capabilities

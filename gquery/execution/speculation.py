@@ -20,8 +20,8 @@ from gquery import tuning
 from gquery.device.device import Device
 from gquery.execution.feedback import RunFeedback, ScalarSite
 from gquery.expression.facts import BITMAP_BITS
+from gquery.kernels.bindings import ErrorSite
 from gquery.kernels.builtin.define import builtin_kernel, launch
-from gquery.kernels.code import ErrorSite
 from gquery.kernels.readback import wait_for_scalar
 
 _VALIDATE = builtin_kernel(

@@ -21,7 +21,9 @@ from gquery.expression.types import (
     type_bounds,
 )
 from gquery.kernels import ir
-from gquery.kernels.code import Code, NeedsHostError, Value, ValueProperties, fits_int64, value_properties
+from gquery.kernels.bindings import NeedsHostError
+from gquery.kernels.code import Code
+from gquery.kernels.values import Value, ValueProperties, fits_int64, value_properties
 
 _SYMBOL = {"add": "+", "subtract": "-", "multiply": "*", "negate": "-", "abs": "abs", "int_divide": "//", "modulo": "%"}
 _SHORT = {

@@ -12,8 +12,10 @@ from gquery.expression.expr import Cast, Literal
 from gquery.expression.types import BIGINT, INT64, REAL, Bounds, DType, Kind, Register, type_bounds
 from gquery.kernels import ir
 from gquery.kernels.arithmetic import CAST, MICROS_PER_DAY, as_f64, as_i128, checked_range, exact, rescale, words_of
-from gquery.kernels.code import Code, NeedsHostError, Value, ValueProperties, value_properties
+from gquery.kernels.bindings import NeedsHostError
+from gquery.kernels.code import Code
 from gquery.kernels.row_calls import row_call
+from gquery.kernels.values import Value, ValueProperties, value_properties
 
 LEAST_BEYOND_REAL = 3.4028235677973366e38  # halfway between the largest float and what would follow it
 INFINITE = 0x7FF0000000000000  # the bits of the infinite double

@@ -22,7 +22,7 @@ from gquery.expression.types import Kind, Register
 from gquery.kernels import ir
 
 if TYPE_CHECKING:
-    from gquery.kernels.code import Value, ValueProperties
+    from gquery.kernels.values import Value, ValueProperties
 
 ENABLED = os.environ.get("GQUERY_CHECK_MEMORY", "0") not in ("", "0")
 

@@ -11,164 +11,32 @@ the kernel is launched; the text never holds values.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from gquery.columns.opaque import Opaque
-from gquery.columns.table import Dictionary
 from gquery.device.buffer import Buffer
 from gquery.errors import DatabaseError
 from gquery.expression.expr import Column, Expr
 from gquery.expression.types import (
-    INT64,
-    Bounds,
-    DType,
-    Kind,
-    PhysicalType,
     Register,
-    physical_type_for,
-    register_for,
-    type_bounds,
 )
 from gquery.kernels import checks, ir
-from gquery.kernels.frozen import frozen
+from gquery.kernels.bindings import (
+    STATUS,
+    Binding,
+    BuildPart,
+    ColumnPart,
+    Constant,
+    Content,
+    ErrorSite,
+    StatePart,
+)
 from gquery.kernels.kernel import ElementType, Kernel, Parameter
 from gquery.kernels.parts import MOST_DEPTH, MOST_LINES, parted
-
-
-class _Remembering:
-    """Room for what `ValueProperties` is asked for again and again: a place without a value until then."""
-
-    __slots__ = ("memo_register",)
-
-    memo_register: Register
-
-
-@frozen
-class ValueProperties(_Remembering):
-    """What the planner knows of a value before any row is read.
-
-    ``bounds`` is proved for every non-NULL value of an exact type (codes where there is a dictionary), so an exact value
-    is held in 64 bits where its bounds fit and in 128 where they do not.
-    """
-
-    dtype: DType
-    bounds: Bounds | None = None
-    nullable: bool = True
-    dictionary: Dictionary | Opaque | None = None
-
-    @property
-    def register(self) -> Register:
-        try:
-            return self.memo_register
-        except AttributeError:
-            found = Register.I64 if self.dictionary is not None else register_for(self.dtype, self.bounds)
-            object.__setattr__(self, "memo_register", found)
-            return found
-
-    @property
-    def physical_type(self) -> PhysicalType:
-        """How a column of such values is stored by a sink; strings as views, which `operators.materialize` makes contiguous."""
-        match self.register:
-            case Register.BOOL:
-                return PhysicalType.BOOL
-            case Register.F64:
-                return PhysicalType.F32 if self.dtype.kind is Kind.REAL else PhysicalType.F64
-            case Register.STR:
-                return PhysicalType.VIEW
-            case Register.I64 | Register.I128:
-                assert self.bounds is not None
-                return physical_type_for(self.bounds)
-
-
-def value_properties(
-    dtype: DType,
-    bounds: Bounds | None = None,
-    nullable: bool = True,
-    dictionary: Dictionary | Opaque | None = None,
-) -> ValueProperties:
-    """A `ValueProperties` whose bounds are those of the type where nothing narrower is known."""
-    return ValueProperties(dtype, bounds if bounds is not None else type_bounds(dtype), nullable, dictionary)
-
-
-@frozen
-class Value:
-    """A row value in the text: the variable (or scalar parameter) that holds it and, if it can be NULL, the boolean
-    variable that says it is not."""
-
-    var: ir.Expression
-    ok: ir.Expression | None
-    properties: ValueProperties
-
+from gquery.kernels.values import Value, ValueProperties
 
 MOST_CONSTANTS = 64  # of a kernel that are parameters of their own
-SECTOR_BYTES = 32  # what a GPU reads from memory at once
-SECTORS_SKIPPED = 0.3  # a column is loaded lazily where at least this share of its sectors is not needed at all
-
-
-# ---- bindings: what a parameter stands for at launch ---------------------------------------------------------------
-
-
-@frozen
-class ColumnPart:
-    """One buffer of a column of the pipeline's input (``owner`` None) or of a build side (its build's number)."""
-
-    owner: int | None
-    column: int
-    part: Literal["data", "validity", "characters"]
-
-
-@frozen
-class Constant:
-    """A scalar known while planning."""
-
-    value: int | float
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Content:
-    """A small array known while planning: a lookup table, a pattern, a dictionary's characters."""
-
-    buffer: Buffer
-
-
-@frozen
-class BuildPart:
-    """An array or size of a join table: ``rows``, ``starts``, ``base``, ``size``, ..."""
-
-    build: int
-    part: str
-
-
-@frozen
-class StatePart:
-    """An array or number of the sink's own state; ``part`` is the name that the sink gave it."""
-
-    part: str
-
-
-Binding = ColumnPart | Constant | Content | BuildPart | StatePart
-
-STATUS = StatePart("status")
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorSite:
-    """What a set bit of the status block means."""
-
-    error: type[DatabaseError]
-    message: str
-    retry: bool = False  # a table was full: grow it and run the stage again
-
-
-class NeedsHostError(Exception):
-    """The expression calls a function that has no kernel body; the planner moves it to the host."""
-
-    def __init__(self, function: str) -> None:
-        super().__init__(function)
-        self.function = function
 
 
 Head = ir.Expression | ir.While | ir.For | None
@@ -519,81 +387,3 @@ def _with_block(head: Head, block: ir.Block, before: list[ir.Statement]) -> ir.S
 
 
 _ROLES: dict[type, ir.Role] = {ColumnPart: "column", BuildPart: "build", StatePart: "state", Content: "table"}
-_ELEMENT: dict[PhysicalType, ElementType] = {
-    PhysicalType.BOOL: "u8", PhysicalType.I8: "i8", PhysicalType.I16: "i16", PhysicalType.I32: "i32",
-    PhysicalType.I64: "i64", PhysicalType.U8: "u8", PhysicalType.U16: "u16", PhysicalType.U32: "u32",
-    PhysicalType.I128: "i64", PhysicalType.F32: "f32", PhysicalType.F64: "f64", PhysicalType.STRING32: "i32",
-    PhysicalType.STRING64: "i64", PhysicalType.VIEW: "i64",
-}  # fmt: skip
-
-
-def element_type(physical_type: PhysicalType) -> ElementType:
-    """The element type of the pointer to a physical type's buffer."""
-    return _ELEMENT[physical_type]
-
-
-def load(
-    code: Code,
-    owner: int | None,
-    column: int,
-    physical_type: PhysicalType,
-    what: ValueProperties,
-    row: ir.Expression,
-    guard: ir.Expression | None = None,
-) -> Value:
-    """Load a stored column at ``row``; under ``guard`` (a boolean variable: there is such a row) it is NULL where that is
-    False."""
-    pointer = code.pointer(element_type(physical_type), ColumnPart(owner, column, "data"), "c")
-    ok: ir.Name | None = None
-    if what.nullable:
-        valid = code.pointer("u8", ColumnPart(owner, column, "validity"), "m")
-        is_valid = code.call("truth", ir.Load(valid, row))
-        if guard is None:
-            ok = code.let(is_valid)
-        else:
-            ok = code.let(ir.FALSE)
-            with code.when(guard):
-                code.set(ok, is_valid)
-    loaded = _loaded(code, owner, column, physical_type, pointer, row)
-    if guard is None:
-        var = code.let(loaded)
-        # text is followed to its characters, which wait anyway
-        is_plain = owner is None and not physical_type.is_string
-        if is_plain and (1.0 - code.share) ** (SECTOR_BYTES / physical_type.bytes) < SECTORS_SKIPPED:
-            code.hoisted.update((var, ok) if ok is not None else (var,))
-        return Value(var, ok, what)
-    var = code.let(code.zero(what.register))
-    with code.when(guard):
-        code.set(var, loaded)
-    return Value(var, ok or guard, what)
-
-
-def _loaded(
-    code: Code, owner: int | None, column: int, physical_type: PhysicalType, pointer: ir.Name, row: ir.Expression
-) -> ir.Call:
-    match physical_type:
-        case PhysicalType.BOOL:
-            return code.call("truth", ir.Load(pointer, row))
-        case PhysicalType.F32 | PhysicalType.F64:
-            return code.call("f64", ir.Load(pointer, row))
-        case PhysicalType.I128:
-            return code.call("load_i128", pointer, row)
-        case PhysicalType.STRING32 | PhysicalType.STRING64:
-            characters = code.scalar(ColumnPart(owner, column, "characters"), "i64", "a")
-            return code.call(physical_type.value, pointer, characters, row)
-        case PhysicalType.VIEW:
-            return code.call("view", pointer, row)
-        case _:
-            return code.call("i64", ir.Load(pointer, row))
-
-
-def store(code: Code, physical_type: PhysicalType, pointer: ir.Name, row: ir.Expression, var: ir.Expression) -> None:
-    """Store a register at ``row`` in a physical type's layout."""
-    name = {PhysicalType.I128: "store_i128", PhysicalType.VIEW: "store_view"}.get(
-        physical_type, f"store_{physical_type.value}"
-    )
-    code.do(code.call(name, pointer, row, var))
-
-
-def fits_int64(bounds: Bounds | None) -> bool:
-    return bounds is not None and bounds.within(INT64)

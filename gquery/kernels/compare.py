@@ -15,7 +15,9 @@ from gquery.device.buffer import Buffer
 from gquery.expression.types import BOOLEAN, Register
 from gquery.kernels import dictionaries, ir
 from gquery.kernels.arithmetic import as_f64, as_i128, wide_constant
-from gquery.kernels.code import Code, Content, Value, value_properties
+from gquery.kernels.bindings import Content
+from gquery.kernels.code import Code
+from gquery.kernels.values import Value, value_properties
 
 COMPARISONS = {"eq", "ne", "lt", "le", "gt", "ge", "is_distinct_from", "is_not_distinct_from"}
 _CHAIN = 8  # an IN list up to this long is a chain of tests, a longer one a binary search

@@ -24,7 +24,10 @@ from gquery.expression.types import BOOLEAN, VARCHAR, Bounds, DType, PhysicalTyp
 from gquery.functions import FUNCTIONS
 from gquery.functions.vectors import characters_of, offsets_of
 from gquery.kernels import ir
-from gquery.kernels.code import Code, Content, Value, ValueProperties, element_type, value_properties
+from gquery.kernels.bindings import Content
+from gquery.kernels.code import Code
+from gquery.kernels.stored import element_type
+from gquery.kernels.values import Value, ValueProperties, value_properties
 
 if TYPE_CHECKING:
     from gquery.kernels.host import Evaluated

@@ -28,19 +28,12 @@ from gquery.expression.traverse import transform, walk
 from gquery.expression.types import Bounds, Field, PhysicalType, Register, physical_type_for
 from gquery.functions.vectors import characters_of, offsets_of
 from gquery.kernels import checks, ir
-from gquery.kernels.code import (
-    Code,
-    ColumnPart,
-    Constant,
-    Content,
-    ErrorSite,
-    StatePart,
-    ValueProperties,
-    load,
-    value_properties,
-)
+from gquery.kernels.bindings import ColumnPart, Constant, Content, ErrorSite, StatePart
+from gquery.kernels.code import Code
 from gquery.kernels.host_calls import Failure, Needs, is_host_call, split, vectorised
 from gquery.kernels.registers import array_of_registers, bytes_of, registers_of, reset_arena, signed
+from gquery.kernels.stored import load
+from gquery.kernels.values import ValueProperties, value_properties
 
 
 @dataclass(frozen=True)

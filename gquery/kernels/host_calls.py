@@ -34,8 +34,8 @@ from gquery.expression.traverse import conjunction, with_children
 from gquery.expression.types import Kind, type_bounds
 from gquery.functions import FUNCTIONS, text_casts
 from gquery.functions.vectors import flags, null, size_of
-from gquery.kernels.code import ValueProperties
 from gquery.kernels.registers import array_of_registers
+from gquery.kernels.values import ValueProperties
 
 Guard = tuple[Expr, ...] | None  # conditions of a branch; None: not known before this round has ended
 

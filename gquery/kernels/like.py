@@ -11,7 +11,8 @@ import numpy as np
 
 from gquery.device.buffer import Buffer
 from gquery.kernels import ir
-from gquery.kernels.code import Code, Content
+from gquery.kernels.bindings import Content
+from gquery.kernels.code import Code
 from gquery.kernels.compare import string_constant
 from gquery.kernels.primitives.search import PART_WORDS
 

@@ -31,7 +31,9 @@ from gquery.expression.expr import (
 from gquery.expression.traverse import walk, with_children
 from gquery.expression.types import BOOLEAN, INT64, Bounds, Kind
 from gquery.kernels import ir
-from gquery.kernels.code import Code, Content, Value, ValueProperties, value_properties
+from gquery.kernels.bindings import Content
+from gquery.kernels.code import Code
+from gquery.kernels.values import Value, ValueProperties, value_properties
 
 FEWEST = 24  # arguments that are worth a loop
 _MOST_NODES = 64  # of an argument

@@ -41,8 +41,10 @@ from gquery.expression.types import (
 )
 from gquery.functions import FUNCTIONS
 from gquery.kernels import arithmetic, casts, compare, dictionaries, ir, like, loops
-from gquery.kernels.code import Code, NeedsHostError, Value, ValueProperties, value_properties
+from gquery.kernels.bindings import NeedsHostError
+from gquery.kernels.code import Code
 from gquery.kernels.row_calls import row_call
+from gquery.kernels.values import Value, ValueProperties, value_properties
 from gquery.runtime.interrupt import check
 
 NESTED = 12  # arguments of AND and OR that are tested one inside another

@@ -11,9 +11,10 @@ from typing import Any
 from gquery.expression.expr import Call, Cast, Column, new_column
 from gquery.expression.traverse import with_children
 from gquery.kernels import ir
-from gquery.kernels.code import Code, Value, ValueProperties, value_properties
+from gquery.kernels.code import Code
 from gquery.kernels.host_calls import Failure, vectorised
 from gquery.kernels.registers import array_of_registers, bytes_of, kept_text, registers_of
+from gquery.kernels.values import Value, ValueProperties, value_properties
 
 
 def row_call(e: Call | Cast, values: list[Value], code: Code) -> Value:

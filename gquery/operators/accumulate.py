@@ -23,7 +23,9 @@ from gquery.errors import OperationalError
 from gquery.expression.facts import BYTE_SHIFT, INT64_BYTES
 from gquery.expression.types import INT64
 from gquery.kernels import ir
-from gquery.kernels.code import SECTOR_BYTES, Code, StatePart
+from gquery.kernels.bindings import StatePart
+from gquery.kernels.code import Code
+from gquery.kernels.stored import SECTOR_BYTES
 from gquery.kernels.targets.capabilities import capabilities
 from gquery.operators import aggregation_cache
 from gquery.operators.aggregates import emit_accumulate

@@ -10,8 +10,9 @@ from gquery.expression.expr import Expr
 from gquery.expression.facts import INT64_BITS, INT128_BITS
 from gquery.expression.types import Register
 from gquery.kernels import ir
-from gquery.kernels.code import Code, Value
+from gquery.kernels.code import Code
 from gquery.kernels.render import condition, render
+from gquery.kernels.values import Value
 from gquery.planner.aggregates import Accumulator
 
 

@@ -17,7 +17,9 @@ from dataclasses import replace
 
 from gquery import tuning
 from gquery.kernels import ir
-from gquery.kernels.code import Code, ColumnPart, StatePart, element_type
+from gquery.kernels.bindings import ColumnPart, StatePart
+from gquery.kernels.code import Code
+from gquery.kernels.stored import element_type
 from gquery.operators.aggregates import emit_accumulate
 from gquery.operators.reduce import identity
 from gquery.planner.aggregates import Accumulator

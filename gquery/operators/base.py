@@ -16,8 +16,8 @@ from gquery.columns.table import ColumnData, ColumnStatistics
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device
 from gquery.expression.types import PhysicalType
-from gquery.kernels.code import ValueProperties
 from gquery.kernels.targets.capabilities import Capabilities
+from gquery.kernels.values import ValueProperties
 
 if TYPE_CHECKING:
     from gquery.planner.physical import JoinTable

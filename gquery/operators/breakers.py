@@ -328,6 +328,6 @@ def _rank_decode(
 
 
 def _plain(column: ColumnData) -> Any:
-    from gquery.kernels.code import ValueProperties
+    from gquery.kernels.values import ValueProperties
 
     return ValueProperties(column.dtype, column.statistics.bounds, True, column.dictionary)

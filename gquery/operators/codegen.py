@@ -14,7 +14,8 @@ from gquery import tuning
 from gquery.expression.expr import Column, Expr
 from gquery.expression.facts import LARGE_ROWS
 from gquery.kernels import ir
-from gquery.kernels.code import Binding, Code, ErrorSite, StatePart
+from gquery.kernels.bindings import Binding, ErrorSite, StatePart
+from gquery.kernels.code import Code
 from gquery.kernels.interleave import interleaved
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.render import condition, describe, render

@@ -13,7 +13,8 @@ from gquery.expression.types import INT64, INT128, Bounds, Kind, Register, type_
 from gquery.kernels import ir
 from gquery.kernels.arithmetic import words_of
 from gquery.kernels.builtin import wide_arrays
-from gquery.kernels.code import Code, Value
+from gquery.kernels.code import Code
+from gquery.kernels.values import Value
 from gquery.planner.aggregates import AggregatePlan
 
 _TOTAL = Bounds(INT128.low + 1, INT128.high - 1)  # of a sum that is divided: the ends stand for what is beyond 128 bits

@@ -19,9 +19,10 @@ from gquery.device.device import Device, cpu_device
 from gquery.expression.expr import Column
 from gquery.expression.facts import BITMAP_BITS, UNBOUNDED
 from gquery.kernels.builtin import define, gathers, grouping, scans
-from gquery.kernels.code import Code, ValueProperties
+from gquery.kernels.code import Code
 from gquery.kernels.render import render
 from gquery.kernels.targets.morsels import run_parts
+from gquery.kernels.values import ValueProperties
 from gquery.operators import accumulate, aggregation_cache
 from gquery.operators.accumulate import has_bits, is_flagged
 from gquery.operators.base import Frame, Launch, SinkRun, State, make_column, narrow

@@ -18,14 +18,17 @@ from gquery.errors import InternalError
 from gquery.expression.facts import INT64_BITS
 from gquery.expression.types import Register
 from gquery.kernels import ir
+from gquery.kernels.bindings import Binding, Constant, ErrorSite, StatePart
 from gquery.kernels.builtin import scans
-from gquery.kernels.code import Binding, Code, Constant, ErrorSite, StatePart, ValueProperties, element_type, store
+from gquery.kernels.code import Code
 from gquery.kernels.kernel import ElementType, Kernel
 from gquery.kernels.readback import read_scalar
+from gquery.kernels.stored import element_type, store
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.capabilities import capabilities
 from gquery.kernels.targets.morsels import run_parts
 from gquery.kernels.unroll import unrolled
+from gquery.kernels.values import ValueProperties
 from gquery.operators.accumulate import slot_words
 from gquery.operators.base import State, words_a_row
 from gquery.operators.finalize import emit_result

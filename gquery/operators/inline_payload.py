@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from gquery.expression.types import Register
 from gquery.kernels import ir
-from gquery.kernels.code import Code, Value, ValueProperties
+from gquery.kernels.code import Code
+from gquery.kernels.values import Value, ValueProperties
 from gquery.planner.layouts import InlinePayload, PayloadField
 
 

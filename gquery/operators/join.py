@@ -15,8 +15,11 @@ from contextlib import ExitStack
 from gquery.errors import CardinalityError
 from gquery.expression.types import BOOLEAN
 from gquery.kernels import ir
-from gquery.kernels.code import BuildPart, Code, Value, element_type, load, value_properties
+from gquery.kernels.bindings import BuildPart
+from gquery.kernels.code import Code
 from gquery.kernels.render import convert, describe, render
+from gquery.kernels.stored import element_type, load
+from gquery.kernels.values import Value, value_properties
 from gquery.operators.inline_payload import provide_payload_fields
 from gquery.operators.join_build import emit_build, find_or_insert, hash_key, slot_physical_type, stored_key
 from gquery.operators.keys import encode_keys, equal_values, hash_values

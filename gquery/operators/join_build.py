@@ -17,8 +17,11 @@ from gquery.expression.expr import Column
 from gquery.expression.facts import ROW_ID_BITS
 from gquery.expression.types import PhysicalType
 from gquery.kernels import ir
-from gquery.kernels.code import Code, StatePart, Value, element_type, load, store
+from gquery.kernels.bindings import StatePart
+from gquery.kernels.code import Code
+from gquery.kernels.stored import element_type, load, store
 from gquery.kernels.targets.capabilities import capabilities
+from gquery.kernels.values import Value
 from gquery.operators.inline_payload import encode_payload
 from gquery.operators.keys import encode_keys, equal_values, hash_values
 from gquery.planner.physical import JoinTable, Stored

@@ -12,7 +12,8 @@ from typing import Any
 
 from gquery.expression.types import Register
 from gquery.kernels import ir
-from gquery.kernels.code import Code, Value, ValueProperties
+from gquery.kernels.code import Code
+from gquery.kernels.values import Value, ValueProperties
 from gquery.planner.layouts import KeyEncoding, null_key
 
 

@@ -20,10 +20,13 @@ from gquery.columns.table import ColumnData
 from gquery.expression.facts import BITMAP_BITS
 from gquery.expression.types import PhysicalType
 from gquery.kernels import ir
+from gquery.kernels.bindings import StatePart
 from gquery.kernels.builtin import gathers, scans
-from gquery.kernels.code import Code, StatePart, Value, element_type, store
+from gquery.kernels.code import Code
 from gquery.kernels.kernel import ElementType
 from gquery.kernels.render import convert
+from gquery.kernels.stored import element_type, store
+from gquery.kernels.values import Value
 from gquery.operators.base import Frame, Launch, SinkRun, State, make_column, words_a_row
 from gquery.planner.logical.nodes import JoinKind
 from gquery.planner.logical.tree import used_columns

@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import assert_never
 
 from gquery.kernels import ir
-from gquery.kernels.code import Code, Constant, Value, ValueProperties, load
+from gquery.kernels.bindings import Constant
+from gquery.kernels.code import Code
+from gquery.kernels.stored import load
+from gquery.kernels.values import Value, ValueProperties
 from gquery.planner.layouts import nullable
 from gquery.planner.physical import ReadOne, ReadRange, ReadStage, ReadTable, Source, Stored
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from gquery.device.device import cpu_device
 from gquery.kernels import ir
-from gquery.kernels.code import Code, StatePart
+from gquery.kernels.bindings import StatePart
+from gquery.kernels.code import Code
 from gquery.operators.aggregates import emit_accumulate
 from gquery.operators.base import Frame, Launch, SinkRun, State, make_column, narrow
 from gquery.operators.finalize import finalize_aggregate

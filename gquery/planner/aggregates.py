@@ -17,7 +17,7 @@ from gquery.expression.expr import AggregateCall, Expr
 from gquery.expression.facts import INT64_BITS, INT128_BITS, LARGE_ROWS, SMALL_SUM_WORD_BITS, SUM_WORD_BITS
 from gquery.expression.types import BIGINT, DOUBLE, INT64, Bounds, DType, Register, type_bounds
 from gquery.functions.certain import never_null
-from gquery.kernels.code import ValueProperties
+from gquery.kernels.values import ValueProperties
 
 What = Literal["one", "value", "ordered", "sum_word", "address", "length"]
 Op = Literal["add", "min", "max"]

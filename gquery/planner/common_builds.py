@@ -21,7 +21,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, assert_never
 
 from gquery.expression.expr import Column, Expr, In, Literal, same_objects
-from gquery.kernels.code import ValueProperties
+from gquery.kernels.values import ValueProperties
 from gquery.planner.physical import (
     Build,
     Compute,

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from gquery.expression.expr import AggregateCall, Column, Expr
-from gquery.kernels.code import ValueProperties
+from gquery.kernels.values import ValueProperties
 from gquery.planner.logical.nodes import JoinKind
 from gquery.planner.logical.tree import used_columns
 from gquery.planner.lower_stream import Stream

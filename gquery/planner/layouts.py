@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from gquery.expression.expr import Column
 from gquery.expression.facts import BYTE_BITS, INT64_BITS, UNBOUNDED
 from gquery.expression.types import BIGINT, INT64, Bounds, PhysicalType, Register
-from gquery.kernels.code import ValueProperties
+from gquery.kernels.values import ValueProperties
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,10 @@ from gquery.expression.expr import Column, Expr, new_column
 from gquery.expression.facts import ROW_ID_BITS, UNBOUNDED
 from gquery.expression.traverse import conjunction, conjuncts
 from gquery.expression.types import BIGINT, Bounds
-from gquery.kernels.code import NeedsHostError, ValueProperties, value_properties
+from gquery.kernels.bindings import NeedsHostError
 from gquery.kernels.dictionaries import code_properties, opaque_properties
 from gquery.kernels.render import NESTED, describe
+from gquery.kernels.values import ValueProperties, value_properties
 from gquery.planner import lower_aggregate, lower_join, lower_rows
 from gquery.planner.common_builds import common_builds
 from gquery.planner.layouts import range_properties

@@ -15,8 +15,9 @@ from gquery.expression.expr import AggregateCall, Column, Expr, IsNull, Literal,
 from gquery.expression.traverse import conjunction
 from gquery.expression.types import BIGINT, BOOLEAN, Bounds, PhysicalType, Register
 from gquery.functions import call
-from gquery.kernels.code import NeedsHostError, ValueProperties, value_properties
+from gquery.kernels.bindings import NeedsHostError
 from gquery.kernels.render import describe
+from gquery.kernels.values import ValueProperties, value_properties
 from gquery.planner.aggregates import AggregatePlan, has_plain_count, is_plain, needs_ranks, plan_aggregates
 from gquery.planner.late_materialization import gives_all, late_columns, limits_groups, resumed
 from gquery.planner.layouts import is_raw_key, key_encoding_of

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from gquery import tuning
 from gquery.expression.expr import Column
 from gquery.expression.types import BIGINT, INT64, Bounds, Register
-from gquery.kernels.code import ValueProperties
 from gquery.kernels.targets.capabilities import capabilities
+from gquery.kernels.values import ValueProperties
 from gquery.planner.logical.nodes import Aggregate, Filter, Plan, Project, Scan
 from gquery.planner.logical.tree import walk
 from gquery.planner.physical import DistinctRows, Stored

@@ -17,10 +17,11 @@ from gquery.expression.facts import ROW_ID_BYTES
 from gquery.expression.traverse import conjunction, conjuncts, walk
 from gquery.expression.types import BOOLEAN, Register
 from gquery.functions import call
-from gquery.kernels.code import NeedsHostError, ValueProperties, value_properties
+from gquery.kernels.bindings import NeedsHostError
 from gquery.kernels.host_calls import is_host_call, may_fail, outermost
 from gquery.kernels.render import describe
 from gquery.kernels.targets.capabilities import capabilities
+from gquery.kernels.values import ValueProperties, value_properties
 from gquery.planner.layouts import InlinePayload, KeyEncoding, inline_payload_of, key_encoding_of, nullable
 from gquery.planner.logical.nodes import Join, JoinKind
 from gquery.planner.logical.properties import is_unique, one_row_at_most

@@ -10,7 +10,7 @@ from gquery import tuning
 from gquery.expression.expr import Call, Cast, Column, Expr, In
 from gquery.expression.traverse import walk
 from gquery.expression.types import Register
-from gquery.kernels.code import ValueProperties
+from gquery.kernels.values import ValueProperties
 from gquery.planner.physical import (
     Build,
     Compute,

@@ -13,7 +13,7 @@ from typing import Literal
 from gquery.columns.table import TableSource
 from gquery.expression.expr import Column, Expr, SortKey
 from gquery.expression.types import PhysicalType
-from gquery.kernels.code import ValueProperties
+from gquery.kernels.values import ValueProperties
 from gquery.planner.aggregates import Accumulator, AggregatePlan
 from gquery.planner.layouts import InlinePayload, KeyEncoding
 from gquery.planner.logical.nodes import JoinKind

@@ -18,11 +18,12 @@ from gquery.expression.expr import Call, Expr, In, Literal, ScalarSubquery, new_
 from gquery.expression.traverse import conjunction, transform, walk
 from gquery.expression.types import BOOLEAN, DOUBLE, INTEGER
 from gquery.functions import FUNCTIONS
-from gquery.kernels.code import Code, value_properties
+from gquery.kernels.code import Code
 from gquery.kernels.host import evaluate
 from gquery.kernels.kernel import function_source
 from gquery.kernels.render import describe
 from gquery.kernels.targets import get_target
+from gquery.kernels.values import value_properties
 from gquery.planner.logical.tree import has_subquery, own_subqueries, subqueries, used_columns
 from gquery.planner.logical.tree import walk as walk_plan
 from tests.support import plans

@@ -12,7 +12,7 @@ from gquery.device.device import cpu_device
 from gquery.errors import ConversionError, OutOfRangeError
 from gquery.execution.feedback import RunFeedback, ScalarSite
 from gquery.execution.speculation import Speculation, raised
-from gquery.kernels.code import ErrorSite
+from gquery.kernels.bindings import ErrorSite
 
 SITES = tuple(ErrorSite(OutOfRangeError, f"error {n}") for n in range(40))
 

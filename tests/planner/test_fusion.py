@@ -13,7 +13,7 @@ import pytest
 import gquery
 from gquery import tuning
 from gquery.kernels import ir
-from gquery.kernels.code import BuildPart, ColumnPart, StatePart
+from gquery.kernels.bindings import BuildPart, ColumnPart, StatePart
 from gquery.kernels.ir.walk import expressions, statements, values
 from gquery.operators import selection
 from gquery.operators.codegen import Unit, units

@@ -1,0 +1,87 @@
+"""Stored columns in a kernel: how an element becomes a register, and how a register is stored."""
+
+from __future__ import annotations
+
+from gquery.expression.types import PhysicalType
+from gquery.kernels import ir
+from gquery.kernels.bindings import ColumnPart
+from gquery.kernels.code import Code
+from gquery.kernels.kernel import ElementType
+from gquery.kernels.values import Value, ValueProperties
+
+SECTOR_BYTES = 32  # what a GPU reads from memory at once
+SECTORS_SKIPPED = 0.3  # a column is loaded lazily where at least this share of its sectors is not needed at all
+_ELEMENT: dict[PhysicalType, ElementType] = {
+    PhysicalType.BOOL: "u8", PhysicalType.I8: "i8", PhysicalType.I16: "i16", PhysicalType.I32: "i32",
+    PhysicalType.I64: "i64", PhysicalType.U8: "u8", PhysicalType.U16: "u16", PhysicalType.U32: "u32",
+    PhysicalType.I128: "i64", PhysicalType.F32: "f32", PhysicalType.F64: "f64", PhysicalType.STRING32: "i32",
+    PhysicalType.STRING64: "i64", PhysicalType.VIEW: "i64",
+}  # fmt: skip
+
+
+def element_type(physical_type: PhysicalType) -> ElementType:
+    """The element type of the pointer to a physical type's buffer."""
+    return _ELEMENT[physical_type]
+
+
+def load(
+    code: Code,
+    owner: int | None,
+    column: int,
+    physical_type: PhysicalType,
+    what: ValueProperties,
+    row: ir.Expression,
+    guard: ir.Expression | None = None,
+) -> Value:
+    """Load a stored column at ``row``; under ``guard`` (a boolean variable: there is such a row) it is NULL where that is
+    False."""
+    pointer = code.pointer(element_type(physical_type), ColumnPart(owner, column, "data"), "c")
+    ok: ir.Name | None = None
+    if what.nullable:
+        valid = code.pointer("u8", ColumnPart(owner, column, "validity"), "m")
+        is_valid = code.call("truth", ir.Load(valid, row))
+        if guard is None:
+            ok = code.let(is_valid)
+        else:
+            ok = code.let(ir.FALSE)
+            with code.when(guard):
+                code.set(ok, is_valid)
+    loaded = _loaded(code, owner, column, physical_type, pointer, row)
+    if guard is None:
+        var = code.let(loaded)
+        # text is followed to its characters, which wait anyway
+        is_plain = owner is None and not physical_type.is_string
+        if is_plain and (1.0 - code.share) ** (SECTOR_BYTES / physical_type.bytes) < SECTORS_SKIPPED:
+            code.hoisted.update((var, ok) if ok is not None else (var,))
+        return Value(var, ok, what)
+    var = code.let(code.zero(what.register))
+    with code.when(guard):
+        code.set(var, loaded)
+    return Value(var, ok or guard, what)
+
+
+def _loaded(
+    code: Code, owner: int | None, column: int, physical_type: PhysicalType, pointer: ir.Name, row: ir.Expression
+) -> ir.Call:
+    match physical_type:
+        case PhysicalType.BOOL:
+            return code.call("truth", ir.Load(pointer, row))
+        case PhysicalType.F32 | PhysicalType.F64:
+            return code.call("f64", ir.Load(pointer, row))
+        case PhysicalType.I128:
+            return code.call("load_i128", pointer, row)
+        case PhysicalType.STRING32 | PhysicalType.STRING64:
+            characters = code.scalar(ColumnPart(owner, column, "characters"), "i64", "a")
+            return code.call(physical_type.value, pointer, characters, row)
+        case PhysicalType.VIEW:
+            return code.call("view", pointer, row)
+        case _:
+            return code.call("i64", ir.Load(pointer, row))
+
+
+def store(code: Code, physical_type: PhysicalType, pointer: ir.Name, row: ir.Expression, var: ir.Expression) -> None:
+    """Store a register at ``row`` in a physical type's layout."""
+    name = {PhysicalType.I128: "store_i128", PhysicalType.VIEW: "store_view"}.get(
+        physical_type, f"store_{physical_type.value}"
+    )
+    code.do(code.call(name, pointer, row, var))

@@ -1,0 +1,88 @@
+"""Values: what the planner knows of an expression's values, and the variable that holds one while a kernel is written."""
+
+from __future__ import annotations
+
+from gquery.columns.opaque import Opaque
+from gquery.columns.table import Dictionary
+from gquery.expression.types import (
+    INT64,
+    Bounds,
+    DType,
+    Kind,
+    PhysicalType,
+    Register,
+    physical_type_for,
+    register_for,
+    type_bounds,
+)
+from gquery.kernels import ir
+from gquery.kernels.frozen import frozen
+
+
+class _Remembering:
+    """Room for what `ValueProperties` is asked for again and again: a place without a value until then."""
+
+    __slots__ = ("memo_register",)
+
+    memo_register: Register
+
+
+@frozen
+class ValueProperties(_Remembering):
+    """What the planner knows of a value before any row is read.
+
+    ``bounds`` is proved for every non-NULL value of an exact type (codes where there is a dictionary), so an exact value
+    is held in 64 bits where its bounds fit and in 128 where they do not.
+    """
+
+    dtype: DType
+    bounds: Bounds | None = None
+    nullable: bool = True
+    dictionary: Dictionary | Opaque | None = None
+
+    @property
+    def register(self) -> Register:
+        try:
+            return self.memo_register
+        except AttributeError:
+            found = Register.I64 if self.dictionary is not None else register_for(self.dtype, self.bounds)
+            object.__setattr__(self, "memo_register", found)
+            return found
+
+    @property
+    def physical_type(self) -> PhysicalType:
+        """How a column of such values is stored by a sink; strings as views, which `operators.materialize` makes contiguous."""
+        match self.register:
+            case Register.BOOL:
+                return PhysicalType.BOOL
+            case Register.F64:
+                return PhysicalType.F32 if self.dtype.kind is Kind.REAL else PhysicalType.F64
+            case Register.STR:
+                return PhysicalType.VIEW
+            case Register.I64 | Register.I128:
+                assert self.bounds is not None
+                return physical_type_for(self.bounds)
+
+
+def value_properties(
+    dtype: DType,
+    bounds: Bounds | None = None,
+    nullable: bool = True,
+    dictionary: Dictionary | Opaque | None = None,
+) -> ValueProperties:
+    """A `ValueProperties` whose bounds are those of the type where nothing narrower is known."""
+    return ValueProperties(dtype, bounds if bounds is not None else type_bounds(dtype), nullable, dictionary)
+
+
+@frozen
+class Value:
+    """A row value in the text: the variable (or scalar parameter) that holds it and, if it can be NULL, the boolean
+    variable that says it is not."""
+
+    var: ir.Expression
+    ok: ir.Expression | None
+    properties: ValueProperties
+
+
+def fits_int64(bounds: Bounds | None) -> bool:
+    return bounds is not None and bounds.within(INT64)

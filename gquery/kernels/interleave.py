@@ -1,9 +1,9 @@
-"""Interleaved probes (group prefetching): several rows an iteration through a chain of look-ups, a step at a time.
+"""Interleaved probes (group prefetching): several rows an iteration through a chain of probes, a step at a time.
 
 A probe waits for memory twice: for its key, and for the place that the key says; the next probe waits again. A thread
 that takes one row after the other has one of these loads under way. Here it makes the same step for several rows before
 it makes the next one, so that their loads are under way together. The lazy body, a chain of nested ifs, is cut into its
-steps; each step of a row runs under a flag that says whether the row got there, and what follows the last look-up is
+steps; each step of a row runs under a flag that says whether the row got there, and what follows the last probe is
 written once a row or as a function, as in `kernels.unroll`.
 """
 
@@ -18,7 +18,7 @@ from gquery.kernels.ir.walk import assigned, blocks, loads_memory, over, read, s
 from gquery.kernels.unroll import UnrolledLoop, row_function, row_names, split_loads
 
 MOST_STEPS = 4  # nested ifs
-MOST_LEFT = 24  # lines behind the last look-up, which are written for each row and take their time to compile
+MOST_LEFT = 24  # lines behind the last probe, which are written for each row and take their time to compile
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class _Step:
 
 
 def interleaved(body: Block, rows: int, hoisted: Collection[Name], prologue: Block = ()) -> UnrolledLoop | None:
-    """``body`` for ``rows`` rows at once, a step at a time; None where no look-up stands in its chain, or much behind
+    """``body`` for ``rows`` rows at once, a step at a time; None where no probe stands in its chain, or much behind
     it. ``prologue`` are the statements before the loop, whose variables the rows share.
 
     >>> from gquery.kernels.ir.read import read_lines
@@ -107,7 +107,7 @@ def _marks(body: Block) -> tuple[Block, Block, Block]:
 
 
 def _chain(body: Block) -> tuple[list[_Step], Block]:
-    """The steps of a body up to its last look-up, and what is left for a row that passes their tests."""
+    """The steps of a body up to its last probe, and what is left for a row that passes their tests."""
     steps: list[_Step] = []
     left, found, rest = body, 0, body
     while left and len(steps) < MOST_STEPS:

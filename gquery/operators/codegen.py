@@ -163,7 +163,7 @@ def _gains_from_unrolling(pipeline: Pipeline, target: str, body: ir.Block) -> bo
 
 
 def _gains_from_stages(pipeline: Pipeline, target: str, body: ir.Block) -> bool:
-    """Whether the loop waits for look-ups: a row's come one after another, and there are rows enough to take several at once."""
+    """Whether the loop waits for probes: a row's come one after another, and there are rows enough to take several at once."""
     limits = tuning.loops
     has_enough = pipeline.rows >= limits.interleaved_rows and ir.line_count(body) <= limits.interleaved_lines
     if not capabilities(target).interleaves_rows or not has_enough:

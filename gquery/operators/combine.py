@@ -89,7 +89,7 @@ def empty_table(sink: Group, capacity: int, device: Device, label: str, workers:
         def fill(lo: int, hi: int) -> None:
             slots[lo * stride : hi * stride] = few[: (hi - lo) * stride]
 
-        if device.is_cpu:  # all words of a few slots at once: memory is gone through only once
+        if device.is_cpu:  # all words of a few slots at once: memory is scanned only once
             run_parts(fill, capacity + 2, part, workers)
     return {"mask": capacity - 1, "slots_i64": slots, "slots_f64": slots.view("float64")}
 

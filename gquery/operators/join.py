@@ -1,7 +1,7 @@
 """Join: a build side enters its rows into a join table (`join_build`), and a probe looks them up inside another
 pipeline's loop.
 
-Layouts, picked from proofs by `planner.lower_join`: *direct-address* in an array over the encoded key (a bitmap where
+Layouts, chosen from plan properties by `planner.lower_join`: *direct-address* in an array over the encoded key (a bitmap where
 only the existence of a match is asked), *hash* table of keys, or of row numbers whose keys are compared where they
 stand, *loop* over all build rows where nothing is equal to anything, *one* for a side of one row at most. A key that
 may stand on several rows has its rows in ranges (counted, scanned, filled), in the order of the build side.
@@ -221,7 +221,7 @@ def _emit_many(step: Probe, code: Code, consume: Consumer) -> None:
 
 
 def _range(step: Probe, code: Code) -> tuple[ir.Name, ir.Name]:
-    """The range of places that the probe's key has."""
+    """The range of positions that the probe's key has."""
     table = step.table
     if table.layout == "loop":
         count = code.scalar(BuildPart(table.stage, "count"))
@@ -242,7 +242,7 @@ def _range(step: Probe, code: Code) -> tuple[ir.Name, ir.Name]:
 
 def _set_row(step: Probe, row: ir.Name, j: ir.Name, code: Code) -> None:
     """Set a variable to the number of the row at place ``j`` of its range. Where the build's rows come in the order of their
-    keys, places are row numbers, and memory is not asked for them."""
+    keys, positions are row numbers, and memory is not asked for them."""
     code.set(row, code.call("i64", j))
     if step.table.layout == "loop":
         return

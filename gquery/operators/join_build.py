@@ -66,13 +66,11 @@ def hash_key(
     if table.key_encoding is None:
         return values[0].var, values[0].ok
     encoded, inside = encode_keys(values, table.key_encoding, code, checked)
-    return code.let(
-        code.call("add_i64", encoded, code.integer(1))
-    ), inside  # 0 has a place of its own, but costs a test
+    return code.let(code.call("add_i64", encoded, code.integer(1))), inside  # 0 has a slot of its own, but costs a test
 
 
 def slot_physical_type(table: JoinTable) -> PhysicalType:
-    """What a place of a unique direct-address table is held in."""
+    """What a slot of a unique direct-address table is held in."""
     return PhysicalType.U32 if table.inline_payload is None else table.inline_payload.physical_type
 
 

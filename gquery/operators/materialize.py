@@ -38,7 +38,7 @@ Mode = Literal["dense", "compact_morsels", "selection_bitmap", "count_then_scatt
 
 
 def materialize_mode(steps: Sequence[Step], by_row: bool) -> Mode:
-    """How the rows of a pipeline find their places."""
+    """How the rows of a pipeline find their positions."""
     drops = fans_out = False
     for step in steps:
         match step:

@@ -49,7 +49,7 @@ def accumulate_words(
     code: Code,
     accumulate_one: Callable[[int, Accumulator], ir.Expression],
 ) -> None:
-    """Lines that accumulate words; ``accumulate_one(n, accumulator)`` gives the call for one. Sums are passed by where
+    """Lines that accumulate words; ``accumulate_one(n, accumulator)`` gives the call for one. Sums are skipped where
     there is nothing to add."""
     for n, (accumulator, word) in enumerate(zip(accumulators, words, strict=True)):
         if accumulator.op == "add" and is_guarded(accumulator, code):

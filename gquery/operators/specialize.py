@@ -1,6 +1,6 @@
 """Runtime specialization: a pipeline for the join tables that it probes and the rows that it reads, once they are there.
 
-A plan is made from proofs and estimates. When a pipeline starts, the tables that it probes are built, and two things are
+A plan is made from plan properties and estimates. When a pipeline starts, the tables that it probes are built, and two things are
 known that were not: how many groups there can be where each belongs to a row of a build side, and how many rows a fan-out
 can make at most. The first chooses between addressing and hashing groups, the second how exact sums are split. A build of too
 few rows for an array becomes a hash table. A build whose keys are probably unique speculates that they are, since a probe of

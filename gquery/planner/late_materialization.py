@@ -35,7 +35,7 @@ class LateColumns:
 def late_columns(
     stream: Stream, keys: Sequence[tuple[Column, Expr]], aggregates: Named
 ) -> tuple[Named, LateColumns | None]:
-    """The aggregates that still have to be accumulated, and the lookups that give the others."""
+    """The aggregates that still have to be accumulated, and the probes that give the others behind the groups."""
     found = list(_possible(stream.steps, {e: c for c, e in keys}))
     fetched = frozenset(c.id for p in found for c in p.payload)
     values = tuple(

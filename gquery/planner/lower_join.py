@@ -329,7 +329,7 @@ def _framed(
     lowering: Lowering, left: Stream, right: Stream, keys: list[JoinKey], payload: frozenset[int], all_rows: bool
 ) -> tuple[Stream, list[JoinKey]]:
     """The build side as rows that lie still, and keys that are columns of it: a table or frame whose rows a filter
-    passes by, or else materialized. ``all_rows``: every row of the frame must belong to the side (it is looped over or
+    skips, or else materialized. ``all_rows``: every row of the frame must belong to the side (it is looped over or
     counted)."""
     source = right.source
     at_hand = {s.column.id for s in source.columns} if isinstance(source, ReadTable | ReadStage) else set()
@@ -370,9 +370,7 @@ def _layout(
         most = max(limits.bits_a_row * rows, limits.small_bitmap) if exists else array
         if key_encoding is not None and key_encoding.size <= min(most, limits.largest):
             return "direct-address", key_encoding, keys, []
-    is_found_at_once = key_encoding is not None and (
-        exists or unique
-    )  # where several rows of one key would be gone through
+    is_found_at_once = key_encoding is not None and (exists or unique)  # where several rows of one key would be scanned
     if len(keys) > 1 and not null_key and not is_found_at_once:
         for key in sorted(usable, key=lambda k: -_width(right, k)):
             alone = key_encoding_of([right.columns[_id(key)]], [key.null_safe])

@@ -102,7 +102,7 @@ class JoinTable:
     integer each, and not only the numbers of rows where they stand.
 
     A plan says unique where that is proved. ``expected_unique``: it is likely, so a build tries, and finds out: what
-    probes the table is fitted to it then (`operators.specialize`). ``counted``: the build counts the rows that it
+    probes the table is specialized to it then (`operators.specialize`). ``counted``: the build counts the rows that it
     enters. ``inline_payload`` is what a unique table holds in place of a row's number. ``radix_partitioned``: a unique
     array larger than a GPU's cache, whose rows come in no order, is filled a part at a time
     (`kernels.builtin.partition`).
@@ -226,7 +226,7 @@ class Pipeline:
 @dataclass(frozen=True)
 class HostRows:
     """Adds columns to the rows of a source: calls over its columns and constants that no kernel can make, made over arrays
-    on the host (`kernels.host_calls`). Nothing else is read or written: the source's columns are passed on as they lie."""
+    on the host (`kernels.host_calls`). Nothing else is read or written: the source's columns are passed on, not copied."""
 
     source: ReadTable | ReadStage
     made: tuple[tuple[Stored, Expr], ...]
@@ -342,7 +342,7 @@ def stage_columns(work: Pipeline | PipelineBreaker) -> tuple[Stored, ...]:
         case Pipeline(sink=Group(sparse=sparse)) if sparse:
             return tuple(s for s, _ in sparse)
         case Pipeline(source=source, sink=Group(layout=layout, keys=keys, aggregates=aggregates)):
-            if layout == "row-id hash":  # keys are taken from the source frame as they lie there
+            if layout == "row-id hash":  # keys are gathered from the source frame, in its physical types
                 assert isinstance(source, ReadStage)
                 at = {s.column.id: s.physical_type for s in source.columns}
                 taken = tuple(Stored(c, w, at[e.id]) for c, e, w in keys if isinstance(e, Column))
@@ -361,7 +361,7 @@ def _results(aggregates: tuple[tuple[Column, AggregatePlan], ...]) -> tuple[Stor
 
 
 def normalized(stored: Stored) -> Stored:
-    """A stored column as it lies once rows were taken: text has offsets of 64 bits and characters of its own."""
+    """How a column is stored once rows were gathered: text has offsets of 64 bits and characters of its own."""
     if stored.physical_type.is_string:
         return Stored(stored.column, stored.properties, PhysicalType.STRING64)
     return stored

@@ -44,7 +44,7 @@ ENTER_WORDS = {
 
 @dataclass(frozen=True)
 class RadixPartitions:
-    """Entries in the rooms of their parts: of each part the first ``counters[part]`` places of ``room``."""
+    """Entries in the rooms of their parts: of each part the first ``counters[part]`` positions of ``room``."""
 
     entries: Any
     counters: Any
@@ -58,13 +58,13 @@ class RadixPartitions:
 
 
 def word_shift(slots: int) -> int:
-    """From which bit of a place on its part is told, so that there are at most `PARTS`."""
+    """From which bit of a slot number on its part is told, so that there are at most `PARTS`."""
     return max(0, (slots - 1).bit_length() - (PARTS - 1).bit_length())
 
 
 def radix_partition(words: Any, rows: int, slots: int) -> RadixPartitions:
-    """Words whose upper 32 bits are a place in an array of so many, by the part of the array. A part has room for each of its
-    places once."""
+    """Words whose upper 32 bits are a slot of an array of so many, by the part of the array. A part has room for each of its
+    slots once."""
     xp, shift = namespace(words), word_shift(slots)
     room, parts = 1 << shift, ((slots - 1) >> shift) + 1
     out, counters = xp.empty(room * parts, np.int64), xp.zeros(PARTS, np.uint32)
@@ -90,7 +90,7 @@ def _run(kernel: Kernel, entries: int, *values: Any) -> None:
 
 
 def enter_words(partitions: RadixPartitions, table: Any, physical_type: PhysicalType) -> None:
-    """Store the lower halves of words at the places that their upper halves say."""
+    """Store the lower halves of words in the slots that their upper halves say."""
     launch(
         ENTER_WORDS[physical_type],
         partitions.slots,

@@ -67,7 +67,7 @@ def slot_prefetch(slots: Pointer, mask: int, stride: int, key: int) -> None:
     prefetch(slots, mul_i64(and_i64(hash_i64(key), mask), stride))
 
 
-# ---- the front of a thread: groups that it holds before they go on to a table that threads share. An entry is a key,
+# ---- the aggregation cache of a thread: groups that it holds before they go on to a table that threads share. An entry is a key,
 # ---- whether it is there, and what is accumulated for it; `operators.aggregation_cache` says how many there are. ----
 
 

@@ -1,6 +1,6 @@
 """Entries of a large table, moved next to those that go near the same place, by the blocks of a GPU.
 
-A block takes some entries, counts how many go to each part of the table, reserves that many places in each part's room with
+A block takes some entries, counts how many go to each part of the table, reserves that many positions in each part's room with
 one atomic a part, and writes them there. What several blocks write into one part at a time fills sectors before they leave
 the cache. All threads of a block come here for the same entries: there are barriers between the steps.
 
@@ -44,7 +44,7 @@ def _begin() -> None:
 
 
 def _reserve(counters: Pointer) -> None:
-    """The block's counts become places: where in each part's room its entries go."""
+    """The block's counts become positions: where in each part's room its entries go."""
     block_barrier()
     part = block_thread()
     while lt_i64(part, PARTS):

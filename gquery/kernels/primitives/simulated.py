@@ -1,4 +1,4 @@
-"""A twin of the GPU's words over NumPy arrays, for Numba's CUDA simulator, which has neither shuffles nor intrinsics.
+"""The GPU's intrinsics over NumPy arrays, for Numba's CUDA simulator, which has neither shuffles nor intrinsics.
 
 A warp of the simulator is a block of up to 32 threads that run one after another between barriers; `Block` holds what
 they share. Only tests use it; the names make `kernels.primitives.warp` importable anywhere.
@@ -16,11 +16,11 @@ from gquery.kernels.primitives.core import Pointer
 
 
 class Block:
-    """Threads of one block: their exchange places, private and shared words, and barrier."""
+    """Threads of one block: what they exchange, private and shared words, and barrier."""
 
     def __init__(self, threads: int, words: int = 0, shared: int = 0) -> None:
         self.threads = threads
-        self.places: list[Any] = [0] * threads
+        self.exchanged: list[Any] = [0] * threads
         self.private = [[0] * threads for _ in range(words)]
         self.shared = np.full(shared, -1, np.int64)  # what a block finds there is anything
         self.barrier = threading.Barrier(threads)
@@ -54,10 +54,10 @@ def lane() -> int:
 def _shuffle_down(value: Any, offset: int) -> Any:
     block, thread = _own.block, _own.thread
     block.barrier.wait()
-    block.places[thread] = value
+    block.exchanged[thread] = value
     block.barrier.wait()
     source = thread + offset
-    return block.places[source if source % 32 > thread % 32 and source < block.threads else thread]
+    return block.exchanged[source if source % 32 > thread % 32 and source < block.threads else thread]
 
 
 def shuffle_down_i64(value: int, offset: int) -> int:

@@ -7,7 +7,7 @@
 
 A SEMI or ANTI join with a comparison besides its equalities keeps all rows of its right side, in lists by key, and walks
 through them. A row a key will do: for ``y > x`` the greatest, for ``y < x`` the least, for ``y <> x`` both. NULLs among
-the y are passed by as they never compare; where there is nothing but NULLs, or x is NULL, the comparison of the extremes
+the y are skipped as they never compare; where there is nothing but NULLs, or x is NULL, the comparison of the extremes
 is NULL too, which is no match either way.
 """
 

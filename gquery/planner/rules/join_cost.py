@@ -1,8 +1,8 @@
 """What joins cost, in rows that are looked up: estimates by which `join_order` compares trees of joins.
 
 A table over a unique key is filled with one write a row. One over repeated keys counts, scans and orders its rows, and has
-places for every row of its source, also for those that a filter drops. Anything but a filtered table, or groups, is
-materialized before a table is built over it: its source is gone through once more, and its columns are written.
+slots for every row of its source, also for those that a filter drops. Anything but a filtered table, or groups, is
+materialized before a table is built over it: its source is scanned once more, and its columns are written.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Tree:
     rows: float
     cost: float
     keys: Keys = ()  # unique keys of the result
-    source: float = 0.0  # rows of the frame that a table over it has places for
+    source: float = 0.0  # rows of the frame that a table over it has slots for
     materialize: float = 0.0  # what it costs to have its rows in a frame
     streamed: float = 0.0  # rows of the relation that streams through
     width: float = 0.0  # what a materialized row costs

@@ -18,7 +18,8 @@ SUBJECTS = {
     "strings": "Text",
     "regex": "Regular expressions",
 }
-SUBJECT_OF = {"new_strings": "strings", "date_names": "dates"}  # modules that declare functions of another's subject
+# modules that declare functions of another's subject
+SUBJECT_OF = {"new_strings": "strings", "date_names": "dates", "rounding": "numeric"}
 OPERATOR_NAMES = {
     "add": "a + b", "subtract": "a - b", "multiply": "a * b", "divide": "a / b", "int_divide": "a // b",
     "modulo": "a % b", "negate": "-a", "eq": "a = b", "ne": "a <> b", "lt": "a < b", "le": "a <= b", "gt": "a > b",

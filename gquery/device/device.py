@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import math
-import mmap
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -20,11 +19,11 @@ from typing import Any
 import numpy as np
 
 from gquery import tuning
+from gquery.device.host import format_bytes, machine_memory, processor, refuse_huge_pages
 from gquery.errors import DeviceError, InterfaceError, OutOfMemoryError
 from gquery.runtime import device_faults
 
 READ_AHEAD = 16  # bytes behind the last character that a kernel may read (and never looks at)
-_HUGE_PAGE = 2 << 20
 
 
 class Device:
@@ -73,7 +72,7 @@ class Device:
     def model(self) -> str:
         """What the hardware calls itself."""
         if self.is_cpu:
-            return _processor()
+            return processor()
         return str(_cupy().cuda.runtime.getDeviceProperties(self.ordinal)["name"].decode())
 
     @property
@@ -92,7 +91,7 @@ class Device:
         2 MB around each."""
         array = self.empty(size, dtype, context)
         if self.is_cpu:
-            _refuse_huge_pages(array)
+            refuse_huge_pages(array)
         return array
 
     def zeros(self, shape: int | tuple[int, ...], dtype: Any, context: str = "") -> Any:
@@ -169,7 +168,7 @@ class Device:
         if self.memory_limit is not None:
             return self.memory_limit
         if self.is_cpu:
-            return _machine_memory("MemTotal") or 1 << 62
+            return machine_memory("MemTotal") or 1 << 62
         with self.activate():
             return int(_cupy().cuda.runtime.memGetInfo()[1])
 
@@ -177,7 +176,7 @@ class Device:
     def free_bytes(self) -> int:
         """What may still be allocated."""
         if self.is_cpu:
-            free = _machine_memory("MemAvailable") or 1 << 62
+            free = machine_memory("MemAvailable") or 1 << 62
         else:
             with self.activate():
                 cupy = _cupy()
@@ -249,23 +248,6 @@ class Device:
         )
 
 
-def _refuse_huge_pages(array: Any) -> None:
-    """Have the memory of a fresh array come in small pages. NumPy asks for huge ones; where there are none, nothing is done."""
-    page, advice = mmap.PAGESIZE, getattr(mmap, "MADV_NOHUGEPAGE", None)
-    if advice is None or array.nbytes < _HUGE_PAGE:
-        return
-    start = -(-array.ctypes.data // page) * page
-    end = (array.ctypes.data + array.nbytes) // page * page
-    _madvise()(start, end - start, advice)  # advice: that it is not taken costs time alone
-
-
-@lru_cache(maxsize=1)
-def _madvise() -> Any:
-    function = ctypes.CDLL(None).madvise
-    function.argtypes, function.restype = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int), ctypes.c_int
-    return function
-
-
 class _Current:
     """Makes a GPU the current one, and names the faults after which there is none; see `device_faults`."""
 
@@ -308,19 +290,6 @@ class _Nothing:
 
     def synchronize(self) -> None:
         return None
-
-
-def format_bytes(size: int) -> str:
-    """
-    >>> format_bytes(1_500_000)
-    '1.5 MB'
-    """
-    value = float(size)
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if abs(value) < 1000:
-            return f"{int(value)} bytes" if unit == "bytes" else f"{value:.1f} {unit}"
-        value /= 1000
-    return f"{value:.1f} TB"
 
 
 @lru_cache(maxsize=1)
@@ -407,46 +376,3 @@ def adopt(array: Any) -> Any:
 def _bytes(shape: int | tuple[int, ...], dtype: Any) -> int:
     rows = shape if isinstance(shape, int) else math.prod(shape)
     return int(rows) * int(np.dtype(dtype).itemsize)
-
-
-def _machine_memory(key: str) -> int | None:
-    """``MemTotal`` or ``MemAvailable`` of Linux in bytes, no more than the container may have; None elsewhere."""
-    amount = _read_number("/proc/meminfo", key + ":")
-    if amount is None:
-        return None
-    amount *= 1024
-    limit = _read_number("/sys/fs/cgroup/memory.max", "")
-    if limit is not None and key == "MemAvailable":
-        used = (_read_number("/sys/fs/cgroup/memory.current", "") or 0) - (
-            _read_number("/sys/fs/cgroup/memory.stat", "file") or 0  # the page cache, which gives way
-        )
-        limit -= max(0, used)
-    return amount if limit is None else max(0, min(amount, limit))
-
-
-def _processor() -> str:
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as lines:
-            models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    except OSError:
-        models = []
-    if not models:
-        import platform
-
-        return platform.processor() or platform.machine()
-    return models[0]
-
-
-def _read_number(path: str, key: str) -> int | None:
-    """The number after ``key`` in a file of the kernel's; None where there is none."""
-    try:
-        with open(path, encoding="ascii") as lines:
-            for line in lines:
-                words = line.split()
-                if not key and words and words[0].isdecimal():
-                    return int(words[0])
-                if key and words and words[0] == key:
-                    return int(words[1])
-    except OSError:
-        return None
-    return None

@@ -73,7 +73,7 @@ class ColumnCache:
         if self.limit is not None:
             wanted = sum(c.held_bytes for c in columns.values())
             if wanted > self.limit:
-                from gquery.device.device import format_bytes
+                from gquery.device.host import format_bytes
 
                 raise OutOfMemoryError(
                     f"Out of memory in scan of {what}: its columns take {format_bytes(wanted)}, "

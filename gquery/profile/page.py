@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator
 from html import escape
 
-from gquery.device.device import format_bytes
+from gquery.device.host import format_bytes
 from gquery.profile.style import SCRIPT, STYLE
 from gquery.profile.text import kernel_facts, rows_text, seconds_text
 from gquery.profile.tree import Explained, KernelNode, Node, StageNode

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gquery.device.device import format_bytes
+from gquery.device.host import format_bytes
 from gquery.kernels.targets.capabilities import capabilities
 from gquery.profile.tree import Explained, KernelNode, Node, StageNode
 

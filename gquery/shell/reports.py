@@ -8,7 +8,8 @@ from typing import Any
 
 from gquery.api.connection import Connection
 from gquery.columns.table import ColumnData, TableSource
-from gquery.device.device import available_devices, cuda_device, format_bytes
+from gquery.device.device import available_devices, cuda_device
+from gquery.device.host import format_bytes
 from gquery.errors import DeviceError, InterfaceError
 from gquery.expression.types import BIGINT, VARCHAR, DType
 from gquery.io.memory import ArrowSource, TableStore

@@ -13,7 +13,8 @@ import pytest
 from gquery.columns.encode import import_column
 from gquery.columns.table import ColumnData, Dictionary, Table
 from gquery.device.buffer import Buffer
-from gquery.device.device import Device, cpu_device, format_bytes
+from gquery.device.device import Device, cpu_device
+from gquery.device.host import format_bytes
 from gquery.errors import ConversionError, OutOfMemoryError
 from gquery.expression.types import BIGINT, VARCHAR, Bounds, Field, PhysicalType
 

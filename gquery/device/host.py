@@ -1,0 +1,83 @@
+"""The host's memory and processor, as Linux tells of them; sizes as people read them."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+from functools import lru_cache
+from typing import Any
+
+_HUGE_PAGE = 2 << 20
+
+
+def refuse_huge_pages(array: Any) -> None:
+    """Have the memory of a fresh array come in small pages. NumPy asks for huge ones; where there are none, nothing is done."""
+    page, advice = mmap.PAGESIZE, getattr(mmap, "MADV_NOHUGEPAGE", None)
+    if advice is None or array.nbytes < _HUGE_PAGE:
+        return
+    start = -(-array.ctypes.data // page) * page
+    end = (array.ctypes.data + array.nbytes) // page * page
+    _madvise()(start, end - start, advice)  # advice: that it is not taken costs time alone
+
+
+@lru_cache(maxsize=1)
+def _madvise() -> Any:
+    function = ctypes.CDLL(None).madvise
+    function.argtypes, function.restype = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int), ctypes.c_int
+    return function
+
+
+def format_bytes(size: int) -> str:
+    """
+    >>> format_bytes(1_500_000)
+    '1.5 MB'
+    """
+    value = float(size)
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if abs(value) < 1000:
+            return f"{int(value)} bytes" if unit == "bytes" else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} TB"
+
+
+def machine_memory(key: str) -> int | None:
+    """``MemTotal`` or ``MemAvailable`` of Linux in bytes, no more than the container may have; None elsewhere."""
+    amount = _read_number("/proc/meminfo", key + ":")
+    if amount is None:
+        return None
+    amount *= 1024
+    limit = _read_number("/sys/fs/cgroup/memory.max", "")
+    if limit is not None and key == "MemAvailable":
+        used = (_read_number("/sys/fs/cgroup/memory.current", "") or 0) - (
+            _read_number("/sys/fs/cgroup/memory.stat", "file") or 0  # the page cache, which gives way
+        )
+        limit -= max(0, used)
+    return amount if limit is None else max(0, min(amount, limit))
+
+
+def processor() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as lines:
+            models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    except OSError:
+        models = []
+    if not models:
+        import platform
+
+        return platform.processor() or platform.machine()
+    return models[0]
+
+
+def _read_number(path: str, key: str) -> int | None:
+    """The number after ``key`` in a file of the kernel's; None where there is none."""
+    try:
+        with open(path, encoding="ascii") as lines:
+            for line in lines:
+                words = line.split()
+                if not key and words and words[0].isdecimal():
+                    return int(words[0])
+                if key and words and words[0] == key:
+                    return int(words[1])
+    except OSError:
+        return None
+    return None

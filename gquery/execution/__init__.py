@@ -1,8 +1,9 @@
 """Execution: runs a program stage by stage.
 
-A `planner.physical.Program` and a context go in, the columns of the result come out. `prepare` compiles what a program will
-need, `program` goes through its stages, `choose` picks the target that runs one, `runner` runs its kernels over partitions
-and workers, `speculation` guesses sizes and has them checked. Called by `api` and `profile`.
+A `planner.physical.Program`, a context and the feedback of earlier runs go in, the columns of the result come out. `program` goes
+through the stages; `specialize` makes of a pipeline what runs, for `prepare`, which compiles ahead, for `pipelines`, which runs
+it, and for EXPLAIN; `choose` picks its target; `runner` runs its kernels over partitions and workers; `speculation` takes sizes
+as given and validates them; `feedback` is what later runs know. Called by `api` and `profile`.
 """
 
 from __future__ import annotations

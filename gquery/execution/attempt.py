@@ -1,0 +1,81 @@
+"""One attempt to run a pipeline: the arrays that all launches of its kernels share, and what their parameters stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+import numpy as np
+
+from gquery.device.buffer import Buffer
+from gquery.device.device import Device
+from gquery.execution.state import Run
+from gquery.kernels import checks
+from gquery.kernels.bindings import Binding, BuildPart, ColumnPart, Constant, Content, StatePart
+from gquery.kernels.kernel import Parameter
+from gquery.operators.base import Frame, State
+from gquery.operators.codegen import Unit
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A pipeline over the rows of ``frame``, with a sink of one size; an attempt whose sink was full is followed by another.
+
+    ``units`` are the kernels by role. ``status`` has, by role, words (uint32, on ``device``) for the errors of a kernel, None
+    where it has none; those of the roles ``looked_at`` are read as soon as the stage has ended, others at the end of the run.
+    ``counters`` (int64, one for the source and each step) count rows where the run is to count. ``selection`` are the numbers
+    (uint32) of the rows that the kernel *select* has found, None where there is no such kernel, or it has not run yet."""
+
+    run: Run
+    frame: Frame
+    label: str
+    device: Device
+    units: Mapping[str, Unit]
+    status: Mapping[str, Any]
+    looked_at: tuple[str, ...]
+    counters: Any | None
+    selection: Any | None = None
+
+    def values(self, unit: Unit, state: State) -> Iterator[tuple[Parameter, Any]]:
+        """What each parameter of a kernel stands for: an array, or a number."""
+        for parameter in unit.kernel.parameters:
+            value = self.value(unit, unit.bindings[parameter.name], state)
+            if not parameter.is_pointer and not isinstance(value, int | float):
+                value = 0 if value is None or value.size == 0 else _address(value)
+            yield parameter, value
+
+    def value(self, unit: Unit, binding: Binding, state: State) -> Any:
+        """What a binding of a kernel stands for; ``state`` is the sink's own for the worker."""
+        match binding:
+            case Constant(value):
+                return value
+            case Content(buffer):
+                return buffer.on(self.device)
+            case ColumnPart(owner, column, part):
+                frame = self.frame if owner is None else self.run.joins[owner].frame
+                stored = frame.columns[column]
+                buffer_ = {"data": stored.data, "validity": stored.validity, "characters": stored.characters}[part]
+                return None if buffer_ is None else buffer_.on(self.device, self.label)
+            case BuildPart(number, "matched"):
+                return self.run.matched[number]
+            case BuildPart(number, part):
+                found = self.run.joins[number].parts[part]
+                return found.on(self.device, self.label) if isinstance(found, Buffer) else found
+            case StatePart("status"):
+                return self.status[unit.role]
+            case StatePart("counters"):
+                return self.counters
+            case StatePart("selection"):
+                return self.selection
+            case StatePart(part):
+                return state[part]
+            case _:
+                assert_never(binding)
+
+
+def _address(array: Any) -> int:
+    if not isinstance(array, np.ndarray):
+        return int(array.data.ptr)
+    address = int(array.ctypes.data)
+    return checks.span_of(address, array.nbytes) if checks.ENABLED else address

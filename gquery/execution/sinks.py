@@ -1,0 +1,66 @@
+"""The sink of a pipeline at run time, sized by what earlier runs have told."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from gquery import tuning
+from gquery.device.device import Device
+from gquery.execution.state import Run
+from gquery.execution.variants import output_of
+from gquery.kernels.builtin import scans
+from gquery.kernels.targets.capabilities import capabilities
+from gquery.operators import materialize
+from gquery.operators.base import Frame, Launch, SinkRun
+from gquery.operators.group import GroupRun
+from gquery.operators.join_table import BuildRun
+from gquery.operators.materialize import MaterializeRun
+from gquery.operators.reduce import ReduceRun
+from gquery.planner.physical import Build, Group, Materialize, Pipeline, Probe, Reduce, Sink, Stage
+
+
+def sink_of(state: Run, stage: Stage, pipeline: Pipeline, frame: Frame, target: str, device: Device) -> SinkRun:
+    """The sink of a pipeline over the rows of a frame, on a target and its device."""
+    sink, label, able = pipeline.sink, stage.label, capabilities(target)
+    workers = _workers(sink, frame.rows, state.context.settings.worker_count) if able.runs_morsels else 1
+    launch = Launch(device, frame.rows, workers, tuning.materialization.unit, able)
+    match sink:
+        case Materialize():
+            mode = materialize.materialize_mode(pipeline.steps, able.has_warps)
+            return MaterializeRun(sink, mode, launch, label, materialize.share(pipeline.steps))
+        case Reduce():
+            return ReduceRun(sink, launch, label)
+        case Group():
+            return _group(state, stage, sink, frame, launch)
+        case Build(table):
+            scans.check_rows(frame.rows)
+            return BuildRun(table, launch, label, frame, _wants_nulls(state, table.stage))
+        case _:
+            assert_never(sink)
+
+
+def _group(state: Run, stage: Stage, sink: Group, frame: Frame, launch: Launch) -> GroupRun:
+    if sink.layout == "row-id hash":
+        scans.check_rows(frame.rows)
+    output = output_of(state.feedback, stage.number, sink, launch.target.name)
+    made = GroupRun(sink, launch, stage.label, frame, output)
+    if sink.layout != "direct-address":
+        known = state.feedback.stage(stage.number)
+        if launch.target.runs_morsels and known.groups is not None:
+            made.expect(known.groups)
+        made.capacity = max(made.capacity, known.capacity)
+    return made
+
+
+def _workers(sink: Sink, rows: int, most: int) -> int:
+    """Threads of a CPU that run a pipeline."""
+    if isinstance(sink, Group) and sink.layout == "row-id hash" and not sink.concurrent:
+        return 1
+    return max(1, min(most, -(-rows // tuning.threads.morsel_rows)))
+
+
+def _wants_nulls(state: Run, number: int) -> bool:
+    """Whether a probe of a join table asks if a build key is NULL."""
+    works = [s.work for s in state.program.stages]
+    steps = [step for w in works if isinstance(w, Pipeline) for step in w.steps]
+    return any(isinstance(s, Probe) and s.table.stage == number and s.null_key for s in steps)

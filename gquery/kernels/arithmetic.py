@@ -196,6 +196,7 @@ def wide_constant(value: int, code: Code) -> ir.Name:
 
 
 def as_i128(value: Value, code: Code) -> ir.Expression:
+    """The value as a 128-bit integer."""
     return value.var if value.properties.register is Register.I128 else code.let(code.call("i128_from_i64", value.var))
 
 
@@ -286,6 +287,7 @@ def unsigned_bits(e: Call, values: list[Value], code: Code) -> Value:
 
 
 def add_days(e: Call, values: list[Value], code: Code) -> Value:
+    """A date and a number of days; sets an error where the sum is outside of the type."""
     return exact("add", values[0], values[1], e.dtype, code)
 
 

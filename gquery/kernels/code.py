@@ -167,6 +167,7 @@ class Code:
         self._made.append([])
 
     def close(self, levels: int = 1) -> None:
+        """Ends so many of the blocks that are open."""
         for _ in range(levels):
             head, before = self._heads.pop()
             self._lines += 1 + max(len(self.body), 1)
@@ -271,9 +272,11 @@ class Code:
         return name
 
     def pointer(self, type_: ElementType, binding: Binding, stem: str = "p") -> ir.Name:
+        """The parameter that points to an array; the same binding gives the same one."""
         return self._parameter(stem, type_, True, binding)
 
     def scalar(self, binding: Binding, type_: ElementType = "i64", stem: str = "k") -> ir.Name:
+        """The parameter that is one number; the same binding gives the same one."""
         return self._parameter(stem, type_, False, binding)
 
     def constant(self, value: int | float) -> ir.Name | ir.Element:
@@ -299,6 +302,7 @@ class Code:
         return ir.Element(name, len(values) - 1)
 
     def status(self) -> ir.Name:
+        """The pointer to the kernel's status words (uint32)."""
         return self.pointer("u32", STATUS, "status")
 
     def site(self, error: type[DatabaseError], message: str, retry: bool = False) -> ir.Constant:
@@ -322,6 +326,7 @@ class Code:
         del self.known[column], self._providers[column]
 
     def remember(self, e: Expr, value: Value) -> Value:
+        """Keeps the value of an expression for the block that is open, and gives it back."""
         if len(self._bound) > 1:
             self._bound[-1].append((e, self._memo.get(e)))
         self._memo[e] = value
@@ -330,6 +335,7 @@ class Code:
         return value
 
     def recall(self, e: Expr) -> Value | None:
+        """The value of an expression that is kept, if it is."""
         return self._memo.get(e)
 
     def column(self, column: Column) -> Value:
@@ -347,6 +353,7 @@ class Code:
     # ---- the result ----
 
     def kernel(self) -> Kernel:
+        """The kernel of all that was written."""
         for type_, (name, values) in self._arrays.items():
             self.bindings[name.id] = Content(Buffer(np.array(values, dtype=np.int64 if type_ == "i64" else np.float64)))
         prologue, whole, epilogue = tuple(self.prologue), tuple(self.body), tuple(self.epilogue)

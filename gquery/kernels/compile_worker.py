@@ -31,6 +31,7 @@ _TIRED = 3  # how a process ends that has compiled so many
 
 
 def main() -> None:
+    """Keeps a worker process for each pair of pipes, and a new one in the place of one that has compiled many."""
     target, most, *pairs = sys.argv[1:]
     ends: list[Ends] = [(int(a), int(b)) for a, _, b in (pair.partition(":") for pair in pairs)]
     importlib.import_module(f"gquery.kernels.targets.{COMPILERS[target]}").warm_up()

@@ -28,6 +28,7 @@ _arena = _Arena()
 
 
 def reset_arena() -> None:
+    """Lets go of the texts that interpreted kernels have made on this thread."""
     _arena.kept = []
 
 

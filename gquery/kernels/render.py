@@ -158,6 +158,7 @@ def literal(e: Literal, code: Code) -> Value:
 
 
 def exact_constant(value: int, register: Register, code: Code) -> ir.Expression:
+    """An integer constant in a register of 64 or 128 bits."""
     if register is Register.I128:
         return arithmetic.wide_constant(value, code)
     return code.constant(value)

@@ -38,6 +38,7 @@ class RowFunction:
 
     @property
     def text(self) -> tuple[str, ...]:
+        """The lines of the function's definition."""
         return Function(_FUNCTION, self.arguments, (*self.body, *returned(self.results))).lines
 
 

@@ -42,6 +42,7 @@ class ValueProperties(_Remembering):
 
     @property
     def register(self) -> Register:
+        """The register class that holds the value in generated code."""
         try:
             return self.memo_register
         except AttributeError:
@@ -85,4 +86,5 @@ class Value:
 
 
 def fits_int64(bounds: Bounds | None) -> bool:
+    """Whether the bounds are known and within 64 bits."""
     return bounds is not None and bounds.within(INT64)

@@ -132,6 +132,8 @@ class Item:
 
 @frozen
 class Not:
+    """``not operand``."""
+
     operand: Expression
 
     def text(self) -> str:

@@ -63,6 +63,8 @@ class If:
 
 @frozen
 class While:
+    """A loop while a test holds."""
+
     test: Expression
     body: Block
 
@@ -88,6 +90,8 @@ class For:
 
 @frozen
 class Return:
+    """The result of a function."""
+
     value: Expression
 
     def write(self, lines: list[str], indent: str) -> None:

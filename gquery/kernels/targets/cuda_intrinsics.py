@@ -31,6 +31,7 @@ def call(b: Any, name: str, result: Any, *values: Any) -> Any:
 
 
 def register(b: Any, name: str) -> Any:
+    """A special register, such as the thread's number, as a 64-bit integer."""
     return b.zext(call(b, f"llvm.nvvm.read.ptx.sreg.{name}", I32), I64)
 
 

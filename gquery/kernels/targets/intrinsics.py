@@ -43,6 +43,7 @@ def define(name: str, arguments: str, result: str, emit: Emit) -> None:
 
 
 def constant(value: int, type_: Any = I64) -> Any:
+    """An LLVM constant."""
     return ir.Constant(type_, value)
 
 

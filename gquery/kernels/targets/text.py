@@ -39,6 +39,7 @@ def free_names(text: str) -> set[str]:
 
 
 def indented(lines: Iterable[str], levels: int) -> list[str]:
+    """The lines, so many levels further in."""
     return ["    " * levels + line for line in lines]
 
 

@@ -245,27 +245,25 @@ def _divide(function: str, a: Value, b: Value, dtype: DType, code: Code) -> Valu
         raw = Bounds(-m, m) if a.properties.bounds.low < 0 or b.properties.bounds.low < 0 else Bounds(0, m)
     if not raw.within(INT64) and not wide:  # the least integer divided by -1
         x, y, wide, suffix = as_i128(a, code), as_i128(b, code), True, "i128"
-    if function == "modulo":
-        _refuse_least(x, y, ok, a.properties.bounds, b.properties.bounds, dtype, suffix, code)
+    if function == "modulo" and _may_be_least(a.properties.bounds, b.properties.bounds, dtype):
+        _refuse_least(x, y, ok, dtype, suffix, code)
     short = "div" if function == "int_divide" else "mod"
     var = guarded(code, ok, Register.I128 if wide else Register.I64, code.call(f"{short}_{suffix}", x, y))
     return checked_range(var, ok, raw, dtype, _SYMBOL[function], code, wide)
 
 
-def _refuse_least(
-    x: ir.Expression,
-    y: ir.Expression,
-    ok: ir.Expression | None,
-    a: Bounds,
-    b: Bounds,
-    dtype: DType,
-    suffix: str,
-    code: Code,
-) -> None:
-    """The least integer of a type modulo -1 raises, as its quotient does not fit."""
+def _may_be_least(a: Bounds, b: Bounds, dtype: DType) -> bool:
+    """Whether the least integer of a type may meet -1, by which its quotient does not fit."""
     limit = type_bounds(dtype)
-    if not dtype.is_integer or limit is None or not (limit.low < 0 and a.low <= limit.low and b.low <= -1 <= b.high):
-        return
+    return dtype.is_integer and limit is not None and limit.low < 0 and a.low <= limit.low and b.low <= -1 <= b.high
+
+
+def _refuse_least(
+    x: ir.Expression, y: ir.Expression, ok: ir.Expression | None, dtype: DType, suffix: str, code: Code
+) -> None:
+    """The least integer of a type modulo -1 raises."""
+    limit = type_bounds(dtype)
+    assert limit is not None
     least = wide_constant(limit.low, code) if suffix == "i128" else code.constant(limit.low)
     minus = wide_constant(-1, code) if suffix == "i128" else code.constant(-1)
     test = ir.And((code.call(f"eq_{suffix}", x, least), code.call(f"eq_{suffix}", y, minus)))

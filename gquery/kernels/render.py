@@ -10,8 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from gquery.columns.opaque import Opaque
-from gquery.columns.table import Dictionary
 from gquery.errors import NotSupportedError, OutOfRangeError
 from gquery.expression.expr import (
     And,
@@ -43,6 +41,7 @@ from gquery.functions import FUNCTIONS
 from gquery.kernels import arithmetic, casts, compare, dictionaries, ir, like, loops
 from gquery.kernels.bindings import NeedsHostError
 from gquery.kernels.code import Code
+from gquery.kernels.convert import convert, merge
 from gquery.kernels.row_calls import row_call
 from gquery.kernels.values import Value, ValueProperties, value_properties
 from gquery.runtime.interrupt import check
@@ -151,7 +150,7 @@ def literal(e: Literal, code: Code) -> Value:
     if e.dtype.is_float:
         return Value(code.constant(float(e.value)), None, value_properties(e.dtype, nullable=False))
     if e.dtype.kind is Kind.VARCHAR:
-        return Value(string_constant(e.value.encode(), code), None, value_properties(VARCHAR, nullable=False))
+        return Value(compare.string_constant(e.value.encode(), code), None, value_properties(VARCHAR, nullable=False))
     value = int(e.value)
     what = ValueProperties(e.dtype, Bounds(value, value), nullable=False)
     return Value(exact_constant(value, what.register, code), None, what)
@@ -162,11 +161,6 @@ def exact_constant(value: int, register: Register, code: Code) -> ir.Expression:
     if register is Register.I128:
         return arithmetic.wide_constant(value, code)
     return code.constant(value)
-
-
-def string_constant(text: bytes, code: Code) -> ir.Name:
-    """A STR of constant bytes, which live in a parameter's buffer."""
-    return compare.string_constant(text, code)
 
 
 def _call(e: Call, code: Code) -> Value:
@@ -203,7 +197,7 @@ def _like(e: Call, code: Code) -> Value:
     if e.function == "like":
         return Value(like.like(value.var, like.like_pattern(pattern.value, escape.value), code), value.ok, what)
     text = like.like_pattern(pattern.value.lower(), escape.value)
-    return Value(code.let(code.call("str_ilike", value.var, string_constant(text, code))), value.ok, what)
+    return Value(code.let(code.call("str_ilike", value.var, compare.string_constant(text, code))), value.ok, what)
 
 
 def _function(e: Call, code: Code) -> Value:
@@ -403,37 +397,3 @@ def _extreme(e: Call, code: Code) -> Value:
         if value.ok is None:  # there is a value from here on
             ok = None
     return Value(var, ok, replace(what, nullable=ok is not None))
-
-
-def merge(known: list[ValueProperties]) -> ValueProperties:
-    """What is known of a value that is one of several: bounds joined, dictionaries merged, nullable if any is."""
-    dtype = known[0].dtype
-    nullable = any(k.nullable for k in known)
-    if dtype.is_string:
-        only = {id(k.dictionary) for k in known}
-        shared = known[0].dictionary if len(only) == 1 else None
-        return ValueProperties(dtype, known[0].bounds if shared is not None else None, nullable, shared)
-    if dtype.is_opaque:
-        return dictionaries.merge_opaque(known)
-    bounds = None
-    if dtype.is_exact:
-        real = [k.bounds for k in known if k.bounds is not None]
-        bounds = real[0]
-        for b in real[1:]:
-            bounds = bounds | b
-    return ValueProperties(dtype, bounds, nullable)
-
-
-def convert(value: Value, what: ValueProperties, code: Code) -> Value:
-    """A value in the register class and form that ``what`` asks for; the logical types are equal."""
-    if what.dtype.is_string:
-        if isinstance(what.dictionary, Dictionary):
-            if value.properties.dictionary is what.dictionary:
-                return value
-            return dictionaries.recode(value, what.dictionary, code)
-        return dictionaries.as_string(value, code)
-    if isinstance(what.dictionary, Opaque):
-        return dictionaries.renumber(value, what.dictionary, code)
-    if what.register is Register.I128 and value.properties.register is Register.I64:
-        return Value(code.let(code.call("i128_from_i64", value.var)), value.ok, what)
-    return value

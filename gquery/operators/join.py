@@ -17,7 +17,8 @@ from gquery.expression.types import BOOLEAN
 from gquery.kernels import ir
 from gquery.kernels.bindings import BuildPart
 from gquery.kernels.code import Code
-from gquery.kernels.render import convert, describe, render
+from gquery.kernels.convert import convert
+from gquery.kernels.render import describe, render
 from gquery.kernels.stored import element_type, load
 from gquery.kernels.values import Value, value_properties
 from gquery.operators.inline_payload import provide_payload_fields

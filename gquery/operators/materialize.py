@@ -23,8 +23,8 @@ from gquery.kernels import ir
 from gquery.kernels.bindings import StatePart
 from gquery.kernels.builtin import gathers, scans
 from gquery.kernels.code import Code
+from gquery.kernels.convert import convert
 from gquery.kernels.kernel import ElementType
-from gquery.kernels.render import convert
 from gquery.kernels.stored import element_type, store
 from gquery.kernels.values import Value
 from gquery.operators.base import Frame, Launch, SinkRun, State, make_column, words_a_row

@@ -10,8 +10,8 @@ from gquery.errors import NotSupportedError
 from gquery.expression.expr import Column, Literal, SortKey, new_column
 from gquery.expression.facts import UNBOUNDED
 from gquery.expression.types import BIGINT
+from gquery.kernels.convert import merge
 from gquery.kernels.dictionaries import code_properties
-from gquery.kernels.render import merge
 from gquery.kernels.values import ValueProperties
 from gquery.planner.late_materialization import before, deferred_probes, resumed
 from gquery.planner.layouts import range_properties

@@ -101,8 +101,8 @@ def _measured(built: BuiltTable) -> JoinIndex:
 
 def _estimate(table: JoinTable, work: Pipeline) -> JoinIndex:
     """Stands for the join table that a pipeline will build."""
-    share = min((s.share for s in work.steps if not isinstance(s, Compute)), default=1.0)
-    entered = max(1, int(work.rows * share))
+    selectivity = min((s.selectivity for s in work.steps if not isinstance(s, Compute)), default=1.0)
+    entered = max(1, int(work.rows * selectivity))
     several = entered if table.layout == "loop" else tuning.interpreting.rows_of_a_key
     longest = 1 if table.layout == "one" or (table.unique and table.layout != "loop") else several
     return JoinIndex({"longest": longest}, Frame({}, entered), table, entered)

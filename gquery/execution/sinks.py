@@ -27,7 +27,7 @@ def sink_of(state: Run, stage: Stage, pipeline: Pipeline, frame: Frame, target: 
     match sink:
         case Materialize():
             mode = materialize.materialize_mode(pipeline.steps, able.has_warps)
-            return MaterializeRun(sink, mode, launch, label, materialize.share(pipeline.steps))
+            return MaterializeRun(sink, mode, launch, label, materialize.selectivity(pipeline.steps))
         case Reduce():
             return ReduceRun(sink, launch, label)
         case Group():

@@ -97,7 +97,7 @@ def _unit(pipeline: Pipeline, target: str, role: str, counted: bool = False, row
     code.wide_index = pipeline.rows >= LARGE_ROWS
     mode = materialize.materialize_mode(pipeline.steps, capabilities(target).has_warps)
     if isinstance(pipeline.sink, Materialize) and mode == "selection_bitmap" and role == "write":  # of rows to be kept
-        code.share = min((s.share for s in pipeline.steps if isinstance(s, FilterRows)), default=1.0)
+        code.share = min((s.selectivity for s in pipeline.steps if isinstance(s, FilterRows)), default=1.0)
         needed = frozenset(s.column.id for s in pipeline.sink.columns)
         pipeline = replace(pipeline, steps=materialize.steps_again(pipeline.steps, needed))
     _begin(pipeline.sink, mode, role, code)
@@ -180,7 +180,7 @@ def _step(step: Step, code: Code, consume: Callable[[], None]) -> None:
         case Compute(exprs):
             _compute(exprs, code)
             consume()
-        case Probe(share=share):
+        case Probe(selectivity=share):
             emit_probe(step, code, lambda: _behind(share, code, consume))
         case _:
             assert_never(step)

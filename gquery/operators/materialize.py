@@ -59,9 +59,9 @@ def materialize_mode(steps: Sequence[Step], by_row: bool) -> Mode:
     return "count_then_scatter" if fans_out else "selection_bitmap" if by_row else "compact_morsels"
 
 
-def share(steps: Sequence[Step]) -> float:
+def selectivity(steps: Sequence[Step]) -> float:
     """The estimated share of a source's rows that get past all steps."""
-    return min((s.share for s in steps if isinstance(s, FilterRows | Probe)), default=1.0)
+    return min((s.selectivity for s in steps if isinstance(s, FilterRows | Probe)), default=1.0)
 
 
 def roles(mode: Mode) -> tuple[str, ...]:

@@ -66,7 +66,7 @@ def _slots(steps: Sequence[Step], sink: Sink) -> int:
 
 
 def _share(step: Step) -> float:
-    return 1.0 if isinstance(step, Compute) else step.share
+    return 1.0 if isinstance(step, Compute) else step.selectivity
 
 
 def _is_cheap(step: Step) -> bool:

@@ -192,18 +192,18 @@ class Lowering:
     # ---- fused steps ----
 
     def filter(self, stream: Stream, predicate: Expr, rows: float | None = None) -> Stream:
-        share = min(1.0, stream.rows / max(stream.source_rows, 1))
+        selectivity = min(1.0, stream.rows / max(stream.source_rows, 1))
         terms = conjuncts(predicate)
         if len(terms) > NESTED:  # each is a block inside the one before
             terms = (*terms[: NESTED - 1], conjunction(terms[NESTED - 1 :]))
         for term in terms:
-            share *= self.estimator.selectivity(term)
+            selectivity *= self.estimator.selectivity(term)
             try:
                 describe(term, stream.columns)
             except NeedsHostError:
                 column = new_column("condition", term.dtype)
                 stream, term = on_host(self, stream, ((column, term),)), column
-            stream = stream.then(FilterRows(term, share))
+            stream = stream.then(FilterRows(term, selectivity))
         return replace(stream, rows=min(stream.rows, rows if rows is not None else stream.rows))
 
     def compute(self, stream: Stream, exprs: Sequence[tuple[Column, Expr]]) -> Stream:

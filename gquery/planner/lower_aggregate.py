@@ -1,7 +1,7 @@
 """Lowering of aggregates: which state a group has, and how a row finds it.
 
 No keys: each thread accumulates into variables. Keys of a small encoded range address arrays; keys that encode as one
-integer, and one integer of any range, are looked up in a hash table; any others (plain text, floats, 128 bits) in a
+integer, and one integer of any range, are found in a hash table; any others (plain text, floats, 128 bits) in a
 table of row numbers over a frame that holds them. Minima that no atomic can hold are taken over ranks.
 """
 

@@ -158,7 +158,7 @@ def _sides_computed(
 def _mark_keys(
     left: Stream, right: Stream, keys: list[JoinKey], residual: list[Expr]
 ) -> tuple[list[JoinKey], list[Expr], bool]:
-    """Which equalities of a MARK join may be looked up. NULL has to be told from FALSE: an equality over columns without NULL
+    """Which equalities of a MARK join may be probed. NULL has to be told from FALSE: an equality over columns without NULL
     is a key; one nullable equality alone is a key with a flag for NULLs; others are tested on each row."""
     sure: list[JoinKey] = []
     unsure: list[JoinKey] = []
@@ -240,7 +240,7 @@ def _probe(
         mark=plan.mark,
         records_matches=kind is JoinKind.FULL,
         null_key=null_key,
-        share=min(1.0, lowering.estimator.rows(plan) / max(left.source_rows, 1)),
+        selectivity=min(1.0, lowering.estimator.rows(plan) / max(left.source_rows, 1)),
     )
     known = dict(left.columns)
     filled = kind in (JoinKind.LEFT, JoinKind.SINGLE, JoinKind.FULL)
@@ -414,7 +414,9 @@ def _is_radix_partitioned(lowering: Lowering, right: Stream, table: JoinTable) -
         or not (table.unique or table.expected_unique)
     ):
         return False
-    if not all(isinstance(s, FilterRows) and s.share >= tuning.join_layouts.partitioned_share for s in right.steps):
+    if not all(
+        isinstance(s, FilterRows) and s.selectivity >= tuning.join_layouts.partitioned_share for s in right.steps
+    ):
         return False
     if table.layout != "direct-address" or table.key_encoding is None or _may_be_in_order(right, table):
         return False

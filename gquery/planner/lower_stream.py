@@ -86,7 +86,7 @@ def _expressions(pipeline: Pipeline) -> Iterator[Expr]:
             case Compute(exprs):
                 yield from (e for _, e in exprs)
             case _:
-                pass  # a table to look up is a few operations
+                pass  # probing a table is a few operations
     match pipeline.sink:
         case Group(accumulators=accumulators) | Reduce(accumulators=accumulators):
             yield from (f.arg for f in accumulators if f.arg is not None)

@@ -76,11 +76,11 @@ Source = ReadTable | ReadRange | ReadStage | ReadOne
 
 @dataclass(frozen=True)
 class FilterRows:
-    """Passes rows on for which the predicate is TRUE. ``share`` is the estimated share of the source's rows that are left
+    """Passes rows on for which the predicate is TRUE. ``selectivity`` is the estimated share of the source's rows that are left
     behind it."""
 
     predicate: Expr
-    share: float = 1.0
+    selectivity: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -129,8 +129,8 @@ class Probe:
     """Looks a row up in a join table and passes on what the kind of join says. ``keys`` are the probing side's expressions,
     ``residual`` the part of the condition that is tested on each pair, ``payload`` the build columns that are passed on.
     ``null_key``: MARK alone, the mark is NULL without a match where the probe's key or some build key is NULL. ``always``: it
-    is known that there is one match, as the key was found there before. ``share`` is the estimated share of the source's rows
-    that are left behind it."""
+    is known that there is one match, as the key was found there before. ``selectivity`` is the estimated share of the source's
+    rows that are left behind it."""
 
     table: JoinTable
     kind: JoinKind
@@ -141,7 +141,7 @@ class Probe:
     records_matches: bool = False  # FULL: remember which build rows matched
     null_key: bool = False
     always: bool = False
-    share: float = 1.0
+    selectivity: float = 1.0
 
 
 Step = FilterRows | Compute | Probe

@@ -212,7 +212,7 @@ def _count_rows(stage: Stage, operators: list[Node], known: _Known) -> None:
         if node is not None:
             rows = known.estimator.rows(node)
         elif isinstance(work, Pipeline) and isinstance(part, FilterRows):
-            rows = work.rows * part.share
+            rows = work.rows * part.selectivity
         elif isinstance(work, Pipeline) and n == len(operators) - 1:
             rows = work.sink.groups if isinstance(work.sink, Group) else 1 if isinstance(work.sink, Reduce) else rows
         operator.estimated_rows = None if rows is None else round(rows)

@@ -196,8 +196,8 @@ class Estimator:
         if kind in (JoinKind.MARK, JoinKind.SINGLE):
             return left_rows
         if kind in (JoinKind.SEMI, JoinKind.ANTI):
-            share = self.match_selectivity(pairs, left_rows, right_rows)
-            kept = share if kind is JoinKind.SEMI else max(tuning.cardinality.least_unmatched, 1 - share)
+            selectivity = self.match_selectivity(pairs, left_rows, right_rows)
+            kept = selectivity if kind is JoinKind.SEMI else max(tuning.cardinality.least_unmatched, 1 - selectivity)
             return max(left_rows * kept, tuning.cardinality.least_rows)
         rows = left_rows * right_rows * self.pairs_selectivity(pairs, left_rows, right_rows)
         for e in conjuncts(condition):
@@ -236,11 +236,11 @@ class Estimator:
         """The share of left rows that find a match."""
         if not pairs:
             return tuning.cardinality.cross_match
-        share = 1.0
+        selectivity = 1.0
         for a, b in pairs:
             domain = max(self._base_distinct(a), 1.0)
-            share = min(share, self.distinct(b, right_rows) / max(domain, self.distinct(b, right_rows)))
-        return max(share, tuning.cardinality.least_match)
+            selectivity = min(selectivity, self.distinct(b, right_rows) / max(domain, self.distinct(b, right_rows)))
+        return max(selectivity, tuning.cardinality.least_match)
 
     # -- predicates
 

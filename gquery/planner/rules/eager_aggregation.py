@@ -12,7 +12,7 @@ over them has one row a key. An INNER join may stream the larger side instead, s
 
 Right where each group is one left row (the keys hold a unique key of the left side) and all that is aggregated is of the
 right side and cannot raise: groups that no left row asks for are made too. A left row without a match has one row of NULLs
-in its group: aggregates pass it by, so that COUNT is 0 and the others are NULL; COUNT(*) is 1.
+in its group: aggregates skip it, so that COUNT is 0 and the others are NULL; COUNT(*) is 1.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from gquery.planner.logical.properties import is_unique
 from gquery.planner.logical.tree import column_ids, transform_up, used_columns
 from gquery.planner.rules.reduce_outer_joins import null_if_null, rejects_null
 
-_FUNCTIONS = ("count", "sum", "avg", "min", "max")  # those that pass NULLs by
+_FUNCTIONS = ("count", "sum", "avg", "min", "max")  # those that skip NULLs
 _TESTS = ("eq", "ne", "lt", "le", "gt", "ge", "is_distinct_from", "is_not_distinct_from", "like", "ilike", "contains")
 
 

@@ -1,4 +1,4 @@
-"""What joins cost, in rows that are looked up: estimates by which `join_order` compares trees of joins.
+"""What joins cost, in rows that probe a table: estimates by which `join_order` compares trees of joins.
 
 A table over a unique key is filled with one write a row. One over repeated keys counts, scans and orders its rows, and has
 slots for every row of its source, also for those that a filter drops. Anything but a filtered table, or groups, is
@@ -44,7 +44,7 @@ def leaf(mask: int, plan: Plan, rows: float) -> Tree:
 
 
 def cost_of(stream: Tree, build: Tree, is_equality: bool, is_unique_key: bool) -> float:
-    """The cost of a table over one tree and of looking up every row of the other in it."""
+    """The cost of a table over one tree and of every row of the other probing it."""
     if not is_equality:  # every row meets every row
         return build.materialize + build.rows + stream.rows * max(build.rows, 1.0)
     costs = tuning.join_costs

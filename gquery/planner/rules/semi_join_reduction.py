@@ -61,9 +61,9 @@ def _walk(plan: Plan, estimator: Estimator) -> Plan:
         _flatten(plan, terms, relations)
         if any(_aggregate(r) is not None for r in relations):
             classes = equal_columns(tuple(terms))
-            twins: dict[int, Plan] = {}
-            new = {id(r): _reduced(r, relations, classes, estimator, twins) for r in relations}
-            return _replace(plan, new | twins)
+            alike: dict[int, Plan] = {}
+            new = {id(r): _reduced(r, relations, classes, estimator, alike) for r in relations}
+            return _replace(plan, new | alike)
     return with_sources(plan, tuple(_walk(s, estimator) for s in sources(plan)))
 
 
@@ -94,9 +94,9 @@ def _reduced(
     relations: list[Plan],
     classes: dict[int, tuple[Column, ...]],
     estimator: Estimator,
-    twins: dict[int, Plan],
+    alike: dict[int, Plan],
 ) -> Plan:
-    """A relation that is an aggregate over fewer rows, where that pays. ``twins`` takes up the scans of the same table that
+    """A relation that is an aggregate over fewer rows, where that pays. ``alike`` takes up the scans of the same table that
     are joined by the same key, reduced in the same way: `common_subplans` then reads the table once for both."""
     aggregate = _aggregate(plan)
     if aggregate is None:
@@ -111,19 +111,19 @@ def _reduced(
             home = next((r for r in relations if r is not plan and other.id in column_ids(r)), None)
             if home is None or not _simple(home):
                 continue
-            share = estimator.match_selectivity([(e, other)], rows, estimator.rows(home))
-            if share < tuning.semi_joins.aggregate_share and (best is None or share < best[0]):
-                best = share, home, e, other
+            selectivity = estimator.match_selectivity([(e, other)], rows, estimator.rows(home))
+            if selectivity < tuning.semi_joins.aggregate_share and (best is None or selectivity < best[0]):
+                best = selectivity, home, e, other
     if best is not None:
         copy, names = fresh_copy(best[1])
         mine, theirs = best[2], names[best[3].id]
         on = Call("eq", (mine, theirs), BOOLEAN, mine.nullable or theirs.nullable)
-        twins.update(_twins(source, mine, best[1], best[3], relations, classes))
+        alike.update(_alike(source, mine, best[1], best[3], relations, classes))
         source = Join(source, copy, JoinKind.SEMI, on)
     return _rebuilt(plan, aggregate, source)
 
 
-def _twins(
+def _alike(
     source: Plan,
     key: Column,
     home: Plan,
@@ -183,9 +183,9 @@ def reduced_build_side(left: Plan, join: Join, right: Plan, estimator: Estimator
         or rows < tuning.semi_joins.build_reading * _read_rows(left)
     ):
         return right
-    shares = [(estimator.match_selectivity([(b, a)], rows, estimator.rows(left)), a, b) for a, b in plain]
-    share, mine, theirs = min(shares, key=lambda s: s[0])
-    if share > tuning.semi_joins.build_share:
+    candidates = [(estimator.match_selectivity([(b, a)], rows, estimator.rows(left)), a, b) for a, b in plain]
+    selectivity, mine, theirs = min(candidates, key=lambda s: s[0])
+    if selectivity > tuning.semi_joins.build_share:
         return right
     copy, names = fresh_copy(left)
     key = new_column(mine.name, mine.dtype, mine.nullable)

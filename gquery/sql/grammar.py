@@ -10,7 +10,8 @@ the tokens that must stand in the tree, and which of them belong together. A tok
 from __future__ import annotations
 
 from gquery.errors import ParseError
-from gquery.sql.grammar_expr import ExpressionReader, Reading
+from gquery.sql.grammar_expr import ExpressionReader
+from gquery.sql.grammar_tokens import Reading
 from gquery.sql.lexer import NUMBER, STRING, Lexed
 
 _QUERY = frozenset(("select", "with", "values", "from", "table"))

@@ -22,7 +22,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from gquery.errors import Error, NotSupportedError, ParseError, point_at
 from gquery.runtime.nesting import with_room
 from gquery.sql.grammar import read
-from gquery.sql.grammar_expr import Reading
+from gquery.sql.grammar_tokens import Reading
 from gquery.sql.lexer import NUMBER, SYMBOL, WORD, Lexed, lex
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")

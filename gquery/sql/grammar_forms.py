@@ -1,0 +1,222 @@
+"""What has a syntax of its own in expressions: CASE, CAST, EXTRACT and the like, intervals, lists, structs, types.
+
+Between `sql.grammar_tokens` and `sql.grammar_expr`, whose expressions stand in these forms; `sql.grammar` says what this is
+for.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+
+from gquery.sql.grammar_tokens import TokenReader
+from gquery.sql.keywords import COLUMN_NAMES, RESERVED
+from gquery.sql.lexer import NUMBER, QUOTED, STRING, WORD
+from gquery.sql.precedence import COMPARE, OR
+
+_SINGULAR = (
+    "year",
+    "month",
+    "day",
+    "hour",
+    "minute",
+    "second",
+    "millisecond",
+    "microsecond",
+    "week",
+    "quarter",
+    "decade",
+)
+_UNITS = frozenset(f"{u}{s}" for u in _SINGULAR for s in ("", "s")) | {
+    "century", "centuries", "millennium", "millennia"
+}  # fmt: skip
+_TYPE_WORDS = frozenset((
+    "int", "integer", "smallint", "bigint", "real", "float", "decimal", "dec", "numeric", "boolean", "char", "character",
+    "varchar", "timestamp", "time", "bit",
+))  # fmt: skip
+
+
+class FormReader(TokenReader):
+    """Reads forms whose parts are expressions."""
+
+    @abstractmethod
+    def expression(self, least: int = OR, star: bool = False, is_simple: bool = False) -> None:
+        """An expression of operators that bind at least that tightly."""
+
+    @abstractmethod
+    def expressions(self, trailing: bool = False) -> int:
+        """Expressions with commas between them; how many."""
+
+    def _end_typed(self, first: int) -> None:
+        """The end of a constant whose type stands before it."""
+        if self.word == "[":
+            raise self.unexpected("parentheses")
+        if self.word in ("::", "at"):
+            self.reading.typed[self.starts[first]] = self.ends[self.at - 1]
+
+    def _case(self) -> None:
+        start = self.begin()
+        self.next()
+        if self.word != "when":
+            self.expression()
+        self.expect("when")
+        while True:
+            branch = self.begin()
+            self.expression()
+            self.expect("then")
+            self.expression()
+            self.end(branch)
+            if not self.take("when"):
+                break
+        if self.take("else"):
+            self.expression()
+        self.expect("end")
+        self.end(start)
+
+    def _cast(self) -> None:
+        self.next()
+        self.expect("(")
+        self.expression()
+        self.expect("as")
+        self._type()
+        self.expect(")")
+
+    def _extract(self) -> None:
+        if self.kind != STRING:
+            self.label()
+        else:
+            self.next()
+        self.expect("from")
+        self.expression()
+
+    def _substring(self) -> None:
+        start = self.begin()
+        self.expression()
+        if self.word in ("from", "for"):
+            word = self.word
+            self.next()
+            self.expression()
+            if self.take("for" if word == "from" else "from"):
+                self.expression()
+        else:
+            while self.take(","):
+                self.expression()
+        self.end(start)
+
+    def _trim(self) -> None:
+        start = self.begin()
+        if self.word in ("both", "leading", "trailing"):
+            self.next()
+        if self.take("from"):
+            self.expression()
+        else:
+            self.expression()
+            if self.take("from"):
+                self.expression()
+        while self.take(","):
+            self.expression()
+        self.end(start)
+
+    def _position(self) -> None:
+        start = self.begin()
+        self.expression(COMPARE, is_simple=True)
+        self.expect("in")
+        self.expression(COMPARE, is_simple=True)
+        self.end(start)
+
+    def _is_interval(self) -> bool:
+        at = self.at + 1
+        return at < self.behind and (self.kinds[at] in (STRING, NUMBER) or self.words[at] == "(")
+
+    def _interval(self) -> None:
+        """``INTERVAL amount unit``: sqlglot splits a text's words, so that it is no leaf."""
+        first = self.at
+        self.next()
+        is_text = self.kind == STRING
+        if self.kind == NUMBER and not self.words[self.at].replace("_", "").isdigit():
+            raise self.unexpected("an integer")
+        if self.take("("):
+            self.expression()
+            self.expect(")")
+        else:
+            self.next()
+        if self.word in _UNITS:
+            self.next()
+        elif not is_text:
+            raise self.unexpected("a unit")
+        self._end_typed(first)
+
+    def _list(self) -> None:
+        self.next()
+        if not self.take("]"):
+            self.expressions()
+            self.expect("]")
+
+    def _struct(self) -> None:
+        """``{'key': value}``, an option of a table function."""
+        self.next()
+        while True:
+            if self.kind != STRING:
+                self.label()
+            else:
+                self.next()
+            self.expect(":")
+            self.expression()
+            if not self.take(","):
+                break
+        self.expect("}")
+
+    def _is_typed_constant(self) -> bool:
+        """``DATE '2020-01-01'``, ``DECIMAL(5, 2) '1.5'``, ``DOUBLE PRECISION '1'``."""
+        if self.kind not in (WORD, QUOTED) or (self.kind == WORD and self.word in RESERVED):
+            return False
+        at = self.at + 1
+        if self.word in ("double", "character") and self.peek(1) in ("precision", "varying"):
+            at += 1
+        elif self.word in _TYPE_WORDS and self.peek(1) == "(":
+            while at < self.behind and self.words[at] != ")":
+                at += 1
+            at += 1
+        elif self.word == "timestamp" and self.peek(1) in ("with", "without") and self.peek(2) == "time":
+            at += 3
+        return at < self.behind and self.kinds[at] == STRING
+
+    def _type(self) -> None:
+        """The name of a type, with what belongs to it."""
+        word = self.word
+        if self.kind != QUOTED and (
+            self.kind != WORD or word in RESERVED or (word in COLUMN_NAMES and word not in (*_TYPE_WORDS, "interval"))
+        ):
+            raise self.unexpected("a type")
+        if self.kind == QUOTED and not self.words[self.at][1:-1].isidentifier():  # sqlglot would read what stands in it
+            raise self.unexpected("a type")
+        self.next()
+        if word == "double":
+            self.take("precision")
+        elif word in ("character", "char"):
+            self.take("varying")
+        if self.word == "(" and word not in ("int", "integer", "smallint", "bigint", "real", "boolean"):
+            self.next()
+            self._type_arguments(word in ("decimal", "dec", "numeric"))
+        if word in ("timestamp", "time") and self.word in ("with", "without") and self.peek(1) == "time":
+            self.next()
+            self.next()
+            self.expect("zone")
+
+    def _type_arguments(self, are_several: bool) -> None:
+        """A number or several, up to the closing parenthesis."""
+        while True:
+            if self.kind != NUMBER:
+                raise self.unexpected("a number")
+            self.next()
+            if not are_several or not self.take(",") or self.word == ")":
+                break
+        self.expect(")")
+
+
+SPECIAL: dict[str, Callable[[FormReader], None]] = {
+    "extract": FormReader._extract,
+    "substring": FormReader._substring,
+    "trim": FormReader._trim,
+    "position": FormReader._position,
+}

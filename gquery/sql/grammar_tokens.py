@@ -1,0 +1,156 @@
+"""The tokens of a statement, gone through one by one, and what is found in them: names, leaves, what belongs together.
+
+The base of `sql.grammar_expr`; `sql.grammar` says what this is for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from gquery.errors import ParseError, point_at
+from gquery.sql.keywords import CALLED_COLUMN_NAMES, COLUMN_NAMES, CONSTANTS, FUNCTION_NAMES, KEYWORDS, RESERVED
+from gquery.sql.lexer import END, QUOTED, STRING, WORD, Lexed
+
+
+@dataclass
+class Reading:
+    """What a statement consists of: where its names and constants begin and end, by their order, and the pairs of the
+    first and last of them for all that belongs together. ``calls`` are where the names of functions begin that are called
+    as any other; ``pluses`` where a plus stands before a value, and where that ends; ``typed`` where a constant with its
+    type before it begins and ends, where a cast or the like stands behind it."""
+
+    leaves: list[tuple[int, int]] = field(default_factory=list)
+    calls: set[int] = field(default_factory=set)
+    pluses: dict[int, int] = field(default_factory=dict)
+    typed: dict[int, int] = field(default_factory=dict)
+    spans: list[tuple[int, int]] = field(default_factory=list)
+
+
+class TokenReader:
+    """Goes through the tokens of a statement; ``at`` is the next one."""
+
+    def __init__(self, sql: str, tokens: Lexed, first: int, behind: int) -> None:
+        self.sql, self.kinds, self.words = sql, tokens.kinds, tokens.words
+        self.starts, self.ends, self.behind = tokens.starts, tokens.ends, behind
+        self.reading = Reading()
+        self._failed: set[int] = set()
+        self.go(first)
+
+    # ---- tokens ------------------------------------------------------------------------------------------------------
+
+    def go(self, at: int) -> None:
+        """Makes a token the next one. ``word`` is its text where it is a keyword, a plain name or a symbol."""
+        self.at = at
+        self.kind = self.kinds[at] if at < self.behind else END
+        self.word = self.words[at] if self.kind in (WORD, "symbol") else ""
+
+    def next(self) -> None:
+        """Goes over one token."""
+        self.go(self.at + 1)
+
+    def peek(self, ahead: int) -> str:
+        """A symbol or word further on."""
+        at = self.at + ahead
+        return self.words[at] if at < self.behind and self.kinds[at] in (WORD, "symbol") else ""
+
+    def take(self, word: str) -> bool:
+        """Goes over a keyword or symbol where it is the next one."""
+        if self.word != word:
+            return False
+        self.go(self.at + 1)
+        return True
+
+    def expect(self, word: str, wanted: str = "") -> None:
+        """Goes over a keyword or symbol that has to be here."""
+        if not self.take(word):
+            raise self.unexpected(wanted or word.upper())
+
+    def unexpected(self, wanted: str = "") -> ParseError:
+        """The error of the next token."""
+        before = f": {wanted} is expected" if wanted else ""
+        if self.kind == END:
+            text, place = f"the statement ends too early{before}", self.starts[min(self.at, self.behind)]
+        else:
+            place = self.starts[self.at]
+            typed = self.sql[place : self.ends[self.at] + 1]
+            text = f"{typed if len(typed) < 50 else typed[:50] + '...'} cannot stand here{before}"
+        return ParseError(f"{text}\n{point_at(self.sql, place)}")
+
+    def leaf(self) -> None:
+        """Goes over a name or constant that must stand in the tree."""
+        self.reading.leaves.append((self.starts[self.at], self.ends[self.at]))
+        self.go(self.at + 1)
+
+    def begin(self) -> int:
+        """The start of something that belongs together."""
+        return len(self.reading.leaves)
+
+    def end(self, start: int) -> None:
+        """The end of it."""
+        last = len(self.reading.leaves) - 1
+        if last > start:
+            self.reading.spans.append((start, last))
+
+    def mark(self) -> tuple[int, int, int]:
+        """Where the reader is."""
+        return self.at, len(self.reading.leaves), len(self.reading.spans)
+
+    def tries(self, rule: Callable[[], None], mark: tuple[int, int, int]) -> bool:
+        """Whether a rule takes what comes; back at ``mark`` where it does not. Each place is tried once."""
+        if mark[0] in self._failed:
+            return False
+        try:
+            rule()
+        except ParseError:
+            self._failed.add(mark[0])
+            self.go(mark[0])
+            del self.reading.leaves[mark[1] :], self.reading.spans[mark[2] :]
+            return False
+        return True
+
+    # ---- names -------------------------------------------------------------------------------------------------------
+
+    def is_column_name(self) -> bool:
+        """Whether the next token can name a column or table."""
+        return self.kind == QUOTED or (
+            self.kind == WORD and self.word not in RESERVED and self.word not in FUNCTION_NAMES
+        )
+
+    def is_function_name(self) -> bool:
+        """Whether the next token can name a function."""
+        return self.kind == QUOTED or (
+            self.kind == WORD
+            and self.word not in RESERVED
+            and (self.word not in COLUMN_NAMES or self.word in CALLED_COLUMN_NAMES)
+        )
+
+    def is_bare_alias(self) -> bool:
+        """Whether the next token can be an alias without AS: no keyword can."""
+        return self.kind == QUOTED or (self.kind == WORD and self.word not in KEYWORDS)
+
+    def can_begin(self) -> bool:
+        """Whether an expression can begin here: a comma may stand at the end of a list."""
+        return self.kind not in (END,) and (
+            self.kind != WORD or self.word not in RESERVED or self.word in ("not", "case", "cast", *CONSTANTS)
+        ) and self.word not in (")", "]", ";")  # fmt: skip
+
+    def name(self, leaf: bool = False) -> None:
+        """The name of a column or table."""
+        if not self.is_column_name():
+            raise self.unexpected()
+        self.leaf() if leaf else self.next()
+
+    def label(self, leaf: bool = False, text: bool = False) -> None:
+        """A name where keywords can stand too: behind a dot or AS."""
+        if self.kind not in (WORD, QUOTED) and not (text and self.kind == STRING):
+            raise self.unexpected("a name")
+        self.leaf() if leaf else self.next()
+
+    def names(self, trailing: bool = False) -> None:
+        """Names with commas between them."""
+        self.name(leaf=True)
+        while self.take(","):
+            if trailing and self.word == ")":
+                return
+            self.name(leaf=True)

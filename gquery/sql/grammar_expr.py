@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gquery.sql.grammar_forms import SPECIAL, FormReader
+from gquery.sql.keywords import CONSTANTS
 from gquery.sql.lexer import END, NUMBER, PARAMETER, QUOTED, STRING, WORD
 from gquery.sql.precedence import ADD, AND, COMPARE, INFIX, IS, LIKE, MINUS, NOT, OR, OTHER
 

@@ -232,7 +232,7 @@ def _verb(sink: Group) -> str:
 
 
 def _slot(sink: Group, key: ir.Expression, code: Code) -> ir.Name:
-    """A variable with the slot of the first accumulated word of a key's slot; negative where the table is full."""
+    """A variable with the index of the first accumulated word in a key's slot; negative where the table is full."""
     slots, mask = code.pointer("i64", StatePart("slots_i64"), "s"), code.scalar(StatePart("mask"))
     stride = code.integer(slot_words(sink))
     site = code.site(OperationalError, "a hash table is full", retry=True)
@@ -385,7 +385,7 @@ def _end_block(sink: Group, code: Code) -> None:
 
 
 def _out_block_hash(sink: Group, key: ir.Expression, words: Sequence[ir.Expression], code: Code) -> None:
-    """Keys that find no place in the block's table go on to the state's."""
+    """Keys that find no slot in the block's table go on to the state's."""
     index = code.let(code.call("shared_find", _first(len(sink.accumulators), code), _SIZE, key))
     with code.when(code.call("ge_i64", index, code.integer(0))):
         accumulate_words(

@@ -65,7 +65,7 @@ def emit(sink: Group, source: Source, code: Code) -> None:
 
 
 class GroupRun(SinkRun):
-    """Arrays of state, one slot a group; for hash layouts a table beside them that gives the place."""
+    """Arrays of state, one slot a group; for hash layouts a table beside them that gives the slot."""
 
     def __init__(
         self, sink: Group, launch: Launch, label: str, frame: Frame | None, output: GroupOutput | None = None

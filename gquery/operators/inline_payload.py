@@ -1,7 +1,7 @@
-"""Words: the narrow columns that a probe wants of a build row, in the bits of one number that is never 0.
+"""Packed inline payloads: the narrow columns that a probe wants of a build row, in the bits of one integer that is never 0.
 
-Where they fit, a join table holds this word in place of the row's number, and the probe that finds it need not go to the
-row: one access to memory that lies nowhere near the last one, in place of two. 0 says that there is no row.
+A join table holds the payload in place of the row's number, where the columns fit. The probe that finds it need not read the
+row, which saves one of two random accesses to memory. 0 says that there is no row.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from gquery.planner.layouts import InlinePayload, PayloadField
 
 
 def encode_payload(inline: InlinePayload, code: Code) -> ir.Expression:
-    """A variable with the word of the current row."""
+    """A variable with the payload of the current row."""
     total = code.integer(1)
     for f in inline.fields:
         value = code.column(f.column)

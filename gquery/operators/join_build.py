@@ -5,7 +5,7 @@ what is asked for; other hash tables hold row numbers alone, and keys are compar
 
 A unique table holds a row's number plus 1, or an `InlinePayload` of its columns. Where uniqueness is only expected, the
 build leaves what tells whether it was right: how many rows it entered, or that it met a key again. A table that is
-larger than a GPU's cache is not filled here: rows leave slots, which are entered part by part when all are there.
+larger than a GPU's cache is not filled here: each row leaves a word, and all words are radix-partitioned and entered later.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def emit_build(table: JoinTable, code: Code) -> None:
 def hash_key(
     table: JoinTable, values: list[Value], code: Code, checked: bool
 ) -> tuple[ir.Expression, ir.Expression | None]:
-    """The integer that a inline-key hash table holds for a row's keys, and whether the row takes part. See
+    """The integer that an inline-key hash table holds for a row's keys, and whether the row takes part. See
     `encode_keys`."""
     if table.key_encoding is None:
         return values[0].var, values[0].ok
@@ -80,7 +80,7 @@ def stored_key(table: JoinTable, column: Column) -> Stored:
 
 
 def is_radix_partitioned(table: JoinTable) -> bool:
-    """Whether the build leaves slots, a slot a row, which `join_table` enters into the table."""
+    """Whether the build leaves a word a row (slot and payload), which `join_table` partitions and enters into the table."""
     return table.radix_partitioned and table.unique and not table.exists
 
 

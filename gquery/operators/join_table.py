@@ -106,7 +106,7 @@ class BuildRun(SinkRun):
         return JoinIndex(parts, self.frame, self.table, entered)
 
     def _entered(self, left: State) -> State:
-        """The state as it is where rows are entered at once, made from the slots that they have left."""
+        """The state as it is where rows are entered at once, made from the words that they have left."""
         physical_type = slot_physical_type(self.table)
         slots = self.device.zeros(self._slots, physical_type.numpy, self.label)
         parts = partition.radix_partition(left["to_partition"], self.launch.rows, self._slots)

@@ -85,7 +85,7 @@ class PayloadField:
 
 @dataclass(frozen=True, slots=True)
 class InlinePayload:
-    """How columns become one word: the fields, plus 1."""
+    """How columns become one integer: the fields side by side in its bits, plus 1."""
 
     fields: tuple[PayloadField, ...]
 
@@ -95,14 +95,14 @@ class InlinePayload:
 
     @property
     def physical_type(self) -> PhysicalType:
-        """The narrowest physical type that holds every word."""
+        """The narrowest physical type that holds every payload."""
         largest = 1 << self.bits
         narrow = (PhysicalType.U8, PhysicalType.U16, PhysicalType.U32)
         return next((c for c in narrow if largest < 1 << BYTE_BITS * c.bytes), PhysicalType.I64)
 
 
 def inline_payload_of(columns: Sequence[tuple[Column, ValueProperties]]) -> InlinePayload | None:
-    """The word of these columns; None where there are none, or one is text, a float or unbounded, or they are too wide."""
+    """The payload of these columns; None where there are none, or one is text, a float or unbounded, or they are too wide."""
     fields: list[PayloadField] = []
     shift = 0
     for column, what in columns:

@@ -97,7 +97,7 @@ JoinLayout = Literal["one", "loop", "direct-address", "hash"]
 class JoinTable:
     """How the rows of a build side are found. ``layout``: *one* row at most (a scalar), *loop* over all rows,
     *direct-address* in an array over the encoded key, *hash* table. ``unique``: no key stands twice. ``exists``: only
-    whether there is a match is asked, so a direct-address table is a bitmap. ``key_encoding`` packs the keys of
+    whether there is a match is asked, so a direct-address table is a bitmap. ``key_encoding`` encodes the keys of
     direct-address tables and of hash tables of encoded keys; ``inline_keys`` says that a hash table holds its keys, one
     integer each, and not only the numbers of rows where they stand.
 

@@ -1,7 +1,7 @@
 """Join: a build side enters its rows into a join table (`join_build`), and a probe looks them up inside another
 pipeline's loop.
 
-Layouts, chosen from plan properties by `planner.lower_join`: *direct-address* in an array over the encoded key (a bitmap where
+Layouts, chosen from plan properties by `planner.join_layout`: *direct-address* in an array over the encoded key (a bitmap where
 only the existence of a match is asked), *hash* table of keys, or of row numbers whose keys are compared where they
 stand, *loop* over all build rows where nothing is equal to anything, *one* for a side of one row at most. A key that
 may stand on several rows has its rows in ranges (counted, scanned, filled), in the order of the build side.

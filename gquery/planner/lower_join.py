@@ -8,21 +8,28 @@ each match.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gquery import tuning
 from gquery.expression.expr import Call, Column, Expr, Literal, new_column
-from gquery.expression.facts import ROW_ID_BYTES
 from gquery.expression.traverse import conjunction, conjuncts, walk
-from gquery.expression.types import BOOLEAN, Register
-from gquery.functions import call
+from gquery.expression.types import BOOLEAN
 from gquery.kernels.bindings import NeedsHostError
 from gquery.kernels.host_calls import is_host_call, may_fail, outermost
 from gquery.kernels.render import describe
 from gquery.kernels.targets.capabilities import capabilities
 from gquery.kernels.values import ValueProperties, value_properties
-from gquery.planner.layouts import InlinePayload, KeyEncoding, inline_payload_of, key_encoding_of, nullable
+from gquery.planner.join_layout import (
+    JoinKey,
+    is_one_integer,
+    is_radix_partitioned,
+    is_worth_inlining,
+    layout_of,
+    meets_text,
+    payload_of,
+)
+from gquery.planner.layouts import KeyEncoding, inline_payload_of, nullable
 from gquery.planner.logical.nodes import Join, JoinKind
 from gquery.planner.logical.properties import is_unique, one_row_at_most
 from gquery.planner.logical.tree import column_ids, used_columns
@@ -42,16 +49,6 @@ from gquery.planner.physical import (
 if TYPE_CHECKING:
     from gquery.planner.lower import Lowering
     from gquery.planner.lower_stream import Stream
-
-
-@dataclass(frozen=True)
-class JoinKey:
-    """One equality of a join condition: an expression of the probing side and one of the building side."""
-
-    probe: Expr
-    build: Expr
-    null_safe: bool
-    term: Expr
 
 
 def join(lowering: Lowering, plan: Join, wanted: frozenset[int]) -> Stream:
@@ -202,13 +199,13 @@ def _probe(
         tested: list[Expr] = []
     else:
         right, keys = _framed(lowering, left, right, keys, payload, null_key or not keys or kind is JoinKind.FULL)
-        layout, key_encoding, keys, tested = _layout(left, right, keys, exists, single, null_key, unique)
+        layout, key_encoding, keys, tested = layout_of(left, right, keys, exists, single, null_key, unique)
         held = at_hand = right.source.columns if isinstance(right.source, ReadTable | ReadStage) else ()
     residual = residual + tested
     if tested:
         exists = False
         unique = _proved_unique(plan, [provable[id(k.term)] for k in keys])
-    inline_keys = layout == "hash" and (key_encoding is not None or _is_one_integer(left, right, keys))
+    inline_keys = layout == "hash" and (key_encoding is not None or is_one_integer(left, right, keys))
     read |= frozenset(i for r in tested for i in used_columns(r))
     table = JoinTable(
         stage=len(lowering.stages),
@@ -227,8 +224,8 @@ def _probe(
         and any(id(k.term) in likely for k in keys),
     )
     if kind is not JoinKind.FULL:
-        table = replace(table, inline_payload=_inline_payload(table, [s for s in at_hand if s.column.id in read]))
-    table = replace(table, radix_partitioned=_is_radix_partitioned(lowering, right, table))
+        table = replace(table, inline_payload=payload_of(table, [s for s in at_hand if s.column.id in read]))
+    table = replace(table, radix_partitioned=is_radix_partitioned(lowering, right, table))
     number = lowering.build(right, table, f"build for {kind.value} join")
     table = replace(table, stage=number)
     probe = Probe(
@@ -307,20 +304,20 @@ def _rowless(
     is_plain = isinstance(right.source, ReadTable | ReadStage) and all(isinstance(s, FilterRows) for s in right.steps)
     if not exists and (not unique or is_plain):
         return None
-    if not keys or any(_meets_text(left, right, k) for k in keys):
+    if not keys or any(meets_text(left, right, k) for k in keys):
         return None
     made = [k.build if isinstance(k.build, Column) else new_column("key", k.build.dtype) for k in keys]
     computed = tuple((c, k.build) for c, k in zip(made, keys, strict=True) if c is not k.build)
     stream = lowering.compute(right, computed) if computed else right
     named = [replace(k, build=c) for k, c in zip(keys, made, strict=True)]
-    layout, key_encoding, named, tested = _layout(left, stream, named, exists, False, False)
+    layout, key_encoding, named, tested = layout_of(left, stream, named, exists, False, False)
     if layout != "direct-address" or tested:
         return None
     if exists:
         return stream, key_encoding, named, ()
     columns = [(stream.by_id[i], stream.columns[i]) for i in sorted(read) if i in stream.columns]
     assert key_encoding is not None
-    if not _is_worth_inlining(inline_payload_of(columns), key_encoding, stream.source_rows):
+    if not is_worth_inlining(inline_payload_of(columns), key_encoding, stream.source_rows):
         return None
     return stream, key_encoding, named, tuple(Stored(c, known, known.physical_type) for c, known in columns)
 
@@ -335,7 +332,7 @@ def _framed(
     at_hand = {s.column.id for s in source.columns} if isinstance(source, ReadTable | ReadStage) else set()
     needed = payload | frozenset(k.build.id for k in keys if isinstance(k.build, Column))
     plain = all(isinstance(k.build, Column) for k in keys)
-    texts = any(_meets_text(left, right, k) for k in keys)
+    texts = any(meets_text(left, right, k) for k in keys)
     selects = all(isinstance(s, FilterRows) for s in right.steps) and not (all_rows and right.steps)
     if selects and plain and not texts and needed <= at_hand and at_hand:
         return right, keys
@@ -346,131 +343,11 @@ def _framed(
     return frame, [replace(k, build=c) for k, c in zip(keys, made, strict=True)]
 
 
-def _meets_text(left: Stream, right: Stream, key: JoinKey) -> bool:
-    """Whether a dictionary string of the build side is compared with plain text."""
-    if not key.build.dtype.is_string:
-        return False
-    build = describe(key.build, right.columns)
-    return build.dictionary is not None and describe(key.probe, left.columns).dictionary is None
-
-
-def _layout(
-    left: Stream, right: Stream, keys: list[JoinKey], exists: bool, single: bool, null_key: bool, unique: bool = False
-) -> tuple[JoinLayout, KeyEncoding | None, list[JoinKey], list[Expr]]:
-    """How the table is addressed; the keys that address it, and equalities that are tested on each match instead."""
-    if not keys:
-        return ("one" if single else "loop"), None, [], []
-    rows = max(right.source_rows, 1)
-    usable = [k for k in keys if _same_registers(left, right, k)]
-    limits = tuning.join_layouts
-    array = max(limits.slots_a_row * rows, limits.small_array)
-    key_encoding = None
-    if len(usable) == len(keys):
-        key_encoding = key_encoding_of([right.columns[_id(k)] for k in keys], [k.null_safe for k in keys])
-        most = max(limits.bits_a_row * rows, limits.small_bitmap) if exists else array
-        if key_encoding is not None and key_encoding.size <= min(most, limits.largest):
-            return "direct-address", key_encoding, keys, []
-    is_found_at_once = key_encoding is not None and (exists or unique)  # where several rows of one key would be scanned
-    if len(keys) > 1 and not null_key and not is_found_at_once:
-        for key in sorted(usable, key=lambda k: -_width(right, k)):
-            alone = key_encoding_of([right.columns[_id(key)]], [key.null_safe])
-            if alone is None or alone.size > min(array, limits.largest):
-                continue
-            if right.rows / alone.size <= limits.range_keys:
-                tested = [_equality(k) for k in keys if k is not key]
-                return "direct-address", alone, [key], tested
-    return "hash", key_encoding, keys, []
-
-
-def _is_one_integer(left: Stream, right: Stream, keys: list[JoinKey]) -> bool:
-    """Whether the key is one integer of up to 64 bits, and a row with NULL takes no part."""
-    if len(keys) != 1 or keys[0].build.dtype.is_string or not _same_registers(left, right, keys[0]):
-        return False
-    what = right.columns[_id(keys[0])]
-    return what.register is Register.I64 and not (keys[0].null_safe and what.nullable)
-
-
-def _inline_payload(table: JoinTable, read: list[Stored]) -> InlinePayload | None:
-    """What a table with one row a key holds in place of row numbers: the columns that are read of it, if they are few bits."""
-    if (
-        table.exists
-        or not (table.unique or table.expected_unique)
-        or not (table.inline_keys or table.layout == "direct-address")
-    ):
-        return None
-    inline = inline_payload_of([(s.column, s.properties) for s in read])
-    if inline is None or table.layout == "hash":
-        return inline
-    assert table.key_encoding is not None
-    return inline if _is_worth_inlining(inline, table.key_encoding, table.rows) else None
-
-
-def _is_radix_partitioned(lowering: Lowering, right: Stream, table: JoinTable) -> bool:
-    """Whether an array is so large, and its rows in no order, that filling it part by part is faster. (A hash table is not filled
-    faster so: 100 million keys took 20.8 ms with their probes, and 19.5 entered as they come.)"""
-    if (
-        not capabilities(lowering.target).partitions_builds
-        or table.exists
-        or not (table.unique or table.expected_unique)
-    ):
-        return False
-    if not all(
-        isinstance(s, FilterRows) and s.selectivity >= tuning.join_layouts.partitioned_share for s in right.steps
-    ):
-        return False
-    if table.layout != "direct-address" or table.key_encoding is None or _may_be_in_order(right, table):
-        return False
-    width = ROW_ID_BYTES if table.inline_payload is None else table.inline_payload.physical_type.bytes
-    size, limits = table.key_encoding.size, tuning.join_layouts
-    is_dense = width <= ROW_ID_BYTES and size <= limits.partitioned_slots_a_row * table.rows
-    return is_dense and width * size >= limits.partitioned_caches * lowering.profile.cache_bytes
-
-
-def _may_be_in_order(right: Stream, table: JoinTable) -> bool:
-    """Whether the rows come in the order of their key, as those of many tables and of what is left of them do."""
-    source = right.source
-    if not isinstance(source, ReadTable) or len(table.keys) != 1:
-        return True
-    fields = {s.column.id: f for s, f in zip(source.columns, source.fields, strict=True)}
-    field = fields.get(table.keys[0].id)
-    return field is None or source.source.statistics(field).is_sorted
-
-
-def _is_worth_inlining(inline: InlinePayload | None, key_encoding: KeyEncoding, rows: int) -> bool:
-    """Whether an array of words takes no more room than one of row numbers, or hardly more than the rows themselves."""
-    if inline is None:
-        return False
-    slots = tuning.join_layouts.wide_slots_a_row * max(rows, 1)
-    return inline.physical_type.bytes <= ROW_ID_BYTES or key_encoding.size <= slots
-
-
 def _described(right: Stream, key: JoinKey) -> Stored:
     """A key of a table that keeps no rows, as the build side gives it."""
     assert isinstance(key.build, Column)
     known = right.columns[key.build.id]
     return Stored(key.build, known, known.physical_type)
-
-
-def _id(key: JoinKey) -> int:
-    assert isinstance(key.build, Column)
-    return key.build.id
-
-
-def _width(right: Stream, key: JoinKey) -> int:
-    bounds = right.columns[_id(key)].bounds
-    return bounds.width if bounds is not None else 0
-
-
-def _equality(key: JoinKey) -> Expr:
-    return call("is_not_distinct_from" if key.null_safe else "eq", key.probe, key.build)
-
-
-def _same_registers(left: Stream, right: Stream, key: JoinKey) -> bool:
-    """Whether both sides of an equality are held in 64 bits, so that one addresses what the other entered."""
-    a, b = describe(key.probe, left.columns), right.columns[_id(key)]
-    if b.dtype.is_string:
-        return a.dictionary is not None and b.dictionary is not None
-    return a.register is b.register and a.register in (Register.I64, Register.BOOL)
 
 
 def _full(

@@ -14,7 +14,7 @@ from gquery import tuning
 from gquery.execution import run_with_report
 from gquery.execution.feedback import RunFeedback
 from gquery.kernels.targets.capabilities import capabilities
-from gquery.planner import lower_join
+from gquery.planner import join_layout
 from gquery.planner.physical import Build, JoinTable, Pipeline, Probe
 from tests.support.harness import assert_same
 from tests.support.tuned import Tune
@@ -140,7 +140,7 @@ def test_unique_behind_a_filter_and_null_keys() -> None:
 @pytest.fixture
 def radix_partitioned(monkeypatch: pytest.MonkeyPatch, tune: Tune) -> None:
     """Tables are filled part by part wherever they could be."""
-    monkeypatch.setattr(lower_join, "capabilities", lambda name: replace(capabilities(name), partitions_builds=True))
+    monkeypatch.setattr(join_layout, "capabilities", lambda name: replace(capabilities(name), partitions_builds=True))
     tune(tuning.join_layouts, partitioned_caches=0.0, partitioned_share=0.0)
 
 

@@ -119,7 +119,12 @@ def timed(run: Callable[[], None], on_gpu: bool) -> float:
 
 
 def traffic_of(
-    parameters: Iterable[tuple[str, Binding, Any]], shares: dict[str, float], rows: int, of: int, role: str, target: str
+    parameters: Iterable[tuple[str, Binding, Any]],
+    selectivities: dict[str, float],
+    rows: int,
+    of: int,
+    role: str,
+    target: str,
 ) -> Traffic:
     """What a kernel reads and writes for ``rows`` of ``of`` rows: ``parameters`` are names, what they stand for, arrays."""
     line = capabilities(target).access_bytes
@@ -132,9 +137,9 @@ def traffic_of(
         touched = min(size, float(rows) * line)
         match binding:
             case ColumnPart(owner=None):
-                share = shares.get(name, 1.0)
-                traffic.read += size * part * (1.0 - (1.0 - min(share, 1.0)) ** max(line // item, 1))
-                traffic.is_estimate |= share < 1.0
+                selectivity = selectivities.get(name, 1.0)
+                traffic.read += size * part * (1.0 - (1.0 - min(selectivity, 1.0)) ** max(line // item, 1))
+                traffic.is_estimate |= selectivity < 1.0
             case ColumnPart() | BuildPart() | Content():
                 traffic.read += touched
                 traffic.is_estimate |= touched > line

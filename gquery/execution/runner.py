@@ -136,7 +136,7 @@ class Runner:
         bound = [(p.name, unit.bindings[p.name]) for p in unit.kernel.parameters]
         arrays = [(name, b, attempt.value(unit, b, states[0])) for name, b in bound]
         rows = partition.hi - partition.lo
-        traffic = traffic_of(arrays, unit.shares, rows, self.frame.rows, role, self.name)
+        traffic = traffic_of(arrays, unit.selectivities, rows, self.frame.rows, role, self.name)
         arrays.clear()
         report = meter.kernel(self.stage.number, role, target, compiled, ready)
         meter.launch(report, traffic, lambda: self._run_range(attempt, role, partition, states))

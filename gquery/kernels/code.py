@@ -85,11 +85,11 @@ class Code:
         self.functions: dict[str, Callable[..., Any]] = {}
         self.sites: list[ErrorSite] = []
         self.bindings: dict[str, Binding] = {}
-        self.shares: dict[str, float] = {}  # by parameter, the greatest share of rows that it is used for
+        self.selectivities: dict[str, float] = {}  # by parameter, the greatest share of rows that it is used for
         self.uses_private = False
         self.uses_block = False
         self.wide_index = False
-        self.share = 1.0  # estimated share of rows that get to where the text stands
+        self.selectivity = 1.0  # estimated share of rows that get to where the text stands
         self.hoisted: set[ir.Name] = set()  # variables whose loads an unrolled loop should not wait for
         self._parameters: list[Parameter] = []
         self._parameter_names: dict[tuple[Any, ...], ir.Name] = {}  # of those that are bound to the same thing
@@ -268,7 +268,7 @@ class Code:
             self._parameter_names[key] = name
             self._parameters.append(Parameter(name.id, type_, is_pointer))
             self.bindings[name.id] = binding
-        self.shares[name.id] = max(self.shares.get(name.id, 0.0), self.share)
+        self.selectivities[name.id] = max(self.selectivities.get(name.id, 0.0), self.selectivity)
         return name
 
     def pointer(self, type_: ElementType, binding: Binding, stem: str = "p") -> ir.Name:
@@ -296,7 +296,7 @@ class Code:
         if found is None:
             found = self._arrays[type_] = self.name("q", "table"), []
             self._parameters.append(Parameter(found[0].id, type_, True))
-            self.shares[found[0].id] = 0.0
+            self.selectivities[found[0].id] = 0.0
         name, values = found
         values.append(value)
         return ir.Element(name, len(values) - 1)

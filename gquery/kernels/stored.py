@@ -51,7 +51,7 @@ def load(
         var = code.let(loaded)
         # text is followed to its characters, which wait anyway
         is_plain = owner is None and not physical_type.is_string
-        if is_plain and (1.0 - code.share) ** (SECTOR_BYTES / physical_type.bytes) < SECTORS_SKIPPED:
+        if is_plain and (1.0 - code.selectivity) ** (SECTOR_BYTES / physical_type.bytes) < SECTORS_SKIPPED:
             code.hoisted.update((var, ok) if ok is not None else (var,))
         return Value(var, ok, what)
     var = code.let(code.zero(what.register))

@@ -54,7 +54,7 @@ class Unit:
     kernel: Kernel
     bindings: dict[str, Binding]
     sites: tuple[ErrorSite, ...]
-    shares: dict[str, float] = field(default_factory=dict)
+    selectivities: dict[str, float] = field(default_factory=dict)
     shared_words: int = 0
 
 
@@ -97,12 +97,12 @@ def _unit(pipeline: Pipeline, target: str, role: str, counted: bool = False, row
     code.wide_index = pipeline.rows >= LARGE_ROWS
     mode = materialize.materialize_mode(pipeline.steps, capabilities(target).has_warps)
     if isinstance(pipeline.sink, Materialize) and mode == "selection_bitmap" and role == "write":  # of rows to be kept
-        code.share = min((s.selectivity for s in pipeline.steps if isinstance(s, FilterRows)), default=1.0)
+        code.selectivity = min((s.selectivity for s in pipeline.steps if isinstance(s, FilterRows)), default=1.0)
         needed = frozenset(s.column.id for s in pipeline.sink.columns)
         pipeline = replace(pipeline, steps=materialize.steps_again(pipeline.steps, needed))
     _begin(pipeline.sink, mode, role, code)
     if row is not ir.ROW:  # the rows come from a selection vector
-        code.share = 0.0
+        code.selectivity = 0.0
         code.set(row, code.call("i64", ir.Load(code.pointer("u32", StatePart("selection"), "s"), ir.ROW)))
     read(pipeline.source, code, row)
 
@@ -127,7 +127,7 @@ def _unit(pipeline: Pipeline, target: str, role: str, counted: bool = False, row
             kernel, unrolled=unrolled(kernel.body, tuning.loops.unrolled_rows, code.hoisted, kernel.prologue)
         )
     words = accumulate.shared_words(pipeline.sink, target) if isinstance(pipeline.sink, Group) else 0
-    return Unit(role, kernel, dict(code.bindings), tuple(code.sites), dict(code.shares), words)
+    return Unit(role, kernel, dict(code.bindings), tuple(code.sites), dict(code.selectivities), words)
 
 
 def _count(step: int, code: Code) -> None:
@@ -174,23 +174,23 @@ def _gains_from_stages(pipeline: Pipeline, target: str, body: ir.Block) -> bool:
 def _step(step: Step, code: Code, consume: Callable[[], None]) -> None:
     """Write the lines of a step; it calls ``consume`` where it passes a row on."""
     match step:
-        case FilterRows(predicate, share):
+        case FilterRows(predicate, selectivity):
             with code.when(condition(predicate, code)):
-                _behind(share, code, consume)
+                _behind(selectivity, code, consume)
         case Compute(exprs):
             _compute(exprs, code)
             consume()
-        case Probe(selectivity=share):
-            emit_probe(step, code, lambda: _behind(share, code, consume))
+        case Probe(selectivity=selectivity):
+            emit_probe(step, code, lambda: _behind(selectivity, code, consume))
         case _:
             assert_never(step)
 
 
-def _behind(share: float, code: Code, consume: Callable[[], None]) -> None:
+def _behind(selectivity: float, code: Code, consume: Callable[[], None]) -> None:
     """Pass a row on that got past a step, as that share of the source's rows does."""
-    before, code.share = code.share, min(code.share, share)
+    before, code.selectivity = code.selectivity, min(code.selectivity, selectivity)
     consume()
-    code.share = before
+    code.selectivity = before
 
 
 def _compute(exprs: tuple[tuple[Column, Expr], ...], code: Code) -> None:

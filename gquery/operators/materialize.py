@@ -217,11 +217,11 @@ class MaterializeRun(SinkRun):
 
     shared = True
 
-    def __init__(self, sink: Materialize, mode: Mode, launch: Launch, label: str, share: float = 1.0) -> None:
+    def __init__(self, sink: Materialize, mode: Mode, launch: Launch, label: str, selectivity: float = 1.0) -> None:
         super().__init__(launch, label)
         self.sink = sink
         self.mode = mode
-        self.is_sparse = mode == "compact_morsels" and share < tuning.materialization.sparse_share
+        self.is_sparse = mode == "compact_morsels" and selectivity < tuning.materialization.sparse_selectivity
         self.roles = roles(mode)
         self.total = launch.rows
 

@@ -47,7 +47,7 @@ def compacted(pipeline: Pipeline, rows: int) -> Pipeline:
         if not _is_cheap(step):
             break
         if (
-            _share(step) <= limits.compacted_most_share
+            _selectivity(step) <= limits.compacted_most_selectivity
             and _slots(steps[n:], pipeline.sink) >= limits.compacted_least_probes
         ):
             while n < len(steps) and isinstance(
@@ -65,7 +65,7 @@ def _slots(steps: Sequence[Step], sink: Sink) -> int:
     return sum(isinstance(s, Probe) for s in steps) + 2 * hashed
 
 
-def _share(step: Step) -> float:
+def _selectivity(step: Step) -> float:
     return 1.0 if isinstance(step, Compute) else step.selectivity
 
 

@@ -105,7 +105,7 @@ def is_radix_partitioned(lowering: Lowering, right: Stream, table: JoinTable) ->
     ):
         return False
     if not all(
-        isinstance(s, FilterRows) and s.selectivity >= tuning.join_layouts.partitioned_share for s in right.steps
+        isinstance(s, FilterRows) and s.selectivity >= tuning.join_layouts.partitioned_selectivity for s in right.steps
     ):
         return False
     if table.layout != "direct-address" or table.key_encoding is None or _may_be_in_order(right, table):

@@ -49,7 +49,7 @@ class JoinOrder(Record):
 
     most_by_dp: int = number(10, "relations", "up to which every order is tried; beyond, joins are chosen greedily")
     most_pairs: int = number(1500, "pairs of subsets", "that are tried: some 15 milliseconds")
-    early_share: float = number(
+    early_selectivity: float = number(
         0.3, "share of rows", "below which a SEMI join of the probe side goes before other joins"
     )
 
@@ -74,15 +74,19 @@ class Rewrites(Record):
 class SemiJoins(Record):
     """When rows are reduced by a SEMI join, or aggregated before a join."""
 
-    aggregate_share: float = number(0.25, "share of rows", "kept, below which a SEMI join below an aggregate pays")
+    aggregate_selectivity: float = number(
+        0.25, "share of rows", "kept, below which a SEMI join below an aggregate pays"
+    )
     aggregate_least_rows: int = number(10_000, "rows", "of an aggregate's input, below which none is added")
-    build_share: float = number(0.1, "share of keys", "on the probe side, up to which it reduces the build side")
+    build_selectivity: float = number(0.1, "share of keys", "on the probe side, up to which it reduces the build side")
     build_least_rows: int = number(100_000, "rows", "of a build side that is worth reducing")
     build_reading: float = number(0.25, "build rows a row", "read to compute the probe side again, at least")
     shared_least_rows: int = number(100_000, "rows", "of a table that two subplans read")
-    shared_share: float = number(0.1, "share of rows", "that may be left for their common part to be materialized")
+    shared_selectivity: float = number(
+        0.1, "share of rows", "that may be left for their common part to be materialized"
+    )
     rows_a_group: float = number(1.5, "rows a key", "of a join's right side, from which on it is aggregated first")
-    least_probe_share: float = number(
+    least_probe_selectivity: float = number(
         0.05, "share of keys", "that the left side has: with fewer rows it finds few groups"
     )
 
@@ -103,7 +107,7 @@ class JoinLayouts(Record):
     partitioned_caches: float = number(
         2.56, "sizes of the L2 cache", "from which on an array is filled partition by partition", _H200_QUERIES
     )
-    partitioned_share: float = number(
+    partitioned_selectivity: float = number(
         0.5, "share of rows", "that enter the array, at least, for a partitioned build", _H200_QUERIES
     )
     partitioned_slots_a_row: int = number(

@@ -56,13 +56,13 @@ class Materialization(Record):
     unit: int = number(
         1024, "rows", "that one count of a materializing kernel covers; partitions begin at its multiples"
     )
-    sparse_share: float = number(
+    sparse_selectivity: float = number(
         0.1, "share of rows", "below which each morsel writes a few small pages of its part", _MANY_CORES
     )
     compacted_least_rows: int = number(
         2**22, "rows", "of a source that a selection vector is worth: fewer do not fill a GPU twice", _H200_QUERIES
     )
-    compacted_most_share: float = number(
+    compacted_most_selectivity: float = number(
         1 / 8, "share of rows", "that pass the first steps, for a selection vector", _H200_QUERIES
     )
     compacted_least_probes: int = number(

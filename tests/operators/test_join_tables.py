@@ -141,7 +141,7 @@ def test_unique_behind_a_filter_and_null_keys() -> None:
 def radix_partitioned(monkeypatch: pytest.MonkeyPatch, tune: Tune) -> None:
     """Tables are filled part by part wherever they could be."""
     monkeypatch.setattr(join_layout, "capabilities", lambda name: replace(capabilities(name), partitions_builds=True))
-    tune(tuning.join_layouts, partitioned_caches=0.0, partitioned_share=0.0)
+    tune(tuning.join_layouts, partitioned_caches=0.0, partitioned_selectivity=0.0)
 
 
 @pytest.mark.usefixtures("radix_partitioned")

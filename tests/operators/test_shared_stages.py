@@ -119,7 +119,7 @@ FEW = (
 @pytest.mark.parametrize("sql", FEW)
 def test_few_rows_are_found_once(sql: str, tune: Tune) -> None:
     tune(tuning.semi_joins, shared_least_rows=1, aggregate_least_rows=1, build_least_rows=1)
-    tune(tuning.semi_joins, shared_share=1.0, aggregate_share=1.0, build_share=1.0, build_reading=0.0)
+    tune(tuning.semi_joins, shared_selectivity=1.0, aggregate_selectivity=1.0, build_selectivity=1.0, build_reading=0.0)
     shared = [s.label for s in _program(sql).stages if s.label == "shared subplan"]
     assert len(shared) == 1
     tables = dict(joins())  # other connections: those at hand keep their plans

@@ -259,7 +259,7 @@ class Estimator:
             case Not(arg=arg):
                 return max(0.0, 1 - self.selectivity(arg))
             case IsNull(arg=arg):
-                return self._null_share(arg)
+                return self._null_fraction(arg)
             case In(arg=arg, values=values):
                 return min(1.0, len(values) * self._equals(arg))
             case Column(id=i):
@@ -335,7 +335,7 @@ class Estimator:
         distinct = self._base_distinct(e)
         return tuning.cardinality.equals if distinct >= tuning.cardinality.unknown_distinct else 1 / max(distinct, 1.0)
 
-    def _null_share(self, e: Expr) -> float:
+    def _null_fraction(self, e: Expr) -> float:
         if isinstance(e, Column):
             nulls = self.columns.get(e.id, UNKNOWN).null_count
             if nulls is not None:

@@ -305,4 +305,4 @@ def _is_reduction(plan: Plan, estimator: Estimator) -> bool:
             return False
         node = node.sources[0]
     limits = tuning.semi_joins
-    return node.source.rows >= limits.shared_least_rows and rows <= limits.shared_share * node.source.rows
+    return node.source.rows >= limits.shared_least_rows and rows <= limits.shared_selectivity * node.source.rows

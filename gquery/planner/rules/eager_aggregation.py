@@ -126,4 +126,4 @@ def _is_gain(join: Join, pairs: list[tuple[Expr, Column]], estimator: Estimator)
         groups *= estimator.distinct(b, rows)
     groups = min(groups, rows)
     limits = tuning.semi_joins
-    return rows >= limits.rows_a_group * groups and estimator.rows(join.left) >= limits.least_probe_share * groups
+    return rows >= limits.rows_a_group * groups and estimator.rows(join.left) >= limits.least_probe_selectivity * groups

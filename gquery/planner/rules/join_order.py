@@ -148,7 +148,7 @@ class _Group:
             joined = Join(self.relations[home], d.right, d.join.kind, d.join.condition)
             kept = self.estimator.rows(joined)
             if home == probe_side and (
-                kept > tuning.join_order.early_share * rows[home] or d.join.kind is JoinKind.ANTI
+                kept > tuning.join_order.early_selectivity * rows[home] or d.join.kind is JoinKind.ANTI
             ):
                 late.append(d)
             else:

@@ -112,7 +112,7 @@ def _reduced(
             if home is None or not _simple(home):
                 continue
             selectivity = estimator.match_selectivity([(e, other)], rows, estimator.rows(home))
-            if selectivity < tuning.semi_joins.aggregate_share and (best is None or selectivity < best[0]):
+            if selectivity < tuning.semi_joins.aggregate_selectivity and (best is None or selectivity < best[0]):
                 best = selectivity, home, e, other
     if best is not None:
         copy, names = fresh_copy(best[1])
@@ -185,7 +185,7 @@ def reduced_build_side(left: Plan, join: Join, right: Plan, estimator: Estimator
         return right
     candidates = [(estimator.match_selectivity([(b, a)], rows, estimator.rows(left)), a, b) for a, b in plain]
     selectivity, mine, theirs = min(candidates, key=lambda s: s[0])
-    if selectivity > tuning.semi_joins.build_share:
+    if selectivity > tuning.semi_joins.build_selectivity:
         return right
     copy, names = fresh_copy(left)
     key = new_column(mine.name, mine.dtype, mine.nullable)

@@ -8,6 +8,7 @@ from typing import Any, assert_never
 
 import numpy as np
 
+from gquery.device.array import Array
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device
 from gquery.execution.state import Run
@@ -74,7 +75,7 @@ class Attempt:
                 assert_never(binding)
 
 
-def _address(array: Any) -> int:
+def _address(array: Array) -> int:
     if not isinstance(array, np.ndarray):
         return int(array.data.ptr)
     address = int(array.ctypes.data)

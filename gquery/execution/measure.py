@@ -22,7 +22,7 @@ import numpy as np
 from gquery import tuning
 from gquery.device.device import Device
 from gquery.kernels.bindings import Binding, BuildPart, ColumnPart, Constant, Content, StatePart
-from gquery.kernels.targets import Compiled
+from gquery.kernels.targets import Compiled, Target
 from gquery.kernels.targets.capabilities import capabilities
 
 
@@ -71,7 +71,7 @@ class Meter:
     steps: dict[int, list[int]] = field(default_factory=dict)  # rows behind each step, by stage
     rows_out: dict[int, int] = field(default_factory=dict)
 
-    def watching(self) -> AbstractContextManager[Any]:
+    def watching(self) -> AbstractContextManager[None]:
         """Within it, the most memory that was in use on a GPU is recorded."""
         if not self.device.is_cuda:
             return nullcontext()
@@ -82,7 +82,7 @@ class Meter:
     def _peak(self, used: int) -> None:
         self.peak_bytes = max(self.peak_bytes, used)
 
-    def kernel(self, stage: int, role: str, target: Any, compiled: Compiled, ready: bool) -> KernelReport:
+    def kernel(self, stage: int, role: str, target: Target, compiled: Compiled, ready: bool) -> KernelReport:
         """The report of a kernel; ``ready``: this process had it in memory."""
         of_stage = self.kernels.setdefault(stage, {})
         report = of_stage.get(role)

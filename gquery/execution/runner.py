@@ -25,6 +25,7 @@ from gquery.expression.facts import BITMAP_BITS
 from gquery.kernels import host
 from gquery.kernels.builtin import scans
 from gquery.kernels.targets import get_target
+from gquery.kernels.targets.base import Compiled
 from gquery.kernels.targets.capabilities import capabilities
 from gquery.operators.base import Frame, JoinIndex, SinkRun, State
 from gquery.operators.codegen import Unit
@@ -164,7 +165,7 @@ class Runner:
                 if lo + step < partition.hi:
                     attempt.device.synchronize()
 
-    def _run_morsels(self, compiled: Any, lo: int, hi: int, arguments: Sequence[Any]) -> None:
+    def _run_morsels(self, compiled: Compiled, lo: int, hi: int, arguments: Sequence[Any]) -> None:
         """Run rows on threads of the CPU, until the query is interrupted."""
         token, watch = current(), stopwatch.current()
         cpu: Any = get_target("cpu")

@@ -12,11 +12,11 @@ if it is set. The run is then made once more, waiting for each number.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from gquery import tuning
+from gquery.device.array import Array
 from gquery.device.device import Device
 from gquery.execution.feedback import RunFeedback, ScalarSite
 from gquery.expression.facts import BITMAP_BITS
@@ -58,7 +58,7 @@ class Speculation:
     def speculates(self) -> bool:
         return self._known is not None
 
-    def read_scalar(self, array: Any) -> int:
+    def read_scalar(self, array: Array | int) -> int:
         """The one integer in ``array``, which the stage has made: waited for, or as it was in the run before."""
         if isinstance(array, int | np.ndarray | np.generic):
             return wait_for_scalar(array)
@@ -73,7 +73,7 @@ class Speculation:
         self._seen[key] = value
         return value
 
-    def status(self, sites: Sequence[ErrorSite]) -> Any | None:
+    def status(self, sites: Sequence[ErrorSite]) -> Array | None:
         """Words for the errors of a kernel on the GPU, looked at by `validate_all`; None if it must be looked at at
         once: nothing is speculated, or there is no room."""
         size = -(-len(sites) // BITMAP_BITS)
@@ -81,7 +81,8 @@ class Speculation:
             return None
         at, self._used = self._used, self._used + size
         self._sites.append((at, sites))
-        return self._words[at : at + size]
+        array: Array = self._words[at : at + size]
+        return array
 
     def validate(self) -> None:
         """Wait, and validate what was speculated so far: before the host looks at what the GPU made."""
@@ -109,11 +110,11 @@ class Speculation:
         self.feedback.scalars = self._seen
 
     @staticmethod
-    def _look(words: Any) -> None:
+    def _look(words: Array) -> None:
         if words[0]:
             raise MisspeculationError
 
 
-def raised(words: Any, sites: Sequence[ErrorSite]) -> list[ErrorSite]:
+def raised(words: Array, sites: Sequence[ErrorSite]) -> list[ErrorSite]:
     """The errors whose bits are set."""
     return [site for n, site in enumerate(sites) if int(words[n // BITMAP_BITS]) >> n % BITMAP_BITS & 1]

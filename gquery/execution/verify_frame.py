@@ -5,12 +5,12 @@ promised of them, whatever target made them. Tables are sized and checks left ou
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 from weakref import WeakSet
 
 import numpy as np
 
 from gquery.columns.table import ColumnData
+from gquery.device.array import Array
 from gquery.device.device import cpu_device
 from gquery.expression.facts import INT64_BITS, UINT64_MAX
 from gquery.expression.types import Bounds, PhysicalType
@@ -75,7 +75,7 @@ def _problems(stored: Stored, column: ColumnData, rows: int) -> Iterator[str]:
         yield from _value_problems(data, valid, column, what.bounds, rows)
 
 
-def _text_problems(offsets: Any, column: ColumnData, rows: int) -> Iterator[str]:
+def _text_problems(offsets: Array, column: ColumnData, rows: int) -> Iterator[str]:
     if offsets.size < rows + 1:
         yield f"has {offsets.size} offsets for {rows} rows"
         return
@@ -85,10 +85,12 @@ def _text_problems(offsets: Any, column: ColumnData, rows: int) -> Iterator[str]
         yield f"has offsets from {offsets.min()} to {offsets.max()} into {size} characters, or falling ones"
 
 
-def _value_problems(data: Any, valid: Any, column: ColumnData, bounds: Bounds, rows: int) -> Iterator[str]:
+def _value_problems(data: Array, valid: Array | None, column: ColumnData, bounds: Bounds, rows: int) -> Iterator[str]:
     if column.physical_type is PhysicalType.I128:
         words = data[: 2 * rows].tolist()
-        values = [(high << INT64_BITS) | (low & UINT64_MAX) for low, high in zip(words[::2], words[1::2], strict=True)]
+        values: Array | list[int] = [
+            (high << INT64_BITS) | (low & UINT64_MAX) for low, high in zip(words[::2], words[1::2], strict=True)
+        ]
         values = values if valid is None else [v for v, ok in zip(values, valid, strict=True) if ok]
     else:
         values = data[:rows] if valid is None else data[:rows][valid != 0]

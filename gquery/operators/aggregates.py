@@ -3,8 +3,7 @@ are)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from gquery.expression.expr import Expr
 from gquery.expression.facts import INT64_BITS, INT128_BITS
@@ -16,8 +15,10 @@ from gquery.kernels.values import Value
 from gquery.planner.aggregates import Accumulator
 
 
-def emit_accumulate(accumulators: Sequence[Accumulator], code: Code, accumulate_into: Any) -> None:
-    """Write the lines that accumulate the current row: ``accumulate_into(index, accumulator, text)`` writes one."""
+def emit_accumulate(
+    accumulators: Sequence[Accumulator], code: Code, accumulate_into: Callable[[int, Accumulator, ir.Expression], None]
+) -> None:
+    """Write the lines that accumulate the current row: ``accumulate_into(index, accumulator, word)`` writes one."""
     by_guard: dict[tuple[Expr | None, Expr | None], list[int]] = {}
     for n, accumulator in enumerate(accumulators):
         by_guard.setdefault((accumulator.filter, accumulator.arg), []).append(n)

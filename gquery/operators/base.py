@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gquery.columns.table import ColumnData, ColumnStatistics
+from gquery.device.array import Array
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device
 from gquery.expression.types import PhysicalType
@@ -103,7 +104,7 @@ class SinkRun(ABC):
 
 
 def make_column(
-    what: ValueProperties, physical_type: PhysicalType, data: Any, validity: Any | None, rows: int, device: Device
+    what: ValueProperties, physical_type: PhysicalType, data: Array, validity: Array | None, rows: int, device: Device
 ) -> ColumnData:
     """A column from an array in its physical type's layout."""
     return ColumnData(
@@ -122,6 +123,6 @@ def words_a_row(physical_type: PhysicalType) -> int:
     return 2 if physical_type in (PhysicalType.I128, PhysicalType.VIEW) else 1
 
 
-def narrow(values: Any, physical_type: PhysicalType) -> Any:
+def narrow(values: Array, physical_type: PhysicalType) -> Array:
     """An array of register words (int64, float64, or two words a row) in a physical type's element type."""
     return values if values.dtype == physical_type.numpy else values.astype(physical_type.numpy)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, assert_never
+from typing import assert_never
 
 import numpy as np
 
 from gquery import tuning
 from gquery.columns.table import ColumnData
+from gquery.device.array import Array
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device, cpu_device
 from gquery.expression.expr import Column, SortKey
@@ -17,6 +18,7 @@ from gquery.expression.types import INT64, Bounds, PhysicalType
 from gquery.kernels.builtin import gathers, order, scans, wide_arrays
 from gquery.kernels.builtin.text_extremes import text_extremes
 from gquery.kernels.readback import validate
+from gquery.kernels.values import ValueProperties
 from gquery.operators.base import Frame, JoinIndex, make_column, narrow
 from gquery.planner.logical.tree import used_columns
 from gquery.planner.physical import (
@@ -37,7 +39,7 @@ def run_breaker(
     work: PipelineBreaker,
     frames: Mapping[int, Frame],
     joins: Mapping[int, JoinIndex],
-    matched: Mapping[int, Any],
+    matched: Mapping[int, Array],
     device: Device,
     workers: int = 1,
 ) -> Frame:
@@ -87,7 +89,7 @@ def _sort(work: SortRows, frame: Frame, device: Device) -> Frame:
     )
 
 
-def _few(work: SortRows, frame: Frame, rows: Any, device: Device) -> Frame:
+def _few(work: SortRows, frame: Frame, rows: Array, device: Device) -> Frame:
     """Some rows of a frame, to be sorted on the host: it takes less time for that than a GPU for the first of many steps."""
     ids = {s.column.id for s in work.columns} | {i for k in work.keys for i in used_columns(k.expr)}
     few = Frame({i: gathers.take(frame.columns[i], rows, device) for i in ids}, int(rows.size))
@@ -181,7 +183,7 @@ def concatenate(parts: Sequence[ColumnData], stored: Stored, rows: int, device: 
     return make_column(stored.properties, stored.physical_type, data, validity, rows, device)
 
 
-def _unmatched(frame: Frame, matched: Any, columns: Sequence[Stored], device: Device) -> Frame:
+def _unmatched(frame: Frame, matched: Array, columns: Sequence[Stored], device: Device) -> Frame:
     """The build rows that no probe matched, with NULL for the columns of the probing side."""
     flags = Buffer(matched).on(device)[: frame.rows]
     rows = scans.compact(flags == 0)
@@ -243,7 +245,7 @@ def _rank_encode(frame: Frame, work: RankEncode, device: Device, workers: int) -
     return Frame(columns, frame.rows, rank_values)
 
 
-def rank(column: ColumnData, device: Device) -> tuple[Any, ColumnData]:
+def rank(column: ColumnData, device: Device) -> tuple[Array, ColumnData]:
     """For each row the rank of its value among the distinct values (int64), and those values as a column."""
     xp = device.xp
     rows, starts = order.sort_starts(_parts(column, device))
@@ -274,7 +276,7 @@ def _rank_encode_alone(frame: Frame, work: RankEncode, device: Device, workers: 
     return Frame(columns, int(rows.size), rank_values)
 
 
-def extreme_codes(column: ColumnData, device: Device, workers: int = 1) -> tuple[Any, ColumnData]:
+def extreme_codes(column: ColumnData, device: Device, workers: int = 1) -> tuple[Array, ColumnData]:
     """For each row a code: 0 for one with the least value, 2 for one with the greatest, 1 for others, and the values of the
     codes. The least code that a row has stands for the least value, the greatest for the greatest."""
     codes = device.xp.ones(column.length, np.int8)
@@ -285,25 +287,27 @@ def extreme_codes(column: ColumnData, device: Device, workers: int = 1) -> tuple
     return codes, _extreme_values(column, rows, device)
 
 
-def _extreme_values(column: ColumnData, rows: Any, device: Device) -> ColumnData:
+def _extreme_values(column: ColumnData, rows: Array, device: Device) -> ColumnData:
     """The values of codes 0 to 2, of the rows with the least and the greatest; nothing where there are none."""
     if rows.size:
         rows = device.xp.stack([rows[0], rows[0], rows[1]])
     return gathers.take(replace(column, validity=None), rows, device)
 
 
-def _extreme_rows(column: ColumnData, device: Device, workers: int) -> Any:
+def _extreme_rows(column: ColumnData, device: Device, workers: int) -> Array:
     """A row with the least and one with the greatest value (uint32); of a column without values any two, or none."""
     xp = device.xp
     if column.length == 0:
-        return xp.empty(0, np.uint32)
+        none: Array = xp.empty(0, np.uint32)
+        return none
     if device.is_cpu and column.physical_type.is_string:
         return np.array(text_extremes(column, workers) or (), np.uint32)
     ends = []
     for descending in (False, True):
         nulls = [] if column.validity is None else [order.Integers(column.validity.on(device), Bounds(0, 1), True)]
         ends.append(order.top_k([*nulls, *_parts(column, device, descending)], 1)[0])
-    return xp.stack(ends).astype(np.uint32)
+    array: Array = xp.stack(ends).astype(np.uint32)
+    return array
 
 
 def _rank_decode(
@@ -327,7 +331,5 @@ def _rank_decode(
     return Frame(columns, frame.rows, frame.rank_values)
 
 
-def _plain(column: ColumnData) -> Any:
-    from gquery.kernels.values import ValueProperties
-
+def _plain(column: ColumnData) -> ValueProperties:
     return ValueProperties(column.dtype, column.statistics.bounds, True, column.dictionary)

@@ -7,11 +7,12 @@ their slots; few slots are sorted instead, since that needs no compiler.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from types import ModuleType
 
 import numpy as np
 
 from gquery import tuning
+from gquery.device.array import Array
 from gquery.device.device import Device
 from gquery.kernels.builtin import grouping, scans
 from gquery.kernels.builtin.define import builtin_kernel, namespace
@@ -47,7 +48,7 @@ def combine_arrays(states: Sequence[State], accumulators: Sequence[Accumulator],
     return total
 
 
-def _merge_into(total: Any, other: Any, op: str) -> None:
+def _merge_into(total: Array, other: Array, op: str) -> None:
     match op:
         case "add":
             total += other
@@ -57,7 +58,7 @@ def _merge_into(total: Any, other: Any, op: str) -> None:
             total[...] = np.maximum(total, other)
 
 
-def slots_of(sink: Group, state: State, capacity: int) -> tuple[Any, list[Any]]:
+def slots_of(sink: Group, state: State, capacity: int) -> tuple[Array, list[Array]]:
     """The keys and accumulated words of the groups in a hash table."""
     slots = state["slots_i64"].reshape(-1, slot_words(sink))
     at = scans.compact(slots[:, 0] != 0)
@@ -105,7 +106,7 @@ def combine_tables(
         table = empty_table(sink, room, device, label, workers)
         status = np.zeros(1, np.uint32)
 
-        def enter(lo: int, hi: int, table: State = table, status: Any = status) -> None:
+        def enter(lo: int, hi: int, table: State = table, status: Array = status) -> None:
             for number in range(lo, hi):
                 source = states[number]
                 values = (source["slots_i64"], source["slots_f64"], capacity, table["slots_i64"],
@@ -139,7 +140,9 @@ def _merger(sink: Group) -> Kernel:
     )
 
 
-def combine_slots(sink: Group, tables: Sequence[tuple[Any, list[Any]]], xp: Any) -> tuple[Any, list[Any]]:
+def combine_slots(
+    sink: Group, tables: Sequence[tuple[Array, list[Array]]], xp: ModuleType
+) -> tuple[Array, list[Array]]:
     """The keys and accumulated words of several tables, merged by sorting the keys."""
     unique, inverse = xp.unique(xp.concatenate([keys for keys, _ in tables]), return_inverse=True)
     merged = []

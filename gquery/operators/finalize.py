@@ -5,8 +5,9 @@ which are quicker where groups are few.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from types import ModuleType
 
+from gquery.device.array import Array
 from gquery.errors import OutOfRangeError
 from gquery.expression.facts import INT64_BITS, power_of_ten
 from gquery.expression.types import INT64, INT128, Bounds, Kind, Register, type_bounds
@@ -104,7 +105,7 @@ def _scale(plan: AggregatePlan) -> int:
 # ---- by array functions ----------------------------------------------------------------------------------------------
 
 
-def finalize_aggregate(plan: AggregatePlan, words: Sequence[Any], xp: Any) -> tuple[Any, Any | None]:
+def finalize_aggregate(plan: AggregatePlan, words: Sequence[Array], xp: ModuleType) -> tuple[Array, Array | None]:
     """The values of an aggregate (an array in its register's layout; two int64 words a row for 128 bits and strings)
     and their validity (uint8), from arrays of accumulated words; OutOfRangeError where a sum does not fit its type."""
     used = [words[n] for n in plan.accumulators]
@@ -142,35 +143,37 @@ def _overflow(plan: AggregatePlan) -> str:
     return f"Overflow in {plan.call.function}: the result does not fit {plan.result.dtype}. Cast its argument to a wider type."
 
 
-def _fit_i64(values: Any, plan: AggregatePlan, xp: Any) -> Any:
+def _fit_i64(values: Array, plan: AggregatePlan, xp: ModuleType) -> Array:
     limit = type_bounds(plan.result.dtype)
     if limit is not None and plan.result.bounds is not None and not INT64.within(limit) and values.size:
         if int(values.min()) < limit.low or int(values.max()) > limit.high:
             raise OutOfRangeError(_overflow(plan))
     if plan.result.register is Register.I128:
-        return wide_arrays.i128_from_i64(values).reshape(-1)
+        values = wide_arrays.i128_from_i64(values).reshape(-1)
     return values
 
 
-def _fit_wide(wide: Any, plan: AggregatePlan, xp: Any) -> Any:
+def _fit_wide(wide: Array, plan: AggregatePlan, xp: ModuleType) -> Array:
     limit = type_bounds(plan.result.dtype)
     assert limit is not None
     if not wide_arrays.i128_within(wide, limit.low, limit.high):
         raise OutOfRangeError(_overflow(plan))
     if plan.result.register is Register.I64:
-        return xp.ascontiguousarray(wide[:, 0])
+        wide = xp.ascontiguousarray(wide[:, 0])
     return wide.reshape(-1)
 
 
-def _exact_total(wide: Any) -> Any:
+def _exact_total(wide: Array) -> Array:
     """128-bit sums as doubles; OutOfRangeError where one was larger."""
     if not wide_arrays.i128_within(wide, _TOTAL.low, _TOTAL.high):
         raise OutOfRangeError(_AVERAGE_OVERFLOW)
-    return wide_arrays.f64_from_i128(wide)
+    totals: Array = wide_arrays.f64_from_i128(wide)
+    return totals
 
 
-def _average(total: Any, plan: AggregatePlan, words: Sequence[Any], xp: Any) -> Any:
+def _average(total: Array, plan: AggregatePlan, words: Sequence[Array], xp: ModuleType) -> Array:
     assert plan.count is not None
     count = xp.maximum(words[plan.count], 1).astype("float64")
     scale = _scale(plan)
-    return total / count / float(power_of_ten(scale)) if scale else total / count
+    average: Array = total / count
+    return average / float(power_of_ten(scale)) if scale else average

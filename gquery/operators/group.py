@@ -9,12 +9,13 @@ frame, for keys that do not encode (plain strings, floats, 128 bits): keys are c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from types import ModuleType
 
 import numpy as np
 
 from gquery import tuning
 from gquery.columns.table import ColumnData
+from gquery.device.array import Array
 from gquery.device.device import Device, cpu_device
 from gquery.expression.expr import Column
 from gquery.expression.facts import BITMAP_BITS, UNBOUNDED
@@ -110,7 +111,7 @@ class GroupRun(SinkRun):
         caches = [self.device.zeros(aggregation_cache.words(self.sink), "int64", self.label) for _ in range(workers)]
         return [{**state, "cache_i64": c, "cache_f64": c.view("float64")} for c in caches]
 
-    def _accumulators(self, block: Any) -> State:
+    def _accumulators(self, block: Array) -> State:
         """The array of each accumulator as a part of one piece of memory."""
         n, state = self.capacity, {}
         for k, accumulator in enumerate(self.sink.accumulators):
@@ -118,11 +119,11 @@ class GroupRun(SinkRun):
             state[f"accumulator{k}"] = words if accumulator.word == "i64" else words.view(np.float64)
         return state
 
-    def _words(self, n: int) -> Any:
+    def _words(self, n: int) -> Array:
         """For each accumulator ``n`` times its identity: one piece of memory, cleared at once where all are 0."""
         starts = [0 if f.word == "f64" else int(f.identity) for f in self.sink.accumulators]  # 0.0 has no bit set
         make = self.device.empty if any(starts) else self.device.zeros
-        block = make(len(starts) * n, "int64", self.label)
+        block: Array = make(len(starts) * n, "int64", self.label)
 
         def fill(lo: int, hi: int) -> None:
             for k, start in enumerate(starts):
@@ -215,7 +216,7 @@ class GroupRun(SinkRun):
             columns[column.id] = gathers.take(self.frame.columns[e.id], rows, device)
         return Frame(columns, int(rows.size))
 
-    def _results(self, words: Sequence[Any], xp: Any) -> list[Values]:
+    def _results(self, words: Sequence[Array], xp: ModuleType) -> list[Values]:
         found = [(plan, finalize_aggregate(plan, words, xp)) for _, plan in self.sink.aggregates]
         return [(narrow(values, plan.result.physical_type), validity) for plan, (values, validity) in found]
 
@@ -261,7 +262,7 @@ class GroupRun(SinkRun):
             columns[stored.column.id] = made
         return Frame(columns, self.capacity)
 
-    def _keys(self, encoded: Any) -> list[Values]:
+    def _keys(self, encoded: Array) -> list[Values]:
         key_encoding = self.sink.key_encoding
         found = (
             [decode_raw_key(encoded, self.sink.keys[0][2])]

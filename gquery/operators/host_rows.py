@@ -20,6 +20,7 @@ from gquery import tuning
 from gquery.columns.arrow import export_column
 from gquery.columns.arrow_buffers import bits_of, numpy_name, values_of
 from gquery.columns.table import ColumnData, Dictionary
+from gquery.device.array import Array
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device
 from gquery.errors import OutOfMemoryError
@@ -103,12 +104,13 @@ class _Fixed:
         return make_column(s.properties, s.physical_type, self.values, self.validity, self.rows, self.device)
 
 
-def _words(made: pa.Array, stored: Stored) -> Any:
+def _words(made: pa.Array, stored: Stored) -> Array:
     """The words of an array in the layout of a physical type, anything under NULL."""
     if stored.physical_type is PhysicalType.BOOL:
-        return bits_of(made, 1)
+        bits: Array = bits_of(made, 1)
+        return bits
     if pa.types.is_decimal(made.type):
-        words = values_of(made, "i8", 2)
+        words: Array = values_of(made, "i8", 2)
         return words if stored.physical_type is PhysicalType.I128 else words[::2]
     words = values_of(made, numpy_name(made.type))
     if stored.physical_type is PhysicalType.I128:
@@ -152,14 +154,15 @@ class _Text:
         while placed:
             self._copy(*placed.pop())
 
-    def _reserve(self, size: int, low: int, rows: int) -> Any:
+    def _reserve(self, size: int, low: int, rows: int) -> Array:
         """Room for so many bytes in the last piece, or in a new one that probably takes all rows from ``low`` on."""
         if not self._pieces or self._filled[-1] + size > len(self._pieces[-1]):
             self._pieces.append(self.device.empty(self._room_for(size, low, rows), np.uint8, self.label))
             self._filled.append(0)
         start = self._filled[-1]
         self._filled[-1] += size
-        return self._pieces[-1][start : start + size]
+        array: Array = self._pieces[-1][start : start + size]
+        return array
 
     def _room_for(self, size: int, low: int, rows: int) -> int:
         size, left = max(size, 1), self.rows - low - rows
@@ -171,7 +174,7 @@ class _Text:
             return size
         return wanted
 
-    def _copy(self, low: int, made: pa.Array, offsets: Any, start: int, into: Any) -> None:
+    def _copy(self, low: int, made: pa.Array, offsets: Array, start: int, into: Array) -> None:
         high, first = low + len(made), int(offsets[0])
         np.add(offsets[1:], start - first, out=self.offsets[low + 1 : high + 1])
         into[:] = characters_of(made)[first : int(offsets[-1])]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from gquery.device.array import Array
 from gquery.expression.types import Register
 from gquery.kernels import ir
 from gquery.kernels.code import Code
@@ -58,7 +59,7 @@ def encode_keys(
     return encoded, code.let(ir.conjunction(*inside)) if inside else None
 
 
-def decode_keys(encoded: Any, key_encoding: KeyEncoding) -> list[tuple[Any, Any | None]]:
+def decode_keys(encoded: Array, key_encoding: KeyEncoding) -> list[tuple[Array, Array | None]]:
     """The keys (and, for nullable parts, their validity) of an array of encoded keys (NumPy or CuPy)."""
     result: list[tuple[Any, Any | None]] = []
     rest = encoded
@@ -85,7 +86,7 @@ def raw_key(value: Value, what: ValueProperties, code: Code) -> ir.Expression:
     return var
 
 
-def decode_raw_key(keys: Any, what: ValueProperties) -> tuple[Any, Any | None]:
+def decode_raw_key(keys: Array, what: ValueProperties) -> tuple[Array, Array | None]:
     """The values (and, where they can be NULL, their validity) of an array of integers that were keys as they are."""
     if not what.nullable:
         return keys, None

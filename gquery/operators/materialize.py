@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal, assert_never
+from typing import Literal, assert_never
 
 import numpy as np
 
 from gquery import tuning
 from gquery.columns.table import ColumnData
+from gquery.device.array import Array
+from gquery.device.device import Device
 from gquery.expression.facts import BITMAP_BITS
 from gquery.expression.types import PhysicalType
 from gquery.kernels import ir
@@ -280,7 +282,7 @@ class MaterializeRun(SinkRun):
         return Frame(columns, self.total)
 
 
-def close_gaps(array: Any, pieces: list[tuple[int, int]] | None, words: int) -> Any:
+def close_gaps(array: Array, pieces: list[tuple[int, int]] | None, words: int) -> Array:
     """The rows of the pieces (start, count) one after another; the array itself where there are no gaps."""
     if pieces is None:
         return array
@@ -296,7 +298,7 @@ def close_gaps(array: Any, pieces: list[tuple[int, int]] | None, words: int) -> 
     return np.concatenate([array[start * words : (start + n) * words] for start, n in pieces])
 
 
-def contiguous(column: ColumnData, device: Any, workers: int = 1) -> ColumnData:
+def contiguous(column: ColumnData, device: Device, workers: int = 1) -> ColumnData:
     """A column of string views as offsets and characters of its own; any other as it is."""
     if column.physical_type is not PhysicalType.VIEW:
         return column

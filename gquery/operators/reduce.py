@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
+from gquery.device.array import Array
 from gquery.device.device import cpu_device
 from gquery.kernels import ir
 from gquery.kernels.bindings import StatePart
@@ -93,12 +93,13 @@ class ReduceRun(SinkRun):
         return Frame(columns, 1)
 
 
-def combine(op: str, parts: Any) -> Any:
+def combine(op: str, parts: Array) -> Array:
     """The combination of the words of several states (along the first axis)."""
     match op:
         case "add":
-            return parts.sum(axis=0, dtype=parts.dtype)
+            total: Array = parts.sum(axis=0, dtype=parts.dtype)
         case "min":
-            return parts.min(axis=0)
+            total = parts.min(axis=0)
         case _:
-            return parts.max(axis=0)
+            total = parts.max(axis=0)
+    return total

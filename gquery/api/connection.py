@@ -88,7 +88,7 @@ class Connection(Frames, Files, Exceptions):
         self.device: Device
         self.target, self.device = choose(device, settings.memory_limit)
 
-        from gquery.io.memory import ColumnCache
+        from gquery.io.column_cache import ColumnCache
         from gquery.sql.catalog import Catalog
 
         self._cache = ColumnCache(settings.memory_limit, self.device, settings.worker_count)

@@ -129,7 +129,7 @@ def check_sources(plan: Plan) -> None:
 
 def load_tables(plan: Plan) -> bool:
     """Load what a plan scans; True where that told anything new."""
-    from gquery.io.memory import load_all
+    from gquery.io.column_cache import load_all
     from gquery.planner.logical.nodes import Scan
     from gquery.planner.logical.shared import every_node
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gquery.api.plan_cache import PreparedPlan
     from gquery.api.relation import Relation
     from gquery.columns.table import TableSource
-    from gquery.io.memory import ColumnCache
+    from gquery.io.column_cache import ColumnCache
     from gquery.planner.logical.nodes import Query
     from gquery.runtime.recent import Recent
     from gquery.settings import Settings

@@ -1,7 +1,7 @@
-"""Casts from and to text over Arrow arrays.
+"""Casts of text over Arrow arrays to what it says.
 
 What a text or a value looks like stands in `gquery.functions.texts`; here the same is done for all rows at once. Arrow
-takes and prints the plain forms. Where its answer would be another one, or it gives up a whole array for one row, rows are
+takes the plain forms. Where its answer would be another one, or it gives up a whole array for one row, rows are
 told apart by their form; what is left of rare forms is asked for by value.
 """
 
@@ -14,11 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from gquery.expression.types import DType, Kind, type_bounds
-from gquery.functions.texts import SPACES, text_of, value_of
+from gquery.functions.texts import SPACES, value_of
 from gquery.functions.vectors import (
     characters_of,
     each_value,
-    fixed_width_text,
     flags,
     from_numpy,
     integers,
@@ -29,7 +28,6 @@ from gquery.functions.vectors import (
     scalar_text,
     scattered,
     strings,
-    with_nulls_of,
 )
 from gquery.runtime.arrow_compute import pc
 
@@ -41,7 +39,6 @@ _TRUE, _FALSE = strings(["true", "t", "yes", "y", "1"]), strings(["false", "f", 
 _SPACES = r"[ \t\n\v\f\r]*"
 _PLAIN_INTEGER = r"\A-?[0-9]{1,18}\z"
 _NINE, _POINT = ord("9"), ord(".")
-_NO_EXPONENT = 6  # places behind the point up to which Arrow prints no exponent
 _SHORT = 15  # characters of a number of which a double loses nothing
 _MOST_DIGITS = 18  # of numbers that are surely held in 64 bits
 _NUMBER = rf"\A{_SPACES}[+-]?[0-9._]+(?:[eE][+-]?[0-9_]+)?{_SPACES}\z|\A{_SPACES}0[xXbB][0-9a-fA-F_]+\z"
@@ -56,127 +53,11 @@ _RARE_DATE = r"(?i)\A[ \t\n\v\f\r]*-?(?:[0-9]+[-/ \\][0-9]|epoch|inf)"
 # ---- to text ----------------------------------------------------------------------------------------------------------
 
 
-def to_text(values: pa.Array, dtype: DType) -> pa.Array:
-    """Values as CAST(... AS VARCHAR) prints them."""
-    match dtype.kind:
-        case Kind.BOOLEAN:
-            return pc.if_else(values, scalar_text("true"), scalar_text("false"))
-        case Kind.DECIMAL:
-            return _decimal_text(values, dtype)
-        case Kind.REAL | Kind.DOUBLE:
-            return _float_text(values)
-        case Kind.DATE:
-            return _temporal_text(values, dtype, _date_text)
-        case Kind.TIMESTAMP:
-            return _temporal_text(values, dtype, _timestamp_text)
-        case _:
-            return values.cast(pa.string())
-
-
-def _decimal_text(values: pa.Array, dtype: DType) -> pa.Array:
-    """The digits of the unscaled number with a point among them: Arrow prints very small ones with an exponent."""
-    if dtype.scale <= _NO_EXPONENT and dtype.precision > dtype.scale:
-        return values.cast(pa.string())
-    whole = pa.Array.from_buffers(pa.decimal128(38, 0), len(values), values.buffers(), values.null_count, values.offset)
-    if dtype.precision <= 18:
-        whole = whole.cast(pa.int64())
-    scale = dtype.scale
-    if not scale:
-        return whole.cast(pa.string())
-    is_negative = pc.less(whole, _zero(whole.type))
-    digits = pc.abs(whole).cast(pa.string())
-    digits = pc.ascii_lpad(digits, scale + (dtype.precision > scale), "0")
-    sign = pc.if_else(is_negative, scalar_text("-"), scalar_text(""))
-    whole_digits = pc.utf8_slice_codeunits(digits, 0, -scale) if dtype.precision > scale else scalar_text("")
-    fraction = pc.utf8_slice_codeunits(digits, -scale)
-    return joined_texts(sign, whole_digits, scalar_text("."), fraction)
-
-
-def _float_text(values: pa.Array) -> pa.Array:
-    """Shortest digits; Arrow writes whole numbers without a point, and exponents in other places than DuckDB."""
-    rows, type_ = len(values), pa.string()
-    text = values.cast(type_)
-    size = np.abs(_floats(values))
-    with np.errstate(invalid="ignore"):
-        is_plain = (size == 0) | ((size >= 1e-4) & (size < 1e10))
-        is_whole = is_plain & (np.floor(size) == size)
-        others = (~is_plain) & (size < 1e16)
-    if is_whole.any():
-        text = pc.if_else(from_numpy(is_whole), joined_texts(text, scalar_text(".0")), text)
-    if not others.any():
-        return text
-    (places,) = np.nonzero(others)
-    return pc.coalesce(
-        scattered(_moved_point(text.take(from_numpy(places)), size[places]), places, rows),
-        text,
-    )
-
-
-def _moved_point(text: pa.Array, size: Any) -> pa.Array:
-    """Numbers of 10 to 16 whole digits without their exponent, and small ones with one of two digits."""
-    sign = pc.if_else(pc.starts_with(text, "-"), scalar_text("-"), scalar_text(""))
-    power = pc.struct_field(pc.extract_regex(text, r"e(?P<power>[+-][0-9]+)$"), 0)
-    digits = pc.replace_substring_regex(text, r"^-?0?\.?0*|\.|e.*$", "")
-    exponents = pc.replace_substring(power, "+", "").cast(pa.int32())
-    zeros = pc.struct_field(pc.extract_regex(text, r"^-?0\.(?P<zeros>0*)"), 0)
-    exponent = integers(pc.coalesce(exponents, _below_one(zeros)), len(text))
-    made = pa.nulls(len(text), pa.string())
-    for n in np.unique(exponent):
-        (at,) = np.nonzero(exponent == n)
-        d, s = digits.take(from_numpy(at)), sign.take(from_numpy(at))
-        if n > 0:
-            whole = pc.ascii_rpad(pc.utf8_slice_codeunits(d, 0, int(n) + 1), int(n) + 1, "0")
-            rest = pc.utf8_slice_codeunits(d, int(n) + 1)
-            rest = pc.if_else(pc.equal(rest, scalar_text("")), scalar_text("0"), rest)
-            few = joined_texts(s, whole, scalar_text("."), rest)
-        else:
-            first, rest = pc.utf8_slice_codeunits(d, 0, 1), pc.utf8_slice_codeunits(d, 1)
-            rest = pc.if_else(pc.equal(rest, scalar_text("")), rest, joined_texts(scalar_text("."), rest))
-            few = joined_texts(s, first, rest, scalar_text(f"e-{-int(n):02d}"))
-        made = pc.coalesce(made, scattered(few, at, len(text)))
-    return made
-
-
-def _temporal_text(values: pa.Array, dtype: DType, plain: Callable[[pa.Array], pa.Array]) -> pa.Array:
-    """Years 1 to 9999 as Arrow prints them, others by value."""
-    unit = 1 if dtype.kind is Kind.DATE else 86_400_000_000
-    number = integers(values, len(values))
-    usual = (number >= -719162 * unit) & (number < 2932897 * unit)
-    if usual.all():
-        return plain(values)
-    physical = values.view(pa.int32() if dtype.kind is Kind.DATE else pa.int64())
-    others = piecewise(physical, ~usual, lambda a: each_value(a, lambda v: text_of(v, dtype), pa.string()), pa.string())
-    return pc.coalesce(piecewise(values, usual, plain, pa.string()), others)
-
-
-def _date_text(values: pa.Array) -> pa.Array:
-    """Dates of years 1 to 9999. There are few different days in most columns: each is printed once and copied to its rows."""
-    days = integers(values, len(values))
-    low, high = (int(days.min()), int(days.max())) if len(days) else (0, len(days))
-    if high - low >= len(days) // 2:
-        return values.cast(pa.string())
-    known = from_numpy(np.arange(low, high + 1, dtype=np.int32)).view(pa.date32()).cast(pa.string())
-    width = len("YYYY-MM-DD")
-    printed = characters_of(known)[: len(known) * width].view(f"V{width}")
-    return with_nulls_of(fixed_width_text(printed[days - low].view(np.uint8).reshape(-1, width)), values)
-
-
-def _timestamp_text(values: pa.Array) -> pa.Array:
-    if not (integers(values, len(values)) % 1_000_000).any():
-        return values.cast(pa.timestamp("s")).cast(pa.string())
-    return pc.ascii_rtrim(pc.ascii_rtrim(values.cast(pa.string()), "0"), ".")
-
-
 Parse = Callable[[pa.Array], pa.Array]
 Classes = tuple[tuple[str, Parse], ...]
 
 
-def _below_one(zeros: pa.Array) -> pa.Array:
-    """The exponents of numbers that have so many zeros behind the point."""
-    return from_numpy((-1 - integers(pc.binary_length(zeros), len(zeros))).astype(np.int32), flags(zeros.is_valid()))
-
-
-def _floats(values: pa.Array) -> Any:
+def floats_of(values: pa.Array) -> Any:
     """The values of an array, 0 for NULL."""
     if not len(values):
         return np.zeros(0)
@@ -185,7 +66,7 @@ def _floats(values: pa.Array) -> Any:
     return np.where(flags(values.is_valid()), found, found.dtype.type(0)) if values.null_count else found
 
 
-def _zero(type_: pa.DataType) -> pa.Scalar:
+def zero(type_: pa.DataType) -> pa.Scalar:
     return from_numpy(np.zeros(1, np.int64))[0].cast(type_)
 
 
@@ -335,7 +216,7 @@ def _rounded_integers(texts: pa.Array, type_: pa.DataType) -> pa.Array:
     lengths = pc.binary_length(texts)
     if pa.types.is_unsigned_integer(type_) or pc.max(lengths).as_py() > _SHORT:
         raise pa.ArrowInvalid("digits that a double does not hold")
-    numbers = _floats(texts.cast(pa.float64()))
+    numbers = floats_of(texts.cast(pa.float64()))
     rounded = np.copysign(np.floor(np.abs(numbers) + 0.5), numbers)
     limit = np.iinfo(f"i{type_.bit_width // 8}")
     ok = flags(texts.is_valid()) & (rounded >= limit.min) & (rounded <= limit.max)
@@ -437,6 +318,3 @@ def _timestamps_of_parts(texts: pa.Array) -> pa.Array:
     of_day = ((hour * 60 + minute) * 60 + second) * 1_000_000 + _number(fraction, 0, 6)
     ok &= (minute < 60) & (second < 60) & (of_day <= 86_400_000_000)
     return from_numpy(days * 86_400_000_000 + of_day, ok).view(pa.timestamp("us"))
-
-
-__all__ = ["from_text", "to_text"]

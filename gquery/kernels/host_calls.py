@@ -32,7 +32,7 @@ from gquery.expression.expr import (
 )
 from gquery.expression.traverse import conjunction, with_children
 from gquery.expression.types import Kind, type_bounds
-from gquery.functions import FUNCTIONS, text_casts
+from gquery.functions import FUNCTIONS, cast_to_text, text_casts
 from gquery.functions.vectors import flags, null, size_of
 from gquery.kernels.registers import array_of_registers
 from gquery.kernels.values import ValueProperties
@@ -119,7 +119,7 @@ def constant(e: Literal) -> pa.Scalar:
 def _cast(e: Cast, arg: Any, failures: list[Failure]) -> Any:
     array = arg if isinstance(arg, pa.Array) else pa.repeat(arg, 1)
     if e.dtype.is_string:
-        made = text_casts.to_text(array, e.arg.dtype)
+        made = cast_to_text.to_text(array, e.arg.dtype)
     else:
         made = text_casts.from_text(array, e.dtype, arrow_type(e.dtype))
         if not e.try_ and made.null_count > array.null_count:

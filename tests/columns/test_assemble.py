@@ -21,7 +21,7 @@ from gquery.columns.statistics import Order, OrderOfParts, order_of
 from gquery.errors import FileError, InterruptError
 from gquery.expression.types import BIGINT, Bounds, Field, PhysicalType
 from gquery.io import parquet_reader
-from gquery.io.memory import ColumnCache
+from gquery.io.column_cache import ColumnCache
 from gquery.io.parquet import ParquetSource
 from gquery.runtime.interrupt import Running
 from gquery.runtime.threads import run_all, run_phases

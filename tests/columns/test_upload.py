@@ -18,7 +18,7 @@ from gquery.device import transfer
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device
 from gquery.errors import OutOfMemoryError
-from gquery.io.memory import ColumnCache
+from gquery.io.column_cache import ColumnCache
 from gquery.io.parquet import ParquetSource
 from tests.support.tuned import Tune
 

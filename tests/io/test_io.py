@@ -19,7 +19,8 @@ from gquery.columns.assemble import Fixed
 from gquery.columns.table import Table
 from gquery.errors import FileError, InterfaceError, OutOfMemoryError
 from gquery.expression.types import BIGINT, Bounds
-from gquery.io.memory import ArrowSource, ColumnCache, TableStore, import_device_array, source_of
+from gquery.io.column_cache import ColumnCache
+from gquery.io.memory import ArrowSource, TableStore, import_device_array, source_of
 from gquery.io.parquet import ParquetSource
 
 TABLE = pa.table(

@@ -1,0 +1,96 @@
+"""The cache of loaded columns that the sources of a connection share, and loading for several sources at once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+
+from gquery.columns.table import ColumnData, Table, TableSource
+from gquery.device.device import Device
+from gquery.errors import OutOfMemoryError
+from gquery.settings import Settings
+
+
+class ColumnCache:
+    """Loaded columns of all sources of a connection; the least recently used go first when they outgrow the limit. A plan
+    that is kept asks no source again, so use is told by the buffers themselves.
+    ``device`` is where queries will want them, ``workers`` the threads that may load them."""
+
+    def __init__(self, limit: int | None = None, device: Device | None = None, workers: int | None = None) -> None:
+        self.limit = limit
+        self.device = device
+        self.workers = workers or Settings().worker_count
+        self._columns: dict[tuple[int, int], ColumnData] = {}
+        self._lock = threading.RLock()
+
+    @property
+    def nbytes(self) -> int:
+        return sum(c.held_bytes for c in self._columns.values())
+
+    def get(self, source: int, field: int) -> ColumnData | None:
+        with self._lock:
+            return self._columns.get((source, field))
+
+    def put(self, source: int, columns: Mapping[int, ColumnData], what: str) -> None:
+        """Keep columns that are used together; OutOfMemoryError where they alone exceed the limit."""
+        if self.limit is not None:
+            wanted = sum(c.held_bytes for c in columns.values())
+            if wanted > self.limit:
+                from gquery.device.host import format_bytes
+
+                raise OutOfMemoryError(
+                    f"Out of memory in scan of {what}: its columns take {format_bytes(wanted)}, "
+                    f"{format_bytes(self.nbytes)} in use, memory_limit is {format_bytes(self.limit)}. "
+                    "Remedies: raise memory_limit, or read fewer columns."
+                )
+        with self._lock:
+            kept = {(source, field): column for field, column in columns.items()}
+            self._columns |= kept
+            excess = 0 if self.limit is None else self.nbytes - self.limit
+            if excess <= 0:
+                return
+            for key, column in self._by_use():
+                if excess > 0 and key not in kept:
+                    excess -= column.held_bytes
+                    del self._columns[key]
+
+    def evict_bytes(self, device: Device, wanted: int) -> None:
+        """Let go of copies on a device of about ``wanted`` bytes, least recently used first; the host keeps its own.
+        What a running query holds is freed when it ends."""
+        freed = 0
+        with self._lock:
+            for _, column in self._by_use():
+                for buffer in column.buffers:
+                    if freed < wanted and len(buffer.devices) > 1 and buffer.is_on(device):
+                        buffer.drop(device)
+                        freed += buffer.nbytes
+
+    def _by_use(self) -> list[tuple[tuple[int, int], ColumnData]]:
+        """The columns, the least recently used first."""
+        return sorted(self._columns.items(), key=lambda kept: kept[1].used)
+
+    def held(self, source: int) -> list[tuple[int, ColumnData]]:
+        """The columns of a source that are kept, with the numbers of their fields."""
+        with self._lock:
+            return [(field, column) for (owner, field), column in self._columns.items() if owner == source]
+
+    def forget(self, source: int) -> None:
+        """Drop the columns of a source that is gone or has changed."""
+        with self._lock:
+            for key in [k for k in self._columns if k[0] == source]:
+                del self._columns[key]
+
+
+def load_all(requests: Sequence[tuple[TableSource, Sequence[int]]]) -> list[Table]:
+    """What `TableSource.load` gives for each; sources of a kind that can load several at once do so (``load_many``)."""
+    together: dict[type, list[int]] = {}
+    for number, (source, _) in enumerate(requests):
+        together.setdefault(type(source), []).append(number)
+    tables: dict[int, Table] = {}
+    for kind, numbers in together.items():
+        load_many = getattr(kind, "load_many", None)
+        if load_many is None:
+            tables |= {n: requests[n][0].load(requests[n][1]) for n in numbers}
+        else:
+            tables |= dict(zip(numbers, load_many([requests[n] for n in numbers]), strict=True))
+    return [tables[number] for number in range(len(requests))]

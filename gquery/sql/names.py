@@ -45,6 +45,21 @@ def column_name(node: exp.Expr) -> str:
             return f"-{inner}" if isinstance(node.this, exp.Literal) else f"-({inner})"
         case exp.Not():
             return _negation(node.this)
+        case exp.Case():
+            return _case(node)
+        case exp.TryCast() | exp.Cast():
+            word = "TRY_CAST" if isinstance(node, exp.TryCast) else "CAST"
+            return f"{word}({column_name(node.this)} AS {_type_name(node.to)})"
+        case exp.Distinct():
+            return "DISTINCT " + ", ".join(map(column_name, node.expressions))
+        case exp.Subquery() | exp.Query() | exp.Interval():
+            return node.sql("duckdb", normalize_functions="lower")
+    return _predicate(node) or _call(node) or node.sql("duckdb")
+
+
+def _predicate(node: exp.Expr) -> str | None:
+    """The name of a test, or of another operator between two operands."""
+    match node:
         case exp.Is():
             null = isinstance(node.expression, exp.Null)
             return f"({column_name(node.this)} IS {'NULL' if null else node.expression.sql('duckdb')})"
@@ -53,44 +68,41 @@ def column_name(node: exp.Expr) -> str:
             return f"({column_name(node.this)} BETWEEN {low} AND {high})"
         case exp.In() if node.expressions:
             return f"({column_name(node.this)} IN ({', '.join(map(column_name, node.expressions))}))"
-        case exp.Case():
-            return _case(node)
-        case exp.TryCast() | exp.Cast():
-            word = "TRY_CAST" if isinstance(node, exp.TryCast) else "CAST"
-            return f"{word}({column_name(node.this)} AS {_type_name(node.to)})"
-        case exp.Count() if node.this is None or isinstance(node.this, exp.Star):
-            return "count_star()"
-        case exp.IgnoreNulls():
-            return column_name(node.this)
-        case exp.Filter():
-            return f"{column_name(node.this)} FILTER (WHERE {column_name(node.expression.this)})"
-        case exp.Distinct():
-            return "DISTINCT " + ", ".join(map(column_name, node.expressions))
-        case exp.Extract():
-            return f"main.date_part('{node.name.lower()}', {column_name(node.expression)})"
         case exp.Exists():
             return f"EXISTS({_query(node.this)})"
         case exp.In() if node.args.get("query") is not None:
             return f"({column_name(node.this)} = ANY({_query(node.args['query'])}))"
         case exp.Any():
             return f"ANY({_query(node.this)})"
-        case exp.Subquery() | exp.Query() | exp.Interval():
-            return node.sql("duckdb", normalize_functions="lower")
+    if type(node) in _BINARY and isinstance(node, exp.Binary | exp.Pow):
+        symbol = ("!" if node.args.get("negate") else "") + _BINARY[type(node)]
+        return f"({column_name(node.this)} {symbol} {column_name(node.expression)})"
+    return None
+
+
+def _call(node: exp.Expr) -> str | None:
+    """The name of a call; of one that has a syntax of its own too."""
+    match node:
+        case exp.Count() if node.this is None or isinstance(node.this, exp.Star):
+            return "count_star()"
+        case exp.IgnoreNulls():
+            return column_name(node.this)
+        case exp.Filter():
+            return f"{column_name(node.this)} FILTER (WHERE {column_name(node.expression.this)})"
+        case exp.Extract():
+            return f"main.date_part('{node.name.lower()}', {column_name(node.expression)})"
         case exp.StrPosition():
             return f'main."position"({column_name(node.this)}, {column_name(node.args["substr"])})'
         case exp.RegexpLike() | exp.SimilarTo():
             return f"regexp_full_match({column_name(node.this)}, {column_name(node.expression)})"
         case exp.Anonymous():
             return _called(node.name.lower(), node.expressions)
-    if type(node) in _BINARY and isinstance(node, exp.Binary | exp.Pow):
-        symbol = ("!" if node.args.get("negate") else "") + _BINARY[type(node)]
-        return f"({column_name(node.this)} {symbol} {column_name(node.expression)})"
     if isinstance(node, exp.Func):
         from gquery.sql.calls import function_call
 
         name, args = function_call(node)
         return f"main.{_quoted(name)}({', '.join(map(column_name, args))})"  # it has a syntax of its own
-    return node.sql("duckdb")
+    return None
 
 
 def _query(node: exp.Expr) -> str:

@@ -17,18 +17,13 @@ from gquery.expression.expr import (
     FALSE,
     TRUE,
     AggregateCall,
-    Case,
     Cast,
     Column,
     Exists,
     Expr,
-    In,
-    InSubquery,
     IsNull,
     Literal,
     Not,
-    ScalarSubquery,
-    new_column,
 )
 from gquery.expression.traverse import conjunction, disjunction, walk
 from gquery.expression.types import BOOLEAN, NULL, TIMESTAMP, TIMESTAMPTZ, VARCHAR
@@ -37,13 +32,12 @@ from gquery.functions.casts import is_integer_literal, unify
 from gquery.functions.certain import never_null
 from gquery.functions.opaque import refuse_opaque
 from gquery.functions.registry import no_match
-from gquery.functions.user import UserFunction
-from gquery.planner.logical.nodes import Aggregate, Plan, Project, Query
 from gquery.runtime.interrupt import check
+from gquery.sql.bind_subquery import QUANTIFIED, QueryBinder, SubqueryBinder
 from gquery.sql.calls import function_call, is_foreign_aggregate
 from gquery.sql.parse import located, position
 from gquery.sql.scope import Scope
-from gquery.sql.types import Parameters, integer_literal, interval, number, parameter, sql_type
+from gquery.sql.types import integer_literal, interval, number, parameter, sql_type
 
 BINARY: dict[type[exp.Expr], str] = {
     exp.Add: "add", exp.Sub: "subtract", exp.Mul: "multiply", exp.Div: "divide", exp.IntDiv: "int_divide",
@@ -52,24 +46,8 @@ BINARY: dict[type[exp.Expr], str] = {
     exp.Pow: "pow", exp.BitwiseAnd: "bit_and", exp.BitwiseOr: "bit_or",
     exp.BitwiseXor: "xor",
 }  # fmt: skip
-_QUANTIFIED: dict[type[exp.Expr], str] = {
-    exp.EQ: "eq", exp.NEQ: "ne", exp.LT: "lt", exp.LTE: "le", exp.GT: "gt", exp.GTE: "ge",
-}  # fmt: skip
 _DECIMAL = re.compile(r"\.\d+(?:[eE][+-]?\d+)?")
 _NAMES = {"divide": "int_divide"}
-_NEGATED = {"eq": "ne", "ne": "eq", "lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
-
-
-class QueryBinder(Protocol):
-    """What an expression needs of the query around it: to bind a subquery, the text, the parameters."""
-
-    sql: str
-    parameters: Parameters
-
-    def subquery(self, node: exp.Expr, scope: Scope) -> Query: ...
-
-    def function(self, name: str) -> UserFunction | None: ...
-    def is_table(self, name: str) -> bool: ...
 
 
 class AggregateCollector(Protocol):
@@ -78,7 +56,7 @@ class AggregateCollector(Protocol):
     def add(self, call: AggregateCall, name: str) -> Column: ...
 
 
-class ExprBinder:
+class ExprBinder(SubqueryBinder):
     """Binds expressions at one place of a query (``clause`` names it in errors)."""
 
     def __init__(
@@ -163,14 +141,16 @@ class ExprBinder:
                 return self._aggregate(node)
             case exp.Bracket():
                 return self._bracket(node)
-            case exp.RegexpLike() if self._is_tilde(node):
-                return call("regexp_full_match", self.bind(node.this), self.bind(node.expression))
-            case exp.SimilarTo():
-                return call("regexp_full_match", self.bind(node.this), self.bind(node.expression))
             case exp.Tuple() | exp.Star():
                 raise BindError(
                     "a row of values cannot stand here" if isinstance(node, exp.Tuple) else "* cannot stand here"
                 )
+        return self._call(node)
+
+    def _call(self, node: exp.Expr) -> Expr:
+        """A call of a function, or what has a name of its own for one."""
+        if isinstance(node, exp.SimilarTo) or (isinstance(node, exp.RegexpLike) and self._is_tilde(node)):
+            return call("regexp_full_match", self.bind(node.this), self.bind(node.expression))
         if isinstance(node, exp.Func):
             name, args = function_call(node)
             if is_aggregate(name) or is_foreign_aggregate(name):
@@ -183,7 +163,7 @@ class ExprBinder:
 
     def _binary(self, node: exp.Expr) -> Expr:
         left, right = node.this, node.args.get("expression")
-        if type(node) in _QUANTIFIED:
+        if type(node) in QUANTIFIED:
             if isinstance(right, exp.Any | exp.All):
                 return self._quantified(node)
             if isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple):
@@ -335,99 +315,6 @@ class ExprBinder:
             return call("substring", text, start, integer_literal(length))
         raise NotSupportedError("not supported: a string slice whose ends are not positive constants")
 
-    # ---- IN and subqueries -------------------------------------------------------------------------------------------
-
-    def _in(self, node: exp.In) -> Expr:
-        query = node.args.get("query")
-        left = node.this
-        while isinstance(left, exp.Paren):
-            left = left.this
-        if query is not None:
-            nodes = left.expressions if isinstance(left, exp.Tuple) else [left]
-            return self._in_query([self.bind(n) for n in nodes], query)
-        if node.args.get("unnest") is not None or node.args.get("field") is not None:
-            raise NotSupportedError("not supported: IN of a list value")
-        if isinstance(left, exp.Tuple):
-            equal = [exp.EQ(this=left, expression=row) for row in node.expressions]
-            return disjunction(tuple(self.bind(e) for e in equal))
-        if not node.expressions:
-            raise BindError("IN of an empty list")
-        values = unified([self.bind(left), *(self.bind(n) for n in node.expressions)], "IN", comparing=True)
-        arg, items = values[0], values[1:]
-        if arg.dtype == NULL:
-            return Literal(None, BOOLEAN)
-        constants = [v.value for v in items if isinstance(v, Literal)]
-        if len(constants) == len(items) and None not in constants:
-            distinct = tuple(dict.fromkeys(constants))
-            return In(arg, distinct) if len(distinct) > 1 else call("eq", arg, items[0])
-        return disjunction(tuple(call("eq", arg, v) for v in items))
-
-    def _in_query(self, args: list[Expr], node: exp.Expr) -> Expr:
-        query = self.query.subquery(node, self.scope)
-        if len(query.outputs) != len(args):
-            raise BindError(f"the subquery of IN has {len(query.outputs)} columns where {len(args)} are compared")
-        targets: list[tuple[Column, Expr]] = []
-        casted: list[Expr] = []
-        for a, c in zip(args, query.outputs, strict=True):
-            dtype = unify((a, c), comparing=True, ordering=True)
-            if dtype is None:
-                raise BindError(f"cannot compare {a.dtype} with {c.dtype} in IN; an explicit CAST is required")
-            casted.append(cast(a, dtype))
-            value = cast(c, dtype)
-            targets.append((c, c) if value is c else (new_column(c.name, dtype, value.nullable), value))
-        return InSubquery(tuple(casted), _projected(query.plan, targets))
-
-    def _scalar(self, node: exp.Expr) -> Expr:
-        query = self.query.subquery(node, self.scope)
-        if len(query.outputs) != 1:
-            raise BindError(f"a subquery in an expression gives one column, this one gives {len(query.outputs)}")
-        return ScalarSubquery(_projected(query.plan, [(c, c) for c in query.outputs]))
-
-    def _quantified(self, node: exp.Expr) -> Expr:
-        """``x op ANY (query)`` and ``x op ALL (query)``, from IN, min, max and counts."""
-        quantifier = node.expression
-        op, query = _QUANTIFIED[type(node)], quantifier.this
-        x = self.bind(node.this)
-        if isinstance(quantifier, exp.All):
-            return self._all(op, x, query)
-        if op == "eq":
-            return self._in_query([x], query)
-        return Not(self._all(_NEGATED[op], x, query))
-
-    def _all(self, op: str, x: Expr, query: exp.Expr) -> Expr:
-        """``x op ALL (query)``: TRUE over no row; FALSE where the least or greatest value already fails; else NULL
-        where a NULL is among the values."""
-        match op:
-            case "ne":
-                return Not(self._in_query([x], query))
-            case "eq":
-                return conjunction((self._all("ge", x, query), self._all("le", x, query)))
-        extreme = self._over(query, "max" if op in ("gt", "ge") else "min", with_argument=True)
-        holds = call(op, x, extreme)
-        rows, values = self._over(query, "count", with_argument=False), self._over(query, "count", with_argument=True)
-        branches = (
-            (call("eq", rows, integer_literal(0)), TRUE),
-            (Not(holds), FALSE),
-            (call("gt", rows, values), Literal(None, BOOLEAN)),
-        )
-        return Case(branches, holds)
-
-    def _over(self, node: exp.Expr, function: str, with_argument: bool) -> Expr:
-        """An aggregate of a subquery's only column, as a scalar subquery (bound anew, so that no id comes twice)."""
-        query = self.query.subquery(node, self.scope)
-        if len(query.outputs) != 1:
-            raise BindError(f"a subquery that is compared gives one column, this one gives {len(query.outputs)}")
-        made = aggregate(function, query.outputs if with_argument else ())
-        column = new_column(function, made.dtype, made.nullable)
-        return ScalarSubquery(Aggregate(query.plan, (), ((column, made),)))
-
-    def _rows_compared(self, node: exp.Expr) -> Expr:
-        left, right = node.this.expressions, node.expression.expressions
-        if len(left) != len(right) or not isinstance(node, exp.EQ | exp.NEQ):
-            raise NotSupportedError("not supported: rows compared with anything but = and <> of equal length")
-        equal = conjunction(tuple(call("eq", self.bind(a), self.bind(b)) for a, b in zip(left, right, strict=True)))
-        return equal if isinstance(node, exp.EQ) else Not(equal)
-
     # ---- aggregates --------------------------------------------------------------------------------------------------
 
     def _check_own(self, name: str, bound: Sequence[Expr]) -> None:
@@ -472,12 +359,3 @@ class ExprBinder:
 def _asked_for(e: Expr) -> Expr:
     """A cast that was asked for: an integer that it made does not take on the type of what it meets."""
     return Cast(e, e.dtype) if isinstance(e, Literal) and is_integer_literal(e) else e
-
-
-def _projected(plan: Plan, targets: list[tuple[Column, Expr]]) -> Plan:
-    """The plan with exactly these columns."""
-    if tuple(c.id for c, e in targets if c is e) == tuple(c.id for c in plan.columns) and len(targets) == len(
-        plan.columns
-    ):
-        return plan
-    return Project(plan, tuple(targets))

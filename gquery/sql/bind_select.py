@@ -8,20 +8,17 @@ left over is an error.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from gquery.errors import BindError, Error, did_you_mean
-from gquery.expression.expr import AggregateCall, Column, Expr, Literal, SortKey, new_column
-from gquery.expression.traverse import with_children
+from gquery.expression.expr import Column, Expr, Literal, SortKey, new_column
 from gquery.functions import is_aggregate
 from gquery.planner.logical.nodes import Aggregate, Filter, Plan, Project, Query, Sort
-from gquery.planner.logical.tree import has_subquery
 from gquery.sql.bind_expr import ExprBinder
 from gquery.sql.bind_from import FromBinder
+from gquery.sql.bind_groups import ByExpr, GroupedScope, Item, columns_by_expr
 from gquery.sql.calls import function_call, is_foreign_aggregate
 from gquery.sql.names import column_name
 from gquery.sql.parse import located
@@ -29,107 +26,6 @@ from gquery.sql.scope import Scope
 
 if TYPE_CHECKING:
     from gquery.sql.bind_query import Ctes, QueryScopes
-
-
-@dataclass
-class Item:
-    """One entry of the SELECT list: its name, and either the node to bind or an expression that ``*`` gave, under a name of
-    its own where it was renamed."""
-
-    name: str
-    node: exp.Expr | None
-    expr: Expr | None = None
-    is_renamed: bool = False
-
-    @property
-    def is_aliased(self) -> bool:
-        """Whether the statement gives the name."""
-        return self.is_renamed or isinstance(self.node, exp.Alias)
-
-    @property
-    def bound(self) -> Expr:
-        assert self.expr is not None
-        return self.expr
-
-
-class ByExpr:
-    """A mapping by expression. Those with subqueries are told apart by identity: their plans are never equal, and a
-    table need not be hashable."""
-
-    def __init__(self) -> None:
-        self._equal: dict[Expr, Column] = {}
-        self._same: list[tuple[Expr, Column]] = []
-
-    def get(self, e: Expr) -> Column | None:
-        """The column of an expression."""
-        if has_subquery(e):
-            return next((c for known, c in self._same if known is e), None)
-        return self._equal.get(e)
-
-    def put(self, e: Expr, column: Column) -> None:
-        """Sets the column of an expression that has none."""
-        if has_subquery(e):
-            self._same.append((e, column))
-        else:
-            self._equal.setdefault(e, column)
-
-
-class GroupedScope:
-    """The keys and aggregates of a grouped query, and the way of an expression over rows to one over groups."""
-
-    def __init__(self, scope: Scope) -> None:
-        self.scope = scope
-        self.keys: list[tuple[Column, Expr]] = []
-        self.aggregates: list[tuple[Column, AggregateCall]] = []
-        self._by_expr = ByExpr()
-        self._own = scope.own_ids()
-        self._made: set[int] = set()
-
-    def add(self, call: AggregateCall, name: str) -> Column:
-        """The column of an aggregate; equal calls share one."""
-        shareable = not any(has_subquery(e) for e in (*call.args, call.filter) if e is not None)
-        found = next((c for c, known in self.aggregates if known == call), None) if shareable else None
-        if found is not None:
-            return found
-        column = new_column(name, call.dtype, call.nullable and not (self.keys and not _may_be_null(call)))
-        self.aggregates.append((column, call))
-        self._made.add(column.id)
-        return column
-
-    def add_key(self, expr: Expr, name: str) -> Column:
-        """The column of a key; equal keys share one."""
-        found = self._by_expr.get(expr)
-        if found is not None:
-            return found
-        column = new_column(name, expr.dtype, expr.nullable)
-        self.keys.append((column, expr))
-        self._by_expr.put(expr, column)
-        self._made.add(column.id)
-        return column
-
-    def lift(self, e: Expr) -> Expr:
-        """``e`` over the groups' columns; BindError for a column that is neither a key nor inside an aggregate."""
-        return self._lift(e, {})
-
-    def _lift(self, e: Expr, done: dict[int, Expr]) -> Expr:
-        """``done``: what was made of expressions with children, by identity."""
-        if (known := done.get(id(e))) is not None:
-            return known
-        key = self._by_expr.get(e)
-        if key is not None:
-            return key
-        if isinstance(e, Column) and e.id in self._own and e.id not in self._made:
-            raise BindError(f"column {e.name!r} must be in GROUP BY or inside an aggregate function")
-        kids = e.children
-        if not kids:
-            return e
-        lifted = done[id(e)] = with_children(e, tuple(self._lift(k, done) for k in kids))
-        return lifted
-
-
-def _may_be_null(call: AggregateCall) -> bool:
-    """Whether an aggregate of a group that has a row may be NULL."""
-    return call.filter is not None or any(a.nullable for a in call.args)
 
 
 class SelectBinder:
@@ -341,12 +237,12 @@ class SelectBinder:
             check_key(outputs, "DISTINCT", self.node, sql)
             distinct = tuple((new_column(c.name, c.dtype, c.nullable), c) for c in outputs)
             by_item = {id(i): c for i, (c, _) in zip(self.items, distinct, strict=True)}
-            by_expr = _by_expr((e, c) for (_, e), (c, _) in zip(targets, distinct, strict=True))
+            by_expr = columns_by_expr((e, c) for (_, e), (c, _) in zip(targets, distinct, strict=True))
             projected, outputs = Aggregate(projected, distinct, ()), tuple(c for c, _ in distinct)
             keys = [sort_key(self._distinct_key(k, by_item, by_expr, o), o, sql) for k, o in self.sort_keys]
             return self._limited(_sorted(projected, keys), outputs, names)
         by_item = {id(i): c for i, (c, _) in zip(self.items, targets, strict=True)}
-        by_expr = _by_expr((e, c) for c, e in targets)
+        by_expr = columns_by_expr((e, c) for c, e in targets)
         found = [(by_item[id(k)] if isinstance(k, Item) else by_expr.get(k), o) for k, o in self.sort_keys]
         keys = [sort_key(c, o, sql) for c, o in found if c is not None]
         if len(keys) == len(found):
@@ -377,13 +273,6 @@ class SelectBinder:
             else:
                 targets.append((new_column(i.name, e.dtype, e.nullable), e))
         return targets
-
-
-def _by_expr(pairs: Iterable[tuple[Expr, Column]]) -> ByExpr:
-    made = ByExpr()
-    for e, c in pairs:
-        made.put(e, c)
-    return made
 
 
 def _project(plan: Plan, targets: list[tuple[Column, Expr]]) -> Plan:

@@ -1,0 +1,159 @@
+"""Binding of IN, of subqueries in expressions, and of comparisons with ANY, ALL and rows of values."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Protocol
+
+from sqlglot import exp
+
+from gquery.errors import BindError, NotSupportedError
+from gquery.expression.expr import (
+    FALSE,
+    TRUE,
+    Case,
+    Column,
+    Expr,
+    In,
+    InSubquery,
+    Literal,
+    Not,
+    ScalarSubquery,
+    new_column,
+)
+from gquery.expression.traverse import conjunction, disjunction
+from gquery.expression.types import BOOLEAN, NULL
+from gquery.functions import aggregate, call, cast, unified
+from gquery.functions.casts import unify
+from gquery.functions.user import UserFunction
+from gquery.planner.logical.nodes import Aggregate, Plan, Project, Query
+from gquery.sql.scope import Scope
+from gquery.sql.types import Parameters, integer_literal
+
+QUANTIFIED: dict[type[exp.Expr], str] = {
+    exp.EQ: "eq", exp.NEQ: "ne", exp.LT: "lt", exp.LTE: "le", exp.GT: "gt", exp.GTE: "ge",
+}  # fmt: skip
+_NEGATED = {"eq": "ne", "ne": "eq", "lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
+
+
+class QueryBinder(Protocol):
+    """What an expression needs of the query around it: to bind a subquery, the text, the parameters."""
+
+    sql: str
+    parameters: Parameters
+
+    def subquery(self, node: exp.Expr, scope: Scope) -> Query: ...
+
+    def function(self, name: str) -> UserFunction | None: ...
+    def is_table(self, name: str) -> bool: ...
+
+
+class SubqueryBinder(ABC):
+    """The base of `bind_expr.ExprBinder`, whose `bind` it uses for operands."""
+
+    query: QueryBinder
+    scope: Scope
+
+    @abstractmethod
+    def bind(self, node: exp.Expr) -> Expr:
+        """The typed expression of a node."""
+
+    def _in(self, node: exp.In) -> Expr:
+        query = node.args.get("query")
+        left = node.this
+        while isinstance(left, exp.Paren):
+            left = left.this
+        if query is not None:
+            nodes = left.expressions if isinstance(left, exp.Tuple) else [left]
+            return self._in_query([self.bind(n) for n in nodes], query)
+        if node.args.get("unnest") is not None or node.args.get("field") is not None:
+            raise NotSupportedError("not supported: IN of a list value")
+        if isinstance(left, exp.Tuple):
+            equal = [exp.EQ(this=left, expression=row) for row in node.expressions]
+            return disjunction(tuple(self.bind(e) for e in equal))
+        if not node.expressions:
+            raise BindError("IN of an empty list")
+        values = unified([self.bind(left), *(self.bind(n) for n in node.expressions)], "IN", comparing=True)
+        arg, items = values[0], values[1:]
+        if arg.dtype == NULL:
+            return Literal(None, BOOLEAN)
+        constants = [v.value for v in items if isinstance(v, Literal)]
+        if len(constants) == len(items) and None not in constants:
+            distinct = tuple(dict.fromkeys(constants))
+            return In(arg, distinct) if len(distinct) > 1 else call("eq", arg, items[0])
+        return disjunction(tuple(call("eq", arg, v) for v in items))
+
+    def _in_query(self, args: list[Expr], node: exp.Expr) -> Expr:
+        query = self.query.subquery(node, self.scope)
+        if len(query.outputs) != len(args):
+            raise BindError(f"the subquery of IN has {len(query.outputs)} columns where {len(args)} are compared")
+        targets: list[tuple[Column, Expr]] = []
+        casted: list[Expr] = []
+        for a, c in zip(args, query.outputs, strict=True):
+            dtype = unify((a, c), comparing=True, ordering=True)
+            if dtype is None:
+                raise BindError(f"cannot compare {a.dtype} with {c.dtype} in IN; an explicit CAST is required")
+            casted.append(cast(a, dtype))
+            value = cast(c, dtype)
+            targets.append((c, c) if value is c else (new_column(c.name, dtype, value.nullable), value))
+        return InSubquery(tuple(casted), _projected(query.plan, targets))
+
+    def _scalar(self, node: exp.Expr) -> Expr:
+        query = self.query.subquery(node, self.scope)
+        if len(query.outputs) != 1:
+            raise BindError(f"a subquery in an expression gives one column, this one gives {len(query.outputs)}")
+        return ScalarSubquery(_projected(query.plan, [(c, c) for c in query.outputs]))
+
+    def _quantified(self, node: exp.Expr) -> Expr:
+        """``x op ANY (query)`` and ``x op ALL (query)``, from IN, min, max and counts."""
+        quantifier = node.expression
+        op, query = QUANTIFIED[type(node)], quantifier.this
+        x = self.bind(node.this)
+        if isinstance(quantifier, exp.All):
+            return self._all(op, x, query)
+        if op == "eq":
+            return self._in_query([x], query)
+        return Not(self._all(_NEGATED[op], x, query))
+
+    def _all(self, op: str, x: Expr, query: exp.Expr) -> Expr:
+        """``x op ALL (query)``: TRUE over no row; FALSE where the least or greatest value already fails; else NULL
+        where a NULL is among the values."""
+        match op:
+            case "ne":
+                return Not(self._in_query([x], query))
+            case "eq":
+                return conjunction((self._all("ge", x, query), self._all("le", x, query)))
+        extreme = self._over(query, "max" if op in ("gt", "ge") else "min", with_argument=True)
+        holds = call(op, x, extreme)
+        rows, values = self._over(query, "count", with_argument=False), self._over(query, "count", with_argument=True)
+        branches = (
+            (call("eq", rows, integer_literal(0)), TRUE),
+            (Not(holds), FALSE),
+            (call("gt", rows, values), Literal(None, BOOLEAN)),
+        )
+        return Case(branches, holds)
+
+    def _over(self, node: exp.Expr, function: str, with_argument: bool) -> Expr:
+        """An aggregate of a subquery's only column, as a scalar subquery (bound anew, so that no id comes twice)."""
+        query = self.query.subquery(node, self.scope)
+        if len(query.outputs) != 1:
+            raise BindError(f"a subquery that is compared gives one column, this one gives {len(query.outputs)}")
+        made = aggregate(function, query.outputs if with_argument else ())
+        column = new_column(function, made.dtype, made.nullable)
+        return ScalarSubquery(Aggregate(query.plan, (), ((column, made),)))
+
+    def _rows_compared(self, node: exp.Expr) -> Expr:
+        left, right = node.this.expressions, node.expression.expressions
+        if len(left) != len(right) or not isinstance(node, exp.EQ | exp.NEQ):
+            raise NotSupportedError("not supported: rows compared with anything but = and <> of equal length")
+        equal = conjunction(tuple(call("eq", self.bind(a), self.bind(b)) for a, b in zip(left, right, strict=True)))
+        return equal if isinstance(node, exp.EQ) else Not(equal)
+
+
+def _projected(plan: Plan, targets: list[tuple[Column, Expr]]) -> Plan:
+    """The plan with exactly these columns."""
+    if tuple(c.id for c, e in targets if c is e) == tuple(c.id for c in plan.columns) and len(targets) == len(
+        plan.columns
+    ):
+        return plan
+    return Project(plan, tuple(targets))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from gquery.errors import BindError
 from gquery.expression.expr import AggregateCall, Column, Expr, new_column
 from gquery.expression.traverse import with_children
 from gquery.planner.logical.tree import has_subquery

@@ -32,6 +32,13 @@ class BuiltTable:
     frame_rows: int
     longest: int | None
 
+    def is_like(self, other: BuiltTable) -> bool:
+        """Whether the same stage has built another table of the same form and size."""
+        mine = TableVariant(self.table.layout, self.table.unique, self.table.radix_partitioned)
+        theirs = TableVariant(other.table.layout, other.table.unique, other.table.radix_partitioned)
+        sizes = (self.rows, self.frame_rows, self.longest) == (other.rows, other.frame_rows, other.longest)
+        return mine == theirs and sizes
+
 
 @dataclass(frozen=True)
 class StageFeedback:
@@ -146,7 +153,8 @@ class RunFeedback:
 
     def made_groups(self, number: int, groups: int) -> None:
         """A stage that was compiled for a CPU made so many groups."""
-        self._merge(number, lambda known: replace(known, groups=groups))
+        if self.stage(number).groups != groups:
+            self._merge(number, lambda known: replace(known, groups=groups))
 
     def looked_up_cache(self, number: int, is_cached: bool) -> None:
         """The kernels of a stage are, or are not, in the cache of an earlier process."""
@@ -154,11 +162,14 @@ class RunFeedback:
 
     def read_rows(self, number: int, rows: int) -> None:
         """The source of a stage gave so many rows."""
-        self._merge(number, lambda known: replace(known, rows=rows))
+        if self.stage(number).rows != rows:  # most runs read what the last one did
+            self._merge(number, lambda known: replace(known, rows=rows))
 
     def built(self, number: int, table: BuiltTable) -> None:
         """A stage built a join table."""
-        self._merge(number, lambda known: replace(known, table=table))
+        known = self.stage(number).table
+        if known is None or not known.is_like(table):
+            self._merge(number, lambda known: replace(known, table=table))
 
     def _merge(self, number: int, change: Callable[[StageFeedback], StageFeedback]) -> None:
         with self._lock:

@@ -19,7 +19,7 @@ from gquery.kernels.builtin.define import builtin_kernel, namespace
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.morsels import run_parts
-from gquery.operators.accumulate import slot_words
+from gquery.operators.accumulate_state import slot_words
 from gquery.operators.base import State
 from gquery.planner.aggregates import Accumulator
 from gquery.planner.physical import Group

@@ -25,7 +25,8 @@ from gquery.kernels.render import render
 from gquery.kernels.targets.morsels import run_parts
 from gquery.kernels.values import ValueProperties
 from gquery.operators import accumulate, aggregation_cache
-from gquery.operators.accumulate import has_bits, is_flagged
+from gquery.operators.accumulate import has_bits
+from gquery.operators.accumulate_state import is_flagged
 from gquery.operators.base import Frame, Launch, SinkRun, State, make_column, narrow
 from gquery.operators.combine import (
     combine_arrays,

@@ -29,7 +29,7 @@ from gquery.kernels.targets.capabilities import capabilities
 from gquery.kernels.targets.morsels import run_parts
 from gquery.kernels.unroll import unrolled
 from gquery.kernels.values import ValueProperties
-from gquery.operators.accumulate import slot_words
+from gquery.operators.accumulate_state import slot_words
 from gquery.operators.base import State, words_a_row
 from gquery.operators.finalize import emit_result
 from gquery.operators.materialize import POSITION

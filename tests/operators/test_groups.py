@@ -12,7 +12,7 @@ import pytest
 import gquery
 from gquery import tuning
 from gquery.kernels.primitives import block, simulated
-from gquery.operators import accumulate
+from gquery.operators import accumulate, accumulate_shared
 from tests.support.harness import assert_same, compare, expect
 from tests.support.simulated_target import simulated_connection
 from tests.support.tuned import Tune
@@ -105,7 +105,8 @@ def check(connection: gquery.Connection, sql: str, tables: dict[str, pa.Table]) 
 
 def test_a_block_with_too_few_slots(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keys that find none in the block's table are accumulated in the state's."""
-    monkeypatch.setattr(accumulate, "_slots", lambda sink: 4)
+    for module in (accumulate, accumulate_shared):
+        monkeypatch.setattr(module, "shared_slots", lambda sink: 4)
     with simulated_connection() as connection:
         for name, rows in TABLES.items():
             connection.register(name, rows)

@@ -166,13 +166,13 @@ class Relation(Outputs, Verbs):
 
     @boundary()
     def _draw(self, max_rows: int) -> str:
-        from gquery.result.display import render
+        from gquery.result.display import Box, render
 
         if self._show_text:
             return "\n".join(str(v) for row in self for v in row)
         rows, total = self.preview(max_rows)
         width = shutil.get_terminal_size((120, 24)).columns
-        return render(self.columns, self.types, rows, total, max_rows, width)
+        return render(self.columns, self.types, rows, total, Box(max_rows, width))
 
     @boundary()
     def preview(self, max_rows: int = _SHOWN) -> tuple[list[tuple[Any, ...]], int]:

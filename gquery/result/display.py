@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from gquery.expression.types import DType
@@ -17,20 +18,27 @@ _ELLIPSIS = "…"
 _DOT = "·"
 
 
+@dataclass(frozen=True)
+class Box:
+    """How a result is drawn: at most ``max_rows`` rows, ``width`` columns of the terminal where two columns fit; ``null`` is
+    written for NULL, and ``style_null`` colours such a cell."""
+
+    max_rows: int = 40
+    width: int = 120
+    null: str = "NULL"
+    style_null: Callable[[str], str] | None = None
+    headers: bool = True
+
+
 def render(
     names: Sequence[str],
     types: Sequence[DType],
     rows: Sequence[Sequence[Any]],
     total: int | None = None,
-    max_rows: int = 40,
-    width: int = 120,
-    null: str = "NULL",
-    style_null: Callable[[str], str] | None = None,
-    headers: bool = True,
+    box: Box = Box(),
 ) -> str:
     """A box with the rows (tuples of Python values). ``total`` is how many the whole result has where ``rows`` are its
-    first and last alone, -1 for "more, nobody counted". The box is at most ``width`` wide where two columns fit.
-    ``style_null`` colours a cell that holds NULL.
+    first and last alone, -1 for "more, nobody counted".
 
     >>> from gquery.expression.types import INTEGER, VARCHAR
     >>> print(render(["a", "name"], [INTEGER, VARCHAR], [(1, "x"), (20, None)]))
@@ -45,43 +53,61 @@ def render(
     └───────────────────┘
     """
     count = len(rows) if total is None else total
-    top, bottom = _shown(len(rows), count, max_rows)
+    top, bottom = _shown(len(rows), count, box.max_rows)
     shown = [*rows[:top], *(rows[len(rows) - bottom :] if bottom else ())]
-    texts = [[_text(v, null) for v in row] for row in shown]
-    kinds = [str(t).lower() for t in types]
-    cells = [[_clip(n), k, *(r[i] for r in texts)] for i, (n, k) in enumerate(zip(names, kinds, strict=True))]
-    widths = [max(map(display_width, column)) for column in cells]
-    right = [t.is_numeric for t in types]
-    kept = _fit(widths, width)
-    hidden = len(names) - len(kept)
-    if hidden:  # one column of ellipses where columns are left out
-        gap = len(kept) // 2 + len(kept) % 2
-        cells.append([_ELLIPSIS, "", *(_ELLIPSIS for _ in texts)])
-        widths.append(1)
-        right.append(False)
-        kept = [*kept[:gap], len(names), *kept[gap:]]
+    columns, hidden = _columns(names, types, shown, box)
     footer = _footer(count, len(shown), len(names), hidden)
-    inner = sum(widths[k] + 2 for k in kept) + len(kept) - 1
+    inner = sum(c.width + 2 for c in columns) + len(columns) - 1
     if inner < display_width(footer) + 2:
-        widths[kept[-1]] += display_width(footer) + 2 - inner
+        columns[-1].width += display_width(footer) + 2 - inner
         inner = display_width(footer) + 2
-    lines = [_rule("┌", "┬", "┐", [widths[k] for k in kept])]
-    if headers:
-        for line in range(2):
-            lines.append(_line([_center(cells[k][line], widths[k]) for k in kept]))
-        lines.append(_rule("├", "┼", "┤", [widths[k] for k in kept]))
-    for number in range(len(texts)):
+    widths = [c.width for c in columns]
+    lines = [_rule("┌", "┬", "┐", widths)]
+    if box.headers:
+        lines += [_line([_center(c.head[line], c.width) for c in columns]) for line in range(2)]
+        lines.append(_rule("├", "┼", "┤", widths))
+    for number in range(len(shown)):
         if number == top and bottom:
-            lines += [_line([_align(_DOT, widths[k], right[k]) for k in kept])] * 3
-        aligned = [_align(cells[k][2 + number], widths[k], right[k]) for k in kept]
-        if style_null is not None:
-            values = [shown[number][k] if k < len(names) else "" for k in kept]
-            aligned = [style_null(a) if v is None else a for a, v in zip(aligned, values, strict=True)]
-        lines.append(_line(aligned))
-    lines.append(_rule("├", "┴", "┤", [widths[k] for k in kept]))
+            lines += [_line([_align(_DOT, c.width, c.is_right) for c in columns])] * 3
+        lines.append(_line([c.cell(number, box) for c in columns]))
+    lines.append(_rule("├", "┴", "┤", widths))
     lines.append(f"│ {footer}{' ' * (inner - 2 - display_width(footer))} │")
     lines.append("└" + "─" * inner + "┘")
     return "\n".join(lines)
+
+
+@dataclass
+class _Drawn:
+    """A column as it is drawn: name and type, the texts of its cells, and which of them hold NULL."""
+
+    head: tuple[str, str]
+    texts: list[str]
+    nulls: list[bool]
+    is_right: bool
+    width: int = 1
+
+    def cell(self, number: int, box: Box) -> str:
+        text = _align(self.texts[number], self.width, self.is_right)
+        return box.style_null(text) if box.style_null is not None and self.nulls[number] else text
+
+
+def _columns(
+    names: Sequence[str], types: Sequence[DType], rows: Sequence[Sequence[Any]], box: Box
+) -> tuple[list[_Drawn], int]:
+    """The columns that fit, one of ellipses where some do not; and how many are left out."""
+    columns = []
+    for n, (name, dtype) in enumerate(zip(names, types, strict=True)):
+        texts = [_text(row[n], box.null) for row in rows]
+        head = (_clip(name), str(dtype).lower())
+        width = max(map(display_width, (*head, *texts)))
+        columns.append(_Drawn(head, texts, [row[n] is None for row in rows], dtype.is_numeric, width))
+    kept = _fit([c.width for c in columns], box.width)
+    hidden = len(names) - len(kept)
+    drawn = [columns[k] for k in kept]
+    if hidden:
+        ellipses = _Drawn((_ELLIPSIS, ""), [_ELLIPSIS for _ in rows], [False for _ in rows], False)
+        drawn.insert(len(kept) // 2 + len(kept) % 2, ellipses)
+    return drawn, hidden
 
 
 def render_html(names: Sequence[str], types: Sequence[DType], rows: Sequence[Sequence[Any]], total: int) -> str:

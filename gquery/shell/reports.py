@@ -14,7 +14,7 @@ from gquery.errors import DeviceError, InterfaceError
 from gquery.expression.types import BIGINT, VARCHAR, DType
 from gquery.io.memory import ArrowSource, TableStore
 from gquery.kernels.targets import TARGETS, Compiled
-from gquery.result.display import render
+from gquery.result.display import Box, render
 from gquery.shell.progress import seconds_text
 from gquery.sql.catalog import View
 
@@ -119,4 +119,4 @@ def kernel_source(number: str) -> str:
 
 
 def _box(names: Sequence[str], rows: Sequence[Sequence[Any]], types: Sequence[DType] = ()) -> str:
-    return render(names, types or [VARCHAR] * len(names), rows, None, len(rows), _WIDTH, "") + "\n"
+    return render(names, types or [VARCHAR] * len(names), rows, None, Box(len(rows), _WIDTH, "")) + "\n"

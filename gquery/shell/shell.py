@@ -197,14 +197,14 @@ class Shell:
             return relation
         if relation._show_text:
             return "\n".join(str(value) for row in relation for value in row) + "\n"
-        from gquery.result.display import render
+        from gquery.result.display import Box, render
 
         form, limit = self.options.format, self.options.max_rows
         rows, total = relation.preview(limit)
         null = "NULL" if form.null is None else form.null
         style = _dimmed if self.colours(self.out) else None
         names, types = relation.columns, relation.types
-        return render(names, types, rows, total, limit, self.width, null, style, form.headers) + "\n"
+        return render(names, types, rows, total, Box(limit, self.width, null, style, form.headers)) + "\n"
 
     def _write(self, result: str | Relation) -> None:
         if isinstance(result, str):

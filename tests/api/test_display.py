@@ -6,7 +6,7 @@ import datetime
 from decimal import Decimal
 
 from gquery.expression.types import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, VARCHAR, decimal
-from gquery.result.display import display_width, render, render_html
+from gquery.result.display import Box, display_width, render, render_html
 
 
 def test_types_and_null() -> None:
@@ -31,11 +31,11 @@ def test_types_and_null() -> None:
 
 
 def test_the_middle_of_many_rows_is_left_out() -> None:
-    lines = render(["n"], [BIGINT], [(i,) for i in range(100)], max_rows=4).splitlines()
+    lines = render(["n"], [BIGINT], [(i,) for i in range(100)], box=Box(max_rows=4)).splitlines()
     assert [x.strip("│ ") for x in lines[4:-3]] == ["0", "1", "·", "·", "·", "98", "99"]
     assert lines[-2].strip("│ ") == "100 rows (4 shown)"
     first_and_last = [(0,), (1,), (998,), (999,)]
-    lines = render(["n"], [BIGINT], first_and_last, total=1000, max_rows=4).splitlines()
+    lines = render(["n"], [BIGINT], first_and_last, total=1000, box=Box(max_rows=4)).splitlines()
     assert [x.strip("│ ") for x in lines[4:-3]] == ["0", "1", "·", "·", "·", "998", "999"]
     assert "1,000 rows (4 shown)" in lines[-2]
 
@@ -45,7 +45,7 @@ def test_rows_that_nobody_counted() -> None:
 
 
 def test_the_middle_of_many_columns_is_left_out() -> None:
-    text = render([f"column{i}" for i in range(50)], [INTEGER] * 50, [tuple(range(50))], width=70)
+    text = render([f"column{i}" for i in range(50)], [INTEGER] * 50, [tuple(range(50))], box=Box(width=70))
     assert max(display_width(x) for x in text.splitlines()) <= 70
     assert "column0" in text
     assert "column49" in text
@@ -56,7 +56,7 @@ def test_the_middle_of_many_columns_is_left_out() -> None:
 def test_every_line_is_as_wide_as_the_others() -> None:
     rows = [("日本", 1.0), ("e\u0301", float("nan")), ("a\nb\x1b[31m\t", -1e300), ("long " * 100, None), ("", 0.0)]
     for width in (20, 80, 200):
-        lines = render(["text", "x"], [VARCHAR, DOUBLE], rows, width=width).splitlines()
+        lines = render(["text", "x"], [VARCHAR, DOUBLE], rows, box=Box(width=width)).splitlines()
         assert len({display_width(x) for x in lines}) == 1
         assert not any("\x1b" in x or "\t" in x for x in lines)
 

@@ -1,0 +1,227 @@
+"""Decorrelation by the domain: a correlated plan that nothing simpler takes is computed once for all outer values."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gquery.errors import NotSupportedError
+from gquery.expression.expr import (
+    TRUE,
+    AggregateCall,
+    Call,
+    Case,
+    Column,
+    Expr,
+    IsNull,
+    Literal,
+    Not,
+    SortKey,
+    new_column,
+)
+from gquery.expression.traverse import conjunction, conjuncts
+from gquery.expression.types import BOOLEAN
+from gquery.planner.logical.nodes import (
+    Aggregate,
+    Apply,
+    Filter,
+    Join,
+    JoinKind,
+    Limit,
+    Plan,
+    Project,
+    Range,
+    Scan,
+    Shared,
+    Sort,
+    UnionAll,
+    Values,
+)
+from gquery.planner.logical.tree import column_ids, free_columns, fresh_copy, remap_expr
+from gquery.planner.rules.limit_into_sort import limit_into_sort
+
+
+def by_domain(plan: Apply, right: Plan, outer: frozenset[int]) -> Plan:
+    """Apply(left, right) as a join of left with the right side computed for all distinct outer values."""
+    domain = _Domain(plan.left, outer)
+    dependent, names = domain.push(right)
+    matches = tuple(_same(c, names[c.id]) for c in domain.columns)
+    return Join(plan.left, dependent, plan.kind, conjunction((*conjuncts(plan.condition), *matches)), plan.mark)
+
+
+def _same(a: Expr, b: Expr) -> Expr:
+    """Equality under which NULLs are equal; the plain one where there are none."""
+    if not a.nullable or not b.nullable:
+        return Call("eq", (a, b), BOOLEAN, a.nullable or b.nullable)
+    return Call("is_not_distinct_from", (a, b), BOOLEAN, False)
+
+
+class _Domain:
+    """D, the distinct values of some columns of a plan; each use of D is a copy with columns of its own."""
+
+    def __init__(self, left: Plan, outer: frozenset[int]) -> None:
+        self.outer = outer
+        self.columns = tuple(c for c in left.columns if c.id in outer)
+        # a part of the left side that makes all these columns will do: D may hold more values than are asked for
+        while isinstance(left, Join):
+            if outer <= column_ids(left.left) and left.kind is not JoinKind.FULL:
+                left = left.left
+            elif outer <= column_ids(left.right) and left.kind is JoinKind.INNER:
+                left = left.right
+            else:
+                break
+        self.left = left
+
+    def make(self) -> tuple[Plan, dict[int, Column]]:
+        """A new D, and its column for every outer column."""
+        copy, columns = fresh_copy(self.left)
+        names = {c.id: new_column(c.name, c.dtype, c.nullable) for c in self.columns}
+        # as nullable as the left side gives them: a join in the copy may fill them with NULLs
+        keys = tuple((names[c.id], Column(columns[c.id].id, c.name, c.dtype, c.nullable)) for c in self.columns)
+        return Aggregate(copy, keys, ()), names
+
+    def push(self, plan: Plan) -> tuple[Plan, dict[int, Column]]:
+        """``plan`` for every row of D: its own columns and D's."""
+        if not free_columns(plan) & self.outer:
+            d, names = self.make()
+            if isinstance(plan, Values) and not plan.columns and len(plan.rows) == 1:
+                return d, names
+            return Join(plan, d, JoinKind.INNER, TRUE), names
+        match plan:
+            case Filter(source=s, predicate=p):
+                new, names = self.push(s)
+                return Filter(new, remap_expr(p, names)), names
+            case Project(source=s, exprs=exprs):
+                new, names = self.push(s)
+                carried = tuple((c, c) for c in names.values())
+                return Project(new, tuple((c, remap_expr(e, names)) for c, e in exprs) + carried), names
+            case Sort(source=s, limit=None, offset=0):
+                return self.push(s)  # only the order within one outer row could matter, and nothing here asks for it
+            case Aggregate():
+                return self._aggregate(plan)
+            case Join():
+                return self._join(plan)
+            case UnionAll():
+                return self._union(plan)
+            case Sort() | Limit():
+                return self._limit(plan)
+            case Values():
+                return self._values(plan)
+            case Scan() | Range() | Shared() | Apply():
+                raise AssertionError("a leaf uses no outer column, and inner Applies are gone")
+
+    def _aggregate(self, plan: Aggregate) -> tuple[Plan, dict[int, Column]]:
+        new, below = self.push(plan.source)
+        names = {i: new_column(c.name, c.dtype, c.nullable) for i, c in below.items()}
+        by = tuple((names[i], below[i]) for i in below)
+        keys = tuple((c, remap_expr(e, below)) for c, e in plan.keys)
+        calls = tuple((c, _remap_call(a, below)) for c, a in plan.aggregates)
+        if keys:
+            return Aggregate(new, keys + by, calls), names
+        # without keys there is a row for every row of D, also where the group is empty
+        inner = {c.id: inner_column(c, a) for c, a in calls}
+        grouped = Aggregate(new, by, tuple((inner[c.id], a) for c, a in calls))
+        d, outer = self.make()
+        join = Join(d, grouped, JoinKind.LEFT, conjunction(tuple(_same(outer[i], names[i]) for i in outer)))
+        out = tuple((c, empty_group(inner[c.id], a)) for c, a in calls)
+        return Project(join, out + tuple((c, c) for c in outer.values())), outer
+
+    def _join(self, plan: Join) -> tuple[Plan, dict[int, Column]]:
+        in_left = bool(free_columns(plan.left) & self.outer)
+        in_right = bool(free_columns(plan.right) & self.outer)
+        if plan.kind is JoinKind.INNER and not (in_left and in_right):
+            if in_right:
+                right, names = self.push(plan.right)
+                left = plan.left
+            else:
+                left, names = self.push(plan.left)
+                right = plan.right
+            return Join(left, right, plan.kind, remap_expr(plan.condition, names)), names
+        left, names = self.push(plan.left)
+        if not in_right and plan.kind is not JoinKind.FULL:
+            return replace(plan, left=left, condition=remap_expr(plan.condition, names)), names
+        right, others = self.push(plan.right)
+        same = tuple(_same(names[i], others[i]) for i in names)
+        condition = conjunction((*conjuncts(remap_expr(plan.condition, names)), *same))
+        join = replace(plan, left=left, right=right, condition=condition)
+        if plan.kind is not JoinKind.FULL:
+            return join, names
+        both = {i: new_column(c.name, c.dtype, True) for i, c in names.items()}
+        nullable = {c.id: c for c in join.columns}
+        merged = tuple(
+            (both[i], Case(((Not(IsNull(a := nullable[names[i].id])), a),), nullable[others[i].id])) for i in names
+        )
+        return Project(join, tuple((c, c) for c in join.columns) + merged), both
+
+    def _union(self, plan: UnionAll) -> tuple[Plan, dict[int, Column]]:
+        names = {c.id: new_column(c.name, c.dtype, c.nullable) for c in self.columns}
+        pushed = [self.push(s) for s in plan.sources]
+        inputs = tuple(
+            row + tuple(below[c.id] for c in self.columns) for row, (_, below) in zip(plan.inputs, pushed, strict=True)
+        )
+        columns = plan.columns + tuple(names[c.id] for c in self.columns)
+        return UnionAll(tuple(p for p, _ in pushed), inputs, columns), names
+
+    def _values(self, plan: Values) -> tuple[Plan, dict[int, Column]]:
+        """Constant rows that use outer columns: one projection of D for each."""
+        rows: list[Plan] = []
+        inputs: list[tuple[Column, ...]] = []
+        for row in plan.rows:
+            d, names = self.make()
+            columns = tuple(new_column(c.name, c.dtype, c.nullable) for c in plan.columns)
+            exprs = tuple((c, remap_expr(e, names)) for c, e in zip(columns, row, strict=True))
+            rows.append(Project(d, exprs + tuple((names[c.id], names[c.id]) for c in self.columns)))
+            inputs.append(columns + tuple(names[c.id] for c in self.columns))
+        out = {c.id: new_column(c.name, c.dtype, c.nullable) for c in self.columns}
+        union = UnionAll(tuple(rows), tuple(inputs), plan.columns + tuple(out[c.id] for c in self.columns))
+        return union, out
+
+    def _limit(self, plan: Sort | Limit) -> tuple[Plan, dict[int, Column]]:
+        """LIMIT within a correlated subquery: ``ORDER BY key LIMIT 1`` is any of the rows that hold the least key."""
+        if isinstance(plan, Limit) and (sorted_first := limit_into_sort(plan)) is not None:
+            return self.push(sorted_first)
+        pushed, outer = self.push(plan.source)
+        if plan.limit == 0:
+            return Filter(pushed, Literal(0, BOOLEAN)), outer
+        keys = plan.keys if isinstance(plan, Sort) else ()
+        values = [c for c in plan.columns if not any(k.expr == c for k in keys)]
+        if plan.limit != 1 or plan.offset or len(values) > 1 or len(keys) > 1 or any(_nulls_lead(k) for k in keys):
+            raise NotSupportedError("LIMIT in a correlated subquery, save LIMIT 1 of one column by at most one key")
+        rows, columns = fresh_copy(pushed)
+        names = {i: new_column(c.name, c.dtype, c.nullable) for i, c in outer.items()}
+        if keys:
+            others, copied = fresh_copy(pushed)
+            by = {i: new_column(c.name, c.dtype, c.nullable) for i, c in outer.items()}
+            key = keys[0].expr
+            least = new_column("least", key.dtype, True)
+            call = AggregateCall("max" if keys[0].descending else "min", (remap_expr(key, copied),), key.dtype)
+            group = Aggregate(others, tuple((by[i], copied[outer[i].id]) for i in outer), ((least, call),))
+            same = tuple(_same(columns[outer[i].id], by[i]) for i in outer)
+            rows = Join(rows, group, JoinKind.INNER, conjunction((*same, _same(remap_expr(key, columns), least))))
+        return (
+            Aggregate(
+                rows,
+                tuple((names[i], columns[c.id]) for i, c in outer.items()),
+                tuple((c, AggregateCall("any_value", (columns[c.id],), c.dtype)) for c in plan.columns),
+            ),
+            names,
+        )
+
+
+def _nulls_lead(key: SortKey) -> bool:
+    return key.nulls_first and key.expr.nullable
+
+
+def _remap_call(call: AggregateCall, names: dict[int, Column]) -> AggregateCall:
+    args = tuple(remap_expr(a, names) for a in call.args)
+    where = None if call.filter is None else remap_expr(call.filter, names)
+    return AggregateCall(call.function, args, call.dtype, call.distinct, where)
+
+
+def inner_column(c: Column, call: AggregateCall) -> Column:
+    return new_column(c.name, c.dtype, call.nullable)
+
+
+def empty_group(c: Column, call: AggregateCall) -> Expr:
+    """The value over no rows where the grouped aggregate found none: 0 for counts, NULL for all others."""
+    c = Column(c.id, c.name, c.dtype, True)
+    return Case(((IsNull(c), Literal(0, c.dtype)),), c) if call.function == "count" else c

@@ -79,9 +79,8 @@ RULES: tuple[Rule, ...] = (
     Rule("simplify", _simplify),
     # predicates go down, taking outer joins with them: less outer means further down
     Rule("reduce_outer_joins", _on_plan(reduce_outer_joins)),
-    Rule("push_down_filter", _on_plan(push_down_filter)),
-    # where the test for NULL stands right above its join
     Rule("anti_join", _on_plan(anti_join)),
+    Rule("push_down_filter", _on_plan(push_down_filter)),
     Rule("filter_shared", filter_shared, whole=True, for_uses=True),
     Rule("propagate_empty", _on_plan(propagate_empty)),
     # before the join order, so that joins nothing depends on are not ordered; the pushed predicates are known by now

@@ -10,13 +10,13 @@ All of the engine is imported inside functions: ``import gquery`` loads none of 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 from gquery import tuning
 from gquery.api.dataframe.connect import Frames
 from gquery.api.dbapi import Exceptions
+from gquery.api.explain import Explains, explain_options
 from gquery.api.plan_cache import (
     Parameters,
     PlanCache,
@@ -31,7 +31,6 @@ from gquery.errors import (
     CatalogError,
     DataError,
     InterfaceError,
-    NotSupportedError,
     ProgrammingError,
     unicode_text,
 )
@@ -51,16 +50,12 @@ if TYPE_CHECKING:
     from gquery.device.device import Device
     from gquery.expression.expr import Expr
     from gquery.expression.expr import Literal as Constant
-    from gquery.kernels.kernel import Kernel
     from gquery.planner.logical.nodes import Query
     from gquery.planner.physical import Program
     from gquery.sql.statement import Statement
 
-Level = Literal["bound", "optimized", "physical", "pipelines", "code", "tree", "analyze"]
-LEVELS: tuple[Level, ...] = ("bound", "optimized", "physical", "pipelines", "code", "tree", "analyze")
 
-
-class Connection(Frames, Files, Exceptions):
+class Connection(Frames, Files, Explains, Exceptions):
     """A session on one device. Use one a thread; `cursor` gives another over the same tables.
 
     ``device`` is "auto" (the first GPU, else the CPU), "cpu", "cuda", "cuda:1" or "python" (the interpreter alone).
@@ -141,24 +136,6 @@ class Connection(Frames, Files, Exceptions):
         made.table()
         return made
 
-    @checked
-    @boundary()
-    def explain(
-        self,
-        query: str,
-        level: Level | str = "optimized",
-        params: Parameters = None,
-        format: str = "text",  # noqa: A002
-    ) -> str:
-        """How a query runs: its plan as the binder makes it ("bound"), as the optimizer leaves it ("optimized"), the
-        stages ("physical"), their fused pipelines ("pipelines") or the kernels' text ("code"). "tree" has the plan and the
-        pipelines with estimated rows, "analyze" runs the query and adds what it took; ``format`` prints these two as
-        "text", "json" or "html", a page that stands alone."""
-        self._check_open()
-        from gquery.sql.bind import bind
-
-        return self._explain(bind(query, self._catalog, params), level, format, query)
-
     def _statement(self, statement: Statement, text: str | None, params: Parameters, version: int) -> Relation:
         """Runs a statement; a SELECT is planned only. ``text`` is the SQL of a statement that stands alone, ``version`` the
         catalog's from before it was bound: another thread may change a table meanwhile."""
@@ -193,7 +170,7 @@ class Connection(Frames, Files, Exceptions):
                     raise CatalogError(f"{name!r} is no {kind}; DROP {'TABLE' if kind == 'view' else 'VIEW'} drops it")
                 self._catalog.drop(name, if_exists)
             case st.Explain(options, inner):
-                levels, kind = _explain_options(options)
+                levels, kind = explain_options(options)
                 texts = [self._explain(inner, level, kind, text or "") for level in levels]
                 return message(self, {"explain": texts}, show_text=True)
             case st.SetOption(name, value):
@@ -345,78 +322,6 @@ class Connection(Frames, Files, Exceptions):
 
         return ExecutionContext(target=self.target, device=self.device, settings=self.settings)
 
-    def _explain(self, statement: Statement, level: str, kind: str = "text", text: str = "") -> str:
-        from gquery.sql.statement import CreateTable, Explain, SelectStatement
-
-        if isinstance(statement, Explain):
-            statement = statement.statement
-        if not isinstance(statement, (SelectStatement, CreateTable)):
-            raise ProgrammingError("EXPLAIN needs a query")
-        return self.explain_plan(self._plan(statement.query), level, kind, text)
-
-    @boundary()
-    def explain_plan(self, prepared: PreparedPlan, level: str, kind: str = "text", text: str = "") -> str:
-        """A plan as text; see `explain`. ``text`` is the SQL that a page shows."""
-        from gquery.profile.explain import explain
-
-        if level not in LEVELS:
-            raise ProgrammingError(f'There is no level "{level}" of EXPLAIN; there are {", ".join(LEVELS)}')
-        if kind != "text" and level not in ("tree", "analyze"):
-            raise ProgrammingError(f'EXPLAIN of the level "{level}" is text; "tree" and "analyze" have other formats')
-        match level:
-            case "bound":
-                return with_room(lambda: explain(prepared.bound))
-            case "optimized":
-                return with_room(lambda: explain(prepared.query))
-            case "tree" | "analyze":
-                from gquery.profile.analyze import explain_tree, formatted
-
-                with self._running.one():
-                    program = self._program(prepared)
-                    with part("run"):
-                        analyzes = level == "analyze"
-                        context, known = self._context(), prepared.feedback
-                        tree = with_room(lambda: explain_tree(text, prepared.query, program, context, known, analyzes))
-                return formatted(tree, kind)
-            case _:
-                from gquery.profile.explain_program import explain_program
-
-                program = self._program(prepared)
-                return with_room(lambda: explain_program(program, self._context(), level, prepared.feedback))
-
-    @checked
-    @boundary()
-    def program(self, query: str, target: Target | None = None, params: Parameters = None) -> Program:
-        """The program of a SELECT for a target (that of the connection if None), without running it: for a GPU too, where
-        there is none."""
-        from gquery.planner.lower import lower
-        from gquery.sql.bind import bind
-        from gquery.sql.statement import SelectStatement
-
-        self._check_open()
-        statement = bind(query, self._catalog, params)
-        if not isinstance(statement, SelectStatement):
-            raise ProgrammingError("Only a query has a program")
-        prepared = self._plan(statement.query)
-        program = self._program(prepared)
-        if target in (None, self.target):
-            return program
-        return with_room(lambda: lower(prepared.query, target or self.target))
-
-    @checked
-    @boundary()
-    def kernels(self, query: str, target: Target | None = None, params: Parameters = None) -> list[Kernel]:
-        """The kernels of a SELECT for a target (that of the connection if None), without running it: what CI compiles for
-        GPUs that it does not have."""
-        from gquery.execution import ExecutionContext
-        from gquery.execution.prepare import forecast
-        from gquery.operators.codegen import kernels
-
-        where = target or self.target
-        context = ExecutionContext(where, self.device, replace(self.settings, interpret_limit=0))
-        runs = [f.runs for f in forecast(self.program(query, target, params), context)]
-        return [kernel for r in runs if r.target == where for kernel in kernels(r.pipeline, where)]
-
     def _stored(self, table: Table) -> Table:
         """A result as a table to scan: encoded anew, which narrows its columns and makes their statistics exact."""
         from gquery.columns.import_arrow import import_table
@@ -463,23 +368,6 @@ def connect(
 ) -> Connection:
     """A new connection, with tables of its own; see `Connection`."""
     return Connection(device, partitions, threads, memory_limit)
-
-
-def _explain_options(options: Sequence[str]) -> tuple[list[str], str]:
-    """The levels and the format of an EXPLAIN.
-
-    >>> _explain_options(("analyze", "format", "html")), _explain_options(())
-    ((['analyze'], 'html'), (['tree'], 'text'))
-    """
-    levels, format_, words = [], "text", iter(options)
-    for word in words:
-        if word == "format":
-            format_ = next(words, "").strip("'")
-        else:
-            levels.append("code" if word == "codegen" else word)
-    if wrong := [level for level in levels if level not in LEVELS]:
-        raise NotSupportedError(f"EXPLAIN {', '.join(wrong).upper()}; there are {', '.join(LEVELS)}, codegen, format")
-    return levels or ["tree"], format_
 
 
 def _evaluate(e: Expr) -> Constant:

@@ -1,7 +1,8 @@
 """The examples of README and docs run: a page's Python blocks in order, in one namespace and an empty folder.
 
 A block that is followed by a block of text prints that text. ``<!-- needs NAME -->`` before a block skips it where the
-package is missing, ``<!-- not run -->`` always. What the reference is made of is checked here too.
+package is missing, ``<!-- not run -->`` always. What the reference is made of is checked here too; `test_tutorials` runs
+the pages under ``docs/extend``.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ _BLOCK = re.compile(
 )
 
 
+EXAMPLES = [p for p in PAGES if "_" not in str(p.relative_to(ROOT)) and p.parent.name != "extend"]
+
+
 def blocks(page: Path) -> list[tuple[str, str, str | None]]:
     """The Python blocks of a page: their mark, text, and what they print."""
     found = _BLOCK.finditer(page.read_text())
@@ -35,7 +39,9 @@ def blocks(page: Path) -> list[tuple[str, str, str | None]]:
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 @pytest.mark.parametrize(
-    "page", [p for p in PAGES if "_" not in str(p.relative_to(ROOT)) and blocks(p)], ids=lambda p: p.stem
+    "page",
+    [p for p in EXAMPLES if blocks(p)],
+    ids=lambda p: p.stem,
 )
 def test_examples(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -66,6 +66,7 @@ class Rewrites(Record):
     most_merged_calls: int = number(
         32, "aggregates", "of one table that are computed in one pass: each holds registers"
     )
+    most_merged_parts: int = number(16, "expression nodes", "of a filter that is tested beside others in one pass")
     sharing_rounds: int = number(4, "rounds", "of deciding which subplans are shared, each over what the last one left")
     least_in_list: int = number(6, "constants", "that a value differs from, from which on they become a NOT IN list")
 

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from gquery import tuning
 from gquery.expression.expr import AggregateCall, And, Column, Expr, Or, new_column
 from gquery.expression.traverse import conjunction, conjuncts, disjunction
+from gquery.expression.traverse import walk as walk_expr
 from gquery.planner.logical.canonical import canonical
 from gquery.planner.logical.nodes import Aggregate, Filter, Join, JoinKind, Plan, Scan
 from gquery.planner.logical.tree import remap_expr, walk, with_sources
@@ -101,6 +102,8 @@ def _part(node: Join | Aggregate) -> _Part | None:
                 plan = s
             case _:
                 return None
+    if sum(1 for t in terms for _ in walk_expr(t)) > tuning.rewrites.most_merged_parts:
+        return None  # alone it leaves a row at its first test
     own = frozenset(c.id for c in plan.columns)
     if not all(isinstance(e, Column) and e.id in own for _, e in aggregate.keys):
         return None

@@ -19,6 +19,7 @@ _DECIMAL_DIGITS = {  # digits that a decimal needs to hold every value of an int
 def integer_as_decimal(dtype: DType) -> DType:
     """The DECIMAL that holds every value of an integer type.
 
+    >>> from gquery.expression.types import INTEGER
     >>> str(integer_as_decimal(INTEGER))
     'DECIMAL(10,0)'
     """
@@ -28,6 +29,7 @@ def integer_as_decimal(dtype: DType) -> DType:
 def common_type(a: DType, b: DType) -> DType | None:
     """The type that both sides of a comparison, a CASE or a UNION are cast to; None where SQL asks for an explicit CAST.
 
+    >>> from gquery.expression.types import BIGINT, INTEGER
     >>> str(common_type(INTEGER, decimal(15, 2)))
     'DECIMAL(15,2)'
     >>> str(common_type(BIGINT, decimal(15, 2)))

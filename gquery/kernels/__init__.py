@@ -4,3 +4,9 @@ Expressions go in; `code` and `render` write the text of a `kernel.Kernel`, `tar
 primitives of `primitives`. `builtin` has the kernels that no query writes, `host` what runs over Arrow before or behind one.
 Knows no plan: `operators` call it.
 """
+
+from __future__ import annotations
+
+import time
+
+LOADED = time.time()  # before any module of this room: what is newer on disk is not what runs

@@ -340,3 +340,18 @@ def test_a_write_that_fails_warns_once(folder: Path, monkeypatch: pytest.MonkeyP
         warnings.simplefilter("error")
         kernel_cache().write("k3.cpu", b"x")
         assert kernel_cache().read("k1.cpu") is None
+
+
+def test_a_process_whose_sources_were_replaced_keeps_to_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An upgrade beneath a running process: what it compiles is of the old sources, under whatever name."""
+    monkeypatch.setenv("GQUERY_CACHE_DIR", str(tmp_path / "cache"))
+    before = module.kernel_source("text", "cpu").name
+    assert not module.is_replaced()
+    monkeypatch.setattr("gquery.kernels.LOADED", 0.0)
+    module.kernel_cache().write("entry", b"content")
+    assert module.kernel_cache().read("entry") is None
+    module._fixed_hash.cache_clear()
+    try:
+        assert module.kernel_source("text", "cpu").name != before
+    finally:
+        module._fixed_hash.cache_clear()

@@ -101,4 +101,4 @@ def test_what_the_sort_needs_is_looked_up_before() -> None:
 
 def test_what_is_not_encoded_as_one_key_is_grouped_by_the_key_of_its_join_first() -> None:
     text = "\n".join(_stages(QUERIES[8]))
-    assert "group by key" in text and "rows table" in text
+    assert "group by key" in text and "row-id hash table" in text

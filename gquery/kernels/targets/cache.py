@@ -25,6 +25,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import ModuleType
 
+from gquery import kernels
 from gquery.errors import InternalError
 from gquery.kernels.targets.folder import has_file, open_folder, read_file, write_file
 from gquery.runtime.interrupt import holding
@@ -75,8 +76,9 @@ class KernelCache:
         return content if is_ours else None
 
     def write(self, name: str, content: bytes) -> None:
-        """Keep an entry, in place of one of that name; where that fails, entries are kept no more."""
-        if self._folder is None:
+        """Keep an entry, in place of one of that name; where that fails, entries are kept no more. None is kept once the
+        engine's sources have been replaced."""
+        if self._folder is None or is_replaced():
             return
         sealed = _MAGIC + self._seal(name, content) + content
         try:
@@ -157,9 +159,20 @@ def _fixed_hash() -> str:
             parts.append(f"{package} {version(package)}")
         except PackageNotFoundError:
             parts.append(f"{package} -")
-    for file in sorted([*(_PACKAGE / "primitives").glob("*.py"), *(_PACKAGE / "targets").glob("*.py")]):
-        parts.append(file.read_text())
+    parts += [file.read_text() for file in _sources()]
+    if is_replaced():  # what is read now is not what runs: entries of this process are for nobody else
+        parts.append(os.urandom(_KEY_BYTES).hex())
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def _sources() -> list[Path]:
+    return sorted([*(_PACKAGE / "primitives").glob("*.py"), *(_PACKAGE / "targets").glob("*.py")])
+
+
+def is_replaced() -> bool:
+    """Whether the engine's own sources have changed on disk since they were loaded: an upgrade beneath a running process,
+    whose machine code is the old one's."""
+    return any(file.stat().st_mtime > kernels.LOADED for file in _sources())
 
 
 def kernel_source(text: str, *key: str) -> KernelSource:

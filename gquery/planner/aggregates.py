@@ -8,9 +8,9 @@ split into words of 32 bits (of 16, where the rows may be more than 2^31), whose
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from gquery.errors import NotSupportedError
 from gquery.expression.expr import AggregateCall, Expr
@@ -79,71 +79,122 @@ def plan_aggregates(
     def use(accumulator: Accumulator) -> int:
         return accumulators.setdefault(accumulator, len(accumulators))
 
-    plans = [_plan(call, arg, rows, grouped, use) for call, arg in zip(calls, known, strict=True)]
+    plans = []
+    for call, arg in zip(calls, known, strict=True):
+        if call.function not in _PLANS:
+            raise NotSupportedError(f"aggregate {call.function}")
+        plans.append(_PLANS[call.function](_Use(call, arg, rows, grouped, use)))
     return tuple(accumulators), tuple(plans)
 
 
-def _plan(call: AggregateCall, arg: ValueProperties | None, rows: int | None, grouped: bool, use: Any) -> AggregatePlan:
-    e = call.args[0] if call.args else None
-    counting = Accumulator("add", "i64", "one", e if arg is not None and arg.nullable else None, call.filter)
-    if call.function == "count":
-        if e is not None and not never_null(e):
-            counting = Accumulator("add", "i64", "one", e, call.filter)  # without NULLs too: what fails has no count
-        most = Bounds(0, rows if rows is not None else INT64.high)
-        return AggregatePlan(call, "count", (use(counting),), None, arg, ValueProperties(BIGINT, most, False))
-    assert e is not None and arg is not None
-    can_be_empty = arg.nullable or call.filter is not None or not grouped
-    register = arg.register
-    if call.function in ("sum", "avg"):
-        used: tuple[int, ...]
-        finalizer: Finalizer
-        if register is Register.F64:
-            finalizer, bits = "sum_f64", 0
-            used = (use(Accumulator("add", "f64", "value", e, call.filter)),)
-        elif (
-            register is Register.I64
-            and arg.bounds is not None
-            and rows is not None
-            and rows * arg.bounds.magnitude <= INT64.high
-        ):
-            finalizer, bits = "sum_i64", 0
-            used = (use(Accumulator("add", "i64", "value", e, call.filter)),)
-        else:
-            finalizer = "sum_multiword"
-            bits = SUM_WORD_BITS if rows is not None and rows <= LARGE_ROWS else SMALL_SUM_WORD_BITS
-            count = (INT128_BITS if register is Register.I128 else INT64_BITS) // bits
-            used = tuple(
-                use(Accumulator("add", "i64", "sum_word", e, call.filter, sum_word, bits)) for sum_word in range(count)
-            )
-        if call.function == "avg":
-            counted = use(counting)
-            kinds: dict[Finalizer, Finalizer] = {
-                "sum_i64": "avg_i64",
-                "sum_multiword": "avg_multiword",
-                "sum_f64": "avg_f64",
-            }
-            return AggregatePlan(
-                call, kinds[finalizer], used, counted, arg, ValueProperties(DOUBLE, None, can_be_empty), bits
-            )
-        count_ = use(counting) if can_be_empty else None
-        return AggregatePlan(
-            call, finalizer, used, count_, arg, _sum_properties(call.dtype, arg, rows, can_be_empty), bits
-        )
-    if call.function in ("min", "max", "dependent_value"):
-        count_ = use(counting) if can_be_empty else None
-        result = ValueProperties(call.dtype, arg.bounds, can_be_empty, arg.dictionary)
-        if register is Register.STR and call.function == "dependent_value":  # one text: any address of it will do
-            used = (
-                use(Accumulator("max", "i64", "address", e, call.filter)),
-                use(Accumulator("max", "i64", "length", e, call.filter)),
-            )
-            return AggregatePlan(call, "text", used, count_, arg, result)
-        if register in (Register.I128, Register.STR):
-            raise AssertionError(f"{call.function} of {arg.dtype} is ranked before it is folded")
-        what: What = "ordered" if register is Register.F64 else "value"
-        op: Op = "min" if call.function == "min" else "max"
-        return AggregatePlan(call, "extreme", (use(Accumulator(op, "i64", what, e, call.filter)),), count_, arg, result)
-    raise NotSupportedError(f"aggregate {call.function}")
+@dataclass(frozen=True)
+class _Use:
+    """An aggregate that is planned: its argument's properties, the rows of a group at most, and where accumulators go."""
+
+    call: AggregateCall
+    arg: ValueProperties | None
+    rows: int | None
+    grouped: bool
+    use: Callable[[Accumulator], int]
+
+    @property
+    def values(self) -> tuple[Expr, ValueProperties]:
+        """The argument, of an aggregate that has one."""
+        assert self.arg is not None
+        return self.call.args[0], self.arg
+
+    @property
+    def can_be_empty(self) -> bool:
+        """Whether a group may have no value."""
+        return self.values[1].nullable or self.call.filter is not None or not self.grouped
+
+    def accumulate(self, op: Op, register: Literal["i64", "f64"], what: What, sum_word: int = 0, bits: int = 0) -> int:
+        """The index of an accumulator of the argument."""
+        return self.use(Accumulator(op, register, what, self.values[0], self.call.filter, sum_word, bits))
+
+    def count_values(self) -> int:
+        """The index of the accumulator that counts the argument's values: the rows, where it has no NULL."""
+        e, arg = self.values
+        return self.use(Accumulator("add", "i64", "one", e if arg.nullable else None, self.call.filter))
+
+
+def _count(a: _Use) -> AggregatePlan:
+    e = a.call.args[0] if a.call.args else None
+    if e is not None and never_null(e):
+        e = None  # any other is looked at without NULLs too: what fails has no count
+    counting = a.use(Accumulator("add", "i64", "one", e, a.call.filter))
+    most = Bounds(0, a.rows if a.rows is not None else INT64.high)
+    return AggregatePlan(a.call, "count", (counting,), None, a.arg, ValueProperties(BIGINT, most, False))
+
+
+def _sum(a: _Use) -> AggregatePlan:
+    finalizer, used, bits = _sum_words(a)
+    count = a.count_values() if a.can_be_empty else None
+    _, arg = a.values
+    result = _sum_properties(a.call.dtype, arg, a.rows, a.can_be_empty)
+    return AggregatePlan(a.call, finalizer, used, count, arg, result, bits)
+
+
+def _average(a: _Use) -> AggregatePlan:
+    finalizer, used, bits = _sum_words(a)
+    kinds: dict[Finalizer, Finalizer] = {
+        "sum_i64": "avg_i64",
+        "sum_multiword": "avg_multiword",
+        "sum_f64": "avg_f64",
+    }
+    result = ValueProperties(DOUBLE, None, a.can_be_empty)
+    return AggregatePlan(a.call, kinds[finalizer], used, a.count_values(), a.arg, result, bits)
+
+
+def _sum_words(a: _Use) -> tuple[Finalizer, tuple[int, ...], int]:
+    """How a sum is finalized, its accumulators, and the bits of each word of several."""
+    _, arg = a.values
+    if arg.register is Register.F64:
+        return "sum_f64", (a.accumulate("add", "f64", "value"),), 0
+    if arg.register is Register.I64 and arg.bounds is not None and a.rows is not None:
+        is_one_word = a.rows * arg.bounds.magnitude <= INT64.high
+    else:
+        is_one_word = False
+    if is_one_word:
+        return "sum_i64", (a.accumulate("add", "i64", "value"),), 0
+    bits = SUM_WORD_BITS if a.rows is not None and a.rows <= LARGE_ROWS else SMALL_SUM_WORD_BITS
+    count = (INT128_BITS if arg.register is Register.I128 else INT64_BITS) // bits
+    return "sum_multiword", tuple(a.accumulate("add", "i64", "sum_word", n, bits) for n in range(count)), bits
+
+
+def _extreme(a: _Use) -> AggregatePlan:
+    _, arg = a.values
+    if arg.register in (Register.I128, Register.STR):
+        raise AssertionError(f"{a.call.function} of {arg.dtype} is ranked before it is accumulated")
+    count = a.count_values() if a.can_be_empty else None
+    what: What = "ordered" if arg.register is Register.F64 else "value"
+    index = a.accumulate("min" if a.call.function == "min" else "max", "i64", what)
+    return AggregatePlan(a.call, "extreme", (index,), count, arg, _like_argument(a))
+
+
+def _dependent(a: _Use) -> AggregatePlan:
+    _, arg = a.values
+    if arg.register is not Register.STR:
+        return _extreme(a)
+    count = a.count_values() if a.can_be_empty else None  # one text: any address of it will do
+    used = (a.accumulate("max", "i64", "address"), a.accumulate("max", "i64", "length"))
+    return AggregatePlan(a.call, "text", used, count, arg, _like_argument(a))
+
+
+def _like_argument(a: _Use) -> ValueProperties:
+    """The properties of one of the argument's values."""
+    _, arg = a.values
+    return ValueProperties(a.call.dtype, arg.bounds, a.can_be_empty, arg.dictionary)
+
+
+_PLANS: dict[str, Callable[[_Use], AggregatePlan]] = {
+    "count": _count,
+    "sum": _sum,
+    "avg": _average,
+    "min": _extreme,
+    "max": _extreme,
+    "dependent_value": _dependent,
+}
 
 
 def needs_ranks(call: AggregateCall, arg: ValueProperties | None) -> bool:

@@ -8,11 +8,11 @@ each match.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gquery import tuning
-from gquery.expression.expr import Call, Column, Expr, Literal, new_column
+from gquery.expression.expr import Call, Column, Expr, new_column
 from gquery.expression.traverse import conjunction, conjuncts, walk
 from gquery.expression.types import BOOLEAN
 from gquery.kernels.bindings import NeedsHostError
@@ -33,8 +33,8 @@ from gquery.planner.layouts import KeyEncoding, inline_payload_of, nullable
 from gquery.planner.logical.nodes import Join, JoinKind
 from gquery.planner.logical.properties import is_unique, one_row_at_most
 from gquery.planner.logical.tree import column_ids, used_columns
+from gquery.planner.lower_full_join import full_join
 from gquery.planner.physical import (
-    ConcatRows,
     FilterRows,
     JoinLayout,
     JoinTable,
@@ -42,8 +42,6 @@ from gquery.planner.physical import (
     ReadStage,
     ReadTable,
     Stored,
-    UnmatchedRows,
-    stage_columns,
 )
 
 if TYPE_CHECKING:
@@ -76,7 +74,7 @@ def join(lowering: Lowering, plan: Join, wanted: frozenset[int]) -> Stream:
         i for r in residual for i in used_columns(r)
     )  # with what the host has computed of the right side
     payload_wanted = (wanted & right_ids) | (tested & (right_ids | right.columns.keys()) - left.columns.keys())
-    return _probe(lowering, plan, left, right, keys, residual, payload_wanted, null_key, wanted)
+    return _probe(lowering, _Sides(plan, left, right, keys, residual, payload_wanted, null_key), wanted)
 
 
 def split_condition(condition: Expr, left: frozenset[int], right: frozenset[int]) -> tuple[list[JoinKey], list[Expr]]:
@@ -169,44 +167,92 @@ def _mark_keys(
     return sure, residual + [k.term for k in unsure], False
 
 
-def _probe(
-    lowering: Lowering,
-    plan: Join,
-    left: Stream,
-    right: Stream,
-    keys: list[JoinKey],
-    residual: list[Expr],
-    payload: frozenset[int],
-    null_key: bool,
-    wanted: frozenset[int],
-) -> Stream:
-    kind = plan.kind
+@dataclass(frozen=True)
+class _Sides:
+    """A join that is lowered: its plan and streams, the equalities that find matches, what is tested on each of them, the
+    right side's columns that are wanted of it, and whether a NULL key takes part."""
+
+    plan: Join
+    left: Stream
+    right: Stream
+    keys: list[JoinKey]
+    residual: list[Expr]
+    payload: frozenset[int]
+    null_key: bool
+
+    @property
+    def is_full(self) -> bool:
+        return self.plan.kind is JoinKind.FULL
+
+
+@dataclass(frozen=True)
+class _Built:
+    """A join table whose stage is there, and the sides as its probe needs them; ``at_hand`` are the columns of a build row
+    that it may read."""
+
+    table: JoinTable
+    sides: _Sides
+    at_hand: tuple[Stored, ...]
+
+
+def _probe(lowering: Lowering, sides: _Sides, wanted: frozenset[int]) -> Stream:
+    """The left stream behind a probe of the right one's table."""
+    built = _build(lowering, sides)
+    table, plan, sides = built.table, sides.plan, built.sides
+    left, right = sides.left, sides.right
+    probe = Probe(
+        table=table,
+        kind=plan.kind,
+        keys=tuple(k.probe for k in sides.keys),
+        residual=conjunction(tuple(sides.residual)) if sides.residual else None,
+        payload=tuple(right.by_id[i] for i in sorted(sides.payload) if i in right.by_id),
+        mark=plan.mark,
+        records_matches=sides.is_full,
+        null_key=sides.null_key,
+        selectivity=min(1.0, lowering.estimator.rows(plan) / max(left.source_rows, 1)),
+    )
+    known = _known_behind(sides, table)
+    one_match = table.unique or plan.kind in (JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK, JoinKind.SINGLE)
+    limit = left.limit if one_match else None
+    rows = max(1.0, lowering.estimator.rows(plan))
+    work = left.work + _probe_work(left, right, table.layout, one_match)
+    stream = replace(left, steps=(*left.steps, probe), columns=known, work=work, rows=rows, limit=limit)
+    may_call = capabilities(lowering.target).is_interpreted
+    host = None if may_call else _host_function(sides.residual, {**left.columns, **right.columns})
+    if sides.is_full:
+        return full_join(lowering, stream, plan, probe, wanted, host)
+    if host is None:
+        return stream
+    columns = tuple(stream.by_id[i] for i in stream.columns if i in stream.by_id)
+    return lowering.materialized(stream, columns, f"{host}, interpreted", host=host)
+
+
+def _build(lowering: Lowering, sides: _Sides) -> _Built:
+    """The stage that builds the join table: over an array of keys alone where that will do, else over rows."""
+    plan, keys, payload = sides.plan, sides.keys, sides.payload
     single = not keys and one_row_at_most(plan.right)
     unique = single or _proved_unique(plan, keys)
-    only_exists = not residual and (
-        kind in (JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK) or (kind is JoinKind.INNER and unique)
-    )
-    exists = only_exists and not payload and bool(keys)
+    exists = _asks_existence(sides, unique) and not payload and bool(keys)
     provable = {id(k.term): k for k in keys}
     lowering.estimator.rows(plan.right)  # so that it knows the columns
     likely = {id(k.term) for k in keys if lowering.estimator.is_likely_unique(k.build)}
-    read = payload | frozenset(i for r in residual for i in used_columns(r))
-    rowless = None if null_key or kind is JoinKind.FULL else _rowless(lowering, left, right, keys, read, exists, unique)
+    read = payload | frozenset(i for r in sides.residual for i in used_columns(r))
+    rowless = None if sides.null_key or sides.is_full else _rowless(lowering, sides, read, exists, unique)
+    layout: JoinLayout = "direct-address"
+    tested: list[Expr] = []
     if rowless is not None:
         right, key_encoding, keys, at_hand = rowless
         held = tuple(_described(right, k) for k in keys)
-        layout: JoinLayout = "direct-address"
-        tested: list[Expr] = []
     else:
-        right, keys = _framed(lowering, left, right, keys, payload, null_key or not keys or kind is JoinKind.FULL)
-        layout, key_encoding, keys, tested = layout_of(left, right, keys, exists, single, null_key, unique)
+        with_rows = sides.null_key or not keys or sides.is_full
+        right, keys = _framed(lowering, sides.left, sides.right, keys, payload, with_rows)
+        layout, key_encoding, keys, tested = layout_of(sides.left, right, keys, exists, single, sides.null_key, unique)
         held = at_hand = right.source.columns if isinstance(right.source, ReadTable | ReadStage) else ()
-    residual = residual + tested
     if tested:
         exists = False
         unique = _proved_unique(plan, [provable[id(k.term)] for k in keys])
-    inline_keys = layout == "hash" and (key_encoding is not None or is_one_integer(left, right, keys))
-    read |= frozenset(i for r in tested for i in used_columns(r))
+    inline_keys = layout == "hash" and (key_encoding is not None or is_one_integer(sides.left, right, keys))
+    is_found_at_once = inline_keys or layout == "direct-address"
     table = JoinTable(
         stage=len(lowering.stages),
         layout=layout,
@@ -219,58 +265,60 @@ def _probe(
         rows=right.source_rows,
         inline_keys=inline_keys,
         counted=rowless is not None and not exists,
-        expected_unique=not (unique or exists)
-        and (inline_keys or layout == "direct-address")
-        and any(id(k.term) in likely for k in keys),
+        expected_unique=not (unique or exists) and is_found_at_once and any(id(k.term) in likely for k in keys),
     )
-    if kind is not JoinKind.FULL:
-        table = replace(table, inline_payload=payload_of(table, [s for s in at_hand if s.column.id in read]))
-    table = replace(table, radix_partitioned=is_radix_partitioned(lowering, right, table))
-    number = lowering.build(right, table, f"build for {kind.value} join")
-    table = replace(table, stage=number)
-    probe = Probe(
-        table=table,
-        kind=kind,
-        keys=tuple(k.probe for k in keys),
-        residual=conjunction(tuple(residual)) if residual else None,
-        payload=tuple(right.by_id[i] for i in sorted(payload) if i in right.by_id),
-        mark=plan.mark,
-        records_matches=kind is JoinKind.FULL,
-        null_key=null_key,
-        selectivity=min(1.0, lowering.estimator.rows(plan) / max(left.source_rows, 1)),
-    )
+    sides = replace(sides, right=right, keys=keys, residual=sides.residual + tested)
+    read |= frozenset(i for r in tested for i in used_columns(r))
+    return _staged(lowering, _Built(table, sides, at_hand), read)
+
+
+def _staged(lowering: Lowering, built: _Built, read: frozenset[int]) -> _Built:
+    """The table with what it holds inline of the columns that are read, and its stage."""
+    table, sides = built.table, built.sides
+    if not sides.is_full:
+        table = replace(table, inline_payload=payload_of(table, [s for s in built.at_hand if s.column.id in read]))
+    table = replace(table, radix_partitioned=is_radix_partitioned(lowering, sides.right, table))
+    number = lowering.build(sides.right, table, f"build for {sides.plan.kind.value} join")
+    return replace(built, table=replace(table, stage=number))
+
+
+def _asks_existence(sides: _Sides, unique: bool) -> bool:
+    """Whether it is enough to know that there is a match."""
+    kind = sides.plan.kind
+    if sides.residual:
+        return False
+    return kind in (JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK) or (kind is JoinKind.INNER and unique)
+
+
+def _known_behind(sides: _Sides, table: JoinTable) -> dict[int, ValueProperties]:
+    """What is known of the columns behind the probe; those of the right side get a name in the left stream."""
+    left, right, kind = sides.left, sides.right, sides.plan.kind
     known = dict(left.columns)
     filled = kind in (JoinKind.LEFT, JoinKind.SINGLE, JoinKind.FULL)
-    if kind in (JoinKind.INNER, JoinKind.LEFT, JoinKind.SINGLE, JoinKind.FULL) and not exists:
+    if (kind is JoinKind.INNER or filled) and not table.exists:
         for i, what in right.columns.items():
-            if table.inline_payload is not None and i not in payload:
+            if table.inline_payload is not None and i not in sides.payload:
                 continue  # the table holds nothing else
             known[i] = nullable(what) if filled else what
             if i in right.by_id:
                 left.by_id.setdefault(i, right.by_id[i])
     if kind is JoinKind.MARK:
-        assert plan.mark is not None
-        known[plan.mark.id] = value_properties(BOOLEAN, nullable=null_key or bool(residual))
-        left.by_id[plan.mark.id] = plan.mark
-    one_match = unique or kind in (JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK, JoinKind.SINGLE)
-    fan_out = (
-        1.0 if one_match else (right.rows if layout == "loop" else max(1.0, right.rows / max(right.source_rows, 1)))
-    )
-    looped = layout == "loop" or not one_match
+        mark = sides.plan.mark
+        assert mark is not None
+        known[mark.id] = value_properties(BOOLEAN, nullable=sides.null_key or bool(sides.residual))
+        left.by_id[mark.id] = mark
+    return known
+
+
+def _probe_work(left: Stream, right: Stream, layout: JoinLayout, one_match: bool) -> float:
+    """The row-steps of a probe for each row of the left side, and for its matches."""
     costs = tuning.interpreter_costs
-    matches = right.rows if layout == "loop" else costs.duplicate_probe if looped else 1
-    work = left.work + left.rows * (costs.probe + matches) * fan_out
-    limit = left.limit if one_match else None
-    rows = max(1.0, lowering.estimator.rows(plan))
-    stream = replace(left, steps=(*left.steps, probe), columns=known, work=work, rows=rows, limit=limit)
-    may_call = capabilities(lowering.target).is_interpreted
-    host = None if may_call else _host_function(residual, {**left.columns, **right.columns})
-    if kind is JoinKind.FULL:
-        return _full(lowering, stream, plan, probe, wanted, host)
-    if host is None:
-        return stream
-    columns = tuple(stream.by_id[i] for i in stream.columns if i in stream.by_id)
-    return lowering.materialized(stream, columns, f"{host}, interpreted", host=host)
+    if layout == "loop":
+        return left.rows * (costs.probe + right.rows) * (1.0 if one_match else right.rows)
+    if one_match:
+        return left.rows * (costs.probe + 1)
+    fan_out = max(1.0, right.rows / max(right.source_rows, 1))
+    return left.rows * (costs.probe + costs.duplicate_probe) * fan_out
 
 
 def _host_function(residual: list[Expr], known: dict[int, ValueProperties]) -> str | None:
@@ -290,17 +338,12 @@ def _proved_unique(plan: Join, keys: list[JoinKey]) -> bool:
 
 
 def _rowless(
-    lowering: Lowering,
-    left: Stream,
-    right: Stream,
-    keys: list[JoinKey],
-    read: frozenset[int],
-    exists: bool,
-    unique: bool,
+    lowering: Lowering, sides: _Sides, read: frozenset[int], exists: bool, unique: bool
 ) -> tuple[Stream, KeyEncoding | None, list[JoinKey], tuple[Stored, ...]] | None:
     """The build side as a stream that ends in an array over its keys which needs no rows behind it: a bitmap where only
     existence is asked, words where a key is unique and few bits are read of its row. So the rows need not be materialized
     first, whatever steps they come through. With the key encoding and the keys, and the columns that are read."""
+    left, right, keys = sides.left, sides.right, sides.keys
     is_plain = isinstance(right.source, ReadTable | ReadStage) and all(isinstance(s, FilterRows) for s in right.steps)
     if not exists and (not unique or is_plain):
         return None
@@ -348,23 +391,3 @@ def _described(right: Stream, key: JoinKey) -> Stored:
     assert isinstance(key.build, Column)
     known = right.columns[key.build.id]
     return Stored(key.build, known, known.physical_type)
-
-
-def _full(
-    lowering: Lowering, stream: Stream, plan: Join, probe: Probe, wanted: frozenset[int], host: str | None
-) -> Stream:
-    """FULL: the pairs and the left rows without a match, and behind them the build rows that no probe matched."""
-    columns = tuple(c for c in plan.columns if c.id in wanted)
-    if not columns:  # only the number of rows is asked for
-        columns = (new_column("row", BOOLEAN),)
-        stream = lowering.compute(stream, ((columns[0], Literal(True, BOOLEAN)),))
-    stream = replace(stream, columns={i: nullable(w) for i, w in stream.columns.items()})
-    pairs = lowering.materialized(stream, columns, "full join", host=host)
-    assert isinstance(pairs.source, ReadStage)
-    stored = pairs.source.columns
-    rest = lowering.stage(UnmatchedRows(probe.table, pairs.source.stage, stored), "unmatched build rows")
-    inputs = (stored, stored)
-    number = lowering.stage(ConcatRows((pairs.source.stage, rest), inputs, stored), "full join")
-    result = lowering.read(number, columns, stream.rows, None)
-    assert all(s.column in columns for s in stage_columns(lowering.stages[number].work))
-    return result

@@ -1,0 +1,43 @@
+"""Files and functions stay small enough to read in one go."""
+
+from __future__ import annotations
+
+import ast
+import statistics
+from pathlib import Path
+
+import pytest
+
+from tests.support.paths import ROOT
+
+FILES = sorted((ROOT / "gquery").rglob("*.py"))
+MOST_LINES, MOST_LINES_OF_FUNCTION, MEDIAN = 400, 60, 150
+LISTS = {  # flat lists: nothing in them is read from top to bottom
+    "gquery/kernels/primitives/core.py": "a Python twin of each intrinsic",
+    "gquery/kernels/targets/intrinsics.py": "a line of LLVM an intrinsic",
+    "gquery/kernels/builtin/order.py": "a kernel a way of sorting, and the choice among them; to be cut into the two",
+}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_a_file_is_short(path: Path) -> None:
+    lines = len(path.read_text().splitlines())
+    assert lines <= MOST_LINES or str(path.relative_to(ROOT)) in LISTS, f"{lines} lines: split it where it has a seam"
+
+
+def test_what_is_a_list_is_long() -> None:
+    assert all(len((ROOT / name).read_text().splitlines()) > MOST_LINES for name in LISTS)
+
+
+def test_most_files_are_much_shorter() -> None:
+    assert statistics.median(len(p.read_text().splitlines()) for p in FILES) < MEDIAN
+
+
+def test_functions_are_short() -> None:
+    long = {
+        f"{path.name}: {node.name}": node.end_lineno - node.lineno + 1
+        for path in FILES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef) and node.end_lineno is not None
+    }
+    assert {name: lines for name, lines in long.items() if lines > MOST_LINES_OF_FUNCTION} == {}

@@ -15,7 +15,6 @@ MOST_LINES, MOST_LINES_OF_FUNCTION, MEDIAN = 400, 60, 150
 LISTS = {  # flat lists: nothing in them is read from top to bottom
     "gquery/kernels/primitives/core.py": "a Python twin of each intrinsic",
     "gquery/kernels/targets/intrinsics.py": "a line of LLVM an intrinsic",
-    "gquery/kernels/builtin/order.py": "a kernel a way of sorting, and the choice among them; to be cut into the two",
 }
 
 

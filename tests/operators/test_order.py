@@ -13,7 +13,7 @@ from gquery.columns.table import ColumnData
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device, cpu_device
 from gquery.expression.types import VARCHAR, Bounds, PhysicalType
-from gquery.kernels.builtin import define, order, scans
+from gquery.kernels.builtin import define, order, scans, text_keys
 from gquery.kernels.builtin.order import Integers, Text
 from gquery.kernels.kernel import Kernel
 from gquery.operators import prefix
@@ -131,11 +131,11 @@ def test_words_of_text_by_numpy_and_by_kernel(values: list[str]) -> None:
     for n in range(5):
         words = np.empty(column.length, np.uint64)
         at: Any = define.address(column.characters.host)
-        kernel = order.WORDS[column.physical_type]
+        kernel = text_keys.WORDS[column.physical_type]
         define.launch(kernel, column.length, words, column.data.host, at, rows, n, words)
         want = [int.from_bytes(s.encode()[8 * n : 8 * n + 8].ljust(8, b"\0"), "big") for s in values]
         assert words.tolist() == want
-        assert order.text_words(column, device, n).tolist() == want
+        assert text_keys.text_words(column, device, n).tolist() == want
 
 
 def test_order_by_text() -> None:

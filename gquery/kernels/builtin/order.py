@@ -19,15 +19,15 @@ import numpy as np
 from gquery.columns.table import ColumnData
 from gquery.device.device import Device
 from gquery.expression.types import Bounds, PhysicalType
-from gquery.kernels.builtin.define import address, builtin_kernel, launch, namespace
+from gquery.kernels.builtin.define import builtin_kernel, launch, namespace
 from gquery.kernels.builtin.gathers import gather, gather_views
 from gquery.kernels.builtin.scans import check_rows, compact, rows_of_bits
+from gquery.kernels.builtin.text_keys import bytes_of_rows, text_words
 from gquery.kernels.readback import read_scalar
 
 WORD = 64
 _ALL_BITS = 2**64 - 1
 FEW_BITS = 12  # where a round could sort by fewer bits, two sorts of whole words are faster than many rounds
-NUMPY_ROWS = 200_000  # of text on the host, for more of which a compiled kernel is worth having
 MOST_WORDS = 32  # of text, by which rows are compared on the device
 SPARE_BITS = 4  # more than a row number has, of the keys by which the first rows are chosen
 CHUNK = 1024  # rows of which a bound looks at the least only
@@ -152,7 +152,7 @@ class Text:
     def _ranked(self, rows: Any) -> Part:
         """The ranks of long strings that begin alike, found on the host."""
         wanted = np.arange(self.size) if rows is None else np.minimum(self.device.to_host(rows), self.size - 1)
-        texts = _strings(self.column, wanted)
+        texts = bytes_of_rows(self.column, wanted)
         rank = {s: k for k, s in enumerate(sorted(set(texts)))}
         ranks = np.zeros(self.size, np.int64)
         ranks[wanted] = [rank[s] for s in texts]
@@ -365,59 +365,3 @@ def _bounds(values: Any) -> Bounds:
     if values.dtype != np.uint64:
         return Bounds(read_scalar(least), read_scalar(most))
     return Bounds(read_scalar(least.view(np.int64)) & _ALL_BITS, read_scalar(most.view(np.int64)) & _ALL_BITS)
-
-
-# ---- text -----------------------------------------------------------------------------------------------------------
-
-
-def text_words(column: ColumnData, device: Device, n: int, rows: Any = None) -> Any:
-    """The n-th eight bytes of strings as unsigned numbers that compare as the bytes do, zeros behind a string's end."""
-    if device.is_cpu and (column.length if rows is None else rows.size) < NUMPY_ROWS:
-        return _words_by_numpy(column, n, rows)
-    rows = device.xp.arange(column.length, dtype=np.uint32) if rows is None else rows
-    words = device.xp.empty(rows.size, np.uint64)
-    characters = 0 if column.characters is None else address(column.characters.on(device))
-    launch(WORDS[column.physical_type], rows.size, words, column.data.on(device), characters, rows, n, words)
-    return words
-
-
-WORDS = {
-    physical_type: builtin_kernel(
-        f"data:*{element} characters:i64 rows:*u32 n:i64 words:*u64",
-        f"store_u64(words, i64(i), text_word({string}(data, characters, i64(rows[i])), n))",
-    )
-    for physical_type, element, string in (
-        (PhysicalType.STRING32, "i32", "string32"),
-        (PhysicalType.STRING64, "i64", "string64"),
-    )
-}
-
-
-def _words_by_numpy(column: ColumnData, n: int, rows: Any) -> Any:
-    """`text_words` on the host: every place of the characters is the start of a word, of which some are taken."""
-    assert column.characters is not None
-    data, characters = column.data.host, column.characters.host
-    starts, ends = (data[:-1], data[1:]) if rows is None else (data[:-1][rows], data[1:][rows])
-    at = starts.astype(np.int64)
-    at += 8 * n
-    left = ends - at
-    if characters.size < 8:
-        characters = np.concatenate([characters, np.zeros(8, np.uint8)])
-    last = characters.size - 8
-    windows: Any = np.ndarray(last + 1, "<u8", np.ascontiguousarray(characters), 0, (1,))
-    words = windows[np.minimum(at, last)].astype(np.uint64, copy=False).byteswap(inplace=True)
-    late = at > last  # less than eight bytes before the end of all characters
-    if late.any():
-        words[late] <<= (8 * np.minimum(at[late] - last, 7)).astype(np.uint64)
-    words &= _FIRST_BYTES[np.clip(left, 0, 8)]
-    return words
-
-
-_FIRST_BYTES = np.array([2**64 - 2 ** (64 - 8 * k) for k in range(9)], np.uint64)
-"""Masks of the first so many bytes of a word."""
-
-
-def _strings(column: ColumnData, rows: Any) -> list[bytes]:
-    """The bytes of some strings, on the host."""
-    offsets, characters = column.data.host, memoryview(column.characters.host if column.characters else b"")
-    return [bytes(characters[offsets[i] : offsets[i + 1]]) for i in rows]

@@ -7,7 +7,7 @@ from functools import cache
 
 from gquery.kernels.kernel import Kernel
 
-MODULES = ("scans", "grouping", "gathers", "define", "order", "partition")
+MODULES = ("scans", "grouping", "gathers", "define", "order", "partition", "text_keys")
 
 
 @cache

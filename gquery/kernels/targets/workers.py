@@ -35,10 +35,12 @@ Request = tuple[str, KernelSource, tuple[int, int]]
 
 @dataclass(eq=False)
 class _Task:
-    """A kernel to be compiled; ``done`` also where that failed: it will be tried again where the kernel is needed."""
+    """A kernel to be compiled; ``done`` also where that failed: it will be tried again where the kernel is needed. One whose
+    worker died is ``orphaned``: somebody else gets it, once, as it may be what the worker died of."""
 
     request: Request
     done: bool = False
+    orphaned: bool = False
 
 
 class Workers:
@@ -163,11 +165,16 @@ class Workers:
             self._changed.notify_all()
             while is_ready and (task := self._next()) is not None:
                 self._changed.release()
+                is_well = False
                 try:
                     is_well = line.ask(task.request)
                 finally:
                     self._changed.acquire()
-                    self._end(task)
+                    if is_well or task.orphaned:
+                        self._end(task)
+                    else:
+                        task.orphaned = True
+                        self._urgent.appendleft(task)
                 if not is_well:
                     break
             self._ready -= is_ready

@@ -294,15 +294,15 @@ class Connection(Frames, Files, Explains, Exceptions):
             from gquery.planner.lower import lower
 
             try:
-                if load_tables(prepared.query.plan):
-                    prepared.query = self._optimize(prepared.bound)
-                    load_tables(prepared.query.plan)
-                prepared.program = with_room(lambda: lower(prepared.query, self.target, get_profile(self.device)))
+                query = prepared.query
+                if load_tables(query.plan):
+                    query = self._optimize(prepared.bound)
+                    load_tables(query.plan)
+                return prepared.keep(query, with_room(lambda: lower(query, self.target, get_profile(self.device))))
             except MemoryError as error:  # of NumPy or CuPy: encoding takes arrays of its own
                 reason = str(error)
-            if prepared.program is None:
-                self.device.make_room()
-                raise self.device.exhausted("reading columns", reason or "no memory is left")
+            self.device.make_room()
+            raise self.device.exhausted("reading columns", reason or "no memory is left")
         return prepared.program
 
     @boundary()

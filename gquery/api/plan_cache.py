@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from gquery.planner.physical import Program
 
 Parameters = Sequence[Any] | Mapping[str, Any] | None
+_keeping = threading.Lock()  # held for an assignment
 
 
 @dataclass
@@ -50,6 +51,14 @@ class PreparedPlan:
         from gquery.execution.feedback import RunFeedback
 
         return RunFeedback()
+
+    def keep(self, query: Query, program: Program) -> Program:
+        """Take a program, with the plan that it was lowered from, and give the one to run: of several threads that each made
+        one the first wins, since columns have ids of their own in each, and what runs feed back speaks of those."""
+        with _keeping:
+            if self.program is None:
+                self.query, self.program = query, program
+            return self.program
 
     def is_current(self, catalog_version: int) -> bool:
         return catalog_version == self.catalog_version and self.versions == tuple(s.version for s in self.sources)

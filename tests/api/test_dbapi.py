@@ -398,6 +398,32 @@ def test_a_cursor_a_thread(target: str, tmp_path: Path) -> None:
                 done.result()
 
 
+def test_threads_that_lower_one_plan_at_once_run_one_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each lowering gives columns ids of its own, and kernels are kept by the plan: those of one fit no other's frames."""
+    import gquery.planner.lower as lowering
+
+    query = "SELECT count(*) FROM t JOIN t u ON t.x + 1 = u.x * 2"
+    lower, made, other_ran = lowering.lower, threading.Event(), threading.Event()
+
+    def late(*arguments: Any) -> Any:
+        program = lower(*arguments)
+        if not made.is_set():  # the first thread: its program waits until the other's has run
+            made.set()
+            assert other_ran.wait(timeout=60)
+        return program
+
+    with gquery.connect(device="python") as db:
+        db.register("t", pa.table({"x": list(range(100))}))
+        expected = db.sql(query + " ").fetchall()
+        monkeypatch.setattr(lowering, "lower", late)
+        with db.cursor() as one, db.cursor() as other, ThreadPoolExecutor(1) as pool:
+            first = pool.submit(lambda: one.execute(query).fetchall())
+            assert made.wait(timeout=60)
+            assert other.execute(query).fetchall() == expected
+            other_ran.set()
+            assert first.result() == expected
+
+
 def test_fetching_begins_anew_behind_all_rows() -> None:
     """As DuckDB's relations do; a cursor gives each row once, as PEP 249 says."""
     db = gquery.connect(device="python")

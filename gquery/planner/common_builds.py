@@ -16,9 +16,9 @@ equality spreads from a table to those whose pipelines probe it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, assert_never
+from typing import assert_never
 
 from gquery.expression.expr import Column, Expr, In, Literal, same_objects
 from gquery.kernels.values import ValueProperties
@@ -47,7 +47,7 @@ from gquery.planner.physical import (
     UnmatchedRows,
 )
 
-Values = dict[int, Any]  # column id: where its value comes from
+Values = dict[int, Hashable]  # column id: where its value comes from
 
 
 def common_builds(stages: Sequence[Stage]) -> tuple[Stage, ...]:
@@ -57,7 +57,7 @@ def common_builds(stages: Sequence[Stage]) -> tuple[Stage, ...]:
     return _Sharing(stages).run() if heads and max(heads.values()) > 1 else tuple(stages)
 
 
-def _head(work: Pipeline | PipelineBreaker) -> Any:
+def _head(work: Pipeline | PipelineBreaker) -> int | None:
     """What equal builds surely have in common, cheap to compute; None for other stages."""
     if not isinstance(work, Pipeline) or not isinstance(work.sink, Build):
         return None
@@ -76,7 +76,7 @@ def _head(work: Pipeline | PipelineBreaker) -> Any:
 class _Described:
     """What a build does, whatever its columns are called, and where the values of its columns come from."""
 
-    key: Any
+    key: Hashable
     values: Values
 
 
@@ -88,7 +88,7 @@ class _Sharing:
         self.kept: dict[int, Stage] = {}
         self.stands: dict[int, int] = {}  # stages that are left out: the one that stands for each
         self.described: dict[int, _Described] = {}
-        self.first: dict[Any, int] = {}
+        self.first: dict[Hashable, int] = {}
         probes = [s for stage in stages if isinstance(stage.work, Pipeline) for s in stage.work.steps]
         self.recording = {s.table.stage for s in probes if isinstance(s, Probe) and s.records_matches}
 
@@ -114,7 +114,7 @@ class _Sharing:
 
     def _describe(self, work: Pipeline, sink: Build) -> _Described:
         values: Values = {}
-        key: list[Any] = [_source(work.source, values), work.host]
+        key: list[Hashable] = [_source(work.source, values), work.host]
         probes = 0
         for step in work.steps:
             match step:
@@ -155,7 +155,7 @@ def _is_recording(work: Pipeline) -> bool:
     return any(isinstance(s, Probe) and s.records_matches for s in work.steps)
 
 
-def _source(source: Source, values: Values) -> Any:
+def _source(source: Source, values: Values) -> Hashable:
     """The rows that a pipeline reads, as a key; its columns are entered into ``values``."""
     match source:
         case ReadTable(table, numbers, columns):
@@ -196,7 +196,7 @@ def _united(earlier: Source, later: Source) -> Source:
             return earlier
 
 
-def _canonical(what: Any, values: Values, seen: dict[int, int] | None = None) -> Any:
+def _canonical(what: Hashable, values: Values, seen: dict[int, int] | None = None) -> Hashable:
     """A hashable key of a part of a plan, in which columns stand as where their values come from. An expression that comes
     again in it stands as its number: written out, nested ones would double in size at each level."""
     seen = {} if seen is None else seen
@@ -221,11 +221,11 @@ def _canonical(what: Any, values: Values, seen: dict[int, int] | None = None) ->
             return what
 
 
-def _value(column: Column, values: Values) -> Any:
+def _value(column: Column, values: Values) -> Hashable:
     return values.get(column.id, ("unknown", column.id))
 
 
-def _properties(what: ValueProperties) -> Any:
+def _properties(what: ValueProperties) -> Hashable:
     return (what.dtype, what.bounds, what.nullable, id(what.dictionary))
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, assert_never
+from typing import assert_never
 
-from gquery.columns.table import Dictionary, TableSource
+from gquery.columns.table import ColumnData, Dictionary, TableSource
 from gquery.device.profile import DeviceProfile, profile_for
 from gquery.errors import NotSupportedError
 from gquery.expression.expr import Column, Expr, new_column
@@ -52,6 +52,7 @@ from gquery.planner.physical import (
     Build,
     Compute,
     FilterRows,
+    JoinTable,
     Materialize,
     Pipeline,
     PipelineBreaker,
@@ -79,7 +80,7 @@ class Lowering:
         self.profile = profile
         self.stages: list[Stage] = []
         self.estimator = Estimator()
-        self._tables: dict[int, tuple[TableSource, dict[int, Any]]] = {}
+        self._tables: dict[int, tuple[TableSource, dict[int, ColumnData]]] = {}
         self._shared: dict[int, Stream] = {}  # by definition: its rows, under the columns of the definition
 
     # ---- queries and sources ----
@@ -309,7 +310,7 @@ class Lowering:
         work = RankEncode(number, ranks, kept + codes, extremes, alone)
         return self.stage(work, "rank values"), {s.column.id: code for s, code in ranks}
 
-    def build(self, stream: Stream, table: Any, label: str) -> int:
+    def build(self, stream: Stream, table: JoinTable, label: str) -> int:
         """End a stream in a join table."""
         return self.sink(stream, Build(table), label)
 

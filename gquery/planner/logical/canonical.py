@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, assert_never
+from collections.abc import Callable, Hashable
+from typing import assert_never
 
 from gquery.expression.expr import (
     And,
@@ -39,7 +39,7 @@ from gquery.planner.logical.nodes import (
 from gquery.planner.logical.tree import cached, expressions
 
 
-def canonical(plan: Plan) -> tuple[Any, ...]:
+def canonical(plan: Plan) -> tuple[Hashable, ...]:
     """A hashable key that two plans share exactly where they compute the same rows in the same column order.
 
     Column ids are renumbered by first appearance, so two copies of a subquery agree. Names do not count.
@@ -47,23 +47,23 @@ def canonical(plan: Plan) -> tuple[Any, ...]:
     return cached(plan, "_canonical", lambda: _Canonical().plan(plan))
 
 
-def expression_key(e: Expr, name: Callable[[Column], Any]) -> tuple[Any, ...]:
+def expression_key(e: Expr, name: Callable[[Column], Hashable]) -> tuple[Hashable, ...]:
     """A hashable key that two expressions share where they are the same over columns that are called the same."""
     return _Canonical(name).expr(e)
 
 
 class _Canonical:
-    def __init__(self, name: Callable[[Column], Any] | None = None) -> None:
+    def __init__(self, name: Callable[[Column], Hashable] | None = None) -> None:
         self.number: dict[int, int] = {}
         self.seen: dict[int, int] = {}  # expressions by identity: one that comes again is written as its number
         self.name = name
 
-    def column(self, c: Column) -> Any:
+    def column(self, c: Column) -> Hashable:
         return self.number.setdefault(c.id, len(self.number)) if self.name is None else self.name(c)
 
-    def plan(self, p: Plan) -> tuple[Any, ...]:
+    def plan(self, p: Plan) -> tuple[Hashable, ...]:
         below = tuple([self.plan(s) for s in p.sources])
-        own: tuple[Any, ...]
+        own: tuple[Hashable, ...]
         match p:
             case Scan():
                 own = (id(p.source), p.source.version, p.fields)
@@ -93,7 +93,7 @@ class _Canonical:
         exprs = tuple([self.expr(e) for e in expressions(p)])
         return (type(p).__name__, own, exprs, tuple([self.column(c) for c in p.columns]), below)
 
-    def expr(self, e: Expr) -> tuple[Any, ...]:
+    def expr(self, e: Expr) -> tuple[Hashable, ...]:
         kids = e.children
         if kids:
             if (number := self.seen.get(id(e))) is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, TypeVar, assert_never
+from typing import TypeVar, assert_never
 
 from gquery.expression.expr import (
     AggregateCall,
@@ -45,7 +45,7 @@ T = TypeVar("T")
 
 def cached(plan: Plan, name: str, compute: Callable[[], T]) -> T:
     """A fact about a plan, computed once and kept on the (frozen) node itself."""
-    known: dict[str, Any] = plan.__dict__
+    known = plan.__dict__
     if name not in known:
         known[name] = compute()
     value: T = known[name]

@@ -29,9 +29,9 @@ It is the last rule: others would make the places different again, pruning above
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 from gquery import tuning
 from gquery.expression.expr import Column
@@ -52,7 +52,7 @@ from gquery.planner.logical.nodes import (
 from gquery.planner.logical.properties import many_to_one
 from gquery.planner.logical.shared import definitions, new_definition, rebuilt
 from gquery.planner.logical.tree import column_ids, expressions, fresh_copy, used_columns, walk, with_sources
-from gquery.planner.rules.row_shapes import Origins, Shapes, reading
+from gquery.planner.rules.row_shapes import Origin, Origins, Shapes, reading, side_of
 
 _KINDS = (JoinKind.INNER, JoinKind.SEMI, JoinKind.ANTI)
 
@@ -71,7 +71,7 @@ def common_subplans(query: Query) -> Query | None:
     return None if new is query else new
 
 
-def _origin_of_rows(plan: Plan) -> Any:
+def _origin_of_rows(plan: Plan) -> int | type[Plan] | None:
     match plan:
         case Scan(source=source):
             return id(source)
@@ -89,17 +89,20 @@ class _Place:
     plan: Plan
     rows: int
     origins: Origins
-    asked: dict[Any, Column]
+    asked: dict[Origin, Column]
     is_small: bool
     is_written: bool
 
-    def home(self, origin: Any) -> tuple[int, Join | None]:
+    def home(self, origin: Origin) -> tuple[int, Join | None]:
         """The join on the way down the left side whose right side a value comes from, if it finds one row there; and how far
         down it stands."""
         node, depth = self.plan, 0
-        while isinstance(node, Filter) or (isinstance(node, Join) and origin[0] == 0):
+        while isinstance(node, Filter | Join):
             if isinstance(node, Join):
-                origin, depth = origin[1], depth + 1
+                there = side_of(origin)
+                if there is None or there[0] != 0:
+                    break
+                origin, depth = there[1], depth + 1
             node = node.sources[0]
         found = isinstance(node, Join) and node.kind is JoinKind.INNER and many_to_one(node)
         return depth, node if found and isinstance(node, Join) else None
@@ -114,7 +117,7 @@ class _Place:
         return tuple(join for _, join in sorted(by_id.values(), key=lambda h: -h[0]))
 
     @cached_property
-    def carried(self) -> dict[Any, Column]:
+    def carried(self) -> dict[Origin, Column]:
         """What the definition has to give for this place: what is not joined late, and the keys of what is."""
         if not self.late:
             return self.asked
@@ -129,7 +132,7 @@ class _Made:
     """A definition, and the position of each origin among its outputs."""
 
     definition: Definition
-    position: dict[Any, int]
+    position: dict[Origin, int]
 
     def use(self, place: _Place) -> Plan:
         """What takes a place: the rows under the place's columns, joined anew for text."""
@@ -172,7 +175,7 @@ class _Search:
 
     def _same(self, order: tuple[Definition, ...]) -> dict[int, Definition]:
         """For each definition that computes the same as an earlier one, that one."""
-        first: dict[Any, Definition] = {}
+        first: dict[Hashable, Definition] = {}
         same: dict[int, Definition] = {}
         for d in order:
             shape = self.shapes.of(d.plan)
@@ -256,7 +259,7 @@ class _Search:
 
     def _made(self, places: list[_Place]) -> _Made | None:
         """The definition that gives what all places ask for, made of the first that can."""
-        wanted: dict[Any, Column] = {}
+        wanted: dict[Origin, Column] = {}
         for p in reversed(places):
             wanted.update(p.carried)
         for p in places:

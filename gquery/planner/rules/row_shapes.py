@@ -11,8 +11,9 @@ That is the same in plans that give the same rows, so a column of one is found i
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any, assert_never
+from typing import TypeAlias, assert_never
 
 from gquery.expression.expr import Column, Expr, new_column
 from gquery.planner.logical.canonical import expression_key
@@ -34,7 +35,10 @@ from gquery.planner.logical.nodes import (
 )
 from gquery.planner.logical.tree import own_subqueries, with_sources
 
-Origins = dict[int, Any]  # column id: where its value comes from
+Origin: TypeAlias = Hashable
+"""Where a column's value comes from: the number of a field, ``(side, origin)`` behind a join, the key of an expression. Only
+`side_of` takes it apart; all others compare it."""
+Origins = dict[int, Origin]  # by column id
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,7 @@ class Shapes:
 
     def __init__(self) -> None:
         self.definitions: dict[int, int] = {}
-        self._numbers: dict[Any, int] = {}
+        self._numbers: dict[Hashable, int] = {}
         self._known: dict[int, tuple[Plan, Shape | None]] = {}  # by identity; the plan is kept, so its id too
 
     def of(self, plan: Plan) -> Shape | None:
@@ -73,7 +77,7 @@ class Shapes:
         key = (type(plan).__name__, tuple(s.rows for s in below), self._own(plan, below, inside))
         return Shape(self._numbers.setdefault(key, len(self._numbers)), origins)
 
-    def _own(self, plan: Plan, below: list[Shape], inside: Origins) -> Any:
+    def _own(self, plan: Plan, below: list[Shape], inside: Origins) -> Hashable:
         """What a node does with the rows that it reads."""
         match plan:
             case Scan(source=source):
@@ -112,7 +116,7 @@ class Shapes:
                 assert_never(plan)
 
 
-def _key(e: Expr, origins: Origins) -> Any:
+def _key(e: Expr, origins: Origins) -> Origin:
     """An expression over where its columns' values come from; a column is that itself."""
     if isinstance(e, Column):
         return origins.get(e.id, ("unknown", e.id))
@@ -124,7 +128,7 @@ def _origins(plan: Plan, below: list[Shape]) -> Origins:
         case Scan(columns=columns, fields=fields) | Shared(columns=columns, fields=fields):
             return {c.id: f for c, f in zip(columns, fields, strict=True)}
         case Join(mark=mark):
-            sides = {i: (n, v) for n, s in enumerate(below) for i, v in s.origins.items()}
+            sides: Origins = {i: (n, v) for n, s in enumerate(below) for i, v in s.origins.items()}
             return sides if mark is None else {**sides, mark.id: "mark"}
         case Values() | Range() | Aggregate() | UnionAll():
             return {c.id: ("made", n) for n, c in enumerate(plan.columns)}
@@ -134,7 +138,15 @@ def _origins(plan: Plan, below: list[Shape]) -> Origins:
             assert_never(plan)
 
 
-def reading(plan: Plan, wanted: dict[Any, Column], known: dict[Any, Column]) -> Plan | None:
+def side_of(origin: Origin) -> tuple[int, Origin] | None:
+    """The side of a join that a value comes from, 0 or 1, and its origin there; None for an origin that names no side."""
+    if not isinstance(origin, tuple) or origin[0] not in (0, 1):
+        return None
+    side, at = origin
+    return side, at
+
+
+def reading(plan: Plan, wanted: dict[Origin, Column], known: dict[Origin, Column]) -> Plan | None:
     """The plan giving a column for each origin in ``wanted`` too, called and typed like these; None where it can't. The
     columns are entered into ``known``, those by origin that it gives."""
     for origin, like in wanted.items():
@@ -147,7 +159,7 @@ def reading(plan: Plan, wanted: dict[Any, Column], known: dict[Any, Column]) -> 
     return plan
 
 
-def _with_column(plan: Plan, origin: Any, like: Column) -> tuple[Plan, Column] | None:
+def _with_column(plan: Plan, origin: Origin, like: Column) -> tuple[Plan, Column] | None:
     """The plan with one column more, the one whose value comes from ``origin``."""
     match plan:
         case Scan(source, columns, fields) if isinstance(origin, int):
@@ -159,8 +171,8 @@ def _with_column(plan: Plan, origin: Any, like: Column) -> tuple[Plan, Column] |
         case Filter(source=s):
             below = _with_column(s, origin, like)
             return below and (with_sources(plan, (below[0],)), below[1])
-        case Join(left=left, right=right) if isinstance(origin, tuple) and origin[0] in (0, 1):
-            side, at = origin
+        case Join(left=left, right=right) if (there := side_of(origin)) is not None:
+            side, at = there
             below = _with_column((left, right)[side], at, like)
             if below is None or (side and plan.kind is not JoinKind.INNER):
                 return None

@@ -12,20 +12,12 @@ from tests.support.paths import ROOT
 
 FILES = sorted((ROOT / "gquery").rglob("*.py"))
 MOST_LINES, MOST_LINES_OF_FUNCTION, MEDIAN = 400, 60, 150
-LISTS = {  # flat lists: nothing in them is read from top to bottom
-    "gquery/kernels/primitives/core.py": "a Python twin of each intrinsic",
-    "gquery/kernels/targets/intrinsics.py": "a line of LLVM an intrinsic",
-}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_a_file_is_short(path: Path) -> None:
     lines = len(path.read_text().splitlines())
-    assert lines <= MOST_LINES or str(path.relative_to(ROOT)) in LISTS, f"{lines} lines: split it where it has a seam"
-
-
-def test_what_is_a_list_is_long() -> None:
-    assert all(len((ROOT / name).read_text().splitlines()) > MOST_LINES for name in LISTS)
+    assert lines <= MOST_LINES, f"{lines} lines: split it where it has a seam"
 
 
 def test_most_files_are_much_shorter() -> None:

@@ -12,7 +12,7 @@ from gquery.kernels.interleave import MOST_LEFT, interleaved
 from gquery.kernels.ir.expressions import Name
 from gquery.kernels.ir.read import read_lines
 from gquery.kernels.ir.statements import printed
-from gquery.kernels.primitives import core
+from gquery.kernels.targets.python import primitives
 from gquery.operators import codegen
 from gquery.planner.physical import Pipeline
 from tests.support import programs
@@ -66,7 +66,7 @@ def _body(r: random.Random) -> tuple[list[str], set[str]]:
 
 
 def _run(text: str, columns: list[list[int]], table: list[int]) -> tuple[list[Any], int]:
-    scope: dict[str, Any] = {**vars(core), "seen": [], "total": 0, "b0": table}
+    scope: dict[str, Any] = {**primitives(), "seen": [], "total": 0, "b0": table}
     scope |= {f"c{n}": column for n, column in enumerate(columns)}
     scope["note"] = lambda row, value: scope["seen"].append((row, value))
     exec(text, scope)

@@ -138,7 +138,7 @@ def test_words_from_anywhere_as_a_gpu_reads_them() -> None:
     from numba.extending import intrinsic
 
     from gquery.kernels.targets.cuda_intrinsics import CUDA_DEFINITIONS
-    from gquery.kernels.targets.intrinsics import build
+    from gquery.kernels.targets.intrinsics_numba import build
 
     load = build(CUDA_DEFINITIONS["load_word_unaligned"], intrinsic)
     load_at = njit(lambda address: load(address))

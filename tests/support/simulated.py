@@ -12,7 +12,8 @@ import numpy as np
 from numba import cuda
 
 from gquery.kernels.builtin import wide_arrays
-from gquery.kernels.primitives import checked, core, groups, simulated, tables, warp
+from gquery.kernels.primitives import checked, groups, simulated, tables, warp
+from gquery.kernels.primitives.python import wide
 
 THREADS, BLOCKS, ROWS, GROUPS = 64, 3, 1000, 5
 LOW = -(2**63)
@@ -61,7 +62,7 @@ def wide_sums(words: Any, sum_words: Any) -> None:
     for i in range(cuda.grid(1), ROWS, cuda.gridsize(1)):
         v = int(words[2 * i + 1]) << 64 | int(words[2 * i]) & (2**64 - 1)
         for k in range(4):
-            mine[k] += core.sum_word_i128(v, k)
+            mine[k] += wide.sum_word_i128(v, k)
     for k in range(4):
         warp.reduce_add_i64(sum_words, k, mine[k])
 

@@ -1,6 +1,6 @@
 """Bodies of primitives that have control flow, written once for all targets.
 
-They are plain functions over other primitives. As imported here they run in Python, on `primitives.core`; the cpu
+They are plain functions over other primitives. As imported here they run in Python, on `primitives.python`; the cpu
 and cuda targets rebind the same code to their own words and compile it (`targets.binding`). So a body uses no bare
 operator where Python's unbounded integers would differ from 64 bits.
 """

@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-from gquery.kernels.primitives.core import (
-    Pointer,
-    add_i64,
-    and_i64,
-    i64,
-    load_i64,
-    load_u32,
-    lt_i64,
-    shl_i64,
-    shr_i64,
-)
+from gquery.kernels.primitives.python.integers import add_i64, and_i64, i64, lt_i64, shl_i64, shr_i64
+from gquery.kernels.primitives.python.memory import load_i64, load_u32
+from gquery.kernels.primitives.python.values import Pointer
 
 
 def sum_of_rows(counts: Pointer, k: int) -> int:

@@ -12,13 +12,11 @@ simulator, so that this file's logic is tested without a GPU (`tests/kernels/tes
 
 from __future__ import annotations
 
-from gquery.kernels.primitives.core import (
-    Pointer,
-    add_f64,
+from gquery.kernels.primitives.python.floats import add_f64, f64_from_bits, ne_f64
+from gquery.kernels.primitives.python.integers import (
     add_i64,
     and_i64,
     eq_i64,
-    f64_from_bits,
     gt_i64,
     hash_i64,
     i64,
@@ -26,14 +24,14 @@ from gquery.kernels.primitives.core import (
     max_i64,
     min_i64,
     mul_i64,
-    ne_f64,
     ne_i64,
     or_i64,
     shl_i64,
     shr_i64,
-    store_u8,
     sub_i64,
 )
+from gquery.kernels.primitives.python.memory import store_u8
+from gquery.kernels.primitives.python.values import Pointer
 from gquery.kernels.primitives.simulated import (
     block_barrier,
     block_thread,

@@ -7,18 +7,14 @@ of the result: `range_i64` returns ``low``, the others 0, which lies within ever
 
 from __future__ import annotations
 
-from gquery.kernels.primitives.core import (
-    Pointer,
+from gquery.kernels.primitives.python.atomics import atomic_or_u32
+from gquery.kernels.primitives.python.integers import (
     add_i64,
     and_i64,
-    atomic_or_u32,
     eq_i64,
-    fits_i64_i128,
     ge_i64,
     i64,
-    i64_from_i128,
     lt_i64,
-    mul_i64_i128,
     neg_i64,
     quotient_i64,
     remainder_i64,
@@ -27,6 +23,8 @@ from gquery.kernels.primitives.core import (
     sub_i64,
     xor_i64,
 )
+from gquery.kernels.primitives.python.values import Pointer
+from gquery.kernels.primitives.python.wide import fits_i64_i128, i64_from_i128, mul_i64_i128
 
 
 def fail(status: Pointer, site: int) -> None:

@@ -7,7 +7,7 @@ its last, and 400 years are one era of 146,097 days.
 from __future__ import annotations
 
 from gquery.kernels.primitives.checked import floor_div_i64, floor_mod_i64
-from gquery.kernels.primitives.core import (
+from gquery.kernels.primitives.python.integers import (
     add_i64,
     ge_i64,
     le_i64,

@@ -9,11 +9,9 @@ from __future__ import annotations
 import math
 
 from gquery.kernels.primitives.checked import fail
-from gquery.kernels.primitives.core import (
-    Pointer,
+from gquery.kernels.primitives.python.floats import (
     abs_f64,
     add_f64,
-    and_i64,
     bits_f64,
     eq_f64,
     f64,
@@ -22,17 +20,13 @@ from gquery.kernels.primitives.core import (
     fmod_f64,
     ge_f64,
     gt_f64,
-    hash_i64,
-    i64,
     le_f64,
     lt_f64,
-    lt_i64,
     neg_f64,
-    shr_i64,
     sub_f64,
-    truncate_f64,
-    xor_i64,
 )
+from gquery.kernels.primitives.python.integers import and_i64, hash_i64, i64, lt_i64, shr_i64, truncate_f64, xor_i64
+from gquery.kernels.primitives.python.values import Pointer
 
 _NAN = 0x7FF8000000000000
 _MAGNITUDE = 0x7FFFFFFFFFFFFFFF

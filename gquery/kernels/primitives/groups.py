@@ -11,24 +11,21 @@ hundred slots.
 from __future__ import annotations
 
 from gquery.kernels.primitives.checked import fail
-from gquery.kernels.primitives.core import (
-    Pointer,
+from gquery.kernels.primitives.python.atomics import cas_i64, prefetch
+from gquery.kernels.primitives.python.integers import (
     add_i64,
     and_i64,
-    cas_i64,
     eq_i64,
     hash_i64,
     i64,
-    load_i64,
-    load_u32,
     lt_i64,
     mul_i64,
     ne_i64,
-    prefetch,
     shl_i64,
     shr_i64,
-    store_i64,
 )
+from gquery.kernels.primitives.python.memory import load_i64, load_u32, store_i64
+from gquery.kernels.primitives.python.values import Pointer
 
 _LIMIT, _LONG = 512, 32
 

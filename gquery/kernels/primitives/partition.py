@@ -9,18 +9,9 @@ The words are those of the simulator, so that this file's logic is tested withou
 
 from __future__ import annotations
 
-from gquery.kernels.primitives.core import (
-    Pointer,
-    add_i64,
-    load_i64,
-    lt_i64,
-    min_i64,
-    mul_i64,
-    ne_i64,
-    shr_u64,
-    store_i64,
-    sub_i64,
-)
+from gquery.kernels.primitives.python.integers import add_i64, lt_i64, min_i64, mul_i64, ne_i64, shr_u64, sub_i64
+from gquery.kernels.primitives.python.memory import load_i64, store_i64
+from gquery.kernels.primitives.python.values import Pointer
 from gquery.kernels.primitives.simulated import (
     atomic_add_u32,
     block_barrier,

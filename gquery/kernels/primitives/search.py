@@ -6,9 +6,7 @@ straddles an end of the string lies in the same page (on the GPU: allocation) as
 
 from __future__ import annotations
 
-from gquery.kernels.primitives.core import (
-    Pointer,
-    Str,
+from gquery.kernels.primitives.python.integers import (
     add_i64,
     and_i64,
     eq_i64,
@@ -16,23 +14,18 @@ from gquery.kernels.primitives.core import (
     gt_i64,
     i64,
     le_i64,
-    load_i64,
-    load_u8,
-    load_word,
-    lowest_byte,
     lt_i64,
-    make_str,
     mul_i64,
     ne_i64,
     or_i64,
     shl_i64,
     shr_u64,
-    str_address,
-    str_bytes,
     sub_i64,
     xor_i64,
-    zero_bytes,
 )
+from gquery.kernels.primitives.python.memory import load_i64, load_u8, load_word, lowest_byte, zero_bytes
+from gquery.kernels.primitives.python.strings import make_str, str_address, str_bytes
+from gquery.kernels.primitives.python.values import Pointer, Str
 from gquery.kernels.primitives.strings import _after, _count, _same
 
 _ANY, _ONE = 0xFF, 0xFE  # % and _ in a prepared pattern: bytes that UTF-8 never has

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gquery.kernels.primitives.core import Pointer
+from gquery.kernels.primitives.python.values import Pointer
 
 
 class Block:

@@ -4,12 +4,9 @@
 
 from __future__ import annotations
 
-from gquery.kernels.primitives.core import (
-    Pointer,
-    Str,
+from gquery.kernels.primitives.python.integers import (
     add_i64,
     and_i64,
-    byte_swap,
     eq_i64,
     ge_i64,
     gt_i64,
@@ -17,25 +14,27 @@ from gquery.kernels.primitives.core import (
     hash_i64,
     i64,
     le_i64,
-    load_i64,
-    load_u8,
-    load_word,
-    load_word_unaligned,
     lt_i64,
     lt_u64,
-    make_str,
     max_i64,
     min_i64,
     ne_i64,
     or_i64,
     shl_i64,
     shr_u64,
-    store_byte,
-    store_word_unaligned,
-    str_address,
-    str_bytes,
     sub_i64,
 )
+from gquery.kernels.primitives.python.memory import (
+    byte_swap,
+    load_i64,
+    load_u8,
+    load_word,
+    load_word_unaligned,
+    store_byte,
+    store_word_unaligned,
+)
+from gquery.kernels.primitives.python.strings import make_str, str_address, str_bytes
+from gquery.kernels.primitives.python.values import Pointer, Str
 
 
 # ---- order and equality ------------------------------------------------------------------------------------------

@@ -10,29 +10,23 @@ Probing is linear.
 
 from __future__ import annotations
 
-from gquery.kernels.primitives.core import (
-    Pointer,
+from gquery.kernels.primitives.python.atomics import atomic_or_u32, cas_i64
+from gquery.kernels.primitives.python.integers import (
     add_i64,
     and_i64,
-    atomic_or_u32,
-    cas_i64,
     eq_i64,
     hash_i64,
-    high_i128,
     i64,
-    load_i64,
-    load_pair,
-    load_u32,
-    mul_u64_i128,
     ne_i64,
     or_i64,
     shl_i64,
     shr_i64,
     shr_u64,
-    store_i64,
-    str_address,
-    str_bytes,
 )
+from gquery.kernels.primitives.python.memory import load_i64, load_u32, store_i64
+from gquery.kernels.primitives.python.strings import load_pair, str_address, str_bytes
+from gquery.kernels.primitives.python.values import Pointer
+from gquery.kernels.primitives.python.wide import high_i128, mul_u64_i128
 
 
 def bit_set(bits: Pointer, k: int) -> None:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from gquery.kernels.primitives.checked import fail
-from gquery.kernels.primitives.core import Pointer, ne_i64, shl_i64, shr_i64
-from gquery.kernels.primitives.user_core import (
+from gquery.kernels.primitives.python.integers import ne_i64, shl_i64, shr_i64
+from gquery.kernels.primitives.python.user import (
     user_minus,
     user_minus_wraps,
     user_plus,
@@ -19,6 +19,7 @@ from gquery.kernels.primitives.user_core import (
     user_times,
     user_times_wraps,
 )
+from gquery.kernels.primitives.python.values import Pointer
 
 
 def user_add(a: Any, b: Any, status: Pointer, site: int) -> Any:

@@ -8,24 +8,20 @@ The words are those of the simulator, so that this file's logic is tested withou
 
 from __future__ import annotations
 
-from gquery.kernels.primitives.core import (
-    Pointer,
-    add_f64,
+from gquery.kernels.primitives.python.floats import add_f64, bits_f64, f64_from_bits, ne_f64
+from gquery.kernels.primitives.python.integers import (
     add_i64,
-    bits_f64,
     eq_i64,
-    f64_from_bits,
     gt_i64,
     i64,
-    load_i64,
     lt_i64,
     max_i64,
     min_i64,
-    ne_f64,
     ne_i64,
     shr_i64,
-    store_u8,
 )
+from gquery.kernels.primitives.python.memory import load_i64, store_u8
+from gquery.kernels.primitives.python.values import Pointer
 from gquery.kernels.primitives.simulated import (
     atomic_add_f64,
     atomic_add_i64,

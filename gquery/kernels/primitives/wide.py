@@ -6,52 +6,56 @@ Division is written out: LLVM would call a runtime function that a just-in-time 
 from __future__ import annotations
 
 from gquery.kernels.primitives.checked import fail
-from gquery.kernels.primitives.core import (
-    Pointer,
+from gquery.kernels.primitives.floats import round_even_f64
+from gquery.kernels.primitives.python.floats import (
     abs_f64,
-    abs_i128,
-    add_i64,
-    add_i128,
-    and_i64,
     bits_f64,
-    div_u64,
-    eq_i64,
-    eq_i128,
     f64_from_bits,
     f64_from_u64,
-    fits_i64_i128,
-    ge_i64,
-    ge_i128,
-    hash_i64,
-    high_i128,
-    i64,
-    i128_from_i64,
-    low_i128,
     lt_f64,
-    lt_i64,
-    lt_i128,
-    lt_u128,
-    make_i128,
-    mod_u64,
     mul_f64,
-    mul_i64,
-    mul_i128,
-    mul_u64_i128,
-    ne_i64,
     neg_f64,
-    neg_i128,
+)
+from gquery.kernels.primitives.python.integers import (
+    add_i64,
+    and_i64,
+    div_u64,
+    eq_i64,
+    ge_i64,
+    hash_i64,
+    i64,
+    lt_i64,
+    mod_u64,
+    mul_i64,
+    ne_i64,
     or_i64,
     shl_i64,
-    shl_i128,
     shr_i64,
     shr_u64,
-    shr_u128,
     sub_i64,
-    sub_i128,
     truncate_f64,
     xor_i64,
 )
-from gquery.kernels.primitives.floats import round_even_f64
+from gquery.kernels.primitives.python.values import Pointer
+from gquery.kernels.primitives.python.wide import (
+    abs_i128,
+    add_i128,
+    eq_i128,
+    fits_i64_i128,
+    ge_i128,
+    high_i128,
+    i128_from_i64,
+    low_i128,
+    lt_i128,
+    lt_u128,
+    make_i128,
+    mul_i128,
+    mul_u64_i128,
+    neg_i128,
+    shl_i128,
+    shr_u128,
+    sub_i128,
+)
 
 
 def add_i128_checked(a: int, b: int, status: Pointer, site: int) -> int:

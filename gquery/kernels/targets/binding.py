@@ -14,7 +14,8 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from gquery.kernels.primitives import ALIASES
-from gquery.kernels.targets.intrinsics import DEFINITIONS, Definition, build
+from gquery.kernels.targets.intrinsics import DEFINITIONS, Definition
+from gquery.kernels.targets.intrinsics_numba import build
 from gquery.kernels.targets.intrinsics_user import BY_TYPE, build_by_type
 
 BODIES = ("checked", "wide", "floats", "dates", "strings", "search", "tables", "bits", "groups", "user")

@@ -166,7 +166,7 @@ def _fixed_hash() -> str:
 
 
 def _sources() -> list[Path]:
-    return sorted([*(_PACKAGE / "primitives").glob("*.py"), *(_PACKAGE / "targets").glob("*.py")])
+    return sorted([*(_PACKAGE / "primitives").rglob("*.py"), *(_PACKAGE / "targets").rglob("*.py")])
 
 
 def is_replaced() -> bool:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gquery.kernels.targets.intrinsics import Definition, build_chosen
+from gquery.kernels.targets.intrinsics import Definition
+from gquery.kernels.targets.intrinsics_numba import build_chosen
 
 BY_TYPE = {
     "user_plus": ("add_i64", "add_f64"), "user_minus": ("sub_i64", "sub_f64"), "user_times": ("mul_i64", "mul_f64"),

@@ -11,6 +11,7 @@ import linecache
 import time
 from collections.abc import Callable, Sequence
 from functools import cache
+from importlib import import_module
 from types import FunctionType
 from typing import Any
 
@@ -18,6 +19,7 @@ from gquery.errors import InternalError
 from gquery.kernels import checks
 from gquery.kernels.ir import printed, printed_body
 from gquery.kernels.kernel import Kernel, Parameter
+from gquery.kernels.primitives import ALIASES
 from gquery.kernels.targets.base import MOST_KERNELS, Compiled, Perhaps
 from gquery.kernels.targets.python_inline import inlined
 from gquery.kernels.targets.text import indented
@@ -28,41 +30,20 @@ _FORMATS = {
     "f32": "f", "f64": "d",
 }  # fmt: skip
 FEW_ROWS = 500  # rows up to which a kernel runs as it is: to inline its primitives takes longer than it saves
+BODIES = ("bits", "checked", "dates", "floats", "groups", "tables", "strings", "search", "user")
+INTRINSICS = ("integers", "checked", "wide", "floats", "memory", "bits", "strings", "atomics", "groups", "user")
 
 
 @cache
 def primitives() -> dict[str, Any]:
-    """Every primitive by its name: plain words first, then bodies shared with the compiled targets."""
-    from gquery.kernels.primitives import (
-        ALIASES,
-        bits,
-        checked,
-        core,
-        dates,
-        floats,
-        groups,
-        search,
-        strings,
-        tables,
-        user,
-        user_core,
-    )
+    """Every primitive by its name. What Python says in fewer calls stands in the place of a body of that name."""
     from gquery.kernels.targets import python_strings
 
     found: dict[str, Any] = {}
     for module in (
-        bits,
-        checked,
-        dates,
-        floats,
-        groups,
-        tables,
-        strings,
-        search,
-        user,
-        core,
+        *(import_module(f"gquery.kernels.primitives.{name}") for name in BODIES),
+        *(import_module(f"gquery.kernels.primitives.python.{name}") for name in INTRINSICS),
         python_strings,
-        user_core,
     ):
         found |= {k: v for k, v in vars(module).items() if not k.startswith("_") and callable(v)}
     return found | {short: found[name] for short, name in ALIASES.items()}

@@ -10,7 +10,7 @@ import re
 from functools import lru_cache
 
 from gquery.kernels.checks import string_at
-from gquery.kernels.primitives.core import Pointer, Str
+from gquery.kernels.primitives.python.values import Pointer, Str
 from gquery.kernels.primitives.search import PART_WORDS
 from gquery.kernels.primitives.strings import hash_str, str_substring, str_substring_from
 

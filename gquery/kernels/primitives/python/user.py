@@ -7,7 +7,8 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from gquery.kernels.primitives.core import Pointer, fail
+from gquery.kernels.primitives.python.checked import fail
+from gquery.kernels.primitives.python.values import Pointer
 
 _Binary = Callable[[Any, Any], Any]
 _LEAST, _BEYOND = -(2**63), 2**63

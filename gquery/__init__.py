@@ -211,7 +211,7 @@ def read_ipc(paths: Any, **options: Any) -> Relation:
     return default_connection().read_ipc(paths, **options)
 
 
-def explain(query: str, level: str = "optimized", format: str = "text") -> str:  # noqa: A002
+def explain(query: str, level: str = "optimized", format: str = "text") -> str:  # noqa: A002  (a public keyword)
     """`Connection.explain` on the default connection."""
     return default_connection().explain(query, level, format=format)
 

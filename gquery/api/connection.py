@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from gquery.api.relation import Relation
     from gquery.columns.table import Table, TableSource
     from gquery.device.device import Device
+    from gquery.execution import ExecutionContext
     from gquery.expression.expr import Expr
     from gquery.expression.expr import Literal as Constant
     from gquery.planner.logical.nodes import Query
@@ -317,7 +318,7 @@ class Connection(Frames, Files, Explains, Exceptions):
             with part("run"):
                 return run(program, self._context(), prepared.feedback)
 
-    def _context(self) -> Any:
+    def _context(self) -> ExecutionContext:
         from gquery.execution import ExecutionContext
 
         return ExecutionContext(target=self.target, device=self.device, settings=self.settings)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
+from gquery.api.session import Session
 from gquery.errors import NotSupportedError, ProgrammingError
 from gquery.runtime.arguments import checked
 from gquery.runtime.boundary import boundary
@@ -15,39 +16,16 @@ from gquery.runtime.stopwatch import part
 if TYPE_CHECKING:
     from gquery.api.plan_cache import Parameters, PreparedPlan
     from gquery.api.startup import Target
-    from gquery.device.device import Device
     from gquery.kernels.kernel import Kernel
-    from gquery.planner.logical.nodes import Query
     from gquery.planner.physical import Program
-    from gquery.runtime.interrupt import Running
-    from gquery.settings import Settings
-    from gquery.sql.catalog import Catalog
     from gquery.sql.statement import Statement
 
 Level = Literal["bound", "optimized", "physical", "pipelines", "code", "tree", "analyze"]
 LEVELS: tuple[Level, ...] = ("bound", "optimized", "physical", "pipelines", "code", "tree", "analyze")
 
 
-class Explains:
+class Explains(Session):
     """The part of a connection that tells what would run, and runs it for EXPLAIN ANALYZE alone."""
-
-    settings: Settings
-    target: Target
-    device: Device
-    _catalog: Catalog
-    _running: Running
-
-    def _check_open(self) -> None:
-        raise NotImplementedError
-
-    def _plan(self, query: Query, now: bool = True) -> PreparedPlan:
-        raise NotImplementedError
-
-    def _program(self, prepared: PreparedPlan) -> Program:
-        raise NotImplementedError
-
-    def _context(self) -> Any:
-        raise NotImplementedError
 
     @checked
     @boundary()
@@ -56,7 +34,7 @@ class Explains:
         query: str,
         level: Level | str = "optimized",
         params: Parameters = None,
-        format: str = "text",  # noqa: A002
+        format: str = "text",  # noqa: A002  (a public keyword)
     ) -> str:
         """How a query runs: its plan as the binder makes it ("bound"), as the optimizer leaves it ("optimized"), the
         stages ("physical"), their fused pipelines ("pipelines") or the kernels' text ("code"). "tree" has the plan and the

@@ -9,33 +9,24 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from gquery.api.session import Session
 from gquery.errors import FileError, InterfaceError
 from gquery.runtime.boundary import boundary
 
 if TYPE_CHECKING:
     from gquery.api.connection import Connection
-    from gquery.api.plan_cache import PreparedPlan
     from gquery.api.relation import Relation
     from gquery.columns.table import TableSource
     from gquery.io.column_cache import ColumnCache
-    from gquery.planner.logical.nodes import Query
     from gquery.runtime.recent import Recent
-    from gquery.settings import Settings
 
 
-class Files:
+class Files(Session):
     """The part of a connection that reads files."""
 
-    settings: Settings
     _cache: ColumnCache
     _files: Recent[Any, TableSource]
     _files_lock: threading.RLock
-
-    def _check_open(self) -> None:
-        raise NotImplementedError
-
-    def _plan(self, query: Query, now: bool = True) -> PreparedPlan:
-        raise NotImplementedError
 
     def read_parquet(self, paths: Any, **options: Any) -> Relation:
         """Parquet files as a relation: a path, a glob pattern, a directory, a URI of an object store, or a list of them.

@@ -97,7 +97,7 @@ class Relation(Outputs, Verbs):
     def __len__(self) -> int:
         return self.table().rows
 
-    def explain(self, level: str = "optimized", format: str = "text") -> str:  # noqa: A002
+    def explain(self, level: str = "optimized", format: str = "text") -> str:  # noqa: A002  (a public keyword)
         """How the query runs; see `Connection.explain`."""
         if self._prepared is None:
             raise InterfaceError("This result comes from no query")

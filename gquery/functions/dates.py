@@ -1,3 +1,4 @@
+# Bodies call primitives by names that each target resolves: the kernels, whose they are, lie above this room.
 # ruff: noqa: F821
 # mypy: disable-error-code="name-defined, no-any-return"
 """Functions of dates and timestamps.

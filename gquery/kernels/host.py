@@ -10,6 +10,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -93,7 +94,7 @@ def _run(
     target = get_target("python")
     code = Code("python")
     for n, (what, stored) in columns.items():
-        code.provide(n, what, lambda n=n, w=what, s=stored: load(code, None, n, s.physical_type, w, ir.ROW))  # type: ignore[misc]
+        code.provide(n, what, partial(load, code, None, n, stored.physical_type, what, ir.ROW))
     value = render(e, code)
     if value.properties.dtype.is_string:
         value = as_string(value, code)

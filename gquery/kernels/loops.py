@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -122,7 +123,7 @@ def connective(run: Run, code: Code, stops_at: bool, render: Callable[[Expr, Cod
     count = code.constant(len(run.constants))
     with code.loop(ir.And((is_open, code.call("lt_i64", row, count)))):
         for column, what, constant in loads:
-            code.provide(column.id, what, lambda c=constant, w=what: Value(code.let(c), None, w))  # type: ignore[misc]
+            code.provide(column.id, what, partial(_loaded, constant, what, code))
         value = render(run.term, code)
         stop: ir.Expression = value.var if stops_at else ir.Not(value.var)
         with code.when(stop if value.ok is None else ir.And((value.ok, stop))):
@@ -136,6 +137,10 @@ def connective(run: Run, code: Code, stops_at: bool, render: Callable[[Expr, Cod
     var = code.let(ir.Not(is_open) if stops_at else is_open)
     ok = None if value.ok is None else code.let(ir.Or((ir.Not(is_open), ir.Not(unknown))))
     return Value(var, ok, value_properties(BOOLEAN, nullable=ok is not None))
+
+
+def _loaded(constant: ir.Expression, what: ValueProperties, code: Code) -> Value:
+    return Value(code.let(constant), None, what)
 
 
 def _loads(run: Run, row: ir.Name, code: Code) -> Iterator[tuple[Column, ValueProperties, ir.Expression]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import assert_never
 
 from gquery import tuning
@@ -197,7 +198,7 @@ def _compute(exprs: tuple[tuple[Column, Expr], ...], code: Code) -> None:
     """Bind columns to expressions, each computed where it is first used."""
     for column, e in exprs:
         what = describe(e, code.known, code.target)
-        code.provide(column.id, what, lambda e=e: render(e, code))  # type: ignore[misc]
+        code.provide(column.id, what, partial(render, e, code))
 
 
 def _begin(sink: Sink, mode: materialize.Mode, role: str, code: Code) -> None:

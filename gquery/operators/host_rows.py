@@ -235,8 +235,8 @@ class _Run:
 
     def phases(self) -> Phases[None]:
         if over := [c for c in self.calls if c.dictionary is not None]:
-            yield [lambda c=c: self._over_entries(c) for c in over]  # type: ignore[misc]
-        yield [lambda n=n, r=r: self._chunk(n, *r) for n, r in enumerate(self.chunks)]  # type: ignore[misc]
+            yield [partial(self._over_entries, c) for c in over]
+        yield [partial(self._chunk, n, *r) for n, r in enumerate(self.chunks)]
         for call in self.calls:
             if tasks := call.made.finalize():
                 yield tasks

@@ -6,6 +6,8 @@ row, which saves one of two random accesses to memory. 0 says that there is no r
 
 from __future__ import annotations
 
+from functools import partial
+
 from gquery.expression.types import Register
 from gquery.kernels import ir
 from gquery.kernels.code import Code
@@ -41,7 +43,7 @@ def provide_payload_fields(inline: InlinePayload, var: ir.Expression, guard: ir.
             if guard is None
             else ValueProperties(f.properties.dtype, f.properties.bounds, True, f.properties.dictionary)
         )
-        code.provide(f.column.id, what, lambda f=f, what=what: _field(inline, f, what, var, guard, code))  # type: ignore[misc]
+        code.provide(f.column.id, what, partial(_field, inline, f, what, var, guard, code))
 
 
 def _field(

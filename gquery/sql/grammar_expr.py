@@ -5,6 +5,7 @@ The base of `sql.grammar`, which says what this is for.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 
 from gquery.sql.grammar_forms import SPECIAL, FormReader
@@ -153,13 +154,13 @@ class ExpressionReader(FormReader):
 
     # ---- primaries ---------------------------------------------------------------------------------------------------
 
+    @abstractmethod
     def starts_query(self) -> bool:
         """Whether a query begins here, in parentheses or not."""
-        raise NotImplementedError
 
+    @abstractmethod
     def query(self) -> None:
         """A query without parentheses around it."""
-        raise NotImplementedError
 
     def _subquery_in_parentheses(self) -> None:
         self.expect("(")

@@ -6,7 +6,7 @@ for.
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from gquery.sql.grammar_tokens import TokenReader
@@ -36,7 +36,7 @@ _TYPE_WORDS = frozenset((
 ))  # fmt: skip
 
 
-class FormReader(TokenReader):
+class FormReader(TokenReader, ABC):
     """Reads forms whose parts are expressions."""
 
     @abstractmethod

@@ -11,6 +11,7 @@ import re
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from sqlglot import exp
@@ -75,7 +76,7 @@ def parse(sql: str) -> list[Parsed]:
     text, explain = _strip_explain(sql)
     tokens = lex(text)
     places = _statements(tokens)
-    readings = [with_room(lambda p=p: read(text, tokens, *p)) for p in places]  # type: ignore[misc]
+    readings = [with_room(partial(read, text, tokens, *p)) for p in places]
     trees = _trees(text, tokens, readings)
     statements = [
         Parsed(tree, sql, explain if n == 0 else None, reading, tokens, first, behind)

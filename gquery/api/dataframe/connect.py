@@ -7,20 +7,20 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from gquery.api.session import Session
 from gquery.errors import CatalogError, InterfaceError
 from gquery.kernels.targets.capabilities import capabilities
 from gquery.runtime.arguments import checked
 from gquery.runtime.boundary import boundary
 
 if TYPE_CHECKING:
-    from gquery.api.plan_cache import PreparedPlan
+    from gquery.api.connection import Connection
     from gquery.api.relation import Relation
     from gquery.columns.table import TableSource
     from gquery.functions.user import UserFunction
     from gquery.planner.logical.nodes import Query
-    from gquery.settings import Settings
     from gquery.sql.catalog import Bound, Catalog
 
 _namespace: ContextVar[Mapping[str, Any] | None] = ContextVar("namespace", default=None)
@@ -37,15 +37,8 @@ def variables_of(namespace: Mapping[str, Any]) -> Iterator[None]:
         _namespace.reset(token)
 
 
-class Frames:
+class Frames(Session):
     """The part of a connection that `Relation` and `udf` meet."""
-
-    settings: Settings
-    target: Any
-    _catalog: Catalog
-
-    def _plan(self, query: Query, now: bool = True) -> PreparedPlan:
-        raise NotImplementedError
 
     @property
     def catalog(self) -> Catalog:
@@ -57,16 +50,16 @@ class Frames:
         """A bound query as a relation; it is planned when its rows are asked for."""
         from gquery.api.relation import Relation
 
-        return Relation(self, self._plan(query, now=False))  # type: ignore[arg-type]
+        return Relation(cast("Connection", self), self._plan(query, now=False))
 
     @checked
     @boundary()
     def from_data(self, data: Any, name: str = "data") -> Relation:
         """Data as a relation, without a name in the catalog: whatever `register` takes, as they are now."""
-        from gquery.api.dataframe.verbs import Verbs
+        from gquery.api.relation import Relation
         from gquery.io.memory import kept_source
 
-        found = data.to_arrow_table() if isinstance(data, Verbs) else data  # type: ignore[attr-defined]
+        found = data.to_arrow_table() if isinstance(data, Relation) else data
         return self.relation(_scan(kept_source(name, found, self.settings.narrow)))
 
     @boundary()
@@ -93,7 +86,7 @@ class Frames:
 
     def _variable(self, name: str, is_function: bool) -> TableSource | Bound | UserFunction | None:
         """What a Python variable of the caller stands for in SQL; None where there is none, or scans are switched off."""
-        from gquery.api.dataframe.verbs import Verbs
+        from gquery.api.relation import Relation
         from gquery.functions.user import UserFunction
         from gquery.io.memory import source_of
 
@@ -104,7 +97,7 @@ class Frames:
             return found if isinstance(found, UserFunction) else None
         if found is None:
             return None
-        if isinstance(found, Verbs):
+        if isinstance(found, Relation):
             return found if found._connection is self else self.from_data(found, name)
         if not _is_table(found):
             raise CatalogError(

@@ -6,6 +6,7 @@ Wherever an expression is taken, so is SQL text. A name means a column of the re
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -30,14 +31,14 @@ _SIDES = {
 
 
 @checked
-class Verbs:
+class Verbs(ABC):
     """The methods of a `Relation` that give another one. Errors in what they are given are raised at once."""
 
     _connection: Connection
 
+    @abstractmethod
     def bound_query(self) -> Query:
         """The logical plan of the relation's rows."""
-        raise NotImplementedError
 
     # ---- rows ------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,43 @@
+"""What the parts of a connection find in it: settings, device, catalog, and how a bound query becomes a plan and a program."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gquery.api.plan_cache import PreparedPlan
+    from gquery.api.startup import Target
+    from gquery.device.device import Device
+    from gquery.execution import ExecutionContext
+    from gquery.planner.logical.nodes import Query
+    from gquery.planner.physical import Program
+    from gquery.runtime.interrupt import Running
+    from gquery.settings import Settings
+    from gquery.sql.catalog import Catalog
+
+
+class Session(ABC):
+    """The base of `Frames`, `Files` and `Explains`; `Connection` is all of them and fills it in."""
+
+    settings: Settings
+    target: Target
+    device: Device
+    _catalog: Catalog
+    _running: Running
+
+    @abstractmethod
+    def _check_open(self) -> None:
+        """InterfaceError where the connection is closed."""
+
+    @abstractmethod
+    def _plan(self, query: Query, now: bool = True) -> PreparedPlan:
+        """A bound query, optimized now or when it is first needed."""
+
+    @abstractmethod
+    def _program(self, prepared: PreparedPlan) -> Program:
+        """The program of a plan, lowered at the first call."""
+
+    @abstractmethod
+    def _context(self) -> ExecutionContext:
+        """Where and under which settings a program runs."""

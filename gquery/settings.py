@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from gquery.errors import InterfaceError, ProgrammingError, did_you_mean
+from gquery.runtime.threads import core_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +30,7 @@ class Settings:
     @property
     def worker_count(self) -> int:
         """``threads``, or the number of cores that this process may use."""
-        if self.threads is not None:
-            return self.threads
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+        return core_count() if self.threads is None else self.threads
 
     def with_option(self, name: str, value: Any) -> Settings:
         """A copy with one setting changed; ``value`` may be text. ProgrammingError for an unknown name or a bad value.

@@ -15,9 +15,23 @@ from pathlib import Path
 import pytest
 
 from tests.support.paths import ROOT
-from tools.rooms import LAYERS, MODULES, PICTURE, UPWARD, arrows, imports, module_name, modules, picture, room, rooms_of
+from tools.rooms import (
+    LAYERS,
+    MODULES,
+    PICTURE,
+    UPWARD,
+    arrows,
+    arrows_from_outside,
+    imports,
+    module_name,
+    modules,
+    picture,
+    room,
+    rooms_of,
+)
 
 LAZY = {"numba", "cupy", "cupyx", "cuda", "pandas", "polars", "duckdb"}
+MOST_ARROWS, MOST_ARROWS_OF_ALL = 105, 127
 COMPILERS = {"numba", "cupy", "cupyx", "cuda", "llvmlite"}
 STRANGERS = {("sql", "kernels"), ("operators", "sql"), ("execution", "sql"), ("operators", "io"), ("kernels", "io")}
 
@@ -37,6 +51,13 @@ def test_upward_imports_are_there() -> None:
     """What is allowed and no longer used is struck from the list."""
     graph = arrows()
     assert all(b in graph[a] for a, b in UPWARD) and len(UPWARD) < 5
+
+
+def test_arrows_are_few() -> None:
+    """Of the package, and with the folders beside it: what one room knows of others can be held in mind."""
+    inside, outside = arrows(), arrows_from_outside()
+    assert sum(map(len, inside.values())) <= MOST_ARROWS
+    assert sum(map(len, (inside | outside).values())) <= MOST_ARROWS_OF_ALL
 
 
 def test_no_circle_of_modules() -> None:

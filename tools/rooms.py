@@ -3,8 +3,9 @@
     python -m tools.rooms            rooms, arrows, upward arrows, circles, and the rooms that each one imports
     python -m tools.rooms --write    docs/screens/rooms.svg anew
 
-A room is a folder of ``gquery`` or a module of its root. An arrow is one room's import of another, whenever it happens and
-for types alone too. The picture leaves out arrows that a longer way implies.
+A room is a folder of ``gquery`` or a module of its root; the folders beside it that are not tests count as rooms, too. An arrow
+is one room's import of another, whenever it happens and for types alone too. The picture is of the package alone, and leaves out
+arrows that a longer way implies.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ When = Literal["eager", "lazy", "types"]
 
 # Lowest first, one layer a room: files of the package's root are rooms of their own.
 LAYERS = (
-    "errors", "settings", "tuning", "runtime", "expression", "device", "functions", "columns", "io", "kernels", "planner", "sql",
+    "errors", "tuning", "runtime", "settings", "expression", "device", "functions", "columns", "io", "kernels", "planner", "sql",
     "operators", "result", "distributed", "execution", "profile", "api", "", "shell", "__main__",
 )  # fmt: skip
+OUTSIDE = ("tpch", "benchmarks", "tools")
 UPWARD = {
     ("", "shell"): "``%load_ext gquery`` calls the package; the cell magic stands beside the shell, whose code it uses",
     ("expression", "planner"): "a subquery's expression holds its plan, which it never looks into (a type alone)",
@@ -86,6 +88,19 @@ def arrows() -> dict[str, set[str]]:
         own = room(module_name(path))
         found[own] |= {other for other, _ in rooms_of(path) if other != own}
     return found
+
+
+def arrows_from_outside() -> dict[str, set[str]]:
+    """Each folder beside the package with the rooms and folders that it imports."""
+    return {
+        folder: {
+            room(name.removeprefix("gquery").lstrip(".")) if top == "gquery" else top
+            for path in (ROOT / folder).rglob("*.py")
+            for name, _ in imports(path)
+            if (top := name.split(".")[0]) != folder and (top == "gquery" or top in (*OUTSIDE, "tests"))
+        }
+        for folder in OUTSIDE
+    }
 
 
 def modules() -> dict[str, set[str]]:
@@ -165,7 +180,12 @@ def main() -> None:
         return
     graph = arrows()
     upward = [(a, b) for a, bs in graph.items() for b in sorted(bs) if LAYERS.index(b) > LAYERS.index(a)]
-    print(f"{len(graph)} rooms, {sum(map(len, graph.values()))} arrows, {len(upward)} upward: {upward}")
+    outside = arrows_from_outside()
+    counts = [(len(g), sum(map(len, g.values()))) for g in (graph, graph | outside)]
+    print("{} rooms, {} arrows; with the folders beside the package {} and {}".format(*counts[0], *counts[1]))
+    print(f"{len(upward)} upward: {upward}")
+    for name in OUTSIDE:
+        print(f"{name:12} {' '.join(sorted(n or 'gquery' for n in outside[name]))}")
     for name in reversed(LAYERS):
         print(f"{name or 'gquery':12} {' '.join(sorted(graph[name], key=LAYERS.index))}")
 

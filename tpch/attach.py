@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import click
 
+from gquery import InterfaceError, OperationalError
 from gquery.api.connection import Connection
-from gquery.errors import InterfaceError, OperationalError
 from tpch.generate import cache_folder, files, generate, scale_text
 
 

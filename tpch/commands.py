@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import click
 
-from gquery.errors import Error
+from gquery import Error
 from tpch import queries
 from tpch.engines import ENGINES, Io, Options
 from tpch.generate import default_folder, generate

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 
 import gquery
 from benchmarks.rules.workloads import Workload
+from gquery import Error
 from gquery.api.connection import _evaluate as constant_of
-from gquery.errors import Error
 from gquery.execution import ExecutionContext, run, run_with_report
 from gquery.execution.measure import Meter
 from gquery.planner import optimizer

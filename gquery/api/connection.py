@@ -156,7 +156,7 @@ class Connection(Frames, Files, Explains, Exceptions):
                     return message(self, {"Count": [0]})
                 if not or_replace and self._catalog.lookup(name) is not None:
                     raise CatalogError(f"table {name!r} already exists; CREATE OR REPLACE TABLE replaces it")
-                from gquery.io.memory import TableStore
+                from gquery.columns.store import TableStore
 
                 table = self._stored(self.run_plan(self._plan(query)))
                 self._catalog.register(name, TableStore(name, table))

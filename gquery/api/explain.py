@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from gquery.planner.physical import Program
     from gquery.sql.statement import Statement
 
+Format = Literal["text", "json", "html"]
+FORMATS: tuple[Format, ...] = ("text", "json", "html")
 Level = Literal["bound", "optimized", "physical", "pipelines", "code", "tree", "analyze"]
 LEVELS: tuple[Level, ...] = ("bound", "optimized", "physical", "pipelines", "code", "tree", "analyze")
 
@@ -63,6 +65,7 @@ class Explains(Session):
             raise ProgrammingError(f'There is no level "{level}" of EXPLAIN; there are {", ".join(LEVELS)}')
         if kind != "text" and level not in ("tree", "analyze"):
             raise ProgrammingError(f'EXPLAIN of the level "{level}" is text; "tree" and "analyze" have other formats')
+        format_ = _format(kind)
         match level:
             case "bound":
                 return with_room(lambda: explain(prepared.bound))
@@ -70,14 +73,16 @@ class Explains(Session):
                 return with_room(lambda: explain(prepared.query))
             case "tree" | "analyze":
                 from gquery.profile.analyze import explain_tree, formatted
+                from gquery.sql.parse import without_explain
 
+                sql = without_explain(text)
                 with self._running.one():
                     program = self._program(prepared)
                     with part("run"):
                         analyzes = level == "analyze"
                         context, known = self._context(), prepared.feedback
-                        tree = with_room(lambda: explain_tree(text, prepared.query, program, context, known, analyzes))
-                return formatted(tree, kind)
+                        tree = with_room(lambda: explain_tree(sql, prepared.query, program, context, known, analyzes))
+                return formatted(tree, format_)
             case _:
                 from gquery.profile.explain_program import explain_program
 
@@ -109,13 +114,19 @@ class Explains(Session):
         """The kernels of a SELECT for a target (that of the connection if None), without running it: what CI compiles for
         GPUs that it does not have."""
         from gquery.execution import ExecutionContext
-        from gquery.execution.prepare import forecast
-        from gquery.operators.codegen import kernels
+        from gquery.execution.prepare import expected_kernels
 
         where = target or self.target
         context = ExecutionContext(where, self.device, replace(self.settings, interpret_limit=0))
-        runs = [f.runs for f in forecast(self.program(query, target, params), context)]
-        return [kernel for r in runs if r.target == where for kernel in kernels(r.pipeline, where)]
+        return expected_kernels(self.program(query, target, params), context)
+
+
+def _format(kind: str) -> Format:
+    """The format of that name; ProgrammingError where there is none."""
+    found = next((f for f in FORMATS if f == kind), None)
+    if found is None:
+        raise ProgrammingError(f'There is no format "{kind}" of EXPLAIN; there are {", ".join(FORMATS)}')
+    return found
 
 
 def explain_options(options: Sequence[str]) -> tuple[list[str], str]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from gquery.api.session import Session
@@ -16,7 +16,7 @@ from gquery.runtime.boundary import boundary
 if TYPE_CHECKING:
     from gquery.api.connection import Connection
     from gquery.api.relation import Relation
-    from gquery.columns.table import TableSource
+    from gquery.columns.table import ColumnData, TableSource
     from gquery.io.column_cache import ColumnCache
     from gquery.runtime.recent import Recent
 
@@ -62,6 +62,15 @@ class Files(Session):
         scan = Scan(source, columns, tuple(range(len(columns))))
         return Relation(cast("Connection", self), self._plan(Query(scan, columns, source.schema.names)))
 
+    def kept_columns(self) -> Iterator[tuple[str, str, ColumnData]]:
+        """The columns in memory, of tables and of files: the table's name, the column's, the column."""
+        tables = {name: self._catalog.table(name) for name in self._catalog.tables()}
+        names = {id(source): name for name, source in tables.items()}
+        files = [source for _, source in self._files.items()]
+        for source in {id(s): s for s in (*files, *tables.values())}.values():
+            for field, column in _held(source, self._cache):
+                yield names.get(id(source), source.name), source.schema.fields[field].name, column
+
     def _open_file(self, paths: Any, kind: str | None = None, options: Mapping[str, Any] | None = None) -> TableSource:
         """One source a path, its options and connection, so that its columns are loaded once."""
         is_one = isinstance(paths, (str, os.PathLike))
@@ -79,6 +88,20 @@ class Files(Session):
             else:
                 _ = source.version  # looks whether the files have changed, and opens them again if so
         return source
+
+
+def _held(source: TableSource, cache: ColumnCache) -> Iterable[tuple[int, ColumnData]]:
+    """The columns of a source that are in memory, with the numbers of their fields."""
+    from gquery.columns.store import TableStore
+    from gquery.io.memory import ArrowSource
+
+    match source:
+        case ArrowSource():
+            return source.held()
+        case TableStore():
+            return enumerate(source.table.columns)
+        case _:
+            return cache.held(id(source))
 
 
 def open_files(

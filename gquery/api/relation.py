@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from gquery.api.dataframe.verbs import Verbs
 from gquery.errors import DataError, InterfaceError
 from gquery.expression.types import DType
+from gquery.planner.preview import preview_rows
 from gquery.result.output import Outputs
-from gquery.result.preview import preview_rows
 from gquery.runtime.arguments import checked
 from gquery.runtime.boundary import boundary
 

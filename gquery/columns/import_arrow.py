@@ -26,8 +26,7 @@ from gquery.columns.ownership import Origin
 from gquery.columns.table import ColumnData, Table
 from gquery.device.transfer import Upload
 from gquery.expression.types import INT64, Bounds, Field, Kind, physical_type_for
-from gquery.runtime.threads import Phases, Task, run_phases
-from gquery.settings import Settings
+from gquery.runtime.threads import Phases, Task, core_count, run_phases
 
 
 def import_table(table: pa.Table, narrow: bool = True) -> Table:
@@ -50,7 +49,7 @@ def import_columns(
         whole = arrays if origin is None else [origin.take(a, f.name) for a, f in zip(arrays, fields, strict=True)]
         return [import_column(a, f, narrow) for a, f in zip(whole, fields, strict=True)]
     phases = [_import(a, f, narrow, origin) for a, f in zip(arrays, fields, strict=True)]
-    return run_phases(phases, workers or Settings().worker_count)
+    return run_phases(phases, workers or core_count())
 
 
 def _import(array: pa.ChunkedArray, field: Field, narrow: bool, origin: Origin | None) -> Phases[ColumnData]:

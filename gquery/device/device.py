@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 
 from gquery import tuning
-from gquery.device.host import format_bytes, machine_memory, processor, refuse_huge_pages
+from gquery.device.host import machine_memory, processor, refuse_huge_pages
 from gquery.errors import DeviceError, InterfaceError, OutOfMemoryError
 from gquery.runtime import device_faults
+from gquery.runtime.amounts import format_bytes
 
 READ_AHEAD = 16  # bytes behind the last character that a kernel may read (and never looks at)
 

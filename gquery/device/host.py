@@ -1,4 +1,4 @@
-"""The host's memory and processor, as Linux tells of them; sizes as people read them."""
+"""The host's memory and processor, as Linux tells of them."""
 
 from __future__ import annotations
 
@@ -25,19 +25,6 @@ def _madvise() -> Any:
     function = ctypes.CDLL(None).madvise
     function.argtypes, function.restype = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int), ctypes.c_int
     return function
-
-
-def format_bytes(size: int) -> str:
-    """
-    >>> format_bytes(1_500_000)
-    '1.5 MB'
-    """
-    value = float(size)
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if abs(value) < 1000:
-            return f"{int(value)} bytes" if unit == "bytes" else f"{value:.1f} {unit}"
-        value /= 1000
-    return f"{value:.1f} TB"
 
 
 def machine_memory(key: str) -> int | None:

@@ -22,6 +22,7 @@ from gquery.kernels.kernel import Kernel
 from gquery.kernels.targets import compile_many, get_target
 from gquery.kernels.targets.capabilities import capabilities
 from gquery.operators.base import Frame, JoinIndex
+from gquery.operators.codegen import kernels
 from gquery.operators.group_output import is_probable
 from gquery.planner.physical import Build, Compute, Group, JoinTable, Pipeline, Probe, Program, ReadStage, Stage
 from gquery.runtime import stopwatch
@@ -34,12 +35,10 @@ def prepare(state: Run) -> None:
         return  # each kernel compiles when it is first run, so that its own time is known
     if capabilities(context.target).is_interpreted or not state.feedback.begin_preparing(context.counts):
         return
-    kernels = list(_kernels(state, few=False))
-    if kernels:
+    sure = list(_kernels(state, few=False))
+    if sure:
         with stopwatch.part("compile"):
-            compile_many(
-                get_target(context.target), kernels, lambda: set(_kernels(state, few=True)).difference(kernels)
-            )
+            compile_many(get_target(context.target), sure, lambda: set(_kernels(state, few=True)).difference(sure))
 
 
 def _kernels(state: Run, few: bool) -> Iterator[Kernel]:
@@ -51,6 +50,12 @@ def _kernels(state: Run, few: bool) -> Iterator[Kernel]:
             yield from (u.kernel for u in units_of(feedback, number, work, context.target, context.counts))
             if isinstance(work.sink, Group) and is_probable(work.sink, context.target):
                 yield output_of(feedback, number, work.sink, context.target).unit[0]
+
+
+def expected_kernels(program: Program, context: ExecutionContext) -> list[Kernel]:
+    """The kernels of the pipelines that will probably run on the context's own target, by estimates alone."""
+    runs = [f.runs for f in forecast(program, context)]
+    return [k for r in runs if r.target == context.target for k in kernels(r.pipeline, context.target)]
 
 
 @dataclass(frozen=True)

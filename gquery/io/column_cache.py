@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from gquery.columns.table import ColumnData, Table, TableSource
 from gquery.device.device import Device
 from gquery.errors import OutOfMemoryError
-from gquery.settings import Settings
+from gquery.runtime.amounts import format_bytes
+from gquery.runtime.threads import core_count
 
 
 class ColumnCache:
@@ -19,7 +20,7 @@ class ColumnCache:
     def __init__(self, limit: int | None = None, device: Device | None = None, workers: int | None = None) -> None:
         self.limit = limit
         self.device = device
-        self.workers = workers or Settings().worker_count
+        self.workers = workers or core_count()
         self._columns: dict[tuple[int, int], ColumnData] = {}
         self._lock = threading.RLock()
 
@@ -36,8 +37,6 @@ class ColumnCache:
         if self.limit is not None:
             wanted = sum(c.held_bytes for c in columns.values())
             if wanted > self.limit:
-                from gquery.device.host import format_bytes
-
                 raise OutOfMemoryError(
                     f"Out of memory in scan of {what}: its columns take {format_bytes(wanted)}, "
                     f"{format_bytes(self.nbytes)} in use, memory_limit is {format_bytes(self.limit)}. "

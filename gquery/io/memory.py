@@ -1,4 +1,4 @@
-"""Tables that are in memory already: Arrow data, dicts of NumPy or CuPy arrays, stored results; and the column cache.
+"""Tables that are in memory already: Arrow data, dicts of NumPy or CuPy arrays.
 
 Arrow columns are encoded when a query first uses them, so that registering is cheap and an unsupported column that
 nobody uses does no harm. CuPy columns stay on their GPU. What others could write to is copied (`gquery.columns.ownership`).
@@ -6,7 +6,6 @@ nobody uses does no harm. CuPy columns stay on their GPU. What others could writ
 
 from __future__ import annotations
 
-import itertools
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,6 +15,7 @@ import numpy as np
 
 from gquery import tuning
 from gquery.columns.statistics import estimate_distinct
+from gquery.columns.store import TableStore, check_names, new_version
 from gquery.columns.table import ColumnData, ColumnStatistics, Table, TableSource
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device, adopt
@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 
     from gquery.columns.ownership import Origin
 
-_versions = itertools.count(1)
-
 
 class ArrowSource:
     """Columns in memory: Arrow arrays, and CuPy arrays that stay on their GPU. Encoded at first use, then kept; the arrays
@@ -69,7 +67,7 @@ class ArrowSource:
         self._columns: dict[int, ColumnData] = {}
         self._rows = rows
         self._narrow = narrow
-        self._version = next(_versions)
+        self._version = new_version()
         self._lock = threading.RLock()
         self.schema = Schema(tuple(self._field(n, a) for n, a in zip(names, arrays, strict=True)))
         check_names(self.schema, name)
@@ -150,32 +148,6 @@ class ArrowSource:
         """The columns that are encoded already, with the numbers of their fields."""
         with self._lock:
             return sorted(self._columns.items(), key=lambda kept: kept[0])
-
-
-class TableStore:
-    """A stored result: CREATE TABLE AS, or a relation that has run."""
-
-    def __init__(self, name: str, table: Table) -> None:
-        self.name = name
-        self.table = table
-        self.schema = table.schema
-        self._version = next(_versions)
-        check_names(self.schema, name)
-
-    @property
-    def rows(self) -> int:
-        return self.table.rows
-
-    @property
-    def version(self) -> int:
-        return self._version
-
-    def statistics(self, field: int) -> ColumnStatistics:
-        return self.table.columns[field].statistics
-
-    def load(self, fields: Sequence[int]) -> Table:
-        columns = tuple(self.table.columns[f] for f in fields)
-        return Table(Schema(tuple(self.schema.fields[f] for f in fields)), columns, self.table.rows)
 
 
 def kept_source(name: str, data: Any, narrow: bool = True) -> TableSource:
@@ -268,15 +240,6 @@ def _from_array(values: Any) -> pa.Array:
         native = values.astype(values.dtype.newbyteorder("="), copy=False)
         return pa.array(np.ascontiguousarray(native))
     return pa.array(values)
-
-
-def check_names(schema: Schema, table: str) -> None:
-    """InterfaceError where two columns have one name, letter case ignored: SQL could not tell them apart."""
-    seen: dict[str, str] = {}
-    for field in schema:
-        other = seen.setdefault(field.name.lower(), field.name)
-        if other is not field.name:
-            raise InterfaceError(f'{table} has the columns "{other}" and "{field.name}", which SQL cannot tell apart')
 
 
 def _has_null_entries(array: Any) -> bool:

@@ -20,13 +20,13 @@ import pyarrow.parquet as pq
 from gquery import tuning
 from gquery.columns.arrow import dtype_of, import_schema
 from gquery.columns.encode import import_column
+from gquery.columns.store import check_names
 from gquery.columns.table import ColumnData, ColumnStatistics, Table
 from gquery.errors import FileError
 from gquery.expression.types import Bounds, DType, Kind, Schema
 from gquery.io.column_cache import ColumnCache
 from gquery.io.files import File, PathColumn, Paths, path_columns, readable, reading, resolve, stamp
 from gquery.io.footers import check_footer, chunks_of
-from gquery.io.memory import check_names
 from gquery.io.parquet_reader import ParquetReader, Spent, Wanted
 from gquery.runtime.interrupt import check
 from gquery.runtime.threads import run_phases

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from gquery.columns.table import Dictionary, TableSource
+from gquery.columns.store import TableStore
+from gquery.columns.table import Dictionary, Table
 from gquery.errors import NotSupportedError
 from gquery.expression.expr import Column, Literal, SortKey, new_column
 from gquery.expression.facts import UNBOUNDED
-from gquery.expression.types import BIGINT
+from gquery.expression.types import BIGINT, Field, Schema
 from gquery.kernels.convert import merge
 from gquery.kernels.dictionaries import code_properties
 from gquery.kernels.values import ValueProperties
@@ -137,13 +138,13 @@ def union_dictionary(dictionaries: Sequence[Dictionary]) -> Dictionary:
     return Dictionary(string_array(entries or [""]))
 
 
-def _constant_table(plan: Values) -> TableSource:
+def _constant_table(plan: Values) -> TableStore:
     """VALUES of several rows as a table in memory."""
     import pyarrow as pa
 
-    from gquery.columns.arrow import arrow_type
+    from gquery.columns.arrow import arrow_type, dtype_of
+    from gquery.columns.import_arrow import import_columns
     from gquery.expression.types import python_value
-    from gquery.io.memory import ArrowSource
     from gquery.kernels.host import evaluate
 
     arrays: list[pa.ChunkedArray] = []
@@ -155,4 +156,5 @@ def _constant_table(plan: Values) -> TableSource:
                 raise NotSupportedError("a VALUES list with an expression that fails")
             values.append(python_value(column.dtype, constant.value))
         arrays.append(pa.chunked_array([pa.array(values, arrow_type(column.dtype))]))
-    return ArrowSource("values", [f"column{n}" for n in range(len(arrays))], arrays, len(plan.rows))
+    fields = [Field(f"column{n}", dtype_of(a.type), a.null_count > 0) for n, a in enumerate(arrays)]
+    return TableStore("values", Table(Schema(tuple(fields)), tuple(import_columns(arrays, fields)), len(plan.rows)))

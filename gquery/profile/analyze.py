@@ -8,9 +8,8 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, assert_never
 
-from gquery.errors import ProgrammingError
 from gquery.execution import ExecutionContext, run_with_report
 from gquery.execution.feedback import RunFeedback
 from gquery.execution.measure import Meter, copy_bandwidth
@@ -18,18 +17,16 @@ from gquery.planner.logical.nodes import Query
 from gquery.planner.physical import Program
 from gquery.profile.tree import Analysis, Explained, explained
 from gquery.runtime.stopwatch import part, watched
-from gquery.sql.parse import without_explain
 
 Format = Literal["text", "json", "html"]
-FORMATS: tuple[Format, ...] = ("text", "json", "html")
 
 
 def explain_tree(
     sql: str, query: Query, program: Program, context: ExecutionContext, feedback: RunFeedback, analyze: bool
 ) -> Explained:
-    """The tree of a query that was lowered to ``program``; ``analyze`` runs it."""
+    """The tree of a query, whose text is ``sql``, that was lowered to ``program``; ``analyze`` runs it."""
     analysis = measured(program, context, feedback) if analyze else None
-    return explained(without_explain(sql), query, program, context, feedback, analysis)
+    return explained(sql, query, program, context, feedback, analysis)
 
 
 def measured(program: Program, context: ExecutionContext, feedback: RunFeedback) -> Analysis:
@@ -48,7 +45,7 @@ def measured(program: Program, context: ExecutionContext, feedback: RunFeedback)
     return Analysis(reports, meter, counting.steps, seconds, rows, bandwidth)
 
 
-def formatted(tree: Explained, kind: str) -> str:
+def formatted(tree: Explained, kind: Format) -> str:
     """The tree as text, JSON or a page of HTML."""
     match kind:
         case "text":
@@ -62,4 +59,4 @@ def formatted(tree: Explained, kind: str) -> str:
 
             return as_page(tree)
         case _:
-            raise ProgrammingError(f'There is no format "{kind}" of EXPLAIN; there are {", ".join(FORMATS)}')
+            assert_never(kind)

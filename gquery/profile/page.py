@@ -8,10 +8,10 @@ import math
 from collections.abc import Iterator
 from html import escape
 
-from gquery.device.host import format_bytes
 from gquery.profile.style import SCRIPT, STYLE
 from gquery.profile.text import kernel_facts, rows_text, seconds_text
 from gquery.profile.tree import Explained, KernelNode, Node, StageNode
+from gquery.runtime.amounts import format_bytes
 
 WIDTH, HEIGHT, GAP_X, GAP_Y = 250, 48, 18, 34
 COLOURS = 12  # of stages, in turn

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gquery.device.host import format_bytes
 from gquery.kernels.targets.capabilities import capabilities
 from gquery.profile.tree import Explained, KernelNode, Node, StageNode
+from gquery.runtime.amounts import format_bytes
 
 
 def as_text(tree: Explained) -> str:

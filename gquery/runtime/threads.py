@@ -7,6 +7,7 @@ another is still being decoded.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
@@ -18,6 +19,11 @@ from gquery.runtime.interrupt import check
 T = TypeVar("T")
 Task = Callable[[], None]
 Phases = Generator[list[Task], None, T]
+
+
+def core_count() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
 
 
 def run_phases(phases: Sequence[Phases[T]], workers: int) -> list[T]:

@@ -199,7 +199,7 @@ def _schema(shell: Shell, words: Sequence[str]) -> None:
 
     names = _matching(shell, words)
     if words and not names:
-        known = shell.connection._catalog.names()
+        known = shell.connection.catalog.names()
         raise CatalogError(f"table {words[0]!r} does not exist.{did_you_mean(words[0], known)}")
     for name in names:
         shell.out.write(create_text(shell.connection, name) + "\n")
@@ -207,7 +207,7 @@ def _schema(shell: Shell, words: Sequence[str]) -> None:
 
 def _matching(shell: Shell, words: Sequence[str]) -> list[str]:
     pattern = (words[0] if words else "*").replace("%", "*").lower()
-    return [n for n in shell.connection._catalog.names() if fnmatch.fnmatchcase(n.lower(), pattern)]
+    return [n for n in shell.connection.catalog.names() if fnmatch.fnmatchcase(n.lower(), pattern)]
 
 
 @command("tpch", "[SF]")

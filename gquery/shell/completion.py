@@ -11,7 +11,6 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 
 from gquery.api.connection import Connection
 from gquery.errors import Error
@@ -68,25 +67,20 @@ def complete(text: str, cursor: int, connection: Connection | None) -> list[Cand
     columns = [(_quoted(c), "column") for c in schema.columns_of(statement, None)] if schema else []
     found = _matching(typed, [*columns, *tables])
     if typed or not found:
-        found += _matching(typed, [(f"{f}(", "function") for f in functions()] if schema else [])
+        found += _matching(typed, [(f"{f}(", "function") for f in schema.functions()] if schema else [])
         found += _matching(typed, [(_cased(k, typed), "keyword") for k in sorted(KEYWORDS | TYPES)])
     return found
 
 
-@cache
-def functions() -> tuple[str, ...]:
-    """The names of SQL functions."""
-    from gquery.functions import AGGREGATES, RESOLVERS
-
-    return tuple(sorted(n for n in {*RESOLVERS, *AGGREGATES} if not n.startswith("_")))
-
-
 class KnownNames:
-    """Names of a connection's tables and columns."""
+    """Names of a connection's tables, columns and functions."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._catalog = connection._catalog
+        self._catalog = connection.catalog
+
+    def functions(self) -> Sequence[str]:
+        return self._catalog.functions()
 
     def tables(self) -> Sequence[str]:
         return self._catalog.names()
@@ -106,15 +100,12 @@ class KnownNames:
         return list(dict.fromkeys(c for n in names for c in self._columns(n)))
 
     def _columns(self, table: str) -> Sequence[str]:
-        from gquery.sql.catalog import View
-
-        entry = self._catalog.lookup(table)
         try:
-            if isinstance(entry, View):
+            if self._catalog.view(table) is not None:
                 return self._connection.table(table).columns
-        except Error:  # a view over what is gone
+            return self._catalog.table(table).schema.names
+        except Error:  # no table, or a view over what is gone
             return ()
-        return entry.schema.names if entry is not None else ()
 
 
 def _matching(typed: str, found: Sequence[tuple[str, str]]) -> list[Candidate]:

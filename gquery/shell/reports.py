@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from gquery.api.connection import Connection
-from gquery.columns.table import ColumnData, TableSource
 from gquery.device.device import available_devices, cuda_device
-from gquery.device.host import format_bytes
 from gquery.errors import DeviceError, InterfaceError
 from gquery.expression.types import BIGINT, VARCHAR, DType
-from gquery.io.memory import ArrowSource, TableStore
 from gquery.kernels.targets import TARGETS, Compiled
 from gquery.result.display import Box, render
+from gquery.runtime.amounts import format_bytes
 from gquery.shell.progress import seconds_text
-from gquery.sql.catalog import View
 
 _WIDTH = 120
 
 
 def create_text(connection: Connection, name: str) -> str:
     """A table or view as the statement that would make it."""
-    entry = connection._catalog.get(name)
-    if isinstance(entry, View):
-        columns = f" ({', '.join(map(quoted, entry.columns))})" if entry.columns else ""
-        return f"CREATE VIEW {quoted(name)}{columns} AS {entry.sql};"
-    fields = [f"  {quoted(f.name)} {f.dtype}{'' if f.nullable else ' NOT NULL'}" for f in entry.schema]
+    view = connection.catalog.view(name)
+    if view is not None:
+        columns = f" ({', '.join(map(quoted, view.columns))})" if view.columns else ""
+        return f"CREATE VIEW {quoted(name)}{columns} AS {view.sql};"
+    fields = [
+        f"  {quoted(f.name)} {f.dtype}{'' if f.nullable else ' NOT NULL'}"
+        for f in connection.catalog.table(name).schema
+    ]
     return f"CREATE TABLE {quoted(name)} (\n" + ",\n".join(fields) + "\n);"
 
 
@@ -58,34 +58,12 @@ def devices_text(connection: Connection) -> str:
             text += f"{error}\n"
     kept = [
         (source, name, device.name, column.physical_type.name.lower(), format_bytes(column.nbytes))
-        for source, name, column in _kept_columns(connection)
+        for source, name, column in connection.kept_columns()
         for device in column.data.devices
     ]
     return text + (
         _box(["table", "column", "on", "stored as", "bytes"], kept) if kept else "No columns are kept yet.\n"
     )
-
-
-def _kept_columns(connection: Connection) -> Iterator[tuple[str, str, ColumnData]]:
-    """Columns in memory: table, name, column."""
-    catalog = connection._catalog
-    sources = {id(s): s for _, s in connection._files.items()}
-    named = {name: catalog.lookup(name) for name in catalog.names()}
-    names = {id(s): name for name, s in named.items()}
-    sources |= {id(s): s for s in named.values() if s is not None and not isinstance(s, View)}
-    for key, source in sources.items():
-        for field, column in _held(connection, source):
-            yield names.get(key, source.name), source.schema.fields[field].name, column
-
-
-def _held(connection: Connection, source: TableSource) -> list[tuple[int, ColumnData]]:
-    match source:
-        case ArrowSource():
-            return source.held()
-        case TableStore():
-            return list(enumerate(source.table.columns))
-        case _:
-            return connection._cache.held(id(source))
 
 
 def _compiled() -> list[tuple[str, Compiled]]:

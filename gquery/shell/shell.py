@@ -294,7 +294,7 @@ def check_file(path: str) -> None:
 def open_file(connection: Connection, path: str) -> str:
     """Make a file, directory or pattern a table of its name; the name."""
     check_file(path)
-    catalog = connection._catalog
+    catalog = connection.catalog
     name = _free(table_name(path), catalog.names())
     assert catalog.open_file is not None
     catalog.register(name, catalog.open_file(os.path.expanduser(path)))

@@ -14,6 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from gquery.columns.table import TableSource
 from gquery.errors import CatalogError, did_you_mean
+from gquery.functions import AGGREGATES, RESOLVERS
 from gquery.functions.user import UserFunction
 from gquery.planner.logical.nodes import Query
 
@@ -104,6 +105,18 @@ class Catalog:
             raise CatalogError(f"table {name!r} does not exist.{did_you_mean(name, self.names())}")
         return found
 
+    def view(self, name: str) -> View | None:
+        """The view of that name, or None."""
+        found = self.lookup(name)
+        return found if isinstance(found, View) else None
+
+    def table(self, name: str) -> TableSource:
+        """The table of that name; CatalogError where there is none, or a view."""
+        found = self.get(name)
+        if isinstance(found, View):
+            raise CatalogError(f"{name!r} is a view")
+        return found
+
     def register(self, name: str, entry: TableSource | View, replace: bool = True) -> None:
         """Adds a table or view; CatalogError where the name is taken and ``replace`` is not asked for."""
         if not replace and name.lower() in self._entries:
@@ -129,4 +142,9 @@ class Catalog:
 
     def tables(self) -> tuple[str, ...]:
         """The names of tables alone, sorted."""
-        return tuple(n for n in self.names() if not isinstance(self.lookup(n), View))
+        return tuple(n for n in self.names() if self.view(n) is None)
+
+    def functions(self) -> tuple[str, ...]:
+        """The names of all functions, the connection's own among them, sorted."""
+        public = (n for n in {*RESOLVERS, *AGGREGATES, *self._functions} if not n.startswith("_"))
+        return tuple(sorted(public))

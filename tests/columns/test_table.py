@@ -14,9 +14,9 @@ from gquery.columns.encode import import_column
 from gquery.columns.table import ColumnData, Dictionary, Table
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device, cpu_device
-from gquery.device.host import format_bytes
 from gquery.errors import ConversionError, OutOfMemoryError
 from gquery.expression.types import BIGINT, VARCHAR, Bounds, Field, PhysicalType
+from gquery.runtime.amounts import format_bytes
 
 D = Decimal
 T = datetime.datetime

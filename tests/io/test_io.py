@@ -16,11 +16,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from gquery.columns.assemble import Fixed
+from gquery.columns.store import TableStore
 from gquery.columns.table import Table
 from gquery.errors import FileError, InterfaceError, OutOfMemoryError
 from gquery.expression.types import BIGINT, Bounds
 from gquery.io.column_cache import ColumnCache
-from gquery.io.memory import ArrowSource, TableStore, import_device_array, source_of
+from gquery.io.memory import ArrowSource, import_device_array, source_of
 from gquery.io.parquet import ParquetSource
 
 TABLE = pa.table(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gquery.errors import InterfaceError
+from gquery import InterfaceError
 
 TABLES = ("region", "nation", "supplier", "customer", "part", "partsupp", "orders", "lineitem")
 NUMBERS = tuple(range(1, 23))

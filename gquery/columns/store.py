@@ -1,0 +1,56 @@
+"""A table in memory as a source of a Scan."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+from gquery.columns.table import ColumnStatistics, Table
+from gquery.errors import InterfaceError
+from gquery.expression.types import Schema
+
+_versions = itertools.count(1)
+
+
+def new_version() -> int:
+    """A number that no table in memory has had."""
+    return next(_versions)
+
+
+class TableStore:
+    """Columns that are made already: CREATE TABLE AS, a relation that has run, constant rows. See `TableSource`."""
+
+    def __init__(self, name: str, table: Table) -> None:
+        self.name = name
+        self.table = table
+        self.schema = table.schema
+        self._version = new_version()
+        check_names(self.schema, name)
+
+    @property
+    def rows(self) -> int:
+        """How many rows the table has."""
+        return self.table.rows
+
+    @property
+    def version(self) -> int:
+        """The number that this source was given; its data never change."""
+        return self._version
+
+    def statistics(self, field: int) -> ColumnStatistics:
+        """What is known of the field at a position."""
+        return self.table.columns[field].statistics
+
+    def load(self, fields: Sequence[int]) -> Table:
+        """The fields at these positions, in this order, where they lie."""
+        columns = tuple(self.table.columns[f] for f in fields)
+        return Table(Schema(tuple(self.schema.fields[f] for f in fields)), columns, self.table.rows)
+
+
+def check_names(schema: Schema, table: str) -> None:
+    """InterfaceError where two columns have one name, letter case ignored: SQL could not tell them apart."""
+    seen: dict[str, str] = {}
+    for field in schema:
+        other = seen.setdefault(field.name.lower(), field.name)
+        if other is not field.name:
+            raise InterfaceError(f'{table} has the columns "{other}" and "{field.name}", which SQL cannot tell apart')

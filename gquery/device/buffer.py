@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gquery.device.array import Array
 from gquery.device.device import Device, cpu_device
 from gquery.runtime.stopwatch import part
 
@@ -22,13 +23,12 @@ class Buffer:
 
     __slots__ = ("__weakref__", "_copies", "_lock", "dtype", "length", "used")
 
-    def __init__(self, array: Any, device: Device | None = None) -> None:
+    def __init__(self, array: Array, device: Device | None = None) -> None:
         self.dtype: np.dtype[Any] = np.dtype(array.dtype)
         self.length = int(array.shape[0])
         if device is None:
-            is_host = isinstance(array, np.ndarray)
-            device = cpu_device() if is_host else Device("cuda", int(array.device.id))
-        self._copies: dict[Device, Any] = {device: array}
+            device = cpu_device() if isinstance(array, np.ndarray) else Device("cuda", int(array.device.id))
+        self._copies: dict[Device, Array] = {device: array}
         self._lock = threading.Lock()
         self.used = next(_clock)  # when somebody last asked for it: greater is later
 
@@ -45,7 +45,7 @@ class Buffer:
     def is_on(self, device: Device) -> bool:
         return device in self._copies
 
-    def on(self, device: Device, context: str = "") -> Any:
+    def on(self, device: Device, context: str = "") -> Array:
         """The array on ``device`` (numpy or cupy), copied there at first."""
         self.used = next(_clock)
         array = self._copies.get(device)
@@ -59,7 +59,7 @@ class Buffer:
                         array = self._copies[device] = device.from_host(host, context)
         return array
 
-    def place(self, device: Device, array: Any) -> None:
+    def place(self, device: Device, array: Array) -> None:
         """Take a copy that was made elsewhere as the one on ``device``."""
         with self._lock:
             self._copies.setdefault(device, array)
@@ -72,7 +72,7 @@ class Buffer:
         return made
 
     @property
-    def host(self) -> Any:
+    def host(self) -> Array:
         """The NumPy array."""
         return self.on(cpu_device())
 

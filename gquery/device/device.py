@@ -14,15 +14,20 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gquery import tuning
+from gquery.device.array import Array
 from gquery.device.host import machine_memory, processor, refuse_huge_pages
 from gquery.errors import DeviceError, InterfaceError, OutOfMemoryError
 from gquery.runtime import device_faults
 from gquery.runtime.amounts import format_bytes
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 READ_AHEAD = 16  # bytes behind the last character that a kernel may read (and never looks at)
 
@@ -77,17 +82,17 @@ class Device:
         return str(_cupy().cuda.runtime.getDeviceProperties(self.ordinal)["name"].decode())
 
     @property
-    def xp(self) -> Any:
+    def xp(self) -> ModuleType:
         """The module of array functions: numpy or cupy."""
         return np if self.is_cpu else _cupy()
 
     # ---- arrays ----------------------------------------------------------------------------------------------------
 
-    def empty(self, shape: int | tuple[int, ...], dtype: Any, context: str = "") -> Any:
+    def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike, context: str = "") -> Array:
         """An uninitialised array on this device; OutOfMemoryError where it does not fit."""
         return self._allocate(lambda xp: xp.empty(shape, dtype), _bytes(shape, dtype), context)
 
-    def empty_sparse(self, size: int, dtype: Any, context: str = "") -> Any:
+    def empty_sparse(self, size: int, dtype: DTypeLike, context: str = "") -> Array:
         """An uninitialised array of which only few places, here and there, will be written: the system is asked not to clear
         2 MB around each."""
         array = self.empty(size, dtype, context)
@@ -95,13 +100,13 @@ class Device:
             refuse_huge_pages(array)
         return array
 
-    def zeros(self, shape: int | tuple[int, ...], dtype: Any, context: str = "") -> Any:
+    def zeros(self, shape: int | tuple[int, ...], dtype: DTypeLike, context: str = "") -> Array:
         return self._allocate(lambda xp: xp.zeros(shape, dtype), _bytes(shape, dtype), context)
 
-    def full(self, shape: int | tuple[int, ...], value: Any, dtype: Any, context: str = "") -> Any:
+    def full(self, shape: int | tuple[int, ...], value: int | float, dtype: DTypeLike, context: str = "") -> Array:
         return self._allocate(lambda xp: xp.full(shape, value, dtype), _bytes(shape, dtype), context)
 
-    def from_host(self, array: Any, context: str = "") -> Any:
+    def from_host(self, array: Array, context: str = "") -> Array:
         """A NumPy array as an array of this device: itself on the CPU, a copy on a GPU. Bytes get room behind them, since
         kernels read strings a word at a time."""
         if self.is_cpu:
@@ -113,16 +118,17 @@ class Device:
             return send_whole(self, np.ascontiguousarray(array), context)
         if array.dtype == np.uint8 and array.ndim == 1:
             copy = self.empty(array.size + READ_AHEAD, np.uint8, context)[: array.size]
-            copy.set(np.ascontiguousarray(array))
+            copy.set(np.ascontiguousarray(array))  # type: ignore[attr-defined]  # an array of CuPy
             return copy
         return self._allocate(lambda xp: xp.asarray(array), int(array.nbytes), context)
 
-    def to_host(self, array: Any) -> Any:
+    def to_host(self, array: Array) -> Array:
         """An array of this device as a NumPy array; waits for the copy."""
         if isinstance(array, np.ndarray):
             return array
         with self.activate():
-            return _cupy().asnumpy(array)
+            host: Array = _cupy().asnumpy(array)
+            return host
 
     # ---- streams ---------------------------------------------------------------------------------------------------
 
@@ -209,7 +215,7 @@ class Device:
         self.reserve(size, "")
         return _cupy().get_default_memory_pool().malloc(size)
 
-    def _allocate(self, make: Any, wanted: int, context: str) -> Any:
+    def _allocate(self, make: Callable[[ModuleType], Array], wanted: int, context: str) -> Array:
         self.reserve(wanted, context)
         if self.is_cpu:
             try:
@@ -350,7 +356,7 @@ def _gpu_count() -> int:
 
 
 @lru_cache(maxsize=1)
-def _cupy() -> Any:
+def _cupy() -> ModuleType:
     try:
         import cupy
     except ImportError as error:
@@ -358,7 +364,8 @@ def _cupy() -> Any:
             "The GPU needs CuPy and Numba-CUDA: pip install 'gquery[cu13]' ('gquery[cu12]' for a driver of CUDA 12). "
             f"Importing CuPy failed: {error}"
         ) from None
-    return cupy
+    module: ModuleType = cupy
+    return module
 
 
 def adopt(array: Any) -> Any:
@@ -374,6 +381,6 @@ def adopt(array: Any) -> Any:
     raise InterfaceError(f"A {type(array).__name__} lies on a device (DLPack number {kind}) that gquery cannot read")
 
 
-def _bytes(shape: int | tuple[int, ...], dtype: Any) -> int:
+def _bytes(shape: int | tuple[int, ...], dtype: DTypeLike) -> int:
     rows = shape if isinstance(shape, int) else math.prod(shape)
     return int(rows) * int(np.dtype(dtype).itemsize)

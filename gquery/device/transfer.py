@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from gquery import tuning
+from gquery.device.array import Array
 from gquery.device.buffer import Buffer
 from gquery.device.device import READ_AHEAD, Device
 from gquery.errors import OutOfMemoryError
@@ -81,23 +82,21 @@ class Upload:
             staging(self._device).wait()
 
 
-def send_whole(device: Device, host: Any, context: str) -> Any:
+def send_whole(device: Device, host: Array, context: str) -> Array:
     """A copy of a contiguous array on a GPU, moved by several threads."""
     array = device_array(device, host, context)
     stage = staging(device)
     stage.drain()
     raw = host.view(np.uint8)
-    part = tuning.transfers.mover_bytes
+    part, start = tuning.transfers.mover_bytes, int(array.data.ptr)  # type: ignore[attr-defined]  # an array of CuPy
     with ThreadPoolExecutor(tuning.transfers.movers) as pool:
-        for sent in [
-            pool.submit(stage.send, array.data.ptr + at, raw[at : at + part]) for at in range(0, raw.size, part)
-        ]:
+        for sent in [pool.submit(stage.send, start + at, raw[at : at + part]) for at in range(0, raw.size, part)]:
             sent.result()
     stage.wait()
     return array
 
 
-def device_array(device: Device, host: Any, context: str = "reading a column") -> Any:
+def device_array(device: Device, host: Array, context: str = "reading a column") -> Array:
     """An uninitialised array like ``host``. Bytes get room behind them, since kernels read strings a word at a time."""
     if host.dtype == np.uint8:
         return device.empty(host.size + READ_AHEAD, np.uint8, context)[: host.size]

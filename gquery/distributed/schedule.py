@@ -9,26 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from gquery.distributed.place import Placed
-from gquery.operators.base import SinkRun, State
+from gquery.operators.base import SinkRun, SinkState
 
-RunRange = Callable[[str, Placed, Sequence[State]], None]
+RunRange = Callable[[str, Placed, Sequence[SinkState]], None]
 """``run(role, partition, states)``: one kernel over one partition, with a state for each worker."""
 
 
-def run_partitions(sink: SinkRun, partitions: Sequence[Placed], workers: int, run: RunRange) -> list[State]:
-    """Run all of a sink's kernels over all partitions; the states that they filled."""
+def run_partitions(sink: SinkRun[SinkState], partitions: Sequence[Placed], workers: int, run: RunRange) -> None:
+    """Run all of a sink's kernels over all partitions; they fill its states."""
     if sink.shared:
-        state = sink.allocate()
-        of_workers = sink.for_workers(state, workers)
+        sink.allocate()
+        of_workers = sink.for_workers(workers)
         for role in sink.roles:
             for partition in partitions:
                 run(role, partition, of_workers)
-            sink.after(role, state)
-        return [state]
-    states: list[State] = []
+            sink.after(role)
+        return
     for partition in partitions:
         own = [sink.allocate() for _ in range(workers)]
         for role in sink.roles:
             run(role, partition, own)
-        states += own
-    return states

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, assert_never
+from typing import assert_never
 
 import numpy as np
 
@@ -13,9 +13,9 @@ from gquery.device.buffer import Buffer
 from gquery.device.device import Device
 from gquery.execution.state import Run
 from gquery.kernels import checks
-from gquery.kernels.bindings import Binding, BuildPart, ColumnPart, Constant, Content, StatePart
+from gquery.kernels.bindings import Argument, Binding, BuildPart, ColumnPart, Constant, Content, StatePart
 from gquery.kernels.kernel import Parameter
-from gquery.operators.base import Frame, State
+from gquery.operators.base import Frame, SinkState
 from gquery.operators.codegen import Unit
 
 
@@ -33,12 +33,12 @@ class Attempt:
     label: str
     device: Device
     units: Mapping[str, Unit]
-    status: Mapping[str, Any]
+    status: Mapping[str, Array | None]
     looked_at: tuple[str, ...]
-    counters: Any | None
-    selection: Any | None = None
+    counters: Array | None
+    selection: Array | None = None
 
-    def values(self, unit: Unit, state: State) -> Iterator[tuple[Parameter, Any]]:
+    def values(self, unit: Unit, state: SinkState) -> Iterator[tuple[Parameter, Argument]]:
         """What each parameter of a kernel stands for: an array, or a number."""
         for parameter in unit.kernel.parameters:
             value = self.value(unit, unit.bindings[parameter.name], state)
@@ -46,7 +46,7 @@ class Attempt:
                 value = 0 if value is None or value.size == 0 else _address(value)
             yield parameter, value
 
-    def value(self, unit: Unit, binding: Binding, state: State) -> Any:
+    def value(self, unit: Unit, binding: Binding, state: SinkState) -> Argument:
         """What a binding of a kernel stands for; ``state`` is the sink's own for the worker."""
         match binding:
             case Constant(value):
@@ -61,7 +61,7 @@ class Attempt:
             case BuildPart(number, "matched"):
                 return self.run.matched[number]
             case BuildPart(number, part):
-                found = self.run.joins[number].parts[part]
+                found = self.run.joins[number].arrays.part(part)
                 return found.on(self.device, self.label) if isinstance(found, Buffer) else found
             case StatePart("status"):
                 return self.status[unit.role]
@@ -69,8 +69,8 @@ class Attempt:
                 return self.counters
             case StatePart("selection"):
                 return self.selection
-            case StatePart(part):
-                return state[part]
+            case StatePart():
+                return state.part(binding)
             case _:
                 assert_never(binding)
 

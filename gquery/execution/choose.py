@@ -8,7 +8,6 @@ and on the CPU at its second run where an earlier process did so.
 from __future__ import annotations
 
 from gquery import tuning
-from gquery.device.buffer import Buffer
 from gquery.device.device import Device, cpu_device
 from gquery.execution.facts import Choice, Facts
 from gquery.execution.state import Run
@@ -77,9 +76,8 @@ def state_work(sink: Sink) -> float:
 def bytes_on_device(probe: Probe, index: JoinIndex) -> int:
     """Bytes of a join table, and of the columns that a probe reads of it, that lie on a device alone."""
     host = cpu_device()
-    parts = [p for p in index.parts.values() if isinstance(p, Buffer)]
     held = [b for s in probe.table.columns if (c := index.frame.columns.get(s.column.id)) for b in c.buffers]
-    return sum(b.nbytes for b in (*parts, *held) if not b.is_on(host))
+    return sum(b.nbytes for b in (*index.arrays.buffers, *held) if not b.is_on(host))
 
 
 def breaker_device(state: Run, work: PipelineBreaker) -> Device:

@@ -15,13 +15,13 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from types import ModuleType
 
 import numpy as np
 
 from gquery import tuning
 from gquery.device.device import Device
-from gquery.kernels.bindings import Binding, BuildPart, ColumnPart, Constant, Content, StatePart
+from gquery.kernels.bindings import Argument, Binding, BuildPart, ColumnPart, Constant, Content, StatePart
 from gquery.kernels.targets import Compiled, Target
 from gquery.kernels.targets.capabilities import capabilities
 
@@ -119,7 +119,7 @@ def timed(run: Callable[[], None], on_gpu: bool) -> float:
 
 
 def traffic_of(
-    parameters: Iterable[tuple[str, Binding, Any]],
+    parameters: Iterable[tuple[str, Binding, Argument]],
     selectivities: dict[str, float],
     rows: int,
     of: int,
@@ -131,7 +131,7 @@ def traffic_of(
     part = rows / max(of, 1)
     traffic = Traffic()
     for name, binding, array in parameters:
-        if not hasattr(array, "nbytes"):
+        if array is None or isinstance(array, int | float):
             continue
         size, item = float(array.nbytes), int(array.dtype.itemsize)
         touched = min(size, float(rows) * line)
@@ -144,7 +144,7 @@ def traffic_of(
                 traffic.read += touched
                 traffic.is_estimate |= touched > line
             case StatePart(part=state):
-                if state in ("status", "counters") or state.startswith(("data", "validity")):
+                if state in ("status", "counters", "data", "validity"):
                     continue  # rows that were materialized are counted once they are there
                 if role == "write":
                     traffic.read += size * part
@@ -199,7 +199,7 @@ def named_range(name: str) -> Iterator[None]:
 
 
 @cache
-def _nvtx() -> Any:
+def _nvtx() -> ModuleType | None:
     try:
         import nvtx
     except ImportError:

@@ -21,7 +21,7 @@ from gquery.expression.facts import BYTE_BITS
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.targets import compile_many, get_target
 from gquery.kernels.targets.capabilities import capabilities
-from gquery.operators.base import Frame, JoinIndex
+from gquery.operators.base import Frame, JoinArrays, JoinIndex
 from gquery.operators.codegen import kernels
 from gquery.operators.group_output import is_probable
 from gquery.planner.physical import Build, Compute, Group, JoinTable, Pipeline, Probe, Program, ReadStage, Stage
@@ -100,8 +100,7 @@ def forecast(
 
 def _measured(built: BuiltTable) -> JoinIndex:
     """Stands for a join table as the last run built it."""
-    parts = {} if built.longest is None else {"longest": built.longest}
-    return JoinIndex(parts, Frame({}, built.frame_rows), built.table, built.rows)
+    return JoinIndex(JoinArrays(), Frame({}, built.frame_rows), built.table, built.rows, built.longest)
 
 
 def _estimate(table: JoinTable, work: Pipeline) -> JoinIndex:
@@ -110,7 +109,7 @@ def _estimate(table: JoinTable, work: Pipeline) -> JoinIndex:
     entered = max(1, int(work.rows * selectivity))
     several = entered if table.layout == "loop" else tuning.interpreting.rows_of_a_key
     longest = 1 if table.layout == "one" or (table.unique and table.layout != "loop") else several
-    return JoinIndex({"longest": longest}, Frame({}, entered), table, entered)
+    return JoinIndex(JoinArrays(), Frame({}, entered), table, entered, longest)
 
 
 def _bytes(index: JoinIndex) -> int:

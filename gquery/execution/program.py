@@ -6,10 +6,9 @@ import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import cast
 
 from gquery.columns.table import Table
-from gquery.device.buffer import Buffer
 from gquery.device.device import cpu_device
 from gquery.errors import InterruptError, OutOfMemoryError
 from gquery.execution.choose import breaker_device
@@ -25,6 +24,7 @@ from gquery.expression.types import Field, Schema
 from gquery.kernels import checks
 from gquery.kernels.readback import scalar_readback
 from gquery.kernels.targets import get_target
+from gquery.kernels.targets.base import AbortableTarget
 from gquery.operators.base import Frame, JoinIndex
 from gquery.operators.breakers import run_breaker
 from gquery.operators.host_rows import run_host_rows
@@ -104,7 +104,7 @@ def _run(state: Run) -> tuple[Table, list[StageReport]]:
 def _note_table(state: Run, number: int, index: JoinIndex | None) -> None:
     """Leave to later runs what a join table was like that no stage reads any more."""
     if index is not None:
-        built = BuiltTable(index.table, index.rows, index.frame.rows, index.parts.get("longest"))
+        built = BuiltTable(index.table, index.rows, index.frame.rows, index.longest)
         state.feedback.built(number, built)
 
 
@@ -115,7 +115,7 @@ def _reading_scalars(state: Run) -> Iterator[None]:
     if speculation.abort_flag is None:
         yield
         return
-    cuda: Any = get_target("cuda")
+    cuda = cast(AbortableTarget, get_target("cuda"))
     with scalar_readback(speculation.read_scalar, speculation.validate), cuda.aborting_on(speculation.abort_flag):
         yield
 
@@ -130,7 +130,7 @@ def _measure(state: Run, stage: Stage, meter: Meter) -> None:
             meter.wrote(stage.number, sum(c.nbytes for c in frame.columns.values()))
     if not state.context.device.is_cuda:
         held = {id(b): b.nbytes for f in state.frames.values() for c in f.columns.values() for b in c.buffers}
-        parts = {id(p): p.nbytes for j in state.joins.values() for p in j.parts.values() if isinstance(p, Buffer)}
+        parts = {id(b): b.nbytes for j in state.joins.values() for b in j.arrays.buffers}
         meter.peak_bytes = max(meter.peak_bytes, sum(held.values()) + sum(parts.values()))
 
 

@@ -8,9 +8,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import cast
 
 from gquery import tuning
+from gquery.device.array import Array
 from gquery.device.device import cpu_device
 from gquery.distributed.place import Placed, place
 from gquery.distributed.schedule import RunRange, run_partitions
@@ -25,11 +26,12 @@ from gquery.expression.facts import BITMAP_BITS
 from gquery.kernels import host
 from gquery.kernels.builtin import scans
 from gquery.kernels.targets import get_target
-from gquery.kernels.targets.base import Compiled
+from gquery.kernels.targets.base import Compiled, MorselTarget
 from gquery.kernels.targets.capabilities import capabilities
-from gquery.operators.base import Frame, JoinIndex, SinkRun, State
+from gquery.operators.base import Frame, JoinIndex, SinkRun, SinkState
 from gquery.operators.codegen import Unit
 from gquery.operators.group import GroupRun
+from gquery.operators.materialize import MaterializeState
 from gquery.planner.physical import Group, Materialize, Pipeline, Probe, Stage
 from gquery.runtime import stopwatch
 from gquery.runtime.interrupt import check, current
@@ -58,13 +60,13 @@ class Runner:
                 attempt = self._select(attempt)
             rows = self.frame.rows if attempt.selection is None else int(attempt.selection.size)
             partitions = place(rows, self._partitions(), tuning.materialization.unit, self.device)
-            states = run_partitions(sink, partitions, sink.launch.workers, self._range(attempt))
+            run_partitions(sink, partitions, sink.launch.workers, self._range(attempt))
             if self._full(attempt, sink):
                 self.report.attempts += 1
                 continue
             if attempt.counters is not None and context.meter is not None:
                 context.meter.steps[self.stage.number] = self.device.to_host(attempt.counters).tolist()
-            result = sink.finalize(states)
+            result = sink.finalize()
             if self.target.is_interpreted:
                 host.reset_arena()
             if self.target.runs_morsels and isinstance(sink, GroupRun) and isinstance(result, Frame):
@@ -76,7 +78,7 @@ class Runner:
         counts = self.state.context.counts
         made = units_of(self.state.feedback, self.stage.number, self.pipeline, self.name, counts)
         counters = self.device.zeros(len(self.pipeline.steps) + 1, "int64") if counts else None
-        status: dict[str, Any] = {}
+        status: dict[str, Array | None] = {}
         looked_at: list[str] = []
         for unit in made:
             later = self.state.speculation.status(unit.sites) if unit.sites and self.target.has_own_memory else None
@@ -100,7 +102,7 @@ class Runner:
         rows, run = self.frame.rows, self._range(attempt)
         bits = self.device.empty(-(-rows // BITMAP_BITS), "uint32", self.label)
         for partition in place(rows, self._partitions(), tuning.materialization.unit, self.device):
-            run("select", partition, [{"bits": bits}])
+            run("select", partition, [MaterializeState(tuning.materialization.unit, bits)])
         return replace(attempt, selection=scans.rows_of_bits(bits))
 
     def _partitions(self) -> int:
@@ -108,11 +110,13 @@ class Runner:
         alone = isinstance(sink, Group) and sink.layout == "row-id hash"
         return 1 if alone else self.state.context.settings.partitions
 
-    def _full(self, attempt: Attempt, sink: SinkRun) -> bool:
+    def _full(self, attempt: Attempt, sink: SinkRun[SinkState]) -> bool:
         """Whether a table was full and the pipeline is to run again; raises what else the status block says."""
         retry = False
         for role in attempt.looked_at:
-            for site in raised(self.device.to_host(attempt.status[role]), attempt.units[role].sites):
+            status = attempt.status[role]
+            assert status is not None
+            for site in raised(self.device.to_host(status), attempt.units[role].sites):
                 if not site.retry:
                     raise site.error(site.message)
                 retry = True
@@ -126,7 +130,7 @@ class Runner:
 
     # ---- one kernel over one partition ----
 
-    def _measured_range(self, attempt: Attempt, role: str, partition: Placed, states: Sequence[State]) -> None:
+    def _measured_range(self, attempt: Attempt, role: str, partition: Placed, states: Sequence[SinkState]) -> None:
         """The same with a report. What is not the kernel's own time is done before: compiling, copies to the device."""
         unit, meter, target = attempt.units[role], self.state.context.meter, get_target(self.name)
         assert meter is not None
@@ -142,9 +146,9 @@ class Runner:
         report = meter.kernel(self.stage.number, role, target, compiled, ready)
         meter.launch(report, traffic, lambda: self._run_range(attempt, role, partition, states))
 
-    def _run_range(self, attempt: Attempt, role: str, partition: Placed, states: Sequence[State]) -> None:
+    def _run_range(self, attempt: Attempt, role: str, partition: Placed, states: Sequence[SinkState]) -> None:
         unit = attempt.units[role]
-        target: Any = get_target(self.name)
+        target = get_target(self.name)
         start = time.perf_counter()
         with stopwatch.part("compile"):
             compiled = target.compile(unit.kernel)
@@ -165,10 +169,10 @@ class Runner:
                 if lo + step < partition.hi:
                     attempt.device.synchronize()
 
-    def _run_morsels(self, compiled: Compiled, lo: int, hi: int, arguments: Sequence[Any]) -> None:
+    def _run_morsels(self, compiled: Compiled, lo: int, hi: int, arguments: Sequence[Sequence[object]]) -> None:
         """Run rows on threads of the CPU, until the query is interrupted."""
         token, watch = current(), stopwatch.current()
-        cpu: Any = get_target("cpu")
+        cpu = cast(MorselTarget, get_target("cpu"))
         step = self._rows_at_once(tuning.interpreting.loop_steps_cpu, tuning.threads.morsel_rows)
         taken = lo
 
@@ -192,7 +196,7 @@ class Runner:
         return max(1, min(most, max(least, steps // inner // least * least)))
 
     def _interpret(
-        self, attempt: Attempt, unit: Unit, partition: Placed, state: State, arguments: Sequence[Any]
+        self, attempt: Attempt, unit: Unit, partition: Placed, state: SinkState, arguments: Sequence[object]
     ) -> None:
         """Run one unit of rows after another; if that takes longer than it should, the rest is compiled for the CPU, whose
         states are laid out alike. A kernel that writes what another one counted goes over at the same row: a count covers
@@ -213,7 +217,7 @@ class Runner:
             )
             if may_switch and due and lo + unit_rows < partition.hi:
                 self._switched[partition.lo] = lo + unit_rows
-                cpu: Any = get_target("cpu")
+                cpu = cast(MorselTarget, get_target("cpu"))
                 again = [cpu.argument(p, v) for p, v in attempt.values(unit, state)]
                 with stopwatch.part("compile"):
                     compiled = cpu.compile(unit.kernel)

@@ -11,7 +11,7 @@ from gquery.execution.variants import output_of
 from gquery.kernels.builtin import scans
 from gquery.kernels.targets.capabilities import capabilities
 from gquery.operators import materialize
-from gquery.operators.base import Frame, Launch, SinkRun
+from gquery.operators.base import Frame, Launch, SinkRun, SinkState
 from gquery.operators.group import GroupRun
 from gquery.operators.join_table import BuildRun
 from gquery.operators.materialize import MaterializeRun
@@ -19,7 +19,9 @@ from gquery.operators.reduce import ReduceRun
 from gquery.planner.physical import Build, Group, Materialize, Pipeline, Probe, Reduce, Sink, Stage
 
 
-def sink_of(state: Run, stage: Stage, pipeline: Pipeline, frame: Frame, target: str, device: Device) -> SinkRun:
+def sink_of(
+    state: Run, stage: Stage, pipeline: Pipeline, frame: Frame, target: str, device: Device
+) -> SinkRun[SinkState]:
     """The sink of a pipeline over the rows of a frame, on a target and its device."""
     sink, label, able = pipeline.sink, stage.label, capabilities(target)
     workers = _workers(sink, frame.rows, state.context.settings.worker_count) if able.runs_morsels else 1

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from gquery.columns.table import ColumnData
+from gquery.device.array import Array
 from gquery.device.device import Device
 from gquery.execution.feedback import RunFeedback
 from gquery.execution.measure import Meter
@@ -56,5 +56,7 @@ class Run:
     frames: dict[int, Frame] = field(default_factory=dict)
     joins: dict[int, JoinIndex] = field(default_factory=dict)
     tables: dict[int, dict[int, ColumnData]] = field(default_factory=dict)  # by the id of the source: columns by field
-    matched: dict[int, Any] = field(default_factory=dict)  # FULL joins: which build rows matched, by build stage
+    matched: dict[int, Array] = field(
+        default_factory=dict
+    )  # FULL joins: build rows that matched (uint8), by build stage
     reports: list[StageReport] = field(default_factory=list)

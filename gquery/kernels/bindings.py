@@ -3,11 +3,56 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
+from gquery.device.array import Array
 from gquery.device.buffer import Buffer
 from gquery.errors import DatabaseError
 from gquery.kernels.frozen import frozen
+
+Argument: TypeAlias = Array | int | float | None
+"""What a parameter is given at launch: an array on the kernel's device, or a number; None where the kernel never looks."""
+
+JoinName = Literal[
+    "bits", "capacity", "count", "gathers", "keys", "mask", "matched", "null_keys", "order", "pairs", "slots", "starts"
+]
+"""The fields of `operators.base.JoinArrays`, and ``matched`` of the run."""
+
+RunName = Literal["status", "counters", "selection"]
+"""Arrays of an attempt, beside the sink's own: errors, rows behind each step, the rows to look at."""
+
+SinkName = Literal[
+    "accumulators",
+    "behind",
+    "bits",
+    "cache_f64",
+    "cache_i64",
+    "capacity",
+    "counts",
+    "data",
+    "ends",
+    "entered",
+    "key",
+    "key_valid",
+    "keys",
+    "mask",
+    "out",
+    "out_valid",
+    "pairs",
+    "slot_of_row",
+    "slots",
+    "slots_in_order",
+    "start",
+    "starts",
+    "to_partition",
+    "touched",
+    "twice",
+    "unit",
+    "validity",
+    "words_f64",
+    "words_i64",
+]
+"""The fields of the records of state (`operators.base.SinkState`) that kernels are given."""
 
 
 @frozen
@@ -35,17 +80,18 @@ class Content:
 
 @frozen
 class BuildPart:
-    """An array or size of a join table: ``rows``, ``starts``, ``base``, ``size``, ..."""
+    """An array or number of the join table that stage ``build`` makes: a field of `operators.base.JoinArrays`."""
 
     build: int
-    part: str
+    part: JoinName
 
 
 @frozen
 class StatePart:
-    """An array or number of the sink's own state; ``part`` is the name that the sink gave it."""
+    """An array or number of the sink's own state: a field of its record, or element ``number`` of a field that has several."""
 
-    part: str
+    part: SinkName | RunName
+    number: int | None = None
 
 
 Binding = ColumnPart | Constant | Content | BuildPart | StatePart

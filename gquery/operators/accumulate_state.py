@@ -13,6 +13,7 @@ from gquery.kernels import ir
 from gquery.kernels.bindings import StatePart
 from gquery.kernels.code import Code
 from gquery.kernels.stored import SECTOR_BYTES
+from gquery.operators.base import words_part
 from gquery.operators.register_aggregation import accumulate_words
 from gquery.planner.aggregates import Accumulator, has_plain_count
 
@@ -34,7 +35,7 @@ def slot_words(sink: Group) -> int:
 
 def state_array(n: int, accumulator: Accumulator, code: Code) -> ir.Name:
     """The pointer to the array of accumulator ``n``, int64 or float64, a word a slot; the sink's state owns it."""
-    return code.pointer(accumulator.word, StatePart(f"accumulator{n}"), "s")
+    return code.pointer(accumulator.word, StatePart("accumulators", n), "s")
 
 
 def flags_array(code: Code) -> ir.Name:
@@ -58,7 +59,7 @@ def _verb(sink: Group) -> str:
 
 def slot_of_key(sink: Group, key: ir.Expression, code: Code) -> ir.Name:
     """A variable with the index of the first accumulated word in a key's slot; negative where the table is full."""
-    slots, mask = code.pointer("i64", StatePart("slots_i64"), "s"), code.scalar(StatePart("mask"))
+    slots, mask = code.pointer("i64", StatePart("words_i64"), "s"), code.scalar(StatePart("mask"))
     stride = code.integer(slot_words(sink))
     site = code.site(OperationalError, "a hash table is full", retry=True)
     return code.let(code.call("slot_insert", slots, mask, stride, key, code.status(), site))
@@ -68,7 +69,7 @@ def accumulate_slot(
     sink: Group, n: int, accumulator: Accumulator, slot: ir.Expression, word: ir.Expression, code: Code
 ) -> ir.Call:
     """The call that accumulates a word into accumulator ``n`` of a hash table's slot."""
-    slots = code.pointer(accumulator.word, StatePart(f"slots_{accumulator.word}"), "s")
+    slots = code.pointer(accumulator.word, words_part(accumulator.word), "s")
     index = code.call("add_i64", slot, code.integer(n)) if n else slot
     return code.call(f"{_verb(sink)}_{accumulator.op}_{accumulator.word}", slots, index, word)
 
@@ -76,7 +77,7 @@ def accumulate_slot(
 def prefetch_state(sink: Group, key: ir.Expression, code: Code) -> None:
     """Have the state of a group come near, for when the cache evicts it."""
     if sink.layout == "hash":
-        slots, mask = code.pointer("i64", StatePart("slots_i64"), "s"), code.scalar(StatePart("mask"))
+        slots, mask = code.pointer("i64", StatePart("words_i64"), "s"), code.scalar(StatePart("mask"))
         code.do(code.call("slot_prefetch", slots, mask, code.integer(slot_words(sink)), key))
         return
     if is_flagged(sink):  # a store that waits for memory would hold up the atomics behind it

@@ -117,7 +117,9 @@ def is_at_an_edge(sink: Group, code: Code) -> ir.Expression:
 
 
 def _slots(word: str, code: Code) -> ir.Name:
-    return code.pointer("f64" if word == "f64" else "i64", StatePart(f"cache_{word}"), "s")
+    return code.pointer(
+        "f64" if word == "f64" else "i64", StatePart("cache_f64" if word == "f64" else "cache_i64"), "s"
+    )
 
 
 def _word(slot: ir.Expression, n: int, code: Code) -> ir.Expression:

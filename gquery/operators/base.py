@@ -1,6 +1,6 @@
 """What sinks share at run time: frames, states, and the four parts of a sink.
 
-A sink's life: `allocate` makes its state (one for each worker, or one that all share), kernels write into it,
+A sink's life: `allocate` makes a state (one for each worker, or one that all share), kernels write into it,
 `finalize` combines the states and makes a frame or a join table. Stages never mutate their inputs, so a stage whose
 table was full is run again with a larger one (`grow`).
 """
@@ -9,21 +9,21 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from gquery.columns.table import ColumnData, ColumnStatistics
 from gquery.device.array import Array
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device
+from gquery.errors import InternalError
 from gquery.expression.types import PhysicalType
+from gquery.kernels.bindings import Argument, JoinName, StatePart
 from gquery.kernels.targets.capabilities import Capabilities
 from gquery.kernels.values import ValueProperties
 
 if TYPE_CHECKING:
     from gquery.planner.physical import JoinTable
-
-State = dict[str, Any]  # arrays and numbers by the names that `StatePart` bindings give them
 
 
 @dataclass(frozen=True)
@@ -37,15 +37,69 @@ class Frame:
     )  # RankEncode: for each code column the values it ranks
 
 
-@dataclass(frozen=True)
-class JoinIndex:
-    """A join table: arrays and numbers by the names that `BuildPart` bindings give them, and the rows they number. ``table``
-    is its description as it was built, which may not be as it was planned. ``entries``: at most so many rows are in it."""
+@dataclass(frozen=True, slots=True)
+class JoinArrays:
+    """What probes read of a join table: arrays, owned by the table, and numbers. None stands for what its layout does not have.
+    A *slot* is a place that a key has."""
 
-    parts: dict[str, Any]
+    count: int = 0  # rows of the build side
+    null_keys: int | None = None  # how many of them have a NULL among their keys, at least; None where no probe asks
+    bits: Buffer | None = None  # uint32, a bit a slot: which keys there are
+    slots: Buffer | None = None  # what each slot holds: 0 for nothing, a row's number plus 1, or an inline payload
+    keys: Buffer | None = None  # int64, inline keys: the key of each slot, 0 where it is empty
+    pairs: Buffer | None = None  # int64, inline keys: for each slot the key, and what it holds
+    capacity: int | None = None  # inline keys: slots but that of the key 0, which stands behind them
+    mask: int | None = None  # a hash table of row numbers: its slots less 1
+    starts: Buffer | None = None  # uint32: where the range of each slot begins, and the end of the last
+    order: Buffer | None = None  # uint32: the numbers of rows by slot; what there is in it, where ``gathers``
+    gathers: int | None = None  # 0 where the rows lie in the order of their slots
+
+    @property
+    def buffers(self) -> list[Buffer]:
+        """All arrays."""
+        return [b for f in fields(self) if isinstance(b := getattr(self, f.name), Buffer)]
+
+    def part(self, name: JoinName) -> Buffer | int:
+        """What a `BuildPart` stands for. InternalError where the layout has no such thing."""
+        found: Buffer | int | None = getattr(self, name)
+        if found is None:
+            raise InternalError(f"a join table has no {name}")
+        return found
+
+
+@dataclass(slots=True)
+class JoinIndex:
+    """A join table and the rows that it numbers. ``table`` is its description as it was built, which may not be as it was
+    planned. ``rows``: at most so many rows are in it. ``longest``: the most build rows that one probe can match; None before
+    somebody asked."""
+
+    arrays: JoinArrays
     frame: Frame
     table: JoinTable
     rows: int
+    longest: int | None = None
+
+
+class SinkState:
+    """What a sink's kernels write into, and the numbers that they read: a record a sink, whose fields are called as `StatePart`
+    bindings call them. Its arrays lie on the run's device. None stands for what the sink's layout does not have."""
+
+    __slots__ = ()
+
+    def part(self, part: StatePart) -> Argument:
+        """What a kernel's parameter stands for. InternalError where the layout has no such thing."""
+        found: Array | int | None
+        if part.number is None:
+            found = getattr(self, part.part)
+        else:
+            several: Sequence[Array | None] = getattr(self, part.part)
+            found = several[part.number]
+        if found is None:
+            raise InternalError(f"{type(self).__name__} has no {part.part}")
+        return found
+
+
+S_co = TypeVar("S_co", bound=SinkState, covariant=True)
 
 
 class DuplicateKeysError(Exception):
@@ -68,8 +122,8 @@ class Launch:
         return self.target.has_warps
 
 
-class SinkRun(ABC):
-    """A sink at run time."""
+class SinkRun(ABC, Generic[S_co]):
+    """A sink at run time, for one attempt; it owns its states."""
 
     roles: tuple[str, ...] = ("main",)  # the kernels to run, one after another
     shared = False  # one state for all workers and partitions
@@ -77,6 +131,7 @@ class SinkRun(ABC):
     def __init__(self, launch: Launch, label: str) -> None:
         self.launch = launch
         self.label = label
+        self.states: list[S_co] = []
 
     @property
     def device(self) -> Device:
@@ -84,14 +139,20 @@ class SinkRun(ABC):
         return self.launch.device
 
     @abstractmethod
-    def allocate(self) -> State:
-        """A fresh state."""
+    def make_state(self) -> S_co:
+        """A fresh state, before the first row; the caller owns it."""
 
-    def for_workers(self, state: State, workers: int) -> list[State]:
+    def allocate(self) -> S_co:
+        """A fresh state, which `finalize` will read."""
+        state = self.make_state()
+        self.states.append(state)
+        return state
+
+    def for_workers(self, workers: int) -> Sequence[SinkState]:
         """The shared state as each worker has it."""
-        return [state] * workers
+        return [self.states[0]] * workers
 
-    def after(self, role: str, state: State) -> None:  # noqa: B027  (most sinks have one kernel)
+    def after(self, role: str) -> None:
         """What happens between two kernels of a shared state."""
 
     def grow(self) -> bool:
@@ -99,7 +160,7 @@ class SinkRun(ABC):
         return False
 
     @abstractmethod
-    def finalize(self, states: Sequence[State]) -> Frame | JoinIndex:
+    def finalize(self) -> Frame | JoinIndex:
         """The result of all states."""
 
 
@@ -116,6 +177,11 @@ def make_column(
         dictionary=what.dictionary,
         statistics=ColumnStatistics(bounds=what.bounds),
     )
+
+
+def words_part(word: str) -> StatePart:
+    """The binding of a state's words as elements of a type, ``i64`` or ``f64``."""
+    return StatePart("words_f64" if word == "f64" else "words_i64")
 
 
 def words_a_row(physical_type: PhysicalType) -> int:

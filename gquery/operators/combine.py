@@ -20,32 +20,39 @@ from gquery.kernels.kernel import Kernel
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.morsels import run_parts
 from gquery.operators.accumulate_state import slot_words
-from gquery.operators.base import State
+from gquery.operators.group_state import GroupState
 from gquery.planner.aggregates import Accumulator
 from gquery.planner.physical import Group
 
 
-def combine_arrays(states: Sequence[State], accumulators: Sequence[Accumulator], slots: int, workers: int) -> State:
+def combine_arrays(
+    states: Sequence[GroupState], accumulators: Sequence[Accumulator], slots: int, workers: int
+) -> GroupState:
     """States whose slots mean the same, merged into the first."""
     total = states[0]
 
     def merge(lo: int, hi: int) -> None:
         for other in states[1:]:
             for k, accumulator in enumerate(accumulators):
-                _merge_into(total[f"accumulator{k}"][lo:hi], other[f"accumulator{k}"][lo:hi], accumulator.op)
+                _merge_into(total.accumulators[k][lo:hi], other.accumulators[k][lo:hi], accumulator.op)
 
-    if len(states) > 1:
-        on_host = isinstance(total.get("accumulator0"), np.ndarray)
+    if len(states) > 1 and accumulators:
+        on_host = isinstance(total.words_i64, np.ndarray)
         run_parts(
             merge, slots, tuning.accumulators.combined_slots if on_host and workers > 1 else max(slots, 1), workers
         )
-    for flags in ("touched", "bits"):
-        if flags in total:
-            for other in states[1:]:
-                total[flags] |= other[flags]
-    if "bits" in total:
-        total["touched"] = scans.flags_of_bits(total.pop("bits"), slots)
+    for other in states[1:]:
+        _unite(total.touched, other.touched)
+        _unite(total.bits, other.bits)
+    if total.bits is not None:
+        total.touched, total.bits = scans.flags_of_bits(total.bits, slots), None
     return total
+
+
+def _unite(total: Array | None, other: Array | None) -> None:
+    """Set in one state's flags those that are set in another's, where there are any."""
+    if total is not None and other is not None:
+        total |= other
 
 
 def _merge_into(total: Array, other: Array, op: str) -> None:
@@ -58,9 +65,9 @@ def _merge_into(total: Array, other: Array, op: str) -> None:
             total[...] = np.maximum(total, other)
 
 
-def slots_of(sink: Group, state: State, capacity: int) -> tuple[Array, list[Array]]:
+def slots_of(sink: Group, state: GroupState, capacity: int) -> tuple[Array, list[Array]]:
     """The keys and accumulated words of the groups in a hash table."""
-    slots = state["slots_i64"].reshape(-1, slot_words(sink))
+    slots = state.words_i64.reshape(-1, slot_words(sink))
     at = scans.compact(slots[:, 0] != 0)
     found = slots[at]
     keys = found[:, 0] * (at != capacity)  # the slot behind the others is that of the key 0
@@ -69,12 +76,12 @@ def slots_of(sink: Group, state: State, capacity: int) -> tuple[Array, list[Arra
     return keys, [w if f.word == "i64" else w.view("float64") for w, f in zip(words, sink.accumulators, strict=True)]
 
 
-def filled(sink: Group, states: Sequence[State]) -> int:
+def filled(sink: Group, states: Sequence[GroupState]) -> int:
     """How many slots of hash tables on the host hold a group."""
-    return sum(int(np.count_nonzero(s["slots_i64"][:: slot_words(sink)])) for s in states)
+    return sum(int(np.count_nonzero(s.words_i64[:: slot_words(sink)])) for s in states)
 
 
-def empty_table(sink: Group, capacity: int, device: Device, label: str, workers: int) -> State:
+def empty_table(sink: Group, capacity: int, device: Device, label: str, workers: int) -> GroupState:
     """A hash table without groups: memory that is cleared, if every identity is 0."""
     stride = slot_words(sink)
     slots = device.zeros((capacity + 2) * stride, "int64", label)
@@ -92,12 +99,12 @@ def empty_table(sink: Group, capacity: int, device: Device, label: str, workers:
 
         if device.is_cpu:  # all words of a few slots at once: memory is scanned only once
             run_parts(fill, capacity + 2, part, workers)
-    return {"mask": capacity - 1, "slots_i64": slots, "slots_f64": slots.view("float64")}
+    return GroupState(capacity - 1, slots)
 
 
 def combine_tables(
-    sink: Group, states: Sequence[State], capacity: int, device: Device, label: str, workers: int
-) -> tuple[State, int]:
+    sink: Group, states: Sequence[GroupState], capacity: int, device: Device, label: str, workers: int
+) -> tuple[GroupState, int]:
     """One hash table of a CPU with the groups of several, and its capacity."""
     target, kernel = get_target("cpu"), _merger(sink)
     compiled = target.compile(kernel)
@@ -106,11 +113,11 @@ def combine_tables(
         table = empty_table(sink, room, device, label, workers)
         status = np.zeros(1, np.uint32)
 
-        def enter(lo: int, hi: int, table: State = table, status: Array = status) -> None:
+        def enter(lo: int, hi: int, table: GroupState = table, status: Array = status) -> None:
             for number in range(lo, hi):
                 source = states[number]
-                values = (source["slots_i64"], source["slots_f64"], capacity, table["slots_i64"],
-                          table["slots_f64"], table["mask"], status)  # fmt: skip
+                values = (source.words_i64, source.words_f64, capacity, table.words_i64,
+                          table.words_f64, table.mask, status)  # fmt: skip
                 given = [target.argument(p, v) for p, v in zip(kernel.parameters, values, strict=True)]
                 target.run(compiled, 0, capacity + 1, given)
 

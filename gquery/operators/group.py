@@ -9,6 +9,7 @@ frame, for keys that do not encode (plain strings, floats, 128 bits): keys are c
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from types import ModuleType
 
 import numpy as np
@@ -27,7 +28,7 @@ from gquery.kernels.values import ValueProperties
 from gquery.operators import accumulate, aggregation_cache
 from gquery.operators.accumulate import has_bits
 from gquery.operators.accumulate_state import is_flagged
-from gquery.operators.base import Frame, Launch, SinkRun, State, make_column, narrow
+from gquery.operators.base import Frame, Launch, SinkRun, make_column, narrow
 from gquery.operators.combine import (
     combine_arrays,
     combine_slots,
@@ -38,6 +39,7 @@ from gquery.operators.combine import (
 )
 from gquery.operators.finalize import finalize_aggregate
 from gquery.operators.group_output import GroupOutput, Values
+from gquery.operators.group_state import GroupState
 from gquery.operators.join import find_or_insert
 from gquery.operators.keys import decode_keys, decode_raw_key, encode_keys, raw_key
 from gquery.operators.materialize import contiguous
@@ -66,7 +68,7 @@ def emit(sink: Group, source: Source, code: Code) -> None:
 # ---- run time -------------------------------------------------------------------------------------------------------
 
 
-class GroupRun(SinkRun):
+class GroupRun(SinkRun[GroupState]):
     """Arrays of state, one slot a group; for hash layouts a table beside them that gives the slot."""
 
     def __init__(
@@ -89,36 +91,36 @@ class GroupRun(SinkRun):
         wanted = max(int(limits.headroom * groups), limits.least_hash_slots - 1)
         self.capacity = min(self.capacity, 1 << wanted.bit_length())
 
-    def allocate(self) -> State:
-        """The state that kernels write into, by the names of its parts; on the run's device, owned by this run."""
+    def make_state(self) -> GroupState:
+        """A state without groups."""
         make, n = self.device, self.capacity
         if self.sink.layout == "hash":
             return empty_table(self.sink, n, self.device, self.label, self._hands)
-        state: State = {"mask": n - 1}
-        state["block"] = self._words(n)
-        state |= self._accumulators(state["block"])
+        words = self._words(n)
+        state = GroupState(n - 1, words, self._accumulators(words))
         if self.sink.layout == "row-id hash":
-            state["slots"] = make.zeros(n, "uint32", self.label)
+            state.slots = make.zeros(n, "uint32", self.label)
         elif has_bits(self.sink, self.launch.target.name):
-            state["bits"] = make.zeros(n // BITMAP_BITS + 1, "uint32", self.label)
+            state.bits = make.zeros(n // BITMAP_BITS + 1, "uint32", self.label)
         elif is_flagged(self.sink):
-            state["touched"] = make.zeros(n, "uint8", self.label)
+            state.touched = make.zeros(n, "uint8", self.label)
         return state
 
-    def for_workers(self, state: State, workers: int) -> list[State]:
+    def for_workers(self, workers: int) -> Sequence[GroupState]:
         """What each worker writes into: a state of its own, or the same one with a cache of its own."""
+        (state,) = self.states
         if not self.sink.concurrent:
             return [state] * workers
         caches = [self.device.zeros(aggregation_cache.words(self.sink), "int64", self.label) for _ in range(workers)]
-        return [{**state, "cache_i64": c, "cache_f64": c.view("float64")} for c in caches]
+        return [replace(state, cache_i64=c) for c in caches]
 
-    def _accumulators(self, block: Array) -> State:
+    def _accumulators(self, block: Array) -> tuple[Array, ...]:
         """The array of each accumulator as a part of one piece of memory."""
-        n, state = self.capacity, {}
-        for k, accumulator in enumerate(self.sink.accumulators):
-            words = block[k * n : (k + 1) * n]
-            state[f"accumulator{k}"] = words if accumulator.word == "i64" else words.view(np.float64)
-        return state
+        n = self.capacity
+        parts = [block[k * n : (k + 1) * n] for k in range(len(self.sink.accumulators))]
+        return tuple(
+            [p if a.word == "i64" else p.view(np.float64) for p, a in zip(parts, self.sink.accumulators, strict=True)]
+        )
 
     def _words(self, n: int) -> Array:
         """For each accumulator ``n`` times its identity: one piece of memory, cleared at once where all are 0."""
@@ -155,9 +157,9 @@ class GroupRun(SinkRun):
         self.capacity *= tuning.group_layouts.growth
         return True
 
-    def finalize(self, states: Sequence[State]) -> Frame:
+    def finalize(self) -> Frame:
         """The frame of the groups: keys and results. OutOfRangeError where a result does not fit its type."""
-        sink, device, workers = self.sink, self.device, self.launch.workers
+        sink, device, workers, states = self.sink, self.device, self.launch.workers, self.states
         if self._is_small():
             device, workers = cpu_device(), 1
             states = [self._on_host(s) for s in states]
@@ -185,30 +187,27 @@ class GroupRun(SinkRun):
         is_large = slots >= tuning.accumulators.finalized_slots
         return device.is_cuda or (self.launch.target.runs_morsels and is_large)
 
-    def _picked(self, states: Sequence[State], capacity: int, device: Device) -> tuple[int, list[Values]]:
+    def _picked(self, states: Sequence[GroupState], capacity: int, device: Device) -> tuple[int, list[Values]]:
         """How many groups there are, and the columns of their keys and aggregates, by array functions."""
         accumulators = self.sink.accumulators
         if self.sink.layout == "direct-address":
-            plain = has_plain_count(accumulators)
-            encoded = scans.compact(states[0]["touched" if plain is None else f"accumulator{plain}"]).astype("int64")
-            words = [states[0][f"accumulator{k}"][encoded] for k in range(len(accumulators))]
+            encoded = scans.compact(states[0].presence(has_plain_count(accumulators))).astype("int64")
+            words = [a[encoded] for a in states[0].accumulators]
         else:
             tables = [slots_of(self.sink, s, capacity) for s in states]
             encoded, words = tables[0] if len(tables) == 1 else combine_slots(self.sink, tables, device.xp)
         return int(encoded.size), self._keys(encoded) + self._results(words, device.xp)
 
-    def _of_rows(self, state: State) -> Frame:
+    def _of_rows(self, state: GroupState) -> Frame:
         """The groups of a table of row numbers."""
         device, workers = self.device, self.launch.workers
-        rows, slots = grouping.rows_in_order(state["slots"])  # any order would do, but always the same
+        assert state.slots is not None
+        rows, slots = grouping.rows_in_order(state.slots)  # any order would do, but always the same
         if self.output is not None and self._finalizes_by_kernel(rows.size, device):
-            _, results = self.output.columns(
-                {**state, "slots_in_order": slots}, self.capacity, device, workers, self.label
-            )
+            state.slots_in_order = slots
+            _, results = self.output.columns(state, self.capacity, device, workers, self.label)
         else:
-            results = self._results(
-                [state[f"accumulator{k}"][slots] for k in range(len(self.sink.accumulators))], device.xp
-            )
+            results = self._results([a[slots] for a in state.accumulators], device.xp)
         named = [(c, plan.result) for c, plan in self.sink.aggregates]
         columns = self._columns(named, results, int(rows.size), device, workers)
         assert self.frame is not None
@@ -247,18 +246,19 @@ class GroupRun(SinkRun):
             and not texts
         )
 
-    def _on_host(self, state: State) -> State:
+    def _on_host(self, state: GroupState) -> GroupState:
         """A copy of the state; the words of a direct one are one piece of memory."""
+        words = self.device.to_host(state.words_i64)
         if self.sink.layout == "hash":
-            return {"slots_i64": self.device.to_host(state["slots_i64"])}
-        host: State = {k: self.device.to_host(state[k]) for k in ("touched", "bits") if k in state}
-        return host | self._accumulators(self.device.to_host(state["block"]))
+            return GroupState(state.mask, words)
+        touched, bits = (None if flags is None else self.device.to_host(flags) for flags in (state.touched, state.bits))
+        return GroupState(state.mask, words, self._accumulators(words), touched, bits)
 
-    def _sparse_arrays(self, total: State) -> Frame:
+    def _sparse_arrays(self, total: GroupState) -> Frame:
         """The arrays themselves, a row a slot."""
         columns = {}
         for stored, accumulator in self.sink.sparse:
-            data = total["touched" if accumulator == TOUCHED else f"accumulator{accumulator}"]
+            data = total.presence(None if accumulator == TOUCHED else accumulator)
             made = make_column(stored.properties, stored.physical_type, data, None, self.capacity, self.device)
             columns[stored.column.id] = made
         return Frame(columns, self.capacity)

@@ -6,19 +6,20 @@ row numbers the slots come in the order of their rows, and what the keys are is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from gquery import tuning
+from gquery.device.array import Array
 from gquery.device.device import Device
 from gquery.errors import InternalError
 from gquery.expression.facts import INT64_BITS
 from gquery.expression.types import Register
 from gquery.kernels import ir
-from gquery.kernels.bindings import Binding, Constant, ErrorSite, StatePart
+from gquery.kernels.bindings import Argument, Binding, Constant, ErrorSite, SinkName, StatePart
 from gquery.kernels.builtin import scans
 from gquery.kernels.code import Code
 from gquery.kernels.kernel import ElementType, Kernel
@@ -30,15 +31,36 @@ from gquery.kernels.targets.morsels import run_parts
 from gquery.kernels.unroll import unrolled
 from gquery.kernels.values import ValueProperties
 from gquery.operators.accumulate_state import slot_words
-from gquery.operators.base import State, words_a_row
+from gquery.operators.base import SinkState, words_a_row, words_part
 from gquery.operators.finalize import emit_result
+from gquery.operators.group_state import GroupState
 from gquery.operators.materialize import POSITION
 from gquery.planner.aggregates import has_plain_count
 from gquery.planner.layouts import null_key
 from gquery.planner.physical import Group
 
-Values = tuple[Any, Any | None]
-"""The values of a column as its physical type has them, and their validity."""
+Values = tuple[Array, Array | None]
+"""The values of a column as its physical type has them, and their validity (uint8)."""
+
+
+@dataclass(slots=True)
+class _Output(SinkState):
+    """What the kernel reads and writes: a state of groups, and the columns of keys and results that it makes of it."""
+
+    groups: GroupState
+    behind: int  # the slot of the key 0, behind the others of a hash table
+    status: Array  # uint32: errors
+    start: int = 0  # the row that the first group of a part is written to
+    ends: Array | None = None  # int64: the groups up to the end of each word of the bitmap
+    key: list[Array] = field(default_factory=list)
+    key_valid: list[Array | None] = field(default_factory=list)
+    out: list[Array] = field(default_factory=list)
+    out_valid: list[Array | None] = field(default_factory=list)
+
+    def part(self, part: StatePart) -> Argument:
+        """One of these, or a part of the state."""
+        is_own = part.part in _Output.__slots__
+        return SinkState.part(self, part) if is_own else self.groups.part(part)
 
 
 def is_probable(sink: Group, target: str) -> bool:
@@ -88,7 +110,7 @@ class GroupOutput:
         with code.when(self._is_there(code)):
             slot = key = code.let(code.call("i64", ir.ROW))
             if self.sink.layout == "hash":
-                stride, slots = code.integer(slot_words(self.sink)), StatePart("slots_i64")
+                stride, slots = code.integer(slot_words(self.sink)), StatePart("words_i64")
                 slot = code.let(code.call("mul_i64", key, stride))
                 is_zero = code.call("eq_i64", key, code.scalar(StatePart("behind")))
                 key = code.let(code.call("i64", ir.Load(code.pointer("i64", slots), self._index(slot, code))))
@@ -101,7 +123,7 @@ class GroupOutput:
     def _is_there(self, code: Code) -> ir.Expression:
         """A test that a slot has a group; ``pos`` is where that is written."""
         if self._has_warps:
-            parts: tuple[tuple[str, ElementType], ...] = (("bits", "u32"), ("ends", "i64"))
+            parts: tuple[tuple[SinkName, ElementType], ...] = (("bits", "u32"), ("ends", "i64"))
             word, end = (
                 code.let(
                     code.call(
@@ -119,20 +141,18 @@ class GroupOutput:
         if self.sink.layout == "hash":
             stride = code.integer(slot_words(self.sink))
             slot = self._index(code.call("mul_i64", code.call("i64", ir.ROW), stride), code)
-        return code.call(
-            "ne_i64", code.call("i64", ir.Load(code.pointer(element, StatePart(part)), slot)), code.integer(0)
-        )
+        return code.call("ne_i64", code.call("i64", ir.Load(code.pointer(element, part), slot)), code.integer(0))
 
     def _index(self, slot: ir.Expression, code: Code) -> ir.Expression:
         return code.call("row_index", slot)
 
     @property
-    def _flags(self) -> tuple[str, Any]:
-        """Which array says what groups there are."""
+    def _flags(self) -> tuple[StatePart, ElementType]:
+        """The array that says what groups there are, and the type of its elements."""
         if self.sink.layout == "hash":
-            return "slots_i64", "i64"
+            return StatePart("words_i64"), "i64"
         plain = has_plain_count(self.sink.accumulators)
-        return ("touched", "u8") if plain is None else (f"accumulator{plain}", "i64")
+        return (StatePart("touched"), "u8") if plain is None else (StatePart("accumulators", plain), "i64")
 
     def _row(self, key: ir.Expression | None, slot: ir.Expression, code: Code) -> None:
         """The lines for a group that is there; ``key`` is its encoded key."""
@@ -141,15 +161,15 @@ class GroupOutput:
             self._keys(key, code)
         for n, (_, plan) in enumerate(self.sink.aggregates):
             value = emit_result(plan, words, code)
-            self._store(f"out{n}", plan.result, value.var, value.ok, code)
+            self._store(StatePart("out", n), plan.result, value.var, value.ok, code)
 
     def _word(self, n: int, slot: ir.Expression, code: Code) -> ir.Name:
         word = self.sink.accumulators[n].word
         if self.sink.layout != "hash":
             at = ir.ROW if self.sink.layout == "direct-address" else self._index(slot, code)
-            return code.let(code.call(word, ir.Load(code.pointer(word, StatePart(f"accumulator{n}")), at)))
+            return code.let(code.call(word, ir.Load(code.pointer(word, StatePart("accumulators", n)), at)))
         at = code.call("add_i64", slot, code.integer(n + 1))
-        slots = code.pointer(word, StatePart(f"slots_{word}"))
+        slots = code.pointer(word, words_part(word))
         return code.let(code.call(word, ir.Load(slots, self._index(at, code))))
 
     def _keys(self, key: ir.Expression, code: Code) -> None:
@@ -158,7 +178,7 @@ class GroupOutput:
         if key_encoding is None:
             what = self.sink.keys[0][2]
             ok = code.let(code.call("ne_i64", key, code.constant(null_key(what)))) if what.nullable else None
-            self._store("key0", what, key, ok, code)
+            self._store(StatePart("key", 0), what, key, ok, code)
             return
         rest = key
         for n, ((_, _, what), part) in enumerate(zip(self.sink.keys, key_encoding.parts, strict=True)):
@@ -169,15 +189,15 @@ class GroupOutput:
                 rest = code.let(code.call("div_u64", rest, width))
             ok = code.let(code.call("ne_i64", value, code.constant(part.width - 1))) if part.nullable else None
             value = code.let(code.call("add_i64", value, code.constant(part.base)))
-            self._store(f"key{n}", what, value, ok, code)
+            self._store(StatePart("key", n), what, value, ok, code)
 
     def _store(
-        self, name: str, what: ValueProperties, value: ir.Expression, ok: ir.Expression | None, code: Code
+        self, into: StatePart, what: ValueProperties, value: ir.Expression, ok: ir.Expression | None, code: Code
     ) -> None:
         """Store a value; where it is NULL, a zero."""
-        pointer = code.pointer(element_type(what.physical_type), StatePart(name), "o")
+        pointer = code.pointer(element_type(what.physical_type), into, "o")
         if what.nullable:
-            valid = code.pointer("u8", StatePart(f"{name}_valid"), "o")
+            valid = code.pointer("u8", StatePart("key_valid" if into.part == "key" else "out_valid", into.number), "o")
             code.do(code.call("store_bool", valid, POSITION, ok or ir.TRUE))
         if ok is not None:
             kept, value = value, code.let(code.zero(Register.I64 if what.register is Register.BOOL else what.register))
@@ -190,40 +210,40 @@ class GroupOutput:
     # ---- run time ----
 
     def columns(
-        self, state: State, capacity: int, device: Device, workers: int, label: str
+        self, state: GroupState, capacity: int, device: Device, workers: int, label: str
     ) -> tuple[int, list[Values]]:
         """How many groups there are in a state, and the columns of their keys and aggregates; of aggregates alone for a
         table of row numbers, whose ``slots_in_order`` are in the state. OutOfRangeError where a result does not fit its type."""
         sites = self.unit[2]
         failed = device.zeros(-(-len(sites) // INT64_BITS), "int64", label)
-        state = {**state, "behind": capacity, "status": failed.view("uint32")}
+        made = _Output(state, capacity, failed.view("uint32"))
         if self.sink.layout == "row-id hash":
-            total = int(state["slots_in_order"].size)
-            made = state | self._allocated(total, device, label)
+            assert state.slots_in_order is not None
+            total = int(state.slots_in_order.size)
+            self._allocate(made, total, device, label)
             part = max(total, 1) if device.is_cuda else max(tuning.accumulators.finalized_slots, -(-total // workers))
             run_parts(lambda lo, hi: self._write(made, lo, hi), total, part, workers)
         else:
-            total, made = self._picked(state, capacity, device, workers, label)
+            total = self._picked(made, device, workers, label)
         for n in range(failed.size):
             if bits := read_scalar(failed[n : n + 1]):
                 site = sites[INT64_BITS * n + (bits & -bits).bit_length() - 1]
                 raise site.error(site.message)
-        keys = [] if self.sink.layout == "row-id hash" else [f"key{n}" for n in range(len(self.sink.keys))]
-        results = [f"out{n}" for n in range(len(self.sink.aggregates))]
-        return total, [(made[name], made.get(f"{name}_valid")) for name in keys + results]
+        columns = [*zip(made.key, made.key_valid, strict=True), *zip(made.out, made.out_valid, strict=True)]
+        return total, columns
 
-    def _picked(self, state: State, capacity: int, device: Device, workers: int, label: str) -> tuple[int, State]:
-        """Write the groups of a state by encoded keys; how many there are, and the arrays."""
+    def _picked(self, made: _Output, device: Device, workers: int, label: str) -> int:
+        """Write the groups of a state by encoded keys; how many there are."""
         stride = slot_words(self.sink) if self.sink.layout == "hash" else 1
-        size = capacity + (self.sink.layout == "hash")
+        size, state = made.behind + (self.sink.layout == "hash"), made.groups
         if self._has_warps:
-            if "bits" not in state:
-                state["bits"] = scans.bits_of_every(state[self._flags[0]][: size * stride], stride)
-            state["ends"], total = scans.bits_up_to(state["bits"])
-            made = state | self._allocated(total, device, label)
+            if state.bits is None:
+                state.bits = scans.bits_of_every(self._presence(state)[: size * stride], stride)
+            made.ends, total = scans.bits_up_to(state.bits)
+            self._allocate(made, total, device, label)
             self._write(made, 0, size)
         else:
-            flags = state[self._flags[0]][: size * stride : stride]
+            flags = self._presence(state)[: size * stride : stride]
             part = max(
                 tuning.accumulators.finalized_slots // tuning.accumulators.parts_a_worker,
                 -(-size // (tuning.accumulators.parts_a_worker * workers)),
@@ -231,33 +251,47 @@ class GroupOutput:
             counts = run_parts(lambda lo, hi: int(np.count_nonzero(flags[lo:hi])), size, part, workers)
             starts = np.cumsum([0, *counts])
             total = int(starts[-1])
-            made = state | self._allocated(total, device, label)
-            run_parts(lambda lo, hi: self._write({**made, "start": starts[lo // part]}, lo, hi), size, part, workers)
-        return total, made
+            self._allocate(made, total, device, label)
+            run_parts(
+                lambda lo, hi: self._write(replace(made, start=int(starts[lo // part])), lo, hi), size, part, workers
+            )
+        return total
 
-    def _write(self, state: State, lo: int, hi: int) -> None:
+    def _presence(self, state: GroupState) -> Array:
+        """The array that `_flags` binds: every `slot_words`-th word of a hash table is a key, and not 0 where there is one."""
+        if self.sink.layout == "hash":
+            return state.words_i64
+        return state.presence(has_plain_count(self.sink.accumulators))
+
+    def _write(self, made: _Output, lo: int, hi: int) -> None:
         """Write the groups in a part of the slots."""
         (kernel, bindings, _), target = self.unit, get_target(self.target)
-        arguments = [target.argument(p, _value(bindings[p.name], state)) for p in kernel.parameters]
+        arguments = [target.argument(p, _value(bindings[p.name], made)) for p in kernel.parameters]
         target.run(target.compile(kernel), lo, hi, arguments)
 
-    def _allocated(self, rows: int, device: Device, label: str) -> State:
+    def _allocate(self, made: _Output, rows: int, device: Device, label: str) -> None:
+        """Room for the columns."""
+
+        def column(what: ValueProperties) -> Values:
+            values = device.empty(words_a_row(what.physical_type) * rows, what.physical_type.numpy, label)
+            return values, device.empty(rows, "uint8", label) if what.nullable else None
+
         keys = () if self.sink.layout == "row-id hash" else self.sink.keys
-        named = [(f"key{n}", what) for n, (_, _, what) in enumerate(keys)]
-        named += [(f"out{n}", plan.result) for n, (_, plan) in enumerate(self.sink.aggregates)]
-        made: State = {}
-        for name, what in named:
-            made[name] = device.empty(words_a_row(what.physical_type) * rows, what.physical_type.numpy, label)
-            if what.nullable:
-                made[f"{name}_valid"] = device.empty(rows, "uint8", label)
-        return made
+        for _, _, what in keys:
+            values, valid = column(what)
+            made.key.append(values)
+            made.key_valid.append(valid)
+        for _, plan in self.sink.aggregates:
+            values, valid = column(plan.result)
+            made.out.append(values)
+            made.out_valid.append(valid)
 
 
-def _value(binding: Binding, given: State) -> Any:
+def _value(binding: Binding, given: _Output) -> Argument:
     match binding:
         case Constant(value):
             return value
-        case StatePart(part):
-            return given[part]
+        case StatePart():
+            return given.part(binding)
         case _:
             raise InternalError(f"groups are made of their state, not of {binding}")

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -134,7 +134,7 @@ class _Text:
         self.validity = device.empty(rows, np.uint8, label) if stored.properties.nullable else None
         self._waiting: dict[int, tuple[int, pa.Array]] = {}
         self._next = self._total = 0  # the chunk that is to be placed next, and the bytes before it
-        self._pieces: list[Any] = []
+        self._pieces: list[Array] = []
         self._filled: list[int] = []  # bytes of each piece that have a place
         self._lock = threading.Lock()
 
@@ -210,7 +210,7 @@ class _Call:
     expr: Expr
     reads: frozenset[int]
     made: _Made
-    entries: list[tuple[Any, list[Failure]]]
+    entries: list[tuple[pa.Array | pa.Scalar, list[Failure]]]
     dictionary: Dictionary | None
 
 
@@ -271,7 +271,7 @@ class _Run:
     def _is_read_by_rows(self, column: int) -> bool:
         return any(column in c.reads and c.dictionary is None for c in self.calls)
 
-    def _taken(self, call: _Call, low: int, high: int) -> Any:
+    def _taken(self, call: _Call, low: int, high: int) -> pa.Array | pa.Scalar:
         """The results of a call for the entries that the rows have."""
         ((made, failures),) = call.entries
         (column,) = call.reads

@@ -135,10 +135,8 @@ def _held(step: Probe, code: Code) -> tuple[ir.Expression, ir.Expression]:
         found = code.call("pair_find", pairs, _capacity(table, code), where)
     else:
         where, inside = _lookup(step, code)
-        type_, part = (
-            (element_type(slot_physical_type(table)), "slots") if table.layout == "direct-address" else ("u32", "slots")
-        )
-        found = code.call("i64", ir.Load(code.pointer(type_, BuildPart(table.stage, part), "b"), where))
+        type_ = element_type(slot_physical_type(table)) if table.layout == "direct-address" else "u32"
+        found = code.call("i64", ir.Load(code.pointer(type_, BuildPart(table.stage, "slots"), "b"), where))
     if inside is None:
         held = code.let(found)
     else:

@@ -6,20 +6,41 @@ in use as rows were entered.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 
 from gquery import tuning
+from gquery.device.array import Array
 from gquery.device.buffer import Buffer
 from gquery.errors import OperationalError
 from gquery.expression.facts import BITMAP_BITS, MOST_ROW_IDS, NOT_IN
 from gquery.kernels.builtin import define, grouping, partition, scans
 from gquery.kernels.readback import read_scalar
-from gquery.operators.base import DuplicateKeysError, Frame, JoinIndex, Launch, SinkRun, State
+from gquery.operators.base import DuplicateKeysError, Frame, JoinArrays, JoinIndex, Launch, SinkRun, SinkState
 from gquery.operators.join_build import is_counted, is_radix_partitioned, is_speculated, slot_physical_type
 from gquery.planner.physical import JoinTable
 
 
-class BuildRun(SinkRun):
+@dataclass(slots=True)
+class BuildState(SinkState):
+    """What the kernel of a build writes, on the run's device; those that are called as a field of `JoinArrays` become it."""
+
+    bits: Array | None = None
+    slots: Array | None = None
+    keys: Array | None = None
+    pairs: Array | None = None
+    capacity: int | None = None
+    mask: int | None = None
+    to_partition: Array | None = (
+        None  # int64, a word a row: its slot and what the slot holds, to be partitioned and entered
+    )
+    slot_of_row: Array | None = (
+        None  # uint32, for ranges: the slot of each row's key, NOT_IN where the row takes no part
+    )
+    entered: Array | None = None  # int64, one element: rows with a key that takes part
+    twice: Array | None = None  # uint8, one element: not 0 where a key came twice
+
+
+class BuildRun(SinkRun[BuildState]):
     """A join table under construction; all workers write into one."""
 
     shared = True
@@ -54,70 +75,84 @@ class BuildRun(SinkRun):
             return self.table.key_encoding.size
         return self.capacity + self.table.inline_keys  # the key 0 has a slot of its own
 
-    def allocate(self) -> State:
-        """The state that kernels write into, by the names of its parts; on the run's device, owned by this run."""
-        make, rows, table = self.device, self.launch.rows, self.table
-        state: State = {}
+    def make_state(self) -> BuildState:
+        """A table without keys."""
+        make, rows, table, state = self.device, self.launch.rows, self.table, BuildState()
         if table.layout == "direct-address":
             assert table.key_encoding is not None
             size = table.key_encoding.size
             if table.exists:
-                state["bits"] = make.zeros(size // BITMAP_BITS + 1, "uint32", self.label)
+                state.bits = make.zeros(size // BITMAP_BITS + 1, "uint32", self.label)
             elif is_radix_partitioned(table):
-                state["to_partition"] = make.zeros(rows, "int64", self.label)
+                state.to_partition = make.zeros(rows, "int64", self.label)
             elif table.unique:
-                state["slots"] = make.zeros(size, slot_physical_type(table).numpy, self.label)
+                state.slots = make.zeros(size, slot_physical_type(table).numpy, self.label)
                 if is_counted(table):
-                    state["entered"] = make.zeros(1, "int64", self.label)
+                    state.entered = make.zeros(1, "int64", self.label)
         elif table.inline_keys:
-            state["capacity"] = self.capacity
+            state.capacity = self.capacity
             if table.unique and not table.exists:
-                state["pairs"] = make.zeros(2 * self._slots, "int64", self.label)
+                state.pairs = make.zeros(2 * self._slots, "int64", self.label)
                 if is_speculated(table):
-                    state["twice"] = make.zeros(1, "uint8", self.label)
+                    state.twice = make.zeros(1, "uint8", self.label)
             else:
-                state["keys"] = make.zeros(self._slots, "int64", self.label)
+                state.keys = make.zeros(self._slots, "int64", self.label)
         elif table.layout == "hash":
-            state["slots"] = make.zeros(self.capacity, "uint32", self.label)
-            state["mask"] = self.capacity - 1
+            state.slots = make.zeros(self.capacity, "uint32", self.label)
+            state.mask = self.capacity - 1
         if self.ranges:
-            state["slot_of_row"] = define.full(make, rows, NOT_IN, "uint32", self.label, self.launch.workers)
+            state.slot_of_row = define.full(make, rows, NOT_IN, "uint32", self.label, self.launch.workers)
         return state
 
-    def finalize(self, states: Sequence[State]) -> JoinIndex:
+    def finalize(self) -> JoinIndex:
         """The join table. DuplicateKeysError where keys that were expected to be unique are not."""
-        state, rows = states[0], self.launch.rows
+        (state,) = self.states
         if is_radix_partitioned(self.table):
             state = self._entered(state)
         if is_speculated(self.table) and self._has_duplicates(state):
             raise DuplicateKeysError
-        parts = {k: v for k, v in state.items() if k not in ("slot_of_row", "entered", "twice")}
-        if self.ranges:
-            starts, order = grouping.group_rows(
-                state["slot_of_row"], self._slots, self._is_clustered(), self.launch.workers
-            )
-            parts["starts"], parts["gathers"] = starts, int(order is not None)
-            parts["order"] = starts[:1] if order is None else order
-        parts = {k: v if isinstance(v, int) else Buffer(v, self.device) for k, v in parts.items()}
-        parts["count"] = rows
-        if self.wants_nulls:
-            parts["null_keys"] = self._null_keys()
-        entered = read_scalar(state["entered"]) if self.table.counted and "entered" in state else self.frame.rows
-        return JoinIndex(parts, self.frame, self.table, entered)
+        starts, order, gathers = self._ranges_of(state)
+        arrays = JoinArrays(
+            count=self.launch.rows,
+            null_keys=self._null_keys() if self.wants_nulls else None,
+            bits=self._owned(state.bits),
+            slots=self._owned(state.slots),
+            keys=self._owned(state.keys),
+            pairs=self._owned(state.pairs),
+            capacity=state.capacity,
+            mask=state.mask,
+            starts=self._owned(starts),
+            order=self._owned(order),
+            gathers=gathers,
+        )
+        entered = self.frame.rows
+        if self.table.counted and state.entered is not None:
+            entered = read_scalar(state.entered)
+        return JoinIndex(arrays, self.frame, self.table, entered)
 
-    def _entered(self, left: State) -> State:
+    def _ranges_of(self, state: BuildState) -> tuple[Array | None, Array | None, int | None]:
+        """The ranges of rows that slots have; see `JoinArrays`."""
+        if state.slot_of_row is None:
+            return None, None, None
+        starts, order = grouping.group_rows(state.slot_of_row, self._slots, self._is_clustered(), self.launch.workers)
+        return starts, starts[:1] if order is None else order, int(order is not None)
+
+    def _owned(self, array: Array | None) -> Buffer | None:
+        return None if array is None else Buffer(array, self.device)
+
+    def _entered(self, left: BuildState) -> BuildState:
         """The state as it is where rows are entered at once, made from the words that they have left."""
         physical_type = slot_physical_type(self.table)
         slots = self.device.zeros(self._slots, physical_type.numpy, self.label)
-        parts = partition.radix_partition(left["to_partition"], self.launch.rows, self._slots)
+        parts = partition.radix_partition(left.to_partition, self.launch.rows, self._slots)
         partition.enter_words(parts, slots, physical_type)  # a part has room for all keys but for those that repeat
-        return {"slots": slots, "entered": scans.sum_of(parts.counters)}
+        return BuildState(slots=slots, entered=scans.sum_of(parts.counters))
 
-    def _has_duplicates(self, state: State) -> bool:
-        if "twice" in state:
-            return bool(read_scalar(state["twice"]))
-        used = scans.count_others(state["slots"])
-        return read_scalar((used - state["entered"])[0]) != 0
+    def _has_duplicates(self, state: BuildState) -> bool:
+        if state.twice is not None:
+            return bool(read_scalar(state.twice))
+        used = scans.count_others(state.slots)
+        return read_scalar((used - state.entered)[0]) != 0
 
     def _is_clustered(self) -> bool:
         """Whether rows lie in the order of their slots: the one key of a direct-address table is sorted at load."""

@@ -8,7 +8,6 @@ an array directly; any that fits 62 bits is the key of a hash table.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from gquery.device.array import Array
 from gquery.expression.types import Register
@@ -61,7 +60,7 @@ def encode_keys(
 
 def decode_keys(encoded: Array, key_encoding: KeyEncoding) -> list[tuple[Array, Array | None]]:
     """The keys (and, for nullable parts, their validity) of an array of encoded keys (NumPy or CuPy)."""
-    result: list[tuple[Any, Any | None]] = []
+    result: list[tuple[Array, Array | None]] = []
     rest = encoded
     for n, part in enumerate(key_encoding.parts):
         last = n == len(key_encoding.parts) - 1

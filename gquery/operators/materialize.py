@@ -10,7 +10,7 @@ for each row, and only those of groups of rows are scanned; on a CPU they are ke
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, assert_never
 
 import numpy as np
@@ -22,14 +22,14 @@ from gquery.device.device import Device
 from gquery.expression.facts import BITMAP_BITS
 from gquery.expression.types import PhysicalType
 from gquery.kernels import ir
-from gquery.kernels.bindings import StatePart
+from gquery.kernels.bindings import SinkName, StatePart
 from gquery.kernels.builtin import gathers, scans
 from gquery.kernels.code import Code
 from gquery.kernels.convert import convert
 from gquery.kernels.kernel import ElementType
 from gquery.kernels.stored import element_type, store
 from gquery.kernels.values import Value
-from gquery.operators.base import Frame, Launch, SinkRun, State, make_column, words_a_row
+from gquery.operators.base import Frame, Launch, SinkRun, SinkState, make_column, words_a_row
 from gquery.planner.logical.nodes import JoinKind
 from gquery.planner.logical.tree import used_columns
 from gquery.planner.physical import Compute, FilterRows, Materialize, Probe, Step, Stored
@@ -134,7 +134,7 @@ def begin(mode: Mode, role: str, by_row: bool, code: Code) -> None:
             code.prologue.append(ir.Let(POSITION, code.call("i64", ir.Load(starts, _unit(code)))))
 
 
-def _of_word(part: str, type_: ElementType, code: Code) -> ir.Expression:
+def _of_word(part: SinkName, type_: ElementType, code: Code) -> ir.Expression:
     """What an array says of the row's word of the bitmap: its bits, or the number of bits set up to its end."""
     return code.call("i64", ir.Load(code.pointer(type_, StatePart(part), "s"), code.call("word_index", ir.ROW)))
 
@@ -157,9 +157,9 @@ def emit(sink: Materialize, mode: Mode, role: str, code: Code) -> None:
 
 
 def _store_value(k: int, stored: Stored, value: Value, position: ir.Name, code: Code) -> None:
-    data = code.pointer(element_type(stored.physical_type), StatePart(f"data{k}"), "o")
+    data = code.pointer(element_type(stored.physical_type), StatePart("data", k), "o")
     if stored.properties.nullable:
-        validity = code.pointer("u8", StatePart(f"validity{k}"), "o")
+        validity = code.pointer("u8", StatePart("validity", k), "o")
         if value.ok is None:
             code.do(code.call("store_u8", validity, position, code.integer(1)))
         else:
@@ -214,7 +214,20 @@ def _unit(code: Code) -> ir.Expression:
 # ---- run time -------------------------------------------------------------------------------------------------------
 
 
-class MaterializeRun(SinkRun):
+@dataclass(slots=True)
+class MaterializeState(SinkState):
+    """Where rows go, on the run's device, and the columns that kernels write. `finalize` hands the columns to the frame."""
+
+    unit: int  # rows that one count covers, where counts are not kept for each row
+    bits: Array | None = None  # uint32, a bit a row: which rows are kept
+    ends: Array | None = None  # int64: how many bits are set up to the end of each word
+    counts: Array | None = None  # rows that come out of a row (uint32) or of a unit (int64)
+    starts: Array | None = None  # int64: where they are written
+    data: list[Array] = field(default_factory=list)  # of each column, in its physical type
+    validity: list[Array | None] = field(default_factory=list)  # of each column, uint8; None where none can be NULL
+
+
+class MaterializeRun(SinkRun[MaterializeState]):
     """The frame under construction; all workers write into one."""
 
     shared = True
@@ -227,56 +240,59 @@ class MaterializeRun(SinkRun):
         self.roles = roles(mode)
         self.total = launch.rows
 
-    def allocate(self) -> State:
-        """The state that kernels write into, by the names of its parts; on the run's device, owned by this run."""
-        state: State = {"unit": self.launch.unit}
+    def make_state(self) -> MaterializeState:
+        """What the first kernel writes: counts, or a bitmap, or at once the columns."""
+        state = MaterializeState(self.launch.unit)
         rows, by_row = self.launch.rows, self.launch.by_row
         match self.mode:
             case "selection_bitmap":
                 assert self.launch.unit % BITMAP_BITS == 0, "partitions would share a word"
-                state["bits"] = self.device.empty(-(-rows // BITMAP_BITS), "uint32", self.label)
+                state.bits = self.device.empty(-(-rows // BITMAP_BITS), "uint32", self.label)
             case "count_then_scatter" if by_row:
-                state["counts"] = scans.zeros_by_row(rows, self.device, self.label)
+                state.counts = scans.zeros_by_row(rows, self.device, self.label)
             case "count_then_scatter" | "compact_morsels":
-                state["counts"] = self.device.zeros(rows // self.launch.unit + 1, "int64", self.label)
+                state.counts = self.device.zeros(rows // self.launch.unit + 1, "int64", self.label)
             case "dense":
                 pass
         if "write" not in self.roles:
             self._columns(state, rows)
         return state
 
-    def after(self, role: str, state: State) -> None:
+    def after(self, role: str) -> None:
         """Between two kernels: makes positions of what the first one counted, and allocates the columns."""
         if role != "count":
             return
+        (state,) = self.states
         if self.mode == "selection_bitmap":
-            state["ends"], self.total = scans.bits_up_to(state["bits"])
-        elif self.launch.by_row:
-            state["starts"], self.total = scans.starts_by_row(state["counts"])
+            assert state.bits is not None
+            state.ends, self.total = scans.bits_up_to(state.bits)
         else:
-            state["starts"], self.total = scans.exclusive_scan(state["counts"])
+            assert state.counts is not None
+            scan = scans.starts_by_row if self.launch.by_row else scans.exclusive_scan
+            state.starts, self.total = scan(state.counts)
         self._columns(state, self.total)
 
-    def _columns(self, state: State, rows: int) -> None:
+    def _columns(self, state: MaterializeState, rows: int) -> None:
         make = self.device.empty_sparse if self.is_sparse else self.device.empty
-        for k, stored in enumerate(self.sink.columns):
-            state[f"data{k}"] = make(rows * words_a_row(stored.physical_type), stored.physical_type.numpy, self.label)
-            if stored.properties.nullable:
-                state[f"validity{k}"] = make(rows, "uint8", self.label)
+        for stored in self.sink.columns:
+            words = rows * words_a_row(stored.physical_type)
+            state.data.append(make(words, stored.physical_type.numpy, self.label))
+            state.validity.append(make(rows, "uint8", self.label) if stored.properties.nullable else None)
 
-    def finalize(self, states: Sequence[State]) -> Frame:
+    def finalize(self) -> Frame:
         """The frame of the rows that were written, in their order; its columns own what is left of the arrays."""
-        state = states[0]
+        (state,) = self.states
         pieces: list[tuple[int, int]] | None = None
         if self.mode == "compact_morsels":
-            counts = self.device.to_host(state["counts"])
+            assert state.counts is not None
+            counts = self.device.to_host(state.counts)
             (units,) = np.nonzero(counts)
             pieces = [(int(u) * self.launch.unit, int(counts[u])) for u in units]
             self.total = sum(n for _, n in pieces)
         columns: dict[int, ColumnData] = {}
-        for k, stored in enumerate(self.sink.columns):
-            data = close_gaps(state[f"data{k}"], pieces, words_a_row(stored.physical_type))
-            validity = close_gaps(state[f"validity{k}"], pieces, 1) if stored.properties.nullable else None
+        for stored, written, flags in zip(self.sink.columns, state.data, state.validity, strict=True):
+            data = close_gaps(written, pieces, words_a_row(stored.physical_type))
+            validity = None if flags is None else close_gaps(flags, pieces, 1)
             column = make_column(stored.properties, stored.physical_type, data, validity, self.total, self.device)
             columns[stored.column.id] = contiguous(column, self.device, self.launch.workers)
         return Frame(columns, self.total)

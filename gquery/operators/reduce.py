@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from gquery.device.array import Array
 from gquery.device.device import cpu_device
 from gquery.kernels import ir
-from gquery.kernels.bindings import StatePart
 from gquery.kernels.code import Code
 from gquery.operators.aggregates import emit_accumulate
-from gquery.operators.base import Frame, Launch, SinkRun, State, make_column, narrow
+from gquery.operators.base import Frame, Launch, SinkRun, SinkState, make_column, narrow, words_part
 from gquery.operators.finalize import finalize_aggregate
 from gquery.operators.materialize import contiguous
 from gquery.planner.aggregates import Accumulator
@@ -52,7 +52,7 @@ def emit(accumulators: Sequence[Accumulator], code: Code) -> None:
 def end(accumulators: Sequence[Accumulator], code: Code) -> None:
     """Write the statements behind the loop: each variable goes into the state, against other threads."""
     for n, accumulator in enumerate(accumulators):
-        state = code.pointer(accumulator.word, StatePart(accumulator.word), "s")
+        state = code.pointer(accumulator.word, words_part(accumulator.word), "s")
         call = code.call(f"reduce_{accumulator.op}_{accumulator.word}", state, ir.Constant(n), accumulated(n))
         code.epilogue.append(ir.Store(call))
 
@@ -60,25 +60,37 @@ def end(accumulators: Sequence[Accumulator], code: Code) -> None:
 # ---- run time -------------------------------------------------------------------------------------------------------
 
 
-class ReduceRun(SinkRun):
+@dataclass(slots=True)
+class ReduceState(SinkState):
+    """A word an accumulator, on the run's device, owned by the run."""
+
+    words_i64: Array
+
+    @property
+    def words_f64(self) -> Array:
+        """The same words as float64."""
+        return self.words_i64.view(np.float64)
+
+
+class ReduceRun(SinkRun[ReduceState]):
     """One word an accumulator for each worker."""
 
     def __init__(self, sink: Reduce, launch: Launch, label: str) -> None:
         super().__init__(launch, label)
         self.sink = sink
 
-    def allocate(self) -> State:
-        """The state that kernels write into, by the names of its parts; on the run's device, owned by this run."""
+    def make_state(self) -> ReduceState:
+        """The identities of all accumulators."""
         identities = [f.identity if f.word == "i64" else 0 for f in self.sink.accumulators]  # 0.0 has no bit set
         if any(identities):
             words = self.device.from_host(np.array(identities, np.int64))
         else:
             words = self.device.zeros(max(len(identities), 1), np.int64)
-        return {"i64": words, "f64": words.view(np.float64)}
+        return ReduceState(words)
 
-    def finalize(self, states: Sequence[State]) -> Frame:
+    def finalize(self) -> Frame:
         """The frame of one row, on the host. OutOfRangeError where a result does not fit its type."""
-        host = [self.device.to_host(s["i64"]) for s in states]
+        host = [self.device.to_host(s.words_i64) for s in self.states]
         words = []
         for n, accumulator in enumerate(self.sink.accumulators):
             parts = np.array([w.view(np.int64 if accumulator.word == "i64" else np.float64)[n] for w in host])

@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from gquery import tuning
-from gquery.device.buffer import Buffer
 from gquery.device.device import Device
 from gquery.expression.expr import AggregateCall
 from gquery.expression.facts import SMALL_SUM_WORD_BITS, UNBOUNDED
@@ -110,14 +109,13 @@ def _row_limit(pipeline: Pipeline, rows: int, joins: Mapping[int, JoinIndex]) ->
 
 def _longest(index: JoinIndex) -> int:
     """The most build rows that one probe can match."""
-    if "longest" not in index.parts:
-        starts = index.parts.get("starts")
-        if isinstance(starts, Buffer):
-            longest = grouping.longest_range(starts.on(starts.devices[0]))
+    if index.longest is None:
+        starts = index.arrays.starts
+        if starts is not None:
+            index.longest = grouping.longest_range(starts.on(starts.devices[0]))
         else:  # every row of the side, or one
-            longest = index.frame.rows if set(index.parts) <= {"count", "null_keys"} else 1
-        index.parts["longest"] = longest
-    return int(index.parts["longest"])
+            index.longest = index.frame.rows if index.table.layout in ("one", "loop") else 1
+    return index.longest
 
 
 def with_row_limit(pipeline: Pipeline, rows: int) -> Pipeline:

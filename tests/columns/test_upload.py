@@ -99,6 +99,15 @@ class Gpu(Device):
         return array.values if isinstance(array, Array) else array
 
 
+def _array(values: Any) -> Any:
+    return Array(values)
+
+
+def _values(buffer: Buffer, gpu: Gpu) -> Any:
+    array: Any = buffer.on(gpu)
+    return array.values
+
+
 @pytest.fixture
 def gpu(tune: Tune) -> Iterator[Gpu]:
     tune(tuning.transfers, buffer_bytes=4096)
@@ -121,7 +130,7 @@ def test_pieces_arrive_at_their_places(gpu: Gpu, dtype: str) -> None:
     sending.wait()
     buffer = one.buffer()
     assert set(buffer.devices) == {Device("cpu"), gpu}
-    assert np.array_equal(buffer.on(gpu).values, host)
+    assert np.array_equal(_values(buffer, gpu), host)
     assert gpu.played.drained == 1 and not gpu.played.pending
     assert len(sending.seconds) == 3
 
@@ -147,7 +156,8 @@ def test_what_stays_on_the_host(gpu: Gpu) -> None:
 
 def test_a_whole_array(gpu: Gpu) -> None:
     host = np.arange(123_457, dtype=np.int32)
-    assert np.array_equal(transfer.send_whole(gpu, host, "").values, host)
+    sent: Any = transfer.send_whole(gpu, host, "")
+    assert np.array_equal(sent.values, host)
     with pytest.raises(OutOfMemoryError, match="a scan"):
         gpu.room = 0
         transfer.send_whole(gpu, host, "a scan")
@@ -182,7 +192,7 @@ def test_a_file_arrives_on_the_device(gpu: Gpu, tmp_path: Any) -> None:
     for column in loaded.columns:
         for buffer in column.buffers:
             assert buffer.is_on(gpu)
-            assert np.array_equal(buffer.on(gpu).values, buffer.host)
+            assert np.array_equal(_values(buffer, gpu), buffer.host)
     assert source.spent.copy > 0
 
 
@@ -195,7 +205,7 @@ def test_copies_that_were_not_used_give_way_first(gpu: Gpu) -> None:
     cache.put(1, dict(enumerate(loaded.columns)), "t")
     old, new = (c.data for c in loaded.columns)
     for buffer in (new, old, new):
-        buffer.place(gpu, Array(buffer.host.copy()))
+        buffer.place(gpu, _array(buffer.host.copy()))
         buffer.on(gpu)
     cache.evict_bytes(gpu, 1)
     assert (old.is_on(gpu), new.is_on(gpu)) == (False, True)
@@ -203,18 +213,18 @@ def test_copies_that_were_not_used_give_way_first(gpu: Gpu) -> None:
 
 def test_a_buffer_keeps_the_copy_that_it_has(gpu: Gpu) -> None:
     buffer = Buffer(np.arange(3))
-    first = Array(np.arange(3))
+    first = _array(np.arange(3))
     buffer.place(gpu, first)
-    buffer.place(gpu, Array(np.zeros(3, np.int64)))
+    buffer.place(gpu, _array(np.zeros(3, np.int64)))
     assert buffer.on(gpu) is first
 
 
 def test_a_slice_lies_where_its_buffer_does(gpu: Gpu) -> None:
     buffer = Buffer(np.arange(10))
-    buffer.place(gpu, Array(np.arange(10)))
+    buffer.place(gpu, _array(np.arange(10)))
     part = buffer.slice(2, 5)
     assert set(part.devices) == {Device("cpu"), gpu}
-    assert part.on(gpu).values.tolist() == part.host.tolist() == [2, 3, 4]
+    assert _values(part, gpu).tolist() == part.host.tolist() == [2, 3, 4]
 
 
 @pytest.mark.cuda

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -85,12 +85,12 @@ def test_the_first_use_and_all_later_ones(cupy: FakeCuPy, limit: int | None) -> 
     assert "noticed in group by k" in str(first.value)
     assert isinstance(first.value.__cause__, CUDARuntimeError)
     cupy.fault = ""  # whatever CUDA says later: nothing asks it
-    entered = cupy.entered
+    entered, array = cupy.entered, cast(Any, object())
     for use in (
         lambda: gpu.zeros(3, "int64"),
         gpu.synchronize,
         gpu.make_room,
-        lambda: gpu.to_host(object()),
+        lambda: gpu.to_host(array),
         device.cuda_device,
         device.best_device,
         lambda: gquery.connect(device="cuda"),

@@ -297,7 +297,8 @@ def test_gpu_arrays_stay_where_they_are() -> None:
     array = device.xp.arange(100)
     source = source_of("t", {"a": array, "b": np.arange(100)})
     column = source.load([0]).columns[0]
-    assert column.data.on(device).data.ptr != array.data.ptr  # a copy, which its owner cannot change
+    copy: Any = column.data.on(device)
+    assert copy.data.ptr != array.data.ptr  # a copy, which its owner cannot change
     assert not column.data.is_on(cpu_device())
     assert everything(source).to_pydict() == {"a": list(range(100)), "b": list(range(100))}
     with pytest.raises(InterfaceError, match="one dimension"):

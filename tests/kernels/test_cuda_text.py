@@ -114,14 +114,13 @@ def test_small_groups_are_finalized_on_the_host(sql: str, groups: int, bits: boo
     run = GroupRun(sink, Launch(_Played(), rows, 1, 1024, CUDA), "test", None)
     state = run.allocate()
     there = [0, 2]
-    for name, array in state.items():
-        if name == "bits":
-            array[0] |= np.uint32(sum(1 << n for n in there))
-        elif name == "touched":
-            array[there] = 1
-        elif name.startswith("accumulator"):
-            array[there] = [5, 6]
-    frame = run.finalize([state])
+    if state.bits is not None:
+        state.bits[0] |= np.uint32(sum(1 << n for n in there))
+    if state.touched is not None:
+        state.touched[there] = 1
+    for array in state.accumulators:
+        array[there] = [5, 6]
+    frame = run.finalize()
     assert run._is_small() and frame.rows == 2
     key = frame.columns[sink.keys[0][0].id]
     assert key.data.host.tolist() == there and all(b.is_on(Device("cpu")) for b in key.buffers)

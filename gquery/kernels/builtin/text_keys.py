@@ -63,5 +63,5 @@ _FIRST_BYTES = np.array([2**64 - 2 ** (64 - 8 * k) for k in range(9)], np.uint64
 
 def bytes_of_rows(column: ColumnData, rows: Any) -> list[bytes]:
     """The bytes of some strings, on the host."""
-    offsets, characters = column.data.host, memoryview(column.characters.host if column.characters else b"")
+    offsets, characters = column.data.host, column.characters.host.data if column.characters else b""
     return [bytes(characters[offsets[i] : offsets[i + 1]]) for i in rows]

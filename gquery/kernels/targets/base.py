@@ -7,9 +7,11 @@ a kernel and its meaning are the same everywhere.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from gquery.device.array import Array
 from gquery.kernels.kernel import Kernel, Parameter
 
 NARROW_ROWS = 2**32 - 2**26
@@ -78,4 +80,28 @@ class Target(Protocol):
 
     def run(self, compiled: Compiled, lo: int, hi: int, arguments: Sequence[Any], shared_words: int = 0) -> None:
         """Run rows lo..hi: on this thread (python, cpu), or queued on CuPy's current stream (cuda)."""
+        ...
+
+
+class MorselTarget(Target, Protocol):
+    """A target whose kernels run on threads of the CPU (`Capabilities.runs_morsels`)."""
+
+    def run_morsels(
+        self,
+        compiled: Compiled,
+        lo: int,
+        hi: int,
+        arguments_per_worker: Sequence[Sequence[object]],
+        morsel_rows: int = ...,
+        cancelled: Callable[[], bool] | None = None,
+    ) -> None:
+        """Run rows lo..hi on one thread for each worker's arguments; see `targets.morsels`."""
+        ...
+
+
+class AbortableTarget(Target, Protocol):
+    """A target whose kernels look at an abort flag before they do anything (cuda)."""
+
+    def aborting_on(self, word: Array) -> AbstractContextManager[None]:
+        """Within it, kernels that this thread launches do nothing once ``word`` (uint32, on the GPU) is not 0."""
         ...

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from gquery.execution.feedback import RunFeedback, StageFeedback
 from gquery.execution.state import ExecutionContext
+from gquery.expression.frozen import frozen_open
 from gquery.kernels.targets.capabilities import Capabilities, capabilities
 from gquery.operators.base import JoinIndex
 
@@ -19,7 +19,7 @@ class Choice(NamedTuple):
     reason: str
 
 
-@dataclass(frozen=True)
+@frozen_open
 class Facts:
     """``rows`` that the source of the stage gives, and the tables that it probes, by their stages. ``copied_bytes`` is the size
     of the largest of these tables that the interpreter would have to bring from a device first. A ``choice`` that is given is

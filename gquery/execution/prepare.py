@@ -9,7 +9,7 @@ compiled then.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gquery import tuning
 from gquery.execution.facts import Facts
@@ -18,6 +18,7 @@ from gquery.execution.specialize import Specialized, specialize
 from gquery.execution.state import ExecutionContext, Run
 from gquery.execution.variants import output_of, units_of
 from gquery.expression.facts import BYTE_BITS
+from gquery.expression.frozen import frozen_open
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.targets import compile_many, get_target
 from gquery.kernels.targets.capabilities import capabilities
@@ -58,7 +59,7 @@ def expected_kernels(program: Program, context: ExecutionContext) -> list[Kernel
     return [k for r in runs if r.target == context.target for k in kernels(r.pipeline, context.target)]
 
 
-@dataclass(frozen=True)
+@frozen_open
 class Forecast:
     """A stage whose work is a pipeline, and how that will probably run."""
 

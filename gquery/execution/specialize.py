@@ -7,18 +7,19 @@ compacts the rows of a selective scan on a GPU, each where that is a gain. `choo
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gquery.execution.choose import choose_target
 from gquery.execution.facts import Choice, Facts
 from gquery.expression.facts import LARGE_ROWS
+from gquery.expression.frozen import frozen_open
 from gquery.operators.aggregation_cache import share_state
 from gquery.operators.selection import compacted
 from gquery.operators.specialize import specialize_build, specialize_for_tables, speculate_unique
 from gquery.planner.physical import Pipeline
 
 
-@dataclass(frozen=True)
+@frozen_open
 class Specialized:
     """A pipeline as it runs, and the target that runs it."""
 

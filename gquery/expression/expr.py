@@ -13,12 +13,12 @@ it), so nested ones are graphs whose trees double in size at each level: what go
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import count
 from operator import is_
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, get_args
 
 from gquery.expression.exact import exact
+from gquery.expression.frozen import frozen
 from gquery.expression.types import BIGINT, BOOLEAN, DType
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class _Node:
     memo_subqueries: tuple[ScalarSubquery | Exists | InSubquery, ...]  # by `planner.logical.tree.subqueries`
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen
 class Column(_Node):
     """A column of some plan node; two are the same where their ids are."""
 
@@ -62,7 +62,7 @@ def new_column(name: str, dtype: DType, nullable: bool = True) -> Column:
     return Column(next(_ids), name, dtype, nullable)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Literal(_Node):
     """A constant, as its physical value (see `gquery.expression.types`): unscaled integers for decimals, days for dates, str for
     VARCHAR, `Interval` for INTERVAL; None is NULL."""
@@ -87,7 +87,7 @@ class Literal(_Node):
         return exact(self.value) if isinstance(self.value, float) else self.value, self.dtype
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Call(_Node):
     """A scalar function or operator of `gquery.functions`; NULL in gives NULL out unless the declaration says otherwise."""
 
@@ -101,7 +101,7 @@ class Call(_Node):
         return self.args
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cast(_Node):
     """CAST; ``try_`` gives NULL where CAST raises ConversionError. NULL stays NULL."""
 
@@ -118,7 +118,7 @@ class Cast(_Node):
         return self.try_ or self.arg.nullable
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Case(_Node):
     """The value of the first branch whose condition is TRUE, else ``otherwise``; all values have one type. Only the
     branch that is taken is evaluated. COALESCE, NULLIF and IF are written with it."""
@@ -139,7 +139,7 @@ class Case(_Node):
         return self.otherwise.nullable or any(value.nullable for _, value in self.branches)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class And(_Node):
     """Conjunction in three-valued logic: FALSE wins over NULL. At least two arguments, none of them an And."""
 
@@ -158,7 +158,7 @@ class And(_Node):
         return any(a.nullable for a in self.args)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Or(_Node):
     """Disjunction in three-valued logic: TRUE wins over NULL. At least two arguments, none of them an Or."""
 
@@ -177,7 +177,7 @@ class Or(_Node):
         return any(a.nullable for a in self.args)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Not(_Node):
     """Negation: NOT NULL is NULL."""
 
@@ -196,7 +196,7 @@ class Not(_Node):
         return self.arg.nullable
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class IsNull(_Node):
     """``arg IS NULL``: never NULL itself. IS NOT NULL is Not(IsNull)."""
 
@@ -215,7 +215,7 @@ class IsNull(_Node):
         return False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class In(_Node):
     """``arg IN (constants)``. The values are non-NULL physical literals of the argument's type, at least one; a list
     that holds expressions or NULL is bound as an Or of equalities."""
@@ -242,7 +242,7 @@ class In(_Node):
         return self.arg.nullable
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ScalarSubquery(_Node):
     """The one value of a plan of one column: NULL for no row, CardinalityError for two. Gone after decorrelation."""
 
@@ -258,7 +258,7 @@ class ScalarSubquery(_Node):
         return True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Exists(_Node):
     """Whether a plan has a row: never NULL. Gone after decorrelation."""
 
@@ -274,7 +274,7 @@ class Exists(_Node):
         return False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InSubquery(_Node):
     """``args IN (plan)`` with SQL's three values: NULL where no row matches but a NULL might. The plan has as many
     columns as there are arguments, of the same types. Gone after decorrelation."""
@@ -300,7 +300,7 @@ TRUE = Literal(1, BOOLEAN)
 FALSE = Literal(0, BOOLEAN)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AggregateCall:
     """An aggregate of `gquery.functions` over a group; ``args`` is empty for ``count(*)``. ``filter`` keeps rows where it
     is TRUE."""
@@ -316,7 +316,7 @@ class AggregateCall:
         return self.function != "count"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SortKey:
     """One key of an ORDER BY."""
 
@@ -333,7 +333,7 @@ def _remembering(generated: Callable[[Any], T], memo: str) -> Callable[[Any], T]
             found: T = getattr(self, memo)
         except AttributeError:
             found = generated(self)
-            object.__setattr__(self, memo, found)
+            setattr(self, memo, found)
         return found
 
     return remembered
@@ -354,7 +354,7 @@ def _comparing(generated: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any
             return True
         is_equal = generated(a, b)
         if is_equal is True:
-            object.__setattr__(a, "memo_twin", b)
+            a.memo_twin = b
         return is_equal
 
     return __eq__

@@ -100,7 +100,7 @@ def columns_of(e: Expr) -> frozenset[int]:
         return e.memo_columns
     except AttributeError:
         used = frozenset([e.id]) if isinstance(e, Column) else frozenset[int]().union(*map(columns_of, e.children))
-        object.__setattr__(e, "memo_columns", used)
+        e.memo_columns = used
         return used
 
 

@@ -18,6 +18,8 @@ from enum import Enum
 from functools import cache, cached_property
 from typing import Any
 
+from gquery.expression.frozen import frozen
+
 
 class Kind(Enum):
     """The kind of a logical type; the value is its SQL name."""
@@ -154,7 +156,7 @@ class Interval:
         return Interval(-self.months, -self.days, -self.micros)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bounds:
     """An inclusive range of physical integers that a value is proved to lie in."""
 

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 from gquery.device.array import Array
 from gquery.device.buffer import Buffer
 from gquery.errors import DatabaseError
-from gquery.kernels.frozen import frozen
+from gquery.expression.frozen import frozen
 
 Argument: TypeAlias = Array | int | float | None
 """What a parameter is given at launch: an array on the kernel's device, or a number; None where the kernel never looks."""

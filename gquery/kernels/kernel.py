@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property, lru_cache
 from types import CodeType
 from typing import Any, Literal
 
+from gquery.expression.frozen import frozen, frozen_open
 from gquery.kernels import ir
-from gquery.kernels.frozen import frozen
 from gquery.kernels.unroll import UnrolledLoop
 
 ElementType = Literal["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64"]
@@ -30,7 +30,7 @@ class Parameter:
     is_pointer: bool
 
 
-@dataclass(frozen=True)
+@frozen_open
 class Kernel:
     """The loop over rows ``lo <= i < hi`` of one pipeline.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gquery.columns.opaque import Opaque
 from gquery.columns.table import Dictionary
+from gquery.expression.frozen import frozen
 from gquery.expression.types import (
     INT64,
     Bounds,
@@ -16,7 +17,6 @@ from gquery.expression.types import (
     type_bounds,
 )
 from gquery.kernels import ir
-from gquery.kernels.frozen import frozen
 
 
 class _Remembering:
@@ -47,7 +47,7 @@ class ValueProperties(_Remembering):
             return self.memo_register
         except AttributeError:
             found = Register.I64 if self.dictionary is not None else register_for(self.dtype, self.bounds)
-            object.__setattr__(self, "memo_register", found)
+            self.memo_register = found
             return found
 
     @property

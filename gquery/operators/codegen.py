@@ -7,13 +7,14 @@ function. A Materialize that counts before it writes has two kernels with the sa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import assert_never
 
 from gquery import tuning
 from gquery.expression.expr import Column, Expr
 from gquery.expression.facts import LARGE_ROWS
+from gquery.expression.frozen import frozen_open
 from gquery.kernels import ir
 from gquery.kernels.bindings import Binding, ErrorSite, StatePart
 from gquery.kernels.code import Code
@@ -45,7 +46,7 @@ from gquery.planner.physical import (
 )
 
 
-@dataclass(frozen=True)
+@frozen_open
 class Unit:
     """One kernel of a pipeline: its role (see `SinkRun.roles`), what its parameters stand for, what its errors mean, and
     the estimated share of rows for which it looks at each parameter. ``shared_words`` of shared memory are what its text

@@ -9,12 +9,12 @@ split into words of 32 bits (of 16, where the rows may be more than 2^31), whose
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from gquery.errors import NotSupportedError
 from gquery.expression.expr import AggregateCall, Expr
 from gquery.expression.facts import INT64_BITS, INT128_BITS, LARGE_ROWS, SMALL_SUM_WORD_BITS, SUM_WORD_BITS
+from gquery.expression.frozen import frozen_open
 from gquery.expression.types import BIGINT, DOUBLE, INT64, Bounds, DType, Register, type_bounds
 from gquery.functions.certain import never_null
 from gquery.kernels.values import ValueProperties
@@ -23,7 +23,7 @@ What = Literal["one", "value", "ordered", "sum_word", "address", "length"]
 Op = Literal["add", "min", "max"]
 
 
-@dataclass(frozen=True)
+@frozen_open
 class Accumulator:
     """One word of state: ``op`` over ``what`` of ``arg``, for rows where ``arg`` is not NULL and ``filter`` is TRUE. A
     word of a multiword sum is the number ``sum_word`` of ``bits`` bits, low first; the last one carries the sign."""
@@ -52,7 +52,7 @@ Finalizer = Literal[
 ]
 
 
-@dataclass(frozen=True)
+@frozen_open
 class AggregatePlan:
     """An aggregate as indices of accumulators and the way to its result. ``count`` is the accumulator that counts its
     values; None where every group has one."""
@@ -87,7 +87,7 @@ def plan_aggregates(
     return tuple(accumulators), tuple(plans)
 
 
-@dataclass(frozen=True)
+@frozen_open
 class _Use:
     """An aggregate that is planned: its argument's properties, the rows of a group at most, and where accumulators go."""
 

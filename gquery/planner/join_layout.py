@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gquery import tuning
 from gquery.expression.expr import Column, Expr
 from gquery.expression.facts import ROW_ID_BYTES
+from gquery.expression.frozen import frozen_open
 from gquery.expression.types import Register
 from gquery.functions import call
 from gquery.kernels.render import describe
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gquery.planner.lower_stream import Stream
 
 
-@dataclass(frozen=True)
+@frozen_open
 class JoinKey:
     """One equality of a join condition: an expression of the probing side and one of the building side."""
 

@@ -8,15 +8,15 @@ an array directly; any that fits 62 bits is the key of a hash table.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from gquery.expression.expr import Column
 from gquery.expression.facts import BYTE_BITS, INT64_BITS, UNBOUNDED
+from gquery.expression.frozen import frozen
 from gquery.expression.types import BIGINT, INT64, Bounds, PhysicalType, Register
 from gquery.kernels.values import ValueProperties
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KeyPart:
     """One key in a packing: values from ``base``, ``width`` of them, the last of which stands for NULL if ``nullable``."""
 
@@ -25,7 +25,7 @@ class KeyPart:
     nullable: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KeyEncoding:
     """How keys become one integer, the first key in the lowest place."""
 
@@ -71,7 +71,7 @@ def null_key(what: ValueProperties) -> int:
 WORD_BITS = INT64_BITS - 2  # of all fields: the word is a positive int64
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PayloadField:
     """A column as a field of ``bits`` bits from ``shift`` on: its value less ``base``, or ``null`` for NULL."""
 
@@ -83,7 +83,7 @@ class PayloadField:
     null: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InlinePayload:
     """How columns become one integer: the fields side by side in its bits, plus 1."""
 

@@ -8,11 +8,12 @@ each match.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gquery import tuning
 from gquery.expression.expr import Call, Column, Expr, new_column
+from gquery.expression.frozen import frozen_open
 from gquery.expression.traverse import conjunction, conjuncts, walk
 from gquery.expression.types import BOOLEAN
 from gquery.kernels.bindings import NeedsHostError
@@ -167,7 +168,7 @@ def _mark_keys(
     return sure, residual + [k.term for k in unsure], False
 
 
-@dataclass(frozen=True)
+@frozen_open
 class _Sides:
     """A join that is lowered: its plan and streams, the equalities that find matches, what is tested on each of them, the
     right side's columns that are wanted of it, and whether a NULL key takes part."""
@@ -185,7 +186,7 @@ class _Sides:
         return self.plan.kind is JoinKind.FULL
 
 
-@dataclass(frozen=True)
+@frozen_open
 class _Built:
     """A join table whose stage is there, and the sides as its probe needs them; ``at_hand`` are the columns of a build row
     that it may read."""

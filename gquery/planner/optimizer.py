@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 
 from gquery.errors import InternalError
+from gquery.expression.frozen import frozen_open
 from gquery.planner.logical.nodes import Plan, Query
 from gquery.planner.logical.shared import each, uses, without_uses
 from gquery.planner.logical.verify import is_verifying, verify
@@ -106,7 +107,7 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-@dataclass(frozen=True)
+@frozen_open
 class RuleStep:
     """What one rule did: for EXPLAIN, profiles and golden tests."""
 

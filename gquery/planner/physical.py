@@ -7,11 +7,11 @@ descriptions; what they do stands in `gquery.operators`, one file an operator.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from gquery.columns.table import TableSource
 from gquery.expression.expr import Column, Expr, SortKey
+from gquery.expression.frozen import frozen_open
 from gquery.expression.types import PhysicalType
 from gquery.kernels.values import ValueProperties
 from gquery.planner.aggregates import Accumulator, AggregatePlan
@@ -19,7 +19,7 @@ from gquery.planner.layouts import InlinePayload, KeyEncoding
 from gquery.planner.logical.nodes import JoinKind
 
 
-@dataclass(frozen=True)
+@frozen_open
 class Stored:
     """A column of a frame: what the planner knows of its values, and the physical type that holds them."""
 
@@ -31,7 +31,7 @@ class Stored:
 # ---- sources: what a pipeline reads --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@frozen_open
 class ReadTable:
     """The rows of a table; ``fields`` are positions in its schema. Loaded (and so encoded) when the plan was made."""
 
@@ -40,7 +40,7 @@ class ReadTable:
     columns: tuple[Stored, ...]
 
 
-@dataclass(frozen=True)
+@frozen_open
 class ReadRange:
     """``start + i * step`` for ``rows`` rows; nothing is stored."""
 
@@ -51,7 +51,7 @@ class ReadRange:
     rows: int
 
 
-@dataclass(frozen=True)
+@frozen_open
 class ReadStage:
     """The frame that an earlier stage made. ``origins[i]`` is the id that ``columns[i]`` has there: a frame may be read
     several times, and its columns are renamed where they are read. ``numbered`` is a column that is not stored: its value
@@ -64,7 +64,7 @@ class ReadStage:
     base: int = 0
 
 
-@dataclass(frozen=True)
+@frozen_open
 class ReadOne:
     """One row without columns: what SELECT without FROM reads."""
 
@@ -74,7 +74,7 @@ Source = ReadTable | ReadRange | ReadStage | ReadOne
 # ---- steps: fused, row to rows --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@frozen_open
 class FilterRows:
     """Passes rows on for which the predicate is TRUE. ``selectivity`` is the estimated share of the source's rows that are left
     behind it."""
@@ -83,7 +83,7 @@ class FilterRows:
     selectivity: float = 1.0
 
 
-@dataclass(frozen=True)
+@frozen_open
 class Compute:
     """Binds new columns to expressions."""
 
@@ -93,7 +93,7 @@ class Compute:
 JoinLayout = Literal["one", "loop", "direct-address", "hash"]
 
 
-@dataclass(frozen=True)
+@frozen_open
 class JoinTable:
     """How the rows of a build side are found. ``layout``: *one* row at most (a scalar), *loop* over all rows,
     *direct-address* in an array over the encoded key, *hash* table. ``unique``: no key stands twice. ``exists``: only
@@ -124,7 +124,7 @@ class JoinTable:
     radix_partitioned: bool = False
 
 
-@dataclass(frozen=True)
+@frozen_open
 class Probe:
     """Looks a row up in a join table and passes on what the kind of join says. ``keys`` are the probing side's expressions,
     ``residual`` the part of the condition that is tested on each pair, ``payload`` the build columns that are passed on.
@@ -149,7 +149,7 @@ Step = FilterRows | Compute | Probe
 # ---- sinks: what a pipeline ends in ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@frozen_open
 class Materialize:
     """Writes rows to a new frame; ``ordered`` keeps the order of the source. With a ``limit`` the first so many rows are
     enough: the pipeline may stop there."""
@@ -159,7 +159,7 @@ class Materialize:
     limit: int | None = None
 
 
-@dataclass(frozen=True)
+@frozen_open
 class Reduce:
     """Aggregates without keys: one row."""
 
@@ -170,7 +170,7 @@ class Reduce:
 GroupLayout = Literal["direct-address", "hash", "row-id hash"]
 
 
-@dataclass(frozen=True)
+@frozen_open
 class Group:
     """Aggregates by key. ``layout``: *direct-address* in arrays over the encoded key, *hash* table of encoded keys, or
     *row-id hash* table of the source frame, whose key columns are compared as they stand there. A hash table without a
@@ -198,7 +198,7 @@ TOUCHED = -1
 """Stands for the flags of groups that are there, among the accumulators of sparse groups."""
 
 
-@dataclass(frozen=True)
+@frozen_open
 class Build:
     """Enters the rows of its source frame into a join table."""
 
@@ -208,7 +208,7 @@ class Build:
 Sink = Materialize | Reduce | Group | Build
 
 
-@dataclass(frozen=True)
+@frozen_open
 class Pipeline:
     """One loop over the rows of a source. ``host`` names the function for whose sake it runs on the python target: one that
     no kernel can call, in the condition of an outer join. The rows that get past the first ``selection_steps`` are
@@ -223,7 +223,7 @@ class Pipeline:
     selection_steps: int = 0
 
 
-@dataclass(frozen=True)
+@frozen_open
 class HostRows:
     """Adds columns to the rows of a source: calls over its columns and constants that no kernel can make, made over arrays
     on the host (`kernels.host_calls`). Nothing else is read or written: the source's columns are passed on, not copied."""
@@ -236,7 +236,7 @@ class HostRows:
 # ---- pipeline breakers: whole tables ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@frozen_open
 class SortRows:
     """Sorts a frame, stable; ``limit`` keeps the first rows after ``offset``. Keys are columns of the frame."""
 
@@ -247,7 +247,7 @@ class SortRows:
     offset: int
 
 
-@dataclass(frozen=True)
+@frozen_open
 class SliceRows:
     """``limit`` rows of a frame after ``offset``. ``origins[i]`` is the id that ``columns[i]`` has there."""
 
@@ -258,7 +258,7 @@ class SliceRows:
     offset: int
 
 
-@dataclass(frozen=True)
+@frozen_open
 class ConcatRows:
     """The rows of several frames, one after another; ``inputs[k]`` are the columns of frame k in order."""
 
@@ -267,7 +267,7 @@ class ConcatRows:
     columns: tuple[Stored, ...]
 
 
-@dataclass(frozen=True)
+@frozen_open
 class RankEncode:
     """Adds to a frame, for each (source, code) pair, the rank of the source's values: codes that compare as the values do.
     For minima of strings and of 128-bit numbers, which no atomic can hold. ``extremes``: only the least and the greatest
@@ -281,7 +281,7 @@ class RankEncode:
     alone: bool = False
 
 
-@dataclass(frozen=True)
+@frozen_open
 class RankDecode:
     """Replaces code columns by the values that a `RankEncode` stage ranked; row numbers by those that a frame has
     there."""
@@ -292,7 +292,7 @@ class RankDecode:
     columns: tuple[Stored, ...]
 
 
-@dataclass(frozen=True)
+@frozen_open
 class UnmatchedRows:
     """The rows of a FULL join's build side that no probe of ``probe_stage`` matched."""
 
@@ -301,7 +301,7 @@ class UnmatchedRows:
     columns: tuple[Stored, ...]
 
 
-@dataclass(frozen=True)
+@frozen_open
 class DistinctRows:
     """The different values of a column of integers without NULLs, ascending; ``counted``: how many there are, one row."""
 
@@ -314,7 +314,7 @@ class DistinctRows:
 PipelineBreaker = SortRows | SliceRows | ConcatRows | RankEncode | RankDecode | UnmatchedRows | DistinctRows | HostRows
 
 
-@dataclass(frozen=True)
+@frozen_open
 class Stage:
     """One step of a program; its number is its place. ``label`` says in the user's terms what it does."""
 
@@ -323,7 +323,7 @@ class Stage:
     label: str = ""
 
 
-@dataclass(frozen=True)
+@frozen_open
 class Program:
     """What a query runs: stages in order, and the last one's columns under the names that the user sees."""
 

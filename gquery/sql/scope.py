@@ -13,10 +13,11 @@ from functools import cached_property
 
 from gquery.errors import BindError, NotSupportedError, did_you_mean
 from gquery.expression.expr import Column, Expr
+from gquery.expression.frozen import frozen_open
 from gquery.functions.opaque import refusal
 
 
-@dataclass(frozen=True)
+@frozen_open
 class ScopeRelation:
     """One entry of a FROM clause: its alias, and its columns under the names that it gives them."""
 
@@ -37,7 +38,7 @@ class ScopeRelation:
         return replace(self, columns=tuple(Column(c.id, c.name, c.dtype, True) for c in self.columns))
 
 
-@dataclass(frozen=True)
+@frozen_open
 class Merged:
     """A column that USING or NATURAL made of several: its name, its value, and the columns that it hides."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from gquery.kernels.frozen import frozen
+from gquery.expression.frozen import frozen
 
 Role = Literal["row", "thread", "mark", "column", "state", "build", "table", "scalar"]
 """What a name names. Variables: of the *row* at hand, of which each row of an unrolled loop has its own; of the

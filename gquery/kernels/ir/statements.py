@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gquery.kernels.frozen import frozen
+from gquery.expression.frozen import frozen
 from gquery.kernels.ir.expressions import Call, Expression, Name
 
 INDENT = "    "

@@ -14,10 +14,11 @@ from typing import ClassVar
 
 from gquery.columns.table import TableSource
 from gquery.expression.expr import AggregateCall, Column, Expr, SortKey
+from gquery.expression.frozen import frozen_open
 from gquery.expression.types import BOOLEAN
 
 
-@dataclass(frozen=True)
+@frozen_open
 class Scan:
     """All rows of a table. ``fields[i]`` is the position in the source's schema of ``columns[i]``. Keeps the order."""
 
@@ -27,7 +28,7 @@ class Scan:
     sources: ClassVar[tuple[Plan, ...]] = ()
 
 
-@dataclass(frozen=True)
+@frozen_open
 class Values:
     """Constant rows (expressions without columns); one row without columns stands for a missing FROM."""
 
@@ -36,7 +37,7 @@ class Values:
     sources: ClassVar[tuple[Plan, ...]] = ()
 
 
-@dataclass(frozen=True)
+@frozen_open
 class Range:
     """``range(start, stop, step)``: BIGINTs from start, stop excluded; nothing is stored."""
 
@@ -55,7 +56,7 @@ class Range:
         return len(range(self.start, self.stop, self.step))
 
 
-@dataclass(frozen=True)
+@frozen_open
 class Filter:
     """The rows for which the predicate is TRUE (not NULL). Keeps the order."""
 
@@ -71,7 +72,7 @@ class Filter:
         return self.source.columns
 
 
-@dataclass(frozen=True)
+@frozen_open
 class Project:
     """New columns from expressions over the source's; a column is passed on as (column, column). Keeps the order."""
 
@@ -99,7 +100,7 @@ class JoinKind(Enum):
     SINGLE = "single"  # as LEFT, but two matches are a CardinalityError
 
 
-@dataclass(frozen=True)
+@frozen_open
 class Join:
     """Pairs of rows for which the condition is TRUE, as the kind says. Keeps the left side's order; the matches of a left
     row come in the right side's order. Columns are nullable on the side that a kind fills with NULLs."""
@@ -119,7 +120,7 @@ class Join:
         return join_columns(self.left, self.right, self.kind, self.mark)
 
 
-@dataclass(frozen=True)
+@frozen_open
 class Apply:
     """A dependent join: for each left row the right plan, which may use the left's columns. Gone after decorrelation."""
 
@@ -157,7 +158,7 @@ def _nullable(columns: tuple[Column, ...]) -> tuple[Column, ...]:
     return tuple(c if c.nullable else Column(c.id, c.name, c.dtype, True) for c in columns)
 
 
-@dataclass(frozen=True)
+@frozen_open
 class Aggregate:
     """One row a group of equal keys (NULLs are equal). Without keys one row, also for no input. Promises no order."""
 
@@ -174,7 +175,7 @@ class Aggregate:
         return tuple(c for c, _ in self.keys) + tuple(c for c, _ in self.aggregates)
 
 
-@dataclass(frozen=True)
+@frozen_open
 class Sort:
     """The rows in order of the keys, stable; with ``limit`` only the first ``limit`` rows after ``offset`` (top-k)."""
 
@@ -192,7 +193,7 @@ class Sort:
         return self.source.columns
 
 
-@dataclass(frozen=True)
+@frozen_open
 class Limit:
     """At most ``limit`` rows (all for None) after skipping ``offset``, in the source's order."""
 
@@ -209,7 +210,7 @@ class Limit:
         return self.source.columns
 
 
-@dataclass(frozen=True)
+@frozen_open
 class UnionAll:
     """The rows of all sources, one after another. ``inputs[k][i]`` is the column of source k that ``columns[i]`` takes; the
     types are equal."""
@@ -232,7 +233,7 @@ class Definition:
     kept: bool | None = None
 
 
-@dataclass(frozen=True)
+@frozen_open
 class Shared:
     """One use of a definition: its rows under columns of this use's own, so that two uses never share a column.
     ``fields[i]`` is the position of ``columns[i]`` in the definition's outputs. Keeps the order. What it reads is no source of
@@ -252,7 +253,7 @@ class Shared:
 Plan = Scan | Values | Range | Shared | Filter | Project | Join | Apply | Aggregate | Sort | Limit | UnionAll
 
 
-@dataclass(frozen=True)
+@frozen_open
 class Query:
     """A bound SELECT: the plan, and its result columns in order under the names that the user sees."""
 

@@ -192,7 +192,7 @@ def subqueries(e: Expr) -> tuple[Subquery, ...]:
         for k in e.children:
             if more := subqueries(k):
                 own = tuple({id(s): s for s in (*own, *more)}.values()) if own else more
-        object.__setattr__(e, "memo_subqueries", own)
+        e.memo_subqueries = own
         return own
 
 
@@ -222,7 +222,7 @@ def used_columns(e: Expr) -> frozenset[int]:
             for k in e.children:
                 more = used_columns(k)
                 used = used | more if used and more else used or more
-        object.__setattr__(e, "memo_columns", used)
+        e.memo_columns = used
         return used
 
 

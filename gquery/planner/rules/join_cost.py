@@ -7,14 +7,13 @@ materialized before a table is built over it: its source is scanned once more, a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gquery import tuning
+from gquery.expression.frozen import frozen_open
 from gquery.planner.logical.nodes import Aggregate, Filter, Join, JoinKind, Plan, Scan, Shared, Sort
 from gquery.planner.logical.properties import Keys, unique_keys
 
 
-@dataclass(frozen=True)
+@frozen_open
 class Tree:
     """A joined subset of the relations: how, and what it is estimated to give and cost."""
 

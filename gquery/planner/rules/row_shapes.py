@@ -12,10 +12,10 @@ That is the same in plans that give the same rows, so a column of one is found i
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
 from gquery.expression.expr import Column, Expr, new_column
+from gquery.expression.frozen import frozen_open
 from gquery.planner.logical.canonical import expression_key
 from gquery.planner.logical.nodes import (
     Aggregate,
@@ -41,7 +41,7 @@ Origin: TypeAlias = Hashable
 Origins = dict[int, Origin]  # by column id
 
 
-@dataclass(frozen=True)
+@frozen_open
 class Shape:
     """The number of a plan's rows, equal for plans that give the same rows in the same order, and where its columns' values
     come from."""

@@ -13,7 +13,7 @@ CTEs and views are `Shared` from the start (`gquery.sql`). This pass finds what 
 copied or made equal. It looks at the query and all its definitions at once, in four steps.
 
 1. **Find.** Subplans that give the same rows have the same number, whichever columns they read (`row_shapes`). Candidates
-   are aggregates and joins.
+   are aggregates and joins; only those that look alike without their expressions (`Outlines`) are compared.
 2. **Decide.** A definition costs that its rows are written and read again; it saves all computations but one. It pays
    where its rows are few against those that they come from (aggregates, joins that leave few rows of a large table), and
    where each use would write the rows anyway (a build side that holds several rows a key, or text). What only filters and
@@ -52,7 +52,7 @@ from gquery.planner.logical.nodes import (
 from gquery.planner.logical.properties import many_to_one
 from gquery.planner.logical.shared import definitions, new_definition, rebuilt
 from gquery.planner.logical.tree import column_ids, expressions, fresh_copy, used_columns, walk, with_sources
-from gquery.planner.rules.row_shapes import Origin, Origins, Shapes, reading, side_of
+from gquery.planner.rules.row_shapes import Origin, Origins, Outlines, Shape, Shapes, reading, side_of
 
 _KINDS = (JoinKind.INNER, JoinKind.SEMI, JoinKind.ANTI)
 
@@ -61,24 +61,11 @@ Columns = frozenset[int]
 
 def common_subplans(query: Query) -> Query | None:
     """The query with each subplan that it computes in several places, and that is worth it, as a definition."""
-    order = definitions(query.plan)
-    plans = [*(d.plan for d in order), query.plan]
-    read = Counter(_origin_of_rows(n) for p in plans for n in walk(p))
-    del read[None]
-    if max(read.values(), default=0) < 2:  # most queries read nothing twice
+    search = _Search(query)
+    if not search.repeated:  # most queries compute nothing twice
         return None
-    new = _Search(query).query()
+    new = search.query()
     return None if new is query else new
-
-
-def _origin_of_rows(plan: Plan) -> int | type[Plan] | None:
-    match plan:
-        case Scan(source=source):
-            return id(source)
-        case Shared(definition=d):
-            return -d.number
-        case _:
-            return None if plan.sources else type(plan)
 
 
 @dataclass(frozen=True)
@@ -152,6 +139,9 @@ class _Search:
 
     def __init__(self, query: Query) -> None:
         self.old = query
+        self.order = definitions(query.plan)
+        self.outlines = Outlines()
+        self.repeated = self._repeated()  # no plan with another outline gives the rows of a second one
         self.estimator = Estimator()
         self.shapes = Shapes()
         self.places: dict[int, _Place] = {}  # by identity of the plan
@@ -159,32 +149,43 @@ class _Search:
         self.shared: set[int] = set()
         self.made: dict[int, _Made | None] = {}  # None: no place can give what all ask for
 
+    def _repeated(self) -> set[int]:
+        """The outlines that several candidates have, or several definitions."""
+        of = self.outlines.of
+        roots = [*(d.plan for d in self.order), self.old.plan]
+        candidates = Counter([of(n) for root in roots for n in walk(root) if _is_candidate(n)])
+        whole = Counter([of(d.plan) for d in self.order])
+        return {outline for counted in (candidates, whole) for outline, count in counted.items() if count > 1}
+
     def query(self) -> Query:
-        order = definitions(self.old.plan)
-        same = self._same(order)
-        roots = [(d.plan, d.outputs) for d in order if d.number not in same] + [(self.old.plan, self.old.outputs)]
+        same = self._same()
+        roots = [(d.plan, d.outputs) for d in self.order if d.number not in same] + [(self.old.plan, self.old.outputs)]
         for plan, outputs in roots:
             self._find(plan, frozenset(c.id for c in outputs), False)
         self._decide([plan for plan, _ in roots])
         changed = dict(same)
-        for d in order:
+        for d in self.order:
             if d.number not in same and (plan := self._replaced(d.plan, False)) is not d.plan:
                 changed[d.number] = replace(d, plan=plan)
         plan = self._replaced(self.old.plan, False)
         return self.old if plan is self.old.plan and not changed else replace(self.old, plan=rebuilt(plan, changed))
 
-    def _same(self, order: tuple[Definition, ...]) -> dict[int, Definition]:
+    def _same(self) -> dict[int, Definition]:
         """For each definition that computes the same as an earlier one, that one."""
         first: dict[Hashable, Definition] = {}
         same: dict[int, Definition] = {}
-        for d in order:
-            shape = self.shapes.of(d.plan)
+        for d in self.order:
+            shape = self._shape(d.plan)
             if shape is not None:
                 known = first.setdefault((shape.rows, tuple(shape.origins[c.id] for c in d.outputs)), d)
                 if known is not d:
                     same[d.number] = known
                     self.shapes.definitions[d.number] = known.number
         return same
+
+    def _shape(self, plan: Plan) -> Shape | None:
+        """The shape of a plan that may have the rows of another one; None for others."""
+        return self.shapes.of(plan) if self.outlines.of(plan) in self.repeated else None
 
     # ---- finding and deciding
 
@@ -200,9 +201,9 @@ class _Search:
             self._find(s, below, written or (is_written and isinstance(plan, Project)))
 
     def _place(self, plan: Plan, needed: Columns, is_written: bool) -> _Place | None:
-        if not (isinstance(plan, Aggregate) or (isinstance(plan, Join) and plan.kind in _KINDS)):
+        if not _is_candidate(plan):
             return None
-        shape = self.shapes.of(plan)
+        shape = self._shape(plan)
         if shape is None:
             return None
         needed = needed & column_ids(plan)
@@ -279,6 +280,10 @@ class _Search:
             query = Query(copy, outputs, tuple(c.name for c in outputs))
             return _Made(new_definition(query), {v: at[known[v].id] for v in wanted})
         return None
+
+
+def _is_candidate(plan: Plan) -> bool:
+    return isinstance(plan, Aggregate) or (isinstance(plan, Join) and plan.kind in _KINDS)
 
 
 def _needed_below(plan: Plan, needed: Columns) -> Columns:

@@ -50,6 +50,28 @@ class Shape:
     origins: Origins
 
 
+class Outlines:
+    """Numbers for what plans look like without their expressions: equal for plans that give the same rows, and for some others.
+    They cost a fraction of shapes, which only plans with equal outlines need. A number is good as long as its plan is there."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Hashable, int] = {}
+        self._known: dict[int, int] = {}  # by identity
+
+    def of(self, plan: Plan) -> int:
+        known = self._known.get(id(plan))
+        if known is None:
+            known = self._known[id(plan)] = self._outline(plan)
+        return known
+
+    def _outline(self, plan: Plan) -> int:
+        if isinstance(plan, Project):
+            return self.of(plan.source)
+        # a use of a definition is like any other: which of them compute the same is not known yet
+        key = id(plan.source) if isinstance(plan, Scan) else (type(plan), *map(self.of, plan.sources))
+        return self._numbers.setdefault(key, len(self._numbers))
+
+
 class Shapes:
     """The shapes of a query's plans. ``definitions`` says which definition stands for another one that computes the same."""
 

@@ -111,9 +111,9 @@ def substitute(e: Expr, columns: dict[int, Expr]) -> Expr:
 
 def conjuncts(e: Expr | None) -> tuple[Expr, ...]:
     """The terms of a conjunction; () for TRUE and None."""
-    if e is None or e == TRUE:
-        return ()
-    return e.args if isinstance(e, And) else (e,)
+    if isinstance(e, And):
+        return e.args
+    return () if e is None or (isinstance(e, Literal) and e == TRUE) else (e,)
 
 
 def conjunction(terms: tuple[Expr, ...]) -> Expr:

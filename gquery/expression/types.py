@@ -21,7 +21,13 @@ from typing import Any
 from gquery.expression.frozen import frozen
 
 
-class Kind(Enum):
+class _Constants(Enum):
+    """Members are single objects, so identity hashes them: Enum's own hash, that of their name, is a function of Python."""
+
+    __hash__ = object.__hash__
+
+
+class Kind(_Constants):
     """The kind of a logical type; the value is its SQL name."""
 
     NULL = "NULL"
@@ -207,7 +213,7 @@ def type_bounds(dtype: DType) -> Bounds | None:
             return Bounds(*pair) if pair else None
 
 
-class Register(Enum):
+class Register(_Constants):
     """The class of a value in generated code. The enum's value ends the name of primitives (``add_i64``)."""
 
     BOOL = "bool"  # Python bool / numba boolean
@@ -217,7 +223,7 @@ class Register(Enum):
     STR = "str"  # (address, length) of UTF-8 bytes, on every target
 
 
-class PhysicalType(Enum):
+class PhysicalType(_Constants):
     """How a column's values lie in memory; the value is the name that kernels and NumPy derive theirs from."""
 
     BOOL = "bool"  # one byte, 0 or 1

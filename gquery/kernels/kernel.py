@@ -65,7 +65,7 @@ class Kernel:
     @cached_property
     def text(self) -> str:
         """The whole kernel as readable text, the same on every target (golden tests pin it)."""
-        names = ", ".join(f"{p.name}: {'*' if p.is_pointer else ''}{p.type}" for p in self.parameters)
+        names = ", ".join([f"{p.name}: {'*' if p.is_pointer else ''}{p.type}" for p in self.parameters])
         lines = [line for part in self.parts for line in (*part.lines, "")]
         lines += [f"def kernel(lo, hi, {names}):", *ir.printed(self.prologue, 1)]
         lines += ["    for i in rows(lo, hi):", *ir.printed_body(self.body, 2), *ir.printed(self.epilogue, 1)]

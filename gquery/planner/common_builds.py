@@ -57,15 +57,17 @@ def common_builds(stages: Sequence[Stage]) -> tuple[Stage, ...]:
     return _Sharing(stages).run() if heads and max(heads.values()) > 1 else tuple(stages)
 
 
-def _head(work: Pipeline | PipelineBreaker) -> int | None:
+def _head(work: Pipeline | PipelineBreaker) -> Hashable:
     """What equal builds surely have in common, cheap to compute; None for other stages."""
     if not isinstance(work, Pipeline) or not isinstance(work.sink, Build):
         return None
+    table = work.sink.table
+    layout = table.layout, table.exists, table.unique, table.null_safe, table.inline_keys
     match work.source:
         case ReadTable(source):
-            return id(source)
+            return id(source), layout
         case ReadStage(stage):
-            return stage
+            return stage, layout
         case ReadRange() | ReadOne():
             return None
         case _:

@@ -32,7 +32,7 @@ from gquery.planner.join_layout import (
 )
 from gquery.planner.layouts import KeyEncoding, inline_payload_of, nullable
 from gquery.planner.logical.nodes import Join, JoinKind
-from gquery.planner.logical.properties import is_unique, one_row_at_most
+from gquery.planner.logical.properties import equality, is_unique, key_pair, one_row_at_most
 from gquery.planner.logical.tree import column_ids, used_columns
 from gquery.planner.lower_full_join import full_join
 from gquery.planner.physical import (
@@ -82,23 +82,20 @@ def split_condition(condition: Expr, left: frozenset[int], right: frozenset[int]
     """A join's condition as equalities between the sides, and the rest."""
     keys, rest = [], []
     for term in conjuncts(condition):
-        if isinstance(term, Call) and term.function in ("eq", "is_not_distinct_from"):
-            a, b = term.args
-            safe = term.function == "is_not_distinct_from"
-            ids_a, ids_b = used_columns(a), used_columns(b)
-            if ids_a and ids_b and ids_a <= left and ids_b <= right:
-                keys.append(JoinKey(a, b, safe, term))
-                continue
-            if ids_a and ids_b and ids_a <= right and ids_b <= left:
-                keys.append(JoinKey(b, a, safe, term))
-                continue
-        rest.append(term)
+        pair = key_pair(term, left, right)
+        if pair is None:
+            rest.append(term)
+        else:
+            is_safe = isinstance(term, Call) and term.function == "is_not_distinct_from"
+            keys.append(JoinKey(*pair, is_safe, term))
     return keys, rest
 
 
 def _is_tested_later(term: Expr, plan: Join) -> bool:
     """Whether a term of an INNER join's condition needs both sides and the host: then it is a filter of the pairs."""
-    if plan.kind is not JoinKind.INNER or not any(is_host_call(x) for x in walk(term)):
+    if plan.kind is not JoinKind.INNER or equality(term) is not None:
+        return False
+    if not any(is_host_call(x) for x in walk(term)):
         return False
     used = used_columns(term)
     return not (used <= column_ids(plan.left) or used <= column_ids(plan.right)) and not _is_key(term, plan)
@@ -125,7 +122,8 @@ def _computable(
         except NeedsHostError:
             column = new_column("key", build.dtype)
             right, build = lowering.compute(right, ((column, build),)), column
-        new_keys.append(replace(key, probe=probe, build=build))
+        is_same = probe is key.probe and build is key.build
+        new_keys.append(key if is_same else replace(key, probe=probe, build=build))
     left, right, residual = _sides_computed(lowering, left, right, residual)
     return left, right, new_keys, residual
 
@@ -276,11 +274,14 @@ def _build(lowering: Lowering, sides: _Sides) -> _Built:
 def _staged(lowering: Lowering, built: _Built, read: frozenset[int]) -> _Built:
     """The table with what it holds inline of the columns that are read, and its stage."""
     table, sides = built.table, built.sides
-    if not sides.is_full:
-        table = replace(table, inline_payload=payload_of(table, [s for s in built.at_hand if s.column.id in read]))
-    table = replace(table, radix_partitioned=is_radix_partitioned(lowering, sides.right, table))
+    inline = None if sides.is_full else payload_of(table, [s for s in built.at_hand if s.column.id in read])
+    if inline is not None:
+        table = replace(table, inline_payload=inline)
+    if is_radix_partitioned(lowering, sides.right, table):
+        table = replace(table, radix_partitioned=True)
     number = lowering.build(sides.right, table, f"build for {sides.plan.kind.value} join")
-    return replace(built, table=replace(table, stage=number))
+    assert number == table.stage, "a stage came between a join table and its build"
+    return _Built(table, sides, built.at_hand)
 
 
 def _asks_existence(sides: _Sides, unique: bool) -> bool:

@@ -129,13 +129,13 @@ def steps(
             continue
         check_interrupt()
         start = perf_counter()
-        if not has_uses:
-            without_uses(query.plan)
         new = _rewritten(rule, query, evaluate, has_uses)
         out.append(RuleStep(rule.name, perf_counter() - start, new or query, new is not None))
         if new is not None:
             query = new
             has_uses = has_uses and bool(uses(query.plan))  # no rule makes uses but the last
+            if not has_uses:
+                without_uses(query.plan)
             if check:
                 _verify_after(rule, query)
     if check:

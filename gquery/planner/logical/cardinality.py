@@ -47,7 +47,7 @@ from gquery.planner.logical.nodes import (
     Values,
     sources,
 )
-from gquery.planner.logical.properties import key_pairs
+from gquery.planner.logical.properties import key_pair
 from gquery.planner.logical.shared import definitions
 from gquery.planner.logical.tree import column_ids
 
@@ -192,7 +192,8 @@ class Estimator:
     ) -> float:
         """Estimated rows of a join of these sides."""
         left_ids, right_ids = column_ids(left), column_ids(right)
-        pairs = key_pairs(condition, left_ids, right_ids)
+        terms = [(e, key_pair(e, left_ids, right_ids)) for e in conjuncts(condition)]
+        pairs = [pair for _, pair in terms if pair is not None]
         if kind in (JoinKind.MARK, JoinKind.SINGLE):
             return left_rows
         if kind in (JoinKind.SEMI, JoinKind.ANTI):
@@ -200,8 +201,8 @@ class Estimator:
             kept = selectivity if kind is JoinKind.SEMI else max(tuning.cardinality.least_unmatched, 1 - selectivity)
             return max(left_rows * kept, tuning.cardinality.least_rows)
         rows = left_rows * right_rows * self.pairs_selectivity(pairs, left_rows, right_rows)
-        for e in conjuncts(condition):
-            if not key_pairs(e, left_ids, right_ids):
+        for e, pair in terms:
+            if pair is None:
                 rows *= self.selectivity(e)
         if kind is JoinKind.LEFT:
             return max(rows, left_rows)

@@ -43,20 +43,27 @@ def equality(e: Expr) -> tuple[Column, Column] | None:
     return None
 
 
-def key_pairs(condition: Expr, left: frozenset[int], right: frozenset[int]) -> list[tuple[Expr, Expr]]:
-    """The (left expression, right expression) pairs that a join condition asks to be equal."""
-    out: list[tuple[Expr, Expr]] = []
-    for e in conjuncts(condition):
-        if isinstance(e, Call) and e.function in ("eq", "is_not_distinct_from"):
-            a, b = e.args
-            used_a, used_b = used_columns(a), used_columns(b)
-            if not used_a or not used_b:
-                continue
+def key_pair(term: Expr, left: frozenset[int], right: frozenset[int]) -> tuple[Expr, Expr] | None:
+    """The (left expression, right expression) that a term of a join condition asks to be equal."""
+    if isinstance(term, Call) and term.function in ("eq", "is_not_distinct_from"):
+        a, b = term.args
+        used_a, used_b = used_columns(a), used_columns(b)
+        if used_a and used_b:
             if used_a <= left and used_b <= right:
-                out.append((a, b))
-            elif used_b <= left and used_a <= right:
-                out.append((b, a))
-    return out
+                return a, b
+            if used_b <= left and used_a <= right:
+                return b, a
+    return None
+
+
+def key_pairs(condition: Expr, left: frozenset[int], right: frozenset[int]) -> list[tuple[Expr, Expr]]:
+    """The pairs of all terms of a join condition that ask for equality."""
+    return [pair for e in conjuncts(condition) if (pair := key_pair(e, left, right)) is not None]
+
+
+def join_pairs(plan: Join) -> list[tuple[Expr, Expr]]:
+    """The pairs of a join."""
+    return cached(plan, "_pairs", lambda: key_pairs(plan.condition, column_ids(plan.left), column_ids(plan.right)))
 
 
 # ---- unique keys -----------------------------------------------------------------------------------------------------
@@ -167,7 +174,7 @@ def _join_keys(plan: Join) -> list[frozenset[int]]:
     if plan.kind in (JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK, JoinKind.SINGLE):
         return list(left)
     right = unique_keys(plan.right)
-    pairs = key_pairs(plan.condition, column_ids(plan.left), column_ids(plan.right))
+    pairs = join_pairs(plan)
     left_columns = frozenset(a.id for a, _ in pairs if isinstance(a, Column))
     right_columns = frozenset(b.id for _, b in pairs if isinstance(b, Column))
     out: list[frozenset[int]] = []
@@ -182,7 +189,7 @@ def _join_keys(plan: Join) -> list[frozenset[int]]:
 
 def many_to_one(plan: Join) -> bool:
     """Whether a left row has one match at most."""
-    pairs = key_pairs(plan.condition, column_ids(plan.left), column_ids(plan.right))
+    pairs = join_pairs(plan)
     return is_unique(plan.right, frozenset(b.id for _, b in pairs if isinstance(b, Column)))
 
 

@@ -202,7 +202,11 @@ def has_subquery(e: Expr) -> bool:
 
 def own_subqueries(plan: Plan) -> tuple[Subquery, ...]:
     """The subquery expressions of the node itself."""
-    return cached(plan, "_own_subqueries", lambda: tuple([s for e in expressions(plan) for s in subqueries(e)]))
+    known = plan.__dict__
+    found: tuple[Subquery, ...] | None = known.get("_own_subqueries")
+    if found is None:
+        found = known["_own_subqueries"] = tuple([s for e in expressions(plan) for s in subqueries(e)])
+    return found
 
 
 # ---- columns ---------------------------------------------------------------------------------------------------------

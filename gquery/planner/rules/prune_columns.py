@@ -72,7 +72,7 @@ def _note(plan: Plan, asked: dict[int, set[int]]) -> None:
 
 
 def _used(exprs: tuple[Expr, ...]) -> Ids:
-    return frozenset[int]().union(*(used_columns(e) for e in exprs))
+    return frozenset[int]().union(*[used_columns(e) for e in exprs])
 
 
 def _prune(plan: Plan, needed: Ids) -> Plan:

@@ -67,11 +67,11 @@ def _refresh(plan: Plan, known: Columns) -> Plan:
     match plan:
         case Join() | Apply():
             if plan.kind in _FILLING or plan.mark is not None:
-                known.update((c.id, c) for c in plan.columns)
+                known.update({c.id: c for c in plan.columns})
         case Filter() | Sort() | Limit():
             pass
         case _:
-            known.update((c.id, c) for c in plan.columns)
+            known.update({c.id: c for c in plan.columns})
     return plan
 
 

@@ -44,7 +44,7 @@ Values = tuple[Array, Array | None]
 
 
 @dataclass(slots=True)
-class _Output(SinkState):
+class OutputState(SinkState):
     """What the kernel reads and writes: a state of groups, and the columns of keys and results that it makes of it."""
 
     groups: GroupState
@@ -59,7 +59,7 @@ class _Output(SinkState):
 
     def part(self, part: StatePart) -> Argument:
         """One of these, or a part of the state."""
-        is_own = part.part in _Output.__slots__
+        is_own = part.part in OutputState.__slots__
         return SinkState.part(self, part) if is_own else self.groups.part(part)
 
 
@@ -216,7 +216,7 @@ class GroupOutput:
         table of row numbers, whose ``slots_in_order`` are in the state. OutOfRangeError where a result does not fit its type."""
         sites = self.unit[2]
         failed = device.zeros(-(-len(sites) // INT64_BITS), "int64", label)
-        made = _Output(state, capacity, failed.view("uint32"))
+        made = OutputState(state, capacity, failed.view("uint32"))
         if self.sink.layout == "row-id hash":
             assert state.slots_in_order is not None
             total = int(state.slots_in_order.size)
@@ -232,7 +232,7 @@ class GroupOutput:
         columns = [*zip(made.key, made.key_valid, strict=True), *zip(made.out, made.out_valid, strict=True)]
         return total, columns
 
-    def _picked(self, made: _Output, device: Device, workers: int, label: str) -> int:
+    def _picked(self, made: OutputState, device: Device, workers: int, label: str) -> int:
         """Write the groups of a state by encoded keys; how many there are."""
         stride = slot_words(self.sink) if self.sink.layout == "hash" else 1
         size, state = made.behind + (self.sink.layout == "hash"), made.groups
@@ -263,13 +263,13 @@ class GroupOutput:
             return state.words_i64
         return state.presence(has_plain_count(self.sink.accumulators))
 
-    def _write(self, made: _Output, lo: int, hi: int) -> None:
+    def _write(self, made: OutputState, lo: int, hi: int) -> None:
         """Write the groups in a part of the slots."""
         (kernel, bindings, _), target = self.unit, get_target(self.target)
         arguments = [target.argument(p, _value(bindings[p.name], made)) for p in kernel.parameters]
         target.run(target.compile(kernel), lo, hi, arguments)
 
-    def _allocate(self, made: _Output, rows: int, device: Device, label: str) -> None:
+    def _allocate(self, made: OutputState, rows: int, device: Device, label: str) -> None:
         """Room for the columns."""
 
         def column(what: ValueProperties) -> Values:
@@ -287,7 +287,7 @@ class GroupOutput:
             made.out_valid.append(valid)
 
 
-def _value(binding: Binding, given: _Output) -> Argument:
+def _value(binding: Binding, given: OutputState) -> Argument:
     match binding:
         case Constant(value):
             return value

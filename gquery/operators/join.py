@@ -381,9 +381,4 @@ def _mark_validity(step: Probe, code: Code, found: ir.Expression, null: ir.Name 
     return code.let(ir.Or((found, ir.Not(unknown))))
 
 
-def mark_properties(step: Probe) -> object:
-    """What is known of a mark while planning."""
-    return value_properties(BOOLEAN, nullable=step.null_key or step.residual is not None)
-
-
-__all__ = ["describe", "emit_build", "emit_probe", "find_or_insert", "mark_properties"]
+__all__ = ["describe", "emit_build", "emit_probe", "find_or_insert"]

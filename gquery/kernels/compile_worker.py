@@ -1,11 +1,12 @@
-"""Processes that compile kernels: ``python -m gquery.kernels.compile_worker cuda 200 5:6 7:8``.
+"""Processes that compile kernels: ``python -m gquery.kernels.compile_worker cuda 200 HASH 5:6 7:8``.
 
 Numba compiles one function at a time in a process, so the kernels of a query compile in several. This one imports the
 compiler of a target (cuda, or cpu), has it make its tables by a first small kernel, and then forks a worker for each pair of
 file descriptors: so that is done once, and its memory is shared. A line on the first of a worker's pipes is a JSON request
 (target, name and text of the module, compute capability, folder of the cache); a line on the second answers it: an empty
 string or what went wrong. One more says in the beginning that the worker is ready. The result itself goes to the disk cache. A
-worker ends with its input.
+worker ends with its input. Where the hash of what compiles here is not the one that is given, as the package was upgraded
+beneath the process that asks, no worker starts: its kernels have the names of another compiler's.
 
 A process with pipes, not `multiprocessing`, which would run the main module of a script again.
 """
@@ -18,7 +19,7 @@ import os
 import sys
 from typing import IO
 
-from gquery.kernels.targets.cache import KernelSource
+from gquery.kernels.targets.cache import OTHER_BUILD, KernelSource, build_hash
 from gquery.kernels.targets.cpu_code import make_code
 from gquery.kernels.targets.cubin import make_cubin
 
@@ -32,7 +33,9 @@ _TIRED = 3  # how a process ends that has compiled so many
 
 def main() -> None:
     """Keeps a worker process for each pair of pipes, and a new one in the place of one that has compiled many."""
-    target, most, *pairs = sys.argv[1:]
+    target, most, build, *pairs = sys.argv[1:]
+    if build != build_hash():
+        sys.exit(OTHER_BUILD)
     ends: list[Ends] = [(int(a), int(b)) for a, _, b in (pair.partition(":") for pair in pairs)]
     importlib.import_module(f"gquery.kernels.targets.{COMPILERS[target]}").warm_up()
     workers = {_fork(own, ends, int(most), is_first=True): own for own in ends}

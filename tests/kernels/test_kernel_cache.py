@@ -350,8 +350,8 @@ def test_a_process_whose_sources_were_replaced_keeps_to_itself(tmp_path: Path, m
     monkeypatch.setattr("gquery.kernels.LOADED", 0.0)
     module.kernel_cache().write("entry", b"content")
     assert module.kernel_cache().read("entry") is None
-    module._fixed_hash.cache_clear()
+    module.build_hash.cache_clear()
     try:
         assert module.kernel_source("text", "cpu").name != before
     finally:
-        module._fixed_hash.cache_clear()
+        module.build_hash.cache_clear()

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gquery.kernels.targets import get_target, workers
-from gquery.kernels.targets.cache import kernel_cache, kernel_source
+from gquery.kernels.targets.cache import OTHER_BUILD, kernel_cache, kernel_source
 from gquery.kernels.targets.cpu_code import make_code
 from gquery.kernels.targets.workers import Request, Workers
 
@@ -105,6 +105,23 @@ def test_workers_end_when_there_is_nothing_to_do(pool: Workers, monkeypatch: pyt
     assert not pool.has_ready
     pool.compile_later(requests(2)[1:])  # and start again
     wait_for(lambda: is_compiled(requests(2)[1]))
+
+
+def test_workers_of_another_build_refuse(pool: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their machine code would lie under our names; kernels are compiled here, and no worker is started again."""
+    monkeypatch.setattr(workers, "build_hash", lambda: "that of the sources which this process has loaded")
+    here: list[Request] = []
+    pool.compile_later(requests(1))
+    parent = pool._parent
+    assert parent is not None
+    pool.compile_at_once(requests(3)[1:], here.append, elsewhere=True)
+    assert here == requests(3)[1:]
+    wait_for(lambda: parent.returncode is not None)
+    assert parent.returncode == OTHER_BUILD
+    wait_for(lambda: pool._is_refused)
+    pool.compile_later(requests(5)[3:])
+    assert pool._parent is None and not pool._open
+    assert not any(is_compiled(r) for r in requests(5))
 
 
 def test_a_worker_that_has_compiled_many_is_replaced(pool: Workers, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,6 +31,7 @@ from gquery.kernels.targets.folder import has_file, open_folder, read_file, writ
 from gquery.runtime.interrupt import holding
 
 _PACKAGE = Path(__file__).resolve().parent.parent
+OTHER_BUILD = 4  # how a process ends that is to compile for one of another `build_hash`
 _MAGIC = b"gquery kernel 1\n"
 _KEY_BYTES = _SEAL_BYTES = 32
 _HEADER_BYTES = len(_MAGIC) + _SEAL_BYTES
@@ -151,8 +152,9 @@ def _cache_at(name: str) -> KernelCache:
 
 
 @cache
-def _fixed_hash() -> str:
-    """Hash of the primitives' sources and of the compilers' versions."""
+def build_hash() -> str:
+    """Hash of the primitives' sources and of the compilers' versions: what two processes have in common that make the same
+    machine code of a kernel."""
     parts = [sys.version]
     for package in ("numba", "llvmlite", "numba-cuda", "cuda-core", "nvidia-nvvm"):
         try:
@@ -177,7 +179,7 @@ def is_replaced() -> bool:
 
 def kernel_source(text: str, *key: str) -> KernelSource:
     """A kernel's module with its name; ``key`` is what decides the machine code beside the text."""
-    digest = hashlib.sha256("\0".join([_fixed_hash(), *key, text]).encode()).hexdigest()[:32]
+    digest = hashlib.sha256("\0".join([build_hash(), *key, text]).encode()).hexdigest()[:32]
     return KernelSource(f"k{digest}", text)
 
 

@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from gquery.kernels.targets.cache import KernelSource, kernel_cache
+from gquery.kernels.targets.cache import OTHER_BUILD, KernelSource, build_hash, kernel_cache
 from gquery.runtime.interrupt import check
 
 MOST_WORKERS = 8
@@ -57,6 +57,7 @@ class Workers:
         self._ready = 0  # workers that have imported what they need
         self._used = 0.0  # when one was last given something, or ended it
         self._stopped = False
+        self._is_refused = False  # no process compiles as this one does
 
     def compile_at_once(
         self, requests: Sequence[Request], here: Callable[[Request], object], patience: int = 1, elsewhere: bool = False
@@ -88,6 +89,8 @@ class Workers:
     def compile_later(self, requests: Sequence[Request]) -> None:
         """Have kernels' modules compiled when no query waits for a worker."""
         with self._changed:
+            if self._is_refused:
+                return
             for request in requests:
                 self._task(request, self._later)
             self._start(requests[0][0])
@@ -123,7 +126,7 @@ class Workers:
     def _start(self, target: str, least: int = 0) -> None:
         """Have workers, as many as there are cores for, if there are none."""
         count = max(least, min(self.most, (os.cpu_count() or 1) - 1))
-        if self._threads or self._stopped or count < 1:
+        if self._threads or self._stopped or self._is_refused or count < 1:
             return
         lines: list[_Line] = []
         try:
@@ -184,8 +187,15 @@ class Workers:
                 self._parent = None
             self._changed.notify_all()
         line.close()  # at the end of its input a worker ends
-        if is_last:
-            parent.wait()
+        if is_last and parent.wait() == OTHER_BUILD:
+            self._refuse()
+
+    def _refuse(self) -> None:
+        """Start no workers any more: the sources on disk are not those of this process."""
+        with self._changed:
+            self._is_refused = True
+            while self._later:
+                self._end(self._later.popleft())
 
     def _next(self) -> _Task | None:
         while not self._stopped:
@@ -246,7 +256,7 @@ def _parent(target: str, lines: Sequence[_Line]) -> subprocess.Popen[bytes]:
     single = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # a process with threads is not to be forked
     ends = [":".join(map(str, line.theirs)) for line in lines]
     return subprocess.Popen(
-        [sys.executable, "-m", "gquery.kernels.compile_worker", target, str(MOST_KERNELS), *ends],
+        [sys.executable, "-m", "gquery.kernels.compile_worker", target, str(MOST_KERNELS), build_hash(), *ends],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         env={**os.environ, "PYTHONPATH": path} | single, pass_fds=[d for line in lines for d in line.theirs],
         process_group=0,  # Ctrl-C in a terminal is meant for us alone

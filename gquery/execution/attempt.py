@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import assert_never
 
 import numpy as np
@@ -12,6 +11,7 @@ from gquery.device.array import Array
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device
 from gquery.execution.state import Run
+from gquery.expression.frozen import frozen_open
 from gquery.kernels import checks
 from gquery.kernels.bindings import Argument, Binding, BuildPart, ColumnPart, Constant, Content, StatePart
 from gquery.kernels.kernel import Parameter
@@ -19,7 +19,7 @@ from gquery.operators.base import Frame, SinkState
 from gquery.operators.codegen import Unit
 
 
-@dataclass(frozen=True)
+@frozen_open
 class Attempt:
     """A pipeline over the rows of ``frame``, with a sink of one size; an attempt whose sink was full is followed by another.
 

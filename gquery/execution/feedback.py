@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+
+from gquery.expression.frozen import frozen_open
 
 if TYPE_CHECKING:
     from gquery.operators.accumulate import StateLocation
@@ -22,7 +24,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-@dataclass(frozen=True)
+@frozen_open
 class BuiltTable:
     """A join table as it was built: at most ``rows`` of the rows of its frame are in it, and at most ``longest`` of one key
     (None: nobody has asked)."""
@@ -40,7 +42,7 @@ class BuiltTable:
         return mine == theirs and sizes
 
 
-@dataclass(frozen=True)
+@frozen_open
 class StageFeedback:
     """What runs have told of one stage. ``capacity`` is that of a hash table that had to grow (0: none had), ``groups`` how
     many groups the last compiled run on a CPU made, ``is_cached`` whether an earlier process has compiled its kernels (None:
@@ -134,6 +136,8 @@ class RunFeedback:
 
     def begin_preparing(self, counts: bool) -> bool:
         """Whether the caller is the first that prepares the kernels of the program, those that count or those that do not."""
+        if counts in self._prepared:  # it only grows
+            return False
         with self._lock:
             is_first = counts not in self._prepared
             self._prepared.add(counts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import cast
 
 from gquery.columns.table import Table
@@ -32,6 +32,8 @@ from gquery.planner.physical import HostRows, Materialize, Pipeline, Program, St
 from gquery.planner.stage_inputs import stage_inputs
 from gquery.runtime import stopwatch
 from gquery.runtime.interrupt import check
+
+_NOT_READING = nullcontext()
 
 
 def run(program: Program, context: ExecutionContext, feedback: RunFeedback | None = None) -> Table:
@@ -60,7 +62,7 @@ def run_with_report(
 def _run(state: Run) -> tuple[Table, list[StageReport]]:
     program, context = state.program, state.context
     last_use = _last_uses(program)
-    with context.device.activate(), _reading_scalars(state):
+    with context.device.activate(), _NOT_READING if state.speculation.abort_flag is None else _reading_scalars(state):
         prepare(state)
         watch = stopwatch.current()
         if watch is not None:
@@ -112,9 +114,7 @@ def _note_table(state: Run, number: int, index: JoinIndex | None) -> None:
 def _reading_scalars(state: Run) -> Iterator[None]:
     """Within it, scalars that a GPU makes are speculated where they can be, and its kernels validate them."""
     speculation = state.speculation
-    if speculation.abort_flag is None:
-        yield
-        return
+    assert speculation.abort_flag is not None
     cuda = cast(AbortableTarget, get_target("cuda"))
     with scalar_readback(speculation.read_scalar, speculation.validate), cuda.aborting_on(speculation.abort_flag):
         yield

@@ -17,6 +17,7 @@ from gquery.operators.join_table import BuildRun
 from gquery.operators.materialize import MaterializeRun
 from gquery.operators.reduce import ReduceRun
 from gquery.planner.physical import Build, Group, Materialize, Pipeline, Probe, Reduce, Sink, Stage
+from gquery.settings import Settings
 
 
 def sink_of(
@@ -24,7 +25,7 @@ def sink_of(
 ) -> SinkRun[SinkState]:
     """The sink of a pipeline over the rows of a frame, on a target and its device."""
     sink, label, able = pipeline.sink, stage.label, capabilities(target)
-    workers = _workers(sink, frame.rows, state.context.settings.worker_count) if able.runs_morsels else 1
+    workers = _workers(sink, frame.rows, state.context.settings) if able.runs_morsels else 1
     launch = Launch(device, frame.rows, workers, tuning.materialization.unit, able)
     match sink:
         case Materialize():
@@ -54,11 +55,12 @@ def _group(state: Run, stage: Stage, sink: Group, frame: Frame, launch: Launch) 
     return made
 
 
-def _workers(sink: Sink, rows: int, most: int) -> int:
+def _workers(sink: Sink, rows: int, settings: Settings) -> int:
     """Threads of a CPU that run a pipeline."""
-    if isinstance(sink, Group) and sink.layout == "row-id hash" and not sink.concurrent:
+    morsels = -(-rows // tuning.threads.morsel_rows)
+    if morsels <= 1 or (isinstance(sink, Group) and sink.layout == "row-id hash" and not sink.concurrent):
         return 1
-    return max(1, min(most, -(-rows // tuning.threads.morsel_rows)))
+    return max(1, min(settings.worker_count, morsels))
 
 
 def _wants_nulls(state: Run, number: int) -> bool:

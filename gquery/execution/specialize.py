@@ -16,7 +16,7 @@ from gquery.expression.frozen import frozen_open
 from gquery.operators.aggregation_cache import share_state
 from gquery.operators.selection import compacted
 from gquery.operators.specialize import specialize_build, specialize_for_tables, speculate_unique
-from gquery.planner.physical import Pipeline
+from gquery.planner.physical import Group, Pipeline
 
 
 @frozen_open
@@ -48,8 +48,9 @@ def specialize(pipeline: Pipeline, facts: Facts) -> Specialized:
 
 def _for_target(pipeline: Pipeline, facts: Facts) -> Pipeline:
     """The pipeline as the target of compiled pipelines runs it."""
-    if facts.able.runs_morsels:
+    able = facts.able
+    if able.runs_morsels and isinstance(pipeline.sink, Group):
         return share_state(pipeline, facts.context.settings.worker_count, facts.known.capacity)
-    if facts.able.has_warps and not facts.context.counts:
+    if able.has_warps and not facts.context.counts:
         return compacted(pipeline, facts.rows)
     return pipeline

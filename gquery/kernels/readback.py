@@ -9,18 +9,21 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+
+from gquery.device.array import Array
 
 _local = threading.local()
+Ask = Callable[[Array | int], int]
+"""Gives the integer in an array of one."""
 
 
-def read_scalar(array: Any) -> int:
+def read_scalar(array: Array | int) -> int:
     """The integer in an array of one (NumPy or CuPy)."""
-    ask: Callable[[Any], int] = getattr(_local, "ask", wait_for_scalar)
+    ask: Ask = getattr(_local, "ask", wait_for_scalar)
     return ask(array)
 
 
-def wait_for_scalar(array: Any) -> int:
+def wait_for_scalar(array: Array | int) -> int:
     """The integer, once it is there."""
     return array if isinstance(array, int) else int(array.item())
 
@@ -33,7 +36,7 @@ def validate() -> None:
 
 
 @contextmanager
-def scalar_readback(ask: Callable[[Any], int], check: Callable[[], None]) -> Iterator[None]:
+def scalar_readback(ask: Ask, check: Callable[[], None]) -> Iterator[None]:
     """Within it, this thread's `read_scalar` is ``ask``, and `validate` is ``check``."""
     before = getattr(_local, "ask", wait_for_scalar), getattr(_local, "check", None)
     _local.ask, _local.check = ask, check

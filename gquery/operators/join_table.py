@@ -142,6 +142,7 @@ class BuildRun(SinkRun[BuildState]):
 
     def _entered(self, left: BuildState) -> BuildState:
         """The state as it is where rows are entered at once, made from the words that they have left."""
+        assert left.to_partition is not None
         physical_type = slot_physical_type(self.table)
         slots = self.device.zeros(self._slots, physical_type.numpy, self.label)
         parts = partition.radix_partition(left.to_partition, self.launch.rows, self._slots)
@@ -151,6 +152,7 @@ class BuildRun(SinkRun[BuildState]):
     def _has_duplicates(self, state: BuildState) -> bool:
         if state.twice is not None:
             return bool(read_scalar(state.twice))
+        assert state.slots is not None and state.entered is not None
         used = scans.count_others(state.slots)
         return read_scalar((used - state.entered)[0]) != 0
 

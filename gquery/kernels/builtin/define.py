@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from typing import Any, cast
+from types import ModuleType
+from typing import cast
 
 import numpy as np
 
+from gquery.device.array import Array
 from gquery.device.device import Device
 from gquery.kernels import ir
+from gquery.kernels.bindings import Argument
 from gquery.kernels.ir.read import read_lines
 from gquery.kernels.kernel import ElementType, Kernel, Parameter
 from gquery.kernels.targets import get_target
@@ -27,12 +30,12 @@ _UNROLLED_ROWS = 4
 PART = 2**17  # rows that one thread of several takes at once
 
 
-def namespace(array: Any) -> Any:
+def namespace(array: Array) -> ModuleType:
     """The module that an array is from: numpy or cupy."""
     return np if isinstance(array, np.ndarray) else sys.modules[type(array).__module__.partition(".")[0]]
 
 
-def launch(kernel: Kernel, rows: int, like: Any, *values: Any, workers: int = 1) -> None:
+def launch(kernel: Kernel, rows: int, like: Array, *values: Argument, workers: int = 1) -> None:
     """Run a kernel over all rows where the arrays lie; on a CPU by so many threads, if its rows do not meet in memory."""
     name = "cuda" if namespace(like) is not np else "python" if is_interpreted(kernel, rows) else "cpu"
     target = get_target(name)
@@ -71,7 +74,7 @@ FILLS = {
 }
 
 
-def fill(values: Any, value: int) -> None:
+def fill(values: Array, value: int) -> None:
     """Set all of an array of int64 or uint32."""
     if namespace(values) is np:
         values.fill(value)
@@ -79,7 +82,7 @@ def fill(values: Any, value: int) -> None:
         launch(FILLS[element_word(values)], values.size, values, values, value)
 
 
-def full(device: Device, size: int, value: int, dtype: str, context: str, workers: int) -> Any:
+def full(device: Device, size: int, value: int, dtype: str, context: str, workers: int) -> Array:
     """An array of one value, uint32 or int64; so many threads of a CPU write it."""
     made = device.empty(size, dtype, context)
     if workers == 1 or not device.is_cpu:
@@ -95,11 +98,11 @@ def reducing(parameters: str, *body: str) -> Kernel:
     return replace(kernel, prologue=read_lines("n = i64(0)"), epilogue=read_lines("reduce_add_i64(total, 0, n)"))
 
 
-def element_word(values: Any) -> str:
+def element_word(values: Array) -> str:
     """The element type of an array of integers or booleans."""
     return f"{values.dtype.kind.replace('b', 'u')}{8 * values.dtype.itemsize}"
 
 
-def address(array: Any) -> int:
+def address(array: Array) -> int:
     """Where an array's first element lies in its device's memory."""
     return int(array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr)

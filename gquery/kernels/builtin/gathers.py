@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from gquery.columns.table import ColumnData
+from gquery.device.array import Array
 from gquery.device.buffer import Buffer
 from gquery.device.device import READ_AHEAD, Device
 from gquery.expression.types import PhysicalType
@@ -39,7 +39,7 @@ GATHERS = {
 }
 
 
-def gather(array: Any, rows: Any, words: int = 1) -> Any:
+def gather(array: Array, rows: Array, words: int = 1) -> Array:
     """``array[rows]``, of ``words`` consecutive elements a row (one, or two of 8 bytes); on a GPU for rows that are there."""
     xp = namespace(array)
     if xp is np:
@@ -47,7 +47,7 @@ def gather(array: Any, rows: Any, words: int = 1) -> Any:
     element = _ELEMENTS[array.dtype.itemsize]
     row = "u32" if rows.dtype == np.uint32 else "i64"
     rows = xp.ascontiguousarray(rows if row == "u32" else rows.astype(np.int64, copy=False))
-    made = xp.empty(words * rows.size, array.dtype)
+    made: Array = xp.empty(words * rows.size, array.dtype)
     launch(GATHERS[element, row, words], rows.size, made, rows, xp.ascontiguousarray(array), made)
     return made
 
@@ -57,7 +57,7 @@ _COPY = builtin_kernel("views:*i64 offsets:*i64 characters:i64",
                 "copy_bytes(str_address(s), add_i64(characters, i64(offsets[i])), str_bytes(s))")  # fmt: skip
 
 
-def gather_strings(views: Any, workers: int = 1) -> tuple[Any, Any]:
+def gather_strings(views: Array, workers: int = 1) -> tuple[Array, Array]:
     """The strings of (address, length) pairs one after another: int64 offsets and their bytes."""
     xp = namespace(views)
     rows = views.size // 2
@@ -80,7 +80,7 @@ def gather_views(column: ColumnData, device: Device, workers: int = 1) -> Column
 
 
 def _plain_text(
-    column: ColumnData, strings: tuple[Any, Any], validity: Buffer | None, length: int, device: Device
+    column: ColumnData, strings: tuple[Array, Array], validity: Buffer | None, length: int, device: Device
 ) -> ColumnData:
     offsets, characters = strings
     return replace(  # always 64-bit offsets, so that the physical type is known before the bytes are counted
@@ -89,7 +89,7 @@ def _plain_text(
     )  # fmt: skip
 
 
-def string_views(column: ColumnData, device: Device, rows: Any = None) -> Any:
+def string_views(column: ColumnData, device: Device, rows: Array | None = None) -> Array:
     """(address, length) pairs of a string column's rows, all of them or those given, as one int64 array."""
     data = column.data.on(device)
     if column.physical_type is PhysicalType.VIEW:
@@ -100,7 +100,8 @@ def string_views(column: ColumnData, device: Device, rows: Any = None) -> Any:
         starts, ends = gather(starts, rows), gather(ends, rows)
     starts, ends = starts.astype(np.int64), ends.astype(np.int64)
     xp = namespace(data)
-    return xp.stack((starts + address(column.characters.on(device)), ends - starts), axis=1).reshape(-1)
+    pairs: Array = xp.stack((starts + address(column.characters.on(device)), ends - starts), axis=1)
+    return pairs.reshape(-1)
 
 
 _STRINGS = {
@@ -127,7 +128,7 @@ COPIES = {
 }
 
 
-def take_strings(column: ColumnData, rows: Any, device: Device) -> tuple[Any, Any]:
+def take_strings(column: ColumnData, rows: Array, device: Device) -> tuple[Array, Array]:
     """The strings of these rows one after another, as `gather_strings` gives them: two kernels and a scan, where array
     functions would be a dozen."""
     xp, n = device.xp, int(rows.size)
@@ -144,7 +145,7 @@ def take_strings(column: ColumnData, rows: Any, device: Device) -> tuple[Any, An
     return offsets, copy
 
 
-def take(column: ColumnData, rows: Any, device: Device) -> ColumnData:
+def take(column: ColumnData, rows: Array, device: Device) -> ColumnData:
     """The column's rows of these numbers, in their order; strings are copied out."""
     validity = None if column.validity is None else Buffer(gather(column.validity.on(device), rows), device)
     statistics = replace(column.statistics, distinct=None, is_sorted=False, is_unique=False,

@@ -6,10 +6,11 @@ Functions take NumPy or CuPy arrays and give arrays of the same kind. Row number
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
+from gquery.device.array import Array
 from gquery.kernels.builtin.define import PART, builtin_kernel, launch, namespace
 from gquery.kernels.builtin.gathers import gather
 from gquery.kernels.builtin.scans import check_rows, compact, count_others
@@ -51,7 +52,7 @@ _STARTS = builtin_kernel(  # each row says where the slots begin that come behin
 )
 
 
-def group_rows(slots: Any, size: int, is_sorted: bool = False, workers: int = 1) -> tuple[Any, Any | None]:
+def group_rows(slots: Array, size: int, is_sorted: bool = False, workers: int = 1) -> tuple[Array, Array | None]:
     """Rows by slot: ``rows[starts[s]:starts[s + 1]]`` are those of slot s, ascending. `NOT_IN` rows are left out.
 
     ``is_sorted``: the slots of the rows that take part never decrease, so that the rows are in their order as they stand. Where
@@ -94,7 +95,7 @@ _HALVES = builtin_kernel(
 )
 
 
-def rows_in_order(slots: Any) -> tuple[Any, Any]:
+def rows_in_order(slots: Array) -> tuple[Array, Array]:
     """The row numbers in a table whose slots have a number more than their row, or 0: ascending, and the place of each."""
     places = compact(slots)
     xp = namespace(slots)
@@ -110,14 +111,14 @@ def rows_in_order(slots: Any) -> tuple[Any, Any]:
     return rows, places
 
 
-def _count(values: Any, wanted: int, workers: int) -> int:
+def _count(values: Array, wanted: int, workers: int) -> int:
     """How many values are ``wanted``."""
     if namespace(values) is not np:
         return int(values.size) - read_scalar(count_others(values, wanted)[0])
     return sum(run_parts(lambda lo, hi: int(np.count_nonzero(values[lo:hi] == wanted)), values.size, PART, workers))
 
 
-def _starts_of_sorted(slots: Any, size: int, workers: int) -> Any:
+def _starts_of_sorted(slots: Array, size: int, workers: int) -> Array:
     """Where each slot's rows start, and the last one's end; ``slots`` never decrease and are on the host."""
     starts = np.empty(size + 1, np.uint32)
     starts[int(slots[-1]) + 1 if slots.size else 0 :] = slots.size
@@ -132,7 +133,7 @@ _LONGEST = replace(
 )
 
 
-def longest_range(starts: Any) -> int:
+def longest_range(starts: Array) -> int:
     """The most rows of a slot, of those whose rows begin at ``starts`` (uint32); the last one is the end of all."""
     xp, slots = namespace(starts), starts.size - 1
     if slots < 1:
@@ -144,7 +145,7 @@ def longest_range(starts: Any) -> int:
     return read_scalar(longest)
 
 
-def rows_by_sorting(slots: Any, counts: Any) -> tuple[Any, Any]:
+def rows_by_sorting(slots: Array, counts: Array) -> tuple[Array, Array]:
     """`group_rows` for GPUs: sorting is contiguous work, where counting goes to memory anew for each row. (slot, row) pairs are
     sorted faster than slots with a permutation beside them. ``counts`` are zeros, one more than there are slots."""
     xp = namespace(slots)
@@ -157,7 +158,7 @@ def rows_by_sorting(slots: Any, counts: Any) -> tuple[Any, Any]:
     return starts, xp.ascontiguousarray(halves[: 2 * read_scalar(starts[-1]) : 2])
 
 
-def accumulate_at(total: Any, slots: Any, values: Any, op: Literal["add", "min", "max"]) -> None:
+def accumulate_at(total: Array, slots: Array, values: Array, op: Literal["add", "min", "max"]) -> None:
     """Accumulate each value into its slot of ``total`` (both int64, or both float64 and added)."""
     if namespace(total) is np:
         {"add": np.add, "min": np.minimum, "max": np.maximum}[op].at(total, slots, values)

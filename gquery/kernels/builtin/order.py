@@ -12,11 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from types import ModuleType
+from typing import Protocol
 
 import numpy as np
 
 from gquery.columns.table import ColumnData
+from gquery.device.array import Array
 from gquery.device.device import Device
 from gquery.expression.types import Bounds, PhysicalType
 from gquery.kernels.builtin.define import builtin_kernel, launch, namespace
@@ -32,7 +34,7 @@ MOST_WORDS = 32  # of text, by which rows are compared on the device
 SPARE_BITS = 4  # more than a row number has, of the keys by which the first rows are chosen
 CHUNK = 1024  # rows of which a bound looks at the least only
 
-Fetch = Callable[[Any], Any]
+Fetch = Callable[[Array | None], Array]
 """``fetch(rows)``: the integers of these rows (None: all)."""
 
 FIRST_BITS = builtin_kernel(
@@ -64,7 +66,7 @@ class Part:
         """Bits that tell the values within the bounds apart."""
         return (self.bounds.width - 1).bit_length()
 
-    def append(self, words: Any, rows: Any, right: int, count: int) -> Any:
+    def append(self, words: Array | None, rows: Array | None, right: int, count: int) -> Array:
         """``words`` (None: nothing) with ``count`` bits of the rows' numbers behind them, those before the last ``right``."""
         found = self.fetch(rows)
         if found.dtype.itemsize < 8:
@@ -73,9 +75,10 @@ class Part:
         mask, xp = 2**count - 1, namespace(found)
         if xp is np:
             turned = (found.view(np.uint64) ^ np.uint64(flip & _ALL_BITS)) - np.uint64(least & _ALL_BITS)
-            part = turned >> np.uint64(right) & np.uint64(mask)
+            part: Array = turned >> np.uint64(right) & np.uint64(mask)
             return part if words is None else words << np.uint64(count) | part
-        made, least, mask = xp.empty(found.size, np.uint64), signed(least), signed(mask)
+        made: Array = xp.empty(found.size, np.uint64)
+        least, mask = signed(least), signed(mask)
         if words is None:
             launch(FIRST_BITS, found.size, found, found, flip, least, right, mask, made)
         else:
@@ -92,9 +95,9 @@ class OrderKey(Protocol):
     """What rows are sorted by, as parts, most significant first."""
 
     size: int
-    xp: Any
+    xp: ModuleType
 
-    def part(self, n: int, rows: Any) -> Part | None:
+    def part(self, n: int, rows: Array | None) -> Part | None:
         """The n-th part; None behind the last one. ``rows`` are those that will be asked for, and parts of them."""
         ...
 
@@ -102,17 +105,17 @@ class OrderKey(Protocol):
 class Integers:
     """Integers of at most 64 bits; ``bounds``, where not known, are looked up."""
 
-    def __init__(self, data: Any, bounds: Bounds | None = None, descending: bool = False) -> None:
+    def __init__(self, data: Array, bounds: Bounds | None = None, descending: bool = False) -> None:
         self.data, self.bounds, self.descending = data, bounds, descending
         self.size, self.xp = int(data.size), namespace(data)
 
-    def part(self, n: int, rows: Any) -> Part | None:
+    def part(self, n: int, rows: Array | None) -> Part | None:
         """The values and their bounds, as the only part; None behind it."""
         if n > 0:
             return None
         return Part(self._taken, self.bounds or _bounds(self._taken(rows)), self.descending)
 
-    def _taken(self, rows: Any) -> Any:
+    def _taken(self, rows: Array | None) -> Array:
         return self.data if rows is None else gather(self.data, rows)
 
 
@@ -125,7 +128,7 @@ class Text:
         self.size, self.xp = column.length, device.xp
         self.longest = -1
 
-    def part(self, n: int, rows: Any) -> Part | None:
+    def part(self, n: int, rows: Array | None) -> Part | None:
         """The n-th eight bytes of the texts as unsigned numbers in their order; at last ranks or lengths; None behind."""
         if self.longest < 0:
             lengths = self._lengths(rows)
@@ -140,16 +143,16 @@ class Text:
 
         first = text_words(self.column, self.device, n, rows)
 
-        def word(wanted: Any) -> Any:
+        def word(wanted: Array | None) -> Array:
             return first if wanted is rows else text_words(self.column, self.device, n, wanted)
 
         return Part(word, _bounds(first), self.descending)
 
-    def _lengths(self, rows: Any) -> Any:
+    def _lengths(self, rows: Array | None) -> Array:
         data = self.column.data.on(self.device)
         return data[1:] - data[:-1] if rows is None else gather(data[1:], rows) - gather(data[:-1], rows)
 
-    def _ranked(self, rows: Any) -> Part:
+    def _ranked(self, rows: Array | None) -> Part:
         """The ranks of long strings that begin alike, found on the host."""
         wanted = np.arange(self.size) if rows is None else np.minimum(self.device.to_host(rows), self.size - 1)
         texts = bytes_of_rows(self.column, wanted)
@@ -170,10 +173,11 @@ class _Digits:
         self.part: Part | None = None
         self.left = 0  # bits of it that were not taken yet
 
-    def take(self, rows: Any, room: int, enough: int = WORD) -> Any:
+    def take(self, rows: Array | None, room: int, enough: int = WORD) -> Array | None:
         """The next bits of these rows, at most ``room``, and no further part behind ``enough`` of them; None where no bit is
         left."""
-        words, used = None, 0
+        words: Array | None = None
+        used = 0
         while used < min(room, enough) and self._find(rows):
             assert self.part is not None
             count = min(self.left, room - used)
@@ -182,7 +186,7 @@ class _Digits:
             used += count
         return words
 
-    def _find(self, rows: Any) -> bool:
+    def _find(self, rows: Array | None) -> bool:
         """Whether there is a bit left; the part that it is in is at hand then."""
         while self.left == 0 and self.keys:
             self.part = self.keys[0].part(self.number, rows)
@@ -202,22 +206,24 @@ class _Digits:
 # ---- sorting --------------------------------------------------------------------------------------------------------
 
 
-def sort_order(keys: Sequence[OrderKey], rows: Any = None) -> Any:
+def sort_order(keys: Sequence[OrderKey], rows: Array | None = None) -> Array:
     """All rows, or those given, in the order of the keys, ascending."""
     return _sorted(keys, rows, False)[0]
 
 
-def sort_starts(keys: Sequence[OrderKey]) -> tuple[Any, Any]:
+def sort_starts(keys: Sequence[OrderKey]) -> tuple[Array, Array]:
     """All rows in the order of the keys, and for each place whether its row's keys differ from those of the one before."""
-    return _sorted(keys, None, True)
+    rows, starts = _sorted(keys, None, True)
+    assert starts is not None
+    return rows, starts
 
 
-def top_k(keys: Sequence[OrderKey], k: int) -> Any:
+def top_k(keys: Sequence[OrderKey], k: int) -> Array:
     """The first ``k`` rows of `sort_order`, without sorting the rest."""
     return sort_order(keys, candidates(keys, k))[: max(k, 0)]
 
 
-def candidates(keys: Sequence[OrderKey], k: int) -> Any | None:
+def candidates(keys: Sequence[OrderKey], k: int) -> Array | None:
     """Rows among which the first ``k`` of `sort_order` are, in any case few more; None where there are not many rows."""
     n = keys[0].size
     check_rows(n)
@@ -228,32 +234,36 @@ def candidates(keys: Sequence[OrderKey], k: int) -> Any | None:
     return None
 
 
-def _bound(values: Any, k: int) -> Any:
+def _bound(values: Array, k: int) -> Array:
     """A value that at least ``k`` of the values do not exceed, and few more."""
     xp = namespace(values)
     if xp is np:
-        return np.partition(values, k - 1)[k - 1]
+        least: Array = np.partition(values, k - 1)[k - 1]
+        return least
     chunk = min(CHUNK, values.size // (4 * k))
     if chunk > 1:  # a chunk whose least value is not above the bound has one such value at least
         values = values[: values.size // chunk * chunk].reshape(-1, chunk).min(axis=1)
-    return xp.sort(values)[k - 1]
+    bound: Array = xp.sort(values)[k - 1]
+    return bound
 
 
-def _sorted(keys: Sequence[OrderKey], rows: Any, with_starts: bool) -> tuple[Any, Any]:
+def _sorted(keys: Sequence[OrderKey], rows: Array | None, with_starts: bool) -> tuple[Array, Array | None]:
     xp, n = keys[0].xp, keys[0].size if rows is None else int(rows.size)
     check_rows(n)
-    digits, order, starts = _Digits(keys), rows, None
+    digits, order = _Digits(keys), rows
+    starts: Array | None = None
     if with_starts:
         starts = xp.zeros(n, np.bool_)
         starts[:1] = True
-    at = runs = None  # the places that are tied (None: all), and with which others
+    at: Array | None = None  # the places that are tied; None: all
+    runs: Array | None = None  # with which others
     while n > 1:
-        tied = order if at is None else order[at]
+        tied = order if at is None or order is None else order[at]
         groups, places = _round(digits, tied, n if at is None else int(at.size), runs, xp)
         if places is None:
             break
         moved = places if tied is None else gather(tied, places)
-        if at is None:
+        if at is None or order is None:
             order = moved
         else:
             order[at] = moved
@@ -270,26 +280,30 @@ def _sorted(keys: Sequence[OrderKey], rows: Any, with_starts: bool) -> tuple[Any
     return (xp.arange(n, dtype=np.uint32) if order is None else order), starts
 
 
-TieGroups = list[tuple[Any, int]]
+TieGroups = list[tuple[Array, int]]
 """What tells rows apart, in their new order: unsigned integers, without so many bits at their end."""
 
 
-def _round(digits: _Digits, rows: Any, size: int, runs: Any, xp: Any) -> tuple[TieGroups, Any]:
+def _round(
+    digits: _Digits, rows: Array | None, size: int, runs: Array | None, xp: ModuleType
+) -> tuple[TieGroups, Array | None]:
     """Sort ``size`` tied rows within their runs by the next bits: what tells them apart now, and the place that each had
     before; None where no bit is left."""
     place_bits = (size - 1).bit_length()
     run_bits = 0 if runs is None else read_scalar(runs[-1]).bit_length()
     room = WORD - place_bits - run_bits
-    in_two = runs is not None and room < FEW_BITS
-    values = digits.take(rows, WORD if in_two else room)
+    behind = (
+        runs if room < FEW_BITS else None
+    )  # runs for which the words have no room: they are sorted by after the bits
+    values = digits.take(rows, room if behind is None else WORD)
     if values is None:
         return [], None
-    if in_two:
+    if behind is not None:
         places = xp.argsort(values, kind="stable")
-        places = places[xp.argsort(runs[places], kind="stable")]
-        return [(runs[places], 0), (values[places], 0)], places.astype(np.uint32)
+        places = places[xp.argsort(behind[places], kind="stable")]
+        return [(behind[places], 0), (values[places], 0)], places.astype(np.uint32)
     words = _with_places(values, place_bits)
-    if run_bits:
+    if runs is not None and run_bits:
         words |= runs << np.uint64(WORD - run_bits)
     words.sort()
     return [(words, place_bits)], _places(words, place_bits)
@@ -314,27 +328,27 @@ TIED = builtin_kernel(
 )
 
 
-def _with_places(values: Any, bits: int) -> Any:
+def _with_places(values: Array, bits: int) -> Array:
     """Each value with its place in so many bits behind it."""
     xp = namespace(values)
     if xp is np:
         return values << np.uint64(bits) | np.arange(values.size, dtype=np.uint64)
-    words = xp.empty(values.size, np.uint64)
+    words: Array = xp.empty(values.size, np.uint64)
     launch(PLACED, values.size, values, values, bits, words)
     return words
 
 
-def _places(words: Any, bits: int) -> Any:
+def _places(words: Array, bits: int) -> Array:
     """The places in the last bits (uint32)."""
     xp = namespace(words)
     if xp is np:
         return (words & np.uint64(2**bits - 1)).astype(np.uint32)
-    places = xp.empty(words.size, np.uint32)
+    places: Array = xp.empty(words.size, np.uint32)
     launch(PLACES, words.size, words, words, 2**bits - 1, places)
     return places
 
 
-def _tied(groups: TieGroups) -> Any:
+def _tied(groups: TieGroups) -> Array:
     """The places of rows that are not told apart from the one before or behind them."""
     (words, bits), *more = groups
     xp = namespace(words)
@@ -349,16 +363,16 @@ def _tied(groups: TieGroups) -> Any:
     return rows_of_bits(marks)
 
 
-def _changed(groups: TieGroups) -> Any:
+def _changed(groups: TieGroups) -> Array:
     """For each place but the first, whether it differs from the one before."""
-    changed = None
-    for words, bits in groups:
-        differs = (words[1:] ^ words[:-1]) >> np.uint64(bits) != 0
-        changed = differs if changed is None else changed | differs
+    changed: Array
+    changed, *others = [(words[1:] ^ words[:-1]) >> np.uint64(bits) != 0 for words, bits in groups]
+    for differs in others:
+        changed = changed | differs
     return changed
 
 
-def _bounds(values: Any) -> Bounds:
+def _bounds(values: Array) -> Bounds:
     if values.size == 0:
         return Bounds(0, 0)
     least, most = values.min(), values.max()

@@ -8,11 +8,12 @@ array in the cache. Functions take NumPy or CuPy arrays; an array on the CPU is 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
+from gquery.device.array import Array
 from gquery.expression.types import PhysicalType
+from gquery.kernels.bindings import Argument
 from gquery.kernels.builtin.define import builtin_kernel, launch, namespace
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.primitives.partition import ENTRIES_A_THREAD, PARTS
@@ -46,8 +47,8 @@ ENTER_WORDS = {
 class RadixPartitions:
     """Entries in the rooms of their parts: of each part the first ``counters[part]`` positions of ``room``."""
 
-    entries: Any
-    counters: Any
+    entries: Array
+    counters: Array
     room: int
     parts: int
 
@@ -62,7 +63,7 @@ def word_shift(slots: int) -> int:
     return max(0, (slots - 1).bit_length() - (PARTS - 1).bit_length())
 
 
-def radix_partition(words: Any, rows: int, slots: int) -> RadixPartitions:
+def radix_partition(words: Array, rows: int, slots: int) -> RadixPartitions:
     """Words whose upper 32 bits are a slot of an array of so many, by the part of the array. A part has room for each of its
     slots once."""
     xp, shift = namespace(words), word_shift(slots)
@@ -75,21 +76,21 @@ def radix_partition(words: Any, rows: int, slots: int) -> RadixPartitions:
     return RadixPartitions(out, counters, room, parts)
 
 
-def _move(entries: Any, is_entry: Any, part: Any, out: Any, counters: Any, room: int) -> None:
+def _move(entries: Array, is_entry: Array, part: Array, out: Array, counters: Array, room: int) -> None:
     for p in range(PARTS):
         mine = entries[is_entry & (part == p)]
         counters[p] = len(mine)
         out[p * room : p * room + min(room, len(mine))] = mine[:room]
 
 
-def _run(kernel: Kernel, entries: int, *values: Any) -> None:
-    target: Any = get_target("cuda")
+def _run(kernel: Kernel, entries: int, *values: Argument) -> None:
+    target = get_target("cuda")
     arguments = [target.argument(p, v) for p, v in zip(kernel.parameters, values, strict=True)]
     rows = -(-entries // (ENTRIES_A_THREAD * _LARGEST_BLOCK)) * _LARGEST_BLOCK
     target.run(target.compile(kernel), 0, rows, arguments, PARTS // 2)
 
 
-def enter_words(partitions: RadixPartitions, table: Any, physical_type: PhysicalType) -> None:
+def enter_words(partitions: RadixPartitions, table: Array, physical_type: PhysicalType) -> None:
     """Store the lower halves of words in the slots that their upper halves say."""
     launch(
         ENTER_WORDS[physical_type],

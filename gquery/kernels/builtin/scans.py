@@ -5,10 +5,9 @@ Functions take NumPy or CuPy arrays and give arrays of the same kind. Row number
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from gquery.device.array import Array
 from gquery.device.device import Device
 from gquery.errors import OperationalError
 from gquery.kernels.builtin.define import builtin_kernel, element_word, launch, namespace, reducing
@@ -26,7 +25,7 @@ def check_rows(rows: int) -> None:
         )
 
 
-def exclusive_scan(counts: Any) -> tuple[Any, int]:
+def exclusive_scan(counts: Array) -> tuple[Array, int]:
     """Where each run starts when runs of these lengths lie one after another (int64), and the length of all."""
     xp = namespace(counts)
     ends = xp.cumsum(counts, dtype=np.int64)
@@ -39,12 +38,12 @@ ROWS_A_START = 8
 _SUM_COUNTS = builtin_kernel("counts:*u32 sums:*i64", "store_i64(sums, i64(i), sum_of_rows(counts, i64(i)))")
 
 
-def zeros_by_row(rows: int, device: Device, context: str = "") -> Any:
+def zeros_by_row(rows: int, device: Device, context: str = "") -> Array:
     """Counts of rows, all 0, as `starts_by_row` takes them."""
     return device.zeros(-(-rows // ROWS_A_START) * ROWS_A_START, np.uint32, context)
 
 
-def starts_by_row(counts: Any) -> tuple[Any, int]:
+def starts_by_row(counts: Array) -> tuple[Array, int]:
     """Where the rows of every `ROWS_A_START` start when each takes as many places as its count says, and all places."""
     sums = namespace(counts).empty(counts.size // ROWS_A_START, np.int64)
     launch(_SUM_COUNTS, sums.size, counts, counts, sums)
@@ -73,7 +72,7 @@ _PLACE = builtin_kernel(
 )
 
 
-def bits_up_to(bits: Any) -> tuple[Any, int]:
+def bits_up_to(bits: Array) -> tuple[Array, int]:
     """How many bits of a bitmap in words of 32 are set up to the end of each word (int64), and in all."""
     xp = namespace(bits)
     counts = xp.empty(bits.size, np.int64)
@@ -82,7 +81,7 @@ def bits_up_to(bits: Any) -> tuple[Any, int]:
     return ends, read_scalar(ends[-1]) if ends.size else 0
 
 
-def compact(flags: Any, none: int = 0) -> Any:
+def compact(flags: Array, none: int = 0) -> Array:
     """The row numbers whose flag is not ``none``, ascending (uint32)."""
     check_rows(flags.size)
     if namespace(flags) is np:
@@ -97,32 +96,32 @@ COUNTS = {
 SUMS = {word: reducing(f"c0:*{word}", "n = add_i64(n, v0)") for word in ("u32", "i64")}
 
 
-def count_others(values: Any, none: int = 0) -> Any:
+def count_others(values: Array, none: int = 0) -> Array:
     """How many of an array's integers are not ``none``: an array of one int64."""
     xp = namespace(values)
     if xp is np:
         return np.array([np.count_nonzero(values != none)], np.int64)
-    total = xp.zeros(1, np.int64)
+    total: Array = xp.zeros(1, np.int64)
     if values.size:
         launch(COUNTS[element_word(values)], values.size, values, xp.ascontiguousarray(values), none, total)
     return total
 
 
-def sum_of(values: Any) -> Any:
+def sum_of(values: Array) -> Array:
     """The sum of uint32 or int64: an array of one int64. (CuPy compiles a reduction for seconds when it is first used.)"""
     xp = namespace(values)
     if xp is np:
-        return values.sum(dtype=np.int64).reshape(1)
-    total = xp.zeros(1, np.int64)
+        return np.asarray(values.sum(dtype=np.int64)).reshape(1)
+    total: Array = xp.zeros(1, np.int64)
     if values.size:
         launch(SUMS[element_word(values)], values.size, values, xp.ascontiguousarray(values), total)
     return total
 
 
-def bits_of(flags: Any, none: int = 0) -> Any:
+def bits_of(flags: Array, none: int = 0) -> Array:
     """The bitmap of the flags that are not ``none``, in words of 32 bits (uint32). Bytes, uint32 or int64, on a GPU."""
     xp = namespace(flags)
-    bits = xp.empty(-(-flags.size // 32), np.uint32)
+    bits: Array = xp.empty(-(-flags.size // 32), np.uint32)
     launch(VOTES[flags.dtype], flags.size, bits, xp.ascontiguousarray(flags), none, bits)
     return bits
 
@@ -136,7 +135,7 @@ _VOTES_OF_EVERY = builtin_kernel(
 )
 
 
-def bits_of_every(flags: Any, stride: int) -> Any:
+def bits_of_every(flags: Array, stride: int) -> Array:
     """The bitmap of every ``stride``-th flag that is not 0, from the first on, in words of 32 bits (uint32)."""
     size = -(-flags.size // stride)
     if namespace(flags) is np:
@@ -146,9 +145,9 @@ def bits_of_every(flags: Any, stride: int) -> Any:
         return bits.view(np.uint32)
     if stride == 1:
         return bits_of(flags)
-    bits = namespace(flags).empty(-(-size // 32), np.uint32)
-    launch(_VOTES_OF_EVERY, size, flags, flags, stride, bits)
-    return bits
+    voted: Array = namespace(flags).empty(-(-size // 32), np.uint32)
+    launch(_VOTES_OF_EVERY, size, flags, flags, stride, voted)
+    return voted
 
 
 _FLAGS = builtin_kernel(
@@ -156,20 +155,20 @@ _FLAGS = builtin_kernel(
 )
 
 
-def flags_of_bits(bits: Any, size: int) -> Any:
+def flags_of_bits(bits: Array, size: int) -> Array:
     """The first ``size`` bits of a bitmap in words of 32 as a byte each."""
     xp = namespace(bits)
     if xp is np:
         return np.unpackbits(bits.view(np.uint8), count=size, bitorder="little")
-    flags = xp.empty(size, np.uint8)
+    flags: Array = xp.empty(size, np.uint8)
     launch(_FLAGS, size, bits, bits, flags)
     return flags
 
 
-def rows_of_bits(bits: Any) -> Any:
+def rows_of_bits(bits: Array) -> Array:
     """The numbers of the bits that are set in a bitmap in words of 32, ascending (uint32)."""
     ends, total = bits_up_to(bits)
-    rows = namespace(bits).empty(total, np.uint32)
+    rows: Array = namespace(bits).empty(total, np.uint32)
     if total:
         launch(_PLACE, 32 * bits.size, bits, bits, ends, rows)
     return rows

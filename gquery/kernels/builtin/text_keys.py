@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from gquery.columns.table import ColumnData
+from gquery.device.array import Array
 from gquery.device.device import Device
 from gquery.expression.types import PhysicalType
 from gquery.kernels.builtin.define import address, builtin_kernel, launch
@@ -14,12 +13,12 @@ from gquery.kernels.builtin.define import address, builtin_kernel, launch
 NUMPY_ROWS = 200_000  # on the host, for more of which a compiled kernel is worth having
 
 
-def text_words(column: ColumnData, device: Device, n: int, rows: Any = None) -> Any:
+def text_words(column: ColumnData, device: Device, n: int, rows: Array | None = None) -> Array:
     """The n-th eight bytes of strings as unsigned numbers that compare as the bytes do, zeros behind a string's end."""
     if device.is_cpu and (column.length if rows is None else rows.size) < NUMPY_ROWS:
         return _words_by_numpy(column, n, rows)
     rows = device.xp.arange(column.length, dtype=np.uint32) if rows is None else rows
-    words = device.xp.empty(rows.size, np.uint64)
+    words: Array = device.xp.empty(rows.size, np.uint64)
     characters = 0 if column.characters is None else address(column.characters.on(device))
     launch(WORDS[column.physical_type], rows.size, words, column.data.on(device), characters, rows, n, words)
     return words
@@ -37,7 +36,7 @@ WORDS = {
 }
 
 
-def _words_by_numpy(column: ColumnData, n: int, rows: Any) -> Any:
+def _words_by_numpy(column: ColumnData, n: int, rows: Array | None) -> Array:
     """`text_words` on the host: every place of the characters is the start of a word, of which some are taken."""
     assert column.characters is not None
     data, characters = column.data.host, column.characters.host
@@ -48,8 +47,8 @@ def _words_by_numpy(column: ColumnData, n: int, rows: Any) -> Any:
     if characters.size < 8:
         characters = np.concatenate([characters, np.zeros(8, np.uint8)])
     last = characters.size - 8
-    windows: Any = np.ndarray(last + 1, "<u8", np.ascontiguousarray(characters), 0, (1,))
-    words = windows[np.minimum(at, last)].astype(np.uint64, copy=False).byteswap(inplace=True)
+    windows: Array = np.ndarray(last + 1, "<u8", np.ascontiguousarray(characters), 0, (1,))
+    words: Array = windows[np.minimum(at, last)].astype(np.uint64, copy=False).byteswap(inplace=True)
     late = at > last  # less than eight bytes before the end of all characters
     if late.any():
         words[late] <<= (8 * np.minimum(at[late] - last, 7)).astype(np.uint64)
@@ -61,7 +60,7 @@ _FIRST_BYTES = np.array([2**64 - 2 ** (64 - 8 * k) for k in range(9)], np.uint64
 """Masks of the first so many bytes of a word."""
 
 
-def bytes_of_rows(column: ColumnData, rows: Any) -> list[bytes]:
+def bytes_of_rows(column: ColumnData, rows: Array) -> list[bytes]:
     """The bytes of some strings, on the host."""
     offsets, characters = column.data.host, column.characters.host.data if column.characters else b""
     return [bytes(characters[offsets[i] : offsets[i + 1]]) for i in rows]

@@ -6,38 +6,41 @@ Functions take NumPy or CuPy arrays and give arrays of the same kind.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
+from gquery.device.array import Array
 from gquery.kernels.builtin.define import namespace
 
 # ---- doubles as integers ------------------------------------------------------------------------------------------
 
 
-def f64_order(values: Any) -> Any:
+def f64_order(values: Array) -> Array:
     """Doubles as int64 of the same order: -0.0 with 0.0, NaN last."""
     xp = namespace(values)
     bits = (values + 0.0).view(np.int64)
     ordered = bits ^ ((bits >> 63) & 0x7FFFFFFFFFFFFFFF)
-    return xp.where(xp.isnan(values), np.int64(0x7FF8000000000000), ordered)
+    words: Array = xp.where(xp.isnan(values), np.int64(0x7FF8000000000000), ordered)
+    return words
 
 
-def f64_unorder(order: Any) -> Any:
+def f64_unorder(order: Array) -> Array:
     """The doubles of an `f64_order`."""
-    return (order ^ ((order >> 63) & 0x7FFFFFFFFFFFFFFF)).view(np.float64)
+    words: Array = order ^ ((order >> 63) & 0x7FFFFFFFFFFFFFFF)
+    return words.view(np.float64)
 
 
 # ---- 128-bit integers: (n, 2) arrays of int64, low word first ----------------------------------------------------
 
 
-def i128_from_i64(values: Any) -> Any:
+def i128_from_i64(values: Array) -> Array:
     """Integers as 128-bit ones: int64 of shape (n, 2), the low word first, in memory of their own."""
     values = values.astype(np.int64)
-    return namespace(values).stack((values, values >> 63), axis=1)
+    wide: Array = namespace(values).stack((values, values >> 63), axis=1)
+    return wide
 
 
-def multiword_to_i128(sum_words: Sequence[Any], bits: int = 32) -> Any:
+def multiword_to_i128(sum_words: Sequence[Array], bits: int = 32) -> Array:
     """Multiword sums, in words of 32 or 16 bits (int64, low first, carries not yet passed on) as 128-bit integers.
 
     A sum beyond 128 bits becomes the largest or the least one, which no DECIMAL holds.
@@ -57,16 +60,17 @@ def multiword_to_i128(sum_words: Sequence[Any], bits: int = 32) -> Any:
     over = total != ((total & mask) ^ top) - top  # the top word has more bits than its own
     high = xp.where(over, (total >> 63) ^ 0x7FFFFFFFFFFFFFFF, high)
     low = xp.where(over, ~(total >> 63), low)
-    return xp.stack((low, high), axis=1)
+    wide: Array = xp.stack((low, high), axis=1)
+    return wide
 
 
-def multiword_to_i64(sum_words: Sequence[Any]) -> tuple[Any, bool]:
+def multiword_to_i64(sum_words: Sequence[Array]) -> tuple[Array, bool]:
     """Multiword sums as 64-bit integers, and whether all of them fit."""
     wide = multiword_to_i128(sum_words)
     return namespace(wide).ascontiguousarray(wide[:, 0]), i128_within(wide, -(2**63), 2**63 - 1)
 
 
-def f64_from_i128(wide: Any) -> Any:
+def f64_from_i128(wide: Array) -> Array:
     """The doubles nearest to 128-bit integers, up to one unit in the last place."""
     xp = namespace(wide)
     low, high = wide[:, 0], wide[:, 1]
@@ -74,10 +78,11 @@ def f64_from_i128(wide: Any) -> Any:
     high = xp.where(negative, ~high + (low == 0), high)
     low = xp.where(negative, -low, low)
     magnitude = high.view(np.uint64).astype(np.float64) * 2.0**64 + low.view(np.uint64).astype(np.float64)
-    return xp.where(negative, -magnitude, magnitude)
+    values: Array = xp.where(negative, -magnitude, magnitude)
+    return values
 
 
-def i128_within(wide: Any, low: int, high: int) -> bool:
+def i128_within(wide: Array, low: int, high: int) -> bool:
     """Whether every 128-bit integer lies in low..high."""
     return not bool((_less(wide, low) | _greater(wide, high)).any())
 
@@ -86,13 +91,15 @@ def _words(value: int) -> tuple[np.int64, np.uint64]:
     return np.int64(value >> 64), np.uint64(value & (2**64 - 1))
 
 
-def _less(wide: Any, value: int) -> Any:
+def _less(wide: Array, value: int) -> Array:
     high, low = _words(value)
-    unsigned = namespace(wide).ascontiguousarray(wide[:, 0]).view(np.uint64)
-    return (wide[:, 1] < high) | ((wide[:, 1] == high) & (unsigned < low))
+    unsigned: Array = namespace(wide).ascontiguousarray(wide[:, 0]).view(np.uint64)
+    less: Array = (wide[:, 1] < high) | ((wide[:, 1] == high) & (unsigned < low))
+    return less
 
 
-def _greater(wide: Any, value: int) -> Any:
+def _greater(wide: Array, value: int) -> Array:
     high, low = _words(value)
-    unsigned = namespace(wide).ascontiguousarray(wide[:, 0]).view(np.uint64)
-    return (wide[:, 1] > high) | ((wide[:, 1] == high) & (unsigned > low))
+    unsigned: Array = namespace(wide).ascontiguousarray(wide[:, 0]).view(np.uint64)
+    greater: Array = (wide[:, 1] > high) | ((wide[:, 1] == high) & (unsigned > low))
+    return greater

@@ -19,6 +19,7 @@ import pyarrow as pa
 from gquery.columns.arrow_buffers import bits_of, numpy_name, values_of
 from gquery.columns.assemble_strings import DictionaryPieces, Strings
 from gquery.columns.encode import (
+    Integers,
     boolean_column,
     float_column,
     import_column,
@@ -210,4 +211,5 @@ class Fixed:
         order = self._order.order(self._values, self._starts)
         if self._dtype.kind is Kind.BOOLEAN:
             return boolean_column(data, bounds, validity, self._nulls, order)
-        return integer_column(data, self._dtype, self._physical_type, bounds, validity, self._nulls, order)
+        integers = Integers(data, self._physical_type, bounds, order)
+        return integer_column(self._dtype, integers, validity, self._nulls)

@@ -9,6 +9,7 @@ viewed.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -197,16 +198,19 @@ def _import_integers(array: pa.ChunkedArray, dtype: DType, validity: Any, nulls:
     return _integer_column(values, dtype, physical_type, bounds, validity, nulls)
 
 
-def integer_column(
-    data: Buffer,
-    dtype: DType,
-    physical_type: PhysicalType,
-    bounds: Bounds,
-    validity: Buffer | None,
-    nulls: int,
-    order: Order,
-) -> ColumnData:
-    """A column around an array of integers whose bounds and order are known, with the rest of its statistics."""
+@dataclass(frozen=True)
+class Integers:
+    """An array of integers, 0 under NULL, whose bounds and order are known."""
+
+    data: Buffer
+    physical_type: PhysicalType
+    bounds: Bounds
+    order: Order
+
+
+def integer_column(dtype: DType, integers: Integers, validity: Buffer | None, nulls: int) -> ColumnData:
+    """A column around integers, with the rest of its statistics."""
+    data, bounds, order = integers.data, integers.bounds, integers.order
     unique = order.is_sorted and order.runs == data.length
     if order.is_sorted:  # equal values lie together
         distinct = order.runs
@@ -215,14 +219,14 @@ def integer_column(
         distinct = min(estimate_distinct(values, len(values) - nulls), bounds.width)
         unique = distinct == len(values) and nulls == 0 and all_differ(values, bounds)
     stats = ColumnStatistics(bounds, nulls, distinct, order.is_sorted, unique)
-    return ColumnData(dtype, physical_type, data.length, data, validity, statistics=stats)
+    return ColumnData(dtype, integers.physical_type, data.length, data, validity, statistics=stats)
 
 
 def _integer_column(
     values: Any, dtype: DType, physical_type: PhysicalType, bounds: Bounds, validity: Any, nulls: int
 ) -> ColumnData:
-    order = order_of(values, nulls)
-    return integer_column(Buffer(values), dtype, physical_type, bounds, buffer_of(validity), nulls, order)
+    integers = Integers(Buffer(values), physical_type, bounds, order_of(values, nulls))
+    return integer_column(dtype, integers, buffer_of(validity), nulls)
 
 
 def _import_wide(low_words: Any, high_words: Any, dtype: DType, validity: Any, nulls: int) -> ColumnData:

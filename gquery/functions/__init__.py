@@ -2,9 +2,9 @@
 
 To add a scalar function, write one decorated function in the module of its subject (`numeric`, `dates`, `strings`),
 with a docstring and an example, and a line in ``tests/functions``. Its body is written over registers and calls
-primitives by name; the same body runs on every target. A function that makes new strings is decorated with
-``host=True`` and written over Arrow arrays (`new_strings`, `regex`, `date_names`). A name that only stands for a
-larger expression is a `resolver`.
+primitives by name; the same body runs on every target. A function that makes new strings is a
+`host_scalar`, written over Arrow arrays (`new_strings`, `regex`, `date_names`). A name that only stands for a larger
+expression is a `resolver`.
 
 The binder makes calls with `call`, `cast` and `aggregate`, which type them and insert implicit casts; the engine looks
 up `FUNCTIONS` for how to compute a `Call`, and `AGGREGATES` for what an `AggregateCall` gives.

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from gquery.errors import ConversionError, DataError
 from gquery.expression.types import BIGINT, DATE, TIMESTAMP, VARCHAR
-from gquery.functions.registry import scalar
+from gquery.functions.registry import host_scalar
 from gquery.functions.vectors import (
     Vector,
     array_of,
@@ -35,23 +35,21 @@ _MONTHS = ("January", "February", "March", "April", "May", "June", "July", "Augu
 _ROWS_A_DAY = 2  # a table of all days between the first and the last pays where it is that much shorter
 
 
-@scalar(
-    "dayname", ((DATE,), VARCHAR), ((TIMESTAMP,), VARCHAR), host=True, example=("dayname(DATE '1995-01-01')", "Sunday")
-)
+@host_scalar("dayname", ((DATE,), VARCHAR), ((TIMESTAMP,), VARCHAR), example=("dayname(DATE '1995-01-01')", "Sunday"))
 def dayname(x: Vector) -> Vector:
     """The English name of the day."""
     return with_nulls_of(_table(_DAYS, _Moments.of(x).weekday), x)
 
 
-@scalar("monthname", ((DATE,), VARCHAR), ((TIMESTAMP,), VARCHAR), host=True,
+@host_scalar("monthname", ((DATE,), VARCHAR), ((TIMESTAMP,), VARCHAR),
         example=("monthname(DATE '1995-01-01')", "January"))  # fmt: skip
 def monthname(x: Vector) -> Vector:
     """The English name of the month."""
     return with_nulls_of(_table(_MONTHS, _by_day(_Moments.of(x), "month") - 1), x)
 
 
-@scalar("strftime", ((DATE, VARCHAR), VARCHAR), ((TIMESTAMP, VARCHAR), VARCHAR),
-        ((VARCHAR, DATE), VARCHAR), ((VARCHAR, TIMESTAMP), VARCHAR), host=True,
+@host_scalar("strftime", ((DATE, VARCHAR), VARCHAR), ((TIMESTAMP, VARCHAR), VARCHAR),
+        ((VARCHAR, DATE), VARCHAR), ((VARCHAR, TIMESTAMP), VARCHAR),
         example=("strftime(DATE '1995-03-17', '%d.%m.%Y')", "17.03.1995"))  # fmt: skip
 def strftime(x: Vector, pattern: Vector) -> Vector:
     """A date as text in a format of strftime."""
@@ -60,7 +58,7 @@ def strftime(x: Vector, pattern: Vector) -> Vector:
     return by_parameters(_formatted, x, pattern, gives=pa.string())
 
 
-@scalar("make_date", ((BIGINT, BIGINT, BIGINT), DATE), host=True, fails=(ConversionError, "date out of range"),
+@host_scalar("make_date", ((BIGINT, BIGINT, BIGINT), DATE), fails=(ConversionError, "date out of range"),
         example=("make_date(1996, 2, 29)", "1996-02-29"))  # fmt: skip
 def make_date(y: Vector, m: Vector, d: Vector) -> Vector:
     """The date of a year, month and day."""

@@ -11,7 +11,7 @@ from gquery.expression.types import BIGINT, INTEGER, VARCHAR
 from gquery.functions import graphemes
 from gquery.functions.casts import cast
 from gquery.functions.md5 import md5_digests
-from gquery.functions.registry import by_signature, is_null_literal, make, resolver, scalar
+from gquery.functions.registry import by_signature, host_scalar, is_null_literal, make, resolver
 from gquery.functions.vectors import (
     Vector,
     alike,
@@ -39,19 +39,19 @@ _S, _SS, _SI = (VARCHAR,), (VARCHAR, VARCHAR), (VARCHAR, BIGINT)
 _HEXADECIMAL = np.frombuffer("".join(f"{n:02x}" for n in range(256)).encode(), np.uint16)
 
 
-@scalar("lower lcase", (_S, VARCHAR), host=True, example=("lower('GQuery')", "gquery"))
+@host_scalar("lower lcase", (_S, VARCHAR), example=("lower('GQuery')", "gquery"))
 def lower(s: Vector) -> Vector:
     """In lower case, character by character."""
     return pc.utf8_lower(s)
 
 
-@scalar("upper ucase", (_S, VARCHAR), host=True, example=("upper('gquery')", "GQUERY"))
+@host_scalar("upper ucase", (_S, VARCHAR), example=("upper('gquery')", "GQUERY"))
 def upper(s: Vector) -> Vector:
     """In upper case, character by character."""
     return pc.utf8_upper(s)
 
 
-@scalar("reverse", (_S, VARCHAR), host=True, example=("reverse('abc')", "cba"))
+@host_scalar("reverse", (_S, VARCHAR), example=("reverse('abc')", "cba"))
 def reverse(s: Vector) -> Vector:
     """The characters from last to first; what is combined to one character stays together."""
     is_ascii = pc.string_is_ascii(s)
@@ -64,19 +64,19 @@ def reverse(s: Vector) -> Vector:
     return pc.coalesce(plain, scattered(turned.cast(s.type), places, len(s)))
 
 
-@scalar("_trim_set", (_SS, VARCHAR), host=True)
+@host_scalar("_trim_set", (_SS, VARCHAR))
 def trim_set(s: Vector, characters: Vector) -> Vector:
     """Without some characters at both ends."""
     return by_parameters(lambda s, c: pc.utf8_trim(s, characters=c) if c else s, s, characters)
 
 
-@scalar("_ltrim_set", (_SS, VARCHAR), host=True)
+@host_scalar("_ltrim_set", (_SS, VARCHAR))
 def ltrim_set(s: Vector, characters: Vector) -> Vector:
     """Without some characters at the start."""
     return by_parameters(lambda s, c: pc.utf8_ltrim(s, characters=c) if c else s, s, characters)
 
 
-@scalar("_rtrim_set", (_SS, VARCHAR), host=True)
+@host_scalar("_rtrim_set", (_SS, VARCHAR))
 def rtrim_set(s: Vector, characters: Vector) -> Vector:
     """Without some characters at the end."""
     return by_parameters(lambda s, c: pc.utf8_rtrim(s, characters=c) if c else s, s, characters)
@@ -103,13 +103,13 @@ def _rtrim(s: Expr, characters: Expr) -> Expr | None:
 # ---- joined strings ---------------------------------------------------------------------------------------------------
 
 
-@scalar("_joined", (_SS, VARCHAR), host=True)
+@host_scalar("_joined", (_SS, VARCHAR))
 def joined(*texts: Vector) -> Vector:
     """Strings joined; NULL with a NULL: ``a || b``."""
     return joined_texts(*alike(list(texts)))
 
 
-@scalar("_concatenated", (_SS, VARCHAR), host=True, strict=False)
+@host_scalar("_concatenated", (_SS, VARCHAR), strict=False)
 def concatenated(*texts: Vector) -> Vector:
     """Strings joined; NULLs are passed over: ``concat(a, b)``."""
     texts = tuple(alike(list(texts)))
@@ -117,7 +117,7 @@ def concatenated(*texts: Vector) -> Vector:
     return pc.binary_join_element_wise(nothing, *texts, nothing, null_handling="skip")
 
 
-@scalar("_concatenated_with", (_SS, VARCHAR), host=True, strict=False, nullable=True)
+@host_scalar("_concatenated_with", (_SS, VARCHAR), strict=False, nullable=True)
 def concatenated_with(separator: Vector, *texts: Vector) -> Vector:
     """Strings joined with a separator between; NULLs among them are passed over: ``concat_ws('-', a, b)``."""
     separator, *rest = alike([separator, *texts])
@@ -154,7 +154,7 @@ def _concat_ws(separator: Expr, first: Expr, *more: Expr) -> Expr | None:
 # ---- repeated and replaced --------------------------------------------------------------------------------------------
 
 
-@scalar("replace", ((VARCHAR, VARCHAR, VARCHAR), VARCHAR), host=True, example=("replace('aba', 'a', 'c')", "cbc"))
+@host_scalar("replace", ((VARCHAR, VARCHAR, VARCHAR), VARCHAR), example=("replace('aba', 'a', 'c')", "cbc"))
 def replace(s: Vector, old: Vector, new: Vector) -> Vector:
     """Every ``old`` in s replaced."""
 
@@ -172,7 +172,7 @@ def replace(s: Vector, old: Vector, new: Vector) -> Vector:
     return by_parameters(replaced, s, old, new)
 
 
-@scalar("repeat", (_SI, VARCHAR), host=True, example=("repeat('ab', 2)", "abab"))
+@host_scalar("repeat", (_SI, VARCHAR), example=("repeat('ab', 2)", "abab"))
 def repeat(s: Vector, count: Vector) -> Vector:
     """The string some times over."""
     rows = size_of(s, count)
@@ -217,21 +217,21 @@ def _padding(missing: pa.Array, fill: str) -> pa.Array:
 _NO_FILL = (DataError, "insufficient padding: the fill of LPAD or RPAD is empty")
 
 
-@scalar("lpad", ((VARCHAR, INTEGER, VARCHAR), VARCHAR), host=True, fails=_NO_FILL,
+@host_scalar("lpad", ((VARCHAR, INTEGER, VARCHAR), VARCHAR), fails=_NO_FILL,
         example=("lpad('7', 3, '0')", "007"))  # fmt: skip
 def lpad(s: Vector, count: Vector, fill: Vector) -> Vector:
     """Filled up at the start to some characters, or cut to them."""
     return _padded(s, count, fill, at_start=True)
 
 
-@scalar("rpad", ((VARCHAR, INTEGER, VARCHAR), VARCHAR), host=True, fails=_NO_FILL,
+@host_scalar("rpad", ((VARCHAR, INTEGER, VARCHAR), VARCHAR), fails=_NO_FILL,
         example=("rpad('ab', 5, 'xy')", "abxyx"))  # fmt: skip
 def rpad(s: Vector, count: Vector, fill: Vector) -> Vector:
     """Filled up at the end to some characters, or cut to them."""
     return _padded(s, count, fill, at_start=False)
 
 
-@scalar("chr", ((INTEGER,), VARCHAR), host=True, fails=(DataError, "chr of a number that is no code point"),
+@host_scalar("chr", ((INTEGER,), VARCHAR), fails=(DataError, "chr of a number that is no code point"),
         example=("chr(97)", "a"))  # fmt: skip
 def chr_(code: Vector) -> Vector:
     """The character of a code point."""
@@ -248,14 +248,14 @@ def chr_(code: Vector) -> Vector:
     return with_nulls_of(made, code)
 
 
-@scalar("md5", (_S, VARCHAR), host=True, example=("md5('a')", "0cc175b9c0f1b6a831c399e269772661"))
+@host_scalar("md5", (_S, VARCHAR), example=("md5('a')", "0cc175b9c0f1b6a831c399e269772661"))
 def md5(s: Vector) -> Vector:
     """The MD5 hash in hexadecimal digits."""
     digits = _HEXADECIMAL[md5_digests(s)].view(np.uint8)
     return with_nulls_of(fixed_width_text(digits), s)
 
 
-@scalar("_like_pattern", (_SS, VARCHAR), host=True)
+@host_scalar("_like_pattern", (_SS, VARCHAR))
 def like_pattern(pattern: Vector, escape: Vector) -> Vector:
     """A pattern of LIKE as kernels read it: bytes that UTF-8 never has stand for % and _."""
     return by_parameters(_prepared_pattern, pattern, escape)

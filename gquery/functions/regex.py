@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from gquery.errors import DataError
 from gquery.expression.types import BIGINT, BOOLEAN, VARCHAR
-from gquery.functions.registry import scalar
+from gquery.functions.registry import host_scalar
 from gquery.functions.vectors import (
     Vector,
     by_parameters,
@@ -37,7 +37,7 @@ _PROBE = strings([""])  # a pattern is looked at where there is a row
 _WANTED = "wanted"
 
 
-@scalar("regexp_matches", (_SS, BOOLEAN), (_SSS, BOOLEAN), host=True,
+@host_scalar("regexp_matches", (_SS, BOOLEAN), (_SSS, BOOLEAN),
         example=("regexp_matches('gquery', 'q.e')", "True"))  # fmt: skip
 def regexp_matches(s: Vector, pattern: Vector, options: Vector = _NONE) -> Vector:
     """Whether a regular expression occurs in s. Options: ``c`` (case matters), ``i`` (it does not), ``l`` (the pattern is plain
@@ -49,7 +49,7 @@ def regexp_matches(s: Vector, pattern: Vector, options: Vector = _NONE) -> Vecto
     return by_parameters(matches, s, pattern, options, gives=pa.bool_())
 
 
-@scalar("regexp_full_match", (_SS, BOOLEAN), (_SSS, BOOLEAN), host=True,
+@host_scalar("regexp_full_match", (_SS, BOOLEAN), (_SSS, BOOLEAN),
         example=("regexp_full_match('gquery', 'g.*')", "True"))  # fmt: skip
 def regexp_full_match(s: Vector, pattern: Vector, options: Vector = _NONE) -> Vector:
     """Whether all of s is a regular expression; also ``s ~ pattern`` and ``s SIMILAR TO pattern``."""
@@ -61,7 +61,7 @@ def regexp_full_match(s: Vector, pattern: Vector, options: Vector = _NONE) -> Ve
     return by_parameters(matches, s, pattern, options, gives=pa.bool_())
 
 
-@scalar("regexp_replace", (_SSS, VARCHAR), ((VARCHAR, VARCHAR, VARCHAR, VARCHAR), VARCHAR), host=True,
+@host_scalar("regexp_replace", (_SSS, VARCHAR), ((VARCHAR, VARCHAR, VARCHAR, VARCHAR), VARCHAR),
         example=("regexp_replace('aab', 'a', 'x')", "xab"))  # fmt: skip
 def regexp_replace(s: Vector, pattern: Vector, new: Vector, options: Vector = _NONE) -> Vector:
     """The first match replaced; all of them with the option ``g``. ``\\1`` stands for a group, ``\\0`` for the match."""
@@ -83,8 +83,8 @@ def regexp_replace(s: Vector, pattern: Vector, new: Vector, options: Vector = _N
     return by_parameters(replaced, s, pattern, new, options)
 
 
-@scalar("regexp_extract", (_SS, VARCHAR), ((VARCHAR, VARCHAR, BIGINT), VARCHAR),
-        ((VARCHAR, VARCHAR, BIGINT, VARCHAR), VARCHAR), host=True,
+@host_scalar("regexp_extract", (_SS, VARCHAR), ((VARCHAR, VARCHAR, BIGINT), VARCHAR),
+        ((VARCHAR, VARCHAR, BIGINT, VARCHAR), VARCHAR),
         example=("regexp_extract('abc', '(b)(c)', 2)", "c"))  # fmt: skip
 def regexp_extract(s: Vector, pattern: Vector, group: Vector = _MATCH, options: Vector = _NONE) -> Vector:
     """The first match, or a group of it; an empty string for none."""

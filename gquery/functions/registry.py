@@ -23,6 +23,8 @@ BoundsRule = Callable[..., Bounds | None]  # one ``Bounds | None`` an argument
 Resolver = Callable[[tuple[Expr, ...]], Expr | None]
 Domain = tuple[tuple[Callable[..., bool], str], ...]
 Failure = tuple[type[DatabaseError], str]  # and what it says
+Signature = tuple[Sequence[DType], DType]
+"""The types of parameters, and that of the result."""
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -87,38 +89,56 @@ def declare(function: ScalarFunction) -> ScalarFunction:
 
 def scalar(
     names: str,
-    *signatures: tuple[Sequence[DType], DType],
+    *signatures: Signature,
     bounds: BoundsRule | None = None,
-    nullable: bool = False,
     example: tuple[str, str] | None = None,
-    host: bool = False,
     domain: Domain = (),
-    strict: bool = True,
-    fails: Failure | None = None,
 ) -> Callable[[F], F]:
-    """Declares the decorated function: a kernel body, or with ``host`` a function over Arrow arrays.
+    """Declares the decorated function, a kernel's body, as a function of SQL.
 
     ``names`` are the SQL names, the first of which is the function's; a first name that starts with ``_`` is for
-    resolvers alone. Each signature is (parameter types, result type).
+    resolvers alone. Each signature is (parameter types, result type). ``bounds`` tells which integers come out, ``domain`` which
+    arguments raise.
     """
 
     def declare_body(f: F) -> F:
-        name, *aliases = names.split()
-        doc = inspect.getdoc(f) or ""
-        body, on_host = (None, f) if host else (f, None)
-        declare(
-            ScalarFunction(
-                name, body, on_host, bounds, strict, nullable, doc=doc, example=example, domain=domain, fails=fails
-            )
-        )
-        for alias in (name, *aliases):
-            RESOLVERS.setdefault(alias, []).append(lambda args: by_signature(name, args, signatures))
-            shown = (f"{alias}({', '.join(map(str, types))}) -> {result}" for types, result in signatures)
-            SIGNATURES.setdefault(alias, []).extend(shown)
-            DOCS.setdefault(alias, (f.__module__, doc))
+        name, doc = names.split()[0], inspect.getdoc(f) or ""
+        declare(ScalarFunction(name, f, None, bounds, doc=doc, example=example, domain=domain))
+        _declare_names(names, signatures, f.__module__, doc)
         return f
 
     return declare_body
+
+
+def host_scalar(
+    names: str,
+    *signatures: Signature,
+    nullable: bool = False,
+    example: tuple[str, str] | None = None,
+    strict: bool = True,
+    fails: Failure | None = None,
+) -> Callable[[F], F]:
+    """Declares the decorated function over Arrow arrays, which the host calls, as a function of SQL; names and signatures as in
+    `scalar`. ``nullable``: its result may be NULL though no argument is. Where it is not ``strict``, NULL is an argument like
+    others. ``fails`` is the error that a row without a result raises."""
+
+    def declare_host(f: F) -> F:
+        name, doc = names.split()[0], inspect.getdoc(f) or ""
+        declare(ScalarFunction(name, None, f, None, strict, nullable, doc=doc, example=example, fails=fails))
+        _declare_names(names, signatures, f.__module__, doc)
+        return f
+
+    return declare_host
+
+
+def _declare_names(names: str, signatures: Sequence[Signature], module: str, doc: str) -> None:
+    """Every SQL name of a function resolves to it by its signatures."""
+    name = names.split()[0]
+    for alias in names.split():
+        RESOLVERS.setdefault(alias, []).append(lambda args: by_signature(name, args, signatures))
+        shown = (f"{alias}({', '.join(map(str, types))}) -> {result}" for types, result in signatures)
+        SIGNATURES.setdefault(alias, []).extend(shown)
+        DOCS.setdefault(alias, (module, doc))
 
 
 def resolver(
@@ -152,7 +172,7 @@ def make(name: str, args: Sequence[Expr], dtype: DType) -> Call:
     return Call(name, tuple(args), dtype, function.may_be_null(args))
 
 
-def by_signature(name: str, args: Sequence[Expr], signatures: Sequence[tuple[Sequence[DType], DType]]) -> Expr | None:
+def by_signature(name: str, args: Sequence[Expr], signatures: Sequence[Signature]) -> Expr | None:
     """The call of ``name`` under the signature that the arguments reach at the least cost of implicit casts. None where two
     are as near, and a text literal would take on the type of one: which is meant would be a guess."""
     best: tuple[int, Sequence[DType], DType] | None = None

@@ -8,6 +8,7 @@ told apart by their form; what is left of rare forms is asked for by value.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -89,25 +90,31 @@ def from_text(texts: pa.Array, dtype: DType, type_: pa.DataType) -> pa.Array:
         case Kind.REAL | Kind.DOUBLE:
             return _reals(texts, dtype, type_)
         case Kind.DATE:
-            return _first(
-                texts, dtype, type_, lambda t: t.cast(type_), ((_PLAIN_DATE, _dates),), _RARE_DATE, _DATE_FIRST
-            )
+            dates = Forms(lambda t: t.cast(type_), ((_PLAIN_DATE, _dates),), _RARE_DATE, _DATE_FIRST)
+            return _parsed(texts, dtype, type_, dates)
         case Kind.TIMESTAMP:
-            return _first(
-                texts, dtype, type_, _timestamps, ((_PLAIN_TIMESTAMP, _timestamps_of_parts),), _RARE_DATE, _DATE_FIRST
-            )
+            times = Forms(_timestamps, ((_PLAIN_TIMESTAMP, _timestamps_of_parts),), _RARE_DATE, _DATE_FIRST)
+            return _parsed(texts, dtype, type_, times)
         case Kind.DECIMAL:
-            exact = (_number_of(38 - dtype.scale, dtype.scale), lambda t: _decimals(t, dtype, type_))
-            classes = (exact, (_number_of(_MOST_DIGITS - dtype.scale), lambda t: _rounded(t, dtype, type_)))
-            return _first(texts, dtype, type_, lambda t: _plain_decimals(t, dtype, type_), classes, _NUMBER)
+            return _parsed(texts, dtype, type_, _decimal_forms(dtype, type_))
         case _:
-            forms: Classes = (
-                (_PLAIN_INTEGER, lambda t: _in_range(t.cast(pa.int64()), dtype, type_)),
-                (_number_of(_MOST_DIGITS), lambda t: _rounded(t, dtype, type_)),
-            )
-            if dtype.kind.value.startswith("U"):  # -0.4 is none
-                forms = forms[:1]
-            return _first(texts, dtype, type_, lambda t: _plain_integers(t, type_), forms, _NUMBER)
+            return _parsed(texts, dtype, type_, _integer_forms(dtype, type_))
+
+
+def _decimal_forms(dtype: DType, type_: pa.DataType) -> Forms:
+    exact = (_number_of(38 - dtype.scale, dtype.scale), lambda t: _decimals(t, dtype, type_))
+    classes = (exact, (_number_of(_MOST_DIGITS - dtype.scale), lambda t: _rounded(t, dtype, type_)))
+    return Forms(lambda t: _plain_decimals(t, dtype, type_), classes, _NUMBER)
+
+
+def _integer_forms(dtype: DType, type_: pa.DataType) -> Forms:
+    classes: Classes = (
+        (_PLAIN_INTEGER, lambda t: _in_range(t.cast(pa.int64()), dtype, type_)),
+        (_number_of(_MOST_DIGITS), lambda t: _rounded(t, dtype, type_)),
+    )
+    if dtype.kind.value.startswith("U"):  # -0.4 is none
+        classes = classes[:1]
+    return Forms(lambda t: _plain_integers(t, type_), classes, _NUMBER)
 
 
 def _number_of(digits: int, places: int | None = None) -> str:
@@ -117,22 +124,26 @@ def _number_of(digits: int, places: int | None = None) -> str:
     return rf"\A[+-]?[0-9]{{1,{digits}}}(?:\.[0-9]{'*' if places is None else f'{{0,{places}}}'})?\z"
 
 
-def _first(
-    texts: pa.Array,
-    dtype: DType,
-    type_: pa.DataType,
-    all_plain: Parse,
-    classes: Classes,
-    possible: str,
-    first: bytes = b"+-.0123456789",
-) -> pa.Array:
-    """All texts at once where each has a plain form. Else each class of forms (a pattern, and how to read it) at once, and
-    what may still be a value by value. Texts that do not begin with a space or one of ``first`` are none."""
+@dataclass(frozen=True)
+class Forms:
+    """The texts that stand for values of a type: ``all_plain`` reads them if each has a plain form, ``classes`` are further
+    forms (a pattern, and how to read it), and a text that matches ``possible`` may be one of the rest. All begin with a space or
+    one of ``first``."""
+
+    all_plain: Parse
+    classes: Classes
+    possible: str
+    first: bytes = b"+-.0123456789"
+
+
+def _parsed(texts: pa.Array, dtype: DType, type_: pa.DataType, forms: Forms) -> pa.Array:
+    """All texts at once where each has a plain form. Else each class of forms at once, and what may still be one value by
+    value."""
     valid = flags(texts.is_valid())
-    left = valid & _begins_with(texts, first)
+    left = valid & _begins_with(texts, forms.first)
     if np.array_equal(left, valid):  # Arrow takes long over an array to give it up
         try:
-            return all_plain(texts)
+            return forms.all_plain(texts)
         except pa.ArrowInvalid:
             pass
     made = pa.nulls(len(texts), type_)
@@ -140,15 +151,13 @@ def _first(
         return made
     if left.sum() * 2 < len(texts):  # the rest is not looked at again
         few = texts.take(from_numpy(np.flatnonzero(left)))
-        return scattered(
-            _first(few, dtype, type_, all_plain, classes, possible, first), np.flatnonzero(left), len(texts)
-        )
-    for pattern, parse in classes:
+        return scattered(_parsed(few, dtype, type_, forms), np.flatnonzero(left), len(texts))
+    for pattern, parse in forms.classes:
         here = left & flags(pc.match_substring_regex(texts, pattern))
         if here.any():
             made = pc.coalesce(made, piecewise(texts, here, parse, type_))
             left &= ~here
-    left &= flags(pc.match_substring_regex(texts, possible)) if left.any() else left
+    left &= flags(pc.match_substring_regex(texts, forms.possible)) if left.any() else left
     if left.any():
         made = pc.coalesce(made, piecewise(texts, left, lambda t: _by_value(t, dtype, type_), type_))
     return made
@@ -266,7 +275,8 @@ def _reals(texts: pa.Array, dtype: DType, type_: pa.DataType) -> pa.Array:
     def stripped(texts: pa.Array) -> pa.Array:
         return pc.ascii_trim(texts, SPACES).cast(pa.float64())
 
-    made = _first(texts, dtype, pa.float64(), plain, ((_REAL, stripped),), _RARE_REAL, b"+-.0123456789iInN")
+    forms = Forms(plain, ((_REAL, stripped),), _RARE_REAL, b"+-.0123456789iInN")
+    made = _parsed(texts, dtype, pa.float64(), forms)
     return made if type_ == pa.float64() else made.cast(type_)
 
 

@@ -73,32 +73,34 @@ def rewrite(function: FunctionType, optional: set[str], result: str, gives_null:
     node = tree.body[0]
     if not isinstance(node, ast.FunctionDef):
         raise InterfaceError(f'"{function.__name__}" is not written with def')
-    made = _Rewriter(function, file, lines, max(start, 1), optional, result, gives_null).function_(node)
+    text = _Text(file, lines, max(start, 1))
+    made = _Rewriter(function, text, optional, result, gives_null).function_(node)
     module = ast.fix_missing_locations(ast.Module([made], []))
     return Rewritten(ast.unparse(module) + "\n", module, file)
+
+
+@dataclass(frozen=True)
+class _Text:
+    """The lines of a function's source, the first of which is line ``start`` of a file."""
+
+    file: str
+    lines: list[str]
+    start: int
 
 
 class _Rewriter:
     """Makes new nodes of those that it knows, each at its old line, and refuses all others."""
 
-    def __init__(
-        self,
-        function: FunctionType,
-        file: str,
-        lines: list[str],
-        start: int,
-        optional: set[str],
-        result: str,
-        null: bool,
-    ) -> None:
-        self.function, self.file, self.lines, self.start = function, file, lines, start
-        self.optional, self.result, self.gives_null = optional, result, null
+    def __init__(self, function: FunctionType, text: _Text, optional: set[str], result: str, gives_null: bool) -> None:
+        self.function, self.text = function, text
+        self.optional, self.result, self.gives_null = optional, result, gives_null
         self.locals: set[str] = set()
         self.assigned: set[str] = set()  # variables that have a value wherever the statement at hand is reached
 
     def refused(self, node: ast.AST, why: str) -> NotSupportedError:
-        line = getattr(node, "lineno", self.start)
-        return NotSupportedError(refusal(self.function.__name__, why, self.file, line, self.lines[line - self.start]))
+        text = self.text
+        line = getattr(node, "lineno", text.start)
+        return NotSupportedError(refusal(self.function.__name__, why, text.file, line, text.lines[line - text.start]))
 
     # ---- statements ------------------------------------------------------------------------------------------------
 

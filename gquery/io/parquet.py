@@ -40,7 +40,6 @@ class ParquetSource:
     def __init__(
         self,
         paths: Paths,
-        name: str = "",
         cache: ColumnCache | None = None,
         narrow: bool = True,
         *,
@@ -56,7 +55,7 @@ class ParquetSource:
         self._lock = threading.RLock()
         self.spent = Spent()
         files = self._find()
-        self.name = name or os.path.splitext(os.path.basename(files[0].name))[0]
+        self.name = os.path.splitext(os.path.basename(files[0].name))[0]
         self._open(files)
 
     # ---- what a query plans with -----------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from gquery.errors import ConversionError, OutOfRangeError
 from gquery.expression.expr import Call, Literal
+from gquery.expression.frozen import frozen
 from gquery.expression.types import (
     BIGINT,
     INT64,
@@ -109,14 +110,15 @@ def exact(function: str, a: Value, b: Value, dtype: DType, code: Code, label: st
     ok = code.both(a.ok, b.ok)
     narrow = a.properties.register is Register.I64 and b.properties.register is Register.I64
     if narrow and raw.within(INT64):
-        return checked_range(code.let(code.call(f"{short}_i64", a.var, b.var)), ok, raw, dtype, label, code)
+        var = code.let(code.call(f"{short}_i64", a.var, b.var))
+        return checked_range(RawInteger(var, ok, raw), dtype, label, code)
     if narrow and limit.within(INT64):
         site = _overflow(code, label, dtype)
         var = guarded(code, ok, Register.I64, code.call(f"{short}_i64_checked", a.var, b.var, code.status(), site))
-        return checked_range(var, ok, INT64, dtype, label, code)
+        return checked_range(RawInteger(var, ok, INT64), dtype, label, code)
     if narrow and function == "multiply":
         product = code.call("mul_i64_i128", a.var, b.var)
-        return checked_range(code.let(product), ok, raw, dtype, label, code, wide=True)
+        return checked_range(RawInteger(code.let(product), ok, raw, wide=True), dtype, label, code)
     operands = as_i128(a, code), as_i128(b, code)
     if raw.within(INT128):
         var = code.let(code.call(f"{short}_i128", *operands))
@@ -124,7 +126,7 @@ def exact(function: str, a: Value, b: Value, dtype: DType, code: Code, label: st
         site = _overflow(code, label, dtype)
         var = guarded(code, ok, Register.I128, code.call(f"{short}_i128_checked", *operands, code.status(), site))
         raw = INT128
-    return checked_range(var, ok, raw, dtype, label, code, wide=True)
+    return checked_range(RawInteger(var, ok, raw, wide=True), dtype, label, code)
 
 
 def _overflow(code: Code, what: str, dtype: DType) -> ir.Constant:
@@ -147,25 +149,27 @@ def guarded(code: Code, ok: ir.Expression | None, register: Register, value: ir.
     return var
 
 
-def checked_range(
-    var: ir.Expression,
-    ok: ir.Expression | None,
-    raw: Bounds,
-    dtype: DType,
-    what: str,
-    code: Code,
-    wide: bool = False,
-) -> Value:
-    """``var`` (128 bits if ``wide``), proved within ``raw``, as a value of ``dtype``: checked where the type is narrower,
-    in 64 bits where the result fits. A value that fails becomes one within the bounds that are declared, as it may be an
-    index before the error is raised."""
+@frozen
+class RawInteger:
+    """An integer before it is checked against its type: proved within ``bounds``, of 128 bits if ``wide``."""
+
+    var: ir.Expression
+    ok: ir.Expression | None
+    bounds: Bounds
+    wide: bool = False
+
+
+def checked_range(raw: RawInteger, dtype: DType, what: str, code: Code) -> Value:
+    """The integer as a value of ``dtype``: checked where the type is narrower, in 64 bits where the result fits. A value that
+    fails becomes one within the bounds that are declared, as it may be an index before the error is raised. ``what`` stands for
+    it in errors."""
     limit = type_bounds(dtype) or INT64
-    bounds = raw
+    var, ok, bounds, wide = raw.var, raw.ok, raw.bounds, raw.wide
     register = Register.I128 if wide else Register.I64
-    if not raw.within(limit):
-        bounds = Bounds(max(raw.low, limit.low), min(raw.high, limit.high))
+    if not bounds.within(limit):
+        bounds = Bounds(max(bounds.low, limit.low), min(bounds.high, limit.high))
         if bounds.low > bounds.high:  # every row overflows: the nearest value, which has the register of the others
-            nearest = limit.low if raw.high < limit.low else limit.high
+            nearest = limit.low if raw.bounds.high < limit.low else limit.high
             bounds = Bounds(nearest, nearest)
         site = _overflow(code, what, dtype)
         if wide:
@@ -210,9 +214,8 @@ def _unary(function: str, a: Value, dtype: DType, code: Code) -> Value:
     wide = a.properties.register is Register.I128
     suffix = "i128" if wide else "i64"
     if raw.within(INT128 if wide else INT64):
-        return checked_range(
-            code.let(code.call(f"{_SHORT[function]}_{suffix}", a.var)), a.ok, raw, dtype, function, code, wide
-        )
+        var: ir.Expression = code.let(code.call(f"{_SHORT[function]}_{suffix}", a.var))
+        return checked_range(RawInteger(var, a.ok, raw, wide), dtype, function, code)
     site = _overflow(code, function, dtype)  # only the least integer can overflow
     zero = code.call("i128_from_i64", code.integer(0)) if wide else code.integer(0)
     negated = code.call(f"sub_{suffix}_checked", zero, a.var, code.status(), site)
@@ -223,7 +226,7 @@ def _unary(function: str, a: Value, dtype: DType, code: Code) -> Value:
             code.set(var, negated)
     else:
         var = guarded(code, a.ok, Register.I128 if wide else Register.I64, negated)
-    return checked_range(var, a.ok, INT128 if wide else INT64, dtype, function, code, wide)
+    return checked_range(RawInteger(var, a.ok, INT128 if wide else INT64, wide), dtype, function, code)
 
 
 def _divide(function: str, a: Value, b: Value, dtype: DType, code: Code) -> Value:
@@ -249,7 +252,7 @@ def _divide(function: str, a: Value, b: Value, dtype: DType, code: Code) -> Valu
         _refuse_least(x, y, ok, dtype, suffix, code)
     short = "div" if function == "int_divide" else "mod"
     var = guarded(code, ok, Register.I128 if wide else Register.I64, code.call(f"{short}_{suffix}", x, y))
-    return checked_range(var, ok, raw, dtype, _SYMBOL[function], code, wide)
+    return checked_range(RawInteger(var, ok, raw, wide), dtype, _SYMBOL[function], code)
 
 
 def _may_be_least(a: Bounds, b: Bounds, dtype: DType) -> bool:
@@ -328,7 +331,7 @@ def rescale(value: Value, places: int, dtype: DType, code: Code) -> Value:
         what = ValueProperties(dtype, Bounds(10**places, 10**places), False)
         if places == 0:
             wide = value.properties.register is Register.I128
-            return checked_range(value.var, value.ok, value.properties.bounds, dtype, CAST, code, wide)
+            return checked_range(RawInteger(value.var, value.ok, value.properties.bounds, wide), dtype, CAST, code)
         var = wide_constant(10**places, code) if what.register is Register.I128 else code.constant(10**places)
         return exact("multiply", value, Value(var, None, what), dtype, code, CAST)
     factor: int = 10**-places
@@ -344,11 +347,12 @@ def rescale(value: Value, places: int, dtype: DType, code: Code) -> Value:
         quotient = code.call("div_round_i128", as_i128(value, code), wide_constant(factor, code))
     else:
         quotient = code.call("div_round_i64", value.var, code.constant(factor))
-    return checked_range(code.let(quotient), value.ok, raw, dtype, CAST, code, wide)
+    return checked_range(RawInteger(code.let(quotient), value.ok, raw, wide), dtype, CAST, code)
 
 
 __all__ = [
     "NeedsHostError",
+    "RawInteger",
     "add_days",
     "add_interval",
     "arithmetic",

@@ -11,7 +11,17 @@ from gquery.errors import ConversionError
 from gquery.expression.expr import Cast, Literal
 from gquery.expression.types import BIGINT, INT64, REAL, Bounds, DType, Kind, Register, type_bounds
 from gquery.kernels import ir
-from gquery.kernels.arithmetic import CAST, MICROS_PER_DAY, as_f64, as_i128, checked_range, exact, rescale, words_of
+from gquery.kernels.arithmetic import (
+    CAST,
+    MICROS_PER_DAY,
+    RawInteger,
+    as_f64,
+    as_i128,
+    checked_range,
+    exact,
+    rescale,
+    words_of,
+)
 from gquery.kernels.bindings import NeedsHostError
 from gquery.kernels.code import Code
 from gquery.kernels.row_calls import row_call
@@ -70,7 +80,7 @@ def _between_exact(value: Value, dtype: DType, code: Code) -> Value:
         assert what.bounds is not None
         bounds = Bounds(what.bounds.low // MICROS_PER_DAY, what.bounds.high // MICROS_PER_DAY)
         day = code.call("floor_div_i64", value.var, code.integer(MICROS_PER_DAY))
-        return checked_range(code.let(day), value.ok, bounds, dtype, CAST, code)
+        return checked_range(RawInteger(code.let(day), value.ok, bounds), dtype, CAST, code)
     return rescale(value, dtype.scale - source.scale, dtype, code)
 
 

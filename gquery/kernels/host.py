@@ -33,7 +33,7 @@ from gquery.kernels.bindings import ColumnPart, Constant, Content, ErrorSite, St
 from gquery.kernels.code import Code
 from gquery.kernels.host_calls import Failure, Needs, is_host_call, split, vectorised
 from gquery.kernels.registers import array_of_registers, bytes_of, registers_of, reset_arena, signed
-from gquery.kernels.stored import load
+from gquery.kernels.stored import StoredColumn, load
 from gquery.kernels.values import ValueProperties, value_properties
 
 
@@ -94,7 +94,7 @@ def _run(
     target = get_target("python")
     code = Code("python")
     for n, (what, stored) in columns.items():
-        code.provide(n, what, partial(load, code, None, n, stored.physical_type, what, ir.ROW))
+        code.provide(n, what, partial(load, StoredColumn(None, n, stored.physical_type, what), ir.ROW, code))
     value = render(e, code)
     if value.properties.dtype.is_string:
         value = as_string(value, code)

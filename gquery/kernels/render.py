@@ -231,12 +231,12 @@ def _function(e: Call, code: Code) -> Value:
         result = code.call("round_f32", result)
     ok = code.both(*(v.ok for v, takes in zip(values, takes_null, strict=True) if not takes))
     value = _pair(result, ok, what, code) if declared.gives_null else _single(result, ok, what, code)
-    limit = type_bounds(e.dtype)
-    if bounds is not None and limit is not None and not bounds.within(limit):  # the last day of the last month
-        return arithmetic.checked_range(value.var, value.ok, bounds, e.dtype, declared.name.lstrip("_"), code)
+    limit, label = type_bounds(e.dtype), declared.name.lstrip("_")
     if declared.unproved and what.register is Register.I64:
-        value = arithmetic.checked_range(value.var, value.ok, INT64, e.dtype, "a function of Python", code)
-    return value
+        bounds, label = INT64, "a function of Python"
+    elif bounds is None or limit is None or bounds.within(limit):  # not so the last day of the last month
+        return value
+    return arithmetic.checked_range(arithmetic.RawInteger(value.var, value.ok, bounds), e.dtype, label, code)
 
 
 def _single(result: ir.Expression, ok: ir.Expression | None, what: ValueProperties, code: Code) -> Value:

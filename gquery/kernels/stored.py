@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gquery.expression.frozen import frozen
 from gquery.expression.types import PhysicalType
 from gquery.kernels import ir
 from gquery.kernels.bindings import ColumnPart
@@ -24,17 +25,21 @@ def element_type(physical_type: PhysicalType) -> ElementType:
     return _ELEMENT[physical_type]
 
 
-def load(
-    code: Code,
-    owner: int | None,
-    column: int,
-    physical_type: PhysicalType,
-    what: ValueProperties,
-    row: ir.Expression,
-    guard: ir.Expression | None = None,
-) -> Value:
+@frozen
+class StoredColumn:
+    """A column that lies in memory: of the build side of stage ``owner``, or of the pipeline's input (None), the id under which
+    it is bound there, how it is stored, and what is known of its values."""
+
+    owner: int | None
+    column: int
+    physical_type: PhysicalType
+    properties: ValueProperties
+
+
+def load(stored: StoredColumn, row: ir.Expression, code: Code, guard: ir.Expression | None = None) -> Value:
     """Load a stored column at ``row``; under ``guard`` (a boolean variable: there is such a row) it is NULL where that is
     False."""
+    owner, column, physical_type, what = stored.owner, stored.column, stored.physical_type, stored.properties
     pointer = code.pointer(element_type(physical_type), ColumnPart(owner, column, "data"), "c")
     ok: ir.Name | None = None
     if what.nullable:
@@ -46,7 +51,7 @@ def load(
             ok = code.let(ir.FALSE)
             with code.when(guard):
                 code.set(ok, is_valid)
-    loaded = _loaded(code, owner, column, physical_type, pointer, row)
+    loaded = _loaded(stored, pointer, row, code)
     if guard is None:
         var = code.let(loaded)
         # text is followed to its characters, which wait anyway
@@ -60,10 +65,8 @@ def load(
     return Value(var, ok or guard, what)
 
 
-def _loaded(
-    code: Code, owner: int | None, column: int, physical_type: PhysicalType, pointer: ir.Name, row: ir.Expression
-) -> ir.Call:
-    match physical_type:
+def _loaded(stored: StoredColumn, pointer: ir.Name, row: ir.Expression, code: Code) -> ir.Call:
+    match stored.physical_type:
         case PhysicalType.BOOL:
             return code.call("truth", ir.Load(pointer, row))
         case PhysicalType.F32 | PhysicalType.F64:
@@ -71,8 +74,8 @@ def _loaded(
         case PhysicalType.I128:
             return code.call("load_i128", pointer, row)
         case PhysicalType.STRING32 | PhysicalType.STRING64:
-            characters = code.scalar(ColumnPart(owner, column, "characters"), "i64", "a")
-            return code.call(physical_type.value, pointer, characters, row)
+            characters = code.scalar(ColumnPart(stored.owner, stored.column, "characters"), "i64", "a")
+            return code.call(stored.physical_type.value, pointer, characters, row)
         case PhysicalType.VIEW:
             return code.call("view", pointer, row)
         case _:

@@ -19,7 +19,7 @@ from gquery.kernels.bindings import BuildPart
 from gquery.kernels.code import Code
 from gquery.kernels.convert import convert
 from gquery.kernels.render import describe, render
-from gquery.kernels.stored import element_type, load
+from gquery.kernels.stored import StoredColumn, element_type, load
 from gquery.kernels.values import Value, value_properties
 from gquery.operators.inline_payload import provide_payload_fields
 from gquery.operators.join_build import emit_build, find_or_insert, hash_key, slot_physical_type, stored_key
@@ -98,7 +98,9 @@ def _find(step: Probe, values: list[Value], slot: ir.Name, code: Code) -> None:
         with ExitStack() as tests:
             for value, column, safe in zip(values, table.keys, table.null_safe, strict=True):
                 stored = stored_key(table, column)
-                theirs = load(code, table.stage, column.id, stored.physical_type, stored.properties, other)
+                theirs = load(
+                    StoredColumn(table.stage, column.id, stored.physical_type, stored.properties), other, code
+                )
                 tests.enter_context(code.when(equal_values(value, theirs, safe, code)))
             code.set(slot, at)
         code.set(there, zero)

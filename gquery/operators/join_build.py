@@ -19,7 +19,7 @@ from gquery.expression.types import PhysicalType
 from gquery.kernels import ir
 from gquery.kernels.bindings import StatePart
 from gquery.kernels.code import Code
-from gquery.kernels.stored import element_type, load, store
+from gquery.kernels.stored import StoredColumn, element_type, load, store
 from gquery.kernels.targets.capabilities import capabilities
 from gquery.kernels.values import Value
 from gquery.operators.inline_payload import encode_payload
@@ -170,7 +170,9 @@ def find_or_insert(
             other = code.let(code.call("sub_i64", there, one))
             with ExitStack() as tests:
                 for value, column, safe in zip(values, stored, null_safe, strict=True):
-                    theirs = load(code, owner, column.column.id, column.physical_type, column.properties, other)
+                    theirs = load(
+                        StoredColumn(owner, column.column.id, column.physical_type, column.properties), other, code
+                    )
                     tests.enter_context(code.when(equal_values(value, theirs, safe, code)))
                 code.set(slot, at)
             code.set(at, code.call("and_i64", code.call("add_i64", at, one), mask))

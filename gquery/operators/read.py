@@ -7,7 +7,7 @@ from typing import assert_never
 from gquery.kernels import ir
 from gquery.kernels.bindings import Constant
 from gquery.kernels.code import Code
-from gquery.kernels.stored import load
+from gquery.kernels.stored import StoredColumn, load
 from gquery.kernels.values import Value, ValueProperties
 from gquery.planner.layouts import nullable
 from gquery.planner.physical import ReadOne, ReadRange, ReadStage, ReadTable, Source, Stored
@@ -35,13 +35,13 @@ def provide_stored(
 ) -> None:
     """Provide a stored column at a row of the pipeline's input, or of the build side ``owner``."""
     what = stored.properties if guard is None else nullable(stored.properties)
-    column, physical_type, known = stored.column.id, stored.physical_type, stored.properties
+    column = StoredColumn(owner, stored.column.id, stored.physical_type, stored.properties)
 
     def make() -> Value:
-        value = load(code, owner, column, physical_type, known, row, guard)
+        value = load(column, row, code, guard)
         return Value(value.var, value.ok, what)
 
-    code.provide(column, what, make)
+    code.provide(stored.column.id, what, make)
 
 
 def _row_number(known: ValueProperties, base: int, row: ir.Name, code: Code) -> Value:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gquery import tuning
 from gquery.expression.expr import Column, Expr
 from gquery.expression.facts import ROW_ID_BYTES
-from gquery.expression.frozen import frozen_open
+from gquery.expression.frozen import frozen, frozen_open
 from gquery.expression.types import Register
 from gquery.functions import call
 from gquery.kernels.render import describe
@@ -44,12 +44,23 @@ def meets_text(left: Stream, right: Stream, key: JoinKey) -> bool:
     return build.dictionary is not None and describe(key.probe, left.columns).dictionary is None
 
 
+@frozen
+class BuildFacts:
+    """What is asked of a join table, and known of its rows: whether only existence is asked (``exists``), whether there is at
+    most one row (``single``), whether a NULL key is told from one without a match, whether no key comes twice."""
+
+    exists: bool
+    single: bool = False
+    null_key: bool = False
+    unique: bool = False
+
+
 def layout_of(
-    left: Stream, right: Stream, keys: list[JoinKey], exists: bool, single: bool, null_key: bool, unique: bool = False
+    left: Stream, right: Stream, keys: list[JoinKey], facts: BuildFacts
 ) -> tuple[JoinLayout, KeyEncoding | None, list[JoinKey], list[Expr]]:
     """How the table is addressed; the keys that address it, and equalities that are tested on each match instead."""
     if not keys:
-        return ("one" if single else "loop"), None, [], []
+        return ("one" if facts.single else "loop"), None, [], []
     rows = max(right.source_rows, 1)
     usable = [k for k in keys if _same_registers(left, right, k)]
     limits = tuning.join_layouts
@@ -57,11 +68,12 @@ def layout_of(
     key_encoding = None
     if len(usable) == len(keys):
         key_encoding = key_encoding_of([right.columns[build_id(k)] for k in keys], [k.null_safe for k in keys])
-        most = max(limits.bits_a_row * rows, limits.small_bitmap) if exists else array
+        most = max(limits.bits_a_row * rows, limits.small_bitmap) if facts.exists else array
         if key_encoding is not None and key_encoding.size <= min(most, limits.largest):
             return "direct-address", key_encoding, keys, []
-    is_found_at_once = key_encoding is not None and (exists or unique)  # where several rows of one key would be scanned
-    if len(keys) > 1 and not null_key and not is_found_at_once:
+    # where several rows of one key would be scanned
+    is_found_at_once = key_encoding is not None and (facts.exists or facts.unique)
+    if len(keys) > 1 and not facts.null_key and not is_found_at_once:
         for key in sorted(usable, key=lambda k: -_width(right, k)):
             alone = key_encoding_of([right.columns[build_id(key)]], [key.null_safe])
             if alone is None or alone.size > min(array, limits.largest):

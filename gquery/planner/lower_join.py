@@ -22,6 +22,7 @@ from gquery.kernels.render import describe
 from gquery.kernels.targets.capabilities import capabilities
 from gquery.kernels.values import ValueProperties, value_properties
 from gquery.planner.join_layout import (
+    BuildFacts,
     JoinKey,
     is_one_integer,
     is_radix_partitioned,
@@ -244,8 +245,9 @@ def _build(lowering: Lowering, sides: _Sides) -> _Built:
         held = tuple(_described(right, k) for k in keys)
     else:
         with_rows = sides.null_key or not keys or sides.is_full
+        facts = BuildFacts(exists, single, sides.null_key, unique)
         right, keys = _framed(lowering, sides.left, sides.right, keys, payload, with_rows)
-        layout, key_encoding, keys, tested = layout_of(sides.left, right, keys, exists, single, sides.null_key, unique)
+        layout, key_encoding, keys, tested = layout_of(sides.left, right, keys, facts)
         held = at_hand = right.source.columns if isinstance(right.source, ReadTable | ReadStage) else ()
     if tested:
         exists = False
@@ -355,7 +357,7 @@ def _rowless(
     computed = tuple((c, k.build) for c, k in zip(made, keys, strict=True) if c is not k.build)
     stream = lowering.compute(right, computed) if computed else right
     named = [replace(k, build=c) for k, c in zip(keys, made, strict=True)]
-    layout, key_encoding, named, tested = layout_of(left, stream, named, exists, False, False)
+    layout, key_encoding, named, tested = layout_of(left, stream, named, BuildFacts(exists))
     if layout != "direct-address" or tested:
         return None
     if exists:

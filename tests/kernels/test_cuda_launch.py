@@ -44,7 +44,7 @@ def test_parameters_lie_where_the_driver_looks(wide: bool) -> None:
         seen.append((arguments[:9], [_read(p, k) for p, k in zip(pointers, kinds, strict=True)]))
 
     high = 2**40 if wide else 2**32 - 2**26
-    _launcher(wide, record)(3, 256, 1024, 32, high, 2**47, (2**46, -(2**63), 2.5, 0))
+    _launcher(wide, record)(3, 256, 1024, (32, high, 2**47, 2**46, -(2**63), 2.5, 0))
     assert seen == [((77, 3, 1, 1, 256, 1, 1, 1024, 5), [32, high, 2**47, 2**46, -(2**63), 2.5, 0])]
 
 
@@ -60,7 +60,7 @@ def test_two_threads_do_not_mix_their_values() -> None:
 
     launch = _launcher(False, record)
     threads = [
-        threading.Thread(target=lambda n=n: [launch(1, 1, 0, 0, 1, 0, (n, n, 0.0, n)) for _ in range(300)])
+        threading.Thread(target=lambda n=n: [launch(1, 1, 0, (0, 1, 0, n, n, 0.0, n)) for _ in range(300)])
         for n in range(1, 5)
     ]
     for thread in threads:

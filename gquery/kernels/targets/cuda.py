@@ -180,7 +180,7 @@ class CudaTarget:
         if shared > profile.shared_bytes:
             _allow_shared(compiled.entry, shared)
         blocks = min(-(-(hi - lo) // threads), profile.processors * resident)
-        compiled.entry(blocks, threads, shared, lo, hi, self._abort_flag(), arguments)
+        compiled.entry(blocks, threads, shared, (lo, hi, self._abort_flag(), *arguments))
 
     @contextmanager
     def aborting_on(self, word: Any) -> Iterator[None]:

@@ -38,10 +38,9 @@ class Launcher:
         self._launch, self._stream = driver.launchKernel, get_current_stream
         self._lock = threading.Lock()  # the driver copies the values before it returns
 
-    def __call__(
-        self, blocks: int, threads: int, shared: int, lo: int, hi: int, abort: int, own: Sequence[Any]
-    ) -> None:
-        """Queue the kernel on the current stream: addresses and integers as int, doubles as float."""
+    def __call__(self, blocks: int, threads: int, shared: int, values: Sequence[Any]) -> None:
+        """Queue the kernel on the current stream. ``values`` are the rows from and to, the address of the abort flag, and the
+        kernel's own parameters: addresses and integers as int, doubles as float."""
         with self._lock:
-            self._packer.pack_into(self._values, 0, lo, hi, abort, *own)
+            self._packer.pack_into(self._values, 0, *values)
             self._launch(self.ptr, blocks, 1, 1, threads, 1, 1, shared, self._stream().ptr, self._parameters, 0)

@@ -24,7 +24,7 @@ from tests.support.tuned import Tune
 
 # Partitions begin at multiples of so many rows: few, so that three partitions of a small table are three.
 tuning.use(replace(tuning.materialization, unit=32))
-gquery.kernels.targets.python.FEW_ROWS = 8  # most units run with primitives inlined, the last ones without
+tuning.use(replace(tuning.interpreting, plain_rows=8))  # most units run with primitives inlined, the last ones without
 
 
 # `make quick` runs what interprets alone: a test that comes to the compiler is skipped.

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import re
 import threading
+from collections.abc import Set
 from dataclasses import replace
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,36 @@ ROOT = Path(__file__).resolve().parent.parent
 # Rooms whose numbers are all in records or named as facts of arithmetic in `gquery.expression.facts`.
 TUNED_ROOMS = ("planner", "operators", "execution")
 ARITHMETIC = {0, 1, 2}
+WIDTHS = {7, 8, 31, 32, 63, 64}  # bits of bytes and words, which stand in kernels wherever bits are read or moved
+# Modules of kernels that are arithmetic from end to end: their numbers are given by what they compute or read.
+GIVEN = {
+    "primitives/*": "bodies that are compiled: bits, digits, the calendar, hashes, UTF-8; code in the cache holds them",
+    "targets/*intrinsics*": "the same in LLVM's instructions",
+    "targets/cubin.py": "the format of a GPU's machine code",
+    "targets/folder.py": "modes of files",
+    "targets/python_strings.py": "marks in prepared patterns: bytes that UTF-8 never has",
+    "like.py": "the same",
+    "builtin/wide_arrays.py": "halves of 128-bit numbers, floats by their bits",
+    "arithmetic.py": "powers of ten, days of a month",
+    "casts.py": "powers of ten, bits of floats",
+}
+# Other numbers of kernels that are no tuning.
+NO_TUNING: dict[str, tuple[set[int | float], str]] = {
+    "builtin/define.py": ({17}, "PART: texts of built-in kernels count on it"),
+    "builtin/gathers.py": ({4}, "bytes of an element"),
+    "builtin/scans.py": ({4, 8}, "bytes of a word; ROWS_A_START: texts of built-in kernels count on it"),
+    "builtin/text_keys.py": ({9}, "bytes of a word and one more"),
+    "compile_worker.py": ({3}, "an exit code"),
+    "host.py": ({4, 5}, "words of a status block, bits of a bit's number"),
+    "registers.py": ({38}, "digits of the widest decimal"),
+    "stored.py": ({32}, "bytes that a GPU reads from memory at once"),
+    "targets/base.py": ({26, 32, 128}, "NARROW_ROWS, PRIVATE_THREADS: kernels are compiled for them"),
+    "targets/cache.py": ({4, 32, 300}, "an exit code, bytes of a key, letters of a message"),
+    "targets/cuda_events.py": ({1e3}, "milliseconds of a second"),
+    "targets/cuda_launch.py": ({3, 8}, "parameters that every kernel has, bytes of one"),
+    "targets/cuda_shared.py": ({3}, "the number of an address space of LLVM"),
+}
+KERNELS = sorted(p.relative_to(ROOT / "gquery" / "kernels").as_posix() for p in (ROOT / "gquery/kernels").rglob("*.py"))
 MEASURED = [line for line in (ROOT / "benchmarks" / "NOTES.md").read_text().splitlines() if line.startswith("### ")]
 
 
@@ -35,6 +67,48 @@ def test_numbers_stand_in_tuning(room: str) -> None:
     assert not left, "numbers outside of gquery.tuning (chosen) and gquery.expression.facts (given):\n" + "\n".join(
         left
     )
+
+
+def chosen(text: str, allowed: Set[int | float] = frozenset()) -> list[tuple[int, int | float]]:
+    """Those of a module of kernels that are no sizes of bytes and words. A number that has a name of the module is one that
+    somebody chose, whatever its size; how much a cache of a pure function keeps is left aside."""
+    tree = ast.parse(text)
+    named = {
+        n.lineno for n in tree.body if isinstance(n, ast.Assign | ast.AnnAssign) and n.value and _is_number(n.value)
+    }
+    caches = {d.lineno for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) for d in n.decorator_list}
+    return [
+        (line, n)
+        for line, n in numbers(text)
+        if n not in allowed and line not in caches and (line in named or n not in WIDTHS)
+    ]
+
+
+def _is_number(e: ast.expr) -> bool:
+    return isinstance(e, ast.Constant) or (isinstance(e, ast.BinOp) and _is_number(e.left) and _is_number(e.right))
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_numbers_of_kernels_stand_in_tuning(name: str) -> None:
+    if any(fnmatch(name, pattern) for pattern in GIVEN):
+        return
+    allowed, _ = NO_TUNING.get(name, (frozenset(), ""))
+    left = chosen((ROOT / "gquery" / "kernels" / name).read_text(), allowed)
+    assert not left, f"numbers of kernels/{name} outside of gquery.tuning (line, number): {left}"
+
+
+def test_exceptions_of_kernels_are_there() -> None:
+    """What is no tuning, and no longer there, is struck from the list."""
+    for pattern in GIVEN:
+        assert any(fnmatch(name, pattern) for name in KERNELS), pattern
+    for name, (allowed, _) in NO_TUNING.items():
+        found = {n for _, n in chosen((ROOT / "gquery" / "kernels" / name).read_text())}
+        assert allowed <= found, f"{name}: {allowed - found}"
+
+
+def test_chosen_numbers_are_found() -> None:
+    text = "MOST = 64\nb = c >> 5 & 31\nd: int = 2**17\n@lru_cache(maxsize=9)\ndef f(rows=300): return rows // 8"
+    assert chosen(text) == [(1, 64), (2, 5), (3, 17), (5, 300)]
 
 
 def test_numbers_are_found() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from gquery.errors import ConversionError, OutOfRangeError
 from gquery.expression.expr import Call, Literal
+from gquery.expression.facts import MICROS_PER_DAY
 from gquery.expression.frozen import frozen
 from gquery.expression.types import (
     BIGINT,
@@ -36,7 +37,6 @@ _SHORT = {
     "divide": "div",
     "modulo": "mod",
 }
-MICROS_PER_DAY = 86_400_000_000
 BITS = {"_bit_and": "and_i64", "_bit_or": "or_i64", "_bit_xor": "xor_i64"}
 CAST = "a cast"  # in place of an operator, where a value does not fit the type that it is cast to
 

@@ -9,11 +9,11 @@ from dataclasses import replace
 
 from gquery.errors import ConversionError
 from gquery.expression.expr import Cast, Literal
+from gquery.expression.facts import MICROS_PER_DAY
 from gquery.expression.types import BIGINT, INT64, REAL, Bounds, DType, Kind, Register, type_bounds
 from gquery.kernels import ir
 from gquery.kernels.arithmetic import (
     CAST,
-    MICROS_PER_DAY,
     RawInteger,
     as_f64,
     as_i128,

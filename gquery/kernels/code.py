@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from gquery import tuning
 from gquery.device.buffer import Buffer
 from gquery.errors import DatabaseError
 from gquery.expression.expr import Column, Expr
@@ -33,11 +34,8 @@ from gquery.kernels.bindings import (
     StatePart,
 )
 from gquery.kernels.kernel import ElementType, Kernel, Parameter
-from gquery.kernels.parts import MOST_DEPTH, MOST_LINES, parted
+from gquery.kernels.parts import parted
 from gquery.kernels.values import Value, ValueProperties
-
-MOST_CONSTANTS = 64  # of a kernel that are parameters of their own
-
 
 Head = ir.Expression | ir.While | ir.For | None
 """How a block begins: the test of an ``if``, a loop without its body, or None for the ``else`` of the ``if`` before it."""
@@ -59,7 +57,6 @@ class _Open:
             self._code.close()
 
 
-MOST_NAMES = 256
 _NAMES: dict[str, list[ir.Name]] = {}  # by stem, in the order of their numbers: kernels share them
 _INTEGERS: dict[int, ir.Call] = {}
 
@@ -204,7 +201,7 @@ class Code:
         made = ir.Name(f"{stem}{n}", role)
         if known is None:
             _NAMES[stem] = [made] if n == 0 else []
-        elif n == len(known) < MOST_NAMES:
+        elif n == len(known) < tuning.kernel_texts.kept_names:
             known.append(made)
         return made
 
@@ -219,7 +216,7 @@ class Code:
         found = _INTEGERS.get(value)
         if found is None:
             found = ir.Call("i64", (ir.Constant(value),))
-            if -128 <= value <= 1024:
+            if abs(value) <= tuning.kernel_texts.kept_integers:
                 _INTEGERS[value] = found
         return found
 
@@ -284,7 +281,7 @@ class Code:
         the later ones are elements of an array: a kernel with a thousand parameters would take seconds to compile."""
         type_: ElementType = "f64" if isinstance(value, float) else "i64"
         self._constants += 1
-        if self._constants > MOST_CONSTANTS:
+        if self._constants > tuning.kernel_texts.own_constants:
             return self._more_constants(type_, value)
         name = self.name("k", "scalar")
         self._parameters.append(Parameter(name.id, type_, False))
@@ -361,7 +358,8 @@ class Code:
         if self._claims:
             whole, epilogue = ir.without_claims(whole), ir.without_claims(epilogue)
         body, parts = whole, tuple[ir.Function, ...]()
-        if self._lines + len(whole) > MOST_LINES or self._deepest > MOST_DEPTH:
+        limits = tuning.kernel_parts
+        if self._lines + len(whole) > limits.lines or self._deepest > limits.depth:
             body, parts = parted(whole, (*prologue, *epilogue))
         return Kernel(
             parameters=tuple(self._parameters),

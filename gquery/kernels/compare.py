@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gquery import tuning
 from gquery.columns.table import Dictionary
 from gquery.device.buffer import Buffer
 from gquery.expression.types import BOOLEAN, Register
@@ -20,8 +21,6 @@ from gquery.kernels.code import Code
 from gquery.kernels.values import Value, value_properties
 
 COMPARISONS = {"eq", "ne", "lt", "le", "gt", "ge", "is_distinct_from", "is_not_distinct_from"}
-_CHAIN = 8  # an IN list up to this long is a chain of tests, a longer one a binary search
-_TEXTS = 2  # the same of text, where a longer one is a loop
 
 
 def comparison(function: str, a: Value, b: Value, code: Code) -> Value:
@@ -85,9 +84,9 @@ def is_in(value: Value, values: tuple[Any, ...], code: Code) -> Value:
     if isinstance(value.properties.dictionary, Dictionary):
         codes = (value.properties.dictionary.code_of(v) for v in values)
         values = tuple(c for c in codes if c is not None)
-    if register is Register.I64 and len(values) > _CHAIN:
+    if register is Register.I64 and len(values) > tuning.kernel_texts.chained_integers:
         return Value(_search(value.var, sorted({int(v) for v in values}), code), value.ok, what)
-    if register is Register.STR and len(values) > _TEXTS:
+    if register is Register.STR and len(values) > tuning.kernel_texts.chained_texts:
         return Value(code.let(_one_of(value.var, [str(v).encode() for v in values], code)), value.ok, what)
     tests: list[ir.Expression] = []
     for v in values:

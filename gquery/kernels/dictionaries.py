@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from gquery import tuning
 from gquery.columns.opaque import Opaque, joined
 from gquery.columns.table import Dictionary
 from gquery.device.buffer import Buffer
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 _ORDERED = {"eq": "eq", "ne": "eq", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge"}
 _MIRRORED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
-LIMIT = 2**16  # entries up to which an expression is evaluated over the whole dictionary
 
 
 def lookup(e: Expr, code: Code) -> Value | None:
@@ -47,7 +47,7 @@ def lookup(e: Expr, code: Code) -> Value | None:
     dictionary = code.known[column.id].dictionary
     assert isinstance(dictionary, Dictionary)
     compared = _compare_codes(e, dictionary, code)
-    if compared is not None or len(dictionary) > LIMIT:
+    if compared is not None or len(dictionary) > tuning.kernel_texts.dictionary_entries:
         return compared
     return _table(e, column, dictionary, code)
 
@@ -59,7 +59,7 @@ def is_looked_up(e: Expr, known: Mapping[int, ValueProperties]) -> bool:
     used = columns_of(e)
     what = known.get(next(iter(used))) if len(used) == 1 else None  # None: of a column that is still to be made
     dictionary = None if what is None else what.dictionary
-    return isinstance(dictionary, Dictionary) and len(dictionary) <= LIMIT
+    return isinstance(dictionary, Dictionary) and len(dictionary) <= tuning.kernel_texts.dictionary_entries
 
 
 def _only_column(e: Expr, code: Code) -> Column | None:
@@ -77,7 +77,7 @@ def _compare_codes(e: Expr, dictionary: Dictionary, code: Code) -> Value | None:
     """``column < 'text'`` and the like, as a comparison of codes."""
     if isinstance(e, In) and isinstance(e.arg, Column):
         codes = [c for c in (dictionary.code_of(v) for v in e.values) if c is not None]
-        if len(codes) > 4:
+        if len(codes) > tuning.kernel_texts.chained_codes:
             return None
         value = code.column(e.arg)
         tests = [code.call("eq_i64", value.var, code.constant(c)) for c in codes]

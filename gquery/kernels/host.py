@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import pyarrow as pa
 
+from gquery import tuning
 from gquery.columns.arrow import string_array
 from gquery.columns.arrow_buffers import bits_of, buffer_of
 from gquery.columns.encode import import_column
@@ -224,7 +225,6 @@ def evaluate(e: Expr) -> Literal | None:
     return Literal(value, e.dtype)
 
 
-_REMEMBERED = 16  # results a dictionary: an expression is described, then rendered, once a kernel and once a plan
 _evaluated: WeakKeyDictionary[Dictionary, OrderedDict[Any, Evaluated]] = WeakKeyDictionary()
 
 
@@ -236,7 +236,9 @@ def evaluate_over_dictionary(e: Expr, column: Column, dictionary: Dictionary) ->
     found = known.get(key)
     if found is None:
         found = known[key] = _over_dictionary(e, column, dictionary)
-        while len(known) > _REMEMBERED:
+        while (
+            len(known) > tuning.kernel_texts.remembered_results
+        ):  # it is described, then rendered, once a kernel and plan
             known.popitem(last=False)
     return found
 

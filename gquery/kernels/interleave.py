@@ -12,13 +12,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from gquery import tuning
 from gquery.kernels.ir.expressions import FALSE, Constant, Expression, LeafMap, Name, name_of
 from gquery.kernels.ir.statements import Block, If, Let, Loop, Statement, line_count
 from gquery.kernels.ir.walk import assigned, blocks, loads_memory, over, read, statements
 from gquery.kernels.unroll import UnrolledLoop, row_function, row_names, split_loads
-
-MOST_STEPS = 4  # nested ifs
-MOST_LEFT = 24  # lines behind the last probe, which are written for each row and take their time to compile
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,11 @@ def interleaved(body: Block, rows: int, hoisted: Collection[Name], prologue: Blo
     loads, rest = split_loads(body, hoisted)
     before, rest, behind = _marks(rest)
     steps, tail = _chain(rest)
-    if not steps or line_count(tail) > MOST_LEFT or any(isinstance(s, Loop) for s in statements(tail)):
+    if (
+        not steps
+        or line_count(tail) > tuning.kernel_texts.interleaved_tail
+        or any(isinstance(s, Loop) for s in statements(tail))
+    ):
         return None
     function = row_function(tail, assigned((*prologue, *before)))
     if function is not None:
@@ -110,7 +112,7 @@ def _chain(body: Block) -> tuple[list[_Step], Block]:
     """The steps of a body up to its last probe, and what is left for a row that passes their tests."""
     steps: list[_Step] = []
     left, found, rest = body, 0, body
-    while left and len(steps) < MOST_STEPS:
+    while left and len(steps) < tuning.kernel_texts.interleaved_steps:
         *first, last = left
         if not isinstance(last, If) or last.otherwise is not None or not all(_is_simple(s) for s in first):
             break

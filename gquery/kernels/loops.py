@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from gquery import tuning
 from gquery.device.buffer import Buffer
 from gquery.expression.expr import (
     And,
@@ -36,8 +37,6 @@ from gquery.kernels.bindings import Content
 from gquery.kernels.code import Code
 from gquery.kernels.values import Value, ValueProperties, value_properties
 
-FEWEST = 24  # arguments that are worth a loop
-_MOST_NODES = 64  # of an argument
 _TESTS = Call | Cast | In | IsNull | Not | Column | Literal  # what evaluates all that is below it
 
 
@@ -56,12 +55,12 @@ def with_runs(args: Sequence[Expr]) -> tuple[Expr | Run, ...]:
     shaped: list[tuple[Any, Expr, tuple[Literal, ...]]] = []
     for n, arg in enumerate(args):
         constants: list[Literal] = []
-        shape = _shape(arg, constants, [_MOST_NODES])
+        shape = _shape(arg, constants, [tuning.kernel_texts.looped_nodes])
         shaped.append((n if shape is None or not constants else shape, arg, tuple(constants)))
     out: list[Expr | Run] = []
     for _, group in groupby(shaped, key=lambda s: s[0]):
         alike = list(group)
-        if len(alike) < FEWEST:
+        if len(alike) < tuning.kernel_texts.looped_terms:
             out += [arg for _, arg, _ in alike]
             continue
         columns = tuple(new_column("constant", c.dtype, False) for c in alike[0][2])

@@ -1,7 +1,7 @@
 """Parts: a long or deeply nested body is cut into functions that it calls.
 
 Numba takes time with the square of a function's blocks and variables, and Python nests no more than 100 blocks. So the body
-of a kernel that has more than MOST_LINES lines, or blocks more than MOST_DEPTH within each other, is cut from the inside out:
+of a kernel that has many lines, or many blocks within each other (`tuning.kernel_parts`), is cut from the inside out:
 a run of statements becomes a function of the variables that it reads, which returns those that others read. What is cut are
 finished statements, so that operators need not know. Functions of one text are one function: their variables are named by
 first use.
@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from gquery import tuning
 from gquery.kernels.ir.expressions import Call, Constant, Element, Expression, Leaf, Load, Name
 from gquery.kernels.ir.statements import Block, Function, If, Let, Statement, Unpack, line_count, printed
 from gquery.kernels.ir.walk import (
@@ -29,13 +30,6 @@ from gquery.kernels.ir.walk import (
 )
 from gquery.kernels.unroll import called, returned
 
-MOST_LINES = 400  # of a body that stays whole
-MOST_DEPTH = 60
-PART_LINES = 48  # of a function, unless a single statement has more
-PART_DEPTH = 12
-MOST_CALLS = 192  # of a block, one behind another: what calls parts has many arguments, which take their time too
-MOST_PERIOD = 16  # statements of a column
-_ALIKE = 0.8  # of the statements, where they repeat themselves
 _BOUND = ("private_", "block_", "shared_", "warp_", "reduce_")  # calls bound to the kernel's own memory or threads
 _BLANK = Name("_")
 
@@ -49,7 +43,8 @@ def parted(body: Block, outside: Block) -> tuple[Block, tuple[Function, ...]]:
     >>> len(block), len(parts), printed(block)[1][:50]
     (11, 3, 'n = part1(n, v0, k47, k48, k49, k50, k51, k52, k53')
     """
-    if line_count(body) <= MOST_LINES and _depth(body) <= MOST_DEPTH:
+    limits = tuning.kernel_parts
+    if line_count(body) <= limits.lines and _depth(body) <= limits.depth:
         return body, ()
     return _Parting(body, outside).result()
 
@@ -77,16 +72,17 @@ class _Parting:
 
     def _cut(self, block: Block) -> tuple[Block, int]:
         """A block in parts, where its statements are many or deep, and the depth of what is left of it."""
+        limits = tuning.kernel_parts
         units = [self._unit(s) for s in block]
         deepest = max((u.depth for u in units), default=0)
-        if sum(u.lines for u in units) <= PART_LINES and deepest < PART_DEPTH:
+        if sum(u.lines for u in units) <= limits.part_lines and deepest < limits.part_depth:
             return tuple(s for u in units for s in u.block), deepest
         while True:
             out: list[_Unit] = []
             for chunk in _chunks(units):
                 call = self._part(tuple(s for u in chunk for s in u.block))
                 out += chunk if call is None else [_Unit((call,), 1, 0)]
-            if len(out) <= MOST_CALLS or len(out) > 0.7 * len(units):
+            if len(out) <= limits.calls or len(out) > limits.progress * len(units):
                 break
             units = out
         return tuple(s for u in out for s in u.block), max((u.depth for u in out), default=0)
@@ -218,7 +214,7 @@ def _chunks(units: list[_Unit]) -> Iterator[list[_Unit]]:
     first = _phase(units, every)
     for at in range(first - every if first else 0, len(units), every):
         several = units[max(at, 0) : at + every]
-        if chunk and sum(u.lines for u in (*chunk, *several)) > PART_LINES:
+        if chunk and sum(u.lines for u in (*chunk, *several)) > tuning.kernel_parts.part_lines:
             yield chunk
             chunk = []
         chunk += several
@@ -229,9 +225,9 @@ def _chunks(units: list[_Unit]) -> Iterator[list[_Unit]]:
 def _period(units: list[_Unit]) -> int:
     """After how many statements most look the same again; 1 where they do not."""
     shapes = [[_shape(s) for s in u.block] for u in units]
-    for every in range(1, min(MOST_PERIOD, len(shapes) // 2) + 1):
+    for every in range(1, min(tuning.kernel_parts.period, len(shapes) // 2) + 1):
         same = sum(a == b for a, b in zip(shapes, shapes[every:], strict=False))
-        if same >= _ALIKE * (len(shapes) - every):
+        if same >= tuning.kernel_parts.alike * (len(shapes) - every):
             return every
     return 1
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import assert_never
 
+from gquery import tuning
 from gquery.errors import NotSupportedError, OutOfRangeError
 from gquery.expression.expr import (
     And,
@@ -46,7 +47,6 @@ from gquery.kernels.row_calls import row_call
 from gquery.kernels.values import Value, ValueProperties, value_properties
 from gquery.runtime.interrupt import check
 
-NESTED = 12  # arguments of AND and OR that are tested one inside another
 EXTREMES = {"greatest": "gt", "least": "lt"}
 ARITHMETIC = {"add", "subtract", "multiply", "divide", "int_divide", "modulo", "negate", "abs"}
 
@@ -296,9 +296,9 @@ def _all_true(terms: tuple[Term, ...], code: Code) -> ir.Name:
 
 
 def _grouped(args: tuple[Expr, ...]) -> tuple[Term, ...]:
-    terms: tuple[Term, ...] = args if len(args) < loops.FEWEST else loops.with_runs(args)
-    while len(terms) > NESTED:
-        groups = [terms[k : k + NESTED] for k in range(0, len(terms), NESTED)]
+    terms: tuple[Term, ...] = args if len(args) < tuning.kernel_texts.looped_terms else loops.with_runs(args)
+    while len(terms) > (most := tuning.kernel_texts.nested_terms):
+        groups = [terms[k : k + most] for k in range(0, len(terms), most)]
         terms = tuple(g[0] if len(g) == 1 else _Group(g) for g in groups)
     return terms
 
@@ -362,7 +362,8 @@ def _case(e: Case, code: Code) -> Value:
         if ok is not None:
             code.set(ok, value.ok or ir.TRUE)
 
-    groups = [e.branches[k : k + NESTED] for k in range(0, len(e.branches), NESTED)]  # see `_connective`
+    most = tuning.kernel_texts.nested_terms  # see `_connective`
+    groups = [e.branches[k : k + most] for k in range(0, len(e.branches), most)]
     done = code.let(ir.FALSE) if len(groups) > 1 else None
     for k, group in enumerate(groups):
         if done is not None and k > 0:

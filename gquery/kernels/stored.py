@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gquery import tuning
 from gquery.expression.frozen import frozen
 from gquery.expression.types import PhysicalType
 from gquery.kernels import ir
@@ -11,7 +12,6 @@ from gquery.kernels.kernel import ElementType
 from gquery.kernels.values import Value, ValueProperties
 
 SECTOR_BYTES = 32  # what a GPU reads from memory at once
-SECTORS_SKIPPED = 0.3  # a column is loaded lazily where at least this share of its sectors is not needed at all
 _ELEMENT: dict[PhysicalType, ElementType] = {
     PhysicalType.BOOL: "u8", PhysicalType.I8: "i8", PhysicalType.I16: "i16", PhysicalType.I32: "i32",
     PhysicalType.I64: "i64", PhysicalType.U8: "u8", PhysicalType.U16: "u16", PhysicalType.U32: "u32",
@@ -56,7 +56,8 @@ def load(stored: StoredColumn, row: ir.Expression, code: Code, guard: ir.Express
         var = code.let(loaded)
         # text is followed to its characters, which wait anyway
         is_plain = owner is None and not physical_type.is_string
-        if is_plain and (1.0 - code.selectivity) ** (SECTOR_BYTES / physical_type.bytes) < SECTORS_SKIPPED:
+        skipped = (1.0 - code.selectivity) ** (SECTOR_BYTES / physical_type.bytes)  # sectors that no row needs
+        if is_plain and skipped < tuning.kernel_texts.skipped_sectors:
             code.hoisted.update((var, ok) if ok is not None else (var,))
         return Value(var, ok, what)
     var = code.let(code.zero(what.register))

@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from gquery import tuning
 from gquery.kernels.ir.expressions import ROW, Call, Expression, Leaf, LeafMap, Load, Name, Tuple
 from gquery.kernels.ir.statements import Block, Function, Let, Return, Statement, Store, Unpack, line_count, printed
 from gquery.kernels.ir.walk import assigned, blocks, over, read, with_blocks
 
-FEWEST_LINES = 8  # that are worth a function
 _FUNCTION = "do_row"
 _LOADS = frozenset(["i64", "f64", "truth"])  # what makes a register of an element
 _PLACES: tuple[Expression, ...] = (ROW, Call("word_index", (ROW,)))  # that are known before anything is loaded
@@ -92,7 +92,7 @@ def row_function(block: Block, shared: Iterable[Name]) -> RowFunction | None:
     >>> printed([row_function(body, [Name("n"), Name("m")]).call])
     ['n = do_row(v0, k0, c1, i, n)']
     """
-    if line_count(block) < FEWEST_LINES:
+    if line_count(block) < tuning.kernel_texts.function_lines:
         return None
     stored = assigned(block)
     results = tuple(sorted(stored.keys() & set(shared), key=lambda name: name.id))

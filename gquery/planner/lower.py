@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import assert_never
 
+from gquery import tuning
 from gquery.columns.table import ColumnData, Dictionary, TableSource
 from gquery.device.profile import DeviceProfile, profile_for
 from gquery.errors import NotSupportedError
@@ -21,7 +22,7 @@ from gquery.expression.traverse import conjunction, conjuncts
 from gquery.expression.types import BIGINT, Bounds
 from gquery.kernels.bindings import NeedsHostError
 from gquery.kernels.dictionaries import code_properties, opaque_properties
-from gquery.kernels.render import NESTED, describe
+from gquery.kernels.render import describe
 from gquery.kernels.values import ValueProperties, value_properties
 from gquery.planner import lower_aggregate, lower_join, lower_rows
 from gquery.planner.common_builds import common_builds
@@ -195,8 +196,9 @@ class Lowering:
     def filter(self, stream: Stream, predicate: Expr, rows: float | None = None) -> Stream:
         selectivity = min(1.0, stream.rows / max(stream.source_rows, 1))
         terms = conjuncts(predicate)
-        if len(terms) > NESTED:  # each is a block inside the one before
-            terms = (*terms[: NESTED - 1], conjunction(terms[NESTED - 1 :]))
+        most = tuning.kernel_texts.nested_terms
+        if len(terms) > most:  # each is a block inside the one before
+            terms = (*terms[: most - 1], conjunction(terms[most - 1 :]))
         for term in terms:
             selectivity *= self.estimator.selectivity(term)
             try:

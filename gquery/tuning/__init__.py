@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from gquery.tuning.data import Encoding, Memory, Ownership, Reading, Transfers
+from gquery.tuning.kernels import BuiltInKernels, Compiling, KernelParts, KernelTexts, Sorting
 from gquery.tuning.planning import (
     Cardinality,
     GroupLayouts,
@@ -54,6 +55,12 @@ speculation = Speculation()
 measuring = Measuring()
 threads = Threads()
 launches = Launches()
+# kernels
+kernel_texts = KernelTexts()
+kernel_parts = KernelParts()
+built_in_kernels = BuiltInKernels()
+sorting = Sorting()
+compiling = Compiling()
 # columns, files, memory
 encoding = Encoding()
 ownership = Ownership()

@@ -131,6 +131,9 @@ class Interpreting(Record):
     table_slot_bytes: int = number(8, "bytes", "of a slot or a value of a join table, on the average")
     rows_of_a_key: int = number(4, "rows", "that a key which may repeat is forecast to have")
     forecast_rows: int = number(1000, "rows", "up to which a later stage is forecast where an earlier one keeps few")
+    plain_rows: int = number(
+        500, "rows", "up to which a kernel runs as it is: to inline its primitives takes longer than it saves"
+    )
     loop_steps: int = number(2**20, "row-steps", "of an interpreted nested loop between two looks at an interrupt")
     loop_steps_cpu: int = number(2**25, "row-steps", "of a compiled nested loop on a CPU between two looks")
     loop_steps_gpu: int = number(2**38, "row-steps", "of a nested loop on a GPU between two looks")
@@ -167,4 +170,5 @@ class Launches(Record):
     """The shape of a launch on a GPU."""
 
     threads: int = number(256, "threads a block", "of a kernel without private state")
+    most_threads: int = number(1024, "threads a block", "of a kernel whose blocks have a state: the most of any GPU")
     blocks_a_processor: int = number(16, "blocks a multiprocessor", "of a kernel without shared memory, at most")

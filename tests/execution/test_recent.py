@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import gquery
+from gquery import tuning
 from gquery.kernels.targets import get_target, python
-from gquery.kernels.targets.base import MOST_KERNELS
 from gquery.kernels.targets.cpu import CpuTarget
 from gquery.runtime.recent import Recent
 from tests.kernels.test_targets import filtered_sum
@@ -97,7 +97,7 @@ def test_every_target_has_a_bound() -> None:
     for name in ("python", "cpu"):
         compiled = get_target(name)._compiled  # type: ignore[attr-defined]
         assert isinstance(compiled, Recent)
-        assert compiled.most == MOST_KERNELS
+        assert compiled.most == tuning.compiling.kept_kernels
 
 
 def test_files_of_a_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -295,8 +295,8 @@ def test_who_comes_too_late_is_not_waited_for(monkeypatch: pytest.MonkeyPatch, t
     assert len(done) == 3
 
 
-def test_starts_of_sorted_slots_by_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grouping, "PART", 700)
+def test_starts_of_sorted_slots_by_several_threads(tune: Tune) -> None:
+    tune(tuning.threads, morsel_rows=700)
     slots = np.sort(np.random.default_rng(5).integers(3, 9000, 30_000)).astype(np.uint32)
     starts, rows = grouping.group_rows(slots, 10_000, is_sorted=True, workers=3)
     assert rows is None

@@ -13,12 +13,14 @@ import numpy as np
 import pytest
 
 import gquery
-from gquery.kernels.targets import cpu, get_target, workers
+from gquery import tuning
+from gquery.kernels.targets import get_target, workers
 from gquery.kernels.targets.base import Compiled
 from gquery.kernels.targets.cpu import CpuTarget
 from gquery.kernels.targets.workers import Workers
 from gquery.runtime.recent import Recent
 from tests.kernels.test_targets import columns, expected, filtered_sum, fresh_state
+from tests.support.tuned import Tune
 
 
 @pytest.fixture(autouse=True)
@@ -131,9 +133,9 @@ def pool(monkeypatch: pytest.MonkeyPatch) -> Iterator[Workers]:
     pool.stop()
 
 
-def test_a_process_that_has_compiled_much_has_others_compile(pool: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_has_compiled_much_has_others_compile(pool: Workers, tune: Tune) -> None:
     """What LLVM's passes leave behind is left in them."""
-    monkeypatch.setattr(cpu, "MOST_HERE", 2)
+    tune(tuning.compiling, own_kernels=2)
     target = CpuTarget()
     for n in range(5):
         check(target.compile(filtered_sum(f"many{n}")))
@@ -141,10 +143,10 @@ def test_a_process_that_has_compiled_much_has_others_compile(pool: Workers, monk
     assert pool.has_ready
 
 
-def test_where_there_are_no_workers(pool: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_there_are_no_workers(pool: Workers, tune: Tune, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise OSError("no more processes")
 
     monkeypatch.setattr("subprocess.Popen", fail)
-    monkeypatch.setattr(cpu, "MOST_HERE", 0)
+    tune(tuning.compiling, own_kernels=0)
     check(CpuTarget().compile(filtered_sum("alone")))

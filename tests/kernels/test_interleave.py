@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gquery import tuning
-from gquery.kernels.interleave import MOST_LEFT, interleaved
+from gquery.kernels.interleave import interleaved
 from gquery.kernels.ir.expressions import Name
 from gquery.kernels.ir.read import read_lines
 from gquery.kernels.ir.statements import printed
@@ -98,9 +98,12 @@ def test_what_is_not_interleaved() -> None:
     assert interleaved(read_lines(*look_up, "    for j0 in range(v0):", "        n = add_i64(n, 1)"), 2, ()) is None, (
         "a loop"
     )
-    assert interleaved(read_lines(*look_up, *["    n = add_i64(n, 1)"] * (MOST_LEFT + 1)), 2, ()) is None, (
-        "too much for each row"
-    )
+    assert (
+        interleaved(
+            read_lines(*look_up, *["    n = add_i64(n, 1)"] * (tuning.kernel_texts.interleaved_tail + 1)), 2, ()
+        )
+        is None
+    ), "too much for each row"
     assert interleaved(read_lines("v0 = i64(c0[i])", "if v0:", "    n = add_i64(n, 1)"), 2, ()) is None, "no look-up"
     assert interleaved(read_lines("store_i64(s0, i, 1)", *look_up, "    n = add_i64(n, 1)"), 2, ()) is None, (
         "something is stored first"

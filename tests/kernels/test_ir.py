@@ -200,11 +200,11 @@ def _plain(loop: UnrolledLoop) -> list[str]:
     return ["".join(sorted(line)) if "do_row(" in line else line for line in lines]
 
 
-def test_parts_do_not_depend_on_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    for limit, value in (("MOST_LINES", 12), ("PART_LINES", 6), ("PART_DEPTH", 3), ("MOST_CALLS", 8)):
-        monkeypatch.setattr(parts, limit, value)
+def test_parts_do_not_depend_on_names(tune: Tune) -> None:
+    whole = list(_kernels())
+    tune(tuning.kernel_parts, lines=12, part_lines=6, part_depth=3, calls=8)
     cut = 0
-    for kernel in _kernels():
+    for kernel in whole:
         outside = (*kernel.prologue, *kernel.epilogue)
         body, functions = parts.parted(kernel.body, outside)
         other, others = parts.parted(_all_renamed(kernel.body), _all_renamed(outside))

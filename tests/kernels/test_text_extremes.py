@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import gquery
+from gquery import tuning
 from gquery.columns.table import ColumnData
 from gquery.device.buffer import Buffer
 from gquery.device.device import cpu_device
@@ -23,6 +24,7 @@ from gquery.operators import prefix
 from gquery.operators.base import Frame
 from gquery.planner.physical import Pipeline, PipelineBreaker, RankEncode, ReadTable
 from tests.support.harness import assert_same
+from tests.support.tuned import Tune
 
 PIECES = ["", "a", "\0", "b", "é", "z", "\uffff", "\U0001f600", "Item ", "https://"]
 """Of texts that are prefixes of each other, differ by a zero byte, in and behind their eighth byte, and beyond ASCII."""
@@ -55,11 +57,10 @@ def plain(values: list[str | None]) -> ColumnData:
     return ColumnData(VARCHAR, PhysicalType.STRING32, len(values), Buffer(offsets), validity, Buffer(characters))
 
 
-@pytest.mark.parametrize("limit", [0, module.ARROW_ROWS], ids=["kernel", "Arrow"])
+@pytest.mark.parametrize("limit", [0, tuning.built_in_kernels.arrow_text_rows], ids=["kernel", "Arrow"])
 @pytest.mark.parametrize("rows", [0, 1, 2, 3, 40, 700])
-def test_extremes_of_a_column(limit: int, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "ARROW_ROWS", limit)
-    monkeypatch.setattr(module, "SLICE", 300)
+def test_extremes_of_a_column(limit: int, rows: int, tune: Tune) -> None:
+    tune(tuning.built_in_kernels, arrow_text_rows=limit, text_slice=300)
     for seed in range(8):
         values = texts(seed, rows, nulls=(0, 0.3, 1)[seed % 3])
         known = [s.encode() for s in values if s is not None]
@@ -124,9 +125,9 @@ TABLES = {
     "SELECT * FROM t WHERE s = (SELECT max(s) FROM t) ORDER BY n",
     "SELECT min(a.s), max(b.u) FROM t a JOIN t b ON a.n = b.n",
 ])  # fmt: skip
-@pytest.mark.parametrize("limit", [0, module.ARROW_ROWS], ids=["kernel", "Arrow"])
-def test_queries(sql: str, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "ARROW_ROWS", limit)
+@pytest.mark.parametrize("limit", [0, tuning.built_in_kernels.arrow_text_rows], ids=["kernel", "Arrow"])
+def test_queries(sql: str, limit: int, tune: Tune) -> None:
+    tune(tuning.built_in_kernels, arrow_text_rows=limit)
     assert_same(sql, TABLES, targets=("python",) if "JOIN" in sql else ("python", "cpu"))
 
 

@@ -15,6 +15,7 @@ from gquery.columns.table import ColumnData, Table
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device, cpu_device
 from gquery.errors import OperationalError
+from gquery.expression.facts import MOST_ROW_IDS, NOT_IN
 from gquery.expression.types import VARCHAR, PhysicalType
 from gquery.kernels.builtin import define, gathers, grouping, order, scans, wide_arrays
 
@@ -40,9 +41,9 @@ def test_group_rows(device: str, rows: int) -> None:
     r = np.random.default_rng(rows)
     size = rows // 3 + 1
     slots = r.integers(0, size, rows).astype(np.uint32)
-    slots[r.random(rows) < 0.2] = grouping.NOT_IN
+    slots[r.random(rows) < 0.2] = NOT_IN
     starts, found = map(host, grouping.group_rows(on(device, slots), size))
-    kept = slots[slots != grouping.NOT_IN]
+    kept = slots[slots != NOT_IN]
     assert (np.diff(starts) == np.bincount(kept, minlength=size)).all()
     assert (found == np.argsort(slots, kind="stable")[: kept.size]).all()
     for quick, slow in zip(
@@ -55,14 +56,14 @@ def test_group_rows(device: str, rows: int) -> None:
 def test_group_rows_of_clustered_keys(device: str) -> None:
     rng = np.random.default_rng(3)
     slots = np.sort(rng.integers(0, 700, 5_000)).astype(np.uint32)
-    slots[rng.random(slots.size) < 0.3] = grouping.NOT_IN
+    slots[rng.random(slots.size) < 0.3] = NOT_IN
     for quick, slow in zip(
         grouping.group_rows(on(device, slots), 700, is_sorted=True),
         grouping.group_rows(on(device, slots), 700),
         strict=True,
     ):
         assert np.array_equal(host(quick), host(slow))
-    slots = np.sort(slots[slots != grouping.NOT_IN])
+    slots = np.sort(slots[slots != NOT_IN])
     starts, places = grouping.group_rows(on(device, slots), 700, is_sorted=True)
     assert places is None, "every row is at its place"
     assert np.array_equal(host(starts), np.searchsorted(slots, np.arange(701)))
@@ -103,8 +104,8 @@ def test_longest_range(device: str) -> None:
 def test_fill(dtype: str, device: str) -> None:
     for size in (0, 1, 70_001):
         made = on(device, np.zeros(size, dtype))
-        define.fill(made, grouping.NOT_IN)
-        assert (host(made) == grouping.NOT_IN).all()
+        define.fill(made, NOT_IN)
+        assert (host(made) == NOT_IN).all()
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -210,7 +211,7 @@ def test_views_become_contiguous(device: str) -> None:
 
 def test_more_rows_than_row_numbers_have_bits() -> None:
     """A clear error; no array of so many rows is touched."""
-    many = np.broadcast_to(np.zeros(1, np.uint8), scans.MOST_ROWS + 1)
+    many = np.broadcast_to(np.zeros(1, np.uint8), MOST_ROW_IDS + 1)
     key = order.Integers(many)
     refused: tuple[Callable[[], Any], ...] = (
         lambda: scans.compact(many), lambda: grouping.group_rows(many, 1), lambda: order.sort_order([key]),

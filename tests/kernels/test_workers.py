@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from gquery import tuning
 from gquery.kernels.targets import get_target, workers
 from gquery.kernels.targets.cache import OTHER_BUILD, kernel_cache, kernel_source
 from gquery.kernels.targets.cpu_code import make_code
 from gquery.kernels.targets.workers import Request, Workers
+from tests.support.tuned import Tune
 
 TEXT = """
 from gquery.kernels.targets.cpu_primitives import entry
@@ -94,8 +96,8 @@ def test_a_worker_that_dies_loses_nothing(pool: Workers) -> None:
     assert all(is_compiled(r) or r in here for r in wanted)
 
 
-def test_workers_end_when_there_is_nothing_to_do(pool: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "IDLE_SECONDS", 0.05)
+def test_workers_end_when_there_is_nothing_to_do(pool: Workers, tune: Tune) -> None:
+    tune(tuning.compiling, idle_seconds=0.05)
     pool.compile_later(requests(1))
     parent = pool._parent
     assert parent is not None
@@ -124,9 +126,9 @@ def test_workers_of_another_build_refuse(pool: Workers, monkeypatch: pytest.Monk
     assert not any(is_compiled(r) for r in requests(5))
 
 
-def test_a_worker_that_has_compiled_many_is_replaced(pool: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_has_compiled_many_is_replaced(pool: Workers, tune: Tune) -> None:
     """By a fork that takes over its pipes: nobody notices."""
-    monkeypatch.setattr(workers, "MOST_KERNELS", 2)
+    tune(tuning.compiling, worker_kernels=2)
     single = Workers(1)
     for request in requests(7):
         single.compile_at_once([request], refuse, elsewhere=True)

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 import gquery
-from gquery.kernels.builtin import define, grouping, scans
+from gquery.expression.facts import NOT_IN
+from gquery.kernels.builtin import define, scans
 from gquery.operators.materialize import materialize_mode
 from gquery.planner.physical import Materialize, Pipeline, Probe
 from tests.support.harness import compare, expect
@@ -112,7 +113,7 @@ def test_bitmaps(rows: int, share: float, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(define, "get_target", lambda name: Lanes())
     for form, none in (
         (flags, 0), (flags.astype(np.uint8) * 9, 0), (flags.astype(np.int64) << 40, 0),
-        (np.where(flags, np.uint32(3), np.uint32(grouping.NOT_IN)), grouping.NOT_IN),
+        (np.where(flags, np.uint32(3), np.uint32(NOT_IN)), NOT_IN),
     ):  # fmt: skip
         assert np.array_equal(scans.bits_of(form, none), bits)
         assert np.array_equal(scans.compact(form, none), found)

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import gquery
+from gquery import tuning
 from gquery.columns.table import ColumnData
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device, cpu_device
@@ -22,6 +23,7 @@ from gquery.planner.physical import Pipeline, ReadTable
 from tests.kernels.test_whole_arrays import DEVICES, host, on, place
 from tests.support.harness import assert_same
 from tests.support.lanes import Lanes
+from tests.support.tuned import Tune
 
 SIZES = [0, 1, 2, 10, 5_000, 200_000]
 
@@ -62,10 +64,10 @@ def test_integers(device: str, rows: int) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("few", [order.FEW_BITS, 60])
-def test_every_value_twice(device: str, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("few", [tuning.sorting.round_bits, 60])
+def test_every_value_twice(device: str, few: int, tune: Tune) -> None:
     """Ties all the way: runs take the room of bits, so that whole words are sorted within them."""
-    monkeypatch.setattr(order, "FEW_BITS", few)
+    tune(tuning.sorting, round_bits=few)
     r = np.random.default_rng(2)
     keys = [r.permutation(np.repeat(r.integers(-(2**62), 2**62, 20_000), 2)) for _ in range(3)]
     keys[1] = keys[0] >> 3  # tells nothing more

@@ -15,14 +15,15 @@ import pyarrow as pa
 import pytest
 
 import gquery
+from gquery import tuning
 from gquery.errors import NotSupportedError
 from gquery.expression.expr import Call, Expr, Literal, Not
 from gquery.expression.traverse import transform, walk
 from gquery.functions import call
-from gquery.kernels import code, ir, parts, render
-from gquery.kernels.targets import cpu
+from gquery.kernels import ir, render
 from gquery.profile.explain import MOST_TEXT
 from tests.support.harness import assert_same
+from tests.support.tuned import Tune
 
 TABLES = {
     "t": pa.table({
@@ -229,13 +230,11 @@ def test_functions_of_a_long_kernel_are_short(query: Callable[[int], str]) -> No
 
 
 @pytest.fixture
-def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_parts(tune: Tune) -> None:
     """Nearly every kernel is cut into parts, has its constants in an array and is given its arguments in one."""
-    small = {"MOST_LINES": 8, "MOST_DEPTH": 3, "PART_LINES": 6, "PART_DEPTH": 2, "MOST_CALLS": 3}
-    for name, value in small.items():
-        monkeypatch.setattr(parts, name, value)
-    monkeypatch.setattr(code, "MOST_CONSTANTS", 2)
-    monkeypatch.setattr(cpu, "MOST_ARGUMENTS", 5)
+    tune(tuning.kernel_parts, lines=8, depth=3, part_lines=6, part_depth=2, calls=3)
+    tune(tuning.kernel_texts, own_constants=2)
+    tune(tuning.compiling, arguments=5)
 
 
 @pytest.mark.usefixtures("small_parts")

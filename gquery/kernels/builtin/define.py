@@ -12,6 +12,7 @@ from typing import cast
 
 import numpy as np
 
+from gquery import tuning
 from gquery.device.array import Array
 from gquery.device.device import Device
 from gquery.kernels import ir
@@ -23,11 +24,8 @@ from gquery.kernels.targets.morsels import run_parts
 from gquery.kernels.unroll import unrolled
 from gquery.runtime.recent import Recent
 
-_INTERPRETED_ROWS = 2_000
-_WORTH_COMPILING = 100_000  # rows that the interpreter takes some 0.3 s for, as a compiler would
-_interpreted = Recent[str, int](1024)  # rows by the digest of a kernel
-_UNROLLED_ROWS = 4
-PART = 2**17  # rows that one thread of several takes at once
+_interpreted = Recent[str, int](tuning.built_in_kernels.remembered)  # rows by the digest of a kernel
+PART = 2**17  # rows that one thread of several takes at once; texts of kernels count on it
 
 
 def namespace(array: Array) -> ModuleType:
@@ -50,7 +48,8 @@ def launch(kernel: Kernel, rows: int, like: Array, *values: Argument, workers: i
 def is_interpreted(kernel: Kernel, rows: int) -> bool:
     """Whether the interpreter is quicker than a compiler, counting what it has done with the kernel before."""
     before = _interpreted.get(kernel.digest) or 0
-    if rows >= _INTERPRETED_ROWS or before >= _WORTH_COMPILING:
+    limits = tuning.built_in_kernels
+    if rows >= limits.interpreted_rows or before >= limits.compiled_after:
         return False
     _interpreted[kernel.digest] = before + rows
     return True
@@ -66,7 +65,7 @@ def builtin_kernel(parameters: str, *body: str, hoisted: tuple[str, ...] = ()) -
     block = read_lines(*body)
     kernel = Kernel(tuple(parsed), (), block, (), frozenset())
     loaded = {ir.Name(name, "row") for name in hoisted}
-    return replace(kernel, unrolled=unrolled(block, _UNROLLED_ROWS, loaded)) if hoisted else kernel
+    return replace(kernel, unrolled=unrolled(block, tuning.loops.unrolled_rows, loaded)) if hoisted else kernel
 
 
 FILLS = {
@@ -88,7 +87,7 @@ def full(device: Device, size: int, value: int, dtype: str, context: str, worker
     if workers == 1 or not device.is_cpu:
         fill(made, value)
         return made
-    run_parts(lambda lo, hi: made[lo:hi].fill(value), size, 4 * PART, workers)
+    run_parts(lambda lo, hi: made[lo:hi].fill(value), size, tuning.built_in_kernels.filled_rows, workers)
     return made
 
 

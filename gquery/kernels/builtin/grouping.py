@@ -10,16 +10,16 @@ from typing import Literal
 
 import numpy as np
 
+from gquery import tuning
 from gquery.device.array import Array
-from gquery.kernels.builtin.define import PART, builtin_kernel, launch, namespace
+from gquery.expression.facts import NOT_IN
+from gquery.kernels.builtin.define import builtin_kernel, launch, namespace
 from gquery.kernels.builtin.gathers import gather
 from gquery.kernels.builtin.scans import check_rows, compact, count_others
 from gquery.kernels.ir.read import read_lines
 from gquery.kernels.readback import read_scalar
 from gquery.kernels.targets.morsels import run_parts
 
-NOT_IN = 0xFFFFFFFF
-"""The slot of a row that belongs to no group."""
 _COUNT = builtin_kernel("slots:*u32 counts:*u32", f"if ne_i64(i64(slots[i]), {NOT_IN}):",
                  "    accumulate_add_u32(counts, add_i64(i64(slots[i]), 1), 1)")  # fmt: skip
 _SCATTER = builtin_kernel(
@@ -115,7 +115,14 @@ def _count(values: Array, wanted: int, workers: int) -> int:
     """How many values are ``wanted``."""
     if namespace(values) is not np:
         return int(values.size) - read_scalar(count_others(values, wanted)[0])
-    return sum(run_parts(lambda lo, hi: int(np.count_nonzero(values[lo:hi] == wanted)), values.size, PART, workers))
+    return sum(
+        run_parts(
+            lambda lo, hi: int(np.count_nonzero(values[lo:hi] == wanted)),
+            values.size,
+            tuning.threads.morsel_rows,
+            workers,
+        )
+    )
 
 
 def _starts_of_sorted(slots: Array, size: int, workers: int) -> Array:

@@ -17,22 +17,17 @@ from typing import Protocol
 
 import numpy as np
 
+from gquery import tuning
 from gquery.columns.table import ColumnData
 from gquery.device.array import Array
 from gquery.device.device import Device
+from gquery.expression.facts import INT64_BITS, UINT64_MAX
 from gquery.expression.types import Bounds, PhysicalType
 from gquery.kernels.builtin.define import builtin_kernel, launch, namespace
 from gquery.kernels.builtin.gathers import gather, gather_views
 from gquery.kernels.builtin.scans import check_rows, compact, rows_of_bits
 from gquery.kernels.builtin.text_keys import bytes_of_rows, text_words
 from gquery.kernels.readback import read_scalar
-
-WORD = 64
-_ALL_BITS = 2**64 - 1
-FEW_BITS = 12  # where a round could sort by fewer bits, two sorts of whole words are faster than many rounds
-MOST_WORDS = 32  # of text, by which rows are compared on the device
-SPARE_BITS = 4  # more than a row number has, of the keys by which the first rows are chosen
-CHUNK = 1024  # rows of which a bound looks at the least only
 
 Fetch = Callable[[Array | None], Array]
 """``fetch(rows)``: the integers of these rows (None: all)."""
@@ -74,7 +69,7 @@ class Part:
         flip, least = (-1, ~self.bounds.high) if self.descending else (0, self.bounds.low)
         mask, xp = 2**count - 1, namespace(found)
         if xp is np:
-            turned = (found.view(np.uint64) ^ np.uint64(flip & _ALL_BITS)) - np.uint64(least & _ALL_BITS)
+            turned = (found.view(np.uint64) ^ np.uint64(flip & UINT64_MAX)) - np.uint64(least & UINT64_MAX)
             part: Array = turned >> np.uint64(right) & np.uint64(mask)
             return part if words is None else words << np.uint64(count) | part
         made: Array = xp.empty(found.size, np.uint64)
@@ -134,11 +129,11 @@ class Text:
             lengths = self._lengths(rows)
             self.longest = read_scalar(lengths.max()) if lengths.size else 0
         words = -(-self.longest // 8)
-        if n > min(words, MOST_WORDS):
+        if n > min(words, tuning.sorting.text_words):
             return None
         if n == words:
             return Part(self._lengths, Bounds(0, self.longest), self.descending)
-        if n == MOST_WORDS:
+        if n == tuning.sorting.text_words:
             return self._ranked(rows)
 
         first = text_words(self.column, self.device, n, rows)
@@ -173,7 +168,7 @@ class _Digits:
         self.part: Part | None = None
         self.left = 0  # bits of it that were not taken yet
 
-    def take(self, rows: Array | None, room: int, enough: int = WORD) -> Array | None:
+    def take(self, rows: Array | None, room: int, enough: int = INT64_BITS) -> Array | None:
         """The next bits of these rows, at most ``room``, and no further part behind ``enough`` of them; None where no bit is
         left."""
         words: Array | None = None
@@ -227,8 +222,8 @@ def candidates(keys: Sequence[OrderKey], k: int) -> Array | None:
     """Rows among which the first ``k`` of `sort_order` are, in any case few more; None where there are not many rows."""
     n = keys[0].size
     check_rows(n)
-    if 0 < k < n // 4:
-        values = _Digits(keys).take(None, WORD, n.bit_length() + SPARE_BITS)
+    if 0 < k < n // tuning.sorting.candidate_rows:
+        values = _Digits(keys).take(None, INT64_BITS, n.bit_length() + tuning.sorting.spare_bits)
         if values is not None:
             return compact(values <= _bound(values, k))
     return None
@@ -240,7 +235,7 @@ def _bound(values: Array, k: int) -> Array:
     if xp is np:
         least: Array = np.partition(values, k - 1)[k - 1]
         return least
-    chunk = min(CHUNK, values.size // (4 * k))
+    chunk = min(tuning.sorting.bound_chunk, values.size // (tuning.sorting.chunks_a_row * k))
     if chunk > 1:  # a chunk whose least value is not above the bound has one such value at least
         values = values[: values.size // chunk * chunk].reshape(-1, chunk).min(axis=1)
     bound: Array = xp.sort(values)[k - 1]
@@ -291,11 +286,10 @@ def _round(
     before; None where no bit is left."""
     place_bits = (size - 1).bit_length()
     run_bits = 0 if runs is None else read_scalar(runs[-1]).bit_length()
-    room = WORD - place_bits - run_bits
-    behind = (
-        runs if room < FEW_BITS else None
-    )  # runs for which the words have no room: they are sorted by after the bits
-    values = digits.take(rows, room if behind is None else WORD)
+    room = INT64_BITS - place_bits - run_bits
+    # runs for which the words have no room: they are sorted by after the bits
+    behind = runs if room < tuning.sorting.round_bits else None
+    values = digits.take(rows, room if behind is None else INT64_BITS)
     if values is None:
         return [], None
     if behind is not None:
@@ -304,7 +298,7 @@ def _round(
         return [(behind[places], 0), (values[places], 0)], places.astype(np.uint32)
     words = _with_places(values, place_bits)
     if runs is not None and run_bits:
-        words |= runs << np.uint64(WORD - run_bits)
+        words |= runs << np.uint64(INT64_BITS - run_bits)
     words.sort()
     return [(words, place_bits)], _places(words, place_bits)
 
@@ -378,4 +372,4 @@ def _bounds(values: Array) -> Bounds:
     least, most = values.min(), values.max()
     if values.dtype != np.uint64:
         return Bounds(read_scalar(least), read_scalar(most))
-    return Bounds(read_scalar(least.view(np.int64)) & _ALL_BITS, read_scalar(most.view(np.int64)) & _ALL_BITS)
+    return Bounds(read_scalar(least.view(np.int64)) & UINT64_MAX, read_scalar(most.view(np.int64)) & UINT64_MAX)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from gquery import tuning
 from gquery.device.array import Array
 from gquery.expression.types import PhysicalType
 from gquery.kernels.bindings import Argument
@@ -18,8 +19,6 @@ from gquery.kernels.builtin.define import builtin_kernel, launch, namespace
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.primitives.partition import ENTRIES_A_THREAD, PARTS
 from gquery.kernels.targets import get_target
-
-_LARGEST_BLOCK = 1024  # threads: a launch of a multiple of them has whole blocks only
 
 
 def _of_blocks(kernel: Kernel) -> Kernel:
@@ -86,7 +85,8 @@ def _move(entries: Array, is_entry: Array, part: Array, out: Array, counters: Ar
 def _run(kernel: Kernel, entries: int, *values: Argument) -> None:
     target = get_target("cuda")
     arguments = [target.argument(p, v) for p, v in zip(kernel.parameters, values, strict=True)]
-    rows = -(-entries // (ENTRIES_A_THREAD * _LARGEST_BLOCK)) * _LARGEST_BLOCK
+    block = tuning.launches.most_threads  # a launch of a multiple of them has whole blocks only
+    rows = -(-entries // (ENTRIES_A_THREAD * block)) * block
     target.run(target.compile(kernel), 0, rows, arguments, PARTS // 2)
 
 

@@ -10,17 +10,16 @@ import numpy as np
 from gquery.device.array import Array
 from gquery.device.device import Device
 from gquery.errors import OperationalError
+from gquery.expression.facts import MOST_ROW_IDS
 from gquery.kernels.builtin.define import builtin_kernel, element_word, launch, namespace, reducing
 from gquery.kernels.readback import read_scalar
-
-MOST_ROWS = 2**32 - 2
 
 
 def check_rows(rows: int) -> None:
     """Refuse what would need row numbers of more than 32 bits."""
-    if rows > MOST_ROWS:
+    if rows > MOST_ROW_IDS:
         raise OperationalError(
-            f"Sorts, join tables and groups of text take at most {MOST_ROWS} rows at once, not {rows}: filter or aggregate "
+            f"Sorts, join tables and groups of text take at most {MOST_ROW_IDS} rows at once, not {rows}: filter or aggregate "
             "them first"
         )
 

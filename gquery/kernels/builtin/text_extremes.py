@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from gquery import tuning
 from gquery.columns.arrow import export_column
 from gquery.columns.table import ColumnData
 from gquery.expression.types import PhysicalType
@@ -19,9 +20,6 @@ from gquery.kernels.builtin.define import PART, address, builtin_kernel, launch
 from gquery.kernels.ir.read import read_lines
 from gquery.kernels.kernel import Kernel
 from gquery.runtime.interrupt import check
-
-ARROW_ROWS = 200_000  # up to which Arrow is asked
-SLICE = 2**24  # rows between two looks at whether the query is interrupted
 
 _BEGIN = (
     "least_at = i64(-1)",
@@ -76,10 +74,11 @@ EXTREMES = {
 def text_extremes(column: ColumnData, workers: int) -> tuple[int, int] | None:
     """A row with the least and one with the greatest text of a column on the host, by bytes; None where all are NULL."""
     rows: list[int] = []
-    for low in range(0, column.length, SLICE):
+    limits = tuning.built_in_kernels
+    for low in range(0, column.length, limits.text_slice):
         check()
-        part = column.slice(low, min(low + SLICE, column.length))
-        found = _by_arrow(part) if column.length <= ARROW_ROWS else _by_kernel(part, workers)
+        part = column.slice(low, min(low + limits.text_slice, column.length))
+        found = _by_arrow(part) if column.length <= limits.arrow_text_rows else _by_kernel(part, workers)
         rows += [low + row for row in found]
     if not rows:
         return None

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from gquery import tuning
 from gquery.columns.table import ColumnData
 from gquery.device.array import Array
 from gquery.device.device import Device
 from gquery.expression.types import PhysicalType
 from gquery.kernels.builtin.define import address, builtin_kernel, launch
 
-NUMPY_ROWS = 200_000  # on the host, for more of which a compiled kernel is worth having
-
 
 def text_words(column: ColumnData, device: Device, n: int, rows: Array | None = None) -> Array:
     """The n-th eight bytes of strings as unsigned numbers that compare as the bytes do, zeros behind a string's end."""
-    if device.is_cpu and (column.length if rows is None else rows.size) < NUMPY_ROWS:
+    if device.is_cpu and (column.length if rows is None else rows.size) < tuning.built_in_kernels.numpy_text_rows:
         return _words_by_numpy(column, n, rows)
     rows = device.xp.arange(column.length, dtype=np.uint32) if rows is None else rows
     words: Array = device.xp.empty(rows.size, np.uint64)

@@ -20,8 +20,6 @@ NARROW_ROWS = 2**32 - 2**26
 
 PRIVATE_THREADS = 128
 """Threads of a block of a kernel with private accumulators: fixed, so that their addresses are cheap."""
-MOST_KERNELS = 2048
-"""So many a target keeps ready; one that is asked for again later is made again."""
 
 Perhaps = Callable[[], Iterable[Kernel]]
 """Gives kernels that a query may want; () where there are none."""
@@ -92,7 +90,7 @@ class MorselTarget(Target, Protocol):
         lo: int,
         hi: int,
         arguments_per_worker: Sequence[Sequence[object]],
-        morsel_rows: int = ...,
+        morsel_rows: int,
         cancelled: Callable[[], bool] | None = None,
     ) -> None:
         """Run rows lo..hi on one thread for each worker's arguments; see `targets.morsels`."""

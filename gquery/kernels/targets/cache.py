@@ -25,7 +25,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import ModuleType
 
-from gquery import kernels
+from gquery import kernels, tuning
 from gquery.errors import InternalError
 from gquery.kernels.targets.folder import has_file, open_folder, read_file, write_file
 from gquery.runtime.interrupt import holding
@@ -35,7 +35,6 @@ OTHER_BUILD = 4  # how a process ends that is to compile for one of another `bui
 _MAGIC = b"gquery kernel 1\n"
 _KEY_BYTES = _SEAL_BYTES = 32
 _HEADER_BYTES = len(_MAGIC) + _SEAL_BYTES
-_MOST_BYTES = 1 << 28  # of an entry: a file that somebody made huge is not read
 
 
 @dataclass(frozen=True, order=True)
@@ -69,7 +68,7 @@ class KernelCache:
         """What was written under the name; None where that is not there, or not as it was written."""
         if self._folder is None:
             return None
-        found = read_file(self._folder, name, _MOST_BYTES)
+        found = read_file(self._folder, name, tuning.compiling.entry_bytes)
         if found is None or not found.startswith(_MAGIC):
             return None
         content = found[_HEADER_BYTES:]

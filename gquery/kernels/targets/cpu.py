@@ -16,11 +16,12 @@ from typing import Any
 
 import numpy as np
 
+from gquery import tuning
 from gquery.kernels import ir
 from gquery.kernels.ir.expressions import Leaf
 from gquery.kernels.ir.walk import read, with_calls
 from gquery.kernels.kernel import Kernel, Parameter
-from gquery.kernels.targets.base import MOST_KERNELS, Compiled, Perhaps
+from gquery.kernels.targets.base import Compiled, Perhaps
 from gquery.kernels.targets.cache import KernelSource, kernel_cache, kernel_source
 from gquery.kernels.targets.cpu_code import Code, cpu_entry, load, make_code, read_code
 from gquery.kernels.targets.morsels import run_morsels
@@ -30,9 +31,6 @@ from gquery.runtime.interrupt import beside
 from gquery.runtime.recent import Recent
 
 _DUMMY = np.zeros(2, np.int64)
-# Kernels that this process compiles itself: LLVM's passes leave 0.5 MB of each behind, which ends with a worker.
-MOST_HERE = 128
-MOST_ARGUMENTS = 128  # of a function: Numba takes seconds for a thousand, so that more are handed over in an array
 
 
 @cache
@@ -108,12 +106,12 @@ class CpuTarget:
     name = "cpu"
 
     def __init__(self) -> None:
-        self._compiled = Recent[str, Compiled](MOST_KERNELS)
+        self._compiled = Recent[str, Compiled](tuning.compiling.kept_kernels)
         self._lock = threading.Lock()
         self._made = 0  # kernels that were compiled in this process
 
     def source(self, kernel: Kernel) -> str:
-        is_packed = len(kernel.parameters) > MOST_ARGUMENTS
+        is_packed = len(kernel.parameters) > tuning.compiling.arguments
         body = _packed_body(kernel) if is_packed else kernel.body
         lines = _packed_head(kernel, body) if is_packed else _head(kernel)
         lines += ir.printed(kernel.prologue, 1)
@@ -137,7 +135,7 @@ class CpuTarget:
         compiled = self._compiled.get(kernel.digest)
         if compiled is not None:
             return compiled
-        if self._made >= MOST_HERE and not _is_kept(source := self._source(kernel)):
+        if self._made >= tuning.compiling.own_kernels and not _is_kept(source := self._source(kernel)):
             self._compile_elsewhere({source})
         return beside(lambda: self._compile(kernel))
 
@@ -159,7 +157,7 @@ class CpuTarget:
         """Have workers compile kernels; this process does some of them while it has compiled few."""
         if kernel_cache().is_usable:  # workers hand their results over through it
             requests = [(self.name, source, (0, 0)) for source in sorted(missing)]
-            is_tired = self._made >= MOST_HERE
+            is_tired = self._made >= tuning.compiling.own_kernels
             workers().compile_at_once(requests, lambda r: beside(lambda: self._make_code(r[1])), elsewhere=is_tired)
 
     def _make_code(self, source: KernelSource) -> Code:
@@ -174,7 +172,7 @@ class CpuTarget:
         source = self._source(kernel)
         kept = read_code(source)
         function = load(kept or self._make_code(source))
-        if len(kernel.parameters) > MOST_ARGUMENTS:
+        if len(kernel.parameters) > tuning.compiling.arguments:
             function = _packing(function)
         return Compiled(kernel, function, source.name, time.perf_counter() - start, kept is not None)
 
@@ -192,7 +190,7 @@ class CpuTarget:
         lo: int,
         hi: int,
         arguments_per_worker: Sequence[Sequence[Any]],
-        morsel_rows: int = 262_144,
+        morsel_rows: int,
         cancelled: Callable[[], bool] | None = None,
     ) -> None:
         """Run rows lo..hi on one thread for each worker's arguments; see `targets.morsels`."""

@@ -26,7 +26,7 @@ from gquery.expression.facts import INT64_BYTES
 from gquery.kernels.builtin.registry import builtin_kernels
 from gquery.kernels.ir import printed, printed_body
 from gquery.kernels.kernel import Kernel, Parameter
-from gquery.kernels.targets.base import MOST_KERNELS, NARROW_ROWS, PRIVATE_THREADS, Compiled, Perhaps
+from gquery.kernels.targets.base import NARROW_ROWS, PRIVATE_THREADS, Compiled, Perhaps
 from gquery.kernels.targets.cache import KernelSource, kernel_cache, kernel_source
 from gquery.kernels.targets.cubin import Cubin, make_cubin, read_cubin
 from gquery.kernels.targets.cuda_launch import Launcher
@@ -42,7 +42,7 @@ class CudaTarget:
     name = "cuda"
 
     def __init__(self) -> None:
-        self._compiled = Recent[tuple[str, int], Compiled](MOST_KERNELS, _wait)  # by digest and device
+        self._compiled = Recent[tuple[str, int], Compiled](tuning.compiling.kept_kernels, _wait)  # by digest and device
         self._begun: set[tuple[int, int]] = set()  # capabilities for which the built-in kernels were seen to
         self._lock = threading.Lock()
         self._local = threading.local()
@@ -131,7 +131,7 @@ class CudaTarget:
         missing = self._missing(kernels, cc) if kernel_cache().is_usable else []
         if len(missing) > 1 or (missing and workers().has_ready):
             # a worker that is ready has done three kernels before this process has imported the compiler
-            patience = 1 if "numba.cuda" in sys.modules else 4
+            patience = 1 if "numba.cuda" in sys.modules else tuning.compiling.patience
             requests = [(self.name, source, cc) for source in missing]
             workers().compile_at_once(requests, lambda r: beside(lambda: make_cubin(r[1], r[2])), patience)
 
@@ -215,8 +215,10 @@ def block_shape(shared: int, registers: int, profile: DeviceProfile) -> tuple[in
     >>> block_shape(8_000, 40, H200), block_shape(65_536, 100, H200)
     ((256, 6), (256, 2))
     """
-    least = tuning.launches.threads
-    shapes = [(n, _resident(n, shared, registers, profile)) for n in (least, 2 * least, 4 * least)]
+    sizes = [tuning.launches.threads]
+    while sizes[-1] < tuning.launches.most_threads:
+        sizes.append(2 * sizes[-1])
+    shapes = [(n, _resident(n, shared, registers, profile)) for n in sizes]
     fitting = [(n, blocks) for n, blocks in shapes if n * _rounded(registers) <= profile.processor_registers]
     return max(fitting, key=lambda shape: shape[0] * shape[1])
 

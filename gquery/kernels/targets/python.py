@@ -15,12 +15,13 @@ from importlib import import_module
 from types import FunctionType
 from typing import Any
 
+from gquery import tuning
 from gquery.errors import InternalError
 from gquery.kernels import checks
 from gquery.kernels.ir import printed, printed_body
 from gquery.kernels.kernel import Kernel, Parameter
 from gquery.kernels.primitives import ALIASES
-from gquery.kernels.targets.base import MOST_KERNELS, Compiled, Perhaps
+from gquery.kernels.targets.base import Compiled, Perhaps
 from gquery.kernels.targets.python_inline import inlined
 from gquery.kernels.targets.text import indented
 from gquery.runtime.recent import Recent
@@ -29,7 +30,6 @@ _FORMATS = {
     "i8": "b", "i16": "h", "i32": "i", "i64": "q", "u8": "B", "u16": "H", "u32": "I", "u64": "Q",
     "f32": "f", "f64": "d",
 }  # fmt: skip
-FEW_ROWS = 500  # rows up to which a kernel runs as it is: to inline its primitives takes longer than it saves
 BODIES = ("bits", "checked", "dates", "floats", "groups", "tables", "strings", "search", "user")
 INTRINSICS = ("integers", "checked", "wide", "floats", "memory", "bits", "strings", "atomics", "groups", "user")
 
@@ -71,7 +71,7 @@ class PythonTarget:
     name = "python"
 
     def __init__(self) -> None:
-        self._compiled = Recent[tuple[str, Any], Compiled](MOST_KERNELS, _forget_text)
+        self._compiled = Recent[tuple[str, Any], Compiled](tuning.compiling.kept_kernels, _forget_text)
 
     def source(self, kernel: Kernel) -> str:
         head = f"def kernel({', '.join(['lo', 'hi', *(p.name for p in kernel.parameters)])}):"
@@ -124,7 +124,7 @@ class PythonTarget:
         fast = cache(lambda: function(inlined))
 
         def entry(lo: int, hi: int, *arguments: Any) -> None:
-            (plain if hi - lo <= FEW_ROWS else fast())(lo, hi, *arguments)
+            (plain if hi - lo <= tuning.interpreting.plain_rows else fast())(lo, hi, *arguments)
 
         return Compiled(kernel, entry, file, time.perf_counter() - start, cached=False)
 

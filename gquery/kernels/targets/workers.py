@@ -21,14 +21,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from gquery import tuning
 from gquery.kernels.targets.cache import OTHER_BUILD, KernelSource, build_hash, kernel_cache
 from gquery.runtime.interrupt import check
 
-MOST_WORKERS = 8
-MOST_KERNELS = 200  # that a worker compiles before another takes its place
-IDLE_SECONDS = 300.0
-STOP_SECONDS = 5.0
-LOOK_SECONDS = 0.05  # between two looks at whether the query that waits is interrupted
 Request = tuple[str, KernelSource, tuple[int, int]]
 """The target, the kernel's module and the compute capability (cuda alone looks at it)."""
 
@@ -78,7 +74,7 @@ class Workers:
                     ):
                         self._compile_here(self._urgent.popleft(), here)
                     else:
-                        self._changed.wait(LOOK_SECONDS)
+                        self._changed.wait(tuning.compiling.look_seconds)
                         check()
             finally:  # an interrupt: nobody waits for the rest
                 for task in mine:
@@ -108,7 +104,7 @@ class Workers:
             if self._parent is not None:
                 _kill(self._parent)
         for thread in list(self._threads):
-            thread.join(STOP_SECONDS)
+            thread.join(tuning.compiling.stop_seconds)
 
     # ---- with the lock held ----
 
@@ -203,7 +199,7 @@ class Workers:
                 return self._urgent.popleft()
             if self._later:
                 return self._later.popleft()
-            left = self._used + IDLE_SECONDS - time.monotonic()
+            left = self._used + tuning.compiling.idle_seconds - time.monotonic()
             if left <= 0:  # for all of them at once, so that there are all or none
                 return None
             self._changed.wait(left)
@@ -255,8 +251,9 @@ def _parent(target: str, lines: Sequence[_Line]) -> subprocess.Popen[bytes]:
     path = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
     single = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # a process with threads is not to be forked
     ends = [":".join(map(str, line.theirs)) for line in lines]
+    most = str(tuning.compiling.worker_kernels)
     return subprocess.Popen(
-        [sys.executable, "-m", "gquery.kernels.compile_worker", target, str(MOST_KERNELS), build_hash(), *ends],
+        [sys.executable, "-m", "gquery.kernels.compile_worker", target, most, build_hash(), *ends],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         env={**os.environ, "PYTHONPATH": path} | single, pass_fds=[d for line in lines for d in line.theirs],
         process_group=0,  # Ctrl-C in a terminal is meant for us alone
@@ -269,7 +266,7 @@ def _kill(parent: subprocess.Popen[bytes]) -> None:
         os.killpg(parent.pid, signal.SIGTERM)
 
 
-_workers = Workers(MOST_WORKERS)
+_workers = Workers(tuning.compiling.workers)
 
 
 def workers() -> Workers:
@@ -280,7 +277,7 @@ def workers() -> Workers:
 def _forget() -> None:
     """A forked child has no workers: their pipes belong to its parent."""
     global _workers
-    _workers = Workers(MOST_WORKERS)
+    _workers = Workers(tuning.compiling.workers)
 
 
 os.register_at_fork(after_in_child=_forget)

@@ -1,0 +1,103 @@
+"""Numbers of the kernels: how their text is written and cut, the built-in ones, sorting, and how they are compiled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gquery.tuning.record import Record, number
+
+_H200_QUERIES = "2026-11-21: where the time of the 22 queries goes on an H200"
+
+
+@dataclass(frozen=True, slots=True)
+class KernelTexts(Record):
+    """What a kernel's text looks like: each form is shorter, or quicker to compile, than the one it takes the place of."""
+
+    own_constants: int = number(
+        64, "constants", "that are parameters of their own; later ones are elements of an array, quicker to compile"
+    )
+    nested_terms: int = number(12, "terms", "of AND and OR that are tested one inside another: Python nests 100 blocks")
+    chained_integers: int = number(8, "integers", "of an IN list that are tests; a longer one is a binary search")
+    chained_texts: int = number(2, "texts", "of an IN list that are tests; a longer one is a loop")
+    chained_codes: int = number(4, "codes of a dictionary", "of an IN list that are tests; a longer one is a table")
+    looped_terms: int = number(24, "terms", "of AND and OR alike but for constants, from which on they are a loop")
+    looped_nodes: int = number(64, "expression nodes", "of a term that is looked at for that")
+    dictionary_entries: int = number(
+        2**16, "entries", "of a dictionary up to which an expression is computed once an entry"
+    )
+    remembered_results: int = number(16, "expressions", "over a dictionary whose values are kept")
+    function_lines: int = number(8, "lines", "of an unrolled row that are worth a function")
+    interleaved_steps: int = number(4, "nested ifs", "of a row whose probes are interleaved")
+    interleaved_tail: int = number(24, "lines", "behind the last interleaved probe: they are written for each row")
+    skipped_sectors: float = number(
+        0.3, "share of sectors", "that no row needs, from which on a column is loaded only where it is", _H200_QUERIES
+    )
+    kept_names: int = number(256, "names a stem", "that kernels share")
+    kept_integers: int = number(1024, "integers", "of either sign that kernels share")
+
+
+@dataclass(frozen=True, slots=True)
+class KernelParts(Record):
+    """When a kernel is cut into functions, and how large they are: Numba takes time with the square of a function."""
+
+    lines: int = number(400, "lines", "of a body that stays whole")
+    depth: int = number(60, "blocks", "within each other in a body that stays whole")
+    part_lines: int = number(48, "lines", "of a function, unless a single statement has more")
+    part_depth: int = number(12, "blocks", "within each other in a function")
+    calls: int = number(192, "calls", "of a block: what calls functions has many arguments, which take their time too")
+    period: int = number(16, "statements", "that repeat themselves, at most")
+    alike: float = number(0.8, "share of statements", "that look like those a period before, at least")
+    progress: float = number(0.7, "calls a statement", "up to which calls are put into functions once more")
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltInKernels(Record):
+    """When built-in kernels are interpreted, compiled, or not used."""
+
+    interpreted_rows: int = number(2_000, "rows", "of one call from which on a kernel is compiled")
+    compiled_after: int = number(
+        100_000, "rows", "of all calls after which it is compiled: some 0.3 s of interpreting, as long as a compiler"
+    )
+    remembered: int = number(1024, "kernels", "whose rows are counted for that")
+    filled_rows: int = number(2**19, "elements", "of an array that one thread fills at once")
+    numpy_text_rows: int = number(200_000, "rows", "of text on a host below which NumPy makes its keys")
+    arrow_text_rows: int = number(200_000, "rows", "of text up to which Arrow finds the extremes")
+    text_slice: int = number(2**24, "rows", "of text between two looks at whether the query is interrupted")
+
+
+@dataclass(frozen=True, slots=True)
+class Sorting(Record):
+    """How rows are sorted, and how the first ones are found."""
+
+    round_bits: int = number(12, "bits", "of a radix sort's round, below which two sorts of whole words are faster")
+    text_words: int = number(32, "64-bit words", "of a text by which rows are compared on the device")
+    spare_bits: int = number(4, "bits", "more than a row number has, of the keys by which the first rows are chosen")
+    bound_chunk: int = number(1024, "rows", "of which a bound looks at the least only")
+    chunks_a_row: int = number(4, "chunks a wanted row", "that a bound looks at, at least")
+    candidate_rows: int = number(
+        4, "rows a wanted row", "from which on the first rows are chosen before they are sorted"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Compiling(Record):
+    """Processes that compile kernels, and what is kept of their work."""
+
+    workers: int = number(8, "processes", "that compile beside this one")
+    worker_kernels: int = number(200, "kernels", "that a process compiles before another takes its place")
+    own_kernels: int = number(
+        128,
+        "kernels",
+        "for a CPU that this process compiles itself: LLVM leaves 0.5 MB of each behind, which ends with a worker",
+    )
+    patience: int = number(
+        4, "kernels", "that ready workers get first where this process has not imported the compiler: it takes so long"
+    )
+    idle_seconds: float = number(300.0, "seconds", "without work after which the processes end")
+    stop_seconds: float = number(5.0, "seconds", "that their end is waited for")
+    look_seconds: float = number(0.05, "seconds", "between two looks at whether the query that waits is interrupted")
+    kept_kernels: int = number(2048, "kernels", "that a target keeps ready")
+    arguments: int = number(
+        128, "arguments", "of a function for a CPU: Numba takes seconds for a thousand; more come in an array"
+    )
+    entry_bytes: int = number(1 << 28, "bytes", "of an entry of the cache: a file that is larger is not read")

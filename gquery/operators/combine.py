@@ -14,6 +14,7 @@ import numpy as np
 from gquery import tuning
 from gquery.device.array import Array
 from gquery.device.device import Device
+from gquery.kernels.bindings import Argument
 from gquery.kernels.builtin import grouping, scans
 from gquery.kernels.builtin.define import builtin_kernel, namespace
 from gquery.kernels.kernel import Kernel
@@ -116,7 +117,7 @@ def combine_tables(
         def enter(lo: int, hi: int, table: GroupState = table, status: Array = status) -> None:
             for number in range(lo, hi):
                 source = states[number]
-                values = (source.words_i64, source.words_f64, capacity, table.words_i64,
+                values: tuple[Argument, ...] = (source.words_i64, source.words_f64, capacity, table.words_i64,
                           table.words_f64, table.mask, status)  # fmt: skip
                 given = [target.argument(p, v) for p, v in zip(kernel.parameters, values, strict=True)]
                 target.run(compiled, 0, capacity + 1, given)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from gquery.device.array import Array
+from gquery.kernels.bindings import Argument
 from gquery.kernels.kernel import Kernel, Parameter
 
 NARROW_ROWS = 2**32 - 2**26
@@ -72,11 +73,11 @@ class Target(Protocol):
         """See `targets.compile_many`."""
         ...
 
-    def argument(self, parameter: Parameter, value: Any) -> Any:
+    def argument(self, parameter: Parameter, value: Argument) -> object:
         """What the launch takes for an array (or None, where the kernel never looks) or a number."""
         ...
 
-    def run(self, compiled: Compiled, lo: int, hi: int, arguments: Sequence[Any], shared_words: int = 0) -> None:
+    def run(self, compiled: Compiled, lo: int, hi: int, arguments: Sequence[object], shared_words: int = 0) -> None:
         """Run rows lo..hi: on this thread (python, cpu), or queued on CuPy's current stream (cuda)."""
         ...
 

@@ -1,4 +1,4 @@
-"""What the planner and the kernels must know of the hardware: caches, shared memory, processors.
+"""What the planner, the kernels and execution must know of the hardware: caches, shared memory, processors, copies.
 
 A `Device` goes in, its `DeviceProfile` comes out: queried from CUDA for a GPU, read from the system for a CPU. What is
 planned or compiled for a GPU where there is none takes `H200`.
@@ -18,7 +18,7 @@ from gquery.device.device import Device
 
 @dataclass(frozen=True, slots=True)
 class DeviceProfile:
-    """The sizes of a GPU or a CPU. A CPU has no shared memory and no registers to divide: 0."""
+    """The sizes of a GPU or a CPU. A CPU has no shared memory, no registers to divide and no link to a host: 0."""
 
     name: str
     processors: int  # multiprocessors of a GPU; cores of the machine
@@ -30,12 +30,13 @@ class DeviceProfile:
     reserved_shared_bytes: int = 0  # of shared memory that the driver takes for each block
     processor_threads: int = 0  # that a multiprocessor keeps at once
     processor_registers: int = 0  # 32-bit registers of a multiprocessor, and of a block
+    copy_rate: float = 0.0  # bytes a second that the link to the host's memory moves in each direction, at most
 
 
 H200 = DeviceProfile(
     name="NVIDIA H200",
     processors=132,
-    cache_bytes=50 << 20,
+    cache_bytes=60 << 20,
     sector_bytes=32,
     shared_bytes=48 << 10,
     most_shared_bytes=227 << 10,
@@ -43,6 +44,7 @@ H200 = DeviceProfile(
     reserved_shared_bytes=1 << 10,
     processor_threads=2048,
     processor_registers=65_536,
+    copy_rate=63.0e9,  # PCIe 5.0 with 16 lanes
 )
 _ATTRIBUTES = {  # CUDA has none for the sector, which is the same on every GPU since 2014
     "processors": "MultiProcessorCount",
@@ -54,6 +56,12 @@ _ATTRIBUTES = {  # CUDA has none for the sector, which is the same on every GPU 
     "processor_threads": "MaxThreadsPerMultiProcessor",
     "processor_registers": "MaxRegistersPerMultiprocessor",
 }
+_PCI = Path("/sys/bus/pci/devices")
+_BITS, _OLD_BITS, _OLD_TRANSFERS = (
+    128 / 130,
+    8 / 10,
+    5.0,
+)  # bits of data a bit sent; up to PCIe 2.0, of 5 GT/s, and since
 _CPU_LINE_BYTES = 64
 _CPU_CACHE_BYTES = 32 << 20  # where the system does not say
 
@@ -70,11 +78,32 @@ def profile_for(target: str) -> DeviceProfile:
 
 
 def _gpu_profile(device: Device) -> DeviceProfile:
-    """What CUDA says of a GPU; what an old driver does not know of is an H200's."""
+    """What CUDA and the system say of a GPU; what an old driver does not know of is an H200's."""
     with device.activate():
-        attributes: dict[str, Any] = device.xp.cuda.Device(device.ordinal).attributes
+        found = device.xp.cuda.Device(device.ordinal)
+        attributes: dict[str, Any] = found.attributes
+        link = _PCI / str(found.pci_bus_id).lower()
     known = {field: int(attributes[name]) for field, name in _ATTRIBUTES.items() if name in attributes}
-    return replace(H200, name=device.model, **known)
+    return replace(H200, name=device.model, copy_rate=_link_rate(link) or H200.copy_rate, **known)
+
+
+def _link_rate(link: Path) -> float:
+    """Bytes a second of a PCI device's link by what Linux says of it, 0 where that is nothing. The largest speed counts: an idle
+    link goes slower.
+
+    >>> _link_rate(Path("/absent"))
+    0.0
+    """
+    try:
+        speed, lanes = ((link / name).read_text(encoding="ascii") for name in ("max_link_speed", "current_link_width"))
+    except OSError:
+        return 0.0
+    transfers = re.match(r"([\d.]+) GT/s", speed)
+    if transfers is None or not lanes.strip().isdigit():
+        return 0.0
+    rate = float(transfers[1])
+    bits = _OLD_BITS if rate <= _OLD_TRANSFERS else _BITS
+    return rate * 1e9 * int(lanes) * bits / 8
 
 
 @cache

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from gquery import tuning
 from gquery.device.device import Device, cpu_device
+from gquery.device.profile import get_profile, profile_for
 from gquery.execution.facts import Choice, Facts
-from gquery.execution.state import Run
+from gquery.execution.state import ExecutionContext, Run
 from gquery.execution.variants import is_cached, is_ready
 from gquery.kernels.targets.capabilities import PYTHON
 from gquery.operators.base import JoinIndex
@@ -31,7 +32,8 @@ def choose_target(pipeline: Pipeline, facts: Facts) -> Choice:
     about = f"about {int(steps):,} row-steps"
     if is_worth_compiling(pipeline, steps, limit):
         return Choice(target, about)
-    if able.has_own_memory and facts.copied_bytes > tuning.interpreting.table_bytes:
+    copied = facts.copied_bytes  # 0 for most, and on a CPU
+    if copied and able.has_own_memory and copied > copied_in(tuning.interpreting.table_seconds, facts.context):
         return Choice(target, f"{about}, on a table that is there")
     if able.has_own_memory and steps < tuning.interpreting.tiny_steps:
         return Choice(PYTHON.name, f"{about}, faster than a launch")
@@ -90,8 +92,11 @@ def breaker_device(state: Run, work: PipelineBreaker) -> Device:
     if sum(f.rows for f in frames) >= context.settings.interpret_limit:
         return context.device
     buffers = [b for f in frames for c in f.columns.values() for b in c.buffers]
-    return (
-        host
-        if sum(b.nbytes for b in buffers if not b.is_on(host)) < tuning.interpreting.breaker_bytes
-        else context.device
-    )
+    copied = sum(b.nbytes for b in buffers if not b.is_on(host))
+    return host if copied < copied_in(tuning.interpreting.breaker_seconds, context) else context.device
+
+
+def copied_in(seconds: float, context: ExecutionContext) -> float:
+    """Bytes that the link between a GPU and its host copies in so many seconds; that of a usual one where there is none."""
+    profile = get_profile(context.device) if context.device.is_cuda else profile_for(context.target)
+    return seconds * profile.copy_rate

@@ -106,7 +106,10 @@ class JoinLayouts(Record):
     largest: int = number(2**31, "slots", "of an array or bits of a bitmap, at most")
     range_keys: int = number(64, "rows a slot", "up to which one key of several is addressed and the others are tested")
     partitioned_caches: float = number(
-        2.56, "sizes of the L2 cache", "from which on an array is filled partition by partition", _H200_QUERIES
+        32 / 15,
+        "sizes of the L2 cache",
+        "from which on an array is filled partition by partition: 128 MB on an H200",
+        _H200_QUERIES,
     )
     partitioned_selectivity: float = number(
         0.5, "share of rows", "that enter the array, at least, for a partitioned build", _H200_QUERIES
@@ -142,7 +145,7 @@ class GroupLayouts(Record):
     unknown_rows: int = number(2**40, "rows", "assumed of a numbered frame without a bound")
     distinct_slots_a_row: int = number(4, "slots an input row", "of a bitmap of distinct values")
     distinct_bytes_a_value: int = number(
-        25, "bytes of L2 cache a value", "more values overflow the cache and are counted by partitions",
+        30, "bytes of L2 cache a value", "more values overflow the cache and are counted by partitions",
         "2026-11-21: single operations on an H200",
     )  # fmt: skip
 

@@ -122,11 +122,14 @@ class Interpreting(Record):
     tiny_steps: int = number(
         300, "row-steps", "that the interpreter takes sooner than a GPU launches", "2026-11-21: primitives"
     )
-    breaker_bytes: int = number(
-        2**21, "bytes", "of frames on a GPU that are copied to the host for an operator there", _INTERPRETED
+    breaker_seconds: float = number(
+        33.3e-6,
+        "seconds",
+        "of copying frames of a GPU to the host for an operator there: 2 MB from an H200",
+        _INTERPRETED,
     )
-    table_bytes: int = number(
-        2**17, "bytes", "of join tables on a GPU that are copied for the interpreter", _INTERPRETED
+    table_seconds: float = number(
+        2.081e-6, "seconds", "of copying join tables of a GPU for the interpreter: 128 KB from an H200", _INTERPRETED
     )
     table_slot_bytes: int = number(8, "bytes", "of a slot or a value of a join table, on the average")
     rows_of_a_key: int = number(4, "rows", "that a key which may repeat is forecast to have")

@@ -25,6 +25,9 @@ import gquery
 from gquery.kernels.targets import get_target
 from tests.support.queries import Generator, random_tables
 
+MOST_MEMORY = (
+    "64MB"  # a few random queries have hundreds of millions of rows, which as Python's values fill any machine
+)
 _SAME = (
     "SELECT k, count(*), sum(j + {0}) AS v FROM t0 WHERE i <> {1} AND s <> 'x{0}' GROUP BY k ORDER BY v + {0} LIMIT {1}"
 )
@@ -59,6 +62,7 @@ def main() -> None:
     connection = gquery.connect(given.target)
     if given.target != "python":
         connection.sql("SET interpret_limit = 0")
+    connection.sql(f"SET memory_limit = '{MOST_MEMORY}'")
     for name, table in random_tables(given.seed).items():
         connection.register(name, table)
     print(f"{'queries':>9}{'MiB':>9}{'since':>9}{'kernels':>9}{'texts':>9}{'objects':>11}{'refused':>9}{'seconds':>9}")

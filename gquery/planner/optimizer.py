@@ -25,7 +25,7 @@ from gquery.planner.rules.eliminate_distinct_aggregates import eliminate_distinc
 from gquery.planner.rules.exists_by_extremes import exists_by_extremes
 from gquery.planner.rules.filter_shared import filter_shared
 from gquery.planner.rules.fold_constants import Evaluate
-from gquery.planner.rules.inline_shared import inline_shared, inline_single
+from gquery.planner.rules.inline_shared import inline_shared
 from gquery.planner.rules.join_order import join_order
 from gquery.planner.rules.limit_into_sort import limit_into_sort
 from gquery.planner.rules.merge_aggregates import merge_aggregates
@@ -94,8 +94,6 @@ RULES: tuple[Rule, ...] = (
     Rule("exists_by_extremes", _on_plan(exists_by_extremes)),
     Rule("limit_into_sort", _on_plan(limit_into_sort)),
     Rule("drop_sorts", lambda query, _: drop_sorts(query), whole=True),
-    # again: uses went with joins that add nothing and with what is empty
-    Rule("inline_single", lambda query, _: inline_single(query), whole=True, for_uses=True),
     Rule("merge_projections", _on_plan(merge_projections)),
     # again: outer joins became inner ones
     Rule("refresh_nullability_last", lambda query, _: refresh_nullability(query)),

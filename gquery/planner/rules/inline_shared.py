@@ -22,7 +22,6 @@ latter as long as the plan does not become too large.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 
 from gquery import tuning
@@ -50,17 +49,10 @@ from gquery.planner.logical.tree import (
     transform_up,
 )
 
-Cheap = Callable[[Definition], bool]
-
 
 def inline_shared(query: Query) -> Query | None:
     """The query with every definition in place that is used once or cheap."""
-    return _Inlining(query).query(is_cheap)
-
-
-def inline_single(query: Query) -> Query | None:
-    """The query with every definition in place that is used once: rules have dropped other uses since."""
-    return _Inlining(query).query(lambda _: False)
+    return _Inlining(query).query()
 
 
 def is_cheap(definition: Definition) -> bool:
@@ -85,23 +77,23 @@ class _Inlining:
         self.first: set[int] = set()  # those that stand in their first place, under their own columns
         self.names: dict[int, Column] = {}
 
-    def query(self, cheap: Cheap) -> Query | None:
+    def query(self) -> Query | None:
         order = definitions(self.old.plan)
-        if not order or not self._choose(order, cheap):
+        if not order or not self._choose(order):
             return None
         for d in order:
             self.new[d.number] = self._definition(d)
         plan = self._plan(self.old.plan)
         return Query(plan, tuple(self._named(c) for c in self.old.outputs), self.old.names)
 
-    def _choose(self, order: tuple[Definition, ...], cheap: Cheap) -> bool:
+    def _choose(self, order: tuple[Definition, ...]) -> bool:
         use_counts = Counter(u.definition.number for u in uses(self.old.plan))
         added = 0
         for d in reversed(order):  # those that use others first: each of their copies uses them again
             count = use_counts[d.number]
             size = sum(1 for _ in nodes(d.plan)) * (count - 1)
             is_asked = d.kept is False and added + size <= tuning.rewrites.most_copied_nodes
-            copied = is_asked or (d.kept is not True and (count == 1 or cheap(d)))
+            copied = is_asked or (d.kept is not True and (count == 1 or is_cheap(d)))
             added += size if is_asked else 0
             if copied:
                 self.inlined.add(d.number)

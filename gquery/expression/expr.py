@@ -40,6 +40,45 @@ class _Node:
     memo_subqueries: tuple[ScalarSubquery | Exists | InSubquery, ...]  # by `planner.logical.tree.subqueries`
 
 
+class _Truth(_Node):
+    """What is TRUE, FALSE or NULL."""
+
+    __slots__ = ()
+    dtype: ClassVar[DType] = BOOLEAN
+
+
+class _OfOne(_Node):
+    """What has one argument."""
+
+    __slots__ = ()
+    arg: Expr
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return (self.arg,)
+
+
+class _OfSeveral(_Node):
+    """What has any number of arguments."""
+
+    __slots__ = ()
+    args: tuple[Expr, ...]
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return self.args
+
+
+class _Connective(_OfSeveral, _Truth):
+    """NULL only where an argument is."""
+
+    __slots__ = ()
+
+    @property
+    def nullable(self) -> bool:
+        return any(a.nullable for a in self.args)
+
+
 @frozen
 class Column(_Node):
     """A column of some plan node; two are the same where their ids are."""
@@ -88,7 +127,7 @@ class Literal(_Node):
 
 
 @frozen
-class Call(_Node):
+class Call(_OfSeveral):
     """A scalar function or operator of `gquery.functions`; NULL in gives NULL out unless the declaration says otherwise."""
 
     function: str
@@ -96,22 +135,14 @@ class Call(_Node):
     dtype: DType
     nullable: bool
 
-    @property
-    def children(self) -> tuple[Expr, ...]:
-        return self.args
-
 
 @frozen
-class Cast(_Node):
+class Cast(_OfOne):
     """CAST; ``try_`` gives NULL where CAST raises ConversionError. NULL stays NULL."""
 
     arg: Expr
     dtype: DType
     try_: bool = False
-
-    @property
-    def children(self) -> tuple[Expr, ...]:
-        return (self.arg,)
 
     @property
     def nullable(self) -> bool:
@@ -140,56 +171,24 @@ class Case(_Node):
 
 
 @frozen
-class And(_Node):
+class And(_Connective):
     """Conjunction in three-valued logic: FALSE wins over NULL. At least two arguments, none of them an And."""
 
     args: tuple[Expr, ...]
 
-    @property
-    def children(self) -> tuple[Expr, ...]:
-        return self.args
-
-    @property
-    def dtype(self) -> DType:
-        return BOOLEAN
-
-    @property
-    def nullable(self) -> bool:
-        return any(a.nullable for a in self.args)
-
 
 @frozen
-class Or(_Node):
+class Or(_Connective):
     """Disjunction in three-valued logic: TRUE wins over NULL. At least two arguments, none of them an Or."""
 
     args: tuple[Expr, ...]
 
-    @property
-    def children(self) -> tuple[Expr, ...]:
-        return self.args
-
-    @property
-    def dtype(self) -> DType:
-        return BOOLEAN
-
-    @property
-    def nullable(self) -> bool:
-        return any(a.nullable for a in self.args)
-
 
 @frozen
-class Not(_Node):
+class Not(_OfOne, _Truth):
     """Negation: NOT NULL is NULL."""
 
     arg: Expr
-
-    @property
-    def children(self) -> tuple[Expr, ...]:
-        return (self.arg,)
-
-    @property
-    def dtype(self) -> DType:
-        return BOOLEAN
 
     @property
     def nullable(self) -> bool:
@@ -197,26 +196,15 @@ class Not(_Node):
 
 
 @frozen
-class IsNull(_Node):
+class IsNull(_OfOne, _Truth):
     """``arg IS NULL``: never NULL itself. IS NOT NULL is Not(IsNull)."""
 
     arg: Expr
-
-    @property
-    def children(self) -> tuple[Expr, ...]:
-        return (self.arg,)
-
-    @property
-    def dtype(self) -> DType:
-        return BOOLEAN
-
-    @property
-    def nullable(self) -> bool:
-        return False
+    nullable: ClassVar[bool] = False
 
 
 @frozen
-class In(_Node):
+class In(_OfOne, _Truth):
     """``arg IN (constants)``. The values are non-NULL physical literals of the argument's type, at least one; a list
     that holds expressions or NULL is bound as an Or of equalities."""
 
@@ -230,14 +218,6 @@ class In(_Node):
         return hash((self.arg, exact(self.values)))
 
     @property
-    def children(self) -> tuple[Expr, ...]:
-        return (self.arg,)
-
-    @property
-    def dtype(self) -> DType:
-        return BOOLEAN
-
-    @property
     def nullable(self) -> bool:
         return self.arg.nullable
 
@@ -248,47 +228,29 @@ class ScalarSubquery(_Node):
 
     plan: Plan
     children: ClassVar[tuple[Expr, ...]] = ()
+    nullable: ClassVar[bool] = True
 
     @property
     def dtype(self) -> DType:
         return self.plan.columns[0].dtype
 
-    @property
-    def nullable(self) -> bool:
-        return True
-
 
 @frozen
-class Exists(_Node):
+class Exists(_Truth):
     """Whether a plan has a row: never NULL. Gone after decorrelation."""
 
     plan: Plan
     children: ClassVar[tuple[Expr, ...]] = ()
-
-    @property
-    def dtype(self) -> DType:
-        return BOOLEAN
-
-    @property
-    def nullable(self) -> bool:
-        return False
+    nullable: ClassVar[bool] = False
 
 
 @frozen
-class InSubquery(_Node):
+class InSubquery(_OfSeveral, _Truth):
     """``args IN (plan)`` with SQL's three values: NULL where no row matches but a NULL might. The plan has as many
     columns as there are arguments, of the same types. Gone after decorrelation."""
 
     args: tuple[Expr, ...]
     plan: Plan
-
-    @property
-    def children(self) -> tuple[Expr, ...]:
-        return self.args
-
-    @property
-    def dtype(self) -> DType:
-        return BOOLEAN
 
     @property
     def nullable(self) -> bool:

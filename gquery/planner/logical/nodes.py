@@ -56,16 +56,18 @@ class Range:
         return len(range(self.start, self.stop, self.step))
 
 
-@frozen_open
-class Filter:
-    """The rows for which the predicate is TRUE (not NULL). Keeps the order."""
+class _OverOne:
+    """What reads one plan."""
 
     source: Plan
-    predicate: Expr
 
     @property
     def sources(self) -> tuple[Plan, ...]:
         return (self.source,)
+
+
+class _Passing(_OverOne):
+    """What gives rows of its source as they are."""
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -73,15 +75,19 @@ class Filter:
 
 
 @frozen_open
-class Project:
+class Filter(_Passing):
+    """The rows for which the predicate is TRUE (not NULL). Keeps the order."""
+
+    source: Plan
+    predicate: Expr
+
+
+@frozen_open
+class Project(_OverOne):
     """New columns from expressions over the source's; a column is passed on as (column, column). Keeps the order."""
 
     source: Plan
     exprs: tuple[tuple[Column, Expr], ...]
-
-    @property
-    def sources(self) -> tuple[Plan, ...]:
-        return (self.source,)
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -101,9 +107,8 @@ class JoinKind(Enum):
 
 
 @frozen_open
-class Join:
-    """Pairs of rows for which the condition is TRUE, as the kind says. Keeps the left side's order; the matches of a left
-    row come in the right side's order. Columns are nullable on the side that a kind fills with NULLs."""
+class _Pairs:
+    """What gives rows of two plans side by side."""
 
     left: Plan
     right: Plan
@@ -121,22 +126,14 @@ class Join:
 
 
 @frozen_open
-class Apply:
+class Join(_Pairs):
+    """Pairs of rows for which the condition is TRUE, as the kind says. Keeps the left side's order; the matches of a left
+    row come in the right side's order. Columns are nullable on the side that a kind fills with NULLs."""
+
+
+@frozen_open
+class Apply(_Pairs):
     """A dependent join: for each left row the right plan, which may use the left's columns. Gone after decorrelation."""
-
-    left: Plan
-    right: Plan
-    kind: JoinKind
-    condition: Expr
-    mark: Column | None = None
-
-    @property
-    def sources(self) -> tuple[Plan, ...]:
-        return (self.left, self.right)
-
-    @cached_property
-    def columns(self) -> tuple[Column, ...]:
-        return join_columns(self.left, self.right, self.kind, self.mark)
 
 
 def join_columns(left: Plan, right: Plan, kind: JoinKind, mark: Column | None) -> tuple[Column, ...]:
@@ -159,16 +156,12 @@ def _nullable(columns: tuple[Column, ...]) -> tuple[Column, ...]:
 
 
 @frozen_open
-class Aggregate:
+class Aggregate(_OverOne):
     """One row a group of equal keys (NULLs are equal). Without keys one row, also for no input. Promises no order."""
 
     source: Plan
     keys: tuple[tuple[Column, Expr], ...]
     aggregates: tuple[tuple[Column, AggregateCall], ...]
-
-    @property
-    def sources(self) -> tuple[Plan, ...]:
-        return (self.source,)
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -176,7 +169,7 @@ class Aggregate:
 
 
 @frozen_open
-class Sort:
+class Sort(_Passing):
     """The rows in order of the keys, stable; with ``limit`` only the first ``limit`` rows after ``offset`` (top-k)."""
 
     source: Plan
@@ -184,30 +177,14 @@ class Sort:
     limit: int | None = None
     offset: int = 0
 
-    @property
-    def sources(self) -> tuple[Plan, ...]:
-        return (self.source,)
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        return self.source.columns
-
 
 @frozen_open
-class Limit:
+class Limit(_Passing):
     """At most ``limit`` rows (all for None) after skipping ``offset``, in the source's order."""
 
     source: Plan
     limit: int | None
     offset: int = 0
-
-    @property
-    def sources(self) -> tuple[Plan, ...]:
-        return (self.source,)
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        return self.source.columns
 
 
 @frozen_open

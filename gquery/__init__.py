@@ -220,7 +220,7 @@ def load_ipython_extension(shell: Any) -> None:
     """``%load_ext gquery`` in a notebook: see `gquery.shell.notebook`."""
     from gquery.shell.notebook import load
 
-    load(shell)
+    load(shell, default_connection)
 
 
 class _Package(ModuleType):

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from html import escape
 from typing import Any
@@ -23,7 +23,6 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_cell_magic, magics_class
 from IPython.display import HTML, display
 
-import gquery
 from gquery.api.connection import Connection
 from gquery.errors import Error, InternalError
 from gquery.runtime.stopwatch import Watch, watched
@@ -35,7 +34,11 @@ REDRAW_SECONDS = 0.25
 
 @magics_class
 class GqueryMagics(Magics):  # type: ignore[misc]
-    """The magics of one notebook."""
+    """The magics of one notebook; ``default`` gives the connection of cells that name none."""
+
+    def __init__(self, shell: Any, default: Callable[[], Connection]) -> None:
+        super().__init__(shell)
+        self._default = default
 
     @line_cell_magic  # type: ignore[untyped-decorator]
     def gquery(self, line: str, cell: str | None = None) -> Any:
@@ -58,7 +61,7 @@ class GqueryMagics(Magics):  # type: ignore[misc]
 
     def _connection(self, name: str | None) -> Connection:
         if name is None:
-            return gquery.default_connection()
+            return self._default()
         found = self.shell.user_ns.get(name)
         if not isinstance(found, Connection):
             raise UsageError(f"{name} is no connection; make one with {name} = gquery.connect()")
@@ -126,6 +129,6 @@ def bar(watch: Watch, spent: float) -> str:
     return f'<progress max="1" value="{watch.share:.3f}"></progress> {escape(doing)}, {spent:.0f} s{rest}'
 
 
-def load(shell: Any) -> None:
+def load(shell: Any, default: Callable[[], Connection]) -> None:
     """Register the magics."""
-    shell.register_magics(GqueryMagics)
+    shell.register_magics(GqueryMagics(shell, default))

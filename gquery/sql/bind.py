@@ -16,9 +16,10 @@ from gquery.expression.expr import Literal, new_column
 from gquery.expression.types import INTEGER, Kind
 from gquery.planner.logical.nodes import Project, Query
 from gquery.runtime.nesting import with_room
-from gquery.sql.bind_query import Ctes, QueryScopes
+from gquery.sql.bind_query import QueryScopes
 from gquery.sql.catalog import Catalog
 from gquery.sql.check import check
+from gquery.sql.ctes import Ctes
 from gquery.sql.parse import Parsed, located, parse_one
 from gquery.sql.separate import separate
 from gquery.sql.statement import (

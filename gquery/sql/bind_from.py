@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -20,11 +19,9 @@ from gquery.sql.bind_files import reader_arguments, reader_of
 from gquery.sql.bind_shared import relation_use
 from gquery.sql.catalog import Bound, View
 from gquery.sql.check import check
+from gquery.sql.ctes import Ctes, Queries
 from gquery.sql.parse import Parsed, located, parse_one
 from gquery.sql.scope import Merged, Scope, ScopeRelation
-
-if TYPE_CHECKING:
-    from gquery.sql.bind_query import Ctes, QueryScopes
 
 _FILES = (
     ".parquet",
@@ -45,7 +42,7 @@ _FILES = (
 class FromBinder:
     """Binds one FROM clause: its plan, and the scope of its columns."""
 
-    def __init__(self, query: QueryScopes, parent: Scope | None, ctes: Ctes) -> None:
+    def __init__(self, query: Queries, parent: Scope | None, ctes: Ctes) -> None:
         self.query, self.parent, self.ctes = query, parent, ctes
 
     def bind(self, node: exp.Select) -> tuple[Plan, Scope]:

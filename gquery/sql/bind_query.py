@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from gquery.errors import BindError, DataError, Error, FileError, NotSupportedError, ProgrammingError
+from gquery.errors import BindError, DataError, FileError, NotSupportedError, ProgrammingError
 from gquery.expression.expr import Column, Expr, Literal, SortKey, new_column
 from gquery.expression.promotion import common_type
 from gquery.expression.types import INTEGER, NULL, VARCHAR, DType, Kind
 from gquery.functions import cast, unified
 from gquery.functions.casts import bare, is_text_literal
-from gquery.functions.opaque import refuse_opaque
 from gquery.functions.user import UserFunction
 from gquery.planner.logical.nodes import (
     Aggregate,
@@ -30,68 +28,13 @@ from gquery.sql.bind_expr import ExprBinder
 from gquery.sql.bind_select import SelectBinder
 from gquery.sql.bind_shared import Named, named, one_use
 from gquery.sql.catalog import Catalog, View
+from gquery.sql.ctes import Cte, Ctes
+from gquery.sql.order_keys import check_key, ordinal, sort_key
 from gquery.sql.parse import located
 from gquery.sql.scope import Scope
 from gquery.sql.types import Parameters
 
 _OF_TEXTS = (ProgrammingError, NotSupportedError, DataError, FileError)  # errors of what a query says
-
-
-@dataclass(eq=False)
-class Cte:
-    """A query of a WITH, in the scope and among the CTEs where it was written. It is bound at its first use (one without a
-    use may say what it likes, as in DuckDB) and kept: as a definition, or as a query that depends on one around it."""
-
-    name: str
-    node: exp.Expr
-    columns: tuple[str, ...]
-    visible: Ctes
-    parent: Scope | None
-    kept: bool | None = None  # AS MATERIALIZED, AS NOT MATERIALIZED
-    bound: Named | None = None
-    failed: Error | None = None  # what binding it raised
-
-    def below(self) -> list[Cte]:
-        """The CTEs that this one may use and that are not bound, those that others use first, itself last."""
-        out: list[Cte] = []
-        met: set[int] = set()
-        stack = [(self, False)]
-        while stack:
-            cte, is_done = stack.pop()
-            if is_done:
-                out.append(cte)
-            elif id(cte) not in met and cte.bound is None and cte.failed is None:
-                met.add(id(cte))
-                names = {t.name.lower() for t in cte.node.find_all(exp.Table)}
-                stack.append((cte, True))
-                stack += [(e, False) for n, e in cte.visible.entries.items() if n in names]
-        return out
-
-
-@dataclass(frozen=True)
-class Ctes:
-    """The CTEs that are visible, by name in lower case."""
-
-    entries: dict[str, Cte] = field(default_factory=dict)
-
-    def with_clause(self, node: exp.Expr | None, parent: Scope | None, sql: str) -> Ctes:
-        """These and those of a WITH clause, each of which sees the ones before it."""
-        if node is None:
-            return self
-        visible = self
-        names: set[str] = set()
-        for cte in node.expressions:
-            alias = cte.args["alias"]
-            name = alias.name.lower()
-            if name in names:
-                raise located(BindError(f"WITH names {alias.name!r} twice"), sql, alias)
-            names.add(name)
-            if node.args.get("recursive") and any(t.name.lower() == name for t in cte.this.find_all(exp.Table)):
-                raise located(NotSupportedError("not supported: WITH RECURSIVE"), sql, cte)
-            columns = tuple(c.name for c in alias.columns)
-            entry = Cte(alias.name, cte.this, columns, visible, parent, cte.args.get("materialized"))
-            visible = Ctes({**visible.entries, name: entry})
-        return visible
 
 
 class QueryScopes:
@@ -291,38 +234,3 @@ def _retyped(query: Query, types: list[DType]) -> Query:
         value: Expr = cast(c, t) if c.dtype.kind is not Kind.NULL else Literal(None, t)
         exprs.append((c, c) if value is c else (new_column(c.name, t, value.nullable), value))
     return Query(Project(query.plan, tuple(exprs)), tuple(c for c, _ in exprs), query.names)
-
-
-def ordinal(node: exp.Expr, count: int, clause: str, sql: str) -> int | None:
-    """The position (from 0) of the result column that an integer in GROUP BY or ORDER BY stands for; else None. ORDER BY
-    takes no other constant."""
-    sign = ""
-    while isinstance(node, exp.Paren | exp.Neg):
-        sign += "-" if isinstance(node, exp.Neg) else ""
-        node = node.this
-    if not isinstance(node, exp.Literal | exp.Null):
-        return None
-    text = node.name.replace("_", "")
-    if isinstance(node, exp.Null) or node.is_string or not text.isdigit():
-        if clause == "ORDER BY":
-            typed = node.sql("duckdb") if isinstance(node, exp.Null) or node.is_string else node.name
-            raise located(BindError(f"ORDER BY {sign}{typed} is neither a column nor a position"), sql, node)
-        return None
-    index = int(f"{sign[:1]}{text}")
-    if not 1 <= index <= count:
-        raise located(BindError(f"{clause} {index}: there are {count} result columns"), sql, node)
-    return index - 1
-
-
-def check_key(keys: Iterable[Expr], what: str, node: exp.Expr, sql: str) -> None:
-    """NotSupportedError for a key whose values gquery only carries: it can neither compare nor sort them."""
-    try:
-        refuse_opaque(keys, what)
-    except NotSupportedError as error:
-        raise located(error, sql, node) from None
-
-
-def sort_key(expr: Expr, node: exp.Ordered, sql: str) -> SortKey:
-    """A key with its direction; NULLs come last unless NULLS FIRST is written, in both directions."""
-    check_key((expr,), "ORDER BY", node, sql)
-    return SortKey(expr, bool(node.args.get("desc")), bool(node.args.get("nulls_first")))

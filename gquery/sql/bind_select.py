@@ -8,8 +8,6 @@ left over is an error.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sqlglot import exp
 
 from gquery.errors import BindError, Error, did_you_mean
@@ -20,18 +18,17 @@ from gquery.sql.bind_expr import ExprBinder
 from gquery.sql.bind_from import FromBinder
 from gquery.sql.bind_groups import ByExpr, GroupedScope, Item, columns_by_expr
 from gquery.sql.calls import function_call, is_foreign_aggregate
+from gquery.sql.ctes import Ctes, Queries
 from gquery.sql.names import column_name
+from gquery.sql.order_keys import check_key, ordinal, sort_key
 from gquery.sql.parse import located
 from gquery.sql.scope import Scope
-
-if TYPE_CHECKING:
-    from gquery.sql.bind_query import Ctes, QueryScopes
 
 
 class SelectBinder:
     """Binds one SELECT in the scope of the queries around it."""
 
-    def __init__(self, query: QueryScopes, node: exp.Select, parent: Scope | None, ctes: Ctes) -> None:
+    def __init__(self, query: Queries, node: exp.Select, parent: Scope | None, ctes: Ctes) -> None:
         self.query, self.node, self.parent, self.ctes = query, node, parent, ctes
 
     def bind(self) -> Query:
@@ -160,8 +157,6 @@ class SelectBinder:
 
     def _add_key(self, groups: GroupedScope, key: exp.Expr | Item) -> None:
         """A key: a column, an ordinal or alias of the SELECT list, or any expression."""
-        from gquery.sql.bind_query import check_key, ordinal
-
         if isinstance(key, exp.Expr):
             index = ordinal(key, len(self.items), "GROUP BY", self.query.sql)
             if index is not None:
@@ -192,8 +187,6 @@ class SelectBinder:
 
     def _order_by(self, groups: GroupedScope | None) -> list[tuple[Item | Expr, exp.Ordered]]:
         """The sort keys: entries of the SELECT list, or other expressions over the same columns."""
-        from gquery.sql.bind_query import ordinal
-
         order = self.node.args.get("order")
         keys: list[tuple[Item | Expr, exp.Ordered]] = []
         for ordered in order.expressions if order is not None else ():
@@ -224,8 +217,6 @@ class SelectBinder:
         return None
 
     def _finish(self, plan: Plan) -> Query:
-        from gquery.sql.bind_query import check_key, sort_key
-
         sql = self.query.sql
         if self.groups is None:
             self.sort_keys = self._order_by(None)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import gquery
 from benchmarks.rules.measure import Firing, Refused, firings
 from benchmarks.rules.random_tables import Described, constants, random_tables
-from benchmarks.rules.report import markdown
+from benchmarks.rules.report import KEPT, markdown
 from benchmarks.rules.workloads import Workload
 from gquery.planner.optimizer import RULES
 from tests.support.paths import ROOT
@@ -48,6 +48,8 @@ def test_what_fires_is_counted_and_run() -> None:
 def test_the_page_of_the_docs_has_every_rule() -> None:
     page = (ROOT / "docs" / "reference" / "rules.md").read_text()
     assert re.findall(r"^\|`(\w+)`", page, re.M) == [r.name for r in RULES]
+    unused = re.findall(r"^- `(\w+)`: none$", page, re.M)
+    assert set(unused) == set(KEPT), "a rule that no query needs has a reason, and no other"
 
 
 def test_random_tables_hold_what_queries_compare_with() -> None:

@@ -1,0 +1,89 @@
+"""The queries of a WITH, by name, and what binders of parts of a query ask of what binds whole ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from sqlglot import exp
+
+from gquery.errors import BindError, Error, NotSupportedError
+from gquery.planner.logical.nodes import Plan, Query
+from gquery.sql.bind_shared import Named
+from gquery.sql.bind_subquery import QueryBinder
+from gquery.sql.catalog import Catalog, View
+from gquery.sql.parse import located
+from gquery.sql.scope import Scope
+
+
+@dataclass(eq=False)
+class Cte:
+    """A query of a WITH, in the scope and among the CTEs where it was written. It is bound at its first use (one without a
+    use may say what it likes, as in DuckDB) and kept: as a definition, or as a query that depends on one around it."""
+
+    name: str
+    node: exp.Expr
+    columns: tuple[str, ...]
+    visible: Ctes
+    parent: Scope | None
+    kept: bool | None = None  # AS MATERIALIZED, AS NOT MATERIALIZED
+    bound: Named | None = None
+    failed: Error | None = None  # what binding it raised
+
+    def below(self) -> list[Cte]:
+        """The CTEs that this one may use and that are not bound, those that others use first, itself last."""
+        out: list[Cte] = []
+        met: set[int] = set()
+        stack = [(self, False)]
+        while stack:
+            cte, is_done = stack.pop()
+            if is_done:
+                out.append(cte)
+            elif id(cte) not in met and cte.bound is None and cte.failed is None:
+                met.add(id(cte))
+                names = {t.name.lower() for t in cte.node.find_all(exp.Table)}
+                stack.append((cte, True))
+                stack += [(e, False) for n, e in cte.visible.entries.items() if n in names]
+        return out
+
+
+@dataclass(frozen=True)
+class Ctes:
+    """The CTEs that are visible, by name in lower case."""
+
+    entries: dict[str, Cte] = field(default_factory=dict)
+
+    def with_clause(self, node: exp.Expr | None, parent: Scope | None, sql: str) -> Ctes:
+        """These and those of a WITH clause, each of which sees the ones before it."""
+        if node is None:
+            return self
+        visible = self
+        names: set[str] = set()
+        for cte in node.expressions:
+            alias = cte.args["alias"]
+            name = alias.name.lower()
+            if name in names:
+                raise located(BindError(f"WITH names {alias.name!r} twice"), sql, alias)
+            names.add(name)
+            if node.args.get("recursive") and any(t.name.lower() == name for t in cte.this.find_all(exp.Table)):
+                raise located(NotSupportedError("not supported: WITH RECURSIVE"), sql, cte)
+            columns = tuple(c.name for c in alias.columns)
+            entry = Cte(alias.name, cte.this, columns, visible, parent, cte.args.get("materialized"))
+            visible = Ctes({**visible.entries, name: entry})
+        return visible
+
+
+class Queries(QueryBinder, Protocol):
+    """What binds the queries of a statement: `bind_query.QueryScopes`."""
+
+    catalog: Catalog
+
+    def cte(self, cte: Cte) -> Query: ...
+
+    def view(self, view: View, tree: exp.Expr) -> Query: ...
+
+    def query(self, node: exp.Expr, parent: Scope | None, ctes: Ctes) -> Query: ...
+
+    def values(self, node: exp.Expr, parent: Scope | None) -> Query: ...
+
+    def limited(self, plan: Plan, node: exp.Expr) -> Plan: ...

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from gquery.device.array import Array
-from gquery.kernels.bindings import Argument
 from gquery.kernels.kernel import Kernel, Parameter
+
+if TYPE_CHECKING:  # the shell's prompt comes before NumPy
+    from gquery.device.array import Array
+    from gquery.kernels.bindings import Argument
 
 NARROW_ROWS = 2**32 - 2**26
 """Above this many rows a kernel has to be made with ``wide_index``: a 32-bit index plus one stride must not wrap."""

@@ -325,9 +325,10 @@ class Connection(Frames, Files, Explains, Exceptions):
 
     def _stored(self, table: Table) -> Table:
         """A result as a table to scan: encoded anew, which narrows its columns and makes their statistics exact."""
+        from gquery.columns.arrow import export_table
         from gquery.columns.import_arrow import import_table
 
-        return import_table(table.to_arrow(), self.settings.narrow)
+        return import_table(export_table(table), self.settings.narrow)
 
     def _read_variables(self, relation: Relation) -> None:
         """Take what a query uses of variables of the caller as they are now."""

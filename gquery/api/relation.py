@@ -198,7 +198,9 @@ class Relation(Outputs, Verbs):
         if part.rows <= few:  # that was all of it
             self._result = part
             return self.to_arrow_table(), part.rows
-        return part.to_arrow(), -1
+        from gquery.columns.arrow import export_table
+
+        return export_table(part), -1
 
 
 def message(connection: Connection, columns: Mapping[str, Sequence[Any]], show_text: bool = False) -> Relation:
@@ -206,7 +208,7 @@ def message(connection: Connection, columns: Mapping[str, Sequence[Any]], show_t
     import pyarrow as pa
 
     from gquery.columns.arrow import integer_array, string_array
-    from gquery.columns.table import Table
+    from gquery.columns.import_arrow import import_table
 
     arrays: dict[str, pa.Array] = {}
     for name, values in columns.items():
@@ -217,7 +219,7 @@ def message(connection: Connection, columns: Mapping[str, Sequence[Any]], show_t
                 arrays[name] = integer_array(values)
             case _:
                 arrays[name] = string_array(values).cast(pa.string())
-    return Relation(connection, None, result=Table.from_arrow(pa.table(arrays)), show_text=show_text)
+    return Relation(connection, None, result=import_table(pa.table(arrays)), show_text=show_text)
 
 
 def _python_rows(table: pa.Table) -> Iterator[tuple[Any, ...]]:

@@ -98,7 +98,7 @@ def export_schema(schema: Schema) -> pa.Schema:
 
 
 def export_table(table: Table) -> pa.Table:
-    """A table as Arrow, column names as they are (a result may repeat one)."""
+    """A table with the Arrow types of its logical types, column names as they are (a result may repeat one)."""
     arrays = [export_column(c) for c in table.columns]
     fields = [
         pa.field(f.name, a.type, f.nullable or a.null_count > 0) for f, a in zip(table.schema, arrays, strict=True)

@@ -30,7 +30,7 @@ from gquery.runtime.threads import Phases, Task, core_count, run_phases
 
 
 def import_table(table: pa.Table, narrow: bool = True) -> Table:
-    """Every column of an Arrow table."""
+    """An Arrow table, encoded; NotSupportedError names a column whose type SQL here does not know."""
     schema = import_schema(table.schema)
     columns = import_columns([table.column(i) for i in range(table.num_columns)], schema.fields, narrow)
     return Table(schema, tuple(columns), table.num_rows)

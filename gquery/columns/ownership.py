@@ -1,7 +1,7 @@
 """Whose memory a column lies in: what is copied, what is validated, and when.
 
 gquery keeps what it has proved of a column (bounds, order, uniqueness, NULLs, dictionaries, and plans over them), so
-nobody else may be able to write to what it keeps. `origin_of` decides, by the kind of the data:
+nobody else may be able to write to what it keeps. `caller_origin` and `file_origin` say whose it is, by the kind of the data:
 
 | data                                   | who can write to its memory       | what is done                              |
 |----------------------------------------|-----------------------------------|-------------------------------------------|
@@ -108,11 +108,9 @@ class Origin:
             raise self.error(f'Column "{column}" of {self.name} is not valid Arrow data: {cause}') from None
 
 
-def origin_of(name: str, data: Any) -> Origin | None:
-    """How the memory of data that is to be a table called ``name`` is treated; None for what gquery made itself."""
-    from gquery.columns.table import Table
-
-    return None if isinstance(data, Table) else Origin(name, is_shared=True)
+def caller_origin(name: str) -> Origin:
+    """Of data of the caller that are to be a table called ``name``: others may write to the memory."""
+    return Origin(name, is_shared=True)
 
 
 def file_origin(name: str) -> Origin:

@@ -153,19 +153,6 @@ class Table:
     columns: tuple[ColumnData, ...]
     rows: int
 
-    @staticmethod
-    def from_arrow(table: pa.Table, narrow: bool = True) -> Table:
-        """An Arrow table, encoded; NotSupportedError names a column whose type SQL here does not know."""
-        from gquery.columns.import_arrow import import_table
-
-        return import_table(table, narrow)
-
-    def to_arrow(self) -> pa.Table:
-        """The table with the Arrow types of its logical types."""
-        from gquery.columns.arrow import export_table
-
-        return export_table(self)
-
     def slice(self, low: int, high: int) -> Table:
         """Rows ``low`` to ``high``."""
         high = max(low, min(high, self.rows))

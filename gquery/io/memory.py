@@ -168,7 +168,7 @@ def source_of(name: str, data: Any, narrow: bool = True) -> TableSource:
     InterfaceError for anything else."""
     import pyarrow as pa
 
-    from gquery.columns.ownership import origin_of
+    from gquery.columns.ownership import caller_origin
 
     if isinstance(data, Table):
         return TableStore(name, data)
@@ -193,7 +193,7 @@ def source_of(name: str, data: Any, narrow: bool = True) -> TableSource:
         raise
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise InterfaceError(f'"{name}" cannot be registered as Arrow data: {error}') from error
-    return ArrowSource(name, table.column_names, table.columns, table.num_rows, narrow, origin_of(name, data))
+    return ArrowSource(name, table.column_names, table.columns, table.num_rows, narrow, caller_origin(name))
 
 
 def _has_objects(data: Any) -> bool:
@@ -206,7 +206,7 @@ def _has_objects(data: Any) -> bool:
 def _source_of_arrays(name: str, data: Mapping[Any, Any], narrow: bool) -> TableSource:
     import pyarrow as pa
 
-    from gquery.columns.ownership import origin_of
+    from gquery.columns.ownership import caller_origin
 
     arrays: list[Any] = []
     for key, values in data.items():
@@ -228,7 +228,7 @@ def _source_of_arrays(name: str, data: Mapping[Any, Any], narrow: bool) -> Table
     if len(set(lengths.values())) > 1:
         raise InterfaceError(f"The columns of {name} differ in length: {lengths}")
     rows = next(iter(lengths.values()), 0)
-    return ArrowSource(name, [str(k) for k in data], arrays, rows, narrow, origin_of(name, data))
+    return ArrowSource(name, [str(k) for k in data], arrays, rows, narrow, caller_origin(name))
 
 
 def _from_array(values: Any) -> pa.Array:

@@ -42,9 +42,11 @@ class Outputs(ABC):
     def to_arrow_table(self) -> pa.Table:
         """The result as a PyArrow table."""
         if self._arrow is None:
+            from gquery.columns.arrow import export_table
+
             table = self.table()
             with part("fetch"):
-                self._arrow = table.to_arrow()
+                self._arrow = export_table(table)
         return self._arrow
 
     def arrow(self) -> pa.Table:
@@ -208,8 +210,10 @@ def _options(method: str) -> Iterator[None]:
 
 
 def _batches(table: Table, schema: pa.Schema, size: int) -> Iterator[pa.RecordBatch]:
+    from gquery.columns.arrow import export_table
+
     for low in range(0, table.rows, size):
-        part = table.slice(low, low + size).to_arrow()
+        part = export_table(table.slice(low, low + size))
         yield from (part if part.schema.types == schema.types else part.cast(schema)).to_batches()
 
 

@@ -16,6 +16,7 @@ import pytest
 
 from gquery import tuning
 from gquery.columns import assemble_strings
+from gquery.columns.arrow import export_table
 from gquery.columns.import_arrow import import_table
 from gquery.columns.statistics import Order, OrderOfParts, order_of
 from gquery.errors import FileError, InterruptError
@@ -96,7 +97,7 @@ def test_the_same_as_encoded_as_a_whole(
         )
     source = ParquetSource(tmp_path, cache=ColumnCache(workers=workers), narrow=narrow)
     loaded = source.load(range(table.num_columns))
-    assert loaded.to_arrow().to_pydict() == table.to_pydict()
+    assert export_table(loaded).to_pydict() == table.to_pydict()
     whole = import_table(table.combine_chunks(), narrow)
     for name, column, other in zip(table.column_names, loaded.columns, whole.columns, strict=True):
         assert facts(column) == facts(other), name
@@ -114,7 +115,7 @@ def test_arrow_in_pieces(tune: Tune, narrow: bool, chunks: list[int]) -> None:
     tune(tuning.encoding, one_thread=0)
     tune(tuning.encoding, piece=900)
     cut = import_table(table, narrow)
-    assert cut.to_arrow().to_pydict() == table.to_pydict()
+    assert export_table(cut).to_pydict() == table.to_pydict()
     for name, column, other in zip(table.column_names, cut.columns, whole.columns, strict=True):
         assert facts(column) == facts(other), name
         assert column.statistics.distinct == other.statistics.distinct or column.dictionary is None, name
@@ -140,7 +141,7 @@ def test_a_footer_that_tells_too_narrow_bounds(tmp_path: Path, monkeypatch: pyte
     told = source._footer_statistics(0)
     monkeypatch.setattr(source, "_footer_statistics", lambda field: type(told)(Bounds(0, 9), 0))
     loaded = source.load([0, 1])
-    assert loaded.to_arrow().to_pydict() == {"a": list(range(1_000)), "b": list(range(1_000))}
+    assert export_table(loaded).to_pydict() == {"a": list(range(1_000)), "b": list(range(1_000))}
     assert source.statistics(0).bounds == Bounds(0, 999)
 
 
@@ -162,7 +163,7 @@ def test_a_dictionary_that_becomes_too_large(tmp_path: Path, tune: Tune) -> None
     assert source._wanted(0).as_codes
     column = source.load([0]).columns[0]
     assert (column.dictionary, column.physical_type) == (None, PhysicalType.STRING32)
-    assert source.load([0]).to_arrow().column(0).to_pylist() == values
+    assert export_table(source.load([0])).column(0).to_pylist() == values
 
 
 def test_a_sample_that_is_wrong_about_repetition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,7 +172,7 @@ def test_a_sample_that_is_wrong_about_repetition(tmp_path: Path, monkeypatch: py
     pq.write_table(pa.table({"s": values}), tmp_path / "a.parquet", row_group_size=900)
     source = ParquetSource(tmp_path / "a.parquet")
     assert source.load([0]).columns[0].dictionary is None
-    assert source.load([0]).to_arrow().column(0).to_pylist() == values
+    assert export_table(source.load([0])).column(0).to_pylist() == values
 
 
 def test_offsets_beyond_32_bits(tmp_path: Path, tune: Tune) -> None:
@@ -180,7 +181,7 @@ def test_offsets_beyond_32_bits(tmp_path: Path, tune: Tune) -> None:
     pq.write_table(pa.table({"s": values}), tmp_path / "a.parquet", row_group_size=900)
     loaded = ParquetSource(tmp_path / "a.parquet").load([0])
     assert loaded.columns[0].physical_type is PhysicalType.STRING64
-    assert loaded.to_arrow().column(0).to_pylist() == values
+    assert export_table(loaded).column(0).to_pylist() == values
 
 
 # ---- order ---------------------------------------------------------------------------------------------------------

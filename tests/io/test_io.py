@@ -15,9 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from gquery.columns.arrow import export_table
 from gquery.columns.assemble import Fixed
+from gquery.columns.import_arrow import import_table
 from gquery.columns.store import TableStore
-from gquery.columns.table import Table
 from gquery.errors import FileError, InterfaceError, OutOfMemoryError
 from gquery.expression.types import BIGINT, Bounds
 from gquery.io.column_cache import ColumnCache
@@ -44,7 +45,7 @@ def path(tmp_path: Path) -> str:
 
 
 def everything(source: Any) -> Any:
-    return source.load(range(len(source.schema))).to_arrow()
+    return export_table(source.load(range(len(source.schema))))
 
 
 def test_parquet(path: str) -> None:
@@ -115,7 +116,7 @@ def test_low_cardinality_strings_are_read_with_their_dictionary(tmp_path: Path) 
     assert [source._wanted(f).as_codes for f in (0, 1)] == [True, False]
     assert loaded.columns[0].dictionary is not None and len(loaded.columns[0].dictionary) == 2
     assert loaded.columns[1].dictionary is None
-    assert loaded.to_arrow().to_pydict() == {"few": few, "many": many}
+    assert export_table(loaded).to_pydict() == {"few": few, "many": many}
 
 
 def test_missing_and_damaged_files(tmp_path: Path, path: str) -> None:
@@ -195,7 +196,7 @@ def test_columns_that_are_carried(tmp_path: Path) -> None:
     sources: list[Any] = [ParquetSource(tmp_path / "a.parquet"), source_of("t", table)]
     for source in sources:
         assert [str(f.dtype) for f in source.schema] == ["BIGINT", "BIGINT[]", "BLOB", "STRUCT(z BIGINT)"]
-        assert source.load([0, 3]).to_arrow().to_pydict() == {"a": [1], "s": [{"z": 1}]}
+        assert export_table(source.load([0, 3])).to_pydict() == {"a": [1], "s": [{"z": 1}]}
         assert everything(source).to_pydict() == table.to_pydict()
         assert everything(source).schema.types == table.schema.types
 
@@ -215,7 +216,7 @@ def test_sources_in_memory() -> None:
         {"a": 1, "when": datetime.datetime(2020, 1, 1), "s": "x"},
         {"a": 2, "when": datetime.datetime(1960, 1, 1), "s": None},
     ]
-    store = source_of("t", Table.from_arrow(table))
+    store = source_of("t", import_table(table))
     assert isinstance(store, TableStore)
     assert everything(store).to_pydict() == values
     assert store.load([1]).schema.names == ("s",)

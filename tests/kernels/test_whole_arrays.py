@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from gquery.columns.table import ColumnData, Table
+from gquery.columns.import_arrow import import_table
+from gquery.columns.table import ColumnData
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device, cpu_device
 from gquery.errors import OperationalError
@@ -187,7 +188,7 @@ def texts(column: ColumnData) -> list[str]:
 @pytest.mark.parametrize("count", [1, 100, 30_000])
 def test_take(device: str, count: int) -> None:
     values = [*(["hello", "", None, "wörld", "x" * 40] * 5), *(f"{i} of many" for i in range(20_000))]
-    table = Table.from_arrow(pa.table({"s": values, "n": list(range(len(values)))}))
+    table = import_table(pa.table({"s": values, "n": list(range(len(values)))}))
     rows = np.random.default_rng(3).integers(0, len(values), count).astype(np.uint32)
     at = place(device)
     strings, numbers = (gathers.take(column, on(device, rows), at) for column in table.columns)
@@ -200,7 +201,7 @@ def test_take(device: str, count: int) -> None:
 @pytest.mark.parametrize("device", DEVICES)
 def test_views_become_contiguous(device: str) -> None:
     values = [f"value {i}" for i in range(5_000)]
-    source = Table.from_arrow(pa.table({"s": values})).columns[0]
+    source = import_table(pa.table({"s": values})).columns[0]
     at = place(device)
     views = gathers.string_views(source, at, on(device, np.arange(0, 5_000, 7, dtype=np.uint32)))
     column = ColumnData(source.dtype, PhysicalType.VIEW, views.size // 2, Buffer(views, at))

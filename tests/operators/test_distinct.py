@@ -10,6 +10,7 @@ import pytest
 
 import gquery
 from gquery import tuning
+from gquery.columns.arrow import export_table
 from gquery.planner.physical import DistinctRows
 from tests.support.harness import compare, expect
 from tests.support.lanes import answer
@@ -63,7 +64,7 @@ def test_distinct(sql: str, monkeypatch: pytest.MonkeyPatch, tune: Tune) -> None
     if sql != OTHERWISE[2]:  # two aggregates, of which one sorts
         assert sorts == (sql in SORTED)
     types, want = expect(sql, tables())
-    found = answer(connection(), sql, monkeypatch).to_arrow()
+    found = export_table(answer(connection(), sql, monkeypatch))
     assert compare([tuple(row.values()) for row in found.to_pylist()], want, False, types) is None
 
 

@@ -11,6 +11,7 @@ import pytest
 
 import gquery
 from gquery import tuning
+from gquery.columns.arrow import export_table
 from gquery.execution import run_with_report
 from gquery.execution.feedback import RunFeedback
 from gquery.kernels.targets.capabilities import capabilities
@@ -113,7 +114,7 @@ def test_keys_that_were_expected_to_be_unique(target: str) -> None:
                 if k in wanted:
                     wanted[k].append(v)
             rows = [(w, v) for w, k in enumerate(probes.tolist()) for v in wanted[k]]
-            assert table.to_arrow().to_pydict() == {"w": [w for w, _ in rows], "v": [v for _, v in rows]}
+            assert export_table(table).to_pydict() == {"w": [w for w, _ in rows], "v": [v for _, v in rows]}
         assert attempts == ([2, 1] if twice else [1, 1])
         last = program.stages[-1].work
         assert isinstance(last, Pipeline)
@@ -196,7 +197,7 @@ def _expecting(tables: dict[str, pa.Table], sql: str) -> list[int]:
     matches = [v for k in tables["p"].column("k").to_pylist() for v in by_key[k]]
     for _ in range(2):
         result, reports = run_with_report(program, connection._context(), feedback)
-        assert list(result.to_arrow().to_pylist()[0].values()) == [sum(matches), len(matches)]
+        assert list(export_table(result).to_pylist()[0].values()) == [sum(matches), len(matches)]
         attempts.append(reports[0].attempts)
     return attempts
 

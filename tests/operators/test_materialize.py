@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import gquery
+from gquery.columns.arrow import export_table
 from gquery.expression.facts import NOT_IN
 from gquery.kernels.builtin import define, scans
 from gquery.operators.materialize import materialize_mode
@@ -77,7 +78,7 @@ def modes(sql: str) -> set[str]:
 @pytest.mark.parametrize("sql", MARKED + COUNTED)
 def test_collect_on_lanes(sql: str, partitions: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ("selection_bitmap" if sql in MARKED else "count_then_scatter") in modes(sql)
-    found = answer(connection(), sql, monkeypatch, partitions).to_arrow()
+    found = export_table(answer(connection(), sql, monkeypatch, partitions))
     types, want = expect(sql, tables())
     rows = [tuple(row.values()) for row in found.to_pylist()]
     assert compare(rows, want, False, types) is None
@@ -136,8 +137,8 @@ def test_flags_of_groups_are_bits_on_a_gpu(partitions: int, monkeypatch: pytest.
     r = np.random.default_rng(3)
     values = r.integers(10, 40_000, 3_000)
     found = gquery.connect(device="cpu").register("v", pa.table({"v": values, "w": values % 9_000}))
-    assert answer(found, "SELECT count(DISTINCT v) FROM v", monkeypatch, partitions).to_arrow()[0].to_pylist() == [
+    assert export_table(answer(found, "SELECT count(DISTINCT v) FROM v", monkeypatch, partitions))[0].to_pylist() == [
         len(set(values.tolist()))
     ]
-    kept = answer(found, "SELECT DISTINCT w FROM v", monkeypatch, partitions).to_arrow()[0].to_pylist()
+    kept = export_table(answer(found, "SELECT DISTINCT w FROM v", monkeypatch, partitions))[0].to_pylist()
     assert sorted(kept) == sorted(set((values % 9_000).tolist()))

@@ -66,8 +66,13 @@ class Call:
     arguments: tuple[Expression, ...]
 
     def text(self) -> str:
-        arguments = [a.id if a.__class__ is Name else a.text() for a in self.arguments]
-        return f"{self.function}({', '.join(arguments)})"
+        match self.arguments:  # most calls have one or two
+            case (a,):
+                return f"{self.function}({a.text()})"
+            case (a, b):
+                return f"{self.function}({a.text()}, {b.text()})"
+            case several:
+                return f"{self.function}({', '.join([a.text() for a in several])})"
 
     def leaves(self, found: list[Leaf]) -> None:
         for a in self.arguments:

@@ -61,11 +61,25 @@ Columns = frozenset[int]
 
 def common_subplans(query: Query) -> Query | None:
     """The query with each subplan that it computes in several places, and that is worth it, as a definition."""
-    search = _Search(query)
-    if not search.repeated:  # most queries compute nothing twice
+    order = definitions(query.plan)
+    if not _reads_twice([*(d.plan for d in order), query.plan]):  # most queries do not
         return None
-    new = search.query()
+    search = _Search(query, order)
+    new = search.query() if search.repeated else query
     return None if new is query else new
+
+
+def _reads_twice(plans: list[Plan]) -> bool:
+    """Whether two leaves may give the same rows."""
+    met: set[int | type[Plan]] = set()
+    for plan in plans:
+        for node in walk(plan):
+            if not node.sources:
+                leaf = id(node.source) if isinstance(node, Scan) else type(node)
+                if leaf in met:
+                    return True
+                met.add(leaf)
+    return False
 
 
 @dataclass(frozen=True)
@@ -137,9 +151,9 @@ class _Made:
 class _Search:
     """One query: its candidates, those that are shared, and the definitions that are made of them."""
 
-    def __init__(self, query: Query) -> None:
+    def __init__(self, query: Query, order: tuple[Definition, ...]) -> None:
         self.old = query
-        self.order = definitions(query.plan)
+        self.order = order
         self.outlines = Outlines()
         self.repeated = self._repeated()  # no plan with another outline gives the rows of a second one
         self.estimator = Estimator()

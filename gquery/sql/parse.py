@@ -25,6 +25,7 @@ from gquery.runtime.nesting import with_room
 from gquery.sql.grammar import read
 from gquery.sql.grammar_tokens import Reading
 from gquery.sql.lexer import NUMBER, SYMBOL, WORD, Lexed, lex
+from gquery.sql.tokens import tokens_of
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _TYPES = {NUMBER: TokenType.NUMBER, WORD: TokenType.VAR, "+": TokenType.PLUS, "-": TokenType.DASH}
@@ -109,7 +110,7 @@ def _trees(text: str, tokens: Lexed, readings: Sequence[Reading | ParseError]) -
 
     def parsed() -> list[exp.Expr | None]:
         with _quiet:
-            prepared = _prepared(dialect.tokenize(text), tokens, calls)
+            prepared = _prepared(tokens_of(text, tokens), tokens, calls)
             return dialect.parser().parse(_in_parentheses(prepared, names) if names else prepared, text)
 
     try:

@@ -1,0 +1,96 @@
+"""sqlglot's tokens, made of those that DuckDB's lexer has found (`gquery.sql.lexer`): the text is gone through once.
+
+sqlglot's own tokenizer goes through a text letter by letter, which took a fifth of parsing. What it does with the plain tokens
+that most texts are made of is easily told: a word is a keyword or a name, a symbol has a type. Texts with anything else
+(comments, parameters, braces, letters beyond ASCII) are left to it, as are all where it is compiled, which is faster still.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import NamedTuple
+
+from sqlglot import tokenizer_core
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.tokenizer_core import Token, TokenType
+
+from gquery.sql.lexer import END, NUMBER, QUOTED, STRING, SYMBOL, WORD, Lexed
+
+_IS_COMPILED = not tokenizer_core.__file__.endswith(".py")
+_SPECIAL = re.compile(r"--|/\*|[^\n\t -~]|\\")  # comments, escapes, letters and spaces beyond ASCII
+_ODD = frozenset("@#{}")  # that mean more than one thing to sqlglot
+_PLAIN_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_BRACKETS = frozenset("()[],;")  # that are part of no other symbol
+
+
+class _Vocabulary(NamedTuple):
+    """sqlglot's types of words, phrases and symbols, in upper case. A phrase has two words, by the first of them. Behind some
+    words what follows may be no tokens: ``others``."""
+
+    types: dict[str, TokenType]
+    phrases: dict[str, frozenset[str]]
+    others: frozenset[str]
+
+
+@cache
+def _vocabulary() -> _Vocabulary:
+    tokenizer = Dialect.get_or_raise("duckdb").tokenizer_class
+    types = {**tokenizer.SINGLE_TOKENS, **tokenizer.KEYWORDS}
+    two = [tuple(key.split(" ")) for key in types if " " in key]
+    phrases = {first: frozenset(second for f, second in two if f == first) for first, _ in two}
+    commands = {key for key, kind in types.items() if kind in tokenizer.COMMANDS}
+    joined = {key.partition("-")[0] for key in types if "-" in key[1:]}  # USER-DEFINED
+    return _Vocabulary(types, phrases, frozenset(commands | joined))
+
+
+def tokens_of(sql: str, lexed: Lexed) -> list[Token]:
+    """The tokens that sqlglot's parser reads."""
+    found = None if _IS_COMPILED or _SPECIAL.search(sql) else _made(sql, lexed)
+    return Dialect.get_or_raise("duckdb").tokenize(sql) if found is None else found
+
+
+def _made(sql: str, lexed: Lexed) -> list[Token] | None:
+    """The tokens of a text; None where it holds one of which it is not known here what sqlglot makes of it."""
+    types, phrases, others = _vocabulary()
+    made: list[Token] = []
+    line, line_end, before = 1, sql.find("\n"), -1  # of the token at hand; the line begins behind ``before``
+    second = -1  # the end of a phrase that was made
+    kinds, starts, ends = lexed.kinds, lexed.starts, lexed.ends
+    for n in range(len(kinds) - 1):
+        kind, start, end = kinds[n], starts[n], ends[n]
+        if end <= second:
+            continue
+        text = sql[start : end + 1]
+        if kind == WORD:
+            upper = text.upper()
+            if upper in phrases and kinds[n + 1] == WORD and (by := lexed.words[n + 1].upper()) in phrases[upper]:
+                if "\n" in sql[end : ends[n + 1]]:  # which sqlglot does not count here
+                    return None
+                text = upper = f"{upper} {by}"
+                end = second = ends[n + 1]
+            elif upper in others or "$" in text or (end + 1 == starts[n + 1] and kinds[n + 1] in (STRING, QUOTED)):
+                return None
+            token_type = types.get(upper, TokenType.VAR)
+        elif kind == SYMBOL:
+            follows = kinds[n + 1] == SYMBOL and end + 1 == starts[n + 1]
+            if (
+                text not in types
+                or not _ODD.isdisjoint(text)
+                or (follows and not (text in _BRACKETS or lexed.words[n + 1] in _BRACKETS))
+            ):
+                return None
+            token_type = types[text]
+        elif kind == NUMBER:
+            if not _PLAIN_NUMBER.fullmatch(text) or (end + 1 == starts[n + 1] and kinds[n + 1] not in (SYMBOL, END)):
+                return None
+            token_type = TokenType.NUMBER
+        else:
+            if "\n" in text or kind not in (STRING, QUOTED):
+                return None
+            token_type = TokenType.STRING if kind == STRING else TokenType.IDENTIFIER
+            text = text[1:-1].replace(text[0] * 2, text[0])
+        while 0 <= line_end < end:
+            line, before, line_end = line + 1, line_end, sql.find("\n", line_end + 1)
+        made.append(Token(token_type, text, line, end - before, start, end))
+    return made

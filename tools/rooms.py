@@ -12,16 +12,17 @@ from __future__ import annotations
 
 import argparse
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from html import escape
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "gquery"
 PICTURE = ROOT / "docs" / "screens" / "rooms.svg"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 When = Literal["eager", "lazy", "types"]
+EAGER: tuple[When, ...] = ("eager",)
 
 # Lowest first, one layer a room: files of the package's root are rooms of their own.
 LAYERS = (
@@ -103,16 +104,32 @@ def arrows_from_outside() -> dict[str, set[str]]:
     }
 
 
-def modules() -> dict[str, set[str]]:
-    """Each module with the modules of the package that it imports when it is loaded."""
+def modules(when: Collection[When] = EAGER) -> dict[str, set[str]]:
+    """Each module with the modules of the package that it imports when it is loaded, or else at these times."""
     return {
         module_name(path): {
             name.removeprefix("gquery").lstrip(".")
-            for name, when in imports(path)
-            if when == "eager" and name.split(".")[0] == "gquery"
+            for name, at in imports(path)
+            if at in when and name.split(".")[0] == "gquery"
         }
         for path in MODULES
     }
+
+
+def circles() -> list[set[str]]:
+    """Modules that reach each other by imports at any time, those in functions and for types alone too; largest first."""
+    graph = modules(get_args(When))
+    reached: dict[str, set[str]] = {}
+    for name in graph:
+        found, stack = set(), [name]
+        while stack:
+            for other in graph.get(stack.pop(), ()):
+                if other not in found:
+                    found.add(other)
+                    stack.append(other)
+        reached[name] = found
+    sets = {frozenset(o for o in reached[n] if n in reached.get(o, ())) for n in graph if n in reached[n]}
+    return sorted(map(set, sets), key=lambda s: (-len(s), min(s)))
 
 
 def title(name: str) -> str:
@@ -184,6 +201,7 @@ def main() -> None:
     counts = [(len(g), sum(map(len, g.values()))) for g in (graph, graph | outside)]
     print("{} rooms, {} arrows; with the folders beside the package {} and {}".format(*counts[0], *counts[1]))
     print(f"{len(upward)} upward: {upward}")
+    print(*(f"a circle: {', '.join(sorted(k))}" for k in circles()), sep="\n")
     for name in OUTSIDE:
         print(f"{name:12} {' '.join(sorted(n or 'gquery' for n in outside[name]))}")
     for name in reversed(LAYERS):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gquery import tuning
 from gquery.expression.expr import Column, Expr
 from gquery.expression.facts import ROW_ID_BYTES
@@ -13,6 +11,8 @@ from gquery.functions import call
 from gquery.kernels.render import describe
 from gquery.kernels.targets.capabilities import capabilities
 from gquery.planner.layouts import InlinePayload, KeyEncoding, inline_payload_of, key_encoding_of
+from gquery.planner.lower_stream import Stream
+from gquery.planner.lowering import Lowering
 from gquery.planner.physical import (
     FilterRows,
     JoinLayout,
@@ -20,10 +20,6 @@ from gquery.planner.physical import (
     ReadTable,
     Stored,
 )
-
-if TYPE_CHECKING:
-    from gquery.planner.lower import Lowering
-    from gquery.planner.lower_stream import Stream
 
 
 @frozen_open

@@ -8,7 +8,6 @@ table of row numbers over a frame that holds them. Minima that no atomic can hol
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from gquery import tuning
 from gquery.expression.expr import AggregateCall, Column, Expr, IsNull, Literal, Not, new_column
@@ -24,6 +23,8 @@ from gquery.planner.layouts import is_raw_key, key_encoding_of
 from gquery.planner.logical.nodes import Aggregate
 from gquery.planner.logical.tree import used_columns
 from gquery.planner.lower_distinct import distinct
+from gquery.planner.lower_stream import Stream
+from gquery.planner.lowering import Lowering
 from gquery.planner.physical import (
     TOUCHED,
     Group,
@@ -36,10 +37,6 @@ from gquery.planner.physical import (
     Stored,
     stage_columns,
 )
-
-if TYPE_CHECKING:
-    from gquery.planner.lower import Lowering
-    from gquery.planner.lower_stream import Stream
 
 MERGED_BY = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}  # what makes one result of those of parts
 

@@ -6,8 +6,6 @@ it. Values of a small range are better addressed, and few values better hashed: 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gquery import tuning
 from gquery.expression.expr import Column
 from gquery.expression.types import BIGINT, INT64, Bounds, Register
@@ -15,11 +13,9 @@ from gquery.kernels.targets.capabilities import capabilities
 from gquery.kernels.values import ValueProperties
 from gquery.planner.logical.nodes import Aggregate, Filter, Plan, Project, Scan
 from gquery.planner.logical.tree import walk
+from gquery.planner.lower_stream import Stream
+from gquery.planner.lowering import Lowering
 from gquery.planner.physical import DistinctRows, Stored
-
-if TYPE_CHECKING:
-    from gquery.planner.lower import Lowering
-    from gquery.planner.lower_stream import Stream
 
 
 def distinct(lowering: Lowering, plan: Aggregate, wanted: frozenset[int]) -> Stream | None:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from gquery.expression.expr import Literal, new_column
 from gquery.expression.types import BOOLEAN
 from gquery.planner.layouts import nullable
 from gquery.planner.logical.nodes import Join
+from gquery.planner.lower_stream import Stream
+from gquery.planner.lowering import Lowering
 from gquery.planner.physical import ConcatRows, Probe, ReadStage, UnmatchedRows, stage_columns
-
-if TYPE_CHECKING:
-    from gquery.planner.lower import Lowering
-    from gquery.planner.lower_stream import Stream
 
 
 def full_join(

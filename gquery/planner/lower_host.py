@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gquery.expression.expr import Column, Expr
 from gquery.expression.types import PhysicalType
 from gquery.kernels.dictionaries import is_looked_up
 from gquery.kernels.host_calls import Needs, known_of, name_of, split
 from gquery.planner.lower_stream import Stream, stored_of
+from gquery.planner.lowering import Lowering
 from gquery.planner.physical import HostRows, Materialize, ReadStage, ReadTable, Stored
-
-if TYPE_CHECKING:
-    from gquery.planner.lower import Lowering
 
 
 def on_host(lowering: Lowering, stream: Stream, exprs: tuple[tuple[Column, Expr], ...]) -> Stream:

@@ -9,7 +9,6 @@ each match.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from gquery import tuning
 from gquery.expression.expr import Call, Column, Expr, new_column
@@ -36,6 +35,8 @@ from gquery.planner.logical.nodes import Join, JoinKind
 from gquery.planner.logical.properties import equality, is_unique, key_pair, one_row_at_most
 from gquery.planner.logical.tree import column_ids, used_columns
 from gquery.planner.lower_full_join import full_join
+from gquery.planner.lower_stream import Stream
+from gquery.planner.lowering import Lowering
 from gquery.planner.physical import (
     FilterRows,
     JoinLayout,
@@ -45,10 +46,6 @@ from gquery.planner.physical import (
     ReadTable,
     Stored,
 )
-
-if TYPE_CHECKING:
-    from gquery.planner.lower import Lowering
-    from gquery.planner.lower_stream import Stream
 
 
 def join(lowering: Lowering, plan: Join, wanted: frozenset[int]) -> Stream:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from gquery.columns.store import TableStore
 from gquery.columns.table import Dictionary, Table
@@ -19,6 +18,7 @@ from gquery.planner.layouts import range_properties
 from gquery.planner.logical.nodes import Limit, Scan, Sort, UnionAll, Values
 from gquery.planner.logical.tree import used_columns
 from gquery.planner.lower_stream import Stream, stored_of
+from gquery.planner.lowering import Lowering
 from gquery.planner.physical import (
     ConcatRows,
     Materialize,
@@ -31,9 +31,6 @@ from gquery.planner.physical import (
     Stored,
     stage_columns,
 )
-
-if TYPE_CHECKING:
-    from gquery.planner.lower import Lowering
 
 
 def values(lowering: Lowering, plan: Values) -> Stream:

@@ -19,7 +19,7 @@ SQL = "SELECT s, sum(x + 1) AS v FROM t WHERE x > 1 AND s <> 'b' GROUP BY s"
 PHASES = {
     "binding": (bind_expr.ExprBinder, "_bind"),
     "optimizing": (optimizer, "perf_counter"),
-    "lowering": (lower.Lowering, "plan"),
+    "lowering": (lower.PlanLowering, "plan"),
     "rendering": (render, "_call"),
 }
 

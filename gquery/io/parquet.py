@@ -9,7 +9,6 @@ has changed is read again.
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any
@@ -25,14 +24,15 @@ from gquery.columns.table import ColumnData, ColumnStatistics, Table
 from gquery.errors import FileError
 from gquery.expression.types import Bounds, DType, Kind, Schema
 from gquery.io.column_cache import ColumnCache
-from gquery.io.files import File, PathColumn, Paths, path_columns, readable, reading, resolve, stamp
+from gquery.io.files import File, PathColumn, Paths, readable, reading, stamp
 from gquery.io.footers import check_footer, chunks_of
 from gquery.io.parquet_reader import ParquetReader, Spent, Wanted
+from gquery.io.watched import Asked, WatchedFiles
 from gquery.runtime.interrupt import check
 from gquery.runtime.threads import run_phases
 
 
-class ParquetSource:
+class ParquetSource(WatchedFiles):
     """A file, several files of one schema, a glob pattern or a directory; local, or in an object store by its URI or a
     ``filesystem``. FileError names the file that is at fault. Keys of hive partitions are further columns (``hive`` None:
     where every file has the same keys), and the file's name is one where ``filename`` asks for it."""
@@ -47,14 +47,11 @@ class ParquetSource:
         filename: str | None = None,
         filesystem: Any = None,
     ) -> None:
-        self._asked = paths
-        self._path_options = (hive, filename)
-        self._filesystem = filesystem
+        super().__init__(Asked(paths, "parquet", hive, filename, filesystem))
         self._narrow = narrow
         self._cache = cache or ColumnCache()
-        self._lock = threading.RLock()
         self.spent = Spent()
-        files = self._find()
+        files = self.asked.find()
         self.name = os.path.splitext(os.path.basename(files[0].name))[0]
         self._open(files)
 
@@ -63,16 +60,6 @@ class ParquetSource:
     @property
     def rows(self) -> int:
         return self._rows
-
-    @property
-    def version(self) -> int:
-        """Changes with the files; looks at them, and reads their footers again where they changed."""
-        with self._lock:
-            files = self._find()
-            if stamp(files) != stamp(self._files):
-                self._cache.forget(id(self))
-                self._open(files)
-            return hash(stamp(self._files))
 
     def statistics(self, field: int) -> ColumnStatistics:
         """Exact once the column was loaded; before, what complete footers tell."""
@@ -123,10 +110,8 @@ class ParquetSource:
 
     # ---- files -----------------------------------------------------------------------------------------------------
 
-    def _find(self) -> list[File]:
-        return resolve(self._asked, "parquet", self._filesystem)
-
     def _open(self, files: list[File]) -> None:
+        self._cache.forget(id(self))
         footers: list[Any] = []
         schema: pa.Schema | None = None
         first = f'"{files[0].name}"'
@@ -144,9 +129,8 @@ class ParquetSource:
                     f'"{file.name}" has other columns than {first}: {_words(arrow_schema)} against {_words(schema)}'
                 )
         assert schema is not None
-        hive, filename = self._path_options
         self._path_columns: dict[int, PathColumn] = {}
-        for column in path_columns(files, hive, filename, schema.names):
+        for column in self.asked.columns(files, schema.names):
             self._path_columns[len(schema)] = column
             schema = schema.append(pa.field(column.name, column.type, None in column.values))
         self._footers = footers
@@ -260,7 +244,7 @@ class _Loading:
         """The columns in the order that was asked for, now in the cache. FileError where a file has changed meanwhile: the
         footers that were read before tell where its pages lie."""
         source, found = self.source, self.found
-        if self.wanted and stamp(source._find()) != stamp(source._files):
+        if self.wanted and stamp(source.asked.find()) != stamp(source._files):
             raise FileError(f"The files of {source.name} have changed while they were read")
         source._statistics |= {f: column.statistics for f, column in found.items()}
         source._cache.put(id(source), found, source.name)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,8 +19,9 @@ from gquery.columns.table import ColumnData, ColumnStatistics, Table
 from gquery.errors import FileError, InterfaceError, did_you_mean
 from gquery.expression.types import DType
 from gquery.io.csv_dialect import Dialect, sniff
-from gquery.io.files import File, Paths, path_columns, readable, reading, resolve, stamp
+from gquery.io.files import File, Paths, readable, reading
 from gquery.io.memory import ArrowSource
+from gquery.io.watched import Asked, WatchedFiles
 from gquery.runtime.arrow_compute import pc
 from gquery.runtime.interrupt import check
 
@@ -66,30 +66,19 @@ class FileOptions:
     json: JsonOptions | None = None
 
 
-class FileSource:
+class FileSource(WatchedFiles):
     """A file, several, a pattern or a directory of one of the formats "csv", "json" and "ipc"; see `ParquetSource`."""
 
     def __init__(self, paths: Paths, kind: str, options: FileOptions, narrow: bool = True) -> None:
-        self._asked, self._kind, self._narrow = paths, kind, narrow
+        super().__init__(Asked(paths, kind, options.hive, options.filename, options.filesystem))
+        self._kind, self._narrow = kind, narrow
         self._csv, self._json = options.csv or CsvOptions(), options.json or JsonOptions()
-        self._path_options = (options.hive, options.filename)
-        self._filesystem = options.filesystem
-        self._lock = threading.RLock()
-        self._open(self._find())
+        self._open(self.asked.find())
         self.name = os.path.basename(self._files[0].name).split(".")[0]
 
     @property
     def rows(self) -> int:
         return self._inner.rows
-
-    @property
-    def version(self) -> int:
-        """Changes with the files; looks at them, and reads them again where they changed."""
-        with self._lock:
-            files = self._find()
-            if stamp(files) != stamp(self._files):
-                self._open(files)
-            return hash(stamp(self._files))
 
     def statistics(self, field: int) -> ColumnStatistics:
         return self._inner.statistics(field)
@@ -100,9 +89,6 @@ class FileSource:
     def held(self) -> list[tuple[int, ColumnData]]:
         """The columns that are encoded already, with the numbers of their fields."""
         return self._inner.held()
-
-    def _find(self) -> list[File]:
-        return resolve(self._asked, self._kind, self._filesystem)
 
     def _open(self, files: list[File]) -> None:
         read = {"csv": self._read_csv, "json": self._read_json, "ipc": _read_ipc}[self._kind]
@@ -122,9 +108,8 @@ class FileSource:
                 raise FileError(
                     f'"{files[0].name}" and the files read with it have different columns: {error}'
                 ) from None
-        hive, filename = self._path_options
         rows = [t.num_rows for t in tables]
-        for column in path_columns(files, hive, filename, whole.column_names):
+        for column in self.asked.columns(files, whole.column_names):
             whole = whole.append_column(column.name, column.array(rows))
         first = f'"{files[0].name}"'
         origin = file_origin(first)

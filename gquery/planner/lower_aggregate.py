@@ -7,6 +7,7 @@ table of row numbers over a frame that holds them. Minima that no atomic can hol
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from gquery import tuning
@@ -39,6 +40,8 @@ from gquery.planner.physical import (
 )
 
 MERGED_BY = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}  # what makes one result of those of parts
+Keys = tuple[tuple[Column, Expr], ...]
+Calls = tuple[tuple[Column, AggregateCall], ...]
 
 
 def aggregate(lowering: Lowering, plan: Aggregate, wanted: frozenset[int]) -> Stream:
@@ -46,10 +49,7 @@ def aggregate(lowering: Lowering, plan: Aggregate, wanted: frozenset[int]) -> St
     if (values := distinct(lowering, plan, wanted)) is not None:
         return values
     aggregates = tuple((c, a) for c, a in plan.aggregates if c.id in wanted)
-    exprs = [e for _, e in plan.keys] + [
-        x for _, a in aggregates for x in (*a.args, *((a.filter,) if a.filter else ()))
-    ]
-    below = frozenset(i for e in exprs for i in used_columns(e))
+    below = frozenset(i for e in _read_by(plan.keys, aggregates) for i in used_columns(e))
     stream = lowering.plan(plan.source, below)
     stream, keys, aggregates = _computable(lowering, stream, plan.keys, aggregates)
     known = [_known(stream, a) for _, a in aggregates]
@@ -68,8 +68,8 @@ def _by_build_row(
     lowering: Lowering,
     plan: Aggregate,
     stream: Stream,
-    keys: tuple[tuple[Column, Expr], ...],
-    aggregates: tuple[tuple[Column, AggregateCall], ...],
+    keys: Keys,
+    aggregates: Calls,
 ) -> Stream | None:
     """Groups by text (or what else does not encode) of a build side, in two steps: first by the key of the join, which
     is a number, then the few groups that this makes by what they are to be grouped by. None where that is not
@@ -97,8 +97,8 @@ def _groups(
     lowering: Lowering,
     plan: Aggregate,
     stream: Stream,
-    keys: tuple[tuple[Column, Expr], ...],
-    aggregates: tuple[tuple[Column, AggregateCall], ...],
+    keys: Keys,
+    aggregates: Calls,
 ) -> Stream:
     """The stream of the groups: their keys and accumulated results."""
     number = _grouped(lowering, plan, stream, keys, aggregates, sparse=True)
@@ -114,15 +114,10 @@ def _known(stream: Stream, call: AggregateCall) -> ValueProperties | None:
     return describe(call.args[0], stream.columns) if call.args else None
 
 
-def _computable(
-    lowering: Lowering,
-    stream: Stream,
-    keys: tuple[tuple[Column, Expr], ...],
-    aggregates: tuple[tuple[Column, AggregateCall], ...],
-) -> tuple[Stream, tuple[tuple[Column, Expr], ...], tuple[tuple[Column, AggregateCall], ...]]:
+def _computable(lowering: Lowering, stream: Stream, keys: Keys, aggregates: Calls) -> tuple[Stream, Keys, Calls]:
     """Keys and arguments without a kernel body are computed as columns first."""
     made: dict[Expr, Column] = {}
-    for e in [e for _, e in keys] + [x for _, a in aggregates for x in (*a.args, *((a.filter,) if a.filter else ()))]:
+    for e in _read_by(keys, aggregates):
         try:
             describe(e, stream.columns)
         except NeedsHostError:
@@ -130,30 +125,31 @@ def _computable(
     if not made:
         return stream, keys, aggregates
     stream = lowering.compute(stream, tuple((c, e) for e, c in made.items()))
-    keys = tuple((c, made.get(e, e)) for c, e in keys)
-    return (
-        stream,
-        keys,
-        tuple(
-            (
-                c,
-                replace(
-                    a,
-                    args=tuple(made.get(x, x) for x in a.args),
-                    filter=made.get(a.filter, a.filter) if a.filter else None,
-                ),
-            )
-            for c, a in aggregates
-        ),
-    )
+    return stream, *_over(made, keys, aggregates)
+
+
+def _read_by(keys: Keys, aggregates: Calls) -> list[Expr]:
+    """What keys and aggregates read."""
+    arguments = [x for _, a in aggregates for x in (*a.args, *((a.filter,) if a.filter else ()))]
+    return [e for _, e in keys] + arguments
+
+
+def _over(columns: Mapping[Expr, Column], keys: Keys, aggregates: Calls) -> tuple[Keys, Calls]:
+    """Keys and aggregates that read columns in place of what those hold."""
+
+    def of(a: AggregateCall) -> AggregateCall:
+        only = columns.get(a.filter, a.filter) if a.filter else None
+        return replace(a, args=tuple(columns.get(x, x) for x in a.args), filter=only)
+
+    return tuple((c, columns.get(e, e)) for c, e in keys), tuple((c, of(a)) for c, a in aggregates)
 
 
 def _grouped(
     lowering: Lowering,
     plan: Aggregate,
     stream: Stream,
-    keys: tuple[tuple[Column, Expr], ...],
-    aggregates: tuple[tuple[Column, AggregateCall], ...],
+    keys: Keys,
+    aggregates: Calls,
     sparse: bool = False,
 ) -> int:
     """The stage that makes the groups; ``sparse``: if possible, as arrays in which slots may be empty."""
@@ -194,7 +190,7 @@ def _grouped(
     return lowering.sink(stream, sink_, f"group by {', '.join(c.name for c, _ in keys)}")
 
 
-def _clustered_key(stream: Stream, keys: tuple[tuple[Column, Expr], ...]) -> Stored | None:
+def _clustered_key(stream: Stream, keys: Keys) -> Stored | None:
     """A key that is sorted in the source: its groups' rows lie together."""
     source = stream.source
     if not isinstance(source, ReadTable):
@@ -261,34 +257,19 @@ def _read_sparse(lowering: Lowering, plan: Aggregate, number: int, sink: Group, 
     return lowering.filter(stream, predicate, rows)
 
 
-def _named(
-    aggregates: tuple[tuple[Column, AggregateCall], ...], plans: tuple[AggregatePlan, ...]
-) -> tuple[tuple[Column, AggregatePlan], ...]:
+def _named(aggregates: Calls, plans: tuple[AggregatePlan, ...]) -> tuple[tuple[Column, AggregatePlan], ...]:
     return tuple((c, p) for (c, _), p in zip(aggregates, plans, strict=True))
 
 
-def _materialised(
-    lowering: Lowering,
-    stream: Stream,
-    keys: tuple[tuple[Column, Expr], ...],
-    aggregates: tuple[tuple[Column, AggregateCall], ...],
-) -> tuple[Stream, tuple[tuple[Column, Expr], ...], tuple[tuple[Column, AggregateCall], ...]]:
+def _materialised(lowering: Lowering, stream: Stream, keys: Keys, aggregates: Calls) -> tuple[Stream, Keys, Calls]:
     """Keys and arguments as columns of a frame, where a table of row numbers can compare them."""
     columns: dict[Expr, Column] = {}
-    for e in [e for _, e in keys] + [x for _, a in aggregates for x in (*a.args, *((a.filter,) if a.filter else ()))]:
+    for e in _read_by(keys, aggregates):
         if e not in columns:
             columns[e] = e if isinstance(e, Column) else new_column("value", e.dtype)
     stream = lowering.compute(stream, tuple((c, e) for e, c in columns.items() if c is not e))
     stream = lowering.materialized(stream, tuple(columns.values()), "input of groups")
-    stream = _own_ids(lowering, stream)
-    return (
-        stream,
-        tuple((c, columns[e]) for c, e in keys),
-        tuple(
-            (c, replace(a, args=tuple(columns[x] for x in a.args), filter=columns[a.filter] if a.filter else None))
-            for c, a in aggregates
-        ),
-    )
+    return _own_ids(lowering, stream), *_over(columns, keys, aggregates)
 
 
 def _own_ids(lowering: Lowering, stream: Stream) -> Stream:
@@ -304,8 +285,8 @@ def _over_ranks(
     lowering: Lowering,
     plan: Aggregate,
     stream: Stream,
-    keys: tuple[tuple[Column, Expr], ...],
-    aggregates: tuple[tuple[Column, AggregateCall], ...],
+    keys: Keys,
+    aggregates: Calls,
     wanted: frozenset[int],
 ) -> Stream:
     """Groups in which some aggregates are taken over ranks of their argument, or over row numbers,
@@ -343,7 +324,7 @@ def _over_ranks(
         code = new_column(c.name, read.dtype)
         inner.append((code, coding))
         back.append((code, source if read is row else read, c, next(x for x in made if x.column == source)))
-    stream = _reading(lowering, stream, [e for _, e in keys], inner)
+    stream = _reading(lowering, stream, keys, tuple(inner))
     grouped = _grouped(lowering, plan, stream, keys, tuple(inner))
     frame_columns = {s.column.id: s for s in stage_columns(lowering.stages[grouped].work)}
     decoded = {code.id: (c, source) for code, _, c, source in back}
@@ -360,14 +341,11 @@ def _over_ranks(
     return lowering.read(number, columns, max(lowering.estimator.rows(plan), 1.0), stream.limit if keys else 1)
 
 
-def _reading(
-    lowering: Lowering, stream: Stream, keys: list[Expr], aggregates: list[tuple[Column, AggregateCall]]
-) -> Stream:
+def _reading(lowering: Lowering, stream: Stream, keys: Keys, aggregates: Calls) -> Stream:
     """The stream of a frame with those of its columns that keys and aggregates read: the others may lie in any way."""
     source = stream.source
     assert isinstance(source, ReadStage)
-    exprs = [*keys, *(x for _, a in aggregates for x in (*a.args, *((a.filter,) if a.filter else ())))]
-    used = {i for e in exprs for i in used_columns(e)}
+    used = {i for e in _read_by(keys, aggregates) for i in used_columns(e)}
     columns = tuple(s.column for s in source.columns if s.column.id in used)
     narrow = lowering.read(source.stage, columns, stream.rows, stream.limit)
     return narrow if source.numbered is None else _numbered(narrow, source.numbered.column)

@@ -80,6 +80,14 @@ class DType:
     arrow: Any = field(default=None, compare=False, repr=False)
     zone: str = field(default="", compare=False, repr=False)
 
+    def __eq__(self, other: object) -> bool:
+        if self is other:  # most types are constants of this module
+            return True
+        if not isinstance(other, DType):
+            return NotImplemented
+        is_same = self.kind is other.kind and self.precision == other.precision and self.scale == other.scale
+        return is_same and self.name == other.name
+
     def __str__(self) -> str:
         if self.kind is Kind.DECIMAL:
             return f"DECIMAL({self.precision},{self.scale})"

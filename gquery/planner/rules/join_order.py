@@ -204,6 +204,8 @@ class _Graph:
             self.edges.append((_union(bit for bit, _ in at), at))
         least = tuning.cardinality.least_rows
         self.base = [leaf(1 << i, r, max(self.estimator.rows(r), least)) for i, r in enumerate(self.relations)]
+        # (relations, share of rows that the condition keeps): asked for each pair of subsets, and known from here on
+        self.kept = [(mask, self.estimator.selectivity(term)) for mask, term in self.others]
 
     def _equal_inside(self, columns: tuple[Column, ...]) -> None:
         """Two columns of one relation that must be equal because both equal a third: a filter on the relation."""
@@ -324,9 +326,9 @@ class _Graph:
             a, b = b, a
         pairs = self._equalities(a.mask, b.mask)
         rows = a.rows * b.rows * self.estimator.pairs_selectivity(pairs, a.rows, b.rows)
-        for mask, term in self.others:
+        for mask, kept in self.kept:
             if mask & ~(a.mask | b.mask) == 0 and mask & a.mask and mask & b.mask:
-                rows *= self.estimator.selectivity(term)
+                rows *= kept
         rows = max(rows, tuning.cardinality.least_rows)
         left, right = {x.id for x, _ in pairs}, {y.id for _, y in pairs}
         unique_a, unique_b = any(key <= left for key in a.keys), any(key <= right for key in b.keys)

@@ -114,8 +114,8 @@ def compare_command(before: Path, after: Path, kind: str, threshold: float, fail
 def report_command(files: tuple[Path, ...], output: Path, title: str, svg_path: Path | None) -> None:
     """One page of HTML with the plots and tables of what `run --json` wrote. It holds all that it needs."""
     try:
-        import altair  # noqa: F401
-        import vl_convert  # noqa: F401
+        import altair  # noqa: F401  (whether it is there)
+        import vl_convert  # noqa: F401  (whether it is there)
     except ImportError as error:
         raise click.ClickException(f"{error.name} makes the plots: pip install 'gquery[bench]'") from None
     from tpch.report.page import page, svg

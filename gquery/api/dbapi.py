@@ -36,12 +36,12 @@ def DateFromTicks(ticks: float) -> datetime.date:  # noqa: N802  (PEP 249 fixes 
     return datetime.date(*time.localtime(ticks)[:3])
 
 
-def TimeFromTicks(ticks: float) -> datetime.time:  # noqa: N802
+def TimeFromTicks(ticks: float) -> datetime.time:  # noqa: N802  (PEP 249)
     """The local time of day of seconds since 1970."""
     return datetime.time(*time.localtime(ticks)[3:6])
 
 
-def TimestampFromTicks(ticks: float) -> datetime.datetime:  # noqa: N802
+def TimestampFromTicks(ticks: float) -> datetime.datetime:  # noqa: N802  (PEP 249)
     """The local date and time of seconds since 1970."""
     return datetime.datetime(*time.localtime(ticks)[:6])
 

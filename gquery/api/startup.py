@@ -34,13 +34,13 @@ def choose(name: str, memory_limit: int | None) -> tuple[Target, Device]:
 
 def preload(target: Target, device: Device) -> None:
     """Import the engine and wake the device when a connection is made, so that the first query does not wait for them."""
-    import sqlglot.dialects.duckdb  # noqa: F401
+    import sqlglot.dialects.duckdb  # noqa: F401  (loaded ahead)
 
     import gquery.api.relation
     import gquery.execution
     import gquery.planner.lower
     import gquery.planner.optimizer
-    import gquery.sql.bind  # noqa: F401
+    import gquery.sql.bind  # noqa: F401  (loaded ahead)
     from gquery.kernels.targets import get_target, python
 
     get_target(target)

@@ -304,7 +304,7 @@ def _remembering(generated: Callable[[Any], T], memo: str) -> Callable[[Any], T]
 def _comparing(generated: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """A node's equality. Two that were found equal have one twin from then on, so that graphs are compared node by node."""
 
-    def __eq__(self: Any, other: object) -> Any:  # noqa: N807
+    def __eq__(self: Any, other: object) -> Any:  # noqa: N807  (becomes a class's own)
         if self is other:
             return True
         if type(self) is not type(other):

@@ -128,7 +128,7 @@ def exp(x: float) -> float:
 
 
 @scalar("pow power", *_BINARY, example=("pow(2, 10)", "1024.0"))
-def pow(x: float, y: float) -> float:  # noqa: A001
+def pow(x: float, y: float) -> float:  # noqa: A001  (SQL's name)
     """x to the power y, as DOUBLE; also written ``x ** y`` and ``x ^ y``."""
     return pow_f64(x, y)
 

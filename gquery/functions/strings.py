@@ -42,7 +42,7 @@ def unicode(s: Str) -> int:
 
 
 @scalar("ascii", (_S, INTEGER), bounds=lambda s: Bounds(0, 0x10FFFF), example=("ascii('a')", "97"))
-def ascii(s: Str) -> int:  # noqa: A001
+def ascii(s: Str) -> int:  # noqa: A001  (SQL's name)
     """The code point of the first character; 0 for an empty string."""
     return str_ascii(s)
 

@@ -8,40 +8,8 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from gquery.expression.expr import (
-    AggregateCall,
-    And,
-    Call,
-    Case,
-    Cast,
-    Column,
-    Exists,
-    Expr,
-    In,
-    InSubquery,
-    IsNull,
-    Literal,
-    Not,
-    Or,
-    ScalarSubquery,
-)
-from gquery.planner.logical.nodes import (
-    Aggregate,
-    Apply,
-    Filter,
-    Join,
-    JoinKind,
-    Limit,
-    Plan,
-    Project,
-    Query,
-    Range,
-    Scan,
-    Shared,
-    Sort,
-    UnionAll,
-    Values,
-)
+from gquery.expression import expr as ex
+from gquery.planner.logical import nodes
 from gquery.planner.logical.shared import definitions
 from gquery.profile.explain import literal
 
@@ -52,7 +20,7 @@ _OPERATORS = {
 }  # fmt: skip
 
 
-def query_sql(query: Query) -> str:
+def query_sql(query: nodes.Query) -> str:
     """SQL whose rows are the query's, as a bag."""
     outputs = ", ".join(f"c{c.id}" for c in query.outputs)
     shared = ", ".join(
@@ -61,57 +29,57 @@ def query_sql(query: Query) -> str:
     return f"{f'WITH {shared} ' if shared else ''}SELECT {outputs} FROM {plan_sql(query.plan)}"
 
 
-def plan_sql(plan: Plan) -> str:
+def plan_sql(plan: nodes.Plan) -> str:
     """A parenthesized SELECT that names its columns ``c<id>``."""
     return f"({_select(plan)}) AS q{id(plan)}"
 
 
-def _columns(plan: Plan) -> str:
+def _columns(plan: nodes.Plan) -> str:
     return ", ".join(f"c{c.id}" for c in plan.columns) or "1 AS none"
 
 
-def _select(plan: Plan) -> str:
+def _select(plan: nodes.Plan) -> str:
     match plan:
-        case Scan():
+        case nodes.Scan():
             names = plan.source.schema.names
             shown = ", ".join(f'"{names[f]}" AS c{c.id}' for c, f in zip(plan.columns, plan.fields, strict=True))
             return f'SELECT {shown or "1 AS none"} FROM "{plan.source.name}"'
-        case Values(columns=columns, rows=rows):
+        case nodes.Values(columns=columns, rows=rows):
             if not rows:
                 nulls = ", ".join(f"NULL::{c.dtype} AS c{c.id}" for c in columns) or "1 AS none"
                 return f"SELECT {nulls} WHERE FALSE"
             named = [[f"{sql(e)} AS c{c.id}" for c, e in zip(columns, row, strict=True)] for row in rows]
             return " UNION ALL ".join("SELECT " + (", ".join(shown_row) or "1 AS none") for shown_row in named)
-        case Range():
+        case nodes.Range():
             return f"SELECT range AS c{plan.column.id} FROM range({plan.start}, {plan.stop}, {plan.step})"
-        case Shared(definition=d):
+        case nodes.Shared(definition=d):
             given = ", ".join(f"c{o.id} AS c{c.id}" for c, o in zip(plan.columns, plan.outputs, strict=True))
             return f"SELECT {given or '1 AS none'} FROM d{d.number}"
-        case Filter(source=s, predicate=p):
+        case nodes.Filter(source=s, predicate=p):
             return f"SELECT * FROM {plan_sql(s)} WHERE {sql(p)}"
-        case Project(source=s, exprs=exprs):
+        case nodes.Project(source=s, exprs=exprs):
             return f"SELECT {', '.join(f'{sql(e)} AS c{c.id}' for c, e in exprs) or '1 AS none'} FROM {plan_sql(s)}"
-        case Aggregate(source=s, keys=keys, aggregates=calls):
+        case nodes.Aggregate(source=s, keys=keys, aggregates=calls):
             made = [f"{sql(e)} AS c{c.id}" for c, e in keys] + [f"{_call(a)} AS c{c.id}" for c, a in calls]
             by = f" GROUP BY {', '.join(sql(e) for _, e in keys)}" if keys else ""
             return f"SELECT {', '.join(made) or '1 AS none'} FROM {plan_sql(s)}{by}"
-        case Sort(source=s, keys=sort_keys, limit=limit, offset=offset):
+        case nodes.Sort(source=s, keys=sort_keys, limit=limit, offset=offset):
             order = ", ".join(
                 f"{sql(k.expr)} {'DESC' if k.descending else 'ASC'} NULLS {'FIRST' if k.nulls_first else 'LAST'}"
                 for k in sort_keys
             )
             return f"SELECT * FROM {plan_sql(s)} ORDER BY {order}{_limit(limit, offset)}"
-        case Limit(source=s, limit=limit, offset=offset):
+        case nodes.Limit(source=s, limit=limit, offset=offset):
             return f"SELECT * FROM {plan_sql(s)}{_limit(limit, offset)}"
-        case Join():
+        case nodes.Join():
             return _join(plan)
-        case UnionAll():
+        case nodes.UnionAll():
             rows_of = [
                 (s, [f"c{x.id} AS c{c.id}" for c, x in zip(plan.columns, row, strict=True)])
                 for s, row in zip(plan.sources, plan.inputs, strict=True)
             ]
             return " UNION ALL ".join(f"SELECT {', '.join(r) or '1 AS none'} FROM {plan_sql(s)}" for s, r in rows_of)
-        case Apply():
+        case nodes.Apply():
             raise AssertionError("an Apply is left")
         case _:
             assert_never(plan)
@@ -121,21 +89,21 @@ def _limit(limit: int | None, offset: int) -> str:
     return (f" LIMIT {limit}" if limit is not None else "") + (f" OFFSET {offset}" if offset else "")
 
 
-def _join(plan: Join) -> str:
+def _join(plan: nodes.Join) -> str:
     left, right, on = plan_sql(plan.left), plan_sql(plan.right), sql(plan.condition)
     shown = _columns(plan)
     match plan.kind:
-        case JoinKind.INNER:
+        case nodes.JoinKind.INNER:
             return f"SELECT {shown} FROM {left} JOIN {right} ON {on}"
-        case JoinKind.LEFT | JoinKind.SINGLE:
+        case nodes.JoinKind.LEFT | nodes.JoinKind.SINGLE:
             return f"SELECT {shown} FROM {left} LEFT JOIN {right} ON {on}"
-        case JoinKind.FULL:
+        case nodes.JoinKind.FULL:
             return f"SELECT {shown} FROM {left} FULL JOIN {right} ON {on}"
-        case JoinKind.SEMI:
+        case nodes.JoinKind.SEMI:
             return f"SELECT * FROM {left} WHERE EXISTS (SELECT 1 FROM {right} WHERE {on})"
-        case JoinKind.ANTI:
+        case nodes.JoinKind.ANTI:
             return f"SELECT * FROM {left} WHERE NOT EXISTS (SELECT 1 FROM {right} WHERE {on})"
-        case JoinKind.MARK:
+        case nodes.JoinKind.MARK:
             assert plan.mark is not None
             return (
                 f"SELECT *, CASE WHEN EXISTS (SELECT 1 FROM {right} WHERE {on}) THEN TRUE "
@@ -144,43 +112,43 @@ def _join(plan: Join) -> str:
             )
 
 
-def _call(a: AggregateCall) -> str:
+def _call(a: ex.AggregateCall) -> str:
     args = ", ".join(sql(e) for e in a.args) or "*"
     where = f" FILTER (WHERE {sql(a.filter)})" if a.filter is not None else ""
     function = "any_value" if a.function == "dependent_value" else a.function
     return f"{function}({'DISTINCT ' if a.distinct else ''}{args}){where}"
 
 
-def sql(e: Expr) -> str:
+def sql(e: ex.Expr) -> str:
     match e:
-        case Column():
+        case ex.Column():
             return f"c{e.id}"
-        case Literal(value, dtype):
+        case ex.Literal(value, dtype):
             return "NULL" if value is None and dtype.kind.value == "NULL" else f"({literal(value, dtype)})::{dtype}"
-        case Call(function=f, args=(a, b)) if f in _OPERATORS:
+        case ex.Call(function=f, args=(a, b)) if f in _OPERATORS:
             return f"({sql(a)} {_OPERATORS[f]} {sql(b)})"
-        case Call(function="like", args=(a, b, *_)):
+        case ex.Call(function="like", args=(a, b, *_)):
             return f"({sql(a)} LIKE {sql(b)})"
-        case Call(function="negate", args=(a,)):
+        case ex.Call(function="negate", args=(a,)):
             return f"(-{sql(a)})"
-        case Call(function=f, args=args):
+        case ex.Call(function=f, args=args):
             return f"{f.lstrip('_')}({', '.join(sql(a) for a in args)})"
-        case Cast(arg=arg, dtype=dtype, try_=try_):
+        case ex.Cast(arg=arg, dtype=dtype, try_=try_):
             return f"{'TRY_' if try_ else ''}CAST({sql(arg)} AS {dtype})"
-        case Case(branches, otherwise):
+        case ex.Case(branches, otherwise):
             whens = " ".join(f"WHEN {sql(c)} THEN {sql(v)}" for c, v in branches)
             return f"(CASE {whens} ELSE {sql(otherwise)} END)"
-        case And(args):
+        case ex.And(args):
             return "(" + " AND ".join(sql(a) for a in args) + ")"
-        case Or(args):
+        case ex.Or(args):
             return "(" + " OR ".join(sql(a) for a in args) + ")"
-        case Not(arg):
+        case ex.Not(arg):
             return f"(NOT {sql(arg)})"
-        case IsNull(arg):
+        case ex.IsNull(arg):
             return f"({sql(arg)} IS NULL)"
-        case In(arg, values):
-            return f"({sql(arg)} IN ({', '.join(sql(Literal(v, arg.dtype)) for v in values)}))"
-        case ScalarSubquery() | Exists() | InSubquery():
+        case ex.In(arg, values):
+            return f"({sql(arg)} IN ({', '.join(sql(ex.Literal(v, arg.dtype)) for v in values)}))"
+        case ex.ScalarSubquery() | ex.Exists() | ex.InSubquery():
             raise AssertionError("a subquery is left")
         case _:
             assert_never(e)

@@ -360,6 +360,10 @@ def completed(shell: Shell, text: str) -> list[str]:
     return [c.text for c in complete(text.replace("|", ""), at, shell.connection)]
 
 
+def _fareness(x: int) -> int:
+    return x + 1
+
+
 def test_completion(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shell.run_text('CREATE TABLE trips AS SELECT 1 AS fare, 2 AS "tip amount"; CREATE VIEW zones AS SELECT 3 AS zone;')
     assert completed(shell, "sel") == ["select"]
@@ -371,6 +375,8 @@ def test_completion(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert completed(shell, "SELECT t.| FROM trips t JOIN zones z") == ["fare", '"tip amount"']
     assert completed(shell, "SELECT z.| FROM trips t JOIN zones z") == ["zone"]
     assert "year(" in completed(shell, "SELECT ye") and "sum(" in completed(shell, "SELECT su")
+    shell.connection.create_function("fareness", _fareness)
+    assert completed(shell, "SELECT faren") == ["fareness("]
     assert completed(shell, ".ta") == [".tables"]
     assert completed(shell, ".mode js") == ["json", "jsonlines"]
     assert completed(shell, ".timer o") == ["on", "off"]

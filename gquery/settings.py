@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, Literal
 
 from gquery.errors import InterfaceError, ProgrammingError, did_you_mean
 from gquery.runtime.threads import core_count
@@ -26,6 +26,7 @@ class Settings:
     disabled_rules: frozenset[str] = frozenset()  # optimizer rules that are switched off, separated by commas
     python_scan: bool = True  # names in SQL that are no tables mean variables of the caller, such as data frames
     narrow: bool = True  # copy columns at load into the narrowest integers that hold them
+    compiler: Literal["llvm", "numba"] = "llvm"  # what makes machine code of kernels on the cpu target
 
     @property
     def worker_count(self) -> int:
@@ -87,6 +88,11 @@ def _parse(name: str, value: Any) -> Any:
             return number
         if kind == "bool":
             return {"true": True, "1": True, "on": True, "false": False, "0": False, "off": False}[str(value).lower()]
+        if kind.startswith("Literal"):
+            found = next((word for word in re.findall(r"[\w]+", kind)[1:] if word == str(value).lower()), None)
+            if found is None:
+                raise ValueError("")
+            return found
         if kind.startswith("frozenset"):
             items = value.split(",") if isinstance(value, str) else value
             return frozenset(str(x).strip() for x in items if str(x).strip())

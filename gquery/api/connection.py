@@ -310,9 +310,10 @@ class Connection(Frames, Files, Explains, Exceptions):
     def run_plan(self, prepared: PreparedPlan) -> Table:
         """The rows of a plan."""
         from gquery.execution import run
+        from gquery.kernels.targets.compilers import compiling_by
 
         self._check_open()
-        with self._running.one():
+        with self._running.one(), compiling_by(self.settings.compiler):
             with part("plan"):
                 program = self._program(prepared)
             with part("run"):

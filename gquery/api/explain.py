@@ -72,11 +72,12 @@ class Explains(Session):
             case "optimized":
                 return with_room(lambda: explain(prepared.query))
             case "tree" | "analyze":
+                from gquery.kernels.targets.compilers import compiling_by
                 from gquery.profile.analyze import explain_tree, formatted
                 from gquery.sql.parse import without_explain
 
                 sql = without_explain(text)
-                with self._running.one():
+                with self._running.one(), compiling_by(self.settings.compiler):
                     program = self._program(prepared)
                     with part("run"):
                         analyzes = level == "analyze"

@@ -78,6 +78,14 @@ EXAMPLES: list[tuple[str, str, str]] = []  # (name, SQL, value): every declared 
 DOCS: dict[str, tuple[str, str]] = {}  # by SQL name, the module that declares it and what it says: for the reference
 
 
+USER_FILE = "<gquery function "  # the beginning of the file name that the text of a user's function has
+
+
+def is_user_function(body: Callable[..., Any]) -> bool:
+    """Whether a body was made of a user's Python function (`functions.user`)."""
+    return body.__code__.co_filename.startswith(USER_FILE)
+
+
 def declare(function: ScalarFunction) -> ScalarFunction:
     """Adds a function to `FUNCTIONS`."""
     assert function.name not in FUNCTIONS, function.name

@@ -33,7 +33,7 @@ from gquery.errors import InterfaceError
 from gquery.expression.expr import Call, Expr
 from gquery.expression.types import BIGINT, BOOLEAN, DATE, DOUBLE, TIMESTAMP, DType
 from gquery.functions.casts import cast, implicit_cost
-from gquery.functions.registry import FUNCTIONS, ScalarFunction, declare, no_match
+from gquery.functions.registry import FUNCTIONS, USER_FILE, ScalarFunction, declare, no_match
 from gquery.functions.user_source import Rewritten, rewrite
 
 _TYPES: dict[Any, DType] = {
@@ -110,7 +110,7 @@ class UserFunction:
                 declare(
                     ScalarFunction(
                         name,
-                        _made(text, f"<gquery function {name}>"),
+                        _made(text, f"{USER_FILE}{name}>"),
                         strict=not any(self.takes_null),
                         nullable=self.gives_null,
                         takes_null=self.takes_null,

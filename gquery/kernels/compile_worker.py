@@ -1,9 +1,9 @@
 """Processes that compile kernels: ``python -m gquery.kernels.compile_worker cuda 200 HASH 5:6 7:8``.
 
-Numba compiles one function at a time in a process, so the kernels of a query compile in several. This one imports the
-compiler of a target (cuda, or cpu), has it make its tables by a first small kernel, and then forks a worker for each pair of
+A compiler compiles one function at a time in a process, so the kernels of a query compile in several. This one imports the
+compiler (cuda, numba or llvm), has it make its tables by a first small kernel, and then forks a worker for each pair of
 file descriptors: so that is done once, and its memory is shared. A line on the first of a worker's pipes is a JSON request
-(target, name and text of the module, compute capability, folder of the cache); a line on the second answers it: an empty
+(compiler, name and text of the module, compute capability, folder of the cache); a line on the second answers it: an empty
 string or what went wrong. One more says in the beginning that the worker is ready. The result itself goes to the disk cache. A
 worker ends with its input. Where the hash of what compiles here is not the one that is given, as the package was upgraded
 beneath the process that asks, no worker starts: its kernels have the names of another compiler's.
@@ -20,10 +20,10 @@ import sys
 from typing import IO
 
 from gquery.kernels.targets.cache import OTHER_BUILD, KernelSource, build_hash
-from gquery.kernels.targets.cpu_code import make_code
+from gquery.kernels.targets.cpu import cpu_compiler
 from gquery.kernels.targets.cubin import make_cubin
 
-COMPILERS = {"cuda": "cubin", "cpu": "cpu_primitives"}  # modules by target
+COMPILERS = {"cuda": "cubin", "numba": "cpu_primitives", "llvm": "cpu_llvm"}  # their modules
 Ends = tuple[int, int]
 """The descriptors that a worker reads requests from and writes answers to."""
 
@@ -33,11 +33,11 @@ _TIRED = 3  # how a process ends that has compiled so many
 
 def main() -> None:
     """Keeps a worker process for each pair of pipes, and a new one in the place of one that has compiled many."""
-    target, most, build, *pairs = sys.argv[1:]
+    compiler, most, build, *pairs = sys.argv[1:]
     if build != build_hash():
         sys.exit(OTHER_BUILD)
     ends: list[Ends] = [(int(a), int(b)) for a, _, b in (pair.partition(":") for pair in pairs)]
-    importlib.import_module(f"gquery.kernels.targets.{COMPILERS[target]}").warm_up()
+    importlib.import_module(f"gquery.kernels.targets.{COMPILERS[compiler]}").warm_up()
     workers = {_fork(own, ends, int(most), is_first=True): own for own in ends}
     while workers:
         worker, status = os.wait()
@@ -79,14 +79,14 @@ def _serve(own: Ends, most: int, is_first: bool) -> int:
 
 
 def _compile(line: str) -> str:
-    target, name, text, cc, folder = json.loads(line)
+    compiler, name, text, cc, folder = json.loads(line)
     os.environ["GQUERY_CACHE_DIR"] = folder
-    source = KernelSource(name, text)
+    source = KernelSource(name, lambda: str(text))
     try:
-        if target == "cuda":
+        if compiler == "cuda":
             make_cubin(source, (cc[0], cc[1]))
         else:
-            make_code(source)
+            cpu_compiler(compiler).make_code(source)
     except Exception as e:
         return str(e)
     return ""

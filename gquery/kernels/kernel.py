@@ -15,6 +15,7 @@ from types import CodeType
 from typing import Any, Literal
 
 from gquery.expression.frozen import frozen, frozen_open
+from gquery.functions.registry import is_user_function
 from gquery.kernels import ir
 from gquery.kernels.unroll import UnrolledLoop
 
@@ -70,6 +71,11 @@ class Kernel:
         lines += [f"def kernel(lo, hi, {names}):", *ir.printed(self.prologue, 1)]
         lines += ["    for i in rows(lo, hi):", *ir.printed_body(self.body, 2), *ir.printed(self.epilogue, 1)]
         return "\n".join(lines) + "\n"
+
+    @cached_property
+    def calls_user_functions(self) -> bool:
+        """Whether one of ``functions`` is a user's."""
+        return any(is_user_function(f) for _, f in self.functions)
 
     @cached_property
     def digest(self) -> str:

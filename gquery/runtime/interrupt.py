@@ -10,6 +10,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import copy_context
 from types import FrameType
 from typing import Any, TypeVar, cast
 
@@ -141,7 +142,7 @@ def beside(work: Callable[[], T]) -> T:
             done.extend((False, error))
         ended.set()
 
-    threading.Thread(target=run, name="gquery-compiling").start()
+    threading.Thread(target=copy_context().run, args=(run,), name="gquery-compiling").start()
     while not ended.wait(tuning.memory.wait_seconds):
         check()
     is_well, result = done

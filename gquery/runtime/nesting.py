@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import nullcontext
+from contextvars import copy_context
 from typing import Any, TypeVar, cast
 
 from gquery import tuning
@@ -89,7 +90,7 @@ def _started(run: Callable[[], None]) -> threading.Thread:
     with _changing:
         before = threading.stack_size(tuning.memory.stack_bytes)
         try:
-            thread = threading.Thread(target=run, name="gquery-nested", daemon=True)
+            thread = threading.Thread(target=copy_context().run, args=(run,), name="gquery-nested", daemon=True)
             thread.start()
         finally:
             threading.stack_size(before)

@@ -11,6 +11,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
+from contextvars import copy_context
 from typing import Generic, TypeVar
 
 from gquery import tuning
@@ -32,7 +33,7 @@ def run_phases(phases: Sequence[Phases[T]], workers: int) -> list[T]:
     if workers <= 1:
         return [_run_here(generator) for generator in phases]
     work = _Work(phases)
-    threads = [threading.Thread(target=work.go, daemon=True) for _ in range(workers)]
+    threads = [threading.Thread(target=copy_context().run, args=(work.go,), daemon=True) for _ in range(workers)]
     for thread in threads:
         thread.start()
     try:

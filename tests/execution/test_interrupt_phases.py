@@ -56,10 +56,10 @@ def test_who_waits_for_a_compiler_is_interrupted(monkeypatch: pytest.MonkeyPatch
     goes_on = threading.Event()
     plain = cpu.CpuTarget._make
 
-    def slow(self: cpu.CpuTarget, kernel: Any) -> Any:
+    def slow(self: cpu.CpuTarget, kernel: Any, name: Any) -> Any:
         connection.interrupt()
         assert goes_on.wait(60)
-        return plain(self, kernel)
+        return plain(self, kernel, name)
 
     with monkeypatch.context() as patched:
         patched.setattr(cpu.CpuTarget, "_make", slow)

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from gquery.kernels.targets import cpu_code
+from gquery.kernels.targets import cpu_numba
 from gquery.kernels.targets.cache import KernelCache, kernel_cache, kernel_source
 from gquery.kernels.targets.cpu import CpuTarget
 from gquery.kernels.targets.cubin import cubin_entry, read_cubin
@@ -66,14 +66,14 @@ def test_mutated_entries_count_as_missing(kind: str, folder: Path, monkeypatch: 
     """And nothing in them is unpickled, executed or parsed."""
     rng = random.Random(7)
     source, cc = kernel_source("a text", "x"), (9, 0)
-    name = cubin_entry(source, cc) if kind == "cubin" else cpu_code.cpu_entry(source.name)
+    name = cubin_entry(source, cc) if kind == "cubin" else cpu_numba.cpu_entry(source.name)
     path = entry_of(
         name, b'{"entry": "kernel", "registers": 8, "local_bytes": 0, "shared_bytes": 0}\n' + rng.randbytes(300)
     )
     if kind == "key":
         path = folder / "key"
     whole, other = path.read_bytes(), entry_of("k2.cpu", rng.randbytes(400)).read_bytes()
-    monkeypatch.setattr("gquery.kernels.targets.cpu_code.json.loads", lambda _: pytest.fail("parsed"))
+    monkeypatch.setattr("gquery.kernels.targets.cpu_numba.json.loads", lambda _: pytest.fail("parsed"))
     monkeypatch.setattr("gquery.kernels.targets.cubin.json.loads", lambda _: pytest.fail("parsed"))
     for _ in range(500):
         content = mutated(whole, other, rng)
@@ -83,7 +83,7 @@ def test_mutated_entries_count_as_missing(kind: str, folder: Path, monkeypatch: 
         if kind == "cubin":
             assert read_cubin(source, cc) is None
         elif kind == "cpu":
-            assert cpu_code.read_code(source) is None
+            assert cpu_numba.read_code(source) is None
         else:
             module._cache_at.cache_clear()  # a new process
             assert kernel_cache().read(name) is None

@@ -14,7 +14,7 @@ import pytest
 from gquery import tuning
 from gquery.kernels.targets import get_target, workers
 from gquery.kernels.targets.cache import OTHER_BUILD, kernel_cache, kernel_source
-from gquery.kernels.targets.cpu_code import make_code
+from gquery.kernels.targets.cpu_numba import make_code
 from gquery.kernels.targets.workers import Request, Workers
 from tests.support.tuned import Tune
 
@@ -44,7 +44,7 @@ def pool(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workers]:
 
 def requests(count: int) -> list[Request]:
     assert get_target("cpu")
-    return [("cpu", kernel_source(f"# {k}\n{TEXT}", "cpu"), (0, 0)) for k in range(count)]
+    return [("numba", kernel_source(f"# {k}\n{TEXT}", "cpu"), (0, 0)) for k in range(count)]
 
 
 def is_compiled(request: Request) -> bool:

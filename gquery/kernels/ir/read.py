@@ -1,7 +1,7 @@
-"""Read: lines of Python that were written by hand, as nodes. Strict: what no node stands for is an error.
+"""Read: Python that was written by hand, as nodes. Strict: what no node stands for is an error.
 
-The kernels of `kernels.builtin` are written as lines, and so are tests. Python's own parser reads them. What a name's role
-is says its first letter, as in ``c0``; others are of the thread.
+The kernels of `kernels.builtin` are written as lines, and so are tests; the bodies of primitives are functions. Python's own
+parser reads them. What a name's role is says its first letter, as in ``c0``; others are of the thread.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from gquery.kernels.ir.expressions import (
     TRUE,
     And,
     Call,
+    Choice,
     Constant,
     Element,
     Expression,
@@ -31,7 +32,7 @@ from gquery.kernels.ir.expressions import (
     Role,
     Tuple,
 )
-from gquery.kernels.ir.statements import Block, For, If, Let, Statement, Store, Unpack, While
+from gquery.kernels.ir.statements import Block, For, If, Let, Return, Statement, Store, Unpack, While
 
 _ROLES: dict[str, Role] = {
     "v": "row", "j": "row", "c": "column", "m": "column", "s": "state", "b": "build", "t": "table", "k": "scalar",
@@ -48,7 +49,12 @@ def read_lines(*lines: str) -> Block:
     >>> read_lines("v0 = c0[i]")
     (Let(target=Name(id='v0', role='row'), value=Load(pointer=Name(id='c0', role='column'), index=Name(id='i', role='row'))),)
     """
-    return _block(ast.parse("\n".join(lines)).body)
+    return read_tree(ast.parse("\n".join(lines)).body)
+
+
+def read_tree(body: Sequence[ast.stmt]) -> Block:
+    """The same of statements that Python's parser has read."""
+    return _block(body)
 
 
 def _block(body: Sequence[ast.stmt]) -> Block:
@@ -70,6 +76,8 @@ def _statement(s: ast.stmt) -> Statement:
         case ast.For(target=ast.Name(id=name), iter=ast.Call(func=ast.Name(id="range"), args=bounds), body=body):
             *low, high = [_expression(b) for b in bounds]
             return For(_name(name), low[0] if low else None, high, _block(body))
+        case ast.Return(value=ast.expr() as value):
+            return Return(_expression(value))
         case _:
             raise SyntaxError(f"no statement of a kernel: {ast.unparse(s)}")
 
@@ -110,6 +118,8 @@ def _expression(e: ast.expr) -> Expression:
             return And(tuple([_expression(t) for t in terms]))
         case ast.BoolOp(op=ast.Or(), values=terms):
             return Or(tuple([_expression(t) for t in terms]))
+        case ast.IfExp(test=test, body=then, orelse=otherwise):
+            return Choice(_expression(then), _expression(test), _expression(otherwise))
         case ast.Tuple(elts=items):
             return Tuple(tuple([_expression(i) for i in items]))
         case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _OPERATORS:

@@ -26,39 +26,22 @@ def _modules() -> tuple[ModuleType, ...]:
     return tuple(importlib.import_module(f"gquery.kernels.primitives.{name}") for name in BODIES)
 
 
-class Binding:
-    """The primitives of one compiled target.
+class Primitives:
+    """What the names of primitives mean on one compiled target: instructions, or a body in Python.
 
-    ``intrinsic`` and ``device`` are Numba's decorators for that target; ``own`` are intrinsics that it alone has or
-    does differently, ``own_bodies`` modules of bodies likewise, ``given`` finished functions.
+    ``own`` are instructions that it alone has or does differently, ``own_bodies`` modules of bodies likewise.
     """
 
-    def __init__(
-        self,
-        intrinsic: Callable[[Any], Any],
-        device: Callable[[Any], Any],
-        own: Mapping[str, Definition],
-        own_bodies: tuple[ModuleType, ...] = (),
-        given: Mapping[str, Any] | None = None,
-    ) -> None:
-        self._intrinsic, self._device = intrinsic, device
-        self._definitions = {**DEFINITIONS, **own}
+    def __init__(self, own: Mapping[str, Definition], own_bodies: tuple[ModuleType, ...] = ()) -> None:
+        self.definitions = {**DEFINITIONS, **own}
         self._bodies = own_bodies
-        self._found: dict[str, Any] = dict(given or {})
 
-    def __getitem__(self, name: str) -> Any:
-        if name not in self._found:
-            self._found[name] = self._find(name)
-        return self._found[name]
-
-    def __contains__(self, name: str) -> bool:
-        return (
-            name in self._found
-            or name in ALIASES
-            or name in BY_TYPE
-            or name in self._definitions
-            or self._body(name) is not None
-        )
+    def meaning(self, name: str) -> Definition | FunctionType | None:
+        """What a name stands for; None where it is no primitive."""
+        name = ALIASES.get(name, name)
+        body = self._body(name)
+        from_target = body is not None and any(body.__module__ == m.__name__ for m in self._bodies)
+        return self.definitions[name] if name in self.definitions and not from_target else body
 
     def _body(self, name: str) -> FunctionType | None:
         for module in (*self._bodies, *_modules()):
@@ -67,19 +50,44 @@ class Binding:
                 return f
         return None
 
+
+class Binding:
+    """The primitives of one target as functions that Numba compiles.
+
+    ``intrinsic`` and ``device`` are Numba's decorators for that target, ``given`` finished functions.
+    """
+
+    def __init__(
+        self,
+        intrinsic: Callable[[Any], Any],
+        device: Callable[[Any], Any],
+        primitives: Primitives,
+        given: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._intrinsic, self._device = intrinsic, device
+        self._primitives = primitives
+        self._found: dict[str, Any] = dict(given or {})
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._found:
+            self._found[name] = self._find(name)
+        return self._found[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._found or name in BY_TYPE or self._primitives.meaning(name) is not None
+
     def _find(self, name: str) -> Any:
         if name in ALIASES:
             return self[ALIASES[name]]
         if name in BY_TYPE:
-            integers, floats = (self._definitions[n] for n in BY_TYPE[name])
+            integers, floats = (self._primitives.definitions[n] for n in BY_TYPE[name])
             return build_by_type(name, integers, floats, self._intrinsic)
-        body = self._body(name)
-        from_target = body is not None and any(body.__module__ == m.__name__ for m in self._bodies)
-        if name in self._definitions and not from_target:
-            return build(self._definitions[name], self._intrinsic)
-        if body is None:
+        meaning = self._primitives.meaning(name)
+        if meaning is None:
             raise AttributeError(f"there is no primitive {name!r}")
-        return self._device(self._rebind(body))
+        if isinstance(meaning, Definition):
+            return build(meaning, self._intrinsic)
+        return self._device(self._rebind(meaning))
 
     def _rebind(self, body: FunctionType) -> FunctionType:
         """The same code with its global names bound to this target's primitives."""

@@ -18,9 +18,10 @@ import re
 import sys
 import tempfile
 import warnings
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import cache, lru_cache
+from dataclasses import dataclass, field
+from functools import cache, cached_property, lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import ModuleType
@@ -39,10 +40,16 @@ _HEADER_BYTES = len(_MAGIC) + _SEAL_BYTES
 
 @dataclass(frozen=True, order=True)
 class KernelSource:
-    """The text of a kernel's module, and the name that what is made of it has in the cache."""
+    """The text of a kernel's module, which is made when it is first asked for, and the name that what is made of it has in the
+    cache. Those of one name are equal. ``suffix`` is that of a file with such a text."""
 
     name: str
-    text: str
+    make: Callable[[], str] = field(compare=False, repr=False)
+    suffix: str = field(default=".py", compare=False, repr=False)
+
+    @cached_property
+    def text(self) -> str:
+        return self.make()
 
 
 class KernelCache:
@@ -152,7 +159,7 @@ def _cache_at(name: str) -> KernelCache:
 
 @cache
 def build_hash() -> str:
-    """Hash of the primitives' sources and of the compilers' versions: what two processes have in common that make the same
+    """Hash of the sources of what compiles and of the compilers' versions: what two processes have in common that make the same
     machine code of a kernel."""
     parts = [sys.version]
     for package in ("numba", "llvmlite", "numba-cuda", "cuda-core", "nvidia-nvvm"):
@@ -167,7 +174,8 @@ def build_hash() -> str:
 
 
 def _sources() -> list[Path]:
-    return sorted([*(_PACKAGE / "primitives").rglob("*.py"), *(_PACKAGE / "targets").rglob("*.py")])
+    rooms = ("primitives", "targets", "lowering", "ir")
+    return sorted(file for name in rooms for file in (_PACKAGE / name).rglob("*.py"))
 
 
 def is_replaced() -> bool:
@@ -178,8 +186,12 @@ def is_replaced() -> bool:
 
 def kernel_source(text: str, *key: str) -> KernelSource:
     """A kernel's module with its name; ``key`` is what decides the machine code beside the text."""
-    digest = hashlib.sha256("\0".join([build_hash(), *key, text]).encode()).hexdigest()[:32]
-    return KernelSource(f"k{digest}", text)
+    return KernelSource(source_name(*key, text), lambda: text)
+
+
+def source_name(*key: str) -> str:
+    """The name in the cache of what is made of a kernel, which ``key`` tells from all others."""
+    return f"k{hashlib.sha256(chr(0).join([build_hash(), *key]).encode()).hexdigest()[:32]}"
 
 
 @holding()  # Numba would stay broken where an interrupt ends its import
@@ -202,7 +214,7 @@ def compile_error(source: KernelSource, error: Exception) -> InternalError:
     lines = [line.strip() for line in plain.splitlines() if line.strip()]
     said = next((line for line in lines if "Failed in" not in line), "")
     try:
-        handle, place = tempfile.mkstemp(prefix=f"gquery-{source.name}-", suffix=".py")
+        handle, place = tempfile.mkstemp(prefix=f"gquery-{source.name}-", suffix=source.suffix)
         with os.fdopen(handle, "w") as file:
             file.write(source.text)
     except OSError:

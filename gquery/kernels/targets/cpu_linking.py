@@ -27,7 +27,7 @@ from numba.core.typed_passes import (
 )
 from numba.core.untyped_passes import FixupArgs, GenericRewrites, IRProcessing, ReconstructSSA, TranslateByteCode
 
-from gquery.kernels.targets.cpu_code import Code
+from gquery.kernels.targets.cpu_numba import Code
 
 
 class _Library(JITCodeLibrary):  # type: ignore[misc]

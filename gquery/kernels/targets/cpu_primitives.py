@@ -9,11 +9,11 @@ from typing import Any
 from numba import types, uint64
 from numba.extending import intrinsic
 
-from gquery.kernels.targets.binding import Binding
-from gquery.kernels.targets.cpu_code import Code
+from gquery.kernels.targets.binding import Binding, Primitives
 from gquery.kernels.targets.cpu_intrinsics import CPU_DEFINITIONS, ELEMENTS
 from gquery.kernels.targets.cpu_linking import object_code, part
 from gquery.kernels.targets.cpu_linking import primitive as device
+from gquery.kernels.targets.cpu_numba import Code
 
 __all__ = ["device", "entry", "part", "uint64"]
 
@@ -45,7 +45,9 @@ def _pointer(name: str) -> Any:
 
 @cache
 def binding() -> Binding:
-    return Binding(intrinsic, device, CPU_DEFINITIONS, given={f"pointer_{e}": _pointer(e) for e in ELEMENTS})
+    return Binding(
+        intrinsic, device, Primitives(CPU_DEFINITIONS), given={f"pointer_{e}": _pointer(e) for e in ELEMENTS}
+    )
 
 
 def __getattr__(name: str) -> Any:

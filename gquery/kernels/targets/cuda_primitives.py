@@ -18,7 +18,7 @@ from numba.cuda import dispatcher
 from numba.cuda.extending import intrinsic
 
 from gquery.kernels.primitives import block, partition, warp
-from gquery.kernels.targets.binding import Binding
+from gquery.kernels.targets.binding import Binding, Primitives
 from gquery.kernels.targets.cuda_intrinsics import CUDA_DEFINITIONS
 from gquery.kernels.targets.cuda_shared import SHARED_DEFINITIONS
 
@@ -33,7 +33,8 @@ _capability: tuple[int, int] | None = None  # what is compiled for now; see `ptx
 @cache
 def _binding(capability: tuple[int, int] | None) -> Binding:
     """Primitives for one compute capability: a device function remembers what it was first compiled for."""
-    return Binding(intrinsic, device, CUDA_DEFINITIONS | SHARED_DEFINITIONS, own_bodies=(warp, block, partition))
+    primitives = Primitives(CUDA_DEFINITIONS | SHARED_DEFINITIONS, own_bodies=(warp, block, partition))
+    return Binding(intrinsic, device, primitives)
 
 
 def __getattr__(name: str) -> Any:

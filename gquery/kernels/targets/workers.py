@@ -26,7 +26,7 @@ from gquery.kernels.targets.cache import OTHER_BUILD, KernelSource, build_hash, 
 from gquery.runtime.interrupt import check
 
 Request = tuple[str, KernelSource, tuple[int, int]]
-"""The target, the kernel's module and the compute capability (cuda alone looks at it)."""
+"""The compiler (see `compile_worker`), the kernel's module and the compute capability (cuda alone looks at it)."""
 
 
 @dataclass(eq=False)
@@ -119,7 +119,7 @@ class Workers:
         self._changed.notify_all()
         return task
 
-    def _start(self, target: str, least: int = 0) -> None:
+    def _start(self, compiler: str, least: int = 0) -> None:
         """Have workers, as many as there are cores for, if there are none."""
         count = max(least, min(self.most, (os.cpu_count() or 1) - 1))
         if self._threads or self._stopped or self._is_refused or count < 1:
@@ -128,7 +128,7 @@ class Workers:
         try:
             for _ in range(count):
                 lines.append(_Line())
-            self._parent = _parent(target, lines)
+            self._parent = _parent(compiler, lines)
         except OSError:  # no processes or descriptors are left
             self._parent = None
         for line in lines:
@@ -223,9 +223,9 @@ class _Line:
 
     def ask(self, request: Request) -> bool:
         """Have a worker compile; whether it is well. What went wrong with a kernel comes up again where that is asked for."""
-        target, source, cc = request
+        compiler, source, cc = request
         try:
-            self._requests.write(json.dumps([target, source.name, source.text, cc, str(kernel_cache().path)]) + "\n")
+            self._requests.write(json.dumps([compiler, source.name, source.text, cc, str(kernel_cache().path)]) + "\n")
             self._requests.flush()
         except (OSError, ValueError):
             return False
@@ -244,7 +244,7 @@ class _Line:
                 pipe.close()
 
 
-def _parent(target: str, lines: Sequence[_Line]) -> subprocess.Popen[bytes]:
+def _parent(compiler: str, lines: Sequence[_Line]) -> subprocess.Popen[bytes]:
     """The process that forks a worker for each line. What it has to complain of comes up where a kernel is asked for."""
     # the package may be importable here because of the script's place alone
     root = str(Path(__file__).resolve().parents[3])
@@ -253,7 +253,7 @@ def _parent(target: str, lines: Sequence[_Line]) -> subprocess.Popen[bytes]:
     ends = [":".join(map(str, line.theirs)) for line in lines]
     most = str(tuning.compiling.worker_kernels)
     return subprocess.Popen(
-        [sys.executable, "-m", "gquery.kernels.compile_worker", target, most, build_hash(), *ends],
+        [sys.executable, "-m", "gquery.kernels.compile_worker", compiler, most, build_hash(), *ends],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         env={**os.environ, "PYTHONPATH": path} | single, pass_fds=[d for line in lines for d in line.theirs],
         process_group=0,  # Ctrl-C in a terminal is meant for us alone

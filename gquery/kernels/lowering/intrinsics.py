@@ -1,0 +1,46 @@
+"""Intrinsics: definitions of `targets.intrinsics` as functions of an LLVM module, inlined wherever they are called."""
+
+from __future__ import annotations
+
+import re
+
+from llvmlite import ir as llvm
+
+from gquery.kernels.lowering.function import LoweredFunction
+from gquery.kernels.targets.intrinsics import F64, I1, I8, I64, I128, Definition
+
+INLINED = "alwaysinline nounwind"
+_PAIR = llvm.LiteralStructType([I64, I64])
+_TYPES = {"i64": I64, "u64": I64, "f64": F64, "bool": I1, "i128": I128, "str": _PAIR, "*": I8.as_pointer()}
+_MEETS_OTHERS = re.compile(r"barrier|shfl|vote")  # instructions that the lanes of a warp, or a block, make together
+
+
+def lower_intrinsic(definition: Definition) -> LoweredFunction:
+    """The function of a definition, which emits into a function of its own."""
+    module = llvm.Module(definition.name)
+    is_void = definition.result == "void"
+    type_ = llvm.FunctionType(
+        llvm.VoidType() if is_void else _TYPES[definition.result], [_TYPES[a] for a in definition.arguments]
+    )
+    function = llvm.Function(module, type_, definition.name)
+    function.linkage = "internal"
+    b = llvm.IRBuilder(function.append_basic_block("entry"))
+    given = [
+        (b.extract_value(value, 0), b.extract_value(value, 1)) if t == "str" else value
+        for t, value in zip(definition.arguments, function.args, strict=True)
+    ]
+    made = definition.emit(b, *given)
+    if is_void:
+        b.ret_void()
+    elif definition.result == "str":
+        first = b.insert_value(llvm.Constant(_PAIR, llvm.Undefined), made[0], 0)
+        b.ret(b.insert_value(first, made[1], 1))
+    else:
+        b.ret(made)
+    declarations = tuple([str(g) for g in module.globals.values() if g is not function])
+    text = str(function)
+    attributes = f"convergent {INLINED}" if _MEETS_OTHERS.search(text) else INLINED
+    head, brace, body = text.partition("\n{")
+    return LoweredFunction(
+        definition.name, definition.arguments, definition.result, f"{head} {attributes}{brace}{body}", (), declarations
+    )

@@ -48,7 +48,7 @@ def _processor() -> str:
 def source(kernel: Kernel) -> KernelSource:
     """A kernel's module, lowered when it is asked for, and its name in the cache."""
     name = source_name("cpu", "llvm", _processor(), kernel.digest)
-    return KernelSource(name, lambda: _module_text(kernel), ".ll")
+    return KernelSource(name, lambda: _module_text(kernel, name), ".ll")
 
 
 def read_code(source: KernelSource) -> bytes | None:
@@ -60,7 +60,7 @@ def make_code(source: KernelSource) -> bytes:
     """Compile a kernel's module and keep the result."""
     try:
         code = object_code(source.text)
-    except (LoweringError, RuntimeError, SyntaxError) as error:
+    except RuntimeError as error:
         raise compile_error(source, error) from error
     kernel_cache().write(cpu_entry(source.name), code)
     return code
@@ -83,8 +83,11 @@ def warm_up() -> None:
     object_code("\n".join([*head(), f"define void @{ENTRY}() {{", "ret void", "}"]))
 
 
-def _module_text(kernel: Kernel) -> str:
-    return cpu_module(kernel, library(), head())
+def _module_text(kernel: Kernel, name: str) -> str:
+    try:
+        return cpu_module(kernel, library(), head())
+    except (LoweringError, SyntaxError) as error:
+        raise compile_error(KernelSource(name, lambda: kernel.text), error) from error
 
 
 def head() -> list[str]:

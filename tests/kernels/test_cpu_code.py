@@ -6,7 +6,9 @@ import gc
 import threading
 import weakref
 from collections.abc import Iterator
+from contextvars import copy_context
 from pathlib import Path
+from typing import Any
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -16,6 +18,7 @@ import gquery
 from gquery import tuning
 from gquery.kernels.targets import get_target, workers
 from gquery.kernels.targets.base import Compiled
+from gquery.kernels.targets.compilers import compiling_by
 from gquery.kernels.targets.cpu import CpuTarget
 from gquery.kernels.targets.workers import Workers
 from gquery.runtime.recent import Recent
@@ -28,23 +31,25 @@ def fresh_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GQUERY_CACHE_DIR", str(tmp_path / "cache"))
 
 
-Engines = weakref.WeakSet[llvm.ExecutionEngine]
+Engines = weakref.WeakSet[Any]
 
 
-@pytest.fixture
-def engines(monkeypatch: pytest.MonkeyPatch) -> Engines:
-    """Those of LLVM's that are not closed: one is when nobody has it."""
-    check(CpuTarget().compile(filtered_sum("before")))  # Numba has engines of its own
-    opened: Engines = weakref.WeakSet()
-    create = llvm.create_mcjit_compiler
+@pytest.fixture(params=["llvm", "numba"])
+def engines(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engines]:
+    """What LLVM has loaded for kernels of either compiler and not freed: it is when nobody has it."""
+    with compiling_by(request.param):
+        check(CpuTarget().compile(filtered_sum("before")))  # Numba has engines of its own
+        opened: Engines = weakref.WeakSet()
+        place, name = (llvm.JITLibraryBuilder, "link") if request.param == "llvm" else (llvm, "create_mcjit_compiler")
+        create = getattr(place, name)
 
-    def opening(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> llvm.ExecutionEngine:
-        engine = create(module, machine)
-        opened.add(engine)
-        return engine
+        def opening(*args: Any) -> Any:
+            made = create(*args)
+            opened.add(made)
+            return made
 
-    monkeypatch.setattr(llvm, "create_mcjit_compiler", opening)
-    return opened
+        monkeypatch.setattr(place, name, opening)
+        yield opened
 
 
 def check(compiled: Compiled) -> None:
@@ -87,7 +92,7 @@ def test_a_kernel_is_not_freed_under_a_thread_that_runs_it(engines: Engines) -> 
             if state[0] != a.size:
                 wrong.append(state)
 
-    threads = [threading.Thread(target=run, args=(n,)) for n in range(3)]
+    threads = [threading.Thread(target=copy_context().run, args=(run, n)) for n in range(3)]
     for thread in threads:
         thread.start()
     done.wait(1.0)

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from gquery.kernels.targets import cpu_numba
+from gquery.kernels.targets import cpu_llvm, cpu_numba
 from gquery.kernels.targets.cache import KernelCache, kernel_cache, kernel_source
 from gquery.kernels.targets.cpu import CpuTarget
 from gquery.kernels.targets.cubin import cubin_entry, read_cubin
@@ -61,7 +61,7 @@ def mutated(content: bytes, other: bytes, rng: random.Random) -> bytes:
             return content[:48] + other[48:]
 
 
-@pytest.mark.parametrize("kind", ["cpu", "cubin", "key"])
+@pytest.mark.parametrize("kind", ["llvm", "numba", "cubin", "key"])
 def test_mutated_entries_count_as_missing(kind: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And nothing in them is unpickled, executed or parsed."""
     rng = random.Random(7)
@@ -82,8 +82,8 @@ def test_mutated_entries_count_as_missing(kind: str, folder: Path, monkeypatch: 
         path.write_bytes(content)
         if kind == "cubin":
             assert read_cubin(source, cc) is None
-        elif kind == "cpu":
-            assert cpu_numba.read_code(source) is None
+        elif kind in ("llvm", "numba"):
+            assert (cpu_llvm if kind == "llvm" else cpu_numba).read_code(source) is None
         else:
             module._cache_at.cache_clear()  # a new process
             assert kernel_cache().read(name) is None

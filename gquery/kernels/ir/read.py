@@ -58,7 +58,18 @@ def read_tree(body: Sequence[ast.stmt]) -> Block:
 
 
 def _block(body: Sequence[ast.stmt]) -> Block:
-    return tuple([_statement(s) for s in body if not isinstance(s, ast.Pass)])
+    return tuple([read for s in body if not isinstance(s, ast.Pass) for read in _statements(s)])
+
+
+def _statements(s: ast.stmt) -> list[Statement]:
+    """One of Python's as one of ours, but for ``a = b = value``, which sets one after the other."""
+    match s:
+        case ast.Assign(targets=[ast.Name(), *_, ast.Name(id=last)] as several, value=value):
+            first = _name(last)
+            names = [_name(ast.unparse(t)) for t in several[:-1]]
+            return [Let(first, _expression(value)), *[Let(name, first) for name in names]]
+        case _:
+            return [_statement(s)]
 
 
 def _statement(s: ast.stmt) -> Statement:

@@ -27,7 +27,6 @@ from gquery.runtime import collector
 from gquery.runtime.interrupt import holding
 
 
-
 @dataclass(frozen=True)
 class Code:
     """An object file, and what two of its symbols are called: the function that Python calls, and the place of a pointer to its

@@ -40,6 +40,7 @@ NO_TUNING: dict[str, tuple[set[int | float], str]] = {
     "builtin/text_keys.py": ({9}, "bytes of a word and one more"),
     "compile_worker.py": ({3}, "an exit code"),
     "host.py": ({4, 5}, "words of a status block, bits of a bit's number"),
+    "lowering/values.py": ({16}, "bits of an integer, digits of 64 bits"),
     "registers.py": ({38}, "digits of the widest decimal"),
     "stored.py": ({32}, "bytes that a GPU reads from memory at once"),
     "targets/base.py": ({26, 32, 128}, "NARROW_ROWS, PRIVATE_THREADS: kernels are compiled for them"),

@@ -93,6 +93,7 @@ class Compiling(Record):
     patience: int = number(
         4, "kernels", "that ready workers get first where this process has not imported the compiler: it takes so long"
     )
+    optimization: int = number(3, "level", "of LLVM's passes for a CPU: 1 saves a tenth of the time that they take")
     idle_seconds: float = number(300.0, "seconds", "without work after which the processes end")
     stop_seconds: float = number(5.0, "seconds", "that their end is waited for")
     look_seconds: float = number(0.05, "seconds", "between two looks at whether the query that waits is interrupted")

@@ -22,7 +22,7 @@ def read_body(function: Callable[..., Any]) -> ir.Function:
     """A Python function as nodes; SyntaxError, with the text, for what no node stands for."""
     tree = ast.parse(textwrap.dedent(function_source(function))).body[0]
     if not isinstance(tree, ast.FunctionDef):
-        raise SyntaxError(f"no function of a kernel: {ast.unparse(tree)[:80]}")
+        raise SyntaxError(f"no function of a kernel: {ast.unparse(tree)}")
     body = tree.body[1:] if ast.get_docstring(tree) is not None else tree.body
     parameters = tuple([ir.Name(a.arg) for a in tree.args.args])
     local = {p.id for p in parameters} | {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and _is_set(n)}

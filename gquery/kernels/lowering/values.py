@@ -59,4 +59,4 @@ def constant(value: int | float | bool) -> Operand:
         return Operand("bool", "true" if value else "false")
     if isinstance(value, int):
         return Operand("i64", str((value + 2**63) % 2**64 - 2**63))
-    return Operand("f64", f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}")
+    return Operand("f64", f"0x{int.from_bytes(struct.pack('>d', value)):016X}")

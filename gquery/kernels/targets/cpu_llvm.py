@@ -7,6 +7,7 @@ function that Python calls.
 from __future__ import annotations
 
 import ctypes
+import itertools
 import struct
 import threading
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
+from gquery import tuning
 from gquery.errors import InternalError
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.lowering.assembler import LoweringError
@@ -29,7 +31,6 @@ from gquery.kernels.targets.cpu_numba import cpu_entry
 _MATHEMATICS = {n: f"llvm.{n}.f64" for n in ("sqrt", "copysign", "log", "log2", "log10", "exp", "pow", "sin", "cos")}
 _MATHEMATICS |= {n: n for n in ("tan", "asin", "acos", "atan", "atan2", "fmod")}
 _PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
-_OPTIMIZATION = 3
 _loading = threading.Lock()
 
 
@@ -70,10 +71,10 @@ def function_of(kernel: Kernel, code: bytes) -> Callable[..., None]:
     """A kernel's function of rows and arguments, integers or doubles each."""
     entry = load(code)
     kinds = ["d" if p.type == "f64" and not p.is_pointer else "q" for p in kernel.parameters]
-    pack = struct.Struct("=" + "".join(kinds)).pack
+    words = struct.Struct("=" + "".join(kinds)).pack
 
     def function(lo: int, hi: int, *arguments: int | float) -> None:
-        entry(lo, hi, pack(*arguments))
+        entry(lo, hi, words(*arguments))
 
     return function
 
@@ -102,7 +103,7 @@ def object_code(text: str) -> bytes:
         stack.callback(context.close)
         module = stack.enter_context(llvm.parse_assembly(text, context))
         module.verify()
-        options = stack.enter_context(llvm.create_pipeline_tuning_options(speed_level=_OPTIMIZATION))
+        options = stack.enter_context(llvm.create_pipeline_tuning_options(speed_level=tuning.compiling.optimization))
         options.loop_vectorization = options.loop_interleaving = True
         options.slp_vectorization = False
         builder = stack.enter_context(llvm.create_pass_builder(_machine(), options))
@@ -137,7 +138,7 @@ def _target() -> Any:
 @cache
 def _machine() -> Any:
     return _target().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=_OPTIMIZATION, reloc="pic",
+        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=tuning.compiling.optimization, reloc="pic",
         codemodel="small", jit=True,
     )  # fmt: skip
 
@@ -147,7 +148,7 @@ def _linker() -> Any:
     return llvm.create_lljit_compiler(_target().create_target_machine(opt=0, reloc="pic", jit=True))
 
 
-_numbers = iter(range(2**62))
+_numbers = itertools.count()
 
 
 def _number() -> int:

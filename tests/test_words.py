@@ -88,7 +88,7 @@ TERMS = (
             "kernels/targets/": "struct.unpack; digits of a GPU's version",
             "kernels/primitives/": DECIMAL,
             "planner/rules/exists_by_extremes": DECIMAL,
-            "kernels/(ir/|unroll|code|parts)": "a tuple is unpacked into variables, as in Python",
+            "kernels/(ir/|lowering/|unroll|code|parts)": "a tuple is unpacked into variables, as in Python",
         },
     ),
     Term("keyed", "inline keys", BACK),

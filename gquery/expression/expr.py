@@ -12,10 +12,11 @@ it), so nested ones are graphs whose trees double in size at each level: what go
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import fields
 from itertools import count
 from operator import is_
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast, get_args
 
 from gquery.expression.exact import exact
 from gquery.expression.frozen import frozen
@@ -38,6 +39,14 @@ class _Node:
     memo_twin: Expr  # an equal node, which stands for both where they are compared again
     memo_columns: frozenset[int]  # by `planner.logical.tree.used_columns`
     memo_subqueries: tuple[ScalarSubquery | Exists | InSubquery, ...]  # by `planner.logical.tree.subqueries`
+
+    def __getstate__(self) -> list[object]:
+        """The fields alone: what is remembered holds in this process, where hashes of text are what they are here."""
+        return [getattr(self, f.name) for f in fields(cast(Any, self))]
+
+    def __setstate__(self, state: Sequence[object]) -> None:
+        for f, value in zip(fields(cast(Any, self)), state, strict=True):
+            setattr(self, f.name, value)
 
 
 class _Truth(_Node):

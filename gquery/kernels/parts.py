@@ -1,6 +1,6 @@
 """Parts: a long or deeply nested body is cut into functions that it calls.
 
-Numba takes time with the square of a function's blocks and variables, and Python nests no more than 100 blocks. So the body
+A compiler takes time with the square of a function's blocks and variables, and Python nests no more than 100 blocks. So the body
 of a kernel that has many lines, or many blocks within each other (`tuning.kernel_parts`), is cut from the inside out:
 a run of statements becomes a function of the variables that it reads, which returns those that others read. What is cut are
 finished statements, so that operators need not know. Functions of one text are one function: their variables are named by

@@ -138,9 +138,13 @@ def _target() -> Any:
 @cache
 def _machine() -> Any:
     return _target().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=tuning.compiling.optimization, reloc="pic",
-        codemodel="small", jit=True,
-    )  # fmt: skip
+        cpu=llvm.get_host_cpu_name(),
+        features=llvm.get_host_cpu_features().flatten(),
+        opt=tuning.compiling.optimization,
+        reloc="pic",
+        codemodel="small",
+        jit=True,
+    )
 
 
 @cache

@@ -1,8 +1,8 @@
 """Nodes of a kernel: statements and expressions, how they print, and what passes ask of them.
 
-`kernels.code` makes statements, passes (`kernels.unroll`, `interleave`, `parts`) read and transform them, targets print
-them. The printed text is valid Python: the interpreter runs it, Numba compiles it, EXPLAIN CODEGEN shows it; `kernels.lowering` lowers the nodes themselves. Nothing
-reads it back.
+`kernels.code` makes statements, passes (`kernels.unroll`, `interleave`, `parts`) read and transform them, targets print them,
+`kernels.lowering` lowers them. The printed text is valid Python: the interpreter runs it, Numba compiles it, EXPLAIN CODEGEN
+shows it. Nothing reads it back.
 """
 
 from gquery.kernels.ir.expressions import (

@@ -15,7 +15,6 @@ from types import CodeType
 from typing import Any, Literal
 
 from gquery.expression.frozen import frozen, frozen_open
-from gquery.functions.registry import is_user_function
 from gquery.kernels import ir
 from gquery.kernels.unroll import UnrolledLoop
 
@@ -75,6 +74,8 @@ class Kernel:
     @cached_property
     def calls_user_functions(self) -> bool:
         """Whether one of ``functions`` is a user's."""
+        from gquery.functions.registry import is_user_function
+
         return any(is_user_function(f) for _, f in self.functions)
 
     @cached_property

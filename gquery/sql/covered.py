@@ -20,32 +20,24 @@ def check_covered(nodes: list[exp.Expr], reading: Reading, sql: str) -> None:
     """Raises NotSupportedError where the tree is not what the tokens say. ``nodes``: the tree, parents first."""
     leaves = reading.leaves
     number = {start: n for n, (start, _) in enumerate(leaves)}
-    lowest: dict[int, int] = {}
-    highest: dict[int, int] = {}
+    below: dict[int, tuple[int, int]] = {}  # by node, the first and the last leaf that was met below it
     found: set[int] = set()
     spans: set[tuple[int, int]] = set()
     for node in reversed(nodes):
-        key = id(node)
-        low, high = lowest.get(key), highest.get(key)
+        span = below.get(id(node))
         if type(node) in _LEAVES:
             meta = node._meta
             n = number.get(meta["start"]) if meta is not None and "start" in meta else None
             if n is not None and meta is not None and meta["end"] == leaves[n][1]:
                 found.add(n)
-                low = high = n
-        if low is None or high is None:
+                span = n, n
+        if span is None:
             continue
-        spans.add((low, high))
+        spans.add(span)
         parent = node.parent
         if parent is not None:
-            above = id(parent)
-            known = lowest.get(above)
-            if known is None:
-                lowest[above], highest[above] = low, high
-            else:
-                lowest[above] = low if low < known else known
-                if high > highest[above]:
-                    highest[above] = high
+            known = below.get(id(parent))
+            below[id(parent)] = span if known is None else (min(known[0], span[0]), max(known[1], span[1]))
     for n, (start, end) in enumerate(leaves):
         if n not in found:
             raise _refused(f"{sql[start : end + 1]} at this place", sql, start)

@@ -69,6 +69,8 @@ def simplify_expr(e: Expr, evaluate: Evaluate | None = None) -> Expr:
 
     def one(x: Expr) -> Expr:
         match x:
+            case Column() | Literal():  # most are
+                return x
             case Not(arg):
                 return _not(x, arg)
             case IsNull(arg):

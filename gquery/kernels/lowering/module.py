@@ -27,8 +27,8 @@ class Scope:
 
     def find(self, name: str, types: tuple[Type, ...]) -> LoweredFunction:
         """The function of a name; see `Library.find`."""
-        if name in self._parts:
-            return self._lowered(self._parts[name], name, types, "nounwind")
+        if name in self._parts:  # inlined, they would be the one long function that they were cut from
+            return self._lowered(self._parts[name], name, types, "noinline nounwind")
         if name in self._scalars:
             return self._lowered(self._library.scalar(self._scalars[name]), name, types, INLINED)
         return self._library.find(name, types)

@@ -5,7 +5,7 @@ An attempt whose table was full is followed by one with a larger table; stages n
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import cast
@@ -158,7 +158,7 @@ class Runner:
         if self.target.runs_morsels:
             if len(arguments) < len(states):
                 arguments *= len(states)
-            self._run_morsels(compiled, partition.lo, partition.hi, arguments)
+            self._run_morsels(compiled, partition.lo, partition.hi, arguments, self._failure(attempt, unit))
         elif self.target.is_interpreted:
             self._interpret(attempt, unit, partition, states[0], arguments[0])
         else:
@@ -169,8 +169,18 @@ class Runner:
                 if lo + step < partition.hi:
                     attempt.device.synchronize()
 
-    def _run_morsels(self, compiled: Compiled, lo: int, hi: int, arguments: Sequence[Sequence[object]]) -> None:
-        """Run rows on threads of the CPU, until the query is interrupted."""
+    def _failure(self, attempt: Attempt, unit: Unit) -> Callable[[], bool]:
+        """Says whether the attempt has failed, so that no more rows need be run: a table of groups is full, or a value does not
+        fit. Other sinks go on, since what comes behind them counts on all rows."""
+        status = attempt.status[unit.role]
+        if status is None or not isinstance(self.pipeline.sink, Group):
+            return lambda: False
+        return lambda: bool(status.any())
+
+    def _run_morsels(
+        self, compiled: Compiled, lo: int, hi: int, arguments: Sequence[Sequence[object]], failed: Callable[[], bool]
+    ) -> None:
+        """Run rows on threads of the CPU, until the query is interrupted or the attempt has failed."""
         token, watch = current(), stopwatch.current()
         cpu = cast(MorselTarget, get_target("cpu"))
         step = self._rows_at_once(tuning.interpreting.loop_steps_cpu, tuning.threads.morsel_rows)
@@ -181,7 +191,7 @@ class Runner:
             if watch is not None:
                 watch.advance(taken / self.frame.rows)
             taken += step
-            return token is not None and token.is_stopped()
+            return (token is not None and token.is_stopped()) or failed()
 
         cpu.run_morsels(compiled, lo, hi, arguments, step, is_stopped)
         check()
@@ -207,8 +217,11 @@ class Runner:
         start = time.perf_counter()
         unit_rows = self._rows_at_once(tuning.interpreting.loop_steps, tuning.materialization.unit)
         agreed = self._switched.pop(partition.lo, None) if unit.role == "write" else None
+        failed = self._failure(attempt, unit)
         for lo in range(partition.lo, partition.hi, unit_rows):
             check()
+            if failed():
+                break
             target.run(compiled, lo, min(lo + unit_rows, partition.hi), arguments)
             due = (
                 time.perf_counter() - start > tuning.interpreting.trial_seconds
@@ -221,6 +234,6 @@ class Runner:
                 again = [cpu.argument(p, v) for p, v in attempt.values(unit, state)]
                 with stopwatch.part("compile"):
                     compiled = cpu.compile(unit.kernel)
-                self._run_morsels(compiled, lo + unit_rows, partition.hi, [tuple(again)])
+                self._run_morsels(compiled, lo + unit_rows, partition.hi, [tuple(again)], failed)
                 break
         self.state.feedback.interpreted(self.stage.number, time.perf_counter() - start)

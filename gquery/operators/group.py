@@ -56,7 +56,7 @@ def emit(sink: Group, source: Source, code: Code) -> None:
         assert isinstance(source, ReadStage)
         stored = {s.column.id: s for s in source.columns}
         stored_keys = tuple(stored[e.id] for _, e, _ in sink.keys if isinstance(e, Column))
-        slot = find_or_insert(code, values, stored_keys, (True,) * len(values), None)
+        slot = find_or_insert(code, values, stored_keys, (True,) * len(values), grows=True)
         with code.when(code.call("ge_i64", slot, code.integer(0))):
             accumulate.emit(sink, slot, code)
     elif sink.key_encoding is None:

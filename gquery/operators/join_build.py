@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
+from gquery import tuning
 from gquery.errors import OperationalError
 from gquery.expression.expr import Column
 from gquery.expression.facts import ROW_ID_BITS
@@ -51,7 +52,7 @@ def emit_build(table: JoinTable, code: Code) -> None:
         _enter_inline_key(table, key, code)
     else:
         stored_keys = tuple(stored_key(table, c) for c in table.keys)
-        slot = find_or_insert(code, values, stored_keys, (True,) * len(values), None)
+        slot = find_or_insert(code, values, stored_keys, (True,) * len(values), grows=False)
         if not table.unique and not table.exists:
             _note_slot(slot, code)
     if inside is not None:
@@ -150,16 +151,24 @@ def _count_entered(code: Code) -> None:
 
 
 def find_or_insert(
-    code: Code, values: list[Value], stored: tuple[Stored, ...], null_safe: tuple[bool, ...], owner: int | None
+    code: Code, values: list[Value], stored: tuple[Stored, ...], null_safe: tuple[bool, ...], grows: bool
 ) -> ir.Name:
     """A variable with the slot of the current row's key in the table of row numbers ``slots``: found, or claimed for the
-    row (-1, and the status bit "full", where neither). Keys are compared where they stand, in the columns of ``owner``."""
+    row (-1, and the status bit "full", where neither). Keys are compared where they stand, in the columns of the source.
+
+    A table that ``grows`` when it is full is not walked through to its end: a row gives up after some hundred slots, and sooner
+    where another one has. One that was made for all rows has a free slot somewhere."""
     slots, mask = code.pointer("u32", StatePart("slots"), "s"), code.scalar(StatePart("mask"))
     one, zero = code.integer(1), code.integer(0)
+    limits = tuning.group_layouts
+    last = code.call("min_i64", mask, code.integer(limits.longest_walk - 1)) if grows else mask
+    site = code.site(OperationalError, "a hash table is full", retry=True)
     hashed = hash_values(values, code)
     at = code.let(code.call("and_i64", hashed, mask))
     slot, tries = code.let(code.integer(-1)), code.let(zero)
-    with code.loop(ir.And((code.call("lt_i64", slot, zero), code.call("le_i64", tries, mask)))):
+    if grows:
+        last = code.let(last)
+    with code.loop(ir.And((code.call("lt_i64", slot, zero), code.call("le_i64", tries, last)))):
         there = code.let(code.call("i64", ir.Load(slots, at)))
         with code.when(code.call("eq_i64", there, zero)):
             mine = code.call("add_i64", code.call("i64", ir.ROW), one)
@@ -171,12 +180,16 @@ def find_or_insert(
             with ExitStack() as tests:
                 for value, column, safe in zip(values, stored, null_safe, strict=True):
                     theirs = load(
-                        StoredColumn(owner, column.column.id, column.physical_type, column.properties), other, code
+                        StoredColumn(None, column.column.id, column.physical_type, column.properties), other, code
                     )
                     tests.enter_context(code.when(equal_values(value, theirs, safe, code)))
                 code.set(slot, at)
             code.set(at, code.call("and_i64", code.call("add_i64", at, one), mask))
             code.set(tries, code.call("add_i64", tries, one))
+            if grows:
+                is_long = code.call("eq_i64", tries, code.integer(limits.long_walk))
+                with code.when(ir.And((is_long, code.call("has_failed", code.status(), site)))):
+                    code.set(tries, code.call("add_i64", last, one))
     with code.when(code.call("lt_i64", slot, zero)):
-        code.do(code.call("fail", code.status(), code.site(OperationalError, "a hash table is full", retry=True)))
+        code.do(code.call("fail", code.status(), site))
     return slot

@@ -142,6 +142,8 @@ class GroupLayouts(Record):
     least_hash_slots: int = number(512, "slots", "of a hash table of groups")
     headroom: float = number(2.25, "slots a group", "of a hash table whose groups were counted by an earlier run")
     growth: int = number(4, "times", "that a full hash table grows by")
+    longest_walk: int = number(512, "slots", "that a row looks at before it says that a table of row numbers is full")
+    long_walk: int = number(32, "slots", "after which it asks whether another row has said so")
     unknown_rows: int = number(2**40, "rows", "assumed of a numbered frame without a bound")
     distinct_slots_a_row: int = number(4, "slots an input row", "of a bitmap of distinct values")
     distinct_bytes_a_value: int = number(

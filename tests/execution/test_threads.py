@@ -18,7 +18,7 @@ import pytest
 import gquery
 from gquery import tuning
 from gquery.kernels.builtin import grouping
-from gquery.kernels.targets import get_target, morsels
+from gquery.kernels.targets import cpu, get_target, morsels
 from gquery.kernels.targets.morsels import run_morsels, run_parts
 from gquery.operators import group_output
 from gquery.operators.group import GroupRun
@@ -132,6 +132,51 @@ def test_own_states(sql: str, entries: int, db: gquery.Connection, tune: Tune) -
     tune(tuning.accumulators, own_words=2**40)
     tune(tuning.accumulators, sorted_slots=entries)
     assert_right(db, sql)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    ["SELECT text, f, v, count(*) FROM t GROUP BY text, f, v", "SELECT spread, v, count(*) FROM t GROUP BY spread, v"],
+)
+@pytest.mark.parametrize("target", ["python", "cpu"])
+def test_a_full_table_ends_an_attempt_soon(target: str, sql: str, monkeypatch: pytest.MonkeyPatch, tune: Tune) -> None:
+    """It is met after few rows where there are many groups: then no more are run, and none walks through all of its slots."""
+    tune(tuning.threads, morsel_rows=1000)
+    tune(tuning.materialization, unit=1024)
+    ranges: list[int] = []
+    make, kind = GroupRun.__init__, type(get_target(target))
+    run = kind.run if target == "python" else morsels.run_morsels
+
+    def small(self: GroupRun, *args: Any) -> None:
+        make(self, *args)
+        self.capacity = 64
+        ranges.append(0)
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        if target == "python":
+            ranges[-1] += args[3] - args[2]
+            return run(*args, **kwargs)
+        work, *rest = args
+
+        def counting(worker: int, lo: int, hi: int) -> None:
+            ranges[-1] += hi - lo
+            work(worker, lo, hi)
+
+        return run(counting, *rest, **kwargs)
+
+    monkeypatch.setattr(GroupRun, "__init__", small)
+    place: Any = kind if target == "python" else cpu
+    monkeypatch.setattr(place, "run" if target == "python" else "run_morsels", counted)
+    rows = 4_000 if target == "python" else ROWS
+    table = TABLES["t"].slice(0, rows)
+    with gquery.connect(device=target, threads=2) as db:
+        db.register("t", table)
+        db.sql("SET interpret_limit = 0")
+        types, want = expect(sql, {"t": table})
+        assert compare(db.sql(sql).fetchall(), want, False, types) is None
+    failed = [n for n in ranges if n < rows]
+    assert len(failed) >= 3, "the table grew"
+    assert all(n <= 0.9 * rows for n in failed) and failed[0] <= 4096, ranges
 
 
 def test_a_table_that_threads_share_grows(db: gquery.Connection, monkeypatch: pytest.MonkeyPatch, tune: Tune) -> None:

@@ -27,10 +27,11 @@ from gquery.kernels.primitives.python.integers import (
 from gquery.kernels.primitives.python.memory import load_i64, load_u32, store_i64
 from gquery.kernels.primitives.python.values import Pointer
 
-_LIMIT, _LONG = 512, 32
+_LIMIT, _LONG = 512, 32  # also of `operators.join_build.find_or_insert`
 
 
-def _has_failed(status: Pointer, site: int) -> bool:
+def has_failed(status: Pointer, site: int) -> bool:
+    """Whether the bit of ``site`` is set in the status block: another row has found out."""
     return ne_i64(and_i64(load_u32(status, shr_i64(site, 5)), shl_i64(1, and_i64(site, 31))), 0)
 
 
@@ -51,7 +52,7 @@ def slot_insert(slots: Pointer, mask: int, stride: int, key: int, status: Pointe
             found = cas_i64(slots, at, 0, key)
         if eq_i64(found, key) or eq_i64(found, 0):
             return add_i64(at, 1)
-        if eq_i64(tries, _LONG) and _has_failed(status, site):  # another row has found out that the table is full
+        if eq_i64(tries, _LONG) and has_failed(status, site):
             return i64(-1)
         slot = and_i64(add_i64(slot, 1), mask)
         tries = add_i64(tries, 1)

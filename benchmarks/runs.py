@@ -1,0 +1,127 @@
+"""First and hot runs of a workload, a query after the other, with DuckDB beside it.
+
+    python -m benchmarks.runs tpcds --sf 1                    first runs with an empty cache, then hot ones
+    python -m benchmarks.runs tpch --compiler numba           the same with the second compiler
+    python -m benchmarks.runs clickbench --no-duckdb
+
+*first* is the time of a query's first run in this process, from its text to its rows, planning and compiling included; the
+cache of compiled kernels is empty at the beginning and kept by `--cache`. *hot* is the median of the runs behind it.
+The tables are in memory in both engines (`benchmarks.rules.workloads` says where they come from). Rows are compared, and a
+query whose rows differ is named. Queries that gquery refuses are listed with what it says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gquery
+from benchmarks.rules import workloads
+from tests.support.harness import compare
+
+Rows = list[tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class Run:
+    """Seconds of one query in both engines; ``wrong`` says how the rows differ."""
+
+    name: str
+    first: float
+    hot: float
+    duckdb: float | None
+    wrong: str | None
+
+
+def timed(work: Callable[[], Rows]) -> tuple[float, Rows]:
+    start = time.perf_counter()
+    rows = work()
+    return time.perf_counter() - start, rows
+
+
+def median(work: Callable[[], Rows], runs: int) -> float:
+    return statistics.median(timed(work)[0] for _ in range(runs))
+
+
+def oracle_of(connection: gquery.Connection, threads: int | None) -> Any:
+    """DuckDB with the same tables."""
+    import duckdb
+
+    made = duckdb.connect(config={} if threads is None else {"threads": threads})
+    for (name,) in connection.sql("SHOW TABLES").fetchall():
+        made.register("given", connection.table(name).arrow())
+        made.execute(f'CREATE TABLE "{name}" AS SELECT * FROM given')
+        made.unregister("given")
+    return made
+
+
+def measured(connection: gquery.Connection, oracle: Any | None, name: str, sql: str, runs: int) -> Run:
+    """One query; gquery's error where it is refused."""
+    first, got = timed(lambda: connection.sql(sql).fetchall())
+    hot = median(lambda: connection.sql(sql).fetchall(), runs)
+    if oracle is None:
+        return Run(name, first, hot, None, None)
+    want = oracle.execute(sql).fetchall()
+    types = [str(d[1]) for d in oracle.description]
+    return Run(name, first, hot, median(lambda: oracle.execute(sql).fetchall(), runs), compare(got, want, False, types))
+
+
+def print_table(runs: Sequence[Run], refused: dict[str, str]) -> None:
+    print(f"{'query':>8}{'first ms':>10}{'hot ms':>10}{'DuckDB ms':>11}{'hot/DuckDB':>12}")
+    for r in runs:
+        beside = "" if r.duckdb is None else f"{1e3 * r.duckdb:11.1f}{r.hot / r.duckdb:12.2f}"
+        print(f"{r.name:>8}{1e3 * r.first:10.1f}{1e3 * r.hot:10.1f}{beside}{'' if r.wrong is None else '  WRONG'}")
+    first, hot = sum(r.first for r in runs), sum(r.hot for r in runs)
+    line = f"{len(runs)} queries: first {first:.2f} s, the slowest {max(r.first for r in runs):.2f} s; hot {hot:.3f} s"
+    peers = [r for r in runs if r.duckdb is not None]
+    if peers:
+        all_ = sum(r.duckdb or 0.0 for r in peers)
+        line += f"; DuckDB {all_:.3f} s: {hot / all_:.2f} times, one {max(r.hot / (r.duckdb or 1.0) for r in peers):.2f} times"
+    print(line)
+    for r in runs:
+        if r.wrong is not None:
+            print(f"WRONG {r.name}: {r.wrong}")
+    for name, why in refused.items():
+        print(f"refused {name}: {why}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("workload", choices=["tpch", "tpcds", "job", "clickbench"])
+    parser.add_argument("--sf", type=float, default=1.0, help="scale factor of TPC-H and TPC-DS")
+    parser.add_argument("--runs", type=int, default=3, help="hot runs")
+    parser.add_argument("--queries", help="names of queries, with commas between them")
+    parser.add_argument("--compiler", default="llvm")
+    parser.add_argument("--interpret-limit", type=int)
+    parser.add_argument("--threads", type=int)
+    parser.add_argument("--cache", help="a folder of compiled kernels that stays")
+    parser.add_argument("--duckdb", action=argparse.BooleanOptionalAction, default=True)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["GQUERY_CACHE_DIR"] = given.cache or folder
+        make = getattr(workloads, given.workload)
+        workload = make(given.sf) if given.workload in ("tpch", "tpcds") else make()
+        connection = workload.connect()
+        for name in ("compiler", "interpret_limit", "threads"):
+            if getattr(given, name) is not None:
+                connection.set(name, getattr(given, name))
+        oracle = oracle_of(connection, given.threads) if given.duckdb else None
+        wanted = given.queries.split(",") if given.queries else list(workload.texts)
+        runs, refused = [], {}
+        for name in wanted:
+            try:
+                runs.append(measured(connection, oracle, name, workload.texts[name], given.runs))
+            except gquery.Error as error:
+                refused[name] = str(error).splitlines()[0]
+        print(f"{workload.name}, {workload.data}, compiler {given.compiler}")
+        print_table(runs, refused)
+
+
+if __name__ == "__main__":
+    main()

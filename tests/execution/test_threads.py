@@ -134,18 +134,16 @@ def test_own_states(sql: str, entries: int, db: gquery.Connection, tune: Tune) -
     assert_right(db, sql)
 
 
-@pytest.mark.parametrize(
-    "sql",
-    ["SELECT text, f, v, count(*) FROM t GROUP BY text, f, v", "SELECT spread, v, count(*) FROM t GROUP BY spread, v"],
-)
+@pytest.mark.parametrize("keys", ["text, f, v", "spread, v"])
 @pytest.mark.parametrize("target", ["python", "cpu"])
-def test_a_full_table_ends_an_attempt_soon(target: str, sql: str, monkeypatch: pytest.MonkeyPatch, tune: Tune) -> None:
+def test_a_full_table_ends_an_attempt_soon(target: str, keys: str, monkeypatch: pytest.MonkeyPatch, tune: Tune) -> None:
     """It is met after few rows where there are many groups: then no more are run, and none walks through all of its slots."""
     tune(tuning.threads, morsel_rows=1000)
     tune(tuning.materialization, unit=1024)
+    sql = f"SELECT {keys}, count(*) FROM t GROUP BY {keys}"
     ranges: list[int] = []
     make, kind = GroupRun.__init__, type(get_target(target))
-    run = kind.run if target == "python" else morsels.run_morsels
+    run: Any = kind.run if target == "python" else morsels.run_morsels
 
     def small(self: GroupRun, *args: Any) -> None:
         make(self, *args)
@@ -176,7 +174,7 @@ def test_a_full_table_ends_an_attempt_soon(target: str, sql: str, monkeypatch: p
         assert compare(db.sql(sql).fetchall(), want, False, types) is None
     failed = [n for n in ranges if n < rows]
     assert len(failed) >= 3, "the table grew"
-    assert all(n <= 0.9 * rows for n in failed) and failed[0] <= 4096, ranges
+    assert failed[0] <= 4096 and sum(failed[:-2]) < rows, ranges
 
 
 def test_a_table_that_threads_share_grows(db: gquery.Connection, monkeypatch: pytest.MonkeyPatch, tune: Tune) -> None:

@@ -26,7 +26,9 @@ class Settings:
     disabled_rules: frozenset[str] = frozenset()  # optimizer rules that are switched off, separated by commas
     python_scan: bool = True  # names in SQL that are no tables mean variables of the caller, such as data frames
     narrow: bool = True  # copy columns at load into the narrowest integers that hold them
-    compiler: Literal["llvm", "numba"] = "llvm"  # what makes machine code of kernels on the cpu target
+    compiler: Literal["auto", "llvm", "numba"] = (
+        "auto"  # what makes machine code of kernels; auto: llvm on cpu, numba on cuda
+    )
 
     @property
     def worker_count(self) -> int:

@@ -1,7 +1,7 @@
-"""Processes that compile kernels: ``python -m gquery.kernels.compile_worker cuda 200 HASH 5:6 7:8``.
+"""Processes that compile kernels: ``python -m gquery.kernels.compile_worker cuda_llvm 200 HASH 5:6 7:8``.
 
 A compiler compiles one function at a time in a process, so the kernels of a query compile in several. This one imports the
-compiler (cuda, numba or llvm), has it make its tables by a first small kernel, and then forks a worker for each pair of
+compiler (one of `COMPILERS`), has it make its tables by a first small kernel, and then forks a worker for each pair of
 file descriptors: so that is done once, and its memory is shared. A line on the first of a worker's pipes is a JSON request
 (compiler, name and text of the module, compute capability, folder of the cache); a line on the second answers it: an empty
 string or what went wrong. One more says in the beginning that the worker is ready. The result itself goes to the disk cache. A
@@ -23,7 +23,14 @@ from gquery.kernels.targets.cache import OTHER_BUILD, KernelSource, build_hash
 from gquery.kernels.targets.cpu import cpu_compiler
 from gquery.kernels.targets.cubin import make_cubin
 
-COMPILERS = {"cuda": "cubin", "numba": "cpu_primitives", "llvm": "cpu_llvm"}  # their modules
+COMPILERS = {
+    "cpu_numba": "cpu_primitives",
+    "cpu_llvm": "cpu_llvm",
+    "cuda_numba": "cuda_numba",
+    "cuda_llvm": "cuda_llvm",
+}
+"""By target and compiler, the module that warms it up."""
+
 Ends = tuple[int, int]
 """The descriptors that a worker reads requests from and writes answers to."""
 
@@ -82,9 +89,10 @@ def _compile(line: str) -> str:
     compiler, name, text, cc, folder = json.loads(line)
     os.environ["GQUERY_CACHE_DIR"] = folder
     source = KernelSource(name, lambda: str(text))
+    target, _, compiler = compiler.partition("_")
     try:
-        if compiler == "cuda":
-            make_cubin(source, (cc[0], cc[1]))
+        if target == "cuda":
+            make_cubin(compiler, source, (cc[0], cc[1]))
         else:
             cpu_compiler(compiler).make_code(source)
     except Exception as e:

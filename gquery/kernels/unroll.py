@@ -37,9 +37,14 @@ class RowFunction:
         return called(_FUNCTION, self.arguments, self.results)
 
     @property
+    def function(self) -> Function:
+        """Its definition."""
+        return Function(_FUNCTION, self.arguments, (*self.body, *returned(self.results)))
+
+    @property
     def text(self) -> tuple[str, ...]:
         """The lines of the function's definition."""
-        return Function(_FUNCTION, self.arguments, (*self.body, *returned(self.results))).lines
+        return self.function.lines
 
 
 @dataclass(frozen=True)

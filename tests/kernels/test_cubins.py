@@ -1,5 +1,5 @@
-"""Where there is no GPU: every kernel of the 22 queries compiles to machine code for sm_90, and for sm_75 and sm_80 in the
-slower tier (`make test-slow`).
+"""Where there is no GPU: every kernel of the 22 queries compiles to machine code for sm_90, and for older and newer ones in the
+slower tier (`make test-slow`), by Numba and by our own lowering.
 
 ``make cubins`` prints what each uses.
 """
@@ -17,6 +17,7 @@ from tpch.engines import GQueryEngine, Options
 from tpch.generate import generate
 
 REGISTERS = 255  # what a thread can have
+FEW = 8  # they are given out eight at a time
 ARCHITECTURES = [
     pytest.param(cc, marks=() if cc == (9, 0) else pytest.mark.slow, id=f"sm_{cc[0]}{cc[1]}")
     for cc in cubins.ARCHITECTURES
@@ -41,8 +42,22 @@ def test_builtin_kernels_compile(name: str, architecture: tuple[int, int]) -> No
 def test_every_kernel_compiles(
     number: int, architecture: tuple[int, int], record_property: Callable[[str, object], None]
 ) -> None:
-    found = list(cubins.usages(engine().connection, [number], [architecture]))
+    """And lowered, it uses what Numba's does: a few registers more at most, and no memory for what was spilled."""
+    found = list(cubins.usages(engine().connection, [number], [architecture], "numba"))
     assert found, "a query has kernels"
     for usage in found:
         record_property(f"kernel {usage.kernel} {usage.architecture}", f"{usage.registers}/{usage.local_bytes}")
         assert 0 < usage.registers <= REGISTERS
+    lowered = list(cubins.usages(engine().connection, [number], [architecture], "llvm"))
+    for numba, ours in zip(found, lowered, strict=True):
+        assert ours.registers <= numba.registers + FEW
+        assert (ours.local_bytes, ours.shared_bytes) <= (numba.local_bytes, numba.shared_bytes)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", queries.NUMBERS)
+def test_every_kernel_lowers_for_new_gpus(number: int) -> None:
+    newer = [cc for cc in cubins.LOWERED_ARCHITECTURES if cc not in cubins.ARCHITECTURES]
+    for usage in cubins.usages(engine().connection, [number], newer, "llvm"):
+        assert 0 < usage.registers <= REGISTERS
+        assert usage.local_bytes == 0

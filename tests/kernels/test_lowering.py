@@ -274,7 +274,7 @@ def test_a_symbol_that_nobody_has_is_an_error() -> None:
 def test_a_connection_chooses() -> None:
     made = kernel("store_i64(s0, i64(i), 5)")
     with compiling_by("numba"):
-        assert compiler_of(made) == "numba"
+        assert compiler_of(made, "cpu") == "numba"
         compiled = get_target("cpu").compile(made)
     with compiling_by("llvm"):
         assert get_target("cpu").compile(made).name != compiled.name

@@ -44,7 +44,7 @@ def pool(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workers]:
 
 def requests(count: int) -> list[Request]:
     assert get_target("cpu")
-    return [("numba", kernel_source(f"# {k}\n{TEXT}", "cpu"), (0, 0)) for k in range(count)]
+    return [("cpu_numba", kernel_source(f"# {k}\n{TEXT}", "cpu"), (0, 0)) for k in range(count)]
 
 
 def is_compiled(request: Request) -> bool:

@@ -18,7 +18,11 @@ from gquery.kernels.lowering.variables import registers
 
 @dataclass(frozen=True, eq=False)
 class LoweredFunction:
-    """A function of an LLVM module as text, the functions that it calls, and the lines that declare what lies outside."""
+    """A function of an LLVM module as text, the functions that it calls, and the lines that declare what lies outside.
+
+    ``is_convergent``: lanes of a warp, or threads of a block, meet in it, or in what it calls, so that LLVM may not move a call
+    of it into a branch.
+    """
 
     symbol: str
     parameters: tuple[Type, ...]
@@ -26,6 +30,7 @@ class LoweredFunction:
     text: str
     callees: tuple[LoweredFunction, ...] = ()
     declarations: tuple[str, ...] = ()
+    is_convergent: bool = False
 
 
 Find = Callable[[str, tuple[Type, ...]], LoweredFunction]
@@ -34,6 +39,11 @@ Find = Callable[[str, tuple[Type, ...]], LoweredFunction]
 _CASTS: dict[str, str] = {"i64": "i64", "u64": "u64", "f64": "f64", "row_index": "u64", "uint64": "u64", "uint32": "u32",
                           "int": "i64", "float": "f64"}  # fmt: skip
 """Calls that make another type of a number, whatever it has."""
+
+_UNSIGNED = ("u32", "u64")
+"""Types of row indices: where both operands of an operator have one, it wraps as that does. All others make int64."""
+
+_ARITHMETIC = {"+": "add", "-": "sub", "*": "mul"}
 
 
 def lower(function: ir.Function, types: Sequence[Type], find: Find, symbol: str, attributes: str) -> LoweredFunction:
@@ -62,9 +72,12 @@ class _Lowering:
             self._return(Operand("void", ""))
         assert self._result is not None
         given = ", ".join([f"{llvm_type(t)} %{p.id}" for p, t in parameters])
-        head = f"define internal {llvm_type(self._result)} @{symbol}({given}) {attributes} {{"
+        is_convergent = any(callee.is_convergent for callee in self._callees)
+        head = f"define internal {llvm_type(self._result)} @{symbol}({given}) {'convergent ' * is_convergent}{attributes} {{"
         text = "\n".join([head, "entry:", *self._out.variables, *self._out.lines, "}"])
-        return LoweredFunction(symbol, self._types, self._result, text, tuple(self._callees))
+        return LoweredFunction(
+            symbol, self._types, self._result, text, tuple(self._callees), is_convergent=is_convergent
+        )
 
     # ---- statements ----
 
@@ -287,13 +300,14 @@ class _Lowering:
         left, right = self._value(e.left), self._value(e.right)
         if left.type not in INTEGER_BITS or right.type not in INTEGER_BITS:
             raise LoweringError(f"{e.text()} of {left.type} and {right.type}")
-        out, is_unsigned = self._out, left.type == right.type == "u64"
-        a, b = out.cast(left, "i64"), out.cast(right, "i64")
+        out = self._out
+        type_ = left.type if left.type == right.type and left.type in _UNSIGNED else "i64"
+        spelled, a, b = llvm_type(type_), out.cast(left, type_), out.cast(right, type_)
         match e.operator:
             case "<":
-                return Operand("bool", out.emit(f"icmp {'ult' if is_unsigned else 'slt'} i64 {a}, {b}"))
-            case "-":
-                return Operand("u64" if is_unsigned else "i64", out.emit(f"sub i64 {a}, {b}"))
+                return Operand("bool", out.emit(f"icmp {'ult' if type_ in _UNSIGNED else 'slt'} {spelled} {a}, {b}"))
+            case "+" | "-" | "*":
+                return Operand(type_, out.emit(f"{_ARITHMETIC[e.operator]} {spelled} {a}, {b}"))
             case "is not":
                 raise LoweringError(f"{e.text()} is for the interpreter alone")
             case _:

@@ -39,8 +39,9 @@ def lower_intrinsic(definition: Definition) -> LoweredFunction:
         b.ret(made)
     declarations = tuple([str(g) for g in module.globals.values() if g is not function])
     text = str(function)
-    attributes = f"convergent {INLINED}" if _MEETS_OTHERS.search(text) else INLINED
+    is_convergent = _MEETS_OTHERS.search(text) is not None
     head, brace, body = text.partition("\n{")
+    lines = f"{head} {'convergent ' * is_convergent}{INLINED}{brace}{body}"
     return LoweredFunction(
-        definition.name, definition.arguments, definition.result, f"{head} {attributes}{brace}{body}", (), declarations
+        definition.name, definition.arguments, definition.result, lines, (), declarations, is_convergent
     )

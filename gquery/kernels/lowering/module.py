@@ -8,6 +8,7 @@ from typing import Any
 from gquery.kernels import ir
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.lowering.function import LoweredFunction, lower
+from gquery.kernels.lowering.grid import ABORT, grid_body
 from gquery.kernels.lowering.intrinsics import INLINED
 from gquery.kernels.lowering.library import Library
 from gquery.kernels.lowering.values import Type, llvm_type
@@ -17,28 +18,33 @@ _BODY = "rows"
 
 
 class Scope:
-    """The functions that a kernel's text may call: its own parts, scalar functions, primitives."""
+    """The functions that a kernel's text may call: its own parts, what it does for a row, scalar functions, primitives.
 
-    def __init__(self, kernel: Kernel, library: Library, parts: Sequence[ir.Function] = ()) -> None:
+    ``part`` are the attributes of parts.
+    """
+
+    def __init__(self, kernel: Kernel, library: Library, part: str) -> None:
         self._library = library
-        self._parts = {part.name: part for part in (*kernel.parts, *parts)}
+        self._parts = {made.name: (made, part) for made in kernel.parts}
+        if kernel.unrolled is not None and kernel.unrolled.function is not None:
+            row = kernel.unrolled.function.function
+            self._parts[row.name] = (row, INLINED)  # as if its statements stood at each call
         self._scalars: dict[str, Callable[..., Any]] = dict(kernel.functions)
         self._made: dict[tuple[str, tuple[Type, ...]], LoweredFunction] = {}
 
     def find(self, name: str, types: tuple[Type, ...]) -> LoweredFunction:
         """The function of a name; see `Library.find`."""
-        if name in self._parts:  # inlined, they would be the one long function that they were cut from
-            return self._lowered(self._parts[name], name, types, "noinline nounwind")
-        if name in self._scalars:
-            return self._lowered(self._library.scalar(self._scalars[name]), name, types, INLINED)
-        return self._library.find(name, types)
-
-    def _lowered(self, function: ir.Function, name: str, types: tuple[Type, ...], attributes: str) -> LoweredFunction:
+        if name not in self._parts and name not in self._scalars:
+            return self._library.find(name, types)
         found = self._made.get((name, types))
         if found is None:
             symbol = f"{name}.{len(self._made)}"
-            find = self.find if name in self._parts else self._library.find
-            found = self._made[name, types] = lower(function, types, find, symbol, attributes)
+            if name in self._parts:
+                function, attributes = self._parts[name]
+                found = lower(function, types, self.find, symbol, attributes)
+            else:
+                found = lower(self._library.scalar(self._scalars[name]), types, self._library.find, symbol, INLINED)
+            self._made[name, types] = found
         return found
 
 
@@ -47,12 +53,13 @@ def cpu_module(kernel: Kernel, library: Library, head: Sequence[str]) -> str:
 
     Its entry ``kernel(lo, hi, words)`` takes the rows (int64) and the address of one word of 64 bits for each parameter: an
     address, an integer or a double's bits."""
-    names = (ir.LOW, ir.HIGH, *[ir.Name(p.name) for p in kernel.parameters])
-    types: list[Type] = [f"*{p.type}" if p.is_pointer else p.type for p in kernel.parameters]
     rows = ir.For(ir.ROW, ir.LOW, ir.HIGH, kernel.body)
-    function = ir.Function(_BODY, names, (*kernel.prologue, rows, *kernel.epilogue))
-    scope = Scope(kernel, library)
-    made = lower(function, ("u64", "u64", *types), scope.find, _BODY, INLINED)
+    types = _parameter_types(kernel)
+    body = (*kernel.prologue, rows, *kernel.epilogue)
+    scope = Scope(
+        kernel, library, "noinline nounwind"
+    )  # inlined, parts would be the long function that they were cut from
+    made = _rows(kernel, scope, [("lo", "u64"), ("hi", "u64")], body)
     lines = [f"define void @{ENTRY}(i64 %lo, i64 %hi, i64* %words) nounwind {{", "entry:"]
     arguments = ["i64 %lo", "i64 %hi"]
     for n, type_ in enumerate(types):
@@ -65,6 +72,35 @@ def cpu_module(kernel: Kernel, library: Library, head: Sequence[str]) -> str:
         arguments.append(f"{spelled} %v{n}")
     lines += [f"call void @{_BODY}({', '.join(arguments)})", "ret void", "}"]
     return module_text(made, head, ["\n".join(lines)])
+
+
+def cuda_module(kernel: Kernel, library: Library, head: Sequence[str]) -> str:
+    """The text of a kernel's module for a GPU, in libNVVM's dialect; ``head`` are the lines before its functions, among them all
+    metadata but ``!0`` and the annotations.
+
+    Its entry ``kernel(lo, hi, abort, ...)`` takes the rows (uint32, or uint64 where the kernel's index is wide), the address of
+    the abort flag (uint32) and the kernel's own parameters."""
+    index = "u64" if kernel.wide_index else "u32"
+    own = [("lo", index), ("hi", index), (ABORT.id, "*u32")]
+    made = _rows(kernel, Scope(kernel, library, "nounwind"), own, grid_body(kernel))
+    types = [llvm_type(t) for t in made.parameters]
+    given = ", ".join([f"{t} %a{n}" for n, t in enumerate(types)])
+    lines = [f"define void @{ENTRY}({given}) {'convergent ' * made.is_convergent}nounwind {{", "entry:"]
+    lines += [f"call void @{_BODY}({given})", "ret void", "}"]
+    entry = f"void ({', '.join(types)})* @{ENTRY}"
+    lines += ["!nvvm.annotations = !{!0}", f'!0 = !{{{entry}, !"kernel", i32 1}}']
+    return module_text(made, head, lines)
+
+
+def _rows(kernel: Kernel, scope: Scope, own: Sequence[tuple[str, Type]], body: ir.Block) -> LoweredFunction:
+    """The function that an entry calls: of its ``own`` parameters, with their types, and the kernel's."""
+    names = [name for name, _ in own] + [p.name for p in kernel.parameters]
+    function = ir.Function(_BODY, tuple([ir.Name(name) for name in names]), body)
+    return lower(function, [*[t for _, t in own], *_parameter_types(kernel)], scope.find, _BODY, INLINED)
+
+
+def _parameter_types(kernel: Kernel) -> list[Type]:
+    return [f"*{p.type}" if p.is_pointer else p.type for p in kernel.parameters]
 
 
 def module_text(function: LoweredFunction, head: Iterable[str], rest: Iterable[str]) -> str:

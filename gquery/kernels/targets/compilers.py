@@ -1,7 +1,8 @@
 """Which compiler makes machine code of kernels: our own lowering to LLVM, or Numba, the second opinion.
 
 Both are given the same statements, and are to give the same answers. `compiling_by` says which one a query wants
-(``SET compiler``); a kernel that calls a Python function of a user is Numba's in any case.
+(``SET compiler``); where that is left to us, each target has its own. A kernel that calls a Python function of a user is Numba's
+in any case.
 """
 
 from __future__ import annotations
@@ -15,23 +16,28 @@ from typing import Literal, cast, get_args
 from gquery.kernels.kernel import Kernel
 
 Compiler = Literal["llvm", "numba"]
+Wanted = Literal["auto", "llvm", "numba"]
 
-_chosen: ContextVar[Compiler | None] = ContextVar("compiler", default=None)
+_BY_TARGET: dict[str, Compiler] = {"cpu": "llvm", "cuda": "numba"}
+"""What ``auto`` means. Lowered kernels have not run on a GPU yet."""
+
+_chosen: ContextVar[Wanted | None] = ContextVar("compiler", default=None)
 
 
 @contextmanager
 def compiling_by(name: str) -> Iterator[None]:
-    """Within it, this thread's kernels are compiled by the compiler of that name."""
-    assert name in get_args(Compiler), name
-    before = _chosen.set(cast(Compiler, name))
+    """Within it, this thread's kernels are compiled by the compiler of that name, or by their target's own (``auto``)."""
+    assert name in get_args(Wanted), name
+    before = _chosen.set(cast(Wanted, name))
     try:
         yield
     finally:
         _chosen.reset(before)
 
 
-def compiler_of(kernel: Kernel) -> Compiler:
+def compiler_of(kernel: Kernel, target: str) -> Compiler:
     """The compiler that a kernel is for, on this thread; where no query runs, that of ``GQUERY_COMPILER``."""
     if kernel.calls_user_functions:
         return "numba"
-    return _chosen.get() or cast(Compiler, os.environ.get("GQUERY_COMPILER") or "llvm")
+    wanted = _chosen.get() or cast(Wanted, os.environ.get("GQUERY_COMPILER") or "auto")
+    return _BY_TARGET[target] if wanted == "auto" else wanted

@@ -86,16 +86,16 @@ class CpuTarget:
         return [made for _, made in self._compiled.items()]
 
     def is_ready(self, kernel: Kernel) -> bool:
-        return (kernel.digest, compiler_of(kernel)) in self._compiled
+        return (kernel.digest, compiler_of(kernel, self.name)) in self._compiled
 
     def is_cached(self, kernel: Kernel) -> bool:
         """Whether `compile` would take some milliseconds at most: the kernel is in memory, or on disk with what loads it from
         there imported. Looks there."""
-        name = compiler_of(kernel)
+        name = compiler_of(kernel, self.name)
         return self.is_ready(kernel) or (is_imported(name) and _is_kept(cpu_compiler(name).source(kernel)))
 
     def compile(self, kernel: Kernel) -> Compiled:
-        name = compiler_of(kernel)
+        name = compiler_of(kernel, self.name)
         compiled = self._compiled.get((kernel.digest, name))
         if compiled is not None:
             return compiled
@@ -111,7 +111,11 @@ class CpuTarget:
 
     def compile_many(self, kernels: Sequence[Kernel], perhaps: Perhaps = tuple) -> list[Compiled]:
         """`compile` for the kernels of a query: those that no cache has compile at once, in worker processes."""
-        wanted = {(compiler_of(k), cpu_compiler(compiler_of(k)).source(k)) for k in kernels if not self.is_ready(k)}
+        wanted = {
+            (compiler_of(k, self.name), cpu_compiler(compiler_of(k, self.name)).source(k))
+            for k in kernels
+            if not self.is_ready(k)
+        }
         missing = {(name, source) for name, source in wanted if not _is_kept(source)}
         if len(missing) > 1:
             self._compile_elsewhere(missing)
@@ -120,10 +124,11 @@ class CpuTarget:
     def _compile_elsewhere(self, missing: Collection[tuple[Compiler, KernelSource]]) -> None:
         """Have workers compile kernels; this process does some of them while it has compiled few."""
         if kernel_cache().is_usable:  # workers hand their results over through it
-            requests = [(name, source, (0, 0)) for name, source in sorted(missing)]
+            compilers = {source: name for name, source in missing}
+            requests = [(f"cpu_{name}", source, (0, 0)) for name, source in sorted(missing)]
             is_tired = self._made >= tuning.compiling.own_kernels
             workers().compile_at_once(
-                requests, lambda r: beside(lambda: self._make_code(cast(Compiler, r[0]), r[1])), elsewhere=is_tired
+                requests, lambda r: beside(lambda: self._make_code(compilers[r[1]], r[1])), elsewhere=is_tired
             )
 
     def _make_code(self, name: Compiler, source: KernelSource) -> Any:

@@ -1,4 +1,4 @@
-"""From a kernel's module to a cubin, with no GPU: PTX by Numba, assembled by `cuda.core`. CI compiles this way.
+"""From a kernel's module to a cubin, with no GPU: PTX by one of two compilers, assembled by `cuda.core`. CI compiles this way.
 
 A cubin rather than PTX, because a driver assembles PTX anew in each process (0.4 s) and only if it knows the version
 that the compiler wrote. What a kernel uses is read off the cubin, an ELF file.
@@ -10,11 +10,12 @@ import importlib
 import json
 import struct
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Protocol, cast
 
 from gquery.errors import InternalError
-from gquery.kernels.targets.cache import KernelSource, compile_error, kernel_cache, load_module
-from gquery.runtime import collector
+from gquery.kernels.kernel import Kernel
+from gquery.kernels.targets.cache import KernelSource, compile_error, kernel_cache
+from gquery.kernels.targets.compilers import Compiler
 from gquery.runtime.interrupt import holding
 
 _FRAME_SIZE, _REGISTERS = 0x11, 0x2F  # attributes of the section .nv.info
@@ -44,15 +45,28 @@ def read_cubin(source: KernelSource, cc: tuple[int, int]) -> Cubin | None:
     return Cubin(code, **json.loads(facts))
 
 
-@holding()  # the compiler would stay broken where an interrupt ends its import
-def make_cubin(source: KernelSource, cc: tuple[int, int]) -> Cubin:
-    """Compile a kernel's module and keep the result."""
-    from gquery.kernels.targets.cuda_primitives import compiling_for, ptx
+class CudaCompiler(Protocol):
+    """A module that makes PTX: `cuda_llvm`, `cuda_numba`. Neither needs a GPU."""
 
+    def source(self, kernel: Kernel) -> KernelSource:
+        """What is compiled, by its name in the cache."""
+        ...
+
+    def ptx(self, source: KernelSource, cc: tuple[int, int]) -> tuple[str, str]:
+        """PTX of a kernel's module for a compute capability, and the name of its entry."""
+        ...
+
+
+def cuda_compiler(name: Compiler) -> CudaCompiler:
+    """The compiler of that name. What it compiles with is imported when it is given something."""
+    return cast(CudaCompiler, importlib.import_module(f"gquery.kernels.targets.cuda_{name}"))
+
+
+@holding()  # the compiler would stay broken where an interrupt ends its import
+def make_cubin(name: Compiler, source: KernelSource, cc: tuple[int, int]) -> Cubin:
+    """Compile a kernel's module by the compiler of that name, and keep the result. InternalError where that fails."""
     try:
-        with collector.paused(), compiling_for(cc):
-            module = load_module(source)
-            text, entry = ptx(module.kernel, module.SIGNATURE, cc)
+        text, entry = cuda_compiler(name).ptx(source, cc)
         code = _assemble(text, cc)
     except InternalError:
         raise
@@ -64,20 +78,6 @@ def make_cubin(source: KernelSource, cc: tuple[int, int]) -> Cubin:
     # one entry: several processes may compile a kernel at once, and each names its entry differently
     kernel_cache().write(cubin_entry(source, cc), json.dumps(facts).encode() + b"\n" + code)
     return cubin
-
-
-def warm_up() -> None:
-    """Compile a first small kernel: Numba makes its tables at that. It is not assembled: that wakes the driver, after which
-    a process cannot be forked."""
-    importlib.import_module("cuda.core")  # for what is forked
-    from gquery.kernels.targets.cuda_primitives import compiling_for, ptx
-
-    def kernel(state: Any) -> None:
-        state[0] = 1
-
-    any_gpu = (9, 0)
-    with compiling_for(any_gpu):
-        ptx(kernel, ("*i64",), any_gpu)
 
 
 def cubin_entry(source: KernelSource, cc: tuple[int, int]) -> str:

@@ -1,4 +1,4 @@
-"""The cuda target: Numba compiles, CuPy launches.
+"""The cuda target: one of two compilers makes a cubin (see `compilers`), CuPy launches.
 
 A thread takes the rows lo + its number, and from there on every thread-count-th: neighbouring lanes read neighbouring
 elements. The index has 32 bits unless the kernel says otherwise. Every kernel looks at a *abort flag* before it does anything
@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,14 +24,14 @@ from gquery.device.profile import DeviceProfile, get_profile
 from gquery.errors import DeviceError
 from gquery.expression.facts import INT64_BYTES
 from gquery.kernels.builtin.registry import builtin_kernels
-from gquery.kernels.ir import printed, printed_body
 from gquery.kernels.kernel import Kernel, Parameter
+from gquery.kernels.targets import cuda_numba
 from gquery.kernels.targets.base import NARROW_ROWS, PRIVATE_THREADS, Compiled, Perhaps
-from gquery.kernels.targets.cache import KernelSource, kernel_cache, kernel_source
-from gquery.kernels.targets.cubin import Cubin, make_cubin, read_cubin
+from gquery.kernels.targets.cache import KernelSource, kernel_cache
+from gquery.kernels.targets.compilers import Compiler, compiler_of
+from gquery.kernels.targets.cubin import Cubin, cuda_compiler, make_cubin, read_cubin
 from gquery.kernels.targets.cuda_launch import Launcher
-from gquery.kernels.targets.text import free_names, functions_text
-from gquery.kernels.targets.workers import workers
+from gquery.kernels.targets.workers import Request, workers
 from gquery.runtime.interrupt import beside
 from gquery.runtime.recent import Recent
 
@@ -42,60 +42,41 @@ class CudaTarget:
     name = "cuda"
 
     def __init__(self) -> None:
-        self._compiled = Recent[tuple[str, int], Compiled](tuning.compiling.kept_kernels, _wait)  # by digest and device
+        self._compiled = Recent[_Key, Compiled](tuning.compiling.kept_kernels, _wait)
         self._begun: set[tuple[int, int]] = set()  # capabilities for which the built-in kernels were seen to
         self._lock = threading.Lock()
         self._local = threading.local()
 
     def source(self, kernel: Kernel) -> str:
-        index = "uint64" if kernel.wide_index else "uint32"
-        own = [f"{'*' * p.is_pointer}{p.type}" for p in kernel.parameters]
-        signature = [index.replace("uint", "u")] * 2 + ["*u32", *own]
-        lines = [f"SIGNATURE = {tuple(signature)!r}", "", ""]
-        lines.append(f"def kernel({', '.join(['lo', 'hi', 'abort', *(p.name for p in kernel.parameters)])}):")
-        lines += ["    if abort[0] != 0:", "        return"]
-        lines += [f"    step = {index}(thread_count())", f"    i = {index}(lo + thread_index())"]
-        lines += printed(kernel.prologue, 1)
-        unrolled, body = kernel.unrolled, kernel.body
-        functions = functions_text(kernel, "@device\n", "@device\n")
-        if unrolled is not None:
-            # the last of a warp's rows decides, so that all its lanes take the same loop
-            lines.append(f"    while (i | 31) + {unrolled.rows - 1} * step < hi:")
-            lines += [f"        i{k} = {index}(i + {k} * step)" for k in range(unrolled.rows)]
-            lines += [*printed(unrolled.body, 2), f"        i = {index}(i + {unrolled.rows} * step)"]
-            body = unrolled.single or body
-            if unrolled.function is not None:
-                functions += "\n".join(["@inlined", *unrolled.function.text]) + "\n\n\n"
-        lines += ["    while i < hi:", *printed_body(body, 2), f"        i = {index}(i + step)"]
-        lines += printed(kernel.epilogue, 1)
-        text = functions + "\n".join(lines) + "\n"
-        imported = "".join(f"    {name},\n" for name in sorted(free_names(text)))
-        return f"from gquery.kernels.targets.cuda_primitives import (\n{imported})\n\n\n{text}"
+        return cuda_numba.module_text(kernel)
 
     def held(self) -> list[Compiled]:
         return [made for _, made in self._compiled.items()]
 
     def is_ready(self, kernel: Kernel) -> bool:
-        return (kernel.digest, _device()) in self._compiled
+        return self._key(kernel, _device()) in self._compiled
 
     def is_cached(self, kernel: Kernel) -> bool:
         return self.is_ready(kernel) or not self._missing([kernel], _capability(_device()))
 
     def compile(self, kernel: Kernel) -> Compiled:
-        device = _device()
-        compiled = self._compiled.get((kernel.digest, device))
+        key = self._key(kernel, _device())
+        compiled = self._compiled.get(key)
         if compiled is None:
             with self._lock:
-                compiled = self._compiled.get((kernel.digest, device)) or self._make(kernel, _capability(device))
-                self._compiled[kernel.digest, device] = compiled
+                compiled = self._compiled.get(key) or self._make(kernel, _capability(key.device))
+                self._compiled[key] = compiled
         return compiled
+
+    def _key(self, kernel: Kernel, device: int) -> _Key:
+        return _Key(kernel.digest, device, compiler_of(kernel, self.name))
 
     def compile_many(self, kernels: Sequence[Kernel], perhaps: Perhaps = tuple) -> list[Compiled]:
         """`compile` for the kernels of a query: those that no cache has compile at once, in worker processes, and
         behind them the built-in ones, which the query or the next one would wait for one at a time."""
         device = _device()
         cc = _capability(device)
-        missing = [k for k in kernels if (k.digest, device) not in self._compiled]
+        missing = [k for k in kernels if self._key(k, device) not in self._compiled]
         if self._missing(missing, cc):
             self._compile_later(list(perhaps()), cc)
             self._compile_builtin(cc)
@@ -117,39 +98,43 @@ class CudaTarget:
     def _compile_later(self, kernels: Sequence[Kernel], cc: tuple[int, int]) -> None:
         missing = self._missing(kernels, cc)
         if missing and kernel_cache().is_usable:  # workers hand their results over through it
-            workers().compile_later([(self.name, source, cc) for source in missing])
+            workers().compile_later(_requests(missing, cc))
 
-    def _missing(self, kernels: Sequence[Kernel], cc: tuple[int, int]) -> list[KernelSource]:
+    def _missing(self, kernels: Sequence[Kernel], cc: tuple[int, int]) -> list[_Source]:
         sources = {self._source(k) for k in kernels}
-        return [source for source in sorted(sources) if read_cubin(source, cc) is None]
+        return [found for found in sorted(sources) if read_cubin(found.source, cc) is None]
 
-    def _source(self, kernel: Kernel) -> KernelSource:
-        return kernel_source(self.source(kernel), self.name)
+    def _source(self, kernel: Kernel) -> _Source:
+        name = compiler_of(kernel, self.name)
+        return _Source(name, cuda_compiler(name).source(kernel))
 
     def compile_cubins(self, kernels: Sequence[Kernel], cc: tuple[int, int]) -> None:
         """Have the kernels' machine code in the cache folder. Needs no GPU."""
         missing = self._missing(kernels, cc) if kernel_cache().is_usable else []
         if len(missing) > 1 or (missing and workers().has_ready):
-            # a worker that is ready has done three kernels before this process has imported the compiler
-            patience = 1 if "numba.cuda" in sys.modules else tuning.compiling.patience
-            requests = [(self.name, source, cc) for source in missing]
-            workers().compile_at_once(requests, lambda r: beside(lambda: make_cubin(r[1], r[2])), patience)
+            # a worker that is ready has done three kernels before this process has imported Numba
+            is_imported = "numba.cuda" in sys.modules or all(found.compiler == "llvm" for found in missing)
+            patience = 1 if is_imported else tuning.compiling.patience
+            compilers = {found.source: found.compiler for found in missing}
+            workers().compile_at_once(
+                _requests(missing, cc), lambda r: beside(lambda: make_cubin(compilers[r[1]], r[1], r[2])), patience
+            )
 
     def compile_cubin(self, kernel: Kernel, cc: tuple[int, int]) -> Cubin:
         """The kernel's machine code for a compute capability, from the cache or made now. Needs no GPU."""
-        source = self._source(kernel)
-        return read_cubin(source, cc) or beside(lambda: make_cubin(source, cc))
+        name, source = self._source(kernel)
+        return read_cubin(source, cc) or beside(lambda: make_cubin(name, source, cc))
 
     def _make(self, kernel: Kernel, cc: tuple[int, int]) -> Compiled:
         import cupy
 
         start = time.perf_counter()
-        source = self._source(kernel)
+        name, source = self._source(kernel)
         cubin = read_cubin(source, cc)
         cached = cubin is not None
         if cubin is None:
             self.compile_cubins([kernel], cc)
-            cubin = read_cubin(source, cc) or beside(lambda: make_cubin(source, cc))
+            cubin = read_cubin(source, cc) or beside(lambda: make_cubin(name, source, cc))
         module = cupy.cuda.Module()  # launches in half the time of a RawModule
         module.load(cubin.code)
         function = Launcher(module.get_function(cubin.entry), kernel)
@@ -197,11 +182,30 @@ class CudaTarget:
         return _never(_device())[1] if word is None else int(word)
 
 
-def _wait(key: tuple[str, int], compiled: Compiled) -> None:
+class _Key(NamedTuple):
+    """What a compiled kernel is kept by."""
+
+    digest: str
+    device: int
+    compiler: Compiler
+
+
+class _Source(NamedTuple):
+    """A kernel's module and what compiles it."""
+
+    compiler: Compiler
+    source: KernelSource
+
+
+def _requests(found: Sequence[_Source], cc: tuple[int, int]) -> list[Request]:
+    return [(f"cuda_{compiler}", source, cc) for compiler, source in found]
+
+
+def _wait(key: _Key, compiled: Compiled) -> None:
     """Until what is queued has run: the machine code of a kernel goes with it."""
     import cupy
 
-    with cupy.cuda.Device(key[1]):
+    with cupy.cuda.Device(key.device):
         cupy.cuda.runtime.deviceSynchronize()
 
 

@@ -1,0 +1,50 @@
+"""Grid: what one thread of a GPU's grid does in a kernel, as nodes.
+
+It takes the rows lo + its number, and from there on every thread-count-th, several at once while there are as many. Indices
+are of 32 bits, which wrap, or of 64. All is behind a look at the abort flag.
+"""
+
+from __future__ import annotations
+
+from gquery.kernels.ir import HIGH, LOW, ROW, Block, Call, Constant, Expression, If, Let, Load, Name, Operation, While
+from gquery.kernels.kernel import Kernel
+from gquery.kernels.unroll import UnrolledLoop
+
+ABORT = Name("abort")
+"""The parameter that points to the abort flag: nothing is done where that is not 0."""
+
+_STEP = Name("step")
+_WARP = 31  # or'ed to a row's index: that of the last lane of its warp
+
+
+def grid_body(kernel: Kernel) -> Block:
+    """The statements of a kernel's entry, whose parameters are ``lo``, ``hi``, ``abort`` and the kernel's own."""
+    index = "uint64" if kernel.wide_index else "uint32"
+    own: list[Let] = [
+        Let(_STEP, Call(index, (Call("thread_count", ()),))),
+        Let(ROW, Operation(LOW, "+", Call(index, (Call("thread_index", ()),)))),
+    ]
+    several: Block = ()
+    body = kernel.body
+    if kernel.unrolled is not None:
+        several = (_several_rows(kernel.unrolled, index),)
+        body = kernel.unrolled.single or body
+    rows = While(Operation(ROW, "<", HIGH), (*body, Let(ROW, Operation(ROW, "+", _STEP))))
+    runs = Call("eq_i64", (Load(ABORT, Constant(0)), Constant(0)))
+    return (If(runs, (*own, *kernel.prologue, *several, rows, *kernel.epilogue)),)
+
+
+def _several_rows(unrolled: UnrolledLoop, index: str) -> While:
+    """The loop over several rows an iteration. The last of a warp's rows decides, with 64 bits, whether there is one more, so
+    that all its lanes take the same loop."""
+    last = Call("or_i64", (ROW, Constant(_WARP)))
+    ahead = Call("mul_i64", (Constant(unrolled.rows - 1), _STEP))
+    rows = [Let(Name(f"i{k}", "row"), _later(k, index)) for k in range(unrolled.rows)]
+    body = (*rows, *unrolled.body, Let(ROW, _later(unrolled.rows, index)))
+    return While(Operation(Operation(last, "+", ahead), "<", Call("i64", (HIGH,))), body)
+
+
+def _later(steps: int, index: str) -> Expression:
+    """The row so many steps on."""
+    count = Call(index, (Constant(steps),))
+    return Operation(ROW, "+", Operation(count, "*", _STEP)) if steps else ROW

@@ -1,0 +1,106 @@
+"""Our own way to PTX: a kernel lowered to LLVM's text, which libNVVM compiles. Nothing here needs Numba, a GPU or a driver.
+
+libNVVM knows LLVM 7 for GPUs before compute capability 10, and a newer one for those since; both take pointers with types,
+which this text has.
+"""
+
+from __future__ import annotations
+
+import importlib
+from functools import cache
+from pathlib import Path
+
+from gquery.kernels.kernel import Kernel
+from gquery.kernels.lowering.assembler import LoweringError
+from gquery.kernels.lowering.library import Library
+from gquery.kernels.lowering.module import ENTRY, cuda_module
+from gquery.kernels.primitives import block, partition, warp
+from gquery.kernels.targets.binding import Primitives
+from gquery.kernels.targets.cache import KernelSource, compile_error, source_name
+from gquery.kernels.targets.cuda_intrinsics import CUDA_DEFINITIONS
+from gquery.kernels.targets.cuda_shared import SHARED_DEFINITIONS
+
+_LAYOUT = (
+    "e-p:64:64:64-i1:8:8-i8:8:8-i16:16:16-i32:32:32-i64:64:64-i128:128:128-f32:32:32-f64:64:64-"
+    "v16:16:16-v32:32:32-v64:64:64-v128:128:128-n16:32:64"
+)
+_MATHEMATICS = ("sqrt", "copysign", "log", "log2", "log10", "exp", "pow", "sin", "cos", "tan", "asin", "acos", "atan",
+                "atan2", "fmod")  # fmt: skip
+_OUTSIDE = "@__nv_"  # functions of libdevice
+
+
+@cache
+def library() -> Library:
+    """The primitives of GPUs."""
+    primitives = Primitives(CUDA_DEFINITIONS | SHARED_DEFINITIONS, own_bodies=(warp, block, partition))
+    return Library(primitives, {name: f"__nv_{name}" for name in _MATHEMATICS})
+
+
+def source(kernel: Kernel) -> KernelSource:
+    """A kernel's module, lowered when it is asked for, and its name in the cache."""
+    name = source_name("cuda", "llvm", kernel.digest)
+    return KernelSource(name, lambda: _module_text(kernel, name), ".ll")
+
+
+def _module_text(kernel: Kernel, name: str) -> str:
+    try:
+        return cuda_module(kernel, library(), head())
+    except (LoweringError, SyntaxError) as error:
+        raise compile_error(KernelSource(name, lambda: kernel.text), error) from error
+
+
+def head() -> list[str]:
+    """The lines that a module begins with."""
+    from cuda.bindings import nvvm
+
+    version = ", ".join([f"i32 {number}" for number in nvvm.ir_version()])
+    return [
+        'target triple = "nvptx64-nvidia-cuda"',
+        f'target datalayout = "{_LAYOUT}"',
+        "!nvvmir.version = !{!1}",
+        f"!1 = !{{{version}}}",
+    ]
+
+
+def ptx(source: KernelSource, cc: tuple[int, int]) -> tuple[str, str]:
+    """PTX of a kernel's module and the name of its entry. RuntimeError, with what libNVVM says, for text that is none."""
+    return _compiled(source.text, cc), ENTRY
+
+
+def warm_up() -> None:
+    """Compile a first small module: libNVVM makes its tables at that. It is not assembled: that wakes the driver, after which a
+    process cannot be forked."""
+    importlib.import_module("cuda.core")  # for what is forked
+    lines = [*head(), f"define void @{ENTRY}() {{", "ret void", "}", "!nvvm.annotations = !{!0}"]
+    _compiled("\n".join([*lines, f'!0 = !{{void ()* @{ENTRY}, !"kernel", i32 1}}']), (9, 0))
+
+
+def _compiled(text: str, cc: tuple[int, int]) -> str:
+    from cuda.bindings import nvvm
+
+    program = nvvm.create_program()
+    try:
+        data = text.encode()
+        nvvm.add_module_to_program(program, data, len(data), ENTRY)
+        if _OUTSIDE in text:
+            nvvm.lazy_add_module_to_program(program, _libdevice(), len(_libdevice()), "libdevice")
+        options = [f"-arch=compute_{cc[0]}{cc[1]}", "-opt=3"]
+        try:
+            nvvm.compile_program(program, len(options), options)
+        except nvvm.nvvmError as error:
+            log = bytearray(nvvm.get_program_log_size(program))
+            nvvm.get_program_log(program, log)
+            raise RuntimeError(log.decode(errors="replace").strip("\0\n ") or str(error)) from error
+        made = bytearray(nvvm.get_compiled_result_size(program))
+        nvvm.get_compiled_result(program, made)
+        return made.decode().strip("\0")
+    finally:
+        nvvm.destroy_program(program)
+
+
+@cache
+def _libdevice() -> bytes:
+    """NVIDIA's library of mathematical functions, as LLVM's bitcode."""
+    from cuda.pathfinder import find_bitcode_lib
+
+    return Path(find_bitcode_lib("device")).read_bytes()

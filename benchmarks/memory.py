@@ -6,7 +6,8 @@
 
 Queries are those of `tests.support.queries`, over tables of a few rows, so that what is measured is what plans and kernels leave
 behind. A line has the resident memory of the process in MiB (Linux), what came to it since the first line, the kernels
-that the target holds, their texts for tracebacks, objects that Python's collector knows, and seconds so far. With
+that the target holds, their texts for tracebacks, objects that Python's collector knows, queries that took more than 5 seconds
+or 64 MB and were ended, and seconds so far. With
 ``--target cpu`` workers compile in processes of their own, whose memory is not in it.
 """
 
@@ -17,6 +18,7 @@ import gc
 import itertools
 import linecache
 import resource
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +27,7 @@ import gquery
 from gquery.kernels.targets import get_target
 from tests.support.queries import Generator, random_tables
 
+MOST_SECONDS = 5  # a few random queries join a billion rows, which the interpreter takes hours for
 MOST_MEMORY = (
     "64MB"  # a few random queries have hundreds of millions of rows, which as Python's values fill any machine
 )
@@ -68,11 +71,14 @@ def main() -> None:
     print(f"{'queries':>9}{'MiB':>9}{'since':>9}{'kernels':>9}{'texts':>9}{'objects':>11}{'refused':>9}{'seconds':>9}")
     wanted = marks(given.first)
     mark, base, refused, start = next(wanted), None, 0, time.perf_counter()
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
     for n, sql in enumerate(itertools.islice(texts(given.same, given.seed), given.queries), 1):
+        signal.alarm(MOST_SECONDS)
         try:
             connection.sql(sql).fetchall()
-        except gquery.Error:
+        except (gquery.Error, KeyboardInterrupt):
             refused += 1
+        signal.alarm(0)
         if n not in (mark, given.queries):
             continue
         mark = next(wanted) if n == mark else mark

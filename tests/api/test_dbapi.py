@@ -304,9 +304,9 @@ main = threading.main_thread().ident
 
 
 def stop():
-    while "numba" not in sys.modules:
+    while sys.argv[1] not in sys.modules:
         time.sleep(0.001)
-    time.sleep(0.05)
+    time.sleep(float(sys.argv[2]))
     signal.pthread_kill(main, signal.SIGINT)
 
 
@@ -321,11 +321,15 @@ print(db.sql(query).fetchall())
 """
 
 
-def test_ctrl_c_while_the_compiler_is_imported(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("compiler", "package", "later"), [("numba", "numba", 0.05), ("llvm", "llvmlite.binding", 0.0)]
+)
+def test_ctrl_c_while_the_compiler_is_imported(compiler: str, package: str, later: float, tmp_path: Path) -> None:
     """It would be broken for as long as the process lives. The compiler works on a thread of its own, so the query need not wait
     for it."""
-    environment = os.environ | {"GQUERY_CACHE_DIR": str(tmp_path / "cache")}
-    run = subprocess.run([sys.executable, "-c", IMPORTED], env=environment, capture_output=True, text=True, check=False)
+    environment = os.environ | {"GQUERY_CACHE_DIR": str(tmp_path / "cache"), "GQUERY_COMPILER": compiler}
+    command = [sys.executable, "-c", IMPORTED, package, str(later)]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
     raised, answer = run.stdout.split("\n")[:2]
     assert raised in ("InterruptError", "KeyboardInterrupt"), run.stderr
     assert answer == "[(1498470,)]", run.stderr

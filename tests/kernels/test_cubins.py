@@ -49,6 +49,7 @@ def test_every_kernel_compiles(
         record_property(f"kernel {usage.kernel} {usage.architecture}", f"{usage.registers}/{usage.local_bytes}")
         assert 0 < usage.registers <= REGISTERS
     lowered = list(cubins.usages(engine().connection, [number], [architecture], "llvm"))
+    assert sum(u.registers for u in lowered) <= 1.1 * sum(u.registers for u in found)
     for numba, ours in zip(found, lowered, strict=True):
         assert ours.registers <= numba.registers + FEW
         assert (ours.local_bytes, ours.shared_bytes) <= (numba.local_bytes, numba.shared_bytes)

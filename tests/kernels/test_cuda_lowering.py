@@ -81,7 +81,7 @@ def test_the_rows_of_a_thread() -> None:
         "if eq_i64(abort[0], 0):",
         "    step = uint32(thread_count())",
         "    i = lo + uint32(thread_index())",
-        "    while or_i64(i, 31) + mul_i64(1, step) < i64(hi):",
+        "    while i64(i | uint32(31)) + 1 * step < i64(hi):",
         "        i0 = i",
         "        i1 = i + uint32(1) * step",
         "        v0_0 = i64(c0[i0])",

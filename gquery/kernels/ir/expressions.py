@@ -202,7 +202,7 @@ class Group:
         return Group(self.inner.over(leaf))
 
 
-Operator = Literal["<", "+", "-", "*", "is not"]
+Operator = Literal["<", "+", "-", "*", "|", "is not"]
 
 
 @frozen

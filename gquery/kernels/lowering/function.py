@@ -43,7 +43,7 @@ _CASTS: dict[str, str] = {"i64": "i64", "u64": "u64", "f64": "f64", "row_index":
 _UNSIGNED = ("u32", "u64")
 """Types of row indices: where both operands of an operator have one, it wraps as that does. All others make int64."""
 
-_ARITHMETIC = {"+": "add", "-": "sub", "*": "mul"}
+_ARITHMETIC = {"+": "add", "-": "sub", "*": "mul", "|": "or"}
 
 
 def lower(function: ir.Function, types: Sequence[Type], find: Find, symbol: str, attributes: str) -> LoweredFunction:
@@ -306,7 +306,7 @@ class _Lowering:
         match e.operator:
             case "<":
                 return Operand("bool", out.emit(f"icmp {'ult' if type_ in _UNSIGNED else 'slt'} {spelled} {a}, {b}"))
-            case "+" | "-" | "*":
+            case "+" | "-" | "*" | "|":
                 return Operand(type_, out.emit(f"{_ARITHMETIC[e.operator]} {spelled} {a}, {b}"))
             case "is not":
                 raise LoweringError(f"{e.text()} is for the interpreter alone")

@@ -37,8 +37,8 @@ def grid_body(kernel: Kernel) -> Block:
 def _several_rows(unrolled: UnrolledLoop, index: str) -> While:
     """The loop over several rows an iteration. The last of a warp's rows decides, with 64 bits, whether there is one more, so
     that all its lanes take the same loop."""
-    last = Call("or_i64", (ROW, Constant(_WARP)))
-    ahead = Call("mul_i64", (Constant(unrolled.rows - 1), _STEP))
+    last = Call("i64", (Operation(ROW, "|", Call(index, (Constant(_WARP),))),))
+    ahead = Operation(Constant(unrolled.rows - 1), "*", _STEP)
     rows = [Let(Name(f"i{k}", "row"), _later(k, index)) for k in range(unrolled.rows)]
     body = (*rows, *unrolled.body, Let(ROW, _later(unrolled.rows, index)))
     return While(Operation(Operation(last, "+", ahead), "<", Call("i64", (HIGH,))), body)

@@ -38,10 +38,10 @@ def _several_rows(unrolled: UnrolledLoop, index: str) -> While:
     """The loop over several rows an iteration. The last of a warp's rows decides, with 64 bits, whether there is one more, so
     that all its lanes take the same loop."""
     last = Call("i64", (Operation(ROW, "|", Call(index, (Constant(_WARP),))),))
-    ahead = Operation(Constant(unrolled.rows - 1), "*", _STEP)
+    beyond = Operation(Constant(unrolled.rows - 1), "*", _STEP)
     rows = [Let(Name(f"i{k}", "row"), _later(k, index)) for k in range(unrolled.rows)]
     body = (*rows, *unrolled.body, Let(ROW, _later(unrolled.rows, index)))
-    return While(Operation(Operation(last, "+", ahead), "<", Call("i64", (HIGH,))), body)
+    return While(Operation(Operation(last, "+", beyond), "<", Call("i64", (HIGH,))), body)
 
 
 def _later(steps: int, index: str) -> Expression:

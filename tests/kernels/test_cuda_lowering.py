@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from gquery.kernels.builtin.registry import builtin_kernels
 from gquery.kernels.ir.read import read_lines
 from gquery.kernels.kernel import Kernel, Parameter
 from gquery.kernels.lowering.grid import grid_body
-from gquery.kernels.targets import cuda_llvm
+from gquery.kernels.targets import cuda_llvm, cuda_numba
 from gquery.kernels.targets.compilers import compiler_of, compiling_by
 from gquery.kernels.targets.cubin import Cubin, make_cubin, read_cubin
 from gquery.kernels.targets.cuda import TARGET, CudaTarget
@@ -71,6 +72,21 @@ def test_kernels_of_programs(name: str, architecture: tuple[int, int]) -> None:
     assert kernels
     for made in kernels:
         assert lowered(made, architecture).local_bytes == 0, made.text
+
+
+MEMORY = re.compile(r"^\s*(?:@!?%p\d+ )?((?:ld|st|atom|red|bar|shfl|vote|div|rem|fma)\.[.\w]*)", re.M)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(builtin_kernels()))
+def test_both_compilers_touch_the_same_memory(name: str) -> None:
+    """As long as no GPU has run them: the same loads, stores, atomics, votes, shuffles and barriers, each of the same width and
+    as often, and the same divisions."""
+    pytest.importorskip("numba.cuda")
+    made = builtin_kernels()[name]
+    numba, _ = cuda_numba.ptx(cuda_numba.source(made), HOPPER)
+    ours, theirs = (Counter(f for f in MEMORY.findall(text) if "param" not in f) for text in (ptx(made), numba))
+    assert ours == theirs
 
 
 # ---- rows ---------------------------------------------------------------------------------------------------------

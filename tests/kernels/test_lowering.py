@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import gquery
+from gquery import tuning
 from gquery.errors import InternalError
 from gquery.kernels import ir
 from gquery.kernels.builtin.registry import builtin_kernels
@@ -27,6 +28,7 @@ from gquery.kernels.targets.compilers import compiler_of, compiling_by
 from gquery.kernels.targets.intrinsics import DEFINITIONS
 from tests.support.paths import ROOT
 from tests.support.primitives import run
+from tests.support.tuned import Tune
 
 COLUMNS = (Parameter("c0", "i64", True), Parameter("c1", "i32", True), Parameter("s0", "i64", True))
 ROWS = 64
@@ -242,7 +244,9 @@ def test_built_in_kernels_lower() -> None:
         (["x = math_nonsense(f64(1))"], "no function math.nonsense"),
     ],
 )
-def test_what_has_no_meaning(lines: list[str], says: str) -> None:
+@pytest.mark.parametrize("own", [128, 0], ids=["here", "by a worker"])
+def test_what_has_no_meaning(lines: list[str], says: str, own: int, tune: Tune) -> None:
+    tune(tuning.compiling, own_kernels=own)  # a process that has compiled as many has workers do it
     with pytest.raises(InternalError) as caught:
         get_target("cpu").compile(kernel(*lines))
     assert says in str(caught.value)

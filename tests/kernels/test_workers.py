@@ -13,7 +13,7 @@ import pytest
 
 from gquery import tuning
 from gquery.kernels.targets import get_target, workers
-from gquery.kernels.targets.cache import OTHER_BUILD, kernel_cache, kernel_source
+from gquery.kernels.targets.cache import OTHER_BUILD, KernelSource, kernel_cache, kernel_source
 from gquery.kernels.targets.cpu_numba import make_code
 from gquery.kernels.targets.workers import Request, Workers
 from tests.support.tuned import Tune
@@ -174,3 +174,17 @@ def test_where_no_worker_can_be_started(what: str, pool: Workers, monkeypatch: p
     pool.compile_at_once(requests(3), here.append)
     assert set(requests(3)) >= set(here)
     assert len(here) == 3
+
+
+def test_a_text_that_cannot_be_made_stops_nobody(pool: Workers) -> None:
+    """The thread that serves a worker lives on, and who waits is let go."""
+
+    def fail() -> str:
+        raise ValueError("no text")
+
+    pool.compile_later(requests(1))
+    wait_for(lambda: pool.has_ready)
+    pool.compile_at_once([("numba", KernelSource("knothing", fail), (0, 0))], refuse, elsewhere=True)
+    more = requests(2)[1:]
+    pool.compile_at_once(more, refuse, elsewhere=True)
+    assert is_compiled(more[0])

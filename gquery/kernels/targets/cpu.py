@@ -124,6 +124,8 @@ class CpuTarget:
     def _compile_elsewhere(self, missing: Collection[tuple[Compiler, KernelSource]]) -> None:
         """Have workers compile kernels; this process does some of them while it has compiled few."""
         if kernel_cache().is_usable:  # workers hand their results over through it
+            for _, source in missing:
+                _ = source.text  # what has no meaning is an error of this thread, not of one that serves a worker
             compilers = {source: name for name, source in missing}
             requests = [(f"cpu_{name}", source, (0, 0)) for name, source in sorted(missing)]
             is_tired = self._made >= tuning.compiling.own_kernels

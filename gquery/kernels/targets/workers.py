@@ -167,6 +167,8 @@ class Workers:
                 is_well = False
                 try:
                     is_well = line.ask(task.request)
+                except Exception:  # its text cannot be made: who asks for the kernel makes it again, and is told
+                    is_well = task.orphaned = True
                 finally:
                     self._changed.acquire()
                     if is_well or task.orphaned:

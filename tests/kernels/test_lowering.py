@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +32,13 @@ from tests.support.tuned import Tune
 
 COLUMNS = (Parameter("c0", "i64", True), Parameter("c1", "i32", True), Parameter("s0", "i64", True))
 ROWS = 64
+
+
+@pytest.fixture(autouse=True)
+def lowered() -> Iterator[None]:
+    """Whatever the compiler is that the tests are run with."""
+    with compiling_by("llvm"):
+        yield
 
 
 def kernel(*body: str, parts: tuple[ir.Function, ...] = ()) -> Kernel:

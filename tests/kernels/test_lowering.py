@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import platform
 import random
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -279,6 +281,38 @@ def test_a_symbol_that_nobody_has_is_an_error() -> None:
     )  # fmt: skip
     with pytest.raises(InternalError, match="cannot be linked"):
         cpu_llvm.load(cpu_llvm.object_code(text))
+
+
+def relocations(code: bytes) -> set[int]:
+    """The types of the places in an object file that the linker fills in."""
+    (start,) = struct.unpack_from("<Q", code, 40)
+    size, count = struct.unpack_from("<HH", code, 58)
+    found: set[int] = set()
+    for n in range(count):
+        _, kind, _, _, at, length = struct.unpack_from("<IIQQQQ", code, start + n * size)
+        if kind == 4:  # SHT_RELA: entries of 24 bytes
+            found |= {struct.unpack_from("<I", code, at + k + 8)[0] for k in range(0, length, 24)}
+    return found
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="relocations of x86-64")
+def test_code_counts_on_no_distance() -> None:
+    """Constants, tables and functions of libm may lie further than 2 GB from the code: every place takes a whole address."""
+    far = kernel(
+        "x = f64(c0[i])",
+        "y = pow(add_f64(x, 0.1), 2.5)",
+        "y = add_f64(sin(y), atan2(mul_f64(y, 0.3), 1.7))",
+        "store_i64(s0, i64(i), bits_f64(fmod_f64(y, 7.25)))",
+    )
+    texts = [
+        cpu_module(k, cpu_llvm.library(), cpu_llvm.head()) for k in (far, *builtin_kernels().values()) if is_for_cpu(k)
+    ]
+    found = set().union(*(relocations(cpu_llvm.object_code(text)) for text in texts))
+    assert found == {1}, "R_X86_64_64"
+
+
+def is_for_cpu(made: Kernel) -> bool:
+    return "members(" not in made.text and "radix_partition(" not in made.text
 
 
 # ---- which compiler -----------------------------------------------------------------------------------------------

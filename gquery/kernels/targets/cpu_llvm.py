@@ -137,19 +137,23 @@ def _target() -> Any:
 
 @cache
 def _machine() -> Any:
+    """This processor, for code whose sections and callees may lie anywhere: a linker that finds two of them further than 2 GB
+    apart, where the code counts on less, ends the process."""
     return _target().create_target_machine(
         cpu=llvm.get_host_cpu_name(),
         features=llvm.get_host_cpu_features().flatten(),
         opt=tuning.compiling.optimization,
-        reloc="pic",
-        codemodel="small",
+        reloc="static",
+        codemodel="jitdefault",
         jit=True,
     )
 
 
 @cache
 def _linker() -> Any:
-    return llvm.create_lljit_compiler(_target().create_target_machine(opt=0, reloc="pic", jit=True))
+    return llvm.create_lljit_compiler(
+        _target().create_target_machine(opt=0, reloc="static", codemodel="jitdefault", jit=True)
+    )
 
 
 _numbers = itertools.count()

@@ -171,9 +171,9 @@ class Runner:
 
     def _failure(self, attempt: Attempt, unit: Unit) -> Callable[[], bool]:
         """Says whether the attempt has failed, so that no more rows need be run: a table of groups is full, or a value does not
-        fit. Other sinks go on, since what comes behind them counts on all rows."""
+        fit. Other sinks go on, and so does the kernel that selects rows, since what comes behind them counts on all rows."""
         status = attempt.status[unit.role]
-        if status is None or not isinstance(self.pipeline.sink, Group):
+        if status is None or not isinstance(self.pipeline.sink, Group) or unit.role != "main":
             return lambda: False
         return lambda: bool(status.any())
 

@@ -28,7 +28,7 @@ from gquery.kernels.targets.compilers import compiler_of, compiling_by
 from gquery.kernels.targets.cubin import Cubin, make_cubin, read_cubin
 from gquery.kernels.targets.cuda import TARGET, CudaTarget
 from gquery.kernels.unroll import unrolled
-from tests.support import programs
+from tests.support import primitives, programs
 from tests.support.paths import ROOT
 from tpch import cubins
 
@@ -151,6 +151,20 @@ def test_who_meets_others_is_not_moved() -> None:
         called = set(re.findall(r"\bcall [^@]*@\"?([\w.]+)\"?\(", function))
         meets = bool(called & convergent) or "vote" in function.partition("{")[2]
         assert name is not None and (name[1] in convergent) == meets, function
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_no_primitive_calls_what_nobody_has(architecture: tuple[int, int]) -> None:
+    """What libNVVM does not find it declares in the PTX, which then cannot be linked."""
+    library = cuda_llvm.library()
+    functions = [*primitives.every_one(library, lacking=["slot_prefetch"]), *primitives.mathematics(library)]
+    assert len(functions) > 300
+    outside = [[f] for f in functions if any("__nv_" in d for d in f.declarations)]  # each in a kernel of its own
+    assert len(outside) > 15
+    for some in (functions, *outside):
+        text = cuda_llvm.compiled(primitives.exported(some, cuda_llvm.head()), architecture)
+        assert text.count(".visible .func") == len(some)
+        assert re.findall(r"\.extern \.func.*", text) == []
 
 
 @pytest.mark.parametrize("cc", [HOPPER, (10, 0)])

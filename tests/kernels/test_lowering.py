@@ -9,6 +9,8 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import FunctionType
+from typing import cast
 
 import numpy as np
 import pytest
@@ -22,12 +24,14 @@ from gquery.kernels.ir.read import read_lines
 from gquery.kernels.kernel import Kernel, Parameter
 from gquery.kernels.lowering.assembler import LoweringError
 from gquery.kernels.lowering.bodies import read_body
-from gquery.kernels.lowering.module import cpu_module
+from gquery.kernels.lowering.library import Library
+from gquery.kernels.lowering.module import ENTRY, cpu_module
 from gquery.kernels.primitives import ALIASES
 from gquery.kernels.targets import cpu_llvm, get_target
-from gquery.kernels.targets.binding import BODIES
+from gquery.kernels.targets.binding import BODIES, Primitives
 from gquery.kernels.targets.compilers import compiler_of, compiling_by
 from gquery.kernels.targets.intrinsics import DEFINITIONS
+from tests.support import primitives
 from tests.support.paths import ROOT
 from tests.support.primitives import run
 from tests.support.tuned import Tune
@@ -213,7 +217,7 @@ def test_random_programs(seed: int) -> None:
 # ---- primitives ---------------------------------------------------------------------------------------------------
 def test_all_primitives_have_a_body_that_can_be_read() -> None:
     """Those of users are Numba's: they are written with Python's operators."""
-    primitives = cpu_llvm.library()._primitives
+    library = cpu_llvm.library()
     names = {*DEFINITIONS, *ALIASES}
     for module in BODIES:
         if module != "user":
@@ -221,11 +225,48 @@ def test_all_primitives_have_a_body_that_can_be_read() -> None:
                 f"gquery.kernels.primitives.{module}")).keys()  # fmt: skip
     read = 0
     for name in sorted(names):
-        meaning = primitives.meaning(name)
+        meaning = library.primitives.meaning(name)
         if callable(meaning) and meaning.__module__.endswith(tuple(BODIES[:-1])):
             assert read_body(meaning).name
             read += 1
     assert read > 100
+
+
+def test_no_primitive_calls_what_nobody_has() -> None:
+    """The linker looks for all that the code of a kernel needs."""
+    library = cpu_llvm.library()
+    functions = [*primitives.every_one(library), *primitives.mathematics(library)]
+    assert len(functions) > 250
+    entry = f"define void @{ENTRY}() {{\nret void\n}}"
+    cpu_llvm.load(cpu_llvm.object_code(primitives.exported(functions, cpu_llvm.head()) + entry))
+
+
+def pick(a: int, b: int) -> int:
+    return a
+
+
+def pick_f64(a: int, b: int) -> int:
+    return b
+
+
+class Two(Primitives):
+    """Two primitives whose names, with those of types behind them, may be one."""
+
+    def __init__(self) -> None:
+        super().__init__({})
+
+    def meaning(self, name: str) -> FunctionType:
+        return cast(FunctionType, {"pick": pick, "pick_f64": pick_f64}[name])
+
+
+def test_bodies_have_symbols_of_their_own() -> None:
+    """Whatever types they are compiled for."""
+    library = Library(Two(), {})
+    types = [(a, b) for a in ("i64", "f64", "i128", "str", "*") for b in ("i64", "f64", "bool", "*")]
+    functions = [library.find(name, pair) for name in ("pick", "pick_f64") for pair in types]
+    functions += [library.find("pick", ((a, "i64"), "i64")) for a in ("i64", "*")]
+    assert len({f.symbol for f in functions}) == len(functions)
+    cpu_llvm.object_code(primitives.exported(functions, cpu_llvm.head()))
 
 
 def test_built_in_kernels_lower() -> None:

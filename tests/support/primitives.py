@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
+import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +14,13 @@ import pytest
 
 from gquery.kernels.ir.read import read_lines
 from gquery.kernels.kernel import Kernel, Parameter
+from gquery.kernels.lowering.assembler import LoweringError
+from gquery.kernels.lowering.function import LoweredFunction
+from gquery.kernels.lowering.library import Library
+from gquery.kernels.lowering.module import module_text
 from gquery.kernels.targets import get_target
+from gquery.kernels.targets.binding import BODIES
+from gquery.kernels.targets.intrinsics import Definition
 
 TARGETS = ["python", "cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
 
@@ -144,3 +153,54 @@ def check(
         for case, value in zip(cases, got, strict=True):
             want = reference(*case)
             assert same(value, want), f"{text} of {case}: {value}, not {want}"
+
+
+# ---- all of them, lowered -----------------------------------------------------------------------------------------
+_KINDS = {
+    "int": ("i64", "i128"),
+    "float": ("f64",),
+    "bool": ("bool",),
+    "Str": ("str",),
+    "Pointer": ("*", "*i64", "*u32"),
+}
+"""By the annotation of a parameter, what its argument may be."""
+
+
+def every_one(library: Library, lacking: Sequence[str] = ()) -> Iterator[LoweredFunction]:
+    """All primitives of a target but those ``lacking`` that it has not, and those of users, which are Numba's; bodies for the
+    first types that they have a meaning for."""
+    modules = [importlib.import_module(f"gquery.kernels.primitives.{name}") for name in BODIES if name != "user"]
+    modules += library.primitives.own_bodies
+    bodies = {n for m in modules for n, f in vars(m).items() if inspect.isfunction(f) and f.__module__ == m.__name__}
+    for name in sorted({*library.primitives.definitions, *bodies} - {*lacking}):
+        meaning = library.primitives.meaning(name)
+        assert meaning is not None
+        yield (
+            library.find(name, meaning.arguments)
+            if isinstance(meaning, Definition)
+            else _body(library, name, [p.annotation for p in inspect.signature(meaning).parameters.values()])
+        )
+
+
+def _body(library: Library, name: str, annotations: Sequence[str]) -> LoweredFunction:
+    said: LoweringError | None = None
+    for types in itertools.product(*[_KINDS[a] for a in annotations]):
+        try:
+            return library.find(name, types)
+        except LoweringError as error:
+            said = said or error
+    raise said or AssertionError(name)
+
+
+def mathematics(library: Library) -> list[LoweredFunction]:
+    """The functions of `math` that a target has."""
+    return [library.find(f"math_{name}", ()) for name in library.mathematics]
+
+
+def exported(functions: Sequence[LoweredFunction], head: Sequence[str]) -> str:
+    """A module in which functions can be seen from outside, so that their code is in what is made of it."""
+    text = module_text(LoweredFunction("all", (), "void", "", tuple(functions)), head, ())
+    for function in functions:
+        result, _, _ = function.text.removeprefix("define internal ").partition("(")
+        text = text.replace(f"define internal {result}(", f"define {result}(")
+    return text

@@ -26,7 +26,7 @@ class Library:
     """
 
     def __init__(self, primitives: Primitives, mathematics: Mapping[str, str]) -> None:
-        self._primitives, self._mathematics = primitives, mathematics
+        self.primitives, self.mathematics = primitives, mathematics
         self._made: dict[tuple[str, tuple[Type, ...]], LoweredFunction] = {}
         self._intrinsics: dict[str, LoweredFunction] = {}
         self._bodies: dict[str, ir.Function] = {}
@@ -53,7 +53,7 @@ class Library:
     def _find(self, name: str, types: tuple[Type, ...]) -> LoweredFunction:
         if name.startswith(_MATH):
             return self._mathematical(name)
-        meaning = self._primitives.meaning(name)
+        meaning = self.primitives.meaning(name)
         if meaning is None:
             raise LoweringError(f"there is no primitive {name!r}")
         if isinstance(meaning, Definition):
@@ -64,14 +64,14 @@ class Library:
             self._bodies[name] = read_body(meaning)
         found = self._made.get((name, types))
         if found is None:
-            symbol = "_".join([name, *[_symbol(t) for t in types if t != "i64"]])
+            symbol = ".".join([name, *[_symbol(t) for t in types]])  # no name of a primitive has a dot
             found = self._made[name, types] = lower(self._bodies[name], types, self.find, symbol, INLINED)
         return found
 
     def _mathematical(self, name: str) -> LoweredFunction:
         """A function that calls one of `math`'s, of one double or of two."""
         if name not in self._intrinsics:
-            outside = self._mathematics.get(name.removeprefix(_MATH))
+            outside = self.mathematics.get(name.removeprefix(_MATH))
             if outside is None:
                 raise LoweringError(f"there is no function math.{name.removeprefix(_MATH)}")
             count = 2 if name in ("math_pow", "math_atan2", "math_copysign", "math_fmod") else 1
@@ -91,4 +91,6 @@ def _register_type(type_: Type) -> Type:
 
 
 def _symbol(type_: Type) -> str:
-    return "p" if type_ == "*" else type_ if isinstance(type_, str) else "t" + "_".join(type_)
+    if isinstance(type_, tuple):
+        return f"t{'_'.join([_symbol(t) for t in type_])}"
+    return "p" if type_ == "*" else type_

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -107,8 +108,12 @@ def module_text(function: LoweredFunction, head: Iterable[str], rest: Iterable[s
     """A function and all that it calls, each once, between the lines ``head`` and ``rest``."""
     needed: dict[LoweredFunction, None] = {}
     _collect(function, needed)
-    declarations = dict.fromkeys(d for f in needed for d in f.declarations)
-    return "\n".join([*head, *declarations, *[f.text for f in needed], *rest, ""])
+    declared = {_name(d): d for f in needed for d in f.declarations}  # each once, however it is spelled
+    return "\n".join([*head, *declared.values(), *[f.text for f in needed], *rest, ""])
+
+
+def _name(declaration: str) -> str:
+    return re.split(r"[( ]", declaration.partition("@")[2], maxsplit=1)[0].strip('"')
 
 
 def _collect(function: LoweredFunction, needed: dict[LoweredFunction, None]) -> None:

@@ -34,17 +34,17 @@ class Primitives:
 
     def __init__(self, own: Mapping[str, Definition], own_bodies: tuple[ModuleType, ...] = ()) -> None:
         self.definitions = {**DEFINITIONS, **own}
-        self._bodies = own_bodies
+        self.own_bodies = own_bodies
 
     def meaning(self, name: str) -> Definition | FunctionType | None:
         """What a name stands for; None where it is no primitive."""
         name = ALIASES.get(name, name)
         body = self._body(name)
-        from_target = body is not None and any(body.__module__ == m.__name__ for m in self._bodies)
+        from_target = body is not None and any(body.__module__ == m.__name__ for m in self.own_bodies)
         return self.definitions[name] if name in self.definitions and not from_target else body
 
     def _body(self, name: str) -> FunctionType | None:
-        for module in (*self._bodies, *_modules()):
+        for module in (*self.own_bodies, *_modules()):
             f = vars(module).get(name)
             if isinstance(f, FunctionType) and f.__module__ == module.__name__:
                 return f

@@ -7,6 +7,7 @@ which this text has.
 from __future__ import annotations
 
 import importlib
+import re
 from functools import cache
 from pathlib import Path
 
@@ -26,7 +27,7 @@ _LAYOUT = (
 )
 _MATHEMATICS = ("sqrt", "copysign", "log", "log2", "log10", "exp", "pow", "sin", "cos", "tan", "asin", "acos", "atan",
                 "atan2", "fmod")  # fmt: skip
-_OUTSIDE = "@__nv_"  # functions of libdevice
+_OUTSIDE = re.compile(r'@"?__nv_')  # functions of libdevice
 
 
 @cache
@@ -64,7 +65,7 @@ def head() -> list[str]:
 
 def ptx(source: KernelSource, cc: tuple[int, int]) -> tuple[str, str]:
     """PTX of a kernel's module and the name of its entry. RuntimeError, with what libNVVM says, for text that is none."""
-    return _compiled(source.text, cc), ENTRY
+    return compiled(source.text, cc), ENTRY
 
 
 def warm_up() -> None:
@@ -72,17 +73,18 @@ def warm_up() -> None:
     process cannot be forked."""
     importlib.import_module("cuda.core")  # for what is forked
     lines = [*head(), f"define void @{ENTRY}() {{", "ret void", "}", "!nvvm.annotations = !{!0}"]
-    _compiled("\n".join([*lines, f'!0 = !{{void ()* @{ENTRY}, !"kernel", i32 1}}']), (9, 0))
+    compiled("\n".join([*lines, f'!0 = !{{void ()* @{ENTRY}, !"kernel", i32 1}}']), (9, 0))
 
 
-def _compiled(text: str, cc: tuple[int, int]) -> str:
+def compiled(text: str, cc: tuple[int, int]) -> str:
+    """The PTX of a module's text. RuntimeError, with what libNVVM says, for text that is none."""
     from cuda.bindings import nvvm
 
     program = nvvm.create_program()
     try:
         data = text.encode()
         nvvm.add_module_to_program(program, data, len(data), ENTRY)
-        if _OUTSIDE in text:
+        if _OUTSIDE.search(text):
             nvvm.lazy_add_module_to_program(program, _libdevice(), len(_libdevice()), "libdevice")
         options = [f"-arch=compute_{cc[0]}{cc[1]}", "-opt=3"]
         try:

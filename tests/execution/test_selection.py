@@ -1,0 +1,77 @@
+"""The kernel that selects rows before a GPU takes the later steps, here on lanes: what comes behind it counts on all rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import gquery
+from gquery import tuning
+from gquery.columns.arrow import export_table
+from gquery.distributed.place import Placed
+from gquery.execution.attempt import Attempt
+from gquery.execution.runner import Runner
+from gquery.kernels.builtin import scans
+from gquery.operators.base import SinkState
+from tests.support.lanes import answer
+from tests.support.tuned import Tune
+
+ROWS = 300
+FAILING = 20
+SQL = "SELECT g, count(*) AS n, sum(far * y) AS s FROM t WHERE far * x < 1000 GROUP BY g"
+
+
+@pytest.fixture
+def selects(tune: Tune) -> None:
+    """Every filter has a kernel of its own."""
+    tune(tuning.materialization, compacted_least_rows=1, compacted_most_selectivity=1.0, compacted_least_probes=0)
+
+
+def connection(x: int, y: int) -> gquery.Connection:
+    """With a table of which a row in seven passes the filter, whose product is ``2**62 * x`` in one row that does not; that
+    of the sum is ``100 * y`` in one that does."""
+    some = np.arange(ROWS)
+    columns = {"g": some % 5, "far": np.where(some % 7 == 0, 100, 2**40)}
+    columns |= {"x": np.ones(ROWS, np.int64), "y": np.ones(ROWS, np.int64)}
+    columns["far"][FAILING], columns["x"][FAILING], columns["y"][21] = 2**62, x, y
+    return gquery.connect(device="cpu").register("t", pa.table(columns))
+
+
+def test_rows_are_selected(selects: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = np.bincount(np.arange(0, ROWS, 7) % 5).tolist()
+    columns = export_table(answer(connection(1, 1), SQL, monkeypatch)).to_pydict()
+    assert dict(zip(columns["g"], columns["n"], strict=True)) == dict(enumerate(counts))
+
+
+@pytest.mark.parametrize(("x", "y", "stops"), [(4, 1, None), (1, 2**62, "main")], ids=["filter", "sum"])
+def test_selecting_goes_on_where_a_value_fails(
+    x: int, y: int, stops: str | None, selects: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever runs the kernel a part at a time may leave out rows of the other one, which ends in the error anyway. Bits of rows
+    that were left out here would be read as rows, whatever memory held before."""
+    run_range, rows_of_bits = Runner._run_range, scans.rows_of_bits
+    failed: list[str] = []
+    stopped: list[str] = []
+    selected: list[list[int]] = []
+
+    def watched(self: Runner, attempt: Attempt, role: str, partition: Placed, states: Sequence[SinkState]) -> None:
+        run_range(self, attempt, role, partition, states)
+        status = attempt.status[role]
+        failed.extend([role] if status is not None and status.any() else [])
+        stopped.extend([role] if self._failure(attempt, attempt.units[role])() else [])
+
+    def noted(bits: np.ndarray) -> np.ndarray:
+        rows = rows_of_bits(bits)
+        selected.append(rows.tolist())
+        return rows
+
+    monkeypatch.setattr(Runner, "_run_range", watched)
+    monkeypatch.setattr(scans, "rows_of_bits", noted)
+    with pytest.raises(gquery.OutOfRangeError):
+        answer(connection(x, y), SQL, monkeypatch)
+    assert failed == ["select" if stops is None else stops]
+    assert stopped == [role for role in failed if role == stops]
+    assert [r for r in selected[0] if r != FAILING] == list(range(0, ROWS, 7))

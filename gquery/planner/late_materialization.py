@@ -14,14 +14,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from gquery.expression.expr import AggregateCall, Column, Expr
+from gquery.expression.expr import AggregateCall, Column, Expr, new_column
+from gquery.kernels.render import describe
 from gquery.kernels.values import ValueProperties
+from gquery.planner.layouts import key_encoding_of
 from gquery.planner.logical.nodes import JoinKind
 from gquery.planner.logical.tree import used_columns
 from gquery.planner.lower_stream import Stream
 from gquery.planner.physical import Compute, FilterRows, Probe, Step
 
 Named = tuple[tuple[Column, AggregateCall], ...]
+Keys = tuple[tuple[Column, Expr], ...]
 
 
 @dataclass(frozen=True)
@@ -32,9 +35,7 @@ class LateColumns:
     values: tuple[tuple[Column, Expr], ...]
 
 
-def late_columns(
-    stream: Stream, keys: Sequence[tuple[Column, Expr]], aggregates: Named
-) -> tuple[Named, LateColumns | None]:
+def late_columns(stream: Stream, keys: Keys, aggregates: Named) -> tuple[Named, LateColumns | None]:
     """The aggregates that still have to be accumulated, and the probes that give the others behind the groups."""
     found = list(_possible(stream.steps, {e: c for c, e in keys}))
     fetched = frozenset(c.id for p in found for c in p.payload)
@@ -78,12 +79,43 @@ def _finds_one_row(step: Probe) -> bool:
     return found and step.residual is None and not any(table.null_safe)
 
 
-def gives_all(steps: Iterable[Step], keys: Sequence[Expr]) -> Probe | None:
-    """The probe that gives all of these columns of the one row that it finds."""
-    for step in steps:
-        if isinstance(step, Probe) and _finds_one_row(step) and all(e in step.payload for e in keys):
-            return step
-    return None
+@dataclass(frozen=True)
+class BuildRowKeys:
+    """How groups by columns of build rows are made in two steps: by ``first``, the keys of the joins, which are numbers, then,
+    behind ``probes``, by ``keys`` (the columns that are asked for, each with its expression)."""
+
+    first: Keys
+    probes: tuple[Probe, ...]
+    keys: Keys
+
+
+def build_row_keys(stream: Stream, keys: Keys) -> BuildRowKeys | None:
+    """The two steps for these keys; None where a key that does not encode is not of build rows, or nothing is gained."""
+    loose = [e for _, e in keys if key_encoding_of([describe(e, stream.columns)], [True]) is None]
+    wanted = frozenset(i for e in loose for i in used_columns(e))
+    probes = [s for s in stream.steps if isinstance(s, Probe) and _finds_one_row(s) and wanted & _fetched(s)]
+    determined = frozenset(i for p in probes for i in _fetched(p))
+    if not loose or not wanted <= determined or not all(used_columns(e) for e in loose):
+        return None
+    first: dict[Expr, Column] = {}
+    again: list[Probe] = []
+    known: frozenset[int] = frozenset()  # what the probes before this one give
+    for probe in probes:
+        if not all(isinstance(e, Column) and e.id in known for e in probe.keys):
+            probe = replace(probe, keys=tuple(first.setdefault(e, new_column("key", e.dtype)) for e in probe.keys))
+        again.append(replace(probe, always=True))
+        known |= _fetched(probe)
+    rest = [e for _, e in keys if not used_columns(e) <= determined]
+    first |= {e: new_column("key", e.dtype) for e in rest if e not in first}
+    described = [describe(e, stream.columns) for e in first]
+    if key_encoding_of(described, [w.nullable for w in described]) is None:
+        return None
+    later = tuple((c, first[e] if e in rest else e) for c, e in keys)
+    return BuildRowKeys(tuple((c, e) for e, c in first.items()), tuple(again), later)
+
+
+def _fetched(probe: Probe) -> frozenset[int]:
+    return frozenset(c.id for c in probe.payload)
 
 
 def limits_groups(step: Step, keys: Sequence[tuple[Column, Expr, ValueProperties]]) -> bool:

@@ -19,7 +19,7 @@ from gquery.kernels.bindings import NeedsHostError
 from gquery.kernels.render import describe
 from gquery.kernels.values import ValueProperties, value_properties
 from gquery.planner.aggregates import AggregatePlan, has_plain_count, is_plain, needs_ranks, plan_aggregates
-from gquery.planner.late_materialization import gives_all, late_columns, limits_groups, resumed
+from gquery.planner.late_materialization import build_row_keys, late_columns, limits_groups, resumed
 from gquery.planner.layouts import is_raw_key, key_encoding_of
 from gquery.planner.logical.nodes import Aggregate
 from gquery.planner.logical.tree import used_columns
@@ -71,26 +71,27 @@ def _by_build_row(
     keys: Keys,
     aggregates: Calls,
 ) -> Stream | None:
-    """Groups by text (or what else does not encode) of a build side, in two steps: first by the key of the join, which
-    is a number, then the few groups that this makes by what they are to be grouped by. None where that is not
-    possible."""
-    if not keys or key_encoding_of([describe(e, stream.columns) for _, e in keys], [True] * len(keys)) is not None:
-        return None
+    """Groups by text (or what else does not encode) of build sides, in two steps: first by the keys of the joins, which
+    are numbers, then the few groups that this makes by what they are to be grouped by. None where that is not
+    possible, or where hardly any rows share their keys."""
     if any(a.function not in MERGED_BY for _, a in aggregates):
         return None
-    probe = gives_all(stream.steps, [e for _, e in keys])
-    probed = [] if probe is None else [describe(e, stream.columns) for e in probe.keys]
-    if probe is None or key_encoding_of(probed, [False] * len(probed)) is None:
+    two = build_row_keys(stream, keys)
+    if two is None or _tell_rows_apart(lowering, two.first, stream.rows):
         return None
-    first = tuple((new_column("key", e.dtype), e) for e in probe.keys)
     parts = tuple((new_column(c.name, a.dtype, c.nullable), a) for c, a in aggregates)
-    groups = _groups(lowering, plan, stream, first, parts)
-    probe = replace(probe, keys=tuple(c for c, _ in first), always=True)
+    groups = _groups(lowering, plan, stream, two.first, parts)
     merged = tuple(
         (c, AggregateCall(MERGED_BY[a.function], (part,), a.dtype))
         for (c, a), (part, _) in zip(aggregates, parts, strict=True)
     )
-    return _groups(lowering, plan, resumed(groups, (probe,), stream), keys, merged)
+    return _groups(lowering, plan, resumed(groups, two.probes, stream), two.keys, merged)
+
+
+def _tell_rows_apart(lowering: Lowering, keys: Keys, rows: float) -> bool:
+    """Whether some key has so many values that most rows probably have one of their own."""
+    most = max(lowering.estimator.distinct(e, rows) for _, e in keys)
+    return len(keys) > 1 and most * tuning.group_layouts.rows_a_build_row > rows
 
 
 def _groups(

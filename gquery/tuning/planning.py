@@ -140,6 +140,9 @@ class GroupLayouts(Record):
     )
     hashed_least_slots: int = number(2**16, "slots", "of an array that gives way to a hash table", _INTERPRETED)
     least_hash_slots: int = number(512, "slots", "of a hash table of groups")
+    rows_a_build_row: int = number(
+        2, "rows a value", "of each join key, at least, for groups by several of them before those by text"
+    )
     headroom: float = number(2.25, "slots a group", "of a hash table whose groups were counted by an earlier run")
     growth: int = number(4, "times", "that a full hash table grows by")
     longest_walk: int = number(512, "slots", "that a row looks at before it says that a table of row numbers is full")

@@ -46,6 +46,7 @@ def empty() -> dict[str, pa.Table]:
 
 JOIN = "items JOIN orders ON items.of = orders.id"
 ALL = f"{JOIN} JOIN clients ON orders.client = clients.id JOIN towns ON clients.town = towns.id"
+TWO = "items JOIN orders ON items.of = orders.id JOIN clients ON items.units = clients.id"
 QUERIES = [
     f"SELECT of, day, note, sum(price) FROM {JOIN} GROUP BY of, day, note",
     f"SELECT orders.id, note, count(units), sum(units) FROM {JOIN} GROUP BY orders.id, note HAVING sum(price) > 900",
@@ -62,6 +63,16 @@ QUERIES = [
     f"SELECT towns.town, sum(price) FILTER (price > 100), count(*) FROM {ALL} GROUP BY towns.town",
     f"SELECT of, day + 1, upper(note), sum(price) FROM {JOIN} GROUP BY of, day, note",
     "SELECT of, note, sum(price) FROM items LEFT JOIN orders ON items.of = orders.id GROUP BY of, note",
+    f"SELECT name, day, sum(price), count(units) FROM {ALL} GROUP BY name, day",
+    f"SELECT name, units, count(*), max(price) FROM {ALL} GROUP BY name, units",
+    f"SELECT rate, towns.town, note, day, sum(price), min(units) FROM {ALL} GROUP BY rate, towns.town, note, day",
+    f"SELECT name || towns.town AS pair, rate, units % 2 AS odd, count(*) FROM {ALL} GROUP BY pair, rate, odd",
+    f"SELECT rate * 2 AS twice, client + 1 AS next, sum(price) FROM {ALL} GROUP BY twice, next HAVING sum(units) > 9",
+    f"SELECT rate, price, count(*) FROM {ALL} GROUP BY rate, price",
+    f"SELECT rate, name, sum(price) FILTER (day > 1), count(units) FILTER (price > 300) FROM {ALL} GROUP BY rate, name",
+    f"SELECT rate + units AS mixed, sum(price) FROM {ALL} GROUP BY mixed",
+    f"SELECT rate, day, note, sum(price), count(*) FROM {TWO} GROUP BY rate, day, note",
+    f"SELECT rate, name, of % 2 AS odd, max(price) FROM {TWO} GROUP BY rate, name, odd",
 ]
 
 
@@ -102,3 +113,16 @@ def test_what_the_sort_needs_is_looked_up_before() -> None:
 def test_what_is_not_encoded_as_one_key_is_grouped_by_the_key_of_its_join_first() -> None:
     text = "\n".join(_stages(QUERIES[8]))
     assert "group by key" in text and "row-id hash table" in text
+
+
+def test_columns_of_several_build_sides_are_grouped_by_the_keys_of_their_joins_first() -> None:
+    sql = next(q for q in QUERIES if q.endswith(f"FROM {TWO} GROUP BY rate, day, note"))
+    text = "\n".join(_stages(sql))
+    first = next(line for line in text.splitlines() if "group by key = " in line)
+    assert "direct-address" in first and "key = units, key#2 = day, key#3 = note" in first, first
+    assert text.count("row-id hash table") == 1
+
+
+def test_keys_that_tell_most_rows_apart_are_not_grouped_twice() -> None:
+    sql = f"SELECT rate, price * 1000 + of AS many, count(*) FROM {TWO} GROUP BY rate, many"
+    assert "group by key = " not in "\n".join(_stages(sql))

@@ -104,7 +104,7 @@ class Connection(Frames, Files, Explains, Exceptions):
 
     # ---- SQL -------------------------------------------------------------------------------------------------------
 
-    @boundary()
+    @boundary
     def sql(self, query: str, params: Parameters = None) -> Relation:
         """One or more statements; the last one's result. A SELECT is planned now, so that errors in the text are raised
         here, and runs when its rows are first asked for; other statements run now."""
@@ -190,7 +190,7 @@ class Connection(Frames, Files, Explains, Exceptions):
     # ---- tables ----------------------------------------------------------------------------------------------------
 
     @checked
-    @boundary()
+    @boundary
     def register(self, name: str, data: Any) -> Connection:
         """Make data a table of that name, in place of one that has it: anything with ``__arrow_c_stream__`` (PyArrow,
         pandas, Polars, a Relation), or a dict of one-dimensional NumPy or CuPy arrays. The table holds the data as they are
@@ -204,7 +204,7 @@ class Connection(Frames, Files, Explains, Exceptions):
         return self
 
     @checked
-    @boundary()
+    @boundary
     def unregister(self, name: str) -> Connection:
         """Forget a table or view; CatalogError where there is none."""
         self._check_open()
@@ -220,7 +220,7 @@ class Connection(Frames, Files, Explains, Exceptions):
     # ---- settings and life -----------------------------------------------------------------------------------------
 
     @checked
-    @boundary()
+    @boundary
     def set(self, name: str, value: Any) -> None:
         """Change a setting of `gquery.settings.Settings`, as SET does."""
         self.settings = self.settings.with_option(name, value)
@@ -306,7 +306,7 @@ class Connection(Frames, Files, Explains, Exceptions):
             raise self.device.exhausted("reading columns", reason or "no memory is left")
         return prepared.program
 
-    @boundary()
+    @boundary
     def run_plan(self, prepared: PreparedPlan) -> Table:
         """The rows of a plan."""
         from gquery.execution import run
@@ -339,7 +339,7 @@ class Connection(Frames, Files, Explains, Exceptions):
 
     # ---- plans that are kept ---------------------------------------------------------------------------------------
 
-    @boundary()
+    @boundary
     def current_plan(self, prepared: PreparedPlan, text: str | None, params: Parameters) -> PreparedPlan:
         """The plan, or a new one of the same text where a table has changed since."""
         if prepared.is_current(self._catalog.version):
@@ -353,7 +353,7 @@ class Connection(Frames, Files, Explains, Exceptions):
         assert isinstance(statement, SelectStatement)
         return self._plan(statement.query)
 
-    @boundary()
+    @boundary
     def limited_plan(self, prepared: PreparedPlan, rows: int) -> PreparedPlan:
         """A plan for the first rows of a query."""
         from gquery.planner.logical.nodes import Limit

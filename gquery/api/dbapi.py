@@ -145,7 +145,7 @@ class Cursor:
         self._advance(len(rows))
         return rows
 
-    @boundary()
+    @boundary
     def fetchall(self) -> list[tuple[Any, ...]]:
         """All rows that were not fetched yet."""
         rows = list(self._rows().unfetched())

@@ -30,7 +30,7 @@ class Explains(Session):
     """The part of a connection that tells what would run, and runs it for EXPLAIN ANALYZE alone."""
 
     @checked
-    @boundary()
+    @boundary
     def explain(
         self,
         query: str,
@@ -56,7 +56,7 @@ class Explains(Session):
             raise ProgrammingError("EXPLAIN needs a query")
         return self.explain_plan(self._plan(statement.query), level, kind, text)
 
-    @boundary()
+    @boundary
     def explain_plan(self, prepared: PreparedPlan, level: str, kind: str = "text", text: str = "") -> str:
         """A plan as text; see `explain`. ``text`` is the SQL that a page shows."""
         from gquery.profile.explain import explain
@@ -91,7 +91,7 @@ class Explains(Session):
                 return with_room(lambda: explain_program(program, self._context(), level, prepared.feedback))
 
     @checked
-    @boundary()
+    @boundary
     def program(self, query: str, target: Target | None = None, params: Parameters = None) -> Program:
         """The program of a SELECT for a target (that of the connection if None), without running it: for a GPU too, where
         there is none."""
@@ -110,7 +110,7 @@ class Explains(Session):
         return with_room(lambda: lower(prepared.query, target or self.target))
 
     @checked
-    @boundary()
+    @boundary
     def kernels(self, query: str, target: Target | None = None, params: Parameters = None) -> list[Kernel]:
         """The kernels of a SELECT for a target (that of the connection if None), without running it: what CI compiles for
         GPUs that it does not have."""

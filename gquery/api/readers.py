@@ -50,7 +50,7 @@ class Files(Session):
         """Arrow IPC files or streams (Feather) as a relation."""
         return self._read_files(paths, "ipc", options)
 
-    @boundary()
+    @boundary
     def _read_files(self, paths: Any, kind: str, options: Mapping[str, Any]) -> Relation:
         self._check_open()
         from gquery.api.relation import Relation

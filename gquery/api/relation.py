@@ -51,7 +51,7 @@ class Relation(Outputs, Verbs):
 
     # ---- what it is ------------------------------------------------------------------------------------------------
 
-    @boundary()
+    @boundary
     def bound_query(self) -> Query:
         """The logical plan of the rows, as the binder made it."""
         if self._prepared is None:
@@ -105,7 +105,7 @@ class Relation(Outputs, Verbs):
 
     # ---- rows ------------------------------------------------------------------------------------------------------
 
-    @boundary()
+    @boundary
     def table(self) -> Table:
         """The result in memory; runs the query at the first call."""
         if self._result is None:
@@ -116,7 +116,7 @@ class Relation(Outputs, Verbs):
 
     execute = table
 
-    @boundary()
+    @boundary
     def fetchall(self) -> list[tuple[Any, ...]]:
         """All rows that were not fetched yet, as tuples of Python values (int, float, Decimal, str, bool, date,
         datetime, None). Fetching begins anew behind them: a second call gives all rows again."""
@@ -124,12 +124,12 @@ class Relation(Outputs, Verbs):
         self._rows = None
         return rows
 
-    @boundary()
+    @boundary
     def fetchone(self) -> tuple[Any, ...] | None:
         """The next row; None after the last."""
         return next(self.unfetched(), None)
 
-    @boundary()
+    @boundary
     def fetchmany(self, size: int = 1) -> list[tuple[Any, ...]]:
         """The next ``size`` rows, fewer at the end."""
         return [row for _, row in zip(range(size), self.unfetched(), strict=False)]
@@ -155,7 +155,7 @@ class Relation(Outputs, Verbs):
     def __str__(self) -> str:
         return self._draw(_SHOWN)
 
-    @boundary()
+    @boundary
     def _repr_html_(self) -> str:
         from gquery.result.display import render_html, text_html
 
@@ -164,7 +164,7 @@ class Relation(Outputs, Verbs):
         table, total = self._peek(_SHOWN)
         return render_html(self.columns, self.types, list(_python_rows(table.slice(0, _SHOWN))), total)
 
-    @boundary()
+    @boundary
     def _draw(self, max_rows: int) -> str:
         from gquery.result.display import Box, render
 
@@ -174,7 +174,7 @@ class Relation(Outputs, Verbs):
         width = shutil.get_terminal_size((120, 24)).columns
         return render(self.columns, self.types, rows, total, Box(max_rows, width))
 
-    @boundary()
+    @boundary
     def preview(self, max_rows: int = _SHOWN) -> tuple[list[tuple[Any, ...]], int]:
         """The rows that a box of so many shows, and how many the result has: -1 where it has more and nobody counted
         them. What has not run yet is run for the first rows only."""

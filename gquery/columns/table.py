@@ -12,19 +12,20 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from gquery.columns.opaque import Opaque
 from gquery.device.buffer import Buffer
+from gquery.expression.frozen import frozen_open, frozen_single
 from gquery.expression.types import Bounds, DType, PhysicalType, Schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-@dataclass(frozen=True)
+@frozen_open
 class ColumnStatistics:
     """What is known of a column's values, exact unless said otherwise. ``None`` is "not known"."""
 
@@ -91,7 +92,7 @@ class Dictionary:
         return f"Dictionary({len(self)} values)"
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_single
 class ColumnData:
     """One column in memory.
 
@@ -145,7 +146,7 @@ class ColumnData:
         )
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_single
 class Table:
     """Columns of equal length under a schema."""
 

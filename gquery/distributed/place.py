@@ -6,13 +6,12 @@ devices come here as stages of their own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gquery.device.device import Device
 from gquery.distributed.partitioning import row_ranges
+from gquery.expression.frozen import frozen_open
 
 
-@dataclass(frozen=True)
+@frozen_open
 class Placed:
     """One partition: rows ``lo`` to ``hi`` of the source, on a device."""
 

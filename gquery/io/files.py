@@ -13,18 +13,19 @@ import datetime
 import glob
 import os
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import stat
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
 
 from gquery.errors import BindError, FileError, InterfaceError
+from gquery.expression.frozen import frozen_open
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
-Stamp = tuple[tuple[str, int, int, int], ...]  # name, size, time and number of each file
 SUFFIXES: dict[str, tuple[str, ...]] = {
     "parquet": (".parquet", ".pq"),
     "csv": (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".csv.zst", ".csv.bz2"),
@@ -35,17 +36,24 @@ _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 _URI = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
 
 
-@dataclass(frozen=True)
+@frozen_open
 class File:
-    """One file. ``path`` is what its file system knows it by, ``keys`` what its folders say."""
+    """One file as it was found; it equals the same one as long as nobody has changed it. ``path`` is what its file system knows
+    it by."""
 
     name: str
     path: str
     size: int
     time: int
     number: int = 0  # the inode of a local file, which tells it from another in its place
-    keys: tuple[tuple[str, str | None], ...] = ()
     filesystem: Any = field(default=None, compare=False, repr=False)
+
+    @cached_property
+    def keys(self) -> tuple[tuple[str, str | None], ...]:
+        """What its folders say: the names and values of ``name=value``."""
+        folders = self.path.replace("\\", "/").split("/")[:-1]
+        pairs = [f.partition("=") for f in folders if "=" in f]
+        return tuple((unquote(k), None if v == _NO_VALUE else unquote(v)) for k, _, v in pairs if k)
 
     def stream(self) -> Any:
         """The bytes in order, uncompressed."""
@@ -61,7 +69,7 @@ class File:
 
     def check_unchanged(self) -> None:
         """FileError where a local file is not the one that was found, to be called once it is open or was read."""
-        if self.filesystem is None and stamp([_local(self.path)]) != stamp([self]):
+        if self.filesystem is None and _local(self.path, os.stat(self.path)) != self:
             raise FileError(f'The file "{self.name}" has changed while it was read: run the query again')
 
 
@@ -82,28 +90,29 @@ def resolve(asked: Paths, kind: str = "parquet", filesystem: Any = None) -> list
             if filesystem is not None or _URI.match(name):
                 files += _remote(name, kind, filesystem)
             else:
-                files += [_local(path) for path in _local_paths(os.path.expanduser(name), kind)]
+                files += _local_files(os.path.expanduser(name), kind)
     if not files:
         raise FileError("No file was named to read")
     return files
 
 
-def stamp(files: Sequence[File]) -> Stamp:
-    return tuple((f.name, f.size, f.time, f.number) for f in files)
+class reading:  # noqa: N801  (used as a word of a with statement)
+    """Within it, what the file system and Arrow raise about a file becomes FileError."""
 
+    __slots__ = ("_name", "_what")
 
-@contextmanager
-def reading(name: str, what: str = "file") -> Iterator[None]:
-    """Turns what the file system and Arrow raise about a file into FileError."""
-    try:
-        yield
-    except FileNotFoundError:
-        raise FileError(f'There is no file "{name}"') from None
-    except MemoryError:
-        raise
-    except (OSError, pa.ArrowException, ValueError) as error:
-        cause = str(error).split("\n")[0]
-        raise FileError(f'Cannot read the {what} "{name}": {cause}') from error
+    def __init__(self, name: str, what: str = "file") -> None:
+        self._name, self._what = name, what
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, FileNotFoundError):
+            raise FileError(f'There is no file "{self._name}"') from None
+        if isinstance(error, (OSError, pa.ArrowException, ValueError)) and not isinstance(error, MemoryError):
+            cause = str(error).split("\n")[0]
+            raise FileError(f'Cannot read the {self._what} "{self._name}": {cause}') from error
 
 
 def readable(data: Any) -> Any:
@@ -119,20 +128,29 @@ def readable(data: Any) -> Any:
 # ---- local ---------------------------------------------------------------------------------------------------------
 
 
-def _local(path: str) -> File:
-    status = os.stat(path)
-    return File(path, path, status.st_size, status.st_mtime_ns, status.st_ino, _keys(path))
+def _local(path: str, status: os.stat_result) -> File:
+    return File(path, path, status.st_size, status.st_mtime_ns, status.st_ino)
 
 
-def _local_paths(path: str, kind: str) -> list[str]:
-    if os.path.isdir(path):
-        everything = glob.iglob(os.path.join(glob.escape(path), "**", "*"), recursive=True)
-        found = sorted(p for p in everything if p.lower().endswith(SUFFIXES[kind]))
-        if not found:
-            raise FileError(f'There is no {SUFFIXES[kind][0]} file in the directory "{path}"')
-        return found
-    if os.path.exists(path):
-        return [path]
+def _local_files(path: str, kind: str) -> list[File]:
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):  # a pattern, or nothing
+        return [_local(p, os.stat(p)) for p in _matching(path)]
+    if stat.S_ISDIR(status.st_mode):
+        return [_local(p, os.stat(p)) for p in _within(path, kind)]
+    return [_local(path, status)]
+
+
+def _within(directory: str, kind: str) -> list[str]:
+    everything = glob.iglob(os.path.join(glob.escape(directory), "**", "*"), recursive=True)
+    found = sorted(p for p in everything if p.lower().endswith(SUFFIXES[kind]))
+    if not found:
+        raise FileError(f'There is no {SUFFIXES[kind][0]} file in the directory "{directory}"')
+    return found
+
+
+def _matching(path: str) -> list[str]:
     if glob.has_magic(path):
         found = sorted(p for p in glob.glob(path, recursive=True) if not os.path.isdir(p))
         if not found:
@@ -150,7 +168,7 @@ def _remote(name: str, kind: str, filesystem: Any) -> list[File]:
     if filesystem is None:
         filesystem, path = fs.FileSystem.from_uri(name)
         if isinstance(filesystem, fs.LocalFileSystem):
-            return [_local(p) for p in _local_paths(path, kind)]
+            return _local_files(path, kind)
     else:
         filesystem, path = _given(filesystem), name
     if glob.has_magic(path):
@@ -170,9 +188,7 @@ def _remote(name: str, kind: str, filesystem: Any) -> list[File]:
     if not found:
         raise FileError(missing)
     scheme = match[0] if (match := _URI.match(name)) else ""
-    return [
-        File(scheme + i.path, i.path, i.size or 0, i.mtime_ns or 0, 0, _keys(i.path), filesystem) for i in found
-    ]  # fmt: skip
+    return [File(scheme + i.path, i.path, i.size or 0, i.mtime_ns or 0, 0, filesystem) for i in found]
 
 
 def _given(filesystem: Any) -> Any:
@@ -197,12 +213,6 @@ def _pattern(path: str) -> re.Pattern[str]:
 
 
 # ---- what paths say ------------------------------------------------------------------------------------------------
-
-
-def _keys(path: str) -> tuple[tuple[str, str | None], ...]:
-    folders = path.replace("\\", "/").split("/")[:-1]
-    pairs = [f.partition("=") for f in folders if "=" in f]
-    return tuple((unquote(k), None if v == _NO_VALUE else unquote(v)) for k, _, v in pairs if k)
 
 
 @dataclass(frozen=True)

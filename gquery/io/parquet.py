@@ -24,7 +24,7 @@ from gquery.columns.table import ColumnData, ColumnStatistics, Table
 from gquery.errors import FileError
 from gquery.expression.types import Bounds, DType, Kind, Schema
 from gquery.io.column_cache import ColumnCache
-from gquery.io.files import File, PathColumn, Paths, readable, reading, stamp
+from gquery.io.files import File, PathColumn, Paths, readable, reading
 from gquery.io.footers import check_footer, chunks_of
 from gquery.io.parquet_reader import ParquetReader, Spent, Wanted
 from gquery.io.watched import Asked, WatchedFiles
@@ -244,7 +244,7 @@ class _Loading:
         """The columns in the order that was asked for, now in the cache. FileError where a file has changed meanwhile: the
         footers that were read before tell where its pages lie."""
         source, found = self.source, self.found
-        if self.wanted and stamp(source.asked.find()) != stamp(source._files):
+        if self.wanted and source.asked.find() != source._files:
             raise FileError(f"The files of {source.name} have changed while they were read")
         source._statistics |= {f: column.statistics for f, column in found.items()}
         source._cache.put(id(source), found, source.name)

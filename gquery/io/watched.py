@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gquery.io.files import File, PathColumn, Paths, path_columns, resolve, stamp
+from gquery.io.files import File, PathColumn, Paths, path_columns, resolve
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,9 @@ class WatchedFiles(ABC):
         """Changes with the files; looks at them, and reads them again where they changed."""
         with self._lock:
             files = self.asked.find()
-            if stamp(files) != stamp(self._files):
+            if files != self._files:
                 self._open(files)
-            return hash(stamp(self._files))
+            return hash(tuple(self._files))
 
     @abstractmethod
     def _open(self, files: list[File]) -> None:

@@ -17,6 +17,7 @@ from gquery.device.array import Array
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device
 from gquery.errors import InternalError
+from gquery.expression.frozen import frozen_open, frozen_single
 from gquery.expression.types import PhysicalType
 from gquery.kernels.bindings import Argument, JoinName, StatePart
 from gquery.kernels.targets.capabilities import Capabilities
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from gquery.planner.physical import JoinTable
 
 
-@dataclass(frozen=True)
+@frozen_single
 class Frame:
     """The columns that a stage made, by column id."""
 
@@ -37,7 +38,7 @@ class Frame:
     )  # RankEncode: for each code column the values it ranks
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_single
 class JoinArrays:
     """What probes read of a join table: arrays, owned by the table, and numbers. None stands for what its layout does not have.
     A *slot* is a place that a key has."""
@@ -106,7 +107,7 @@ class DuplicateKeysError(Exception):
     """A build that was expected to have no key twice has one."""
 
 
-@dataclass(frozen=True)
+@frozen_open
 class Launch:
     """How a stage is to be run: where, over how many rows, by how many workers."""
 

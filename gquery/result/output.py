@@ -38,7 +38,7 @@ class Outputs(ABC):
 
     # ---- Arrow -----------------------------------------------------------------------------------------------------
 
-    @boundary()
+    @boundary
     def to_arrow_table(self) -> pa.Table:
         """The result as a PyArrow table."""
         if self._arrow is None:
@@ -55,7 +55,7 @@ class Outputs(ABC):
 
     fetch_arrow_table = arrow
 
-    @boundary()
+    @boundary
     def to_arrow_reader(self, batch_size: int = _BATCH) -> pa.RecordBatchReader:
         """The result as a reader of record batches; each is made when it is read."""
         import pyarrow as pa
@@ -90,7 +90,7 @@ class Outputs(ABC):
 
     # ---- data frames -----------------------------------------------------------------------------------------------
 
-    @boundary()
+    @boundary
     def df(self, dtype_backend: str | None = None, copy: bool = True) -> Any:
         """The result as a pandas DataFrame. By default dates become datetime64, integers with NULLs floats, decimals stay
         exact; ``dtype_backend="pyarrow"`` keeps every type and NULL. ``copy=False`` hands out columns that pandas can use
@@ -110,7 +110,7 @@ class Outputs(ABC):
 
     to_df = df
 
-    @boundary()
+    @boundary
     def pl(self) -> Any:
         """The result as a Polars DataFrame, which shares the memory of numbers and dates."""
         import polars
@@ -121,7 +121,7 @@ class Outputs(ABC):
 
     # ---- arrays ----------------------------------------------------------------------------------------------------
 
-    @boundary()
+    @boundary
     def column(self, name: str) -> ResultColumn:
         """One column as an array of the device that it lies on, for CuPy, PyTorch and others (``__cuda_array_interface__``,
         DLPack), and for NumPy."""
@@ -133,13 +133,13 @@ class Outputs(ABC):
                 return ResultColumn(field.name, column)
         raise InterfaceError(f'There is no column "{name}".{did_you_mean(name, table.schema.names)}')
 
-    @boundary()
+    @boundary
     def fetchnumpy(self) -> dict[str, Any]:
         """The columns as NumPy arrays by name, masked where there are NULLs; dates as datetime64, text as objects, decimals
         as floats. Arrays may be read-only views of the result."""
         return {name: column.to_numpy() for name, column in self._result_columns()}
 
-    @boundary()
+    @boundary
     def to_cupy(self) -> dict[str, Any]:
         """The columns as CuPy arrays by name: dates as days, timestamps as microseconds since 1970, decimals as floats.
         InterfaceError for text and for a column with NULLs, which CuPy cannot tell."""
@@ -154,7 +154,7 @@ class Outputs(ABC):
 
     # ---- files -----------------------------------------------------------------------------------------------------
 
-    @boundary()
+    @boundary
     def to_parquet(
         self, path: str | os.PathLike[str], compression: str = "zstd", row_group_size: int = _BATCH, **options: Any
     ) -> None:

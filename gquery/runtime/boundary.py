@@ -1,45 +1,51 @@
 """The boundary of the package: nothing but gquery's own errors leaves it.
 
-What a user calls is wrapped by `boundary`. An error of a library, or of ours that names no fault of the user's, becomes an
+What a user calls is decorated by `boundary`. An error of a library, or of ours that names no fault of the user's, becomes an
 InternalError there, which says what to report. Whatever can be foreseen is turned into an error that names its cause where it
 happens; the tests fail where an InternalError was made.
 """
 
 from __future__ import annotations
 
-import contextlib
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
 from gquery.errors import Error, InterfaceError, InternalError, OutOfMemoryError
 from gquery.runtime import device_faults
 from gquery.runtime.nesting import too_deep
 
+P = ParamSpec("P")
+R = TypeVar("R")
 _NAMED = ("numpy", "pyarrow", "numba", "cupy", "pandas", "polars")
 
 
-@contextmanager
-def boundary() -> Iterator[None]:
-    """Within it, errors become gquery's; also a decorator. Interrupts and the end of the process pass."""
-    try:
-        yield
-    except Error:
-        raise
-    except ModuleNotFoundError as error:
-        package = str(error.name).partition(".")[0]
-        raise InterfaceError(f"{package} is not installed, and this needs it: pip install {package}") from error
-    except RecursionError:
-        raise too_deep() from None
-    except MemoryError as error:
-        said = f": {error}" if str(error) else ""
-        raise OutOfMemoryError(
-            f"Out of memory{said}. Remedies: fewer rows or columns at once, a machine with more"
-        ) from error
-    except Exception as error:
-        if isinstance(error, TypeError) and _is_of_the_call(error):
+def boundary(function: Callable[P, R]) -> Callable[P, R]:
+    """The function with errors that become gquery's. Interrupts and the end of the process pass."""
+
+    @wraps(function)
+    def guarded(*args: P.args, **named: P.kwargs) -> R:
+        try:
+            return function(*args, **named)
+        except Error:
             raise
-        raise device_faults.named(error, "") or fault(error) from error
+        except ModuleNotFoundError as error:
+            package = str(error.name).partition(".")[0]
+            raise InterfaceError(f"{package} is not installed, and this needs it: pip install {package}") from error
+        except RecursionError:
+            raise too_deep() from None
+        except MemoryError as error:
+            said = f": {error}" if str(error) else ""
+            raise OutOfMemoryError(
+                f"Out of memory{said}. Remedies: fewer rows or columns at once, a machine with more"
+            ) from error
+        except Exception as error:
+            if isinstance(error, TypeError) and _is_of_the_call(error):
+                raise
+            raise device_faults.named(error, "") or fault(error) from error
+
+    return guarded
 
 
 def _is_of_the_call(error: TypeError) -> bool:
@@ -47,7 +53,7 @@ def _is_of_the_call(error: TypeError) -> bool:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    return trace is not None and trace.tb_frame.f_code.co_filename == contextlib.__file__
+    return trace is not None and trace.tb_frame.f_code.co_filename == __file__
 
 
 def fault(error: Exception) -> InternalError:

@@ -147,7 +147,12 @@ def test_a_context_that_another_library_broke(cupy: FakeCuPy) -> None:
 
 def test_where_no_device_was_asked(cupy: FakeCuPy) -> None:
     """Array functions may be called elsewhere: the boundary of the package knows those faults, too."""
-    with pytest.raises(DeviceError, match=SAYS), boundary():
+
+    @boundary
+    def sort() -> None:
         raise CUDARuntimeError(ILLEGAL)
+
+    with pytest.raises(DeviceError, match=SAYS):
+        sort()
     with pytest.raises(DeviceError, match="an earlier query met"):
         device.cuda_device()

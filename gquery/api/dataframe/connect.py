@@ -45,7 +45,7 @@ class Frames(Session):
         """Tables, views and functions by name."""
         return self._catalog
 
-    @boundary()
+    @boundary
     def relation(self, query: Query) -> Relation:
         """A bound query as a relation; it is planned when its rows are asked for."""
         from gquery.api.relation import Relation
@@ -53,7 +53,7 @@ class Frames(Session):
         return Relation(cast("Connection", self), self._plan(query, now=False))
 
     @checked
-    @boundary()
+    @boundary
     def from_data(self, data: Any, name: str = "data") -> Relation:
         """Data as a relation, without a name in the catalog: whatever `register` takes, as they are now."""
         from gquery.api.relation import Relation
@@ -62,7 +62,7 @@ class Frames(Session):
         found = data.to_arrow_table() if isinstance(data, Relation) else data
         return self.relation(_scan(kept_source(name, found, self.settings.narrow)))
 
-    @boundary()
+    @boundary
     def create_function(self, name: str | UserFunction | Callable[..., Any], function: Any = None) -> Any:
         """Make a typed Python function one of SQL, under a name or its own: ``con.create_function("price", price)``."""
         from gquery.functions import RESOLVERS, is_aggregate

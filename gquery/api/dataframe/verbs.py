@@ -243,7 +243,7 @@ class Verbs(ABC):
 
     # ---- inside ----------------------------------------------------------------------------------------------------
 
-    @boundary()
+    @boundary
     def _given(self, exprs: Sequence[Any], named: Mapping[str, Any] | None = None) -> list[Expression]:
         from gquery.api.dataframe.build import expressions
 
@@ -260,13 +260,13 @@ class Verbs(ABC):
             raise BindError(f"the relation has no column {name!r}.{did_you_mean(name, names)}")
         return name
 
-    @boundary()
+    @boundary
     def _relation(self, other: Any) -> Verbs:
         if isinstance(other, Verbs) and other._connection is self._connection:
             return other
         return self._connection.from_data(other)  # what another connection has is computed there
 
-    @boundary()
+    @boundary
     def _made(self, tree: exp.Expr, given: Sequence[Expression], other: Any = None) -> Relation:
         from gquery.api.dataframe.build import bind_tree
         from gquery.api.dataframe.expression import merged

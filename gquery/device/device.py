@@ -46,13 +46,14 @@ class Device:
         self.evict: Callable[[Device, int], None] | None = None  # lets go of cached copies when memory runs out
         self.task = ""  # what runs here now, for the errors of allocations that do not say whose they are
         self._live = 0
+        self._hash = hash((kind, ordinal))
         self._lock = threading.Lock()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Device) and (self.kind, self.ordinal) == (other.kind, other.ordinal)
 
     def __hash__(self) -> int:
-        return hash((self.kind, self.ordinal))
+        return self._hash
 
     def __repr__(self) -> str:
         return f"Device({self.name!r})"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import assert_never
 
 import numpy as np
@@ -10,11 +10,12 @@ import numpy as np
 from gquery.device.array import Array
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device
+from gquery.device.host import address_of
 from gquery.execution.state import Run
 from gquery.expression.frozen import frozen_open
 from gquery.kernels import checks
 from gquery.kernels.bindings import Argument, Binding, BuildPart, ColumnPart, Constant, Content, StatePart
-from gquery.kernels.kernel import Parameter
+from gquery.kernels.targets.base import Target
 from gquery.operators.base import Frame, SinkState
 from gquery.operators.codegen import Unit
 
@@ -38,45 +39,51 @@ class Attempt:
     counters: Array | None
     selection: Array | None = None
 
-    def values(self, unit: Unit, state: SinkState) -> Iterator[tuple[Parameter, Argument]]:
-        """What each parameter of a kernel stands for: an array, or a number."""
-        for parameter in unit.kernel.parameters:
-            value = self.value(unit, unit.bindings[parameter.name], state)
-            if not parameter.is_pointer and not isinstance(value, int | float):
+    def arguments(self, unit: Unit, state: SinkState, target: Target) -> tuple[object, ...]:
+        """What a target's launch of a kernel takes; ``state`` is the sink's own for the worker."""
+        made = []
+        for parameter, binding in unit.parameters:
+            value = self.value(unit, binding, state)
+            if not parameter.is_pointer and not isinstance(value, (int, float)):
                 value = 0 if value is None or value.size == 0 else _address(value)
-            yield parameter, value
+            made.append(target.argument(parameter, value))
+        return tuple(made)
 
     def value(self, unit: Unit, binding: Binding, state: SinkState) -> Argument:
         """What a binding of a kernel stands for; ``state`` is the sink's own for the worker."""
         match binding:
-            case Constant(value):
-                return value
-            case Content(buffer):
-                return buffer.on(self.device)
+            case StatePart():
+                return self._part(unit, binding, state)
             case ColumnPart(owner, column, part):
                 frame = self.frame if owner is None else self.run.joins[owner].frame
-                stored = frame.columns[column]
-                buffer_ = {"data": stored.data, "validity": stored.validity, "characters": stored.characters}[part]
-                return None if buffer_ is None else buffer_.on(self.device, self.label)
+                buffer: Buffer | None = getattr(frame.columns[column], part)
+                return None if buffer is None else buffer.on(self.device, self.label)
+            case Constant(value):
+                return value
             case BuildPart(number, "matched"):
                 return self.run.matched[number]
             case BuildPart(number, part):
                 found = self.run.joins[number].arrays.part(part)
                 return found.on(self.device, self.label) if isinstance(found, Buffer) else found
-            case StatePart("status"):
-                return self.status[unit.role]
-            case StatePart("counters"):
-                return self.counters
-            case StatePart("selection"):
-                return self.selection
-            case StatePart():
-                return state.part(binding)
+            case Content(buffer):
+                return buffer.on(self.device)
             case _:
                 assert_never(binding)
+
+    def _part(self, unit: Unit, binding: StatePart, state: SinkState) -> Argument:
+        match binding.part:
+            case "status":
+                return self.status[unit.role]
+            case "counters":
+                return self.counters
+            case "selection":
+                return self.selection
+            case _:
+                return state.part(binding)
 
 
 def _address(array: Array) -> int:
     if not isinstance(array, np.ndarray):
         return int(array.data.ptr)
-    address = int(array.ctypes.data)
+    address = address_of(array)
     return checks.span_of(address, array.nbytes) if checks.ENABLED else address

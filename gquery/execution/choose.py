@@ -10,7 +10,8 @@ from __future__ import annotations
 from gquery import tuning
 from gquery.device.device import Device, cpu_device
 from gquery.device.profile import get_profile, profile_for
-from gquery.execution.facts import Choice, Facts
+from gquery.execution.decision import Choice
+from gquery.execution.facts import Facts
 from gquery.execution.state import ExecutionContext, Run
 from gquery.execution.variants import is_cached, is_ready
 from gquery.kernels.targets.capabilities import PYTHON

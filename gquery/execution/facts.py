@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
-from gquery.execution.feedback import RunFeedback, StageFeedback
+from gquery.execution.decision import Choice
+from gquery.execution.feedback import RunFeedback
+from gquery.execution.stage_feedback import StageFeedback
 from gquery.execution.state import ExecutionContext
 from gquery.expression.frozen import frozen_open
 from gquery.kernels.targets.capabilities import Capabilities, capabilities
 from gquery.operators.base import JoinIndex
 
 
-class Choice(NamedTuple):
-    """The name of the target that runs a pipeline, and why that one."""
-
-    target: str
-    reason: str
-
-
 @frozen_open
 class Facts:
     """``rows`` that the source of the stage gives, and the tables that it probes, by their stages. ``copied_bytes`` is the size
-    of the largest of these tables that the interpreter would have to bring from a device first. A ``choice`` that is given is
-    not made again. ``asks_kernels``: kernels that are there already are a reason to use them."""
+    of the largest of these tables that the interpreter would have to bring from a device first. ``has_room``: there is memory
+    for a build to be partitioned first. A ``choice`` that is given is not made again. ``asks_kernels``: kernels that are there
+    already are a reason to use them."""
 
     context: ExecutionContext
     feedback: RunFeedback
@@ -31,6 +26,7 @@ class Facts:
     rows: int
     joins: Mapping[int, JoinIndex]
     copied_bytes: int = 0
+    has_room: bool = True
     choice: Choice | None = None
     asks_kernels: bool = True
 

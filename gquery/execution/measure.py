@@ -11,11 +11,12 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache
 from types import ModuleType
+from typing import cast
 
 import numpy as np
 
@@ -24,6 +25,8 @@ from gquery.device.device import Device
 from gquery.kernels.bindings import Argument, Binding, BuildPart, ColumnPart, Constant, Content, StatePart
 from gquery.kernels.targets import Compiled, Target
 from gquery.kernels.targets.capabilities import capabilities
+
+_NO_RANGE = nullcontext()
 
 
 @dataclass
@@ -187,15 +190,10 @@ def copy_bandwidth(device: Device, threads: int = 1) -> float:
     return 2 * size / min(timed(copy, False) for _ in range(tuning.measuring.copies))
 
 
-@contextmanager
-def named_range(name: str) -> Iterator[None]:
+def named_range(name: str) -> AbstractContextManager[object]:
     """An NVTX range where the package is there, for profilers: a pipeline each."""
     nvtx = _nvtx()
-    if nvtx is None:
-        yield
-        return
-    with nvtx.annotate(name, domain="gquery"):
-        yield
+    return _NO_RANGE if nvtx is None else cast(AbstractContextManager[object], nvtx.annotate(name, domain="gquery"))
 
 
 @cache

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from gquery.execution.choose import bytes_on_device
-from gquery.execution.facts import Facts
+from gquery.execution.decide import decide
 from gquery.execution.runner import Runner
 from gquery.execution.sources import read
-from gquery.execution.specialize import specialize
 from gquery.execution.state import Run, StageReport
-from gquery.kernels.targets.capabilities import capabilities
 from gquery.operators import prefix
 from gquery.operators.base import DuplicateKeysError, Frame, JoinIndex
 from gquery.operators.specialize import specialize_for_tables
-from gquery.planner.physical import Pipeline, PipelineBreaker, Probe, Program, RankEncode, ReadStage, Stage
-from gquery.planner.stage_inputs import stage_inputs
+from gquery.planner.physical import Pipeline, ReadStage, Stage
 
 
 def run_pipeline(state: Run, stage: Stage, pipeline: Pipeline, report: StageReport) -> None:
@@ -61,35 +57,14 @@ def _run(state: Run, stage: Stage, pipeline: Pipeline, frame: Frame, report: Sta
     report.rows = frame.rows
     context = state.context
     is_result = stage.number == state.program.stages[-1].number
-    lies = prefix.zero_copy(pipeline, frame, context.device, is_result, _readers(state.program, stage.number))
+    lies = prefix.zero_copy(pipeline, frame, context.device, is_result, state.dataflow.readers[stage.number])
     if lies is not None and context.meter is None:
         report.target = "none"
         return lies
-    runs = specialize(pipeline, _facts(state, stage, pipeline, frame.rows))
-    if not capabilities(runs.target).has_own_memory and isinstance(pipeline.source, ReadStage):
+    decision = decide(state, stage, pipeline, frame.rows)
+    if not decision.able.has_own_memory and isinstance(pipeline.source, ReadStage):
         state.speculation.validate()
-    runner = Runner(state, stage, runs.pipeline, frame, runs.target, report)
-    result = runner.run()
-    report.target = runner.name
+    result = Runner(state, stage, decision, frame, report).run()
+    report.target = decision.runs.target
     state.feedback.read_rows(stage.number, frame.rows)
     return result
-
-
-def _facts(state: Run, stage: Stage, pipeline: Pipeline, rows: int) -> Facts:
-    """What is known of a pipeline that starts."""
-    copied = 0
-    if capabilities(state.context.target).has_own_memory:
-        probes = [s for s in pipeline.steps if isinstance(s, Probe)]
-        copied = max((bytes_on_device(s, state.joins[s.table.stage]) for s in probes), default=0)
-    return Facts(state.context, state.feedback, stage.number, rows, state.joins, copied)
-
-
-def _readers(program: Program, number: int) -> list[Pipeline | PipelineBreaker]:
-    """The work that reads the columns of a stage, those that ranks stand beside too."""
-    found: list[Pipeline | PipelineBreaker] = []
-    for stage in program.stages[number + 1 :]:
-        if number in stage_inputs(stage.work):
-            found.append(stage.work)
-            if isinstance(stage.work, RankEncode):
-                found += _readers(program, stage.number)
-    return found

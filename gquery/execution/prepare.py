@@ -12,9 +12,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from gquery import tuning
+from gquery.execution.decision import Specialized
 from gquery.execution.facts import Facts
-from gquery.execution.feedback import BuiltTable, RunFeedback
-from gquery.execution.specialize import Specialized, specialize
+from gquery.execution.feedback import RunFeedback
+from gquery.execution.specialize import specialize
+from gquery.execution.stage_feedback import BuiltTable
 from gquery.execution.state import ExecutionContext, Run
 from gquery.execution.variants import output_of, units_of
 from gquery.expression.facts import BYTE_BITS
@@ -25,6 +27,7 @@ from gquery.kernels.targets.capabilities import capabilities
 from gquery.operators.base import Frame, JoinArrays, JoinIndex
 from gquery.operators.codegen import kernels
 from gquery.operators.group_output import is_probable
+from gquery.operators.specialize import has_room
 from gquery.planner.physical import Build, Compute, Group, JoinTable, Pipeline, Probe, Program, ReadStage, Stage
 from gquery.runtime import stopwatch
 
@@ -86,7 +89,8 @@ def forecast(
         copied = max((on_device.get(s.table.stage, 0) for s in work.steps if isinstance(s, Probe)), default=0)
         known = feedback.stage(stage.number)
         rows = work.rows if known.rows is None else known.rows
-        facts = Facts(context, feedback, stage.number, rows, joins, copied, asks_kernels=asks_kernels)
+        room = has_room(work, rows, context.device)
+        facts = Facts(context, feedback, stage.number, rows, joins, copied, room, asks_kernels=asks_kernels)
         runs = specialize(work, facts)
         if few and isinstance(work.source, ReadStage):
             rows = min(work.rows, tuning.interpreting.forecast_rows)

@@ -12,12 +12,13 @@ from gquery.columns.table import Table
 from gquery.device.device import cpu_device
 from gquery.errors import InterruptError, OutOfMemoryError
 from gquery.execution.choose import breaker_device
-from gquery.execution.feedback import BuiltTable, RunFeedback
+from gquery.execution.feedback import RunFeedback
 from gquery.execution.measure import Meter, named_range
 from gquery.execution.pipelines import run_pipeline
 from gquery.execution.prepare import prepare
 from gquery.execution.sources import read
 from gquery.execution.speculation import MisspeculationError, Speculation
+from gquery.execution.stage_feedback import BuiltTable
 from gquery.execution.state import ExecutionContext, Run, StageReport
 from gquery.execution.verify_frame import verify_stage
 from gquery.expression.types import Field, Schema
@@ -29,7 +30,6 @@ from gquery.operators.base import Frame, JoinIndex
 from gquery.operators.breakers import run_breaker
 from gquery.operators.host_rows import run_host_rows
 from gquery.planner.physical import HostRows, Materialize, Pipeline, Program, Stage
-from gquery.planner.stage_inputs import stage_inputs
 from gquery.runtime import stopwatch
 from gquery.runtime.interrupt import check
 
@@ -61,7 +61,6 @@ def run_with_report(
 
 def _run(state: Run) -> tuple[Table, list[StageReport]]:
     program, context = state.program, state.context
-    last_use = _last_uses(program)
     with context.device.activate(), _NOT_READING if state.speculation.abort_flag is None else _reading_scalars(state):
         prepare(state)
         watch = stopwatch.current()
@@ -91,7 +90,7 @@ def _run(state: Run) -> tuple[Table, list[StageReport]]:
                 verify_stage(stage, state.frames[stage.number], stage is program.stages[-1])
             report.seconds = time.perf_counter() - start
             state.reports.append(report)
-            for number in [n for n, last in last_use.items() if last == stage.number]:
+            for number in state.dataflow.released[stage.number]:
                 state.frames.pop(number, None)
                 _note_table(state, number, state.joins.pop(number, None))
         state.speculation.validate_all()
@@ -177,16 +176,6 @@ def _forget(state: Run) -> None:
     for made in (state.frames, state.joins, state.matched):
         made.clear()
     state.context.device.make_room()
-
-
-def _last_uses(program: Program) -> dict[int, int]:
-    """For each stage but the last, the last stage that reads what it made."""
-    last: dict[int, int] = {}
-    for stage in program.stages:
-        for number in stage_inputs(stage.work):
-            last[number] = stage.number
-    last.pop(program.stages[-1].number, None)
-    return last
 
 
 def _on_host(state: Run, work: HostRows, label: str) -> Frame:

@@ -17,11 +17,11 @@ from gquery.distributed.place import Placed, place
 from gquery.distributed.schedule import RunRange, run_partitions
 from gquery.errors import InternalError
 from gquery.execution.attempt import Attempt
+from gquery.execution.decision import Decision
 from gquery.execution.measure import traffic_of
 from gquery.execution.sinks import sink_of
 from gquery.execution.speculation import raised
 from gquery.execution.state import Run, StageReport
-from gquery.execution.variants import units_of
 from gquery.expression.facts import BITMAP_BITS
 from gquery.kernels import host
 from gquery.kernels.builtin import scans
@@ -32,7 +32,7 @@ from gquery.operators.base import Frame, JoinIndex, SinkRun, SinkState
 from gquery.operators.codegen import Unit
 from gquery.operators.group import GroupRun
 from gquery.operators.materialize import MaterializeState
-from gquery.planner.physical import Group, Materialize, Pipeline, Probe, Stage
+from gquery.planner.physical import Group, Materialize, Probe, Stage
 from gquery.runtime import stopwatch
 from gquery.runtime.interrupt import check, current
 
@@ -40,11 +40,9 @@ from gquery.runtime.interrupt import check, current
 class Runner:
     """One pipeline, run until its sink is large enough."""
 
-    def __init__(
-        self, state: Run, stage: Stage, pipeline: Pipeline, frame: Frame, name: str, report: StageReport
-    ) -> None:
-        self.state, self.stage, self.pipeline, self.frame, self.name = state, stage, pipeline, frame, name
-        self.target = capabilities(name)
+    def __init__(self, state: Run, stage: Stage, decision: Decision, frame: Frame, report: StageReport) -> None:
+        self.state, self.stage, self.frame, self.decision = state, stage, frame, decision
+        self.pipeline, self.name, self.target = decision.runs.pipeline, decision.runs.target, decision.able
         self.label, self.report = stage.label, report
         device = state.context.device
         self.device = cpu_device() if device.is_cuda and not self.target.has_own_memory else device
@@ -76,7 +74,7 @@ class Runner:
     def _begin(self) -> Attempt:
         """A new attempt, before its first kernel."""
         counts = self.state.context.counts
-        made = units_of(self.state.feedback, self.stage.number, self.pipeline, self.name, counts)
+        made = self.decision.units
         counters = self.device.zeros(len(self.pipeline.steps) + 1, "int64") if counts else None
         status: dict[str, Array | None] = {}
         looked_at: list[str] = []
@@ -138,8 +136,7 @@ class Runner:
         start = time.perf_counter()
         compiled = target.compile(unit.kernel)
         self.report.compile_seconds += time.perf_counter() - start
-        bound = [(p.name, unit.bindings[p.name]) for p in unit.kernel.parameters]
-        arrays = [(name, b, attempt.value(unit, b, states[0])) for name, b in bound]
+        arrays = [(p.name, b, attempt.value(unit, b, states[0])) for p, b in unit.parameters]
         rows = partition.hi - partition.lo
         traffic = traffic_of(arrays, unit.selectivities, rows, self.frame.rows, role, self.name)
         arrays.clear()
@@ -154,7 +151,7 @@ class Runner:
             compiled = target.compile(unit.kernel)
         self.report.compile_seconds += time.perf_counter() - start
         distinct = [states[0]] if states[0] is states[-1] else list(states)
-        arguments = [tuple(target.argument(p, v) for p, v in attempt.values(unit, s)) for s in distinct]
+        arguments = [attempt.arguments(unit, s, target) for s in distinct]
         if self.target.runs_morsels:
             if len(arguments) < len(states):
                 arguments *= len(states)
@@ -231,9 +228,9 @@ class Runner:
             if may_switch and due and lo + unit_rows < partition.hi:
                 self._switched[partition.lo] = lo + unit_rows
                 cpu = cast(MorselTarget, get_target("cpu"))
-                again = [cpu.argument(p, v) for p, v in attempt.values(unit, state)]
+                again = attempt.arguments(unit, state, cpu)
                 with stopwatch.part("compile"):
                     compiled = cpu.compile(unit.kernel)
-                self._run_morsels(compiled, lo + unit_rows, partition.hi, [tuple(again)], failed)
+                self._run_morsels(compiled, lo + unit_rows, partition.hi, [again], failed)
                 break
         self.state.feedback.interpreted(self.stage.number, time.perf_counter() - start)

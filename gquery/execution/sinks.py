@@ -16,7 +16,7 @@ from gquery.operators.group import GroupRun
 from gquery.operators.join_table import BuildRun
 from gquery.operators.materialize import MaterializeRun
 from gquery.operators.reduce import ReduceRun
-from gquery.planner.physical import Build, Group, Materialize, Pipeline, Probe, Reduce, Sink, Stage
+from gquery.planner.physical import Build, Group, Materialize, Pipeline, Reduce, Sink, Stage
 from gquery.settings import Settings
 
 
@@ -37,7 +37,7 @@ def sink_of(
             return _group(state, stage, sink, frame, launch)
         case Build(table):
             scans.check_rows(frame.rows)
-            return BuildRun(table, launch, label, frame, _wants_nulls(state, table.stage))
+            return BuildRun(table, launch, label, frame, table.stage in state.dataflow.null_tested)
         case _:
             assert_never(sink)
 
@@ -61,10 +61,3 @@ def _workers(sink: Sink, rows: int, settings: Settings) -> int:
     if morsels <= 1 or (isinstance(sink, Group) and sink.layout == "row-id hash" and not sink.concurrent):
         return 1
     return max(1, min(settings.worker_count, morsels))
-
-
-def _wants_nulls(state: Run, number: int) -> bool:
-    """Whether a probe of a join table asks if a build key is NULL."""
-    works = [s.work for s in state.program.stages]
-    steps = [step for w in works if isinstance(w, Pipeline) for step in w.steps]
-    return any(isinstance(s, Probe) and s.table.stage == number and s.null_key for s in steps)

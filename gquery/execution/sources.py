@@ -10,7 +10,7 @@ from gquery.execution.state import Run
 from gquery.execution.verify_frame import verify_loaded
 from gquery.kernels import checks
 from gquery.operators.base import Frame
-from gquery.planner.physical import HostRows, Pipeline, Program, ReadOne, ReadRange, ReadStage, ReadTable, Source
+from gquery.planner.physical import ReadOne, ReadRange, ReadStage, ReadTable, Source
 
 
 def read(state: Run, source: Source) -> Frame:
@@ -18,7 +18,7 @@ def read(state: Run, source: Source) -> Frame:
     match source:
         case ReadTable(table, fields, columns):
             loaded = _loaded(state, table, fields)
-            rows = next(iter(loaded.values())).length if loaded else table.rows
+            rows = loaded[fields[0]].length if fields else table.rows
             frame = Frame({s.column.id: loaded[f] for s, f in zip(columns, fields, strict=True)}, rows)
             if checks.ENABLED:
                 verify_loaded(columns, frame, f"table {table.name}")
@@ -35,15 +35,9 @@ def read(state: Run, source: Source) -> Frame:
 
 
 def _loaded(state: Run, table: TableSource, fields: Sequence[int]) -> dict[int, ColumnData]:
-    """Columns of a table by field: those that the program reads, asked for once a run."""
+    """Columns of a table by field: all that the program reads, asked for once a run."""
     found = state.tables.get(id(table))
     if found is None or any(f not in found for f in fields):
-        wanted = _fields_of(state.program, table)
+        wanted = state.dataflow.fields[id(table)]
         found = state.tables[id(table)] = dict(zip(wanted, table.load(wanted).columns, strict=True)) if wanted else {}
-    return {f: found[f] for f in fields}
-
-
-def _fields_of(program: Program, table: TableSource) -> list[int]:
-    """The fields of a table that a program reads."""
-    sources = [s.work.source for s in program.stages if isinstance(s.work, Pipeline | HostRows)]
-    return sorted({f for s in sources if isinstance(s, ReadTable) and s.source is table for f in s.fields})
+    return found

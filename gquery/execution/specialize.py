@@ -10,33 +10,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gquery.execution.choose import choose_target
-from gquery.execution.facts import Choice, Facts
+from gquery.execution.decision import Specialized
+from gquery.execution.facts import Facts
 from gquery.expression.facts import LARGE_ROWS
-from gquery.expression.frozen import frozen_open
 from gquery.operators.aggregation_cache import share_state
 from gquery.operators.selection import compacted
 from gquery.operators.specialize import specialize_build, specialize_for_tables, speculate_unique
 from gquery.planner.physical import Group, Pipeline
 
 
-@frozen_open
-class Specialized:
-    """A pipeline as it runs, and the target that runs it."""
-
-    pipeline: Pipeline
-    choice: Choice
-
-    @property
-    def target(self) -> str:
-        """The name of the target."""
-        return self.choice.target
-
-
 def specialize(pipeline: Pipeline, facts: Facts) -> Specialized:
     """The pipeline as it runs for these facts. A build of which `Facts.known` tells no duplicate keys may raise
     DuplicateKeysError when it runs; once that is noted in the feedback, it is specialized without the speculation."""
     pipeline = specialize_for_tables(pipeline, facts.rows, facts.joins)
-    pipeline = specialize_build(pipeline, facts.rows, facts.context.device)
+    pipeline = specialize_build(pipeline, facts.rows, facts.has_room)
     if not facts.known.duplicate_keys:
         pipeline = speculate_unique(pipeline)
     if facts.rows >= LARGE_ROWS > pipeline.rows:  # more than was estimated: the index needs 64 bits

@@ -18,7 +18,8 @@ import numpy as np
 from gquery import tuning
 from gquery.device.array import Array
 from gquery.device.device import Device
-from gquery.execution.feedback import RunFeedback, ScalarSite
+from gquery.execution.feedback import RunFeedback
+from gquery.execution.stage_feedback import ScalarSite
 from gquery.expression.facts import BITMAP_BITS
 from gquery.kernels.bindings import ErrorSite
 from gquery.kernels.builtin.define import builtin_kernel, launch

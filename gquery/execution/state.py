@@ -60,3 +60,6 @@ class Run:
         default_factory=dict
     )  # FULL joins: build rows that matched (uint8), by build stage
     reports: list[StageReport] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.dataflow = self.feedback.dataflow(self.program)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gquery.execution.feedback import GroupVariant, OutputKey, RunFeedback, TableVariant, UnitsKey
+from gquery.execution.feedback import RunFeedback
+from gquery.execution.stage_feedback import GroupVariant, OutputKey, TableVariant, UnitsKey
 from gquery.expression.facts import LARGE_ROWS
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.capabilities import capabilities

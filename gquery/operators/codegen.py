@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import assert_never
 
 from gquery import tuning
@@ -19,7 +19,7 @@ from gquery.kernels import ir
 from gquery.kernels.bindings import Binding, ErrorSite, StatePart
 from gquery.kernels.code import Code
 from gquery.kernels.interleave import interleaved
-from gquery.kernels.kernel import Kernel
+from gquery.kernels.kernel import Kernel, Parameter
 from gquery.kernels.render import condition, describe, render
 from gquery.kernels.targets.capabilities import capabilities
 from gquery.kernels.unroll import unrolled
@@ -58,6 +58,11 @@ class Unit:
     sites: tuple[ErrorSite, ...]
     selectivities: dict[str, float] = field(default_factory=dict)
     shared_words: int = 0
+
+    @cached_property
+    def parameters(self) -> tuple[tuple[Parameter, Binding], ...]:
+        """The kernel's parameters, each with what it stands for."""
+        return tuple((p, self.bindings[p.name]) for p in self.kernel.parameters)
 
 
 def units(pipeline: Pipeline, target: str, counted: bool = False) -> tuple[Unit, ...]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from gquery import tuning
 from gquery.device.device import Device
@@ -25,14 +26,43 @@ from gquery.planner.logical.nodes import JoinKind
 from gquery.planner.physical import Build, Group, JoinTable, Pipeline, Probe, Reduce
 
 
+class ProbedTable(NamedTuple):
+    """What specialization looks at of a join table. ``longest``: the most build rows that one probe can match, None where that
+    does not matter."""
+
+    table: JoinTable
+    rows: int
+    frame_rows: int
+    longest: int | None
+
+
+def probed_tables(pipeline: Pipeline, joins: Mapping[int, JoinIndex]) -> tuple[ProbedTable, ...]:
+    """The tables that a pipeline probes, as they were built."""
+    found = []
+    has_limit = _has_small_sums(pipeline)
+    for step in pipeline.steps:
+        if isinstance(step, Probe):
+            index = joins[step.table.stage]
+            longest = _longest(index) if has_limit and _fans_out(step) else None
+            found.append(ProbedTable(index.table, index.rows, index.frame.rows, longest))
+    return tuple(found)
+
+
+def has_room(pipeline: Pipeline, rows: int, device: Device) -> bool:
+    """Whether a build that is to be partitioned first can be: it holds its slots twice beside the table."""
+    sink = pipeline.sink
+    if not isinstance(sink, Build) or not sink.table.radix_partitioned:
+        return True
+    return device.free_bytes >= tuning.join_layouts.partitioned_row_bytes * rows
+
+
 def specialize_for_tables(pipeline: Pipeline, rows: int, joins: Mapping[int, JoinIndex]) -> Pipeline:
     """The pipeline as it should run over ``rows`` rows with these join tables."""
     if any(isinstance(s, Probe) and not _is_built_so(s.table, joins[s.table.stage].table) for s in pipeline.steps):
         pipeline = _with_tables(pipeline, lambda table: _as_built(table, joins[table.stage].table))
-    sink = pipeline.sink
-    if isinstance(sink, Group | Reduce) and any(a.sum_word_bits == SMALL_SUM_WORD_BITS for _, a in sink.aggregates):
+    if _has_small_sums(pipeline):
         pipeline = with_row_limit(pipeline, _row_limit(pipeline, rows, joins))
-        sink = pipeline.sink
+    sink = pipeline.sink
     if (
         isinstance(sink, Group)
         and sink.layout == "direct-address"
@@ -50,10 +80,9 @@ def specialize_for_tables(pipeline: Pipeline, rows: int, joins: Mapping[int, Joi
     return pipeline
 
 
-def specialize_build(pipeline: Pipeline, rows: int, device: Device) -> Pipeline:
+def specialize_build(pipeline: Pipeline, rows: int, has_room: bool) -> Pipeline:
     """A build over ``rows`` rows, now that their number is known. An array with many slots and few rows is a hash table
-    instead: what probes it finds it in the cache. One that is partitioned first holds its slots twice beside the table,
-    so it is not if there is no room."""
+    instead: what probes it finds it in the cache. One that is to be partitioned first is not if there is no room."""
     sink = pipeline.sink
     if not isinstance(sink, Build):
         return pipeline
@@ -62,7 +91,7 @@ def specialize_build(pipeline: Pipeline, rows: int, device: Device) -> Pipeline:
         assert table.key_encoding is not None
         if table.key_encoding.size > max(tuning.join_layouts.slots_a_row * rows, tuning.join_layouts.small_array):
             table = replace(table, layout="hash", inline_keys=True, radix_partitioned=False)
-    if table.radix_partitioned and device.free_bytes < tuning.join_layouts.partitioned_row_bytes * rows:
+    if table.radix_partitioned and not has_room:
         table = replace(table, radix_partitioned=False)
     return pipeline if table is sink.table else replace(pipeline, sink=Build(table))
 
@@ -102,9 +131,20 @@ def _row_limit(pipeline: Pipeline, rows: int, joins: Mapping[int, JoinIndex]) ->
     """At most so many rows reach the sink: those of the source, times the longest range of rows that a key has in each
     table."""
     for step in pipeline.steps:
-        if isinstance(step, Probe) and step.kind in (JoinKind.INNER, JoinKind.LEFT, JoinKind.FULL):
+        if isinstance(step, Probe) and _fans_out(step):
             rows *= max(1, _longest(joins[step.table.stage]))
     return rows
+
+
+def _has_small_sums(pipeline: Pipeline) -> bool:
+    """Whether sums are split for the number of rows that reach the sink."""
+    sink = pipeline.sink
+    return isinstance(sink, Group | Reduce) and any(a.sum_word_bits == SMALL_SUM_WORD_BITS for _, a in sink.aggregates)
+
+
+def _fans_out(probe: Probe) -> bool:
+    """Whether a row may come out several times."""
+    return probe.kind in (JoinKind.INNER, JoinKind.LEFT, JoinKind.FULL)
 
 
 def _longest(index: JoinIndex) -> int:

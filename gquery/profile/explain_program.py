@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from typing import Literal, assert_never
 
 from gquery.execution import ExecutionContext
+from gquery.execution.decision import Specialized
 from gquery.execution.feedback import RunFeedback
 from gquery.execution.prepare import forecast
-from gquery.execution.specialize import Specialized
 from gquery.expression.expr import Column
 from gquery.kernels.targets.capabilities import capabilities
 from gquery.operators import accumulate

@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from gquery.execution import ExecutionContext, StageReport
+from gquery.execution.decision import Specialized
 from gquery.execution.feedback import RunFeedback
 from gquery.execution.measure import Meter
-from gquery.execution.specialize import Specialized
 from gquery.expression.traverse import conjuncts
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.capabilities import capabilities

@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 import gquery
-from gquery.execution.feedback import NO_FEEDBACK, RunFeedback, Store
+from gquery.execution.feedback import RunFeedback, Store
+from gquery.execution.stage_feedback import NO_FEEDBACK
 from gquery.planner.physical import Build, Pipeline, Program
 
 

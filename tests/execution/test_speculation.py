@@ -10,8 +10,9 @@ import pytest
 import gquery
 from gquery.device.device import cpu_device
 from gquery.errors import ConversionError, OutOfRangeError
-from gquery.execution.feedback import RunFeedback, ScalarSite
+from gquery.execution.feedback import RunFeedback
 from gquery.execution.speculation import Speculation, raised
+from gquery.execution.stage_feedback import ScalarSite
 from gquery.kernels.bindings import ErrorSite
 
 SITES = tuple(ErrorSite(OutOfRangeError, f"error {n}") for n in range(40))

@@ -17,6 +17,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 
 from gquery import tuning
+from gquery.device.host import address_of
 from gquery.kernels.kernel import Kernel, Parameter
 from gquery.kernels.targets import cpu_numba
 from gquery.kernels.targets.base import Compiled, Perhaps
@@ -28,6 +29,7 @@ from gquery.runtime.interrupt import beside
 from gquery.runtime.recent import Recent
 
 _DUMMY = np.zeros(2, np.int64)
+_NOWHERE = address_of(_DUMMY)  # for parameters that a kernel never looks at
 
 
 class CpuCompiler(Protocol):
@@ -148,7 +150,7 @@ class CpuTarget:
     def argument(self, parameter: Parameter, value: Any) -> Any:
         if not parameter.is_pointer:
             return float(value) if parameter.type == "f64" else int(value)
-        return int(_DUMMY.ctypes.data if value is None or value.size == 0 else value.ctypes.data)
+        return _NOWHERE if value is None or value.size == 0 else address_of(value)
 
     def run(self, compiled: Compiled, lo: int, hi: int, arguments: Sequence[Any], shared_words: int = 0) -> None:
         compiled.entry(lo, hi, *arguments)

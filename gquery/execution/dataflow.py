@@ -1,0 +1,56 @@
+"""What the stages of a program read of each other and of tables: found out once a program, asked in each run."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from gquery.planner.physical import HostRows, Pipeline, PipelineBreaker, Probe, Program, RankEncode, ReadTable
+from gquery.planner.stage_inputs import stage_inputs
+
+Work = Pipeline | PipelineBreaker
+
+
+class Dataflow:
+    """That of one program."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._works = [stage.work for stage in program.stages]
+
+    @cached_property
+    def released(self) -> list[list[int]]:
+        """By stage, those whose results no later stage reads; the last stage's is the program's."""
+        last: dict[int, int] = {}
+        for number, inputs in enumerate(self._inputs):
+            last |= dict.fromkeys(inputs, number)
+        return [[n for n, reader in last.items() if reader == number] for number in range(len(self._works))]
+
+    @cached_property
+    def readers(self) -> list[list[Work]]:
+        """By stage, the work that reads its columns, that which reads them beside their ranks too."""
+        found: list[list[Work]] = [[] for _ in self._works]
+        for number in reversed(range(len(self._works))):
+            for later in range(number + 1, len(self._works)):
+                if number in self._inputs[later]:
+                    work = self._works[later]
+                    found[number] += [work, *found[later]] if isinstance(work, RankEncode) else [work]
+        return found
+
+    @cached_property
+    def null_tested(self) -> frozenset[int]:
+        """The join tables of which a probe asks if a build key is NULL, by their stages."""
+        steps = [step for work in self._works if isinstance(work, Pipeline) for step in work.steps]
+        return frozenset(s.table.stage for s in steps if isinstance(s, Probe) and s.null_key)
+
+    @cached_property
+    def fields(self) -> dict[int, list[int]]:
+        """The fields of each table that are read, by the id of its source."""
+        found: dict[int, set[int]] = {}
+        for work in self._works:
+            if isinstance(work, Pipeline | HostRows) and isinstance(work.source, ReadTable):
+                found.setdefault(id(work.source.source), set()).update(work.source.fields)
+        return {source: sorted(fields) for source, fields in found.items()}
+
+    @cached_property
+    def _inputs(self) -> list[list[int]]:
+        return [stage_inputs(work) for work in self._works]

@@ -1,0 +1,48 @@
+"""How a stage runs is decided once: the decision stands for later runs as long as the facts that it was made from.
+
+A hot run meets the rows and join tables of the run before. So it compares a few numbers, in place of specializing the pipeline,
+choosing its target and looking for its kernels again. Nothing is taken as given: other facts make another decision.
+"""
+
+from __future__ import annotations
+
+from gquery.execution.choose import bytes_on_device
+from gquery.execution.decision import Decision, Grounds
+from gquery.execution.facts import Facts
+from gquery.execution.specialize import specialize
+from gquery.execution.state import Run
+from gquery.execution.variants import units_of
+from gquery.kernels.targets.capabilities import capabilities
+from gquery.operators.specialize import has_room, probed_tables
+from gquery.planner.physical import Pipeline, Probe, Stage
+
+
+def decide(state: Run, stage: Stage, pipeline: Pipeline, rows: int) -> Decision:
+    """How a pipeline over so many rows runs, now that the tables that it probes are there."""
+    context, feedback, number = state.context, state.feedback, stage.number
+    grounds = Grounds(
+        rows,
+        probed_tables(pipeline, state.joins),
+        feedback.stage(number),
+        _copied_bytes(state, pipeline),
+        has_room(pipeline, rows, context.device),
+        context.target,
+        context.counts,
+        context.settings,
+    )
+    before = feedback.decisions.get(number)
+    if before is not None and before.grounds == grounds:
+        return before
+    facts = Facts(context, feedback, number, rows, state.joins, grounds.copied_bytes, grounds.has_room)
+    runs = specialize(pipeline, facts)
+    units = units_of(feedback, number, runs.pipeline, runs.target, context.counts)
+    decision = feedback.decisions[number] = Decision(grounds, runs, units)
+    return decision
+
+
+def _copied_bytes(state: Run, pipeline: Pipeline) -> int:
+    """See `Facts`."""
+    if not capabilities(state.context.target).has_own_memory:
+        return 0
+    probes = [s for s in pipeline.steps if isinstance(s, Probe)]
+    return max((bytes_on_device(s, state.joins[s.table.stage]) for s in probes), default=0)

@@ -1,0 +1,61 @@
+"""How a stage runs, and the facts that this was decided from."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import NamedTuple
+
+from gquery.execution.stage_feedback import StageFeedback
+from gquery.expression.frozen import frozen_open
+from gquery.kernels.targets.capabilities import Capabilities, capabilities
+from gquery.operators.codegen import Unit
+from gquery.operators.specialize import ProbedTable
+from gquery.planner.physical import Pipeline
+from gquery.settings import Settings
+
+
+class Choice(NamedTuple):
+    """The name of the target that runs a pipeline, and why that one."""
+
+    target: str
+    reason: str
+
+
+@frozen_open
+class Specialized:
+    """A pipeline as it runs, and the target that runs it."""
+
+    pipeline: Pipeline
+    choice: Choice
+
+    @property
+    def target(self) -> str:
+        """The name of the target."""
+        return self.choice.target
+
+
+class Grounds(NamedTuple):
+    """All that a decision depends on (see `execution.facts.Facts`)."""
+
+    rows: int
+    tables: tuple[ProbedTable, ...]
+    known: StageFeedback
+    copied_bytes: int
+    has_room: bool
+    target: str
+    counts: bool
+    settings: Settings
+
+
+@frozen_open
+class Decision:
+    """A specialized pipeline, its target, and its kernels there."""
+
+    grounds: Grounds
+    runs: Specialized
+    units: tuple[Unit, ...]
+
+    @cached_property
+    def able(self) -> Capabilities:
+        """What the target can do."""
+        return capabilities(self.runs.target)

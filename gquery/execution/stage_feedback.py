@@ -1,0 +1,91 @@
+"""What is known of a stage, and what tells one form of it from another: records that runs leave in the feedback."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from gquery.expression.frozen import frozen_open
+
+if TYPE_CHECKING:
+    from gquery.operators.accumulate import StateLocation
+    from gquery.planner.physical import GroupLayout, JoinLayout, JoinTable
+
+
+@frozen_open
+class BuiltTable:
+    """A join table as it was built: at most ``rows`` of the rows of its frame are in it, and at most ``longest`` of one key
+    (None: nobody has asked)."""
+
+    table: JoinTable
+    rows: int
+    frame_rows: int
+    longest: int | None
+
+    def is_like(self, other: BuiltTable) -> bool:
+        """Whether the same stage has built another table of the same form and size."""
+        mine = TableVariant(self.table.layout, self.table.unique, self.table.radix_partitioned)
+        theirs = TableVariant(other.table.layout, other.table.unique, other.table.radix_partitioned)
+        sizes = (self.rows, self.frame_rows, self.longest) == (other.rows, other.frame_rows, other.longest)
+        return mine == theirs and sizes
+
+
+@frozen_open
+class StageFeedback:
+    """What runs have told of one stage. ``capacity`` is that of a hash table that had to grow (0: none had), ``groups`` how
+    many groups the last compiled run on a CPU made, ``is_cached`` whether an earlier process has compiled its kernels (None:
+    nobody has looked)."""
+
+    duplicate_keys: bool = False
+    interpreted_seconds: float = 0.0  # of all runs
+    capacity: int = 0
+    groups: int | None = None
+    is_cached: bool | None = None
+    rows: int | None = None  # that the source gave to the last run
+    table: BuiltTable | None = None  # that the last run built
+
+
+NO_FEEDBACK = StageFeedback()  # of a stage that no run has told of
+
+
+class ScalarSite(NamedTuple):
+    """Which scalar of a run: the ``ordinal``-th that a stage reads back."""
+
+    stage: int
+    ordinal: int
+
+
+class TableVariant(NamedTuple):
+    """What tells the kernels of a join table apart, once it was specialized."""
+
+    layout: JoinLayout
+    unique: bool
+    radix_partitioned: bool
+
+
+class GroupVariant(NamedTuple):
+    """What tells the kernels of a Group apart, once it was specialized."""
+
+    layout: GroupLayout
+    place: StateLocation
+
+
+class UnitsKey(NamedTuple):
+    """What tells the kernels of one stage apart: all that specialization may change."""
+
+    stage: int
+    target: str
+    group: GroupVariant | None
+    sum_words: tuple[int | None, ...]
+    tables: tuple[TableVariant, ...]
+    wide_index: bool
+    counts: bool
+    selection_steps: int
+
+
+class OutputKey(NamedTuple):
+    """The same of the kernel that makes columns of groups."""
+
+    stage: int
+    target: str
+    layout: GroupLayout
+    sum_words: tuple[int | None, ...]

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any, Literal
 
 from gquery.errors import InterfaceError, ProgrammingError, did_you_mean
+from gquery.runtime.records import dataclass
 from gquery.runtime.threads import core_count
 
 

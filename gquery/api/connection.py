@@ -35,6 +35,7 @@ from gquery.errors import (
     unicode_text,
 )
 from gquery.kernels.targets.capabilities import capabilities
+from gquery.runtime import collector
 from gquery.runtime.arguments import checked
 from gquery.runtime.boundary import boundary
 from gquery.runtime.interrupt import Running
@@ -80,14 +81,18 @@ class Connection(Frames, Files, Explains, Exceptions):
         except ProgrammingError as error:
             raise InterfaceError(str(error)) from None
         self.settings = settings
+        with collector.paused():  # most of what the first connection imports stays
+            self._begin(device)
+
+    def _begin(self, device: str) -> None:
         self.target: Target
         self.device: Device
-        self.target, self.device = choose(device, settings.memory_limit)
+        self.target, self.device = choose(device, self.settings.memory_limit)
 
         from gquery.io.column_cache import ColumnCache
         from gquery.sql.catalog import Catalog
 
-        self._cache = ColumnCache(settings.memory_limit, self.device, settings.worker_count)
+        self._cache = ColumnCache(self.settings.memory_limit, self.device, self.settings.worker_count)
         self.device.evict = self._cache.evict_bytes
         self._files: Recent[Any, TableSource] = Recent(tuning.memory.files)
         self._catalog = Catalog(self._open_file, self._variable, self._check_function)

@@ -9,12 +9,12 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from gquery import tuning
 from gquery.expression.exact import exact
+from gquery.runtime.records import dataclass
 from gquery.runtime.stopwatch import part
 from gquery.settings import Settings
 

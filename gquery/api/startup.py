@@ -45,7 +45,7 @@ def preload(target: Target, device: Device) -> None:
 
     get_target(target)
     python.primitives()
-    _look_through_imports()
+    _age_imports()
     if device.is_cuda:  # makes the driver's context, loads CuPy's first kernel
         device.zeros(1, "uint8", "connecting")
         device.synchronize()
@@ -56,7 +56,9 @@ def preload(target: Target, device: Device) -> None:
 
 
 @cache
-def _look_through_imports() -> None:
-    """Have the collector look, once in a process, through all that was imported: it would in the midst of a first query, for
-    50 ms."""
-    gc.collect()
+def _age_imports() -> None:
+    """Have the collector take all that is there for old, once in a process: it would look through what was imported in the midst
+    of a first query, for 50 ms."""
+    if gc.get_freeze_count() == 0:  # else somebody keeps objects from it, which they would not be any more
+        gc.freeze()
+        gc.unfreeze()

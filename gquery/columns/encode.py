@@ -9,7 +9,6 @@ viewed.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -50,6 +49,7 @@ from gquery.expression.types import (
     type_bounds,
 )
 from gquery.runtime.arrow_compute import pc
+from gquery.runtime.records import dataclass
 
 
 def import_column(array: pa.ChunkedArray | pa.Array, field: Field, narrow: bool = True) -> ColumnData:

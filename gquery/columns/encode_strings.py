@@ -8,7 +8,6 @@ of them, and each chunk's codes are looked up in a table.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from gquery.columns.table import ColumnData, ColumnStatistics, Dictionary
 from gquery.device.buffer import Buffer
 from gquery.expression.types import VARCHAR, Bounds, PhysicalType, physical_type_for
 from gquery.runtime.arrow_compute import pc
+from gquery.runtime.records import dataclass
 
 
 def null_strings(rows: int) -> ColumnData:

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -34,6 +33,7 @@ from gquery import tuning
 from gquery.columns.arrow_buffers import numpy_name, offsets_of, values_of
 from gquery.columns.owned_text import OwnedText
 from gquery.errors import DataError, Error, FileError
+from gquery.runtime.records import dataclass
 from gquery.runtime.threads import Phases, Task
 
 _ANY_WORD = (pa.bool_(), pa.date32(), *(pa.timestamp(unit) for unit in ("s", "ms", "us", "ns")))  # is a value of these

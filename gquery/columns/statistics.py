@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from gquery import tuning
 from gquery.expression.types import Bounds
+from gquery.runtime.records import dataclass
 
 
 def minimum_and_maximum(parts: list[Any]) -> tuple[int, int]:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from gquery.device.device import Device
+from gquery.runtime.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from types import ModuleType
 from typing import cast
@@ -25,6 +25,7 @@ from gquery.device.device import Device
 from gquery.kernels.bindings import Argument, Binding, BuildPart, ColumnPart, Constant, Content, StatePart
 from gquery.kernels.targets import Compiled, Target
 from gquery.kernels.targets.capabilities import capabilities
+from gquery.runtime.records import dataclass
 
 _NO_RANGE = nullcontext()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from gquery.columns.table import ColumnData
 from gquery.device.array import Array
@@ -14,6 +14,7 @@ from gquery.operators.base import Frame, JoinIndex
 from gquery.planner.physical import (
     Program,
 )
+from gquery.runtime.records import dataclass
 from gquery.settings import Settings
 
 

@@ -6,8 +6,10 @@ as long to make (0.27 us with three fields and slots, in place of 0.14).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any, TypeVar, cast, dataclass_transform
+
+from gquery.runtime.records import dataclass
 
 T = TypeVar("T")
 

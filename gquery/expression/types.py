@@ -13,12 +13,13 @@ sorted dictionary or an (address, length) pair of UTF-8 bytes; OPAQUE a row numb
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from functools import cache, cached_property
 from typing import Any
 
 from gquery.expression.frozen import frozen
+from gquery.runtime.records import dataclass
 
 
 class _Constants(Enum):

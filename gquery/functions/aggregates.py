@@ -6,7 +6,6 @@ DuckDB's types, save that sums of integers are BIGINT (and raise where the sum d
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from gquery.errors import BindError, did_you_mean
 from gquery.expression.expr import AggregateCall, Expr
@@ -14,6 +13,7 @@ from gquery.expression.types import BIGINT, BOOLEAN, DOUBLE, NULL, DType, Kind, 
 from gquery.functions.casts import cast
 from gquery.functions.opaque import refuse_opaque
 from gquery.functions.registry import no_match
+from gquery.runtime.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from gquery.errors import BindError, DatabaseError, did_you_mean
@@ -18,6 +17,7 @@ from gquery.expression.expr import Call, Expr
 from gquery.expression.types import Bounds, DType, Kind
 from gquery.functions.casts import cast, implicit_cost, is_text_literal
 from gquery.functions.opaque import CARRYING, refuse_opaque
+from gquery.runtime.records import dataclass
 
 BoundsRule = Callable[..., Bounds | None]  # one ``Bounds | None`` an argument
 Resolver = Callable[[tuple[Expr, ...]], Expr | None]

@@ -8,7 +8,6 @@ told apart by their form; what is left of rare forms is asked for by value.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,6 +30,7 @@ from gquery.functions.vectors import (
     strings,
 )
 from gquery.runtime.arrow_compute import pc
+from gquery.runtime.records import dataclass
 
 _INTEGERS: dict[Kind, Any] = {
     Kind.TINYINT: pa.int8(), Kind.SMALLINT: pa.int16(), Kind.INTEGER: pa.int32(), Kind.BIGINT: pa.int64(),

@@ -14,11 +14,11 @@ import builtins
 import inspect
 import math
 import textwrap
-from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, TypeVar
 
 from gquery.errors import InterfaceError, NotSupportedError, did_you_mean
+from gquery.runtime.records import dataclass
 
 Node = TypeVar("Node", bound=ast.AST)
 _ONE = {  # functions of math over one double

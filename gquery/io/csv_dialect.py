@@ -7,9 +7,10 @@ import datetime
 import io
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from gquery import tuning
+from gquery.runtime.records import dataclass
 
 _DELIMITERS = ",|;\t"
 _LOSSY = re.compile(

@@ -15,7 +15,7 @@ import os
 import re
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any
 from urllib.parse import unquote
@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from gquery.errors import BindError, FileError, InterfaceError
 from gquery.expression.frozen import frozen_open
+from gquery.runtime.records import dataclass
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 SUFFIXES: dict[str, tuple[str, ...]] = {

@@ -12,7 +12,6 @@ import itertools
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -29,6 +28,7 @@ from gquery.device.transfer import Upload
 from gquery.errors import FileError
 from gquery.expression.types import Bounds, Field
 from gquery.io.files import File, reading
+from gquery.runtime.records import dataclass
 from gquery.runtime.threads import Phases, Task
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -24,6 +23,7 @@ from gquery.io.memory import ArrowSource
 from gquery.io.watched import Asked, WatchedFiles
 from gquery.runtime.arrow_compute import pc
 from gquery.runtime.interrupt import check
+from gquery.runtime.records import dataclass
 
 
 @dataclass(frozen=True)

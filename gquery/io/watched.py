@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from gquery.io.files import File, PathColumn, Paths, path_columns, resolve
+from gquery.runtime.records import dataclass
 
 
 @dataclass(frozen=True)

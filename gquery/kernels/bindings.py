@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from gquery.device.array import Array
 from gquery.device.buffer import Buffer
 from gquery.errors import DatabaseError
 from gquery.expression.frozen import frozen
+from gquery.runtime.records import dataclass
 
 Argument: TypeAlias = Array | int | float | None
 """What a parameter is given at launch: an array on the kernel's device, or a number; None where the kernel never looks."""

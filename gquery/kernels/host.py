@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -36,6 +35,7 @@ from gquery.kernels.host_calls import Failure, Needs, is_host_call, split, vecto
 from gquery.kernels.registers import array_of_registers, bytes_of, registers_of, reset_arena, signed
 from gquery.kernels.stored import StoredColumn, load
 from gquery.kernels.values import ValueProperties, value_properties
+from gquery.runtime.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ NULL in the rows that do not go there.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,7 @@ from gquery.functions import FUNCTIONS, cast_to_text, text_casts
 from gquery.functions.vectors import flags, null, size_of
 from gquery.kernels.registers import array_of_registers
 from gquery.kernels.values import ValueProperties
+from gquery.runtime.records import dataclass
 
 Guard = tuple[Expr, ...] | None  # conditions of a branch; None: not known before this round has ended
 

@@ -10,13 +10,13 @@ written once a row or as a function, as in `kernels.unroll`.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from gquery import tuning
 from gquery.kernels.ir.expressions import FALSE, Constant, Expression, LeafMap, Name, name_of
 from gquery.kernels.ir.statements import Block, If, Let, Loop, Statement, line_count
 from gquery.kernels.ir.walk import assigned, blocks, loads_memory, over, read, statements
 from gquery.kernels.unroll import UnrolledLoop, row_function, row_names, split_loads
+from gquery.runtime.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ compiler a minute. In a loop over an array of constants they are one, and querie
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from typing import Any
@@ -36,6 +35,7 @@ from gquery.kernels import ir
 from gquery.kernels.bindings import Content
 from gquery.kernels.code import Code
 from gquery.kernels.values import Value, ValueProperties, value_properties
+from gquery.runtime.records import dataclass
 
 _TESTS = Call | Cast | In | IsNull | Not | Column | Literal  # what evaluates all that is below it
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from gquery import tuning
 from gquery.kernels.ir.expressions import Call, Constant, Element, Expression, Leaf, Load, Name
@@ -29,6 +28,7 @@ from gquery.kernels.ir.walk import (
     with_calls,
 )
 from gquery.kernels.unroll import called, returned
+from gquery.runtime.records import dataclass
 
 _BOUND = ("private_", "block_", "shared_", "warp_", "reduce_")  # calls bound to the kernel's own memory or threads
 _BLANK = Name("_")

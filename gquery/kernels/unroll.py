@@ -10,12 +10,12 @@ each row calls, because a compiler takes its time for each copy of a text.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 
 from gquery import tuning
 from gquery.kernels.ir.expressions import ROW, Call, Expression, Leaf, LeafMap, Load, Name, Tuple
 from gquery.kernels.ir.statements import Block, Function, Let, Return, Statement, Store, Unpack, line_count, printed
 from gquery.kernels.ir.walk import assigned, blocks, over, read, with_blocks
+from gquery.runtime.records import dataclass
 
 _FUNCTION = "do_row"
 _LOADS = frozenset(["i64", "f64", "truth"])  # what makes a register of an element

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from gquery.columns.table import ColumnData, ColumnStatistics
@@ -22,6 +22,7 @@ from gquery.expression.types import PhysicalType
 from gquery.kernels.bindings import Argument, JoinName, StatePart
 from gquery.kernels.targets.capabilities import Capabilities
 from gquery.kernels.values import ValueProperties
+from gquery.runtime.records import dataclass
 
 if TYPE_CHECKING:
     from gquery.planner.physical import JoinTable

@@ -6,7 +6,7 @@ row numbers the slots come in the order of their rows, and what the keys are is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Literal
 
@@ -38,6 +38,7 @@ from gquery.operators.materialize import POSITION
 from gquery.planner.aggregates import has_plain_count
 from gquery.planner.layouts import null_key
 from gquery.planner.physical import Group
+from gquery.runtime.records import dataclass
 
 Values = tuple[Array, Array | None]
 """The values of a column as its physical type has them, and their validity (uint8)."""

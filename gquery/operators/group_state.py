@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gquery.device.array import Array
 from gquery.operators.base import SinkState
+from gquery.runtime.records import dataclass
 
 
 @dataclass(slots=True)

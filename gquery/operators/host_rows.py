@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
@@ -32,6 +31,7 @@ from gquery.kernels.host_calls import Failure, vectorised
 from gquery.operators.base import Frame, make_column, words_a_row
 from gquery.planner.logical.tree import used_columns
 from gquery.planner.physical import HostRows, Stored
+from gquery.runtime.records import dataclass
 from gquery.runtime.threads import Phases, Task, run_phases
 
 

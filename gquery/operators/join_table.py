@@ -6,8 +6,6 @@ in use as rows were entered.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gquery import tuning
 from gquery.device.array import Array
 from gquery.device.buffer import Buffer
@@ -18,6 +16,7 @@ from gquery.kernels.readback import read_scalar
 from gquery.operators.base import DuplicateKeysError, Frame, JoinArrays, JoinIndex, Launch, SinkRun, SinkState
 from gquery.operators.join_build import is_counted, is_radix_partitioned, is_speculated, slot_physical_type
 from gquery.planner.physical import JoinTable
+from gquery.runtime.records import dataclass
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ for each row, and only those of groups of rows are scanned; on a CPU they are ke
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal, assert_never
 
 import numpy as np
@@ -33,6 +33,7 @@ from gquery.operators.base import Frame, Launch, SinkRun, SinkState, make_column
 from gquery.planner.logical.nodes import JoinKind
 from gquery.planner.logical.tree import used_columns
 from gquery.planner.physical import Compute, FilterRows, Materialize, Probe, Step, Stored
+from gquery.runtime.records import dataclass
 
 POSITION = ir.Name("pos")  # where the next row of the result is written
 _COUNT = ir.Name("n")  # of rows that are kept

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from gquery.operators.finalize import finalize_aggregate
 from gquery.operators.materialize import contiguous
 from gquery.planner.aggregates import Accumulator
 from gquery.planner.physical import Reduce
+from gquery.runtime.records import dataclass
 
 # ---- text -----------------------------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from typing import assert_never
 
 from gquery.expression.expr import Column, Expr, In, Literal, same_objects
@@ -46,6 +46,7 @@ from gquery.planner.physical import (
     Step,
     UnmatchedRows,
 )
+from gquery.runtime.records import dataclass
 
 Values = dict[int, Hashable]  # column id: where its value comes from
 

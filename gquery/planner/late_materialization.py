@@ -11,7 +11,7 @@ place of an atomic a row, and text needs no state at all. A sort that keeps few 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import assert_never
 
 from gquery.expression.expr import AggregateCall, Column, Expr, new_column
@@ -22,6 +22,7 @@ from gquery.planner.logical.nodes import JoinKind
 from gquery.planner.logical.tree import used_columns
 from gquery.planner.lower_stream import Stream
 from gquery.planner.physical import Compute, FilterRows, Probe, Step
+from gquery.runtime.records import dataclass
 
 Named = tuple[tuple[Column, AggregateCall], ...]
 Keys = tuple[tuple[Column, Expr], ...]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import assert_never
 
 from gquery import tuning
@@ -27,6 +27,7 @@ from gquery.planner.physical import (
     Step,
     Stored,
 )
+from gquery.runtime.records import dataclass
 
 
 @dataclass

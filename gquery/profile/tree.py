@@ -7,7 +7,7 @@ logical plan; `match_steps` finds the node that each fused step came from, so th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any
 
 from gquery.execution import ExecutionContext, StageReport
@@ -49,6 +49,7 @@ from gquery.planner.physical import (
 from gquery.planner.stage_inputs import stage_inputs
 from gquery.profile.explain import Printer
 from gquery.profile.explain_program import describe_work, printer_of, specialized
+from gquery.runtime.records import dataclass
 
 
 @dataclass

@@ -8,6 +8,7 @@ exception means: those faults are known by their names in its text, which CuPy, 
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from gquery.errors import DeviceError, Error
 
@@ -17,10 +18,13 @@ _FAULTS = (
     "InvalidAddressSpace|InvalidPc|ECCUncorrectable|NvlinkUncorrectable|Contained|ContextIsDestroyed|MpsClientTerminated|"
     "TensorMemoryLeak"
 )
-_DRIVERS = "|".join(re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=C)(?=U)", "_", name).upper() for name in _FAULTS.split("|"))
-_NAMED = re.compile(rf"\b(?:cudaError(?:{_FAULTS})|CUDA_ERROR_(?:{_DRIVERS}|LAUNCH_FAILED))\b[^\n]*")
-
 _broken: str | None = None  # what the first fault of this process was
+
+
+@cache
+def _named() -> re.Pattern[str]:
+    drivers = "|".join(re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=C)(?=U)", "_", name).upper() for name in _FAULTS.split("|"))
+    return re.compile(rf"\b(?:cudaError(?:{_FAULTS})|CUDA_ERROR_(?:{drivers}|LAUNCH_FAILED))\b[^\n]*")
 
 
 def check() -> None:
@@ -35,7 +39,7 @@ def named(error: BaseException, task: str) -> DeviceError | None:
     global _broken
     if isinstance(error, Error) or not isinstance(error, Exception):
         return None
-    found = _NAMED.search(str(error))
+    found = _named().search(str(error))
     if found is None:
         return None
     if _broken is None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import fnmatch
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gquery.errors import CatalogError, FileError, InterfaceError, did_you_mean
+from gquery.runtime.records import dataclass
 from gquery.shell.modes import MODES
 from gquery.shell.script import Command
 

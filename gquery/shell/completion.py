@@ -10,10 +10,10 @@ import glob
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from gquery.api.connection import Connection
 from gquery.errors import Error
+from gquery.runtime.records import dataclass
 from gquery.shell.commands import COMMANDS
 from gquery.shell.modes import MODES
 

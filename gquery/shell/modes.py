@@ -9,7 +9,6 @@ import csv
 import json
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from html import escape
@@ -17,6 +16,7 @@ from typing import Any, TextIO
 
 from gquery.expression.types import DType
 from gquery.result.display import cell_text, display_width
+from gquery.runtime.records import dataclass
 
 Row = Sequence[Any]
 MODES = ("box", "table", "csv", "json", "jsonlines", "markdown", "line", "html")

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from gquery.runtime.records import dataclass
 
 # What a semicolon may hide in; an end that is missing takes the rest of the text.
 _TOKEN = re.compile(

@@ -16,12 +16,13 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TextIO
 
 from gquery.api.connection import Connection, connect
 from gquery.errors import Error, FileError, InterruptError
+from gquery.runtime.records import dataclass
 from gquery.runtime.stopwatch import Watch, watched
 from gquery.shell.progress import Progress, seconds_text
 from gquery.shell.script import Command, Statement, split

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -11,6 +10,7 @@ from gquery.errors import BindError
 from gquery.expression.expr import AggregateCall, Column, Expr, new_column
 from gquery.expression.traverse import with_children
 from gquery.planner.logical.tree import has_subquery
+from gquery.runtime.records import dataclass
 from gquery.sql.scope import Scope
 
 

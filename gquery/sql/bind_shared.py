@@ -7,13 +7,12 @@ means something else for each row around it, so that its later uses are copies, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gquery import tuning
 from gquery.errors import NotSupportedError
 from gquery.planner.logical.nodes import Definition, Query
 from gquery.planner.logical.shared import new_definition, nodes, use
 from gquery.planner.logical.tree import free_columns, fresh_copy
+from gquery.runtime.records import dataclass
 from gquery.sql.separate import separate
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol, runtime_checkable
 
 from gquery.columns.table import TableSource
@@ -17,6 +17,7 @@ from gquery.errors import CatalogError, did_you_mean
 from gquery.functions import AGGREGATES, RESOLVERS
 from gquery.functions.user import UserFunction
 from gquery.planner.logical.nodes import Query
+from gquery.runtime.records import dataclass
 
 _versions = itertools.count(1)  # of all catalogs: threads that change one at once get numbers of their own
 

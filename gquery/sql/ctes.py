@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from sqlglot import exp
 
 from gquery.errors import BindError, Error, NotSupportedError
 from gquery.planner.logical.nodes import Plan, Query
+from gquery.runtime.records import dataclass
 from gquery.sql.bind_shared import Named
 from gquery.sql.bind_subquery import QueryBinder
 from gquery.sql.catalog import Catalog, View

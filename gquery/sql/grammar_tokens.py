@@ -6,9 +6,10 @@ The base of `sql.grammar_expr`; `sql.grammar` says what this is for.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from gquery.errors import ParseError, point_at
+from gquery.runtime.records import dataclass
 from gquery.sql.keywords import CALLED_COLUMN_NAMES, COLUMN_NAMES, CONSTANTS, FUNCTION_NAMES, KEYWORDS, RESERVED
 from gquery.sql.lexer import END, QUOTED, STRING, WORD, Lexed
 

@@ -10,7 +10,6 @@ import logging
 import re
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -22,6 +21,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from gquery.errors import Error, NotSupportedError, ParseError, point_at
 from gquery.runtime.nesting import with_room
+from gquery.runtime.records import dataclass
 from gquery.sql.grammar import read
 from gquery.sql.grammar_tokens import Reading
 from gquery.sql.lexer import NUMBER, SYMBOL, WORD, Lexed, lex

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from gquery.planner.logical.nodes import Query
+from gquery.runtime.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ _PARQUET = "2026-11-21: columns of the 22 queries from Parquet"
 _BEING_RIGHT = "2026-11-22: what being right costs"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Encoding(Record):
     """How Arrow's columns are encoded, and what is found out about them."""
 
@@ -26,7 +26,7 @@ class Encoding(Record):
     piece: int = number(1 << 20, "rows", "that a thread encodes at once", _PARQUET)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Ownership(Record):
     """How registered columns are copied, so that nobody changes them under a query."""
 
@@ -40,7 +40,7 @@ class Ownership(Record):
     reduced_rows: int = number(1 << 30, "rows", "of one reduction, so that no library counts beyond 32 bits")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Reading(Record):
     """How files are read."""
 
@@ -50,7 +50,7 @@ class Reading(Record):
     csv_rows: int = number(100, "rows", "that tell a CSV file's dialect")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Transfers(Record):
     """How arrays come to a GPU."""
 
@@ -65,7 +65,7 @@ class Transfers(Record):
     headroom: int = number(16, "parts of memory", "of which columns that are loaded leave one free")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Memory(Record):
     """Memory of the host, and what connections keep in it."""
 

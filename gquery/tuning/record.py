@@ -14,7 +14,7 @@ def number(value: Value, unit: str, meaning: str, measured: str = "") -> Value:
     return made  # type: ignore[no-any-return]  # a dataclass reads a Field as the default of a number
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Record:
     """A group of numbers that are tuned together."""
 

@@ -14,7 +14,7 @@ _OPERATIONS = "2026-11-21: single operations on an H200"
 _INTERPRETED = "2026-11-21: what is interpreted, and for how long"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Accumulators(Record):
     """Where the state of groups lies while rows are accumulated."""
 
@@ -49,7 +49,7 @@ class Accumulators(Record):
     unrolled_rows: int = number(4, "groups", "an iteration of the unrolled loop that finalizes")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Materialization(Record):
     """How rows are materialized."""
 
@@ -73,7 +73,7 @@ class Materialization(Record):
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Loops(Record):
     """The generated loop: how many rows an iteration takes, and how long its text may get."""
 
@@ -87,7 +87,7 @@ class Loops(Record):
     unrolled_lines: int = number(60, "lines", "of an unrolled loop that materializes")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class HostFunctions(Record):
     """Rows that functions of the host (Arrow, Python) compute."""
 
@@ -100,7 +100,7 @@ class HostFunctions(Record):
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Prefixes(Record):
     """Queries with a LIMIT that read a prefix of a table first."""
 
@@ -111,7 +111,7 @@ class Prefixes(Record):
     headroom: float = number(1.25, "rows a wanted row", "that the next prefix is expected to give")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Interpreting(Record):
     """What the interpreter runs, and for how long."""
 
@@ -142,14 +142,14 @@ class Interpreting(Record):
     loop_steps_gpu: int = number(2**38, "row-steps", "of a nested loop on a GPU between two looks")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Speculation(Record):
     """Runs that go on before their scalars are read back."""
 
     status_words: int = number(1024, "32-bit words", "for the abort flag and the errors of kernels", _H200_QUERIES)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Measuring(Record):
     """EXPLAIN ANALYZE's measure of bandwidth."""
 
@@ -160,7 +160,7 @@ class Measuring(Record):
     copies: int = number(5, "copies", "of which the fastest counts")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Threads(Record):
     """How a CPU's threads share the rows of a kernel."""
 
@@ -168,7 +168,7 @@ class Threads(Record):
     most: int = number(max(64, os.cpu_count() or 1), "threads", "that wait for something to help with")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Launches(Record):
     """The shape of a launch on a GPU."""
 

@@ -11,7 +11,6 @@ Arrays are NumPy's or CuPy's; row numbers are uint32. Sorts are stable.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Protocol
 
@@ -28,6 +27,7 @@ from gquery.kernels.builtin.gathers import gather, gather_views
 from gquery.kernels.builtin.scans import check_rows, compact, rows_of_bits
 from gquery.kernels.builtin.text_keys import bytes_of_rows, text_words
 from gquery.kernels.readback import read_scalar
+from gquery.runtime.records import dataclass
 
 Fetch = Callable[[Array | None], Array]
 """``fetch(rows)``: the integers of these rows (None: all)."""

@@ -7,7 +7,7 @@ array in the cache. Functions take NumPy or CuPy arrays; an array on the CPU is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from gquery.kernels.builtin.define import builtin_kernel, launch, namespace
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.primitives.partition import ENTRIES_A_THREAD, PARTS
 from gquery.kernels.targets import get_target
+from gquery.runtime.records import dataclass
 
 
 def _of_blocks(kernel: Kernel) -> Kernel:

@@ -7,13 +7,13 @@ first. There is nothing to infer.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import assert_never
 
 from gquery.kernels import ir
 from gquery.kernels.lowering.assembler import Assembler, LoweringError
 from gquery.kernels.lowering.values import INTEGER_BITS, Operand, Type, constant, is_pointer, items_of, llvm_type
 from gquery.kernels.lowering.variables import registers
+from gquery.runtime.records import dataclass
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from gquery.kernels.kernel import Kernel, Parameter
+from gquery.runtime.records import dataclass
 
 if TYPE_CHECKING:  # the shell's prompt comes before NumPy
     from gquery.device.array import Array

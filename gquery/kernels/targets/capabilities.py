@@ -6,8 +6,9 @@ can do. Nothing is imported for that: neither a compiler nor a GPU's library.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from gquery.runtime.records import dataclass
 
 
 @dataclass(frozen=True)

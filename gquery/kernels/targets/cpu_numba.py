@@ -10,7 +10,6 @@ import ctypes
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -25,6 +24,7 @@ from gquery.kernels.targets.cache import KernelSource, kernel_cache, kernel_sour
 from gquery.kernels.targets.text import free_names, functions_text
 from gquery.runtime import collector
 from gquery.runtime.interrupt import holding
+from gquery.runtime.records import dataclass
 
 
 @dataclass(frozen=True)

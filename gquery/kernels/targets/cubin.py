@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import json
 import struct
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Protocol, cast
 
 from gquery.errors import InternalError
@@ -17,6 +17,7 @@ from gquery.kernels.kernel import Kernel
 from gquery.kernels.targets.cache import KernelSource, compile_error, kernel_cache
 from gquery.kernels.targets.compilers import Compiler
 from gquery.runtime.interrupt import holding
+from gquery.runtime.records import dataclass
 
 _FRAME_SIZE, _REGISTERS = 0x11, 0x2F  # attributes of the section .nv.info
 _NUMBER_PAIR = 4  # format of an attribute: its value follows, (symbol, number) for these

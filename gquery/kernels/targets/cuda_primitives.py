@@ -9,7 +9,6 @@ import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -21,6 +20,7 @@ from gquery.kernels.primitives import block, partition, warp
 from gquery.kernels.targets.binding import Binding, Primitives
 from gquery.kernels.targets.cuda_intrinsics import CUDA_DEFINITIONS
 from gquery.kernels.targets.cuda_shared import SHARED_DEFINITIONS
+from gquery.runtime.records import dataclass
 
 __all__ = ["device", "inlined", "ptx", "uint32", "uint64"]
 

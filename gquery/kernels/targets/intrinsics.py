@@ -12,10 +12,11 @@ a bit pattern; ``*`` is a pointer to whatever the caller has.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from llvmlite import ir
+
+from gquery.runtime.records import dataclass
 
 I1, I8, I32, I64, I128 = (ir.IntType(n) for n in (1, 8, 32, 64, 128))
 F32, F64 = ir.FloatType(), ir.DoubleType()

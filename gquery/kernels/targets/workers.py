@@ -18,12 +18,12 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from gquery import tuning
 from gquery.kernels.targets.cache import OTHER_BUILD, KernelSource, build_hash, kernel_cache
 from gquery.runtime.interrupt import check
+from gquery.runtime.records import dataclass
 
 Request = tuple[str, KernelSource, tuple[int, int]]
 """The compiler (see `compile_worker`), the kernel's module and the compute capability (cuda alone looks at it)."""

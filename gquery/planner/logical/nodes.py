@@ -7,7 +7,6 @@ Behaviour stands elsewhere: the recursion in `planner.logical.tree`, rewriting i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from typing import ClassVar
@@ -16,6 +15,7 @@ from gquery.columns.table import TableSource
 from gquery.expression.expr import AggregateCall, Column, Expr, SortKey
 from gquery.expression.frozen import frozen_open
 from gquery.expression.types import BOOLEAN
+from gquery.runtime.records import dataclass
 
 
 @frozen_open

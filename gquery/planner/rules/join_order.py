@@ -19,7 +19,7 @@ joins in the group filter the relation they speak of; the other kinds keep their
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from gquery import tuning
 from gquery.expression.expr import Call, Column, Expr
@@ -32,6 +32,7 @@ from gquery.planner.logical.tree import column_ids, used_columns, with_sources
 from gquery.planner.rules.infer_predicates import equal_columns
 from gquery.planner.rules.join_cost import Tree, cost_of, leaf, least_cost, raw_rows
 from gquery.planner.rules.semi_join_reduction import reduced_build_side
+from gquery.runtime.records import dataclass
 
 
 def join_order(plan: Plan) -> Plan | None:

@@ -20,8 +20,6 @@ Late, as pruning would take away from each what only the other asks for.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gquery import tuning
 from gquery.expression.expr import AggregateCall, And, Column, Expr, Or, new_column
 from gquery.expression.traverse import conjunction, conjuncts, disjunction
@@ -30,6 +28,7 @@ from gquery.planner.logical.canonical import canonical
 from gquery.planner.logical.nodes import Aggregate, Filter, Join, JoinKind, Plan, Scan
 from gquery.planner.logical.tree import remap_expr, walk, with_sources
 from gquery.planner.rules.reduce_outer_joins import null_if_null
+from gquery.runtime.records import dataclass
 
 _NULL_OF_NOTHING = ("min", "max", "sum", "avg")
 

@@ -1,0 +1,130 @@
+"""Dataclasses whose methods are made when they are first called.
+
+`dataclasses` compiles up to six functions a class, 0.1 ms each, while a module is imported: for the engine's 230 classes that
+was a third of what a process took to its first answer. Most of them are never compared, hashed or printed in a process, and
+many are never made.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from copy import copy
+from dataclasses import MISSING, FrozenInstanceError, field
+from typing import Any, TypeVar, cast, dataclass_transform, overload
+
+T = TypeVar("T")
+
+
+@overload
+def dataclass(cls: type[T], /) -> type[T]: ...
+
+
+@overload
+def dataclass(
+    *, frozen: bool = False, eq: bool = True, slots: bool = False, unsafe_hash: bool = False
+) -> Callable[[type[T]], type[T]]: ...
+
+
+@dataclass_transform(field_specifiers=(field,))
+def dataclass(
+    cls: type[T] | None = None,
+    /,
+    *,
+    frozen: bool = False,
+    eq: bool = True,
+    slots: bool = False,
+    unsafe_hash: bool = False,
+) -> type[T] | Callable[[type[T]], type[T]]:
+    """`dataclasses.dataclass`, with those of its options that are named here."""
+
+    def make(cls: type[T]) -> type[T]:
+        return _make(cls, frozen, eq, slots, unsafe_hash)
+
+    return make if cls is None else make(cls)
+
+
+def _make(cls: type[T], frozen: bool, eq: bool, slots: bool, unsafe_hash: bool) -> type[T]:
+    own = {name for name, value in vars(cls).items() if value is not None}
+    made: Any = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots)(cls)
+    wanted = ["__init__", "__repr__", *(["__eq__"] if eq else [])]
+    if unsafe_hash or (eq and frozen):
+        wanted.append("__hash__")
+    elif eq and "__hash__" not in own:
+        made.__hash__ = None  # as `dataclasses` has it: what changes is no key
+    for name in wanted:
+        if name not in own:
+            setattr(made, name, _later(made, name, frozen))
+    if frozen:
+        made.__setattr__, made.__delattr__ = _set, _delete
+        if slots:
+            made.__getstate__, made.__setstate__ = _fields_of, _set_fields
+    return cast("type[T]", made)
+
+
+def _later(cls: type, name: str, frozen: bool) -> Callable[..., Any]:
+    """A method that has the true one made and put in its place."""
+
+    def method(self: object, *arguments: object, **named: object) -> Any:
+        made = _made(cls, name, frozen)
+        made.__qualname__ = f"{cls.__qualname__}.{name}"
+        setattr(cls, name, made)
+        return made(self, *arguments, **named)
+
+    method.__name__ = name
+    return method
+
+
+def _made(cls: type, name: str, frozen: bool) -> Any:
+    """A method as `dataclasses` makes it for a class with the same fields."""
+    if name == "__init__":
+        return _init(cls, frozen)
+    own = [(f.name, object, copy(f)) for f in dataclasses.fields(cls)]
+    twin = dataclasses.make_dataclass(
+        cls.__name__, own, init=False, repr=name == "__repr__", eq=name == "__eq__", unsafe_hash=name == "__hash__"
+    )
+    return vars(twin)[name]
+
+
+def _init(cls: type, frozen: bool) -> Any:
+    """The same for the one that all need: `dataclasses` would make two more for a frozen class."""
+    scope: dict[str, Any] = {"set_field": object.__setattr__, "not_given": object()}
+    plain: list[str] = ["self"]
+    named: list[str] = []
+    lines: list[str] = ["pass"]
+    for n, f in enumerate(dataclasses.fields(cls)):
+        value, default = f.name, ""
+        if f.default is not MISSING:
+            scope[f"default{n}"], default = f.default, f"=default{n}"
+            value = f.name if f.init else f"default{n}"
+        elif f.default_factory is not MISSING:
+            scope[f"default{n}"], default = f.default_factory, "=not_given"
+            value = f"default{n}() if {f.name} is not_given else {f.name}" if f.init else f"default{n}()"
+        elif not f.init:
+            continue  # it is set later
+        if f.init:
+            (named if f.kw_only else plain).append(f.name + default)
+        lines.append(f"set_field(self, {f.name!r}, {value})" if frozen else f"self.{f.name} = {value}")
+    if hasattr(cls, "__post_init__"):
+        lines.append("self.__post_init__()")
+    parameters = ", ".join([*plain, *(["*", *named] if named else [])])
+    exec(f"def __init__({parameters}):\n " + "\n ".join(lines), scope)  # names of fields, which are in our own text
+    return scope["__init__"]
+
+
+# ---- what all frozen ones share -------------------------------------------------------------------------------------
+def _set(record: object, name: str, value: object) -> None:
+    raise FrozenInstanceError(f"cannot assign to field {name!r}")
+
+
+def _delete(record: object, name: str) -> None:
+    raise FrozenInstanceError(f"cannot delete field {name!r}")
+
+
+def _fields_of(record: Any) -> list[Any]:
+    return [getattr(record, f.name) for f in dataclasses.fields(record)]
+
+
+def _set_fields(record: Any, values: list[Any]) -> None:
+    for f, value in zip(dataclasses.fields(record), values, strict=True):
+        object.__setattr__(record, f.name, value)

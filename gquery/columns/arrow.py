@@ -55,8 +55,15 @@ _TO_ARROW: dict[Kind, Any] = {
     Kind.INTERVAL: pa.month_day_nano_interval(),
 }  # fmt: skip
 
-_CODES = {"uint8": pa.uint8(), "uint16": pa.uint16(), "uint32": pa.uint32(),
-          "int8": pa.int8(), "int16": pa.int16(), "int32": pa.int32(), "int64": pa.int64()}  # fmt: skip
+_CODES = {
+    np.dtype(str(t)): t for t in (pa.uint8(), pa.uint16(), pa.uint32(), pa.int8(), pa.int16(), pa.int32(), pa.int64())
+}
+_WORDS: dict[Kind, Any] = {  # what Arrow has numbers, dates and times in
+    Kind.TINYINT: np.dtype("int8"), Kind.SMALLINT: np.dtype("int16"), Kind.INTEGER: np.dtype("int32"),
+    Kind.BIGINT: np.dtype("int64"), Kind.UTINYINT: np.dtype("uint8"), Kind.USMALLINT: np.dtype("uint16"),
+    Kind.UINTEGER: np.dtype("uint32"), Kind.REAL: np.dtype("float32"), Kind.DOUBLE: np.dtype("float64"),
+    Kind.DATE: np.dtype("int32"), Kind.TIMESTAMP: np.dtype("int64"), Kind.TIMESTAMPTZ: np.dtype("int64"),
+}  # fmt: skip
 
 
 def dtype_of(type_: pa.DataType) -> DType:
@@ -135,14 +142,10 @@ def export_column(column: ColumnData) -> pa.Array | pa.ChunkedArray:
             Kind.TINYINT | Kind.SMALLINT | Kind.INTEGER | Kind.BIGINT | Kind.UTINYINT | Kind.USMALLINT | Kind.UINTEGER
             | Kind.REAL | Kind.DOUBLE | Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMPTZ
         ):  # fmt: skip
-            type_ = arrow_type(column.dtype)
             if column.physical_type is PhysicalType.I128:
                 data = data[::2]
-            width = {Kind.DATE: "int32", Kind.TIMESTAMP: "int64", Kind.TIMESTAMPTZ: "int64", Kind.REAL: "float32"}
-            words = data[:rows].astype(
-                width.get(column.dtype.kind, str(type_).replace("double", "float64")), copy=False
-            )
-            return _array(type_, rows, arrow_buffer(words), ok)
+            words = data[:rows].astype(_WORDS[column.dtype.kind], copy=False)
+            return _array(arrow_type(column.dtype), rows, arrow_buffer(words), ok)
         case _:
             assert_never(column.dtype.kind)
 
@@ -174,7 +177,8 @@ def _words128(column: ColumnData, data: Any) -> Any:
 def _export_strings(column: ColumnData, data: Any, ok: Any) -> pa.Array:
     rows = column.length
     if isinstance(column.dictionary, Dictionary):
-        return column.dictionary.values.take(code_array(data[:rows], ok)).cast(pa.string())
+        taken = column.dictionary.result_values.take(code_array(data[:rows], ok))
+        return taken if taken.type == pa.string() else taken.cast(pa.string())
     if column.physical_type is PhysicalType.VIEW:
         return _export_views(data[: 2 * rows].reshape(-1, 2), ok)
     assert column.characters is not None
@@ -232,7 +236,7 @@ def string_array(values: Sequence[str | bytes | None]) -> pa.Array:
 
 def code_array(codes: Any, ok: Any) -> pa.Array:
     """A NumPy array of integers as an Arrow array, NULL where ``ok`` (None: nowhere) is False."""
-    return _array(_CODES[codes.dtype.name], len(codes), arrow_buffer(codes), ok)
+    return _array(_CODES[codes.dtype], len(codes), arrow_buffer(codes), ok)
 
 
 def integer_array(values: Sequence[int]) -> pa.Array:

@@ -71,6 +71,13 @@ class Dictionary:
         return len(self.values)
 
     @cached_property
+    def result_values(self) -> pa.Array:
+        """The values in the type that results have, where they fit it: with offsets of 32 bits."""
+        import pyarrow as pa
+
+        return self.values if self.values.nbytes >= 2**31 else self.values.cast(pa.string())
+
+    @cached_property
     def strings(self) -> list[str]:
         """The values as Python strings, in code order."""
         return list(self.values.to_pylist())

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gquery.planner.physical import JoinTable
 
 
-@frozen_single
+@frozen_open
 class Frame:
     """The columns that a stage made, by column id."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import copy_context
 from types import FrameType
 from typing import Any, TypeVar, cast
@@ -46,49 +46,64 @@ class Running:
                 token.stopped = True
             return len(self._tokens)
 
-    @contextmanager
-    def one(self) -> Iterator[None]:
+    def one(self) -> AbstractContextManager[None]:
         """The run of this thread; one within another belongs to it."""
-        if current() is not None:
-            yield
-            return
-        token = _thread.token = Token()
+        return _NOTHING if current() is not None else _One(self)
+
+    def begin(self, token: Token) -> None:
+        """A run has begun, on this thread."""
+        _thread.token = token
         with self._lock:
             self._tokens.add(token)
+
+    def end(self, token: Token) -> None:
+        """It has ended."""
+        _thread.token = None
+        with self._lock:
+            self._tokens.discard(token)
+
+
+_NOTHING = nullcontext()
+
+
+class _One:
+    """One run. Within it, Ctrl-C sets the token before it raises KeyboardInterrupt: where that is lost, as in a callback of a
+    compiler's, the run still ends at its next check. Only on the main thread, and only where nobody handles the signal in a
+    way of their own."""
+
+    __slots__ = ("_handler", "_running", "_token")
+
+    def __init__(self, running: Running) -> None:
+        self._running, self._token = running, Token()
+
+    def __enter__(self) -> None:
+        self._running.begin(self._token)
+        is_ours = threading.current_thread() is threading.main_thread() and (
+            signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        )
+        self._handler = _stopping(self._token) if is_ours else None
+        if self._handler is not None:
+            signal.signal(signal.SIGINT, self._handler)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         try:
-            with _noticing(token):
-                yield
-                if not token.told:  # planning is a run of its own, what follows it has another token
-                    check()
+            if kind is None and not self._token.told:  # planning is a run of its own, what follows it has another token
+                check()
         finally:
-            _thread.token = None
-            with self._lock:
-                self._tokens.discard(token)
+            if self._handler is not None and signal.getsignal(signal.SIGINT) is self._handler:
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+            self._running.end(self._token)
 
 
-@contextmanager
-def _noticing(token: Token) -> Iterator[None]:
-    """Within it, Ctrl-C sets the token before it raises KeyboardInterrupt: where that is lost, as in a callback of a compiler's,
-    the run still ends at its next check. Only on the main thread, and only where nobody handles the signal in a way of
-    their own."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield
-        return
+def _stopping(token: Token) -> Callable[[int, FrameType | None], None]:
+    """A handler of Ctrl-C."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         token.stopped = True
         if not _thread.holding:
             signal.default_int_handler(number, frame)
 
-    signal.signal(signal.SIGINT, stop)
-    try:
-        yield
-    finally:
-        if signal.getsignal(signal.SIGINT) is stop:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+    return stop
 
 
 @contextmanager

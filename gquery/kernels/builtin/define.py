@@ -15,6 +15,7 @@ import numpy as np
 from gquery import tuning
 from gquery.device.array import Array
 from gquery.device.device import Device
+from gquery.device.host import address_of
 from gquery.kernels import ir
 from gquery.kernels.bindings import Argument
 from gquery.kernels.ir.read import read_lines
@@ -104,4 +105,4 @@ def element_word(values: Array) -> str:
 
 def address(array: Array) -> int:
     """Where an array's first element lies in its device's memory."""
-    return int(array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr)
+    return address_of(array) if isinstance(array, np.ndarray) else int(array.data.ptr)

@@ -6,11 +6,10 @@ Functions take NumPy or CuPy arrays and give arrays of the same kind. Row number
 from __future__ import annotations
 
 import ctypes
-from dataclasses import replace
 
 import numpy as np
 
-from gquery.columns.table import ColumnData
+from gquery.columns.table import ColumnData, ColumnStatistics
 from gquery.device.array import Array
 from gquery.device.buffer import Buffer
 from gquery.device.device import READ_AHEAD, Device
@@ -76,16 +75,21 @@ def gather_strings(views: Array, workers: int = 1) -> tuple[Array, Array]:
 
 def gather_views(column: ColumnData, device: Device, workers: int = 1) -> ColumnData:
     """A column of views as offsets and characters of its own."""
-    return _plain_text(column, gather_strings(column.data.on(device), workers), column.validity, column.length, device)
+    strings = gather_strings(column.data.on(device), workers)
+    return _plain_text(column, strings, column.validity, column.statistics, device)
 
 
 def _plain_text(
-    column: ColumnData, strings: tuple[Array, Array], validity: Buffer | None, length: int, device: Device
+    column: ColumnData,
+    strings: tuple[Array, Array],
+    validity: Buffer | None,
+    statistics: ColumnStatistics,
+    device: Device,
 ) -> ColumnData:
     offsets, characters = strings
-    return replace(  # always 64-bit offsets, so that the physical type is known before the bytes are counted
-        column, physical_type=PhysicalType.STRING64, length=length, data=Buffer(offsets, device),
-        characters=Buffer(characters, device), validity=validity, owners=(),
+    return ColumnData(  # always 64-bit offsets, so that the physical type is known before the bytes are counted
+        column.dtype, PhysicalType.STRING64, int(offsets.size) - 1, Buffer(offsets, device), validity,
+        Buffer(characters, device), column.dictionary, statistics,
     )  # fmt: skip
 
 
@@ -148,14 +152,15 @@ def take_strings(column: ColumnData, rows: Array, device: Device) -> tuple[Array
 def take(column: ColumnData, rows: Array, device: Device) -> ColumnData:
     """The column's rows of these numbers, in their order; strings are copied out."""
     validity = None if column.validity is None else Buffer(gather(column.validity.on(device), rows), device)
-    statistics = replace(column.statistics, distinct=None, is_sorted=False, is_unique=False,
-                         null_count=0 if column.validity is None else None)  # fmt: skip
-    column = replace(column, statistics=statistics)
+    statistics = ColumnStatistics(column.statistics.bounds, 0 if validity is None else None)
     if column.physical_type.is_string:
         taken = (
             gather_strings(string_views(column, device, rows)) if device.is_cpu else take_strings(column, rows, device)
         )
-        return _plain_text(column, taken, validity, int(rows.size), device)
+        return _plain_text(column, taken, validity, statistics, device)
     words = 2 if column.physical_type is PhysicalType.I128 else 1
     data = gather(column.data.on(device), rows, words)
-    return replace(column, length=int(rows.size), data=Buffer(data, device), validity=validity)
+    return ColumnData(
+        column.dtype, column.physical_type, int(rows.size), Buffer(data, device), validity, None, column.dictionary, statistics,
+        column.owners,
+    )  # fmt: skip

@@ -84,7 +84,7 @@ def compact(flags: Array, none: int = 0) -> Array:
     """The row numbers whose flag is not ``none``, ascending (uint32)."""
     check_rows(flags.size)
     if namespace(flags) is np:
-        return np.flatnonzero(flags if none == 0 else flags != none).astype(np.uint32)
+        return (flags if none == 0 else flags != none).nonzero()[0].astype(np.uint32)
     return rows_of_bits(bits_of(flags, none))
 
 

@@ -74,11 +74,16 @@ def run_morsels(
 
     Returns early where ``cancelled()`` turns true: the caller, who knows why, raises.
     """
-    run = _Run(work, lo, hi, morsel_rows, cancelled)
     others = min(workers, -(-(hi - lo) // morsel_rows)) - 1
+    if others <= 0:
+        for start in range(lo, hi, morsel_rows):
+            if cancelled is not None and cancelled():
+                return
+            work(0, start, min(hi, start + morsel_rows))
+        return
+    run = _Run(work, lo, hi, morsel_rows, cancelled)
     try:
-        if others > 0:
-            _threads.help_with(run.help, others)
+        _threads.help_with(run.help, others)
         run.loop(0)
     except BaseException as error:  # an interrupt; helpers may be at work
         run.failures.append(error)

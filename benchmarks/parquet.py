@@ -92,7 +92,7 @@ def measure_columns(folder: Path, device: str, threads: int | None) -> None:
         spent = source.spent
         on_device = sum(b.nbytes for c in loaded.columns for b in c.buffers if b.is_on(connection.device))
         print(
-            f"{table:10}{len(fields):3} columns {source.row_groups:4} row groups {seconds:8.3f} s "
+            f"{table:10}{len(fields):3} columns {source.row_groups[1]:4} row groups {seconds:8.3f} s "
             f"{in_file / 1e9 / seconds:6.2f} GB/s   open {opened:.3f}  load {spent.wall:.3f}  "
             f"threads: decode {spent.decode:.3f}  encode {spent.encode:.3f}  copy {spent.copy:.3f}   "
             f"{in_file / 1e6:,.0f} MB in the file, {loaded.nbytes / 1e6:,.0f} MB, {on_device / 1e6:,.0f} on the device"

@@ -296,20 +296,35 @@ class Connection(Frames, Files, Explains, Exceptions):
         """The program of a plan. Columns are loaded first; where that taught more than footers tell (order, uniqueness,
         distinct values), the plan is optimized again."""
         if prepared.program is None:
-            from gquery.device.profile import get_profile
-            from gquery.planner.lower import lower
-
             try:
-                query = prepared.query
-                if load_tables(query.plan):
-                    query = self._optimize(prepared.bound)
-                    load_tables(query.plan)
-                return prepared.keep(query, with_room(lambda: lower(query, self.target, get_profile(self.device))))
+                return self._lowered(prepared)
             except MemoryError as error:  # of NumPy or CuPy: encoding takes arrays of its own
                 reason = str(error)
             self.device.make_room()
             raise self.device.exhausted("reading columns", reason or "no memory is left")
         return prepared.program
+
+    def _lowered(self, prepared: PreparedPlan) -> Program:
+        """A program over as much of the tables as the query needs: where a filter below a LIMIT has to find that out, over more
+        and more of them until the rows are enough."""
+        from gquery.device.profile import get_profile
+        from gquery.execution import run
+        from gquery.execution.feedback import RunFeedback
+        from gquery.planner.lower import lower
+        from gquery.planner.partial_scans import partial_scans
+
+        query, parts = prepared.query, tuning.reading.first_groups
+        while True:
+            partial = partial_scans(query, parts)
+            if load_tables(partial.query.plan, prepared.sources):
+                query = self._optimize(prepared.bound)
+                partial = partial_scans(query, parts)
+                load_tables(partial.query.plan, ())
+            made = partial.query
+            program = with_room(lambda: lower(made, self.target, get_profile(self.device)))  # noqa: B023  (called here)
+            if partial.enough is None or run(program, self._context(), RunFeedback()).rows >= partial.enough:
+                return prepared.keep(made, program)
+            parts *= tuning.reading.more_groups
 
     @boundary
     def run_plan(self, prepared: PreparedPlan) -> Table:

@@ -136,8 +136,9 @@ def check_sources(plan: Plan) -> None:
             )
 
 
-def load_tables(plan: Plan) -> bool:
-    """Load what a plan scans; True where that told anything new."""
+def load_tables(plan: Plan, known: Sequence[TableSource]) -> bool:
+    """Load what a plan scans; True where that told anything new of one of the sources ``known``, which the plan was optimized
+    for. It may scan parts of them."""
     from gquery.io.column_cache import load_all
     from gquery.planner.logical.nodes import Scan
     from gquery.planner.logical.shared import every_node
@@ -147,7 +148,9 @@ def load_tables(plan: Plan) -> bool:
         if isinstance(node, Scan):
             wanted.setdefault(id(node.source), (node.source, set()))[1].update(node.fields)
     requests = [(source, sorted(fields)) for source, fields in wanted.values()]
-    before = [[source.statistics(f) for f in fields] for source, fields in requests]
+    whole = {id(source) for source in known}
+    asked = [(source, fields) for source, fields in requests if id(source) in whole]
+    before = [[source.statistics(f) for f in fields] for source, fields in asked]
     with part("read"):
         load_all(requests)
-    return before != [[source.statistics(f) for f in fields] for source, fields in requests]
+    return before != [[source.statistics(f) for f in fields] for source, fields in asked]

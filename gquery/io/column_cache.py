@@ -82,14 +82,13 @@ class ColumnCache:
 
 def load_all(requests: Sequence[tuple[TableSource, Sequence[int]]]) -> list[Table]:
     """What `TableSource.load` gives for each; sources of a kind that can load several at once do so (``load_many``)."""
-    together: dict[type, list[int]] = {}
+    together: dict[object, list[int]] = {}
     for number, (source, _) in enumerate(requests):
-        together.setdefault(type(source), []).append(number)
+        together.setdefault(getattr(type(source), "load_many", None), []).append(number)
     tables: dict[int, Table] = {}
-    for kind, numbers in together.items():
-        load_many = getattr(kind, "load_many", None)
-        if load_many is None:
-            tables |= {n: requests[n][0].load(requests[n][1]) for n in numbers}
-        else:
+    for load_many, numbers in together.items():
+        if callable(load_many):
             tables |= dict(zip(numbers, load_many([requests[n] for n in numbers]), strict=True))
+        else:
+            tables |= {n: requests[n][0].load(requests[n][1]) for n in numbers}
     return [tables[number] for number in range(len(requests))]

@@ -9,7 +9,6 @@ maximum that is shorter than its type, which nothing tells before the object for
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -60,19 +59,18 @@ def check_footer(footer: Any, size: int) -> None:
         raise OSError(f"its footer tells of {footer.num_rows} rows, and of {sum(counts)} in its row groups")
 
 
-def chunks_of(footer: Any, positions: range, name: str) -> Iterator[Any]:
-    """The metadata of some columns in every row group, of which statistics can be asked. FileError where it contradicts the
+def chunks_of(footer: Any, group: int, positions: range, name: str) -> list[Any]:
+    """The metadata of some columns in a row group, of which statistics can be asked. FileError where it contradicts the
     schema: Arrow would abort when it makes sense of them."""
     if positions.stop > footer.num_columns:
         raise FileError(f'Cannot read the Parquet file "{name}": its footer tells of {footer.num_columns} columns only')
-    types = {position: footer.schema.column(position).physical_type for position in positions}
-    for group in range(footer.num_row_groups):
-        row_group = footer.row_group(group)
-        for position, type_ in types.items():
-            chunk = row_group.column(position)
-            if chunk.physical_type != type_:
-                raise FileError(
-                    f'Cannot read the Parquet file "{name}": its footer tells two types, {type_} and {chunk.physical_type}, '
-                    f"of column {position}"
-                )
-            yield chunk
+    row_group, schema = footer.row_group(group), footer.schema
+    chunks = [row_group.column(position) for position in positions]
+    for position, chunk in zip(positions, chunks, strict=True):
+        type_ = schema.column(position).physical_type
+        if chunk.physical_type != type_:
+            raise FileError(
+                f'Cannot read the Parquet file "{name}": its footer tells two types, {type_} and {chunk.physical_type}, '
+                f"of column {position}"
+            )
+    return chunks

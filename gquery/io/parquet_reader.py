@@ -27,7 +27,8 @@ from gquery.device.device import Device
 from gquery.device.transfer import Upload
 from gquery.errors import FileError
 from gquery.expression.types import Bounds, Field
-from gquery.io.files import File, reading
+from gquery.io.files import reading
+from gquery.io.parquet_files import ParquetFiles, RowGroup
 from gquery.runtime.records import dataclass
 from gquery.runtime.threads import Phases, Task
 
@@ -54,19 +55,22 @@ class Spent:
 
 
 class ParquetReader:
-    """One reading of some columns of some files; to be closed before the columns are used."""
+    """One reading of some columns of some row groups; to be closed before the columns are used."""
 
     def __init__(
-        self, files: Sequence[File], footers: Sequence[Any], device: Device | None, narrow: bool, codes: Sequence[str]
+        self,
+        files: ParquetFiles,
+        groups: Sequence[RowGroup],
+        device: Device | None,
+        narrow: bool,
+        codes: Sequence[str],
     ) -> None:
-        self._files, self._footers = files, footers
+        self._files, self._groups = files, groups
         self._narrow = narrow
         self._codes = list(codes)  # the names of columns that are wanted as codes
         self._upload = Upload(device)
-        self._groups = [(f, g) for f, footer in enumerate(footers) for g in range(footer.num_row_groups)]
-        rows = [footers[f].row_group(g).num_rows for f, g in self._groups]
-        self._starts = [0, *itertools.accumulate(rows)]
-        self._idle: list[list[Any]] = [[] for _ in files]  # opened files that no thread uses now
+        self._starts = [0, *itertools.accumulate(group.rows for group in groups)]
+        self._idle: dict[tuple[int, bool], list[Any]] = {}  # opened files that no thread uses now
         self._began = time.perf_counter()
         self._decoding: list[float] = []  # seconds of each row group
         self._working: list[float] = []  # seconds of each task
@@ -83,7 +87,7 @@ class ParquetReader:
 
     def close(self) -> Spent:
         """Wait until all has arrived on the device; where the time went."""
-        for opened in itertools.chain.from_iterable(self._idle):
+        for opened in itertools.chain.from_iterable(self._idle.values()):
             opened.close()
         self._upload.wait()
         decode, copy = sum(self._decoding), sum(self._upload.seconds)
@@ -110,40 +114,40 @@ class ParquetReader:
         """A row group into its assembly, or its number into ``misfits``."""
         if misfits:
             return
-        name, (at, number) = wanted.field.name, self._groups[group]
-        waited = [0.0]
-        with reading(self._files[at].name, "Parquet file"), self._opened(at) as opened:
-            batches = opened.iter_batches(
-                _batch_rows(wanted.type), row_groups=[number], columns=[name], use_threads=False
-            )
+        name, place = wanted.field.name, self._groups[group]
+        file, waited = self._files.files[place.file].name, [0.0]
+        with reading(file, "Parquet file"), self._opened(place) as opened:
+            size = min(_batch_rows(wanted.type), max(place.rows, 1))
+            batches = opened.iter_batches(size, row_groups=[place.number], columns=[name], use_threads=False)
+            pieces = _pieces(batches, name, waited)
             try:
-                rows = assembly.add(group, _pieces(batches, name, waited))
+                rows = assembly.add(group, pieces if place.whole else _first(pieces, place.rows))
             except MisfitError:
                 misfits.append(group)
                 return
         self._decoding.append(waited[0])
-        expected = self._starts[group + 1] - self._starts[group]
-        if rows != expected:
+        if rows != place.rows:
             raise FileError(
-                f'Cannot read the Parquet file "{self._files[at].name}": its footer tells {expected} rows of row group '
-                f"{number}, and {name} has {rows}"
+                f'Cannot read the Parquet file "{file}": its footer tells {place.rows} rows of row group '
+                f"{place.number}, and {name} has {rows}"
             )
 
     @contextmanager
-    def _opened(self, at: int) -> Iterator[Any]:
-        """A file for one thread alone."""
-        idle = self._idle[at]
+    def _opened(self, place: RowGroup) -> Iterator[Any]:
+        """A file for one thread alone. Of a row group whose last rows are not wanted, no more is read than is decoded."""
+        idle = self._idle.setdefault((place.file, place.whole), [])
         try:
             opened = idle.pop()
         except IndexError:
-            file = self._files[at]
+            file = self._files.files[place.file]
             is_local = file.filesystem is None
             opened = pq.ParquetFile(
                 file.path,
-                metadata=self._footers[at],
+                metadata=self._files.footers[place.file],
                 read_dictionary=self._codes,
                 memory_map=False,
-                pre_buffer=not is_local,
+                buffer_size=0 if place.whole else tuning.reading.buffer_bytes,
+                pre_buffer=place.whole and not is_local,
                 filesystem=file.filesystem,
             )
             file.check_unchanged()  # the footer that was read before tells where its pages lie
@@ -160,6 +164,13 @@ def _batch_rows(type_: pa.DataType) -> int:
     else:
         width = 16
     return max(1, tuning.reading.batch_bytes // width)
+
+
+def _first(pieces: Iterator[pa.Array], rows: int) -> Iterator[pa.Array]:
+    """Pieces until there are so many rows."""
+    while rows > 0 and (piece := next(pieces, None)) is not None:
+        yield piece.slice(0, rows)
+        rows -= len(piece)
 
 
 def _pieces(batches: Iterator[Any], name: str, waited: list[float]) -> Iterator[pa.Array]:

@@ -125,7 +125,8 @@ def _stage(stage: StageNode, tree: Explained, slowest: float) -> str:
     again = f", run {stage.attempts} times: a table was full" if (stage.attempts or 1) > 1 else ""
     groups = ""
     if stage.row_groups_read is not None:
-        groups = f"<p class=where>row groups: {stage.row_groups_read:,} read</p>"
+        skipped = f"{stage.row_groups_skipped or 0:,} skipped"
+        groups = f"<p class=where>row groups: {stage.row_groups_read:,} read, {skipped}</p>"
     operators = "".join(
         f"<li><code>{escape(o.text)}</code> <span class=rows>{escape(rows_text(o))}</span></li>"
         for o in stage.operators

@@ -84,7 +84,7 @@ def _stage(stage: StageNode) -> Iterator[str]:
         rows = rows_text(operator)
         yield f"  {operator.text}" + (f"  [{rows}]" if rows else "")
     if stage.row_groups_read is not None:
-        yield f"  row groups: {stage.row_groups_read:,} read"
+        yield f"  row groups: {stage.row_groups_read:,} read, {stage.row_groups_skipped or 0:,} skipped"
     for kernel in stage.kernels:
         facts = ", ".join(f"{name} {value}" for name, value in kernel_facts(kernel))
         if facts:

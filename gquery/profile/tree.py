@@ -99,7 +99,8 @@ class StageNode:
     kernels: list[KernelNode]
     seconds: float | None = None
     attempts: int | None = None
-    row_groups_read: int | None = None
+    row_groups_read: int | None = None  # of Parquet files: those that the scan goes over
+    row_groups_skipped: int | None = None  # and those that it leaves out
 
 
 @dataclass
@@ -198,7 +199,9 @@ def _stage(stage: Stage, known: _Known) -> StageNode:
     if runs is not None:
         result.kernels = list(_kernels(stage.number, runs, analysis))
         if isinstance(runs.pipeline.source, ReadTable):
-            result.row_groups_read = getattr(runs.pipeline.source.source, "row_groups", None)
+            read, of = getattr(runs.pipeline.source.source, "row_groups", (None, None))
+            if read is not None and of is not None:
+                result.row_groups_read, result.row_groups_skipped = read, of - read
     return result
 
 

@@ -46,6 +46,14 @@ class Reading(Record):
 
     one_thread: int = number(200_000, "values", "that one thread reads before others have started", _PARQUET)
     batch_bytes: int = number(4 << 20, "bytes", "that Arrow decodes at a time: they stay in cache", _PARQUET)
+    buffer_bytes: int = number(
+        64 << 10, "bytes", "that are read at a time of a column of which the first rows are wanted"
+    )
+    largest_part: float = number(
+        0.5, "share of rows", "of a file that is read in place of the whole where the rest is not needed"
+    )
+    first_groups: int = number(1, "row groups", "that a filter below a LIMIT is tried on first")
+    more_groups: int = number(4, "times", "as many row groups are tried next where those gave too few rows")
     csv_sample: int = number(1 << 16, "bytes", "that tell a CSV file's dialect")
     csv_rows: int = number(100, "rows", "that tell a CSV file's dialect")
 

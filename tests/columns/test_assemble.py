@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import threading
+from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
@@ -149,7 +150,8 @@ def test_a_footer_that_tells_other_rows(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": range(10)}), tmp_path / "a.parquet")
     pq.write_table(pa.table({"a": range(12)}), tmp_path / "b.parquet")
     source = ParquetSource(tmp_path / "a.parquet")
-    reader = parquet_reader.ParquetReader(source._files, [pq.read_metadata(tmp_path / "b.parquet")], None, True, [])
+    files = replace(source._contents, footers=(pq.read_metadata(tmp_path / "b.parquet"),))
+    reader = parquet_reader.ParquetReader(files, files.groups, None, True, [])
     with pytest.raises(FileError, match=r"a\.parquet"):
         run_phases([reader.column(parquet_reader.Wanted(Field("a", BIGINT), pa.int64(), False, None, 1))], 1)
     reader.close()

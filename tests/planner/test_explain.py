@@ -171,7 +171,7 @@ def test_row_groups_of_a_file(db: gquery.Connection, tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": range(1000)}), tmp_path / "a.parquet", row_group_size=100)
     made = analyzed(db, f"SELECT sum(a) FROM '{tmp_path}/a.parquet'")
     assert made["stages"][0]["row_groups_read"] == 10
-    assert "row groups: 10 read\n" in db.explain(f"SELECT sum(a) FROM '{tmp_path}/a.parquet'", "analyze")
+    assert "row groups: 10 read, 0 skipped\n" in db.explain(f"SELECT sum(a) FROM '{tmp_path}/a.parquet'", "analyze")
 
 
 def test_a_notebook_shows_it(db: gquery.Connection) -> None:

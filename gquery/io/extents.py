@@ -1,0 +1,99 @@
+"""Between which values a column lies in a row group, as far as a footer tells.
+
+Writers leave statistics out, cut text short, count no NULLs, and leave NaN out of minima and maxima; what is not certain is
+None here. An `Extent` decides nothing but which row groups need not be read, so it may be too large, never too small.
+"""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from typing import Any
+
+from gquery.columns.domain import Domain, Value, at_most
+from gquery.expression.types import DType, Kind, type_bounds
+
+_DIGITS = Context(prec=80)  # of a decimal, whose own arithmetic rounds to 28
+_LONG_TEXT = 16  # bytes of a greatest text from which on a writer may have cut it short without making it greater
+_LAST = "\U0010ffff"
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """A column in a part of its rows: minimum and maximum (None: not known), and how many values are NULL."""
+
+    rows: int
+    low: Value | None = None
+    high: Value | None = None
+    nulls: int | None = None
+
+    def may_hold(self, domain: Domain, dtype: DType) -> bool:
+        """Whether some row may have a value of the domain."""
+        if not self.rows:
+            return False
+        if domain.null and self.nulls != 0:
+            return True
+        if self.nulls == self.rows:
+            return False
+        if dtype.is_float and domain.is_open_above:  # a NaN, of which minimum and maximum know nothing
+            return True
+        return domain.meets(self.low, self.high)
+
+
+def extent_of(chunk: Any, dtype: DType, rows: int) -> Extent:
+    """What the metadata of a flat column's chunk tell of its ``rows`` rows."""
+    stats = chunk.statistics if chunk.is_stats_set else None
+    if stats is None:
+        return Extent(rows)
+    nulls = stats.null_count if stats.has_null_count else None
+    if not stats.has_min_max or nulls == rows:
+        return Extent(rows, nulls=nulls)
+    low, high = ends_of(stats, dtype)
+    if low is None or high is None or not at_most(low, high):
+        return Extent(rows, nulls=nulls)
+    if dtype.kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):  # a file's nanoseconds are rounded, whichever way
+        low, high = low - 1, high + 1  # type: ignore[operator]
+    if isinstance(high, str) and len(high.encode()) >= _LONG_TEXT:
+        high += _LAST
+    return Extent(rows, low, high, nulls)
+
+
+def ends_of(stats: Any, dtype: DType) -> tuple[Value | None, Value | None]:
+    """Minimum and maximum as physical values; None where they cannot be told for certain."""
+    try:
+        return physical(stats.min, dtype), physical(stats.max, dtype)
+    except (OverflowError, ValueError, ArithmeticError, ImportError):  # no such date in Python, no UTF-8, ...
+        return None, None
+
+
+def extent_of_value(value: Any, dtype: DType, rows: int) -> Extent:
+    """Of rows that all have one value."""
+    known = None if value is None else physical(value, dtype)
+    return Extent(rows, known, known, rows if value is None else 0)
+
+
+def physical(value: Any, dtype: DType) -> Value | None:
+    """A footer's minimum or maximum as a physical value; None where the footer's unit is not certain."""
+    match value:
+        case bool() if dtype.kind is Kind.BOOLEAN:
+            return int(value)
+        case int() if dtype.is_integer:
+            bounds = type_bounds(dtype)
+            return int(value) if bounds is not None and bounds.low <= value <= bounds.high else None
+        case float() if dtype.is_float:
+            return value if value == value else None
+        case str() if dtype.is_string:
+            return value
+        case bytes() if dtype.is_string:
+            return value.decode()
+        case Decimal() if dtype.is_decimal:
+            scaled = value.scaleb(dtype.scale, _DIGITS)
+            return int(scaled) if scaled == scaled.to_integral_value(context=_DIGITS) else None
+        case datetime.datetime() if dtype.kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
+            start = datetime.datetime(1970, 1, 1, tzinfo=None if value.tzinfo is None else datetime.UTC)
+            return (value - start) // datetime.timedelta(microseconds=1)
+        case datetime.date() if dtype.kind is Kind.DATE and not isinstance(value, datetime.datetime):
+            return (value - datetime.date(1970, 1, 1)).days
+        case _:
+            return None

@@ -1,0 +1,120 @@
+"""What Parquet footers tell: rows, types, and the statistics of each column in each row group.
+
+A `ParquetFiles` is a number of files of one schema as they were when they were opened. Sources read columns of them
+(`gquery.io.parquet_rows`), of all row groups or of some.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gquery.columns.arrow import dtype_of, import_schema
+from gquery.columns.store import check_names
+from gquery.errors import FileError
+from gquery.expression.types import Schema
+from gquery.io.files import File, PathColumn, readable, reading
+from gquery.io.footers import check_footer, chunks_of
+from gquery.io.watched import Asked
+from gquery.runtime.interrupt import check
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """The first ``rows`` rows of a row group: number ``number`` of file ``file``; ``index`` counts through all files."""
+
+    index: int
+    file: int
+    number: int
+    rows: int
+    whole: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class ParquetFiles:
+    """Files of one schema, their footers and the columns that their paths give, which come behind those of the files."""
+
+    files: tuple[File, ...]
+    footers: tuple[Any, ...]
+    arrow_schema: pa.Schema
+    schema: Schema
+    path_columns: dict[int, PathColumn]
+
+    @cached_property
+    def groups(self) -> tuple[RowGroup, ...]:
+        """Every row group of every file, in order."""
+        places = [(f, g) for f, footer in enumerate(self.footers) for g in range(footer.num_row_groups)]
+        return tuple(RowGroup(i, f, g, self.footers[f].row_group(g).num_rows) for i, (f, g) in enumerate(places))
+
+    @cached_property
+    def rows(self) -> int:
+        return sum(footer.num_rows for footer in self.footers)
+
+    @cached_property
+    def _first_leaves(self) -> list[int]:
+        """The number of the first leaf of each field, and how many there are."""
+        out = [0]
+        for type_ in self.arrow_schema.types:
+            out.append(out[-1] + _leaves(type_))
+        return out
+
+    def leaves(self, field: int) -> range:
+        """The numbers of a field's leaves in the files: one of a flat field, several of a nested one."""
+        return range(self._first_leaves[field], self._first_leaves[field + 1])
+
+    def chunks(self, field: int, group: RowGroup) -> list[Any]:
+        """The metadata of a field's leaves in a row group, of which statistics can be asked."""
+        return chunks_of(self.footers[group.file], group.number, self.leaves(field), self.files[group.file].name)
+
+
+def open_files(asked: Asked, files: list[File]) -> ParquetFiles:
+    """Read the footers of files; FileError names the one that is at fault."""
+    footers: list[Any] = []
+    schema: pa.Schema | None = None
+    first = f'"{files[0].name}"'
+    for file in files:
+        check()
+        with reading(file.name, "Parquet file"), pq.ParquetFile(file.path, filesystem=file.filesystem) as opened:
+            check_footer(opened.metadata, file.size)
+            footers.append(opened.metadata)
+            arrow_schema = readable(opened.schema_arrow)
+            file.check_unchanged()
+        if schema is None:
+            schema = arrow_schema
+        elif not _same(schema, arrow_schema):
+            raise FileError(
+                f'"{file.name}" has other columns than {first}: {_words(arrow_schema)} against {_words(schema)}'
+            )
+    assert schema is not None
+    path_columns: dict[int, PathColumn] = {}
+    for column in asked.columns(files, schema.names):
+        path_columns[len(schema)] = column
+        schema = schema.append(pa.field(column.name, column.type, None in column.values))
+    types = import_schema(schema)
+    check_names(types, first)
+    return ParquetFiles(tuple(files), tuple(footers), schema, types, path_columns)
+
+
+def _leaves(type_: pa.DataType) -> int:
+    """How many columns of a Parquet file hold a value of an Arrow type."""
+    if isinstance(type_, pa.BaseExtensionType):
+        return _leaves(type_.storage_type)
+    if pa.types.is_nested(type_) and not pa.types.is_run_end_encoded(type_):
+        return sum(_leaves(type_.field(i).type) for i in range(type_.num_fields))
+    return 1
+
+
+def _same(a: pa.Schema, b: pa.Schema) -> bool:
+    """Equal names and logical types; strings may be laid out in different ways, opaque values are of one Arrow type."""
+    return a.names == b.names and all(
+        x == y or (dtype_of(x) == dtype_of(y) and not dtype_of(x).is_opaque)
+        for x, y in zip(a.types, b.types, strict=True)
+    )
+
+
+def _words(schema: pa.Schema) -> str:
+    return ", ".join(f"{f.name} {dtype_of(f.type)}" for f in schema)

@@ -1,0 +1,222 @@
+"""Columns of some row groups of Parquet files: statistics from footers, loading, and the cache that keeps what was loaded."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from gquery import tuning
+from gquery.columns.encode import import_column
+from gquery.columns.table import ColumnData, ColumnStatistics, Table
+from gquery.errors import FileError
+from gquery.expression.types import Bounds, Schema
+from gquery.io.column_cache import ColumnCache
+from gquery.io.extents import ends_of
+from gquery.io.parquet_files import ParquetFiles, RowGroup
+from gquery.io.parquet_reader import ParquetReader, Spent, Wanted
+from gquery.io.watched import Asked
+from gquery.runtime.threads import run_phases
+
+
+class ParquetRows(ABC):
+    """The rows of the row groups ``_groups`` of the files ``_contents``; a `TableSource` but for its version.
+
+    What is loaded is kept under this object's name, with the statistics of exactly these rows: columns of other row groups of
+    the same files are other columns."""
+
+    name: str
+    schema: Schema
+    asked: Asked
+    _contents: ParquetFiles
+    _groups: tuple[RowGroup, ...]
+
+    def __init__(self, cache: ColumnCache, narrow: bool) -> None:
+        self._cache, self._narrow = cache, narrow
+        self._lock = threading.RLock()
+        self._statistics: dict[int, ColumnStatistics] = {}
+        self.spent = Spent()
+
+    @property
+    @abstractmethod
+    def row_groups(self) -> tuple[int, int]:
+        """How many row groups it reads of how many."""
+
+    @property
+    def rows(self) -> int:
+        return sum(g.rows for g in self._groups)
+
+    def statistics(self, field: int) -> ColumnStatistics:
+        """Exact once the column was loaded; before, what complete footers tell."""
+        known = self._statistics.get(field)
+        if known is None:
+            known = self._statistics[field] = self._footer_statistics(field)
+        return known
+
+    def load(self, fields: Sequence[int]) -> Table:
+        """The columns in the order that is asked for, those not in the cache read now, together."""
+        return ParquetRows.load_many([(self, fields)])[0]
+
+    @staticmethod
+    def load_many(requests: Sequence[tuple[ParquetRows, Sequence[int]]]) -> list[Table]:
+        """Columns of several sources, those that are not in the cache read side by side."""
+        held = [source._held(fields) for source, fields in requests]
+        if all(table is not None for table in held):
+            return [table for table in held if table is not None]
+        with ExitStack() as stack:
+            for source in sorted({s for s, _ in requests}, key=id):  # in one order, so that no two wait for each other
+                stack.enter_context(source._lock)
+            loadings = [_Loading(source, fields) for source, fields in requests]
+            wanted = [(loading, f, w) for loading in loadings for f, w in loading.wanted.items()]
+            wanted.sort(key=lambda each: -each[2].size)  # what takes long shall not come last
+            values = sum(loading.source.rows for loading, _, _ in wanted)
+            workers = max(source._cache.workers for source, _ in requests) if values > tuning.reading.one_thread else 1
+            try:
+                made = run_phases([loading.reader.column(w) for loading, _, w in wanted], workers)
+            finally:
+                for loading in loadings:
+                    loading.close()
+            for (loading, field, _), column in zip(wanted, made, strict=True):
+                loading.found[field] = column
+            return [loading.table() for loading in loadings]
+
+    def is_held(self, field: int) -> bool:
+        """Whether a column is loaded and kept."""
+        return self._cache.get(id(self), field) is not None
+
+    def held(self) -> list[tuple[int, ColumnData]]:
+        """The columns that are loaded and kept, with the numbers of their fields."""
+        return self._cache.held(id(self))
+
+    def _held(self, fields: Sequence[int]) -> Table | None:
+        """The columns, if all are in the cache."""
+        found = [self._cache.get(id(self), f) for f in fields]
+        columns = tuple(c for c in found if c is not None)
+        if len(columns) < len(found):
+            return None
+        return Table(Schema(tuple(self.schema.fields[f] for f in fields)), columns, self.rows)
+
+    def __del__(self) -> None:
+        cache = getattr(self, "_cache", None)
+        if cache is not None:
+            cache.forget(id(self))
+
+    # ---- footers ---------------------------------------------------------------------------------------------------
+
+    def _chunks(self, field: int) -> Iterator[Any]:
+        """The metadata of a field's leaves in every row group."""
+        return itertools.chain.from_iterable(self._contents.chunks(field, group) for group in self._groups)
+
+    def bytes_of(self, field: int) -> int:
+        """Uncompressed bytes of a field in the files; 0 for one that the paths give."""
+        return (
+            0 if field in self._contents.path_columns else sum(c.total_uncompressed_size for c in self._chunks(field))
+        )
+
+    def _wanted(self, field: int) -> Wanted:
+        type_ = self._contents.arrow_schema.field(field).type
+        as_codes = self._has_small_dictionary(field)
+        if as_codes:
+            type_ = pa.dictionary(pa.int32(), type_)
+        return Wanted(
+            self.schema.fields[field], type_, as_codes, self.statistics(field).bounds, self.bytes_of(field)
+        )  # fmt: skip
+
+    def _has_small_dictionary(self, field: int) -> bool:
+        """Whether a string column takes so few bytes a value that it must be codes into small dictionaries."""
+        if not self.schema.fields[field].dtype.is_string or pa.types.is_dictionary(
+            self._contents.arrow_schema.field(field).type
+        ):
+            return False
+        values = size = 0
+        for chunk in self._chunks(field):
+            if not chunk.has_dictionary_page:
+                return False
+            values += chunk.num_values
+            size += chunk.total_uncompressed_size
+        return values > 0 and size <= 3 * values
+
+    def _footer_statistics(self, field: int) -> ColumnStatistics:
+        dtype = self.schema.fields[field].dtype
+        if dtype.is_opaque:  # the leaves of a nested column count NULLs of their own
+            return ColumnStatistics()
+        if field in self._contents.path_columns:
+            values = self._contents.path_columns[field].values
+            return ColumnStatistics(distinct=len({values[g.file] for g in self._groups}))
+        nulls: int | None = 0
+        lows: list[int] = []
+        highs: list[int] = []
+        complete = dtype.is_exact
+        for group in self._groups:
+            (chunk,) = self._contents.chunks(field, group)
+            stats = chunk.statistics if chunk.is_stats_set else None
+            if stats is None or not stats.has_null_count:
+                nulls = None
+            elif nulls is not None and stats.null_count:
+                nulls = nulls + stats.null_count if group.whole else None
+            if complete and chunk.num_values:
+                if stats is None or not stats.has_min_max:
+                    complete = stats is not None and stats.has_null_count and stats.null_count == chunk.num_values
+                    continue
+                low, high = ends_of(stats, dtype)
+                if isinstance(low, int) and isinstance(high, int):
+                    lows.append(low)
+                    highs.append(high)
+                else:
+                    complete = False
+        if not complete or not lows or min(lows) > max(highs):
+            return ColumnStatistics(null_count=nulls)
+        bounds = Bounds(min(lows), max(highs))
+        if nulls != 0:
+            bounds = bounds | Bounds(0, 0)  # payloads under NULL are zero
+        return ColumnStatistics(bounds, nulls, min(self.rows, bounds.width))
+
+    @cached_property
+    def _rows_by_file(self) -> list[int]:
+        rows = [0] * len(self._contents.files)
+        for group in self._groups:
+            rows[group.file] += group.rows
+        return rows
+
+
+class _Loading:
+    """What a query asks of a source: the columns in the cache, and the reading of the others."""
+
+    def __init__(self, source: ParquetRows, fields: Sequence[int]) -> None:
+        self.source = source
+        self._fields = fields
+        self.found: dict[int, ColumnData] = {}
+        self.wanted: dict[int, Wanted] = {}  # what is to be read
+        files = source._contents
+        for f in set(fields):
+            column = source._cache.get(id(source), f)
+            if column is not None:
+                self.found[f] = column
+            elif f in files.path_columns:
+                array = files.path_columns[f].array(source._rows_by_file)
+                self.found[f] = import_column(array, source.schema.fields[f], source._narrow)
+            else:
+                self.wanted[f] = source._wanted(f)
+        codes = [w.field.name for w in self.wanted.values() if w.as_codes]
+        self.reader = ParquetReader(files, source._groups, source._cache.device, source._narrow, codes)
+
+    def close(self) -> None:
+        if self.wanted:
+            self.source.spent = self.reader.close()
+
+    def table(self) -> Table:
+        """The columns in the order that was asked for, now in the cache. FileError where a file has changed meanwhile: the
+        footers that were read before tell where its pages lie."""
+        source, found = self.source, self.found
+        if self.wanted and tuple(source.asked.find()) != source._contents.files:
+            raise FileError(f"The files of {source.name} have changed while they were read")
+        source._statistics |= {f: column.statistics for f, column in found.items()}
+        source._cache.put(id(source), found, source.name)
+        columns = tuple(found[f] for f in self._fields)
+        return Table(Schema(tuple(source.schema.fields[f] for f in self._fields)), columns, source.rows)

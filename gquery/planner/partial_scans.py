@@ -1,0 +1,116 @@
+"""Scans read the parts of their sources that the query needs: rows that a filter may keep, the first ones below a LIMIT.
+
+    Filter day = DATE '2024-05-01'            Filter day = DATE '2024-05-01'
+      Scan trips                        =>      Scan trips, 1 of 100 row groups
+    Limit 3
+      Scan trips                        =>    Limit 3 of the first 3 rows of the first row group
+
+All scans of one source read one part of it, which has what any of them needs, so that nothing is read twice. Below a LIMIT, how
+many rows a filter keeps is not known before it runs: so a few parts are tried, and more where they gave too few rows.
+Runs behind the optimizer's rules, when filters lie on scans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from gquery.columns.domain import DivisibleSource, Domain, Restriction, ScanUse
+from gquery.expression.expr import Column
+from gquery.planner.logical.domains import Domains, domains
+from gquery.planner.logical.nodes import Filter, Limit, Plan, Project, Query, Scan, UnionAll
+from gquery.planner.logical.shared import definitions, each
+from gquery.planner.logical.tree import transform_up
+
+
+@dataclass(frozen=True)
+class PartialQuery:
+    """A query over parts of its sources. ``enough``: where the result has fewer rows than that, rows may be missing, and more
+    parts have to be tried; None where it is certain to have all."""
+
+    query: Query
+    enough: int | None = None
+
+
+@dataclass(frozen=True)
+class _Above:
+    """What is above a node: how many of its first rows are enough, and in which domains they may lie; how many parts to try."""
+
+    rows: int | None = None
+    domains: Domains = field(default_factory=dict)
+    parts: int | None = None
+
+
+_NOTHING = _Above()
+
+
+def partial_scans(query: Query, parts: int) -> PartialQuery:
+    """The query, reading no more than it needs; ``parts`` of a source are tried where a LIMIT ends the query."""
+    limit = _limited(query.plan)
+    uses: dict[int, list[ScanUse]] = {}
+    sources: dict[int, DivisibleSource] = {}
+
+    def collect(plan: Plan, above: _Above) -> None:
+        if isinstance(plan, Scan) and isinstance(plan.source, DivisibleSource):
+            sources[id(plan.source)] = plan.source
+            uses.setdefault(id(plan.source), []).append(_use(plan, above))
+        for source, needs in _below(plan, above):
+            collect(source, needs)
+
+    for d in definitions(query.plan):
+        collect(d.plan, _NOTHING)
+    collect(query.plan, _NOTHING if limit is None else _Above(parts=parts))
+    chosen = {key: sources[key].restricted(uses[key]) for key in sources}
+    restricted = {key: r for key, r in chosen.items() if id(r.source) != key}
+    if not restricted:
+        return PartialQuery(query)
+    made = each(query, lambda q: replace(q, plan=_over(q.plan, restricted)))
+    return PartialQuery(made or query, limit if any(r.is_cut for r in restricted.values()) else None)
+
+
+def _over(plan: Plan, restricted: Mapping[int, Restriction]) -> Plan:
+    def node(p: Plan) -> Plan:
+        if isinstance(p, Scan) and id(p.source) in restricted:
+            return replace(p, source=restricted[id(p.source)].source)
+        return p
+
+    return transform_up(plan, node)
+
+
+def _limited(plan: Plan) -> int | None:
+    """How many rows a query is limited to, if filters of a single scan are all that lies below the LIMIT."""
+    while isinstance(plan, Project):
+        plan = plan.source
+    if not isinstance(plan, Limit):
+        return None
+    limit, plan = plan.limit, plan.source
+    while isinstance(plan, Project | Filter):
+        plan = plan.source
+    return limit if isinstance(plan, Scan) else None
+
+
+def _below(plan: Plan, above: _Above) -> list[tuple[Plan, _Above]]:
+    """The plans below a node, each with what the node and all above it need of it."""
+    match plan:
+        case Limit(source, limit, offset):
+            rows = above.rows if limit is None or above.rows is None else min(limit, above.rows)
+            rows = limit if rows is None else rows
+            return [(source, _Above(None if rows is None else rows + offset, {}, above.parts))]
+        case Project(source, exprs):
+            renamed = {e.id: above.domains[c.id] for c, e in exprs if isinstance(e, Column) and c.id in above.domains}
+            return [(source, replace(above, domains=renamed))]
+        case Filter(source, predicate):
+            found = domains(predicate)
+            for i, domain in above.domains.items():
+                found[i] = found[i].intersection(domain) if i in found else domain
+            return [(source, _Above(None, found, above.parts))]
+        case UnionAll(sources):
+            return [(source, _Above(above.rows)) for source in sources]
+        case _:
+            return [(source, _NOTHING) for source in plan.sources]
+
+
+def _use(plan: Scan, above: _Above) -> ScanUse:
+    by_id = {c.id: f for c, f in zip(plan.columns, plan.fields, strict=True)}
+    wanted: dict[int, Domain] = {by_id[i]: d for i, d in above.domains.items() if i in by_id}
+    return ScanUse(plan.fields, wanted, above.rows, above.parts)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from gquery.columns.table import TableSource
+from gquery.runtime.records import dataclass
 
 Value: TypeAlias = int | float | str  # a physical value; text compares by code points, as its UTF-8 bytes do
 

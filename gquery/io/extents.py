@@ -7,12 +7,12 @@ None here. An `Extent` decides nothing but which row groups need not be read, so
 from __future__ import annotations
 
 import datetime
-from dataclasses import dataclass
 from decimal import Context, Decimal
 from typing import Any
 
 from gquery.columns.domain import Domain, Value, at_most
 from gquery.expression.types import DType, Kind, type_bounds
+from gquery.runtime.records import dataclass
 
 _DIGITS = Context(prec=80)  # of a decimal, whose own arithmetic rounds to 28
 _LONG_TEXT = 16  # bytes of a greatest text from which on a writer may have cut it short without making it greater

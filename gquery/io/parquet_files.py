@@ -6,7 +6,6 @@ A `ParquetFiles` is a number of files of one schema as they were when they were 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +20,7 @@ from gquery.io.files import File, PathColumn, readable, reading
 from gquery.io.footers import check_footer, chunks_of
 from gquery.io.watched import Asked
 from gquery.runtime.interrupt import check
+from gquery.runtime.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

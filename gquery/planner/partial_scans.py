@@ -13,7 +13,7 @@ Runs behind the optimizer's rules, when filters lie on scans.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from gquery.columns.domain import DivisibleSource, Domain, Restriction, ScanUse
 from gquery.expression.expr import Column
@@ -21,6 +21,7 @@ from gquery.planner.logical.domains import Domains, domains
 from gquery.planner.logical.nodes import Filter, Limit, Plan, Project, Query, Scan, UnionAll
 from gquery.planner.logical.shared import definitions, each
 from gquery.planner.logical.tree import transform_up
+from gquery.runtime.records import dataclass
 
 
 @dataclass(frozen=True)

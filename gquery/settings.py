@@ -27,9 +27,8 @@ class Settings:
     disabled_rules: frozenset[str] = frozenset()  # optimizer rules that are switched off, separated by commas
     python_scan: bool = True  # names in SQL that are no tables mean variables of the caller, such as data frames
     narrow: bool = True  # copy columns at load into the narrowest integers that hold them
-    compiler: Literal["auto", "llvm", "numba"] = (
-        "auto"  # what makes machine code of kernels; auto: llvm on cpu, numba on cuda
-    )
+    replay: bool = True  # record a query on a GPU that comes again as a CUDA graph, which then runs as one launch
+    compiler: Literal["auto", "llvm", "numba"] = "auto"  # what makes machine code of kernels; auto: llvm
 
     @property
     def worker_count(self) -> int:

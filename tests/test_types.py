@@ -14,7 +14,7 @@ from gquery.operators.group_output import OutputState
 from gquery.operators.group_state import GroupState
 from gquery.operators.join_table import BuildState
 from gquery.operators.materialize import MaterializeState
-from gquery.operators.reduce import ReduceState
+from gquery.operators.reduce_run import ReduceState
 from tests.support.paths import ROOT
 
 ROOMS = ("planner", "operators", "distributed", "execution")

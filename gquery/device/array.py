@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+ElementDType: TypeAlias = np.dtype[Any]
+Array: TypeAlias = np.ndarray[Any, ElementDType]
 """An array of NumPy, on the host, or of CuPy, on a GPU. CuPy has NumPy's interface and no types of its own, so NumPy's stand for
 both. What elements it has, and who may write to it, is said where it is made."""

@@ -1,7 +1,7 @@
 """Devices: their memory, streams and copies, and the list of those that are there.
 
 Everything that holds arrays asks a `Device` for them, so that one place counts bytes and turns a failed allocation into
-an error that names who asked. This module and `kernels.targets.cuda*` are the only ones that import CuPy, and only once
+an error that names who asked. CuPy is imported by this module, `device.arena` and `kernels.targets.cuda*` alone, and only once
 a GPU is asked for. GPU memory comes from CuPy's pool over plain cudaMalloc: managed memory would page silently.
 """
 
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gquery import tuning
+from gquery.device.arena import reclaimable_bytes, release_recordings
 from gquery.device.array import Array
 from gquery.device.host import machine_memory, processor, refuse_huge_pages
 from gquery.errors import DeviceError, InterfaceError, OutOfMemoryError
@@ -38,6 +39,9 @@ class Device:
     Two are equal where kind and ordinal are. ``memory_limit`` (bytes) belongs to the object: each connection makes its
     own. ``context`` arguments name the operator that asks, for error messages.
     """
+
+    stays = False
+    """Whether all work of a run stays on this device, small work too (`device.recording`)."""
 
     def __init__(self, kind: str, ordinal: int = 0, memory_limit: int | None = None) -> None:
         self.kind = kind
@@ -123,6 +127,10 @@ class Device:
             return copy
         return self._allocate(lambda xp: xp.asarray(array), int(array.nbytes), context)
 
+    def initialized(self, values: Array) -> Array:
+        """A fresh array with these values of the host, for the caller to write to; `from_host` is for what nobody writes to."""
+        return self.from_host(values.copy() if self.is_cpu else values)
+
     def to_host(self, array: Array) -> Array:
         """An array of this device as a NumPy array; waits for the copy."""
         if isinstance(array, np.ndarray):
@@ -189,6 +197,7 @@ class Device:
             with self.activate():
                 cupy = _cupy()
                 free = int(cupy.cuda.runtime.memGetInfo()[0]) + int(cupy.get_default_memory_pool().free_bytes())
+                free += reclaimable_bytes(self.ordinal)
         return free if self.memory_limit is None else max(0, min(free, self.memory_limit - self.used_bytes))
 
     def reserve(self, wanted: int, context: str) -> None:
@@ -201,7 +210,9 @@ class Device:
             raise self._out_of_memory(wanted, context)
 
     def make_room(self) -> None:
-        """Let go of everything that is not in use: cached copies of columns, and blocks that the pool keeps."""
+        """Let go of everything that is not in use: recorded runs, cached copies of columns, and blocks that the pool keeps."""
+        if self.is_cuda:
+            release_recordings(self.ordinal)
         if self.evict is not None:
             self.evict(self, 1 << 62)
         if self.is_cuda:
@@ -233,6 +244,7 @@ class Device:
             try:
                 return make(cupy)
             except cupy.cuda.memory.OutOfMemoryError:
+                release_recordings(self.ordinal)
                 if self.evict is not None:
                     self.evict(self, wanted)
                 cupy.get_default_memory_pool().free_all_blocks()  # blocks of other sizes may be all that is in the way

@@ -29,6 +29,8 @@ def choose_target(pipeline: Pipeline, facts: Facts) -> Choice:
         return Choice(PYTHON.name, f"{pipeline.host} has no kernel")
     if able.is_interpreted:
         return Choice(target, "")
+    if facts.context.device.stays:
+        return Choice(target, "the run is to be recorded")
     limit, steps = facts.context.settings.interpret_limit, row_steps(pipeline, facts)
     about = f"about {int(steps):,} row-steps"
     if is_worth_compiling(pipeline, steps, limit):
@@ -86,7 +88,7 @@ def bytes_on_device(probe: Probe, index: JoinIndex) -> int:
 def breaker_device(state: Run, work: PipelineBreaker) -> Device:
     """Where a pipeline breaker runs: small frames on the host, large ones where their columns lie."""
     context = state.context
-    if not context.device.is_cuda:
+    if not context.device.is_cuda or context.device.stays:
         return context.device
     host = cpu_device()
     frames = [state.frames[n] for n in stage_inputs(work) if n in state.frames]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from gquery.execution.dataflow import Dataflow
 from gquery.execution.stage_feedback import (
@@ -21,9 +21,14 @@ from gquery.execution.stage_feedback import (
     StageFeedback,
     UnitsKey,
 )
+from gquery.runtime.records import dataclass
 
 if TYPE_CHECKING:
+    from gquery.columns.table import Table
+    from gquery.device.arena import Arena
+    from gquery.device.device import Device
     from gquery.execution.decision import Decision
+    from gquery.kernels.kernel import Kernel
     from gquery.operators.codegen import Unit
     from gquery.operators.group_output import GroupOutput
     from gquery.planner.physical import Program
@@ -47,6 +52,31 @@ class Store(Generic[K, V]):
         return iter(list(self._made))
 
 
+class Recorded(Protocol):
+    """A recorded run of a program (`execution.recording`)."""
+
+    program: Program
+
+    def play(self, device: Device, arena: Arena) -> Table | None:
+        """The result of another run; None where the recording is of no use any more."""
+
+    def release(self) -> None:
+        """Let go of what it holds."""
+
+
+@dataclass
+class ReplayProgress:
+    """How far a program has come to being replayed (`execution.replay`): only who has the lock of a GPU's arena changes it."""
+
+    runs: int = 0  # behind the first
+    kernels: tuple[Kernel, ...] | None = None  # that are compiled for it; None: nobody has looked
+    asks_at: float = 0.0  # when it is looked again whether they are there, by `time.monotonic`
+    rehearsed: RunFeedback | None = None
+    recorded: Recorded | None = None
+    given_up: int = 0  # recordings that did not fit any more
+    is_refused: bool = False
+
+
 class RunFeedback:
     """What the runs of one program have found out, so that later ones need not."""
 
@@ -55,6 +85,7 @@ class RunFeedback:
         self.outputs: Store[OutputKey, GroupOutput] = Store()
         self.scalars: Mapping[ScalarSite, int] | None = None  # that the last run read back; None before one has ended
         self.decisions: dict[int, Decision] = {}  # by stage, the last one
+        self.replay = ReplayProgress()
         self._stages: dict[int, StageFeedback] = {}
         self._dataflow: Dataflow | None = None
         self._prepared: set[bool] = set()
@@ -70,6 +101,14 @@ class RunFeedback:
         if found is None or found.program is not program:
             found = self._dataflow = Dataflow(program)
         return found
+
+    def for_recording(self) -> RunFeedback:
+        """What runs that are to be recorded begin with: the same kernels, what is known of the stages, no scalars."""
+        made = RunFeedback()
+        made.units, made.outputs = self.units, self.outputs
+        made._stages = self._stages.copy()
+        made._prepared = {False}
+        return made
 
     def begin_preparing(self, counts: bool) -> bool:
         """Whether the caller is the first that prepares the kernels of the program, those that count or those that do not."""

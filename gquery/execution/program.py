@@ -16,6 +16,7 @@ from gquery.execution.feedback import RunFeedback
 from gquery.execution.measure import Meter, named_range
 from gquery.execution.pipelines import run_pipeline
 from gquery.execution.prepare import prepare
+from gquery.execution.replay import replayed
 from gquery.execution.sources import read
 from gquery.execution.speculation import MisspeculationError, Speculation
 from gquery.execution.stage_feedback import BuiltTable
@@ -46,9 +47,11 @@ def run_with_report(
 ) -> tuple[Table, list[StageReport]]:
     """The result of a program, and what each stage did. A run that is not measured speculates where it can."""
     feedback = feedback or RunFeedback()
+    if context.device.is_cuda and (table := replayed(program, context, feedback, _run)) is not None:
+        return table, []
     state = Run(program, context, feedback, Speculation(feedback, context.device, context.meter is not None))
     try:
-        return _run(state)
+        return _validated(state)
     except MisspeculationError:
         pass
     except Exception:
@@ -56,10 +59,18 @@ def run_with_report(
             raise
     for made in (state.frames, state.joins, state.matched):
         made.clear()
-    return _run(Run(program, context, feedback, Speculation(feedback, context.device, True)))
+    return _validated(Run(program, context, feedback, Speculation(feedback, context.device, True)))
 
 
-def _run(state: Run) -> tuple[Table, list[StageReport]]:
+def _validated(state: Run) -> tuple[Table, list[StageReport]]:
+    """A run of which everything is right that was speculated."""
+    table = _run(state)
+    state.speculation.validate_all()
+    return table, state.reports
+
+
+def _run(state: Run) -> Table:
+    """Run all stages. What was speculated has not been validated yet."""
     program, context = state.program, state.context
     with context.device.activate(), _NOT_READING if state.speculation.abort_flag is None else _reading_scalars(state):
         prepare(state)
@@ -86,20 +97,19 @@ def _run(state: Run) -> tuple[Table, list[StageReport]]:
                 raise
             if context.meter is not None:
                 _measure(state, stage, context.meter)
-            if checks.ENABLED and stage.number in state.frames:
+            if checks.ENABLED and stage.number in state.frames and not context.device.stays:
                 verify_stage(stage, state.frames[stage.number], stage is program.stages[-1])
             report.seconds = time.perf_counter() - start
             state.reports.append(report)
             for number in state.dataflow.released[stage.number]:
                 state.frames.pop(number, None)
                 _note_table(state, number, state.joins.pop(number, None))
-        state.speculation.validate_all()
     frame = state.frames[program.stages[-1].number]
     columns = tuple(frame.columns[s.column.id] for s in program.outputs)
     fields = tuple(
         Field(n, s.column.dtype, s.properties.nullable) for n, s in zip(program.names, program.outputs, strict=True)
     )
-    return Table(Schema(fields), columns, frame.rows), state.reports
+    return Table(Schema(fields), columns, frame.rows)
 
 
 def _note_table(state: Run, number: int, index: JoinIndex | None) -> None:

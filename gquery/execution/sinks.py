@@ -15,7 +15,7 @@ from gquery.operators.base import Frame, Launch, SinkRun, SinkState
 from gquery.operators.group import GroupRun
 from gquery.operators.join_table import BuildRun
 from gquery.operators.materialize import MaterializeRun
-from gquery.operators.reduce import ReduceRun
+from gquery.operators.reduce_run import ReduceRun, as_group
 from gquery.planner.physical import Build, Group, Materialize, Pipeline, Reduce, Sink, Stage
 from gquery.settings import Settings
 
@@ -32,7 +32,8 @@ def sink_of(
             mode = materialize.materialize_mode(pipeline.steps, able.has_warps)
             return MaterializeRun(sink, mode, launch, label, materialize.selectivity(pipeline.steps))
         case Reduce():
-            return ReduceRun(sink, launch, label)
+            output = output_of(state.feedback, stage.number, as_group(sink), target) if device.stays else None
+            return ReduceRun(sink, launch, label, output)
         case Group():
             return _group(state, stage, sink, frame, launch)
         case Build(table):

@@ -101,14 +101,23 @@ class Speculation:
     def validate_all(self) -> None:
         """Wait for the end, and raise what kernels have to say; remember the numbers for the next run."""
         if self.speculates and self._words is not None:
-            words = self.device.to_host(self._words[: self._used])
-            self._look(words)
-            for at, sites in self._sites:
-                for site in raised(words[at:], sites):
-                    if site.retry:
-                        raise MisspeculationError
-                    raise site.error(site.message)
+            self.check(self.device.to_host(self.status_words))
         self.feedback.scalars = self._seen
+
+    @property
+    def status_words(self) -> Array:
+        """The words of a GPU that are in use: the abort flag, and the errors of kernels."""
+        assert self._words is not None
+        return self._words[: self._used]
+
+    def check(self, words: Array) -> None:
+        """Raise what the status words of a run say, which were copied to the host."""
+        self._look(words)
+        for at, sites in self._sites:
+            for site in raised(words[at:], sites):
+                if site.retry:
+                    raise MisspeculationError
+                raise site.error(site.message)
 
     @staticmethod
     def _look(words: Array) -> None:

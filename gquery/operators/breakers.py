@@ -79,7 +79,8 @@ def _sort(work: SortRows, frame: Frame, device: Device) -> Frame:
     if work.limit is not None:
         wanted = min(work.limit + work.offset, frame.rows)
         found = order.candidates(keys, wanted)
-        if device.is_cuda and found is not None and found.size <= tuning.materialization.sorted_on_host:
+        few = tuning.materialization.sorted_on_host
+        if device.is_cuda and not device.stays and found is not None and found.size <= few:
             return _sort(work, _few(work, frame, found, device), cpu_device())
         rows = order.sort_order(keys, found)[work.offset : wanted]
     else:

@@ -241,6 +241,7 @@ class GroupRun(SinkRun[GroupState]):
         texts = any(a.finalizer == "text" for _, a in self.sink.aggregates)  # addresses in the GPU's memory
         return (
             self.device.is_cuda
+            and not self.device.stays
             and words <= tuning.accumulators.host_words
             and self.sink.layout != "row-id hash"
             and not texts

@@ -31,6 +31,7 @@ from gquery.tuning.running import (
     Materialization,
     Measuring,
     Prefixes,
+    Replay,
     Speculation,
     Threads,
 )
@@ -52,6 +53,7 @@ host_functions = HostFunctions()
 prefixes = Prefixes()
 interpreting = Interpreting()
 speculation = Speculation()
+replay = Replay()
 measuring = Measuring()
 threads = Threads()
 launches = Launches()

@@ -150,6 +150,22 @@ class Speculation(Record):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Replay(Record):
+    """Runs that are recorded as CUDA graphs."""
+
+    runs: int = number(2, "runs", "behind the first with which a program begins to be recorded")
+    poll_seconds: float = number(
+        0.05, "seconds", "between two looks at whether the kernels of a recording are compiled"
+    )
+    given_up: int = number(3, "recordings", "of one program that may be given up before none is made any more")
+    alignment: int = number(16, "bytes", "at multiples of which the buffers of a result lie in one piece")
+    block_bytes: int = number(1 << 20, "bytes", "of a result that is copied to the host in one piece")
+    long_seconds: float = number(
+        0.02, "seconds", "of a recorded run that is waited for beside its thread, for interrupts"
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Measuring(Record):
     """EXPLAIN ANALYZE's measure of bandwidth."""
 

@@ -205,16 +205,16 @@ def test_what_has_no_meaning_is_one_error() -> None:
 
 
 # ---- which compiler -----------------------------------------------------------------------------------------------
-def test_numba_compiles_for_gpus_unless_asked_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numba_compiles_only_where_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     made = kernel("store_i64(s0, i64(i), 5)")
     monkeypatch.delenv("GQUERY_COMPILER", raising=False)
-    assert (compiler_of(made, "cuda"), compiler_of(made, "cpu")) == ("numba", "llvm")
+    assert (compiler_of(made, "cuda"), compiler_of(made, "cpu")) == ("llvm", "llvm")
     with compiling_by("auto"):
-        assert (compiler_of(made, "cuda"), compiler_of(made, "cpu")) == ("numba", "llvm")
-    with compiling_by("llvm"):
-        assert compiler_of(made, "cuda") == "llvm"
-    monkeypatch.setenv("GQUERY_COMPILER", "llvm")
-    assert compiler_of(made, "cuda") == "llvm"
+        assert (compiler_of(made, "cuda"), compiler_of(made, "cpu")) == ("llvm", "llvm")
+    with compiling_by("numba"):
+        assert compiler_of(made, "cuda") == "numba"
+    monkeypatch.setenv("GQUERY_COMPILER", "numba")
+    assert compiler_of(made, "cuda") == "numba"
 
 
 SCRIPT = """

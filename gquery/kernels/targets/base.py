@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from gquery.kernels.kernel import Kernel, Parameter
@@ -106,3 +107,24 @@ class AbortableTarget(Target, Protocol):
     def aborting_on(self, word: Array) -> AbstractContextManager[None]:
         """Within it, kernels that this thread launches do nothing once ``word`` (uint32, on the GPU) is not 0."""
         ...
+
+    def noting(self) -> AbstractContextManager[Launched]:
+        """Within it, what this thread launches is noted."""
+        ...
+
+    def compile_ahead(self, kernels: Sequence[Kernel]) -> None:
+        """Begin to compile in the background what no cache has."""
+        ...
+
+    def is_at_hand(self, kernels: Sequence[Kernel]) -> bool:
+        """Whether nobody would have to wait for a compiler."""
+        ...
+
+
+@dataclass
+class Launched:
+    """What was launched: kernels, and the arrays that they were handed (None: one without rows). A recording of launches needs
+    both for as long as it is there."""
+
+    kernels: list[Compiled] = field(default_factory=list)
+    arrays: list[Array | None] = field(default_factory=list)

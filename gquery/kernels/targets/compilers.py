@@ -18,8 +18,8 @@ from gquery.kernels.kernel import Kernel
 Compiler = Literal["llvm", "numba"]
 Wanted = Literal["auto", "llvm", "numba"]
 
-_BY_TARGET: dict[str, Compiler] = {"cpu": "llvm", "cuda": "numba"}
-"""What ``auto`` means. Lowered kernels have not run on a GPU yet."""
+_BY_TARGET: dict[str, Compiler] = {"cpu": "llvm", "cuda": "llvm"}
+"""What ``auto`` means."""
 
 _chosen: ContextVar[Wanted | None] = ContextVar("compiler", default=None)
 

@@ -26,7 +26,7 @@ from gquery.expression.facts import INT64_BYTES
 from gquery.kernels.builtin.registry import builtin_kernels
 from gquery.kernels.kernel import Kernel, Parameter
 from gquery.kernels.targets import cuda_numba
-from gquery.kernels.targets.base import NARROW_ROWS, PRIVATE_THREADS, Compiled, Perhaps
+from gquery.kernels.targets.base import NARROW_ROWS, PRIVATE_THREADS, Compiled, Launched, Perhaps
 from gquery.kernels.targets.cache import KernelSource, kernel_cache
 from gquery.kernels.targets.compilers import Compiler, compiler_of
 from gquery.kernels.targets.cubin import Cubin, cuda_compiler, make_cubin, read_cubin
@@ -45,7 +45,7 @@ class CudaTarget:
         self._compiled = Recent[_Key, Compiled](tuning.compiling.kept_kernels, _wait)
         self._begun: set[tuple[int, int]] = set()  # capabilities for which the built-in kernels were seen to
         self._lock = threading.Lock()
-        self._local = threading.local()
+        self._local = _Local()
 
     def source(self, kernel: Kernel) -> str:
         return cuda_numba.module_text(kernel)
@@ -82,6 +82,17 @@ class CudaTarget:
             self._compile_builtin(cc)
             self.compile_cubins(missing, cc)
         return [self.compile(k) for k in kernels]
+
+    def compile_ahead(self, kernels: Sequence[Kernel]) -> None:
+        """Begin to compile in the background what no cache has."""
+        device = _device()
+        self._compile_later([k for k in kernels if self._key(k, device) not in self._compiled], _capability(device))
+
+    def is_at_hand(self, kernels: Sequence[Kernel]) -> bool:
+        """Whether nobody would have to wait for a compiler; also where there is no cache through which one could work ahead."""
+        device = _device()
+        missing = [k for k in kernels if self._key(k, device) not in self._compiled]
+        return not kernel_cache().is_usable or not self._missing(missing, _capability(device))
 
     def precompile(self) -> None:
         """Where nothing has been compiled yet, begin with the built-in kernels, while files are opened and read."""
@@ -146,6 +157,9 @@ class CudaTarget:
     def argument(self, parameter: Parameter, value: Any) -> Any:
         if not parameter.is_pointer:
             return float(value) if parameter.type == "f64" else int(value)
+        noted = self._local.noted
+        if noted is not None:
+            noted.arrays.append(value)
         return 0 if value is None or value.size == 0 else value.data.ptr
 
     def run(self, compiled: Compiled, lo: int, hi: int, arguments: Sequence[Any], shared_words: int = 0) -> None:
@@ -165,12 +179,23 @@ class CudaTarget:
         if shared > profile.shared_bytes:
             _allow_shared(compiled.entry, shared)
         blocks = min(-(-(hi - lo) // threads), profile.processors * resident)
+        if self._local.noted is not None:
+            self._local.noted.kernels.append(compiled)
         compiled.entry(blocks, threads, shared, (lo, hi, self._abort_flag(), *arguments))
+
+    @contextmanager
+    def noting(self) -> Iterator[Launched]:
+        """Within it, what this thread launches is noted."""
+        noted = self._local.noted = Launched()
+        try:
+            yield noted
+        finally:
+            self._local.noted = None
 
     @contextmanager
     def aborting_on(self, word: Any) -> Iterator[None]:
         """Within it, kernels that this thread launches do nothing once ``word`` (uint32, on the GPU) is not 0."""
-        before = getattr(self._local, "abort_flag", None)
+        before = self._local.abort_flag
         self._local.abort_flag = int(word.data.ptr)
         try:
             yield
@@ -178,8 +203,15 @@ class CudaTarget:
             self._local.abort_flag = before
 
     def _abort_flag(self) -> int:
-        word = getattr(self._local, "abort_flag", None)
-        return _never(_device())[1] if word is None else int(word)
+        word = self._local.abort_flag
+        return _never(_device())[1] if word is None else word
+
+
+class _Local(threading.local):
+    """What launches of one thread depend on."""
+
+    abort_flag: int | None = None  # the address of the word that kernels look at; None: of one that stays 0
+    noted: Launched | None = None
 
 
 class _Key(NamedTuple):

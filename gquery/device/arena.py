@@ -1,0 +1,175 @@
+"""The arena of a GPU: the memory, the stream and the page-locked bytes that recorded runs share.
+
+A recorded run (`execution.replay`) is a CUDA graph: launches with the addresses that they had when they were recorded. Its memory
+must not go back to the pool that others take from. So all recorded runs of a GPU take theirs from one arena, and run one after
+another on its stream: each may overwrite what the ones before left there, and the arena is as large as the largest of them.
+Whoever runs one holds ``lock`` until the result is copied out.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import numpy as np
+
+from gquery.device.array import Array
+
+
+class Graph(Protocol):
+    """A CUDA graph, as CuPy has it."""
+
+    def launch(self, stream: Any) -> None:
+        """Queue all of it on a stream of CuPy's."""
+
+
+class Holder(Protocol):
+    """What holds memory of an arena: a recorded run."""
+
+    def release(self) -> None:
+        """Let go of it for good; the caller has the arena's lock."""
+
+
+class Arena:
+    """See above; made by `arena_of`. Needs CuPy and the GPU ``ordinal``. ``stream`` is the one that recorded runs run on."""
+
+    def __init__(self, ordinal: int) -> None:
+        import cupy
+
+        self._cuda: Any = cupy.cuda
+        self._usual = cupy.get_default_memory_pool()
+        self.lock = threading.RLock()
+        with cupy.cuda.Device(ordinal):
+            self._pool = cupy.cuda.MemoryPool(self._take)
+            self.stream = cupy.cuda.Stream(non_blocking=True)
+            self._beside = cupy.cuda.Stream(non_blocking=True)
+        self._pinned: Array = np.empty(0, np.uint8)
+        self._taken: set[int] = set()
+        self._is_recording = False
+        self._ran_out = False
+        self._holders: weakref.WeakSet[Holder] = weakref.WeakSet()
+
+    @contextmanager
+    def recording(self) -> Iterator[list[Graph]]:
+        """Within it, what this thread launches is recorded and does not run, and its arrays come from the arena. Afterwards the
+        list has the graph; it is empty where memory ran out meanwhile. An exception ends the recording."""
+        made: list[Graph] = []
+        self._taken.clear()
+        self._is_recording, self._ran_out = True, False
+        try:
+            with self._captured(made):
+                yield made
+        finally:
+            self._is_recording = False
+        if self._ran_out:  # CuPy's pool has freed blocks that recordings use
+            made.clear()
+            self.release_all()
+
+    @contextmanager
+    def _captured(self, made: list[Graph]) -> Iterator[None]:
+        with self._cuda.using_allocator(self._allocate), self.stream:
+            self.stream.begin_capture()
+            try:
+                yield
+            except BaseException:
+                self._abandon()
+                raise
+            made.append(self.stream.end_capture())
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """Within it, in the midst of a recording too, this thread's arrays come from the usual pool and its copies are done, not
+        recorded; at its end they have arrived."""
+        with self._cuda.using_allocator(self._usual.malloc), self._beside:
+            yield
+            self._beside.synchronize()
+
+    def owns(self, array: Array) -> bool:
+        """Whether an array's memory was taken from the arena since the last recording began."""
+        return int(array.data.mem.ptr) in self._taken  # type: ignore[attr-defined]  # an array of CuPy
+
+    def copy(self, to: int, source: int, size: int) -> None:
+        """Queue, or record, a copy of bytes between addresses of the GPU."""
+        runtime = self._cuda.runtime
+        runtime.memcpyAsync(to, source, size, runtime.memcpyDeviceToDevice, self.stream.ptr)
+
+    def fetch(self, source: int, size: int, wait: Callable[[Callable[[], None]], None]) -> Array:
+        """Bytes of the GPU (uint8) once the stream has come so far; ``wait`` is handed what waits."""
+        if self._pinned.size < size:
+            self._pinned = np.frombuffer(self._cuda.alloc_pinned_memory(2 * size), np.uint8, 2 * size)
+        runtime = self._cuda.runtime
+        runtime.memcpyAsync(self._pinned.ctypes.data, source, size, runtime.memcpyDeviceToHost, self.stream.ptr)
+        wait(self.stream.synchronize)
+        fetched: Array = self._pinned[:size].copy()
+        return fetched
+
+    def set_flag(self, address: int) -> None:
+        """Set a word of the GPU that kernels look at, beside what runs, and wait until that has ended."""
+        self._cuda.runtime.memsetAsync(address, 1, 1, self._beside.ptr)
+        self.stream.synchronize()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the arena takes of the GPU."""
+        return int(self._pool.total_bytes())
+
+    def add(self, holder: Holder) -> None:
+        """Have a recorded run released when memory runs out."""
+        self._holders.add(holder)
+
+    def release_all(self) -> None:
+        """Let go of all recorded runs, and give the arena's memory back; not in the midst of a recording, which counts on it."""
+        with self.lock:
+            if self._is_recording:
+                return
+            for holder in list(self._holders):
+                holder.release()
+            self._holders.clear()
+            self._pool.free_all_blocks()
+
+    def _take(self, size: int) -> Any:
+        """Memory for the pool."""
+        try:
+            return self._cuda.MemoryPointer(self._cuda.Memory(size), 0)
+        except self._cuda.runtime.CUDARuntimeError:
+            self._ran_out = True
+            raise
+
+    def _allocate(self, size: int) -> Any:
+        memory = self._pool.malloc(size)
+        self._taken.add(int(memory.mem.ptr))
+        return memory
+
+    def _abandon(self) -> None:
+        try:
+            self.stream.end_capture()
+        except self._cuda.runtime.CUDARuntimeError:
+            return  # something in it has ended it already
+
+
+_arenas: dict[int, Arena] = {}
+_lock = threading.Lock()
+
+
+def arena_of(ordinal: int) -> Arena:
+    """The arena of a GPU, made when it is first asked for."""
+    with _lock:
+        if ordinal not in _arenas:
+            _arenas[ordinal] = Arena(ordinal)
+        return _arenas[ordinal]
+
+
+def reclaimable_bytes(ordinal: int) -> int:
+    """Bytes that `release_recordings` would give back."""
+    arena = _arenas.get(ordinal)
+    return 0 if arena is None else arena.nbytes
+
+
+def release_recordings(ordinal: int) -> None:
+    """Let go of the recorded runs of a GPU, where there are any: memory has run out."""
+    arena = _arenas.get(ordinal)
+    if arena is not None:
+        arena.release_all()

@@ -1,0 +1,200 @@
+"""A recorded run: the graph, what it needs to be played again, and the result that it gives (see `replay`)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import NamedTuple, cast
+
+import numpy as np
+
+from gquery import tuning
+from gquery.columns.table import ColumnData, Table, TableSource
+from gquery.device.arena import Arena, Graph
+from gquery.device.array import Array, ElementDType
+from gquery.device.buffer import Buffer
+from gquery.device.device import Device, cpu_device
+from gquery.device.recording import CannotRecordError, RecordingDevice
+from gquery.errors import InterruptError
+from gquery.execution.feedback import RunFeedback
+from gquery.execution.speculation import MisspeculationError, Speculation
+from gquery.execution.state import ExecutionContext, Run
+from gquery.expression.frozen import frozen_open
+from gquery.expression.types import PhysicalType
+from gquery.kernels.builtin.define import address
+from gquery.kernels.targets import get_target
+from gquery.kernels.targets.base import AbortableTarget
+from gquery.planner.physical import Pipeline, Program, ReadTable
+from gquery.runtime.interrupt import beside
+from gquery.runtime.records import dataclass
+
+RunStages = Callable[[Run], Table]
+"""Runs the stages of a program and gives its result; nothing that was speculated is validated yet."""
+
+
+@frozen_open
+class Input:
+    """The columns that a recorded run reads of a table."""
+
+    source: TableSource
+    fields: tuple[int, ...]
+    columns: tuple[ColumnData, ...]
+
+
+class Output(NamedTuple):
+    """A buffer of the result, which each run writes again: its place in the arena, and ``offset`` (bytes) in the block of a small
+    result."""
+
+    address: int
+    dtype: ElementDType
+    size: int
+    offset: int
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+
+@dataclass(eq=False)
+class Recording:
+    """A recorded run. ``result`` has what is the same in each run, ``outputs`` its buffers that are not, by their identity.
+    ``block`` (uint8) has the status words and, where the result is small, all of it."""
+
+    program: Program
+    graph: Graph | None  # None once it was let go of
+    speculation: Speculation
+    result: Table
+    outputs: dict[int, Output]
+    block: Array
+    is_small: bool
+    inputs: tuple[Input, ...]
+    arrays: tuple[tuple[Buffer, Array], ...]  # of the inputs, where they were recorded
+    kept: list[object]  # kernels, arrays and constants that the graph uses
+    seconds: float = 0.0  # that the last run took
+
+    def release(self) -> None:
+        """Let go of everything; nobody plays it again."""
+        self.graph, self.arrays, self.kept, self.block = None, (), [], np.empty(0, np.uint8)
+
+    def is_current(self, device: Device) -> bool:
+        """Whether the tables still have the columns that were recorded, at the same place."""
+        for given in self.inputs:
+            now = given.source.load(given.fields).columns
+            if any(a is not b for a, b in zip(now, given.columns, strict=True)):
+                return False
+        return all(buffer.on(device) is array for buffer, array in self.arrays)
+
+    def play(self, device: Device, arena: Arena) -> Table | None:
+        """The result of another run; None where the recording is of no use any more. Raises what kernels have to say."""
+        if not self.is_current(device):
+            return None
+        start = time.perf_counter()
+        copies: dict[int, Array] = {}
+        with arena.stream:
+            if not self.is_small:
+                copies = {i: device.empty(o.size, o.dtype, "the result") for i, o in self.outputs.items()}
+            if self.graph is None:  # memory ran out, now or before
+                return None
+            self.graph.launch(arena.stream)
+            for identity, copy in copies.items():
+                arena.copy(address(copy), self.outputs[identity].address, copy.nbytes)
+            fetched = self._fetch(arena)
+        self.seconds = time.perf_counter() - start
+        try:
+            self.speculation.check(fetched[: self.speculation.status_words.nbytes].view(np.uint32))
+        except MisspeculationError:
+            return None
+        made = {i: Buffer(copy, device) for i, copy in copies.items()}
+        if self.is_small:
+            for identity, output in self.outputs.items():
+                made[identity] = Buffer(fetched[output.offset : output.offset + output.nbytes].view(output.dtype))
+        return _with_buffers(self.result, made)
+
+    def _fetch(self, arena: Arena) -> Array:
+        """The block, once all has run. An interrupt has the kernels that did not begin yet do nothing."""
+        is_long = self.seconds > tuning.replay.long_seconds
+        try:
+            return arena.fetch(address(self.block), self.block.size, beside if is_long else _at_once)
+        except (InterruptError, KeyboardInterrupt):
+            assert self.speculation.abort_flag is not None
+            arena.set_flag(address(self.speculation.abort_flag))
+            raise
+
+
+def _at_once(wait: Callable[[], None]) -> None:
+    wait()
+
+
+def record(
+    program: Program, context: ExecutionContext, rehearsed: RunFeedback, run_stages: RunStages, arena: Arena
+) -> Recording | None:
+    """A recording of a program that was rehearsed; nothing has run yet. None where it cannot be recorded."""
+    device, cuda = cast(RecordingDevice, context.device), cast(AbortableTarget, get_target(context.target))
+    constants = device.constants = []
+    try:
+        with cuda.noting() as noted, arena.recording() as graph:
+            state = Run(program, context, rehearsed, Speculation(rehearsed, device, waits=False))
+            result = run_stages(state)
+            words = state.speculation.status_words
+            outputs, size = _outputs(result, words.nbytes, arena, device)
+            is_small = size <= tuning.replay.block_bytes
+            block = device.empty(size if is_small else words.nbytes, np.uint8, "the result")
+            arena.copy(address(block), address(words), words.nbytes)
+            for output in outputs.values() if is_small else ():
+                arena.copy(address(block) + output.offset, output.address, output.nbytes)
+    except InterruptError:
+        raise
+    except (
+        Exception
+    ):  # of CuPy or the driver: something waits for the GPU. What is wrong with a query its usual run says
+        return None
+    finally:
+        device.constants = None
+    if not graph:
+        return None
+    inputs = tuple(_inputs(state))
+    arrays = tuple((b, b.on(device)) for i in inputs for c in i.columns for b in c.buffers if b.is_on(device))
+    theirs = [a for a in noted.arrays if a is not None and not arena.owns(a)]
+    kept = [*noted.kernels, *theirs, *constants]
+    made = Recording(program, graph[0], state.speculation, result, outputs, block, is_small, inputs, arrays, kept)
+    arena.add(made)
+    return made
+
+
+def _inputs(state: Run) -> Iterator[Input]:
+    works = [stage.work for stage in state.program.stages]
+    sources = [w.source.source for w in works if isinstance(w, Pipeline) and isinstance(w.source, ReadTable)]
+    for source in {id(s): s for s in sources}.values():
+        columns = state.tables[id(source)]
+        yield Input(source, tuple(columns), tuple(columns.values()))
+
+
+def _outputs(result: Table, start: int, arena: Arena, device: Device) -> tuple[dict[int, Output], int]:
+    """The buffers of a result that were recorded, each with a place behind ``start`` in the block, and the size of that."""
+    outputs: dict[int, Output] = {}
+    for column in result.columns:
+        if column.physical_type is PhysicalType.VIEW:
+            raise CannotRecordError("a result has addresses of texts")
+        for buffer in column.buffers:
+            if buffer.is_on(cpu_device()) or id(buffer) in outputs:
+                continue
+            array = buffer.on(device)
+            if arena.owns(array):
+                start = -(-start // tuning.replay.alignment) * tuning.replay.alignment
+                outputs[id(buffer)] = Output(address(array), array.dtype, array.size, start)
+                start += array.nbytes
+    return outputs, start
+
+
+def _with_buffers(result: Table, made: Mapping[int, Buffer]) -> Table:
+    """The result with the buffers of one run."""
+
+    def of_run(buffer: Buffer | None) -> Buffer | None:
+        return None if buffer is None else made.get(id(buffer), buffer)
+
+    columns = tuple(
+        replace(c, data=made.get(id(c.data), c.data), validity=of_run(c.validity), characters=of_run(c.characters))
+        for c in result.columns
+    )
+    return Table(result.schema, columns, result.rows)

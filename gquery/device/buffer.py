@@ -24,7 +24,7 @@ class Buffer:
     __slots__ = ("__weakref__", "_copies", "_lock", "dtype", "length", "used")
 
     def __init__(self, array: Array, device: Device | None = None) -> None:
-        self.dtype: np.dtype[Any] = np.dtype(array.dtype)
+        self.dtype: np.dtype[Any] = array.dtype
         self.length = int(array.shape[0])
         if device is None:
             device = cpu_device() if isinstance(array, np.ndarray) else Device("cuda", int(array.device.id))

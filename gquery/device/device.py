@@ -45,6 +45,7 @@ class Device:
 
     def __init__(self, kind: str, ordinal: int = 0, memory_limit: int | None = None) -> None:
         self.kind = kind
+        self.is_cpu, self.is_cuda = kind == "cpu", kind == "cuda"
         self.ordinal = ordinal
         self.memory_limit = memory_limit
         self.evict: Callable[[Device, int], None] | None = None  # lets go of cached copies when memory runs out
@@ -67,14 +68,6 @@ class Device:
         """``cpu`` or ``cuda:0``."""
         return "cpu" if self.is_cpu else f"cuda:{self.ordinal}"
 
-    @property
-    def is_cpu(self) -> bool:
-        return self.kind == "cpu"
-
-    @property
-    def is_cuda(self) -> bool:
-        return self.kind == "cuda"
-
     def with_limit(self, memory_limit: int | None) -> Device:
         """The same device under another limit, with an account of its own."""
         return Device(self.kind, self.ordinal, memory_limit)
@@ -95,7 +88,7 @@ class Device:
 
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike, context: str = "") -> Array:
         """An uninitialised array on this device; OutOfMemoryError where it does not fit."""
-        return self._allocate(lambda xp: xp.empty(shape, dtype), _bytes(shape, dtype), context)
+        return self._allocate("empty", shape, np.dtype(dtype), context)
 
     def empty_sparse(self, size: int, dtype: DTypeLike, context: str = "") -> Array:
         """An uninitialised array of which only few places, here and there, will be written: the system is asked not to clear
@@ -106,10 +99,12 @@ class Device:
         return array
 
     def zeros(self, shape: int | tuple[int, ...], dtype: DTypeLike, context: str = "") -> Array:
-        return self._allocate(lambda xp: xp.zeros(shape, dtype), _bytes(shape, dtype), context)
+        return self._allocate("zeros", shape, np.dtype(dtype), context)
 
     def full(self, shape: int | tuple[int, ...], value: int | float, dtype: DTypeLike, context: str = "") -> Array:
-        return self._allocate(lambda xp: xp.full(shape, value, dtype), _bytes(shape, dtype), context)
+        array = self.empty(shape, dtype, context)
+        array.fill(value)
+        return array
 
     def from_host(self, array: Array, context: str = "") -> Array:
         """A NumPy array as an array of this device: itself on the CPU, a copy on a GPU. Bytes get room behind them, since
@@ -125,7 +120,8 @@ class Device:
             copy = self.empty(array.size + READ_AHEAD, np.uint8, context)[: array.size]
             copy.set(np.ascontiguousarray(array))  # type: ignore[attr-defined]  # an array of CuPy
             return copy
-        return self._allocate(lambda xp: xp.asarray(array), int(array.nbytes), context)
+        self.reserve(int(array.nbytes), context)
+        return self._on_gpu(lambda cupy: cupy.asarray(array), int(array.nbytes), context)
 
     def initialized(self, values: Array) -> Array:
         """A fresh array with these values of the host, for the caller to write to; `from_host` is for what nobody writes to."""
@@ -202,10 +198,11 @@ class Device:
 
     def reserve(self, wanted: int, context: str) -> None:
         """Check that ``wanted`` bytes more would fit, without taking them."""
-        if self.memory_limit is not None and self.used_bytes + wanted > self.memory_limit and self.evict is not None:
-            self.evict(self, self.used_bytes + wanted - self.memory_limit)
-        if self.memory_limit is not None and self.used_bytes + wanted > self.memory_limit:
-            raise self._out_of_memory(wanted, context)
+        if self.memory_limit is not None:
+            if self.used_bytes + wanted > self.memory_limit and self.evict is not None:
+                self.evict(self, self.used_bytes + wanted - self.memory_limit)
+            if self.used_bytes + wanted > self.memory_limit:
+                raise self._out_of_memory(wanted, context)
         if self.is_cpu and wanted > tuning.memory.checked_bytes and wanted > self.free_bytes:
             raise self._out_of_memory(wanted, context)
 
@@ -227,18 +224,23 @@ class Device:
         self.reserve(size, "")
         return _cupy().get_default_memory_pool().malloc(size)
 
-    def _allocate(self, make: Callable[[ModuleType], Array], wanted: int, context: str) -> Array:
+    def _allocate(self, how: str, shape: int | tuple[int, ...], dtype: np.dtype[Any], context: str) -> Array:
+        """What the function ``how`` of NumPy or CuPy makes."""
+        wanted = (shape if isinstance(shape, int) else math.prod(shape)) * dtype.itemsize
         self.reserve(wanted, context)
-        if self.is_cpu:
-            try:
-                array = make(np)
-            except MemoryError:
-                raise self._out_of_memory(wanted, context) from None
-            if self.memory_limit is not None:
-                with self._lock:
-                    self._live += wanted
-                weakref.finalize(array, self._release, wanted)
-            return array
+        if self.is_cuda:
+            return self._on_gpu(lambda cupy: getattr(cupy, how)(shape, dtype), wanted, context)
+        try:
+            array: Array = getattr(np, how)(shape, dtype)
+        except MemoryError:
+            raise self._out_of_memory(wanted, context) from None
+        if self.memory_limit is not None:
+            with self._lock:
+                self._live += wanted
+            weakref.finalize(array, self._release, wanted)
+        return array
+
+    def _on_gpu(self, make: Callable[[ModuleType], Array], wanted: int, context: str) -> Array:
         cupy = _cupy()
         with self.activate():
             try:
@@ -392,8 +394,3 @@ def adopt(array: Any) -> Any:
     if kind in (2, 13):  # a GPU's, managed or not
         return _cupy().from_dlpack(array)
     raise InterfaceError(f"A {type(array).__name__} lies on a device (DLPack number {kind}) that gquery cannot read")
-
-
-def _bytes(shape: int | tuple[int, ...], dtype: DTypeLike) -> int:
-    rows = shape if isinstance(shape, int) else math.prod(shape)
-    return int(rows) * int(np.dtype(dtype).itemsize)

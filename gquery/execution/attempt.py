@@ -39,15 +39,15 @@ class Attempt:
     counters: Array | None
     selection: Array | None = None
 
-    def arguments(self, unit: Unit, state: SinkState, target: Target) -> tuple[object, ...]:
+    def arguments(self, unit: Unit, state: SinkState, target: Target) -> list[object]:
         """What a target's launch of a kernel takes; ``state`` is the sink's own for the worker."""
-        made = []
-        for parameter, binding in unit.parameters:
+        made = unit.constants.copy()
+        for place, parameter, binding in unit.open:
             value = self.value(unit, binding, state)
             if not parameter.is_pointer and not isinstance(value, (int, float)):
                 value = 0 if value is None or value.size == 0 else _address(value)
-            made.append(target.argument(parameter, value))
-        return tuple(made)
+            made[place] = target.argument(parameter, value)
+        return made
 
     def value(self, unit: Unit, binding: Binding, state: SinkState) -> Argument:
         """What a binding of a kernel stands for; ``state`` is the sink's own for the worker."""

@@ -32,6 +32,13 @@ class ColumnCache:
         with self._lock:
             return self._columns.get((source, field))
 
+    def find(self, source: int, fields: Sequence[int]) -> tuple[ColumnData, ...] | None:
+        """Columns of a source, if all are kept."""
+        with self._lock:
+            columns = self._columns
+            found = [column for f in fields if (column := columns.get((source, f))) is not None]
+        return tuple(found) if len(found) == len(fields) else None
+
     def put(self, source: int, columns: Mapping[int, ColumnData], what: str) -> None:
         """Keep columns that are used together; OutOfMemoryError where they alone exceed the limit."""
         if self.limit is not None:

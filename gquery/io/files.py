@@ -17,7 +17,7 @@ import stat
 from collections.abc import Sequence
 from dataclasses import field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -81,17 +81,26 @@ def format_of(paths: Paths) -> str | None:
     return next((f for f, ends in SUFFIXES.items() if name.endswith(ends)), None)
 
 
-def resolve(asked: Paths, kind: str = "parquet", filesystem: Any = None) -> list[File]:
+class Item(NamedTuple):
+    """One path, pattern, directory or URI that was asked for. ``path`` is where it lies on this machine, None elsewhere."""
+
+    name: str
+    path: str | None
+
+
+def items_of(asked: Paths, filesystem: Any = None) -> list[Item]:
+    """What was asked for, in order."""
+    names = [os.fspath(a) for a in ([asked] if isinstance(asked, (str, os.PathLike)) else asked)]
+    is_here = filesystem is None
+    return [Item(name, os.path.expanduser(name) if is_here and not _URI.match(name) else None) for name in names]
+
+
+def resolve(items: Sequence[Item], kind: str = "parquet", filesystem: Any = None) -> list[File]:
     """The files that are meant, in the order of their names within a pattern or directory. FileError where there is none."""
-    items = [asked] if isinstance(asked, (str, os.PathLike)) else list(asked)
     files: list[File] = []
-    for item in items:
-        name = os.fspath(item)
+    for name, path in items:
         with reading(name):
-            if filesystem is not None or _URI.match(name):
-                files += _remote(name, kind, filesystem)
-            else:
-                files += _local_files(os.path.expanduser(name), kind)
+            files += _remote(name, kind, filesystem) if path is None else _local_files(path, kind)
     if not files:
         raise FileError("No file was named to read")
     return files

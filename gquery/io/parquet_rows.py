@@ -61,7 +61,7 @@ class ParquetRows(ABC):
 
     def load(self, fields: Sequence[int]) -> Table:
         """The columns in the order that is asked for, those not in the cache read now, together."""
-        return ParquetRows.load_many([(self, fields)])[0]
+        return self._held(fields) or ParquetRows.load_many([(self, fields)])[0]
 
     @staticmethod
     def load_many(requests: Sequence[tuple[ParquetRows, Sequence[int]]]) -> list[Table]:
@@ -96,9 +96,8 @@ class ParquetRows(ABC):
 
     def _held(self, fields: Sequence[int]) -> Table | None:
         """The columns, if all are in the cache."""
-        found = [self._cache.get(id(self), f) for f in fields]
-        columns = tuple(c for c in found if c is not None)
-        if len(columns) < len(found):
+        columns = self._cache.find(id(self), fields)
+        if columns is None:
             return None
         return Table(Schema(tuple(self.schema.fields[f] for f in fields)), columns, self.rows)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
-from gquery.io.files import File, PathColumn, Paths, path_columns, resolve
+from gquery.io.files import File, Item, PathColumn, Paths, items_of, path_columns, resolve
 from gquery.runtime.records import dataclass
 
 
@@ -23,7 +24,11 @@ class Asked:
 
     def find(self) -> list[File]:
         """The files as they are now; FileError where there is none."""
-        return resolve(self.paths, self.kind, self.filesystem)
+        return resolve(self._items, self.kind, self.filesystem)
+
+    @cached_property
+    def _items(self) -> list[Item]:
+        return items_of(self.paths, self.filesystem)
 
     def columns(self, files: Sequence[File], names: Sequence[str]) -> list[PathColumn]:
         """The columns that the paths give, beside those of the files, which are called ``names``."""

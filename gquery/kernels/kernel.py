@@ -29,6 +29,10 @@ class Parameter:
     type: ElementType
     is_pointer: bool
 
+    def number(self, value: float) -> int | float:
+        """A number as a launch takes it for this scalar."""
+        return float(value) if self.type == "f64" else int(value)
+
 
 @frozen_open
 class Kernel:

@@ -16,7 +16,7 @@ from gquery.expression.expr import Column, Expr
 from gquery.expression.facts import LARGE_ROWS
 from gquery.expression.frozen import frozen_open
 from gquery.kernels import ir
-from gquery.kernels.bindings import Binding, ErrorSite, StatePart
+from gquery.kernels.bindings import Binding, Constant, ErrorSite, StatePart
 from gquery.kernels.code import Code
 from gquery.kernels.interleave import interleaved
 from gquery.kernels.kernel import Kernel, Parameter
@@ -63,6 +63,16 @@ class Unit:
     def parameters(self) -> tuple[tuple[Parameter, Binding], ...]:
         """The kernel's parameters, each with what it stands for."""
         return tuple((p, self.bindings[p.name]) for p in self.kernel.parameters)
+
+    @cached_property
+    def constants(self) -> list[object]:
+        """What a launch takes for each parameter that is a constant, None for the others: those in ``open``."""
+        return [p.number(b.value) if isinstance(b, Constant) else None for p, b in self.parameters]
+
+    @cached_property
+    def open(self) -> tuple[tuple[int, Parameter, Binding], ...]:
+        """The parameters that stand for something else in each launch, by their place."""
+        return tuple((n, p, b) for n, (p, b) in enumerate(self.parameters) if not isinstance(b, Constant))
 
 
 def units(pipeline: Pipeline, target: str, counted: bool = False) -> tuple[Unit, ...]:

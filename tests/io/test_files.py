@@ -19,7 +19,7 @@ import pytest
 import gquery
 from gquery import errors
 from gquery.io.csv_dialect import sniff
-from gquery.io.files import format_of, resolve
+from gquery.io.files import format_of, items_of, resolve
 
 TABLE = pa.table(
     {
@@ -324,7 +324,7 @@ def test_file_systems(db: gquery.Connection, partitions: Path) -> None:
     store = fs.SubTreeFileSystem(str(partitions), fs.LocalFileSystem())
     assert db.read_parquet("*/*/*.parquet", filesystem=store).columns == ["v", "year", "kind"]
     assert db.read_parquet("year=2024", filesystem=store).to_arrow_table().num_rows == 4
-    assert len(resolve("**/*.csv", "csv", store)) == 4
+    assert len(resolve(items_of("**/*.csv", store), "csv", store)) == 4
     assert db.read_csv("year=2024/kind=c/part.csv", filesystem=store).fetchall() == [(2024, "x", 2024, "c")]
     for missing in ("nowhere.parquet", "n*.parquet"):
         with pytest.raises(errors.FileError):

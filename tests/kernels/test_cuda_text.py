@@ -86,7 +86,7 @@ class _Played(Device):
     def xp(self) -> Any:
         return np
 
-    def _allocate(self, make: Any, wanted: int, context: str) -> Any:
+    def _on_gpu(self, make: Any, wanted: int, context: str) -> Any:
         return make(np)
 
     def to_host(self, array: Any) -> Any:

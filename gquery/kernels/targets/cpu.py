@@ -149,7 +149,7 @@ class CpuTarget:
 
     def argument(self, parameter: Parameter, value: Any) -> Any:
         if not parameter.is_pointer:
-            return float(value) if parameter.type == "f64" else int(value)
+            return parameter.number(value)
         return _NOWHERE if value is None or value.size == 0 else address_of(value)
 
     def run(self, compiled: Compiled, lo: int, hi: int, arguments: Sequence[Any], shared_words: int = 0) -> None:

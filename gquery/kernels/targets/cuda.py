@@ -156,7 +156,7 @@ class CudaTarget:
 
     def argument(self, parameter: Parameter, value: Any) -> Any:
         if not parameter.is_pointer:
-            return float(value) if parameter.type == "f64" else int(value)
+            return parameter.number(value)
         noted = self._local.noted
         if noted is not None:
             noted.arrays.append(value)

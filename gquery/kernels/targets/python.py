@@ -130,7 +130,7 @@ class PythonTarget:
 
     def argument(self, parameter: Parameter, value: Any) -> Any:
         if not parameter.is_pointer:
-            return float(value) if parameter.type == "f64" else value if isinstance(value, checks.Span) else int(value)
+            return value if isinstance(value, checks.Span) else parameter.number(value)
         code = _FORMATS[parameter.type]
         empty = value is None or value.nbytes == 0
         elements: Any = memoryview(bytearray(0 if checks.ENABLED else 8)) if empty else memoryview(value)

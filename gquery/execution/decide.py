@@ -27,6 +27,7 @@ def decide(state: Run, stage: Stage, pipeline: Pipeline, rows: int) -> Decision:
         _copied_bytes(state, pipeline),
         has_room(pipeline, rows, context.device),
         context.target,
+        context.device.stays,
         context.counts,
         context.settings,
     )

@@ -43,6 +43,7 @@ class Grounds(NamedTuple):
     copied_bytes: int
     has_room: bool
     target: str
+    stays: bool  # on the device; see `Device.stays`
     counts: bool
     settings: Settings
 

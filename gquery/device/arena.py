@@ -47,6 +47,7 @@ class Arena:
             self.stream = cupy.cuda.Stream(non_blocking=True)
             self._beside = cupy.cuda.Stream(non_blocking=True)
         self._pinned: Array = np.empty(0, np.uint8)
+        self._pinned_at = 0
         self._taken: set[int] = set()
         self._is_recording = False
         self._ran_out = False
@@ -100,8 +101,9 @@ class Arena:
         """Bytes of the GPU (uint8) once the stream has come so far; ``wait`` is handed what waits."""
         if self._pinned.size < size:
             self._pinned = np.frombuffer(self._cuda.alloc_pinned_memory(2 * size), np.uint8, 2 * size)
+            self._pinned_at = int(self._pinned.ctypes.data)
         runtime = self._cuda.runtime
-        runtime.memcpyAsync(self._pinned.ctypes.data, source, size, runtime.memcpyDeviceToHost, self.stream.ptr)
+        runtime.memcpyAsync(self._pinned_at, source, size, runtime.memcpyDeviceToHost, self.stream.ptr)
         wait(self.stream.synchronize)
         fetched: Array = self._pinned[:size].copy()
         return fetched

@@ -74,7 +74,7 @@ class ReplayProgress:
     rehearsed: RunFeedback | None = None
     recorded: Recorded | None = None
     given_up: int = 0  # recordings that did not fit any more
-    is_refused: bool = False
+    refused: str | None = None  # why the program is never recorded
 
 
 class RunFeedback:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -67,6 +66,7 @@ class Recording:
     result: Table
     outputs: dict[int, Output]
     block: Array
+    status_bytes: int  # at the beginning of the block
     is_small: bool
     inputs: tuple[Input, ...]
     arrays: tuple[tuple[Buffer, Array], ...]  # of the inputs, where they were recorded
@@ -102,7 +102,7 @@ class Recording:
             fetched = self._fetch(arena)
         self.seconds = time.perf_counter() - start
         try:
-            self.speculation.check(fetched[: self.speculation.status_words.nbytes].view(np.uint32))
+            self.speculation.check(fetched[: self.status_bytes].view(np.uint32))
         except MisspeculationError:
             return None
         made = {i: Buffer(copy, device) for i, copy in copies.items()}
@@ -128,8 +128,8 @@ def _at_once(wait: Callable[[], None]) -> None:
 
 def record(
     program: Program, context: ExecutionContext, rehearsed: RunFeedback, run_stages: RunStages, arena: Arena
-) -> Recording | None:
-    """A recording of a program that was rehearsed; nothing has run yet. None where it cannot be recorded."""
+) -> Recording:
+    """A recording of a program that was rehearsed; nothing has run yet. CannotRecordError says what stands in its way."""
     device, cuda = cast(RecordingDevice, context.device), cast(AbortableTarget, get_target(context.target))
     constants = device.constants = []
     try:
@@ -145,19 +145,20 @@ def record(
                 arena.copy(address(block) + output.offset, output.address, output.nbytes)
     except InterruptError:
         raise
-    except (
-        Exception
-    ):  # of CuPy or the driver: something waits for the GPU. What is wrong with a query its usual run says
-        return None
+    except Exception as error:
+        # CuPy's or the driver's: something waits for the GPU. What is wrong with a query, its usual run says
+        raise CannotRecordError(f"{type(error).__name__}: {error}") from error
     finally:
         device.constants = None
     if not graph:
-        return None
+        raise CannotRecordError("memory has run out")
     inputs = tuple(_inputs(state))
     arrays = tuple((b, b.on(device)) for i in inputs for c in i.columns for b in c.buffers if b.is_on(device))
     theirs = [a for a in noted.arrays if a is not None and not arena.owns(a)]
     kept = [*noted.kernels, *theirs, *constants]
-    made = Recording(program, graph[0], state.speculation, result, outputs, block, is_small, inputs, arrays, kept)
+    made = Recording(
+        program, graph[0], state.speculation, result, outputs, block, words.nbytes, is_small, inputs, arrays, kept
+    )
     arena.add(made)
     return made
 
@@ -194,7 +195,16 @@ def _with_buffers(result: Table, made: Mapping[int, Buffer]) -> Table:
         return None if buffer is None else made.get(id(buffer), buffer)
 
     columns = tuple(
-        replace(c, data=made.get(id(c.data), c.data), validity=of_run(c.validity), characters=of_run(c.characters))
+        ColumnData(
+            c.dtype,
+            c.physical_type,
+            c.length,
+            made.get(id(c.data), c.data),
+            of_run(c.validity),
+            of_run(c.characters),
+            c.dictionary,
+            c.statistics,
+        )
         for c in result.columns
     )
     return Table(result.schema, columns, result.rows)

@@ -22,7 +22,7 @@ from typing import cast
 from gquery import tuning
 from gquery.columns.table import Table
 from gquery.device.arena import Arena, arena_of
-from gquery.device.recording import RecordingDevice
+from gquery.device.recording import CannotRecordError, RecordingDevice
 from gquery.execution.feedback import Recorded, RunFeedback
 from gquery.execution.prepare import forecast
 from gquery.execution.recording import RunStages, record
@@ -39,7 +39,7 @@ from gquery.planner.physical import Group, HostRows, Pipeline, Program, Reduce
 def replayed(program: Program, context: ExecutionContext, feedback: RunFeedback, run_stages: RunStages) -> Table | None:
     """The result by a recording, or by a run that leads to one; None: the program is to run as usual."""
     progress = feedback.replay
-    if progress.is_refused or feedback.scalars is None or not _may_be_recorded(program, context):
+    if progress.refused is not None or feedback.scalars is None or not _may_be_recorded(program, context):
         return None
     progress.runs += 1
     if progress.runs < tuning.replay.runs:
@@ -75,9 +75,10 @@ def _next(
         staying = replace(context, device=RecordingDevice(context.device, arena))
         if progress.rehearsed is None:
             return _rehearse(program, staying, feedback, run_stages)
-        recorded = progress.recorded = record(program, staying, progress.rehearsed, run_stages, arena)
-        if recorded is None:
-            progress.is_refused = True
+        try:
+            recorded = progress.recorded = record(program, staying, progress.rehearsed, run_stages, arena)
+        except CannotRecordError as reason:
+            progress.refused = str(reason)
             return None
     elif recorded.program is not program:
         return None
@@ -93,7 +94,8 @@ def _give_up(feedback: RunFeedback, recorded: Recorded) -> None:
     recorded.release()
     progress.recorded = progress.rehearsed = None
     progress.given_up += 1
-    progress.is_refused = progress.given_up >= tuning.replay.given_up
+    if progress.given_up >= tuning.replay.given_up:
+        progress.refused = "each recording was soon of no use"
 
 
 def _rehearse(

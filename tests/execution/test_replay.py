@@ -79,7 +79,7 @@ def _recorded(connection: gquery.Connection, sql: str) -> list[tuple[Any, ...]]:
         if _progress(connection, sql).recorded is not None:
             break
         threading.Event().wait(0.02)  # its kernels are compiled in the background
-    assert _progress(connection, sql).recorded is not None, sql
+    assert _progress(connection, sql).recorded is not None, (sql, _progress(connection, sql).refused)
     for _ in range(3):
         assert _alike(connection.sql(sql).fetchall(), first), sql
     assert _progress(connection, sql).given_up == 0

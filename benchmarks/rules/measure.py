@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import gquery
 from benchmarks.rules.workloads import Workload
 from gquery import Error
-from gquery.api.connection import _evaluate as constant_of
+from gquery.api.planning import _evaluate as constant_of
 from gquery.execution import ExecutionContext, run, run_with_report
 from gquery.execution.measure import Meter
 from gquery.planner import optimizer

@@ -10,26 +10,19 @@ All of the engine is imported inside functions: ``import gquery`` loads none of 
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, assert_never
 
 from gquery import tuning
 from gquery.api.dataframe.connect import Frames
 from gquery.api.dbapi import Exceptions
 from gquery.api.explain import Explains, explain_options
-from gquery.api.plan_cache import (
-    Parameters,
-    PlanCache,
-    PreparedPlan,
-    check_sources,
-    load_tables,
-    sources_of,
-)
+from gquery.api.plan_cache import Parameters, PlanCache, PreparedPlan
+from gquery.api.planning import Plans
 from gquery.api.readers import Files
 from gquery.api.startup import Target, choose, preload
+from gquery.api.templates import Template, Templates
 from gquery.errors import (
     CatalogError,
-    DataError,
     InterfaceError,
     ProgrammingError,
     unicode_text,
@@ -39,7 +32,6 @@ from gquery.runtime import collector
 from gquery.runtime.arguments import checked
 from gquery.runtime.boundary import boundary
 from gquery.runtime.interrupt import Running
-from gquery.runtime.nesting import with_room
 from gquery.runtime.recent import Recent
 from gquery.runtime.stopwatch import part
 from gquery.settings import from_environment
@@ -50,14 +42,10 @@ if TYPE_CHECKING:
     from gquery.columns.table import Table, TableSource
     from gquery.device.device import Device
     from gquery.execution import ExecutionContext
-    from gquery.expression.expr import Expr
-    from gquery.expression.expr import Literal as Constant
-    from gquery.planner.logical.nodes import Query
-    from gquery.planner.physical import Program
     from gquery.sql.statement import Statement
 
 
-class Connection(Frames, Files, Explains, Exceptions):
+class Connection(Plans, Frames, Files, Explains, Exceptions):
     """A session on one device. Use one a thread; `cursor` gives another over the same tables.
 
     ``device`` is "auto" (the first GPU, else the CPU), "cpu", "cuda", "cuda:1" or "python" (the interpreter alone).
@@ -97,6 +85,7 @@ class Connection(Frames, Files, Explains, Exceptions):
         self._files: Recent[Any, TableSource] = Recent(tuning.memory.files)
         self._catalog = Catalog(self._open_file, self._variable, self._check_function)
         self._plans = PlanCache()
+        self._templates = Templates()
         self._files_lock = threading.RLock()
         self._running = Running()
         self._closed = False
@@ -115,13 +104,17 @@ class Connection(Frames, Files, Explains, Exceptions):
         here, and runs when its rows are first asked for; other statements run now."""
         self._check_open()
         from gquery.api.relation import Relation
-        from gquery.sql.bind import bind
         from gquery.sql.parse import parse
 
         unicode_text(query, "a statement")
         kept = self._plans.find(query, params, self.settings)
         if kept is not None and kept.is_current(self._catalog.version):
             return Relation(self, kept, query, params)
+        with part("plan"):
+            question, found = self._from_template(query, params)
+        if isinstance(found, PreparedPlan):
+            self._plans.keep(query, params, self.settings, found)
+            return Relation(self, found, query, params)
         with part("parse"):
             statements = parse(query)
         if not statements:
@@ -130,9 +123,9 @@ class Connection(Frames, Files, Explains, Exceptions):
         with self._running.one(), part("plan"):
             for parsed in statements:
                 scans, version = self._catalog.scans, self._catalog.version
-                statement = bind(parsed, self._catalog, params)
+                statement, template = self._bind(parsed, params, question if alone else None, found)
                 is_kept = alone and self._catalog.scans == scans  # variables of the caller are another's tomorrow
-                result = self._statement(statement, query if is_kept else None, params, version)
+                result = self._statement(statement, query if is_kept else None, params, version, template)
                 self._read_variables(result)
         return result
 
@@ -142,7 +135,9 @@ class Connection(Frames, Files, Explains, Exceptions):
         made.table()
         return made
 
-    def _statement(self, statement: Statement, text: str | None, params: Parameters, version: int) -> Relation:
+    def _statement(
+        self, statement: Statement, text: str | None, params: Parameters, version: int, template: Template | None = None
+    ) -> Relation:
         """Runs a statement; a SELECT is planned only. ``text`` is the SQL of a statement that stands alone, ``version`` the
         catalog's from before it was bound: another thread may change a table meanwhile."""
         from gquery.api.relation import Relation, message
@@ -151,10 +146,12 @@ class Connection(Frames, Files, Explains, Exceptions):
 
         match statement:
             case st.SelectStatement(query):
-                prepared = self._plan(query)
+                prepared = self._plan(query, template=template)
                 prepared.catalog_version = version
                 if text is not None:
                     self._plans.keep(text, params, self.settings, prepared)
+                    if template is not None:
+                        self._templates.keep(template, prepared)
                 return Relation(self, prepared, text, params)
             case st.CreateTable(name, query, or_replace, if_not_exists):
                 if if_not_exists and self._catalog.lookup(name) is not None:
@@ -260,6 +257,7 @@ class Connection(Frames, Files, Explains, Exceptions):
         if not self._closed:
             self._closed = True
             self._plans.clear()
+            self._templates.clear()
             self._files.clear()
 
     def __enter__(self) -> Connection:
@@ -276,55 +274,6 @@ class Connection(Frames, Files, Explains, Exceptions):
             raise InterfaceError("The connection is closed")
 
     # ---- the pipeline ----------------------------------------------------------------------------------------------
-
-    def _plan(self, query: Query, now: bool = True) -> PreparedPlan:
-        """A bound query, optimized now or when it is first needed."""
-        sources = with_room(lambda: sources_of(query.plan))
-        versions = tuple(s.version for s in sources)
-        check_sources(query.plan)
-        prepared = PreparedPlan(query, self._optimize, self.settings, sources, versions, self._catalog.version)
-        if now:
-            _ = prepared.query
-        return prepared
-
-    def _optimize(self, query: Query) -> Query:
-        from gquery.planner.optimizer import optimize
-
-        return with_room(lambda: optimize(query, _evaluate, self.settings.disabled_rules))
-
-    def _program(self, prepared: PreparedPlan) -> Program:
-        """The program of a plan. Columns are loaded first; where that taught more than footers tell (order, uniqueness,
-        distinct values), the plan is optimized again."""
-        if prepared.program is None:
-            try:
-                return self._lowered(prepared)
-            except MemoryError as error:  # of NumPy or CuPy: encoding takes arrays of its own
-                reason = str(error)
-            self.device.make_room()
-            raise self.device.exhausted("reading columns", reason or "no memory is left")
-        return prepared.program
-
-    def _lowered(self, prepared: PreparedPlan) -> Program:
-        """A program over as much of the tables as the query needs: where a filter below a LIMIT has to find that out, over more
-        and more of them until the rows are enough."""
-        from gquery.device.profile import get_profile
-        from gquery.execution import run
-        from gquery.execution.feedback import RunFeedback
-        from gquery.planner.lower import lower
-        from gquery.planner.partial_scans import partial_scans
-
-        query, parts = prepared.query, tuning.reading.first_groups
-        while True:
-            partial = partial_scans(query, parts)
-            if load_tables(partial.query.plan, prepared.sources):
-                query = self._optimize(prepared.bound)
-                partial = partial_scans(query, parts)
-                load_tables(partial.query.plan, ())
-            made = partial.query
-            program = with_room(lambda: lower(made, self.target, get_profile(self.device)))  # noqa: B023  (called here)
-            if partial.enough is None or run(program, self._context(), RunFeedback()).rows >= partial.enough:
-                return prepared.keep(made, program)
-            parts *= tuning.reading.more_groups
 
     @boundary
     def run_plan(self, prepared: PreparedPlan) -> Table:
@@ -357,30 +306,6 @@ class Connection(Frames, Files, Explains, Exceptions):
         if prepared is not None and any(getattr(source, "is_live", False) for source in prepared.sources):
             self._program(prepared)
 
-    # ---- plans that are kept ---------------------------------------------------------------------------------------
-
-    @boundary
-    def current_plan(self, prepared: PreparedPlan, text: str | None, params: Parameters) -> PreparedPlan:
-        """The plan, or a new one of the same text where a table has changed since."""
-        if prepared.is_current(self._catalog.version):
-            return prepared
-        if text is None:  # a relation's own plan: its tables are those it was made over, whose files may be other ones
-            return prepared if prepared.is_current(prepared.catalog_version) else self._plan(prepared.bound)
-        from gquery.sql.bind import bind
-        from gquery.sql.statement import SelectStatement
-
-        statement = bind(text, self._catalog, params)
-        assert isinstance(statement, SelectStatement)
-        return self._plan(statement.query)
-
-    @boundary
-    def limited_plan(self, prepared: PreparedPlan, rows: int) -> PreparedPlan:
-        """A plan for the first rows of a query."""
-        from gquery.planner.logical.nodes import Limit
-
-        bound = replace(prepared.bound, plan=Limit(prepared.bound.plan, rows))
-        return self._plan(bound)
-
 
 @checked
 def connect(
@@ -391,13 +316,3 @@ def connect(
 ) -> Connection:
     """A new connection, with tables of its own; see `Connection`."""
     return Connection(device, partitions, threads, memory_limit)
-
-
-def _evaluate(e: Expr) -> Constant:
-    """The value of a constant expression; DataError where computing it fails, which is left to the query."""
-    from gquery.kernels.host import evaluate
-
-    value = evaluate(e)
-    if value is None:
-        raise DataError("A constant expression fails")
-    return value

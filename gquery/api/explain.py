@@ -70,7 +70,8 @@ class Explains(Session):
             case "bound":
                 return with_room(lambda: explain(prepared.bound))
             case "optimized":
-                return with_room(lambda: explain(prepared.query))
+                with prepared.recording():
+                    return with_room(lambda: explain(prepared.query))
             case "tree" | "analyze":
                 from gquery.kernels.targets.compilers import compiling_by
                 from gquery.profile.analyze import explain_tree, formatted

@@ -9,8 +9,9 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from gquery import tuning
 from gquery.expression.exact import exact
@@ -28,22 +29,46 @@ Parameters = Sequence[Any] | Mapping[str, Any] | None
 _keeping = threading.Lock()  # held for an assignment
 
 
+class PlanSlots(Protocol):
+    """What keeps the guards of a plan (`gquery.api.templates`)."""
+
+    def planning(self) -> AbstractContextManager[object]: ...
+
+    def pin(self) -> None: ...
+
+    def lowered(self, prepared: PreparedPlan, program: Program) -> None: ...
+
+
 @dataclass
 class PreparedPlan:
     """A query on its way: the optimized plan and, once it was lowered, the program; both belong to these versions."""
 
-    bound: Query
+    made: Callable[[], Query]  # as the binder made it
     optimize: Callable[[Query], Query]
     settings: Settings
     sources: tuple[TableSource, ...]
     versions: tuple[int, ...]
     catalog_version: int
     program: Program | None = None
+    template: str = ""  # whether it comes of a template, or why not; "" where nobody looked for one
+    slots: PlanSlots | None = None  # those of its text, until the program is made
+
+    @cached_property
+    def bound(self) -> Query:
+        """The plan as the binder made it, for whoever makes other plans of it: without slots."""
+        from gquery.planner.rebind import without_slots
+
+        return self.made() if self.slots is None else without_slots(self.made())
+
+    def recording(self) -> AbstractContextManager[object]:
+        """Within it, what is found out about the plan's slots is noted: whoever looks at the plan looks within it."""
+        return nullcontext() if self.slots is None else self.slots.planning()
 
     @cached_property
     def query(self) -> Query:
         """The optimized plan."""
-        return self.optimize(self.bound)
+        with self.recording():
+            return self.optimize(self.made())
 
     @cached_property
     def feedback(self) -> RunFeedback:
@@ -58,6 +83,8 @@ class PreparedPlan:
         with _keeping:
             if self.program is None:
                 self.query, self.program = query, program
+                if self.slots is not None:
+                    self.slots.lowered(self, program)
             return self.program
 
     def is_current(self, catalog_version: int) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from gquery.api.plan_cache import PreparedPlan
     from gquery.api.startup import Target
+    from gquery.api.templates import Template
     from gquery.device.device import Device
     from gquery.execution import ExecutionContext
     from gquery.planner.logical.nodes import Query
@@ -31,8 +32,8 @@ class Session(ABC):
         """InterfaceError where the connection is closed."""
 
     @abstractmethod
-    def _plan(self, query: Query, now: bool = True) -> PreparedPlan:
-        """A bound query, optimized now or when it is first needed."""
+    def _plan(self, query: Query, now: bool = True, template: Template | None = None) -> PreparedPlan:
+        """A bound query, optimized now or when it is first needed; ``template`` is the one that its text makes."""
 
     @abstractmethod
     def _program(self, prepared: PreparedPlan) -> Program:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from gquery.device.device import Device
     from gquery.execution.decision import Decision
     from gquery.kernels.kernel import Kernel
+    from gquery.expression.slots import SlotValues
     from gquery.operators.codegen import Unit
     from gquery.operators.group_output import GroupOutput
     from gquery.planner.physical import Program
@@ -77,10 +78,25 @@ class ReplayProgress:
     refused: str | None = None  # why the program is never recorded
 
 
+class Units(Protocol):
+    """Keeps the kernels of a template (`execution.shared_units`)."""
+
+    def get(self, key: UnitsKey, values: SlotValues, make: Callable[[], tuple[Unit, ...]]) -> tuple[Unit, ...]: ...
+
+
+@dataclass(frozen=True)
+class PlanUnits:
+    """The kernels of a template, for a plan with these values of its slots."""
+
+    units: Units
+    values: SlotValues
+
+
 class RunFeedback:
     """What the runs of one program have found out, so that later ones need not."""
 
     def __init__(self) -> None:
+        self.shared: PlanUnits | None = None  # kernels that other plans of the same template have, too
         self.units: Store[UnitsKey, tuple[Unit, ...]] = Store()
         self.outputs: Store[OutputKey, GroupOutput] = Store()
         self.scalars: Mapping[ScalarSite, int] | None = None  # that the last run read back; None before one has ended
@@ -90,6 +106,13 @@ class RunFeedback:
         self._dataflow: Dataflow | None = None
         self._prepared: set[bool] = set()
         self._lock = threading.Lock()
+
+    def for_values(self, values: SlotValues) -> RunFeedback:
+        """What runs of another plan of the same template begin with: the kernels, and what is known of the stages."""
+        made = RunFeedback()
+        made.shared = None if self.shared is None else replace(self.shared, values=values)
+        made._stages, made._prepared = dict(self._stages), set(self._prepared)
+        return made
 
     def stage(self, number: int) -> StageFeedback:
         """What is known of a stage now."""

@@ -27,7 +27,12 @@ def units_of(
     built = tuple([TableVariant(t.layout, t.unique, t.radix_partitioned) for t in tables])
     is_wide = pipeline.rows >= LARGE_ROWS
     key = UnitsKey(stage, target, group, sum_words, built, is_wide, counts, pipeline.selection_steps)
-    return feedback.units.get(key, lambda: with_room(lambda: units(pipeline, target, counts)))
+    shared = feedback.shared
+
+    def make() -> tuple[Unit, ...]:
+        return with_room(lambda: units(pipeline, target, counts))
+
+    return feedback.units.get(key, make if shared is None else lambda: shared.units.get(key, shared.values, make))
 
 
 def output_of(feedback: RunFeedback, stage: int, sink: Group, target: str) -> GroupOutput:

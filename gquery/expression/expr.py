@@ -120,6 +120,11 @@ class Literal(_Node):
     children: ClassVar[tuple[Expr, ...]] = ()
 
     @property
+    def is_null(self) -> bool:
+        """Whether it is NULL: known of every literal, whatever else of its value is."""
+        return self.value is None
+
+    @property
     def nullable(self) -> bool:
         return self.value is None
 

@@ -25,6 +25,7 @@ from gquery.expression.expr import (
     ScalarSubquery,
     same_objects,
 )
+from gquery.expression.slots import SlotLiteral
 
 if TYPE_CHECKING:
     pass
@@ -102,6 +103,11 @@ def columns_of(e: Expr) -> frozenset[int]:
         used = frozenset([e.id]) if isinstance(e, Column) else frozenset[int]().union(*map(columns_of, e.children))
         e.memo_columns = used
         return used
+
+
+def pinned(e: Expr) -> Expr:
+    """The expression with constants in place of slots, whose values are looked at."""
+    return transform(e, lambda x: Literal(x.value, x.dtype) if isinstance(x, SlotLiteral) else x)
 
 
 def substitute(e: Expr, columns: dict[int, Expr]) -> Expr:

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import field
 from enum import Enum
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 from gquery.expression.frozen import frozen
 from gquery.runtime.records import dataclass
@@ -169,6 +169,10 @@ class Interval:
 
     def __neg__(self) -> Interval:
         return Interval(-self.months, -self.days, -self.micros)
+
+
+Scalar: TypeAlias = int | float | str | Interval
+"""The physical value of a literal that is not NULL."""
 
 
 @frozen

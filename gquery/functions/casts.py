@@ -11,7 +11,9 @@ from typing import Any
 
 from gquery.errors import BindError, ConversionError
 from gquery.expression.expr import Cast, Expr, Literal
+from gquery.expression.facts import MICROS_PER_DAY
 from gquery.expression.promotion import common_type, comparison_type
+from gquery.expression.slots import decided, derived
 from gquery.expression.types import (
     BIGINT,
     BOOLEAN,
@@ -79,29 +81,37 @@ def cast(expr: Expr, dtype: DType, try_: bool = False) -> Expr:
 def fold_cast(literal: Literal, dtype: DType, try_: bool) -> Literal | None:
     """The literal that a cast of a literal gives; None where it has to be left to the engine (which raises, if it
     must)."""
-    value, source = literal.value, literal.dtype
-    if value is None:
+    source = literal.dtype
+    if literal.is_null:
         return Literal(None, dtype)
     if source.is_string:
         try:
-            return Literal(from_text(value, dtype), dtype)
+            return derived(from_text, dtype, (literal,), dtype)
         except ConversionError:
             if try_:
                 return Literal(None, dtype)
             raise
     if source.kind is Kind.BOOLEAN and dtype.is_integer:
-        return Literal(int(value), dtype)
+        return Literal(int(literal.value), dtype)
     if source == DATE and dtype == TIMESTAMP:
-        stamp = Literal(value * 86_400_000_000, dtype)
+        stamp = derived(_start_of_day, dtype, (literal,))
         return stamp if fits(stamp, dtype) else None
     if source == TIMESTAMP and dtype == DATE:
-        return Literal(value // 86_400_000_000, dtype)
+        return derived(_day_of, dtype, (literal,))
     if source.is_integer or source.is_decimal:
-        exact = _from_unscaled(value, source, dtype)
-        return None if exact is None else Literal(exact, dtype)
+        exact = derived(_from_unscaled, dtype, (literal,), source, dtype)
+        return None if exact.is_null else exact
     if source.kind is Kind.REAL and dtype == DOUBLE:
-        return Literal(value, dtype)
+        return Literal(literal.value, dtype)
     return None
+
+
+def _start_of_day(days: int) -> int:
+    return days * MICROS_PER_DAY
+
+
+def _day_of(micros: int) -> int:
+    return micros // MICROS_PER_DAY
 
 
 def _from_unscaled(value: int, source: DType, dtype: DType) -> Any:
@@ -151,7 +161,7 @@ def from_text(text: str, dtype: DType) -> Any:
 
 def is_integer_literal(e: Expr) -> bool:
     """A literal integer of the type that its size gives it: it takes on the integer type that it meets, if it fits."""
-    return isinstance(e, Literal) and e.value is not None and e.dtype == integer_literal_type(e.value, e.dtype)
+    return isinstance(e, Literal) and not e.is_null and decided(integer_literal_type, (e,), e.dtype) == e.dtype
 
 
 def bare(e: Expr) -> Expr:
@@ -170,7 +180,7 @@ def integer_literal_type(value: Any, dtype: DType) -> DType | None:
 
 def is_text_literal(e: Expr) -> bool:
     """A string literal: it takes on the type that it meets."""
-    return isinstance(e, Literal) and e.dtype == VARCHAR and isinstance(e.value, str)
+    return isinstance(e, Literal) and e.dtype == VARCHAR and not e.is_null
 
 
 def implicit_cost(e: Expr, target: DType) -> int | None:
@@ -198,7 +208,12 @@ def implicit_cost(e: Expr, target: DType) -> int | None:
 def fits(e: Expr, dtype: DType) -> bool:
     """Whether an exact literal lies in the range of a type of the same scale."""
     bounds = type_bounds(dtype)
-    return isinstance(e, Literal) and bounds is not None and bounds.low <= e.value <= bounds.high
+    return isinstance(e, Literal) and bounds is not None and decided(is_between, (e,), bounds.low, bounds.high)
+
+
+def is_between(value: int, low: int, high: int) -> bool:
+    """Whether an integer lies in a range, its ends included."""
+    return low <= value <= high
 
 
 def unify(exprs: Sequence[Expr], comparing: bool = False, ordering: bool = False) -> DType | None:

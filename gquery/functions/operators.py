@@ -11,6 +11,7 @@ from __future__ import annotations
 from gquery.errors import BindError, NotSupportedError
 from gquery.expression.expr import Call, Case, Cast, Expr, Literal
 from gquery.expression.promotion import common_type, integer_as_decimal
+from gquery.expression.slots import decided, derived
 from gquery.expression.types import (
     BIGINT,
     BOOLEAN,
@@ -199,8 +200,8 @@ def _subtract(a: Expr, b: Expr) -> Expr | None:
         return _add_interval(a, b, -1)
     if a.dtype == DATE and _is_small_integer(b):
         days = cast(b, BIGINT)
-        if isinstance(days, Literal) and days.value is not None:
-            minus: Expr = Literal(-days.value, BIGINT)
+        if isinstance(days, Literal) and not days.is_null:
+            minus: Expr = derived(negated, BIGINT, (days,))
         else:
             minus = make("negate", (days,), BIGINT)
         return make("add_days", (a, minus), DATE)
@@ -221,14 +222,14 @@ def _add_interval(a: Expr, interval: Expr, sign: int) -> Expr:
     if not isinstance(interval, Literal):
         raise NotSupportedError("INTERVAL is supported as a literal only")
     stamp = cast(a, TIMESTAMP)
-    if interval.value is None or (isinstance(stamp, Literal) and stamp.value is None):
+    if interval.is_null or (isinstance(stamp, Literal) and stamp.is_null):
         return Literal(None, TIMESTAMP)
-    value = interval.value if sign > 0 else negated(interval.value)
+    value = interval if sign > 0 else derived(negated, INTERVAL, (interval,))
     if isinstance(stamp, Literal):
-        later = add_interval(stamp.value, value)
-        if fits(Literal(later, TIMESTAMP), TIMESTAMP):  # else it raises where the query gets to it
-            return Literal(later, TIMESTAMP)
-    return make("add_interval", (stamp, Literal(value, INTERVAL)), TIMESTAMP)
+        later = derived(add_interval, TIMESTAMP, (stamp, value))
+        if fits(later, TIMESTAMP):  # else it raises where the query gets to it
+            return later
+    return make("add_interval", (stamp, value), TIMESTAMP)
 
 
 @resolver("multiply", "$(numeric, numeric)")
@@ -292,11 +293,15 @@ def _may_be_huge(e: Expr) -> bool:
     return not e.dtype.scale and all(a.dtype.is_integer or isinstance(a, Literal) or _may_be_huge(a) for a in args)
 
 
+def _is_nonzero(value: float) -> bool:
+    return value != 0
+
+
 def _nonzero(name: str, e: Expr) -> Expr:
     """The call, not nullable where the divisor is a constant other than 0, or a float (which gives NaN)."""
     if isinstance(e, Call):
         a, b = e.args
-        sure = e.dtype.is_float or (isinstance(b, Literal) and b.value not in (None, 0))
+        sure = e.dtype.is_float or (isinstance(b, Literal) and not b.is_null and decided(_is_nonzero, (b,)))
         return Call(name, e.args, e.dtype, a.nullable or b.nullable or not sure)
     return e
 
@@ -305,11 +310,10 @@ def _nonzero(name: str, e: Expr) -> Expr:
 def _negate(a: Expr) -> Expr | None:
     if is_null_literal(a):
         return Literal(None, BIGINT)
-    if isinstance(a, Literal) and a.value is not None and (a.dtype.is_numeric or a.dtype == INTERVAL):
-        if not a.dtype.is_integer:
-            return Literal(negated(a.value), a.dtype)
-        if fits(Literal(-a.value, a.dtype), a.dtype):
-            return Literal(-a.value, a.dtype)
+    if isinstance(a, Literal) and not a.is_null and (a.dtype.is_numeric or a.dtype == INTERVAL):
+        minus = derived(negated, a.dtype, (a,))
+        if not a.dtype.is_integer or fits(minus, a.dtype):
+            return minus
     return make("negate", (a,), a.dtype) if a.dtype.is_numeric else None
 
 
@@ -372,7 +376,7 @@ def _like(name: str, text: Expr, pattern: Expr, escape: Expr | None) -> Expr | N
         if name == "ilike":
             text, pattern = (make("lower", (e,), VARCHAR) for e in (text, pattern))
         return make("_like_prepared", (text, make("_like_pattern", (pattern, escape), VARCHAR)), BOOLEAN)
-    if pattern.value is None or is_null_literal(text) or (escape is not None and escape.value is None):
+    if pattern.is_null or is_null_literal(text) or (escape is not None and escape.is_null):
         return Literal(None, BOOLEAN)
     if escape is not None and len(escape.value) > 1:
         raise BindError("the ESCAPE of LIKE is one character")

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from collections.abc import Callable
+from typing import Any, TypeAlias
+from typing import Literal as OneOf
 
 from gquery.device.array import Array
 from gquery.device.buffer import Buffer
 from gquery.errors import DatabaseError
+from gquery.expression.expr import Literal
 from gquery.expression.frozen import frozen
+from gquery.expression.slots import SlotValues
 from gquery.runtime.records import dataclass
 
 Argument: TypeAlias = Array | int | float | None
 """What a parameter is given at launch: an array on the kernel's device, or a number; None where the kernel never looks."""
 
-JoinName = Literal[
+JoinName = OneOf[
     "bits", "capacity", "count", "gathers", "keys", "mask", "matched", "null_keys", "order", "pairs", "slots", "starts"
 ]
 """The fields of `operators.base.JoinArrays`, and ``matched`` of the run."""
 
-RunName = Literal["status", "counters", "selection"]
+RunName = OneOf["status", "counters", "selection"]
 """Arrays of an attempt, beside the sink's own: errors, rows behind each step, the rows to look at."""
 
-SinkName = Literal[
+SinkName = OneOf[
     "accumulators",
     "behind",
     "bits",
@@ -61,7 +65,7 @@ class ColumnPart:
 
     owner: int | None
     column: int
-    part: Literal["data", "validity", "characters"]
+    part: OneOf["data", "validity", "characters"]
 
 
 @frozen
@@ -76,6 +80,19 @@ class Content:
     """A small array known while planning: a lookup table, a pattern, a dictionary's characters."""
 
     buffer: Buffer
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SlotConstant:
+    """A `Constant` or `Content` that is made of the values of literals, of which some are slots, and of what is ``given``."""
+
+    make: Callable[..., Constant | Content]
+    literals: tuple[Literal, ...]
+    given: tuple[Any, ...]
+
+    def resolve(self, values: SlotValues) -> Constant | Content:
+        """What it is for these values."""
+        return self.make(*map(values.of, self.literals), *self.given)
 
 
 @frozen

@@ -31,6 +31,7 @@ from gquery.kernels.bindings import (
     Constant,
     Content,
     ErrorSite,
+    SlotConstant,
     StatePart,
 )
 from gquery.kernels.kernel import ElementType, Kernel, Parameter
@@ -64,15 +65,17 @@ _INTEGERS: dict[int, ir.Call] = {}
 class Code:
     """The growing text of one kernel for ``target``. ``described`` are columns of which no more than this is known: for
     a text that is thrown away. ``descriptions`` are values of expressions in such texts: what is known of them is found out
-    once, and they are not written again."""
+    once, and they are not written again. ``keeps_slots``: who takes the kernel takes ``slots`` too."""
 
     def __init__(
         self,
         target: str,
         described: dict[int, ValueProperties] | None = None,
         descriptions: dict[Expr, Value] | None = None,
+        keeps_slots: bool = False,
     ) -> None:
         self.target = target
+        self.keeps_slots = keeps_slots or described is not None
         self.is_thrown_away = described is not None
         self.descriptions: dict[Expr, Value] = {} if descriptions is None else descriptions
         self.prologue: list[ir.Statement] = []
@@ -82,6 +85,7 @@ class Code:
         self.functions: dict[str, Callable[..., Any]] = {}
         self.sites: list[ErrorSite] = []
         self.bindings: dict[str, Binding] = {}
+        self.slots: dict[str, SlotConstant] = {}  # of those bindings that depend on slots, by parameter
         self.selectivities: dict[str, float] = {}  # by parameter, the greatest share of rows that it is used for
         self.uses_private = False
         self.uses_block = False

@@ -27,6 +27,7 @@ from gquery.functions.vectors import characters_of, offsets_of
 from gquery.kernels import ir
 from gquery.kernels.bindings import Content
 from gquery.kernels.code import Code
+from gquery.kernels.slot_constants import number_of
 from gquery.kernels.stored import element_type
 from gquery.kernels.values import Value, ValueProperties, value_properties
 
@@ -89,18 +90,30 @@ def _compare_codes(e: Expr, dictionary: Dictionary, code: Code) -> Value | None:
     function, left, right = e.function, e.args[0], e.args[1]
     if isinstance(left, Literal):
         function, left, right = _MIRRORED[function], right, left
-    if not (isinstance(left, Column) and isinstance(right, Literal)) or right.value is None:
+    if not (isinstance(left, Column) and isinstance(right, Literal)) or right.is_null:
         return None
     value = code.column(left)
     what = value_properties(BOOLEAN, nullable=value.properties.nullable)
-    at, exact = dictionary.lower_bound(right.value), dictionary.code_of(right.value)
-    if function in ("eq", "ne"):
-        test = code.call(f"{function}_i64", value.var, code.constant(-1 if exact is None else exact))
-    elif function in ("lt", "ge"):  # below the first entry that is not below the constant
-        test = code.call(f"{function}_i64", value.var, code.constant(at))
-    else:  # le, gt: up to the constant, if it is an entry
-        test = code.call("lt_i64" if function == "le" else "ge_i64", value.var, code.constant(at + (exact is not None)))
+    place = _place if function in ("eq", "ne") else _lower_bound if function in ("lt", "ge") else _upper_bound
+    compares = {"le": "lt", "gt": "ge"}.get(function, function)
+    test = code.call(f"{compares}_i64", value.var, number_of(place, (right,), code, dictionary))
     return Value(code.let(test), value.ok, what)
+
+
+def _place(text: str, dictionary: Dictionary) -> int:
+    """The code of a text, -1 where it has none."""
+    code = dictionary.code_of(text)
+    return -1 if code is None else code
+
+
+def _lower_bound(text: str, dictionary: Dictionary) -> int:
+    """The first code that is not below a text."""
+    return dictionary.lower_bound(text)
+
+
+def _upper_bound(text: str, dictionary: Dictionary) -> int:
+    """The first code that is above a text."""
+    return dictionary.lower_bound(text) + (dictionary.code_of(text) is not None)
 
 
 def _table(e: Expr, column: Column, dictionary: Dictionary, code: Code) -> Value:

@@ -25,7 +25,7 @@ from gquery.columns.table import ColumnData, Dictionary
 from gquery.device.buffer import Buffer
 from gquery.errors import DatabaseError
 from gquery.expression.expr import Column, Expr, Literal
-from gquery.expression.traverse import transform, walk
+from gquery.expression.traverse import pinned, transform, walk
 from gquery.expression.types import Bounds, Field, PhysicalType, Register, physical_type_for
 from gquery.functions.vectors import characters_of, offsets_of
 from gquery.kernels import checks, ir
@@ -206,6 +206,7 @@ def padded(characters: Any) -> Any:
 
 def evaluate(e: Expr) -> Literal | None:
     """The constant that an expression without columns is worth; None where it raises (the query will, if it gets there)."""
+    e = pinned(e)
     evaluation = _Evaluation(1, {}, {})
     try:
         e_ = evaluation.prepared(e) if any(is_host_call(x) for x in walk(e)) else e
@@ -230,6 +231,7 @@ _evaluated: WeakKeyDictionary[Dictionary, OrderedDict[Any, Evaluated]] = WeakKey
 
 def evaluate_over_dictionary(e: Expr, column: Column, dictionary: Dictionary) -> Evaluated:
     """``e`` for each entry of the dictionary in place of ``column``, and for NULL."""
+    e = pinned(e)
     known = _evaluated.setdefault(dictionary, OrderedDict())
     entry = Column(0, "entry", column.dtype, True)
     key = transform(e, lambda x: entry if x == column else x)

@@ -10,11 +10,12 @@ from __future__ import annotations
 import numpy as np
 
 from gquery.device.buffer import Buffer
+from gquery.expression.expr import Literal
+from gquery.expression.slots import decided
 from gquery.kernels import ir
-from gquery.kernels.bindings import Content
 from gquery.kernels.code import Code
-from gquery.kernels.compare import string_constant
 from gquery.kernels.primitives.search import PART_WORDS
+from gquery.kernels.slot_constants import array_of, string_of
 
 ANY, ONE = 0xFF, 0xFE  # % and _ in a prepared pattern: bytes that UTF-8 never has
 _EVERY_BYTE = 0x0101010101010101
@@ -43,22 +44,55 @@ def like_pattern(pattern: str, escape: str) -> bytes:
     return bytes(out)
 
 
-def like(var: ir.Expression, pattern: bytes, code: Code) -> ir.Expression:
-    """A variable that says whether a string is LIKE a prepared pattern."""
-    if ONE in pattern or ANY not in pattern:
-        return code.let(code.call("str_like", var, string_constant(pattern, code)))
-    start, *parts, end = pattern.split(bytes([ANY]))
-    if not parts and (not start or not end):
-        if start:
-            return code.let(code.call("str_starts_with", var, string_constant(start, code)))
-        return code.let(code.call("str_ends_with", var, string_constant(end, code)))
-    if start or end:
-        var = code.let(code.call("str_inside", var, string_constant(start, code), string_constant(end, code)))
+def like(var: ir.Expression, pattern: Literal, escape: Literal, code: Code) -> ir.Expression:
+    """A variable that says whether a string is LIKE a constant pattern. The text depends on the pattern's form alone."""
+    literals = pattern, escape
+    form = decided(_form, literals)
+    if form is None:
+        return code.let(code.call("str_like", var, string_of(like_pattern, literals, code)))
+    has_start, has_end, parts = form
+
+    def piece(n: int) -> ir.Name:
+        return string_of(_piece, literals, code, n)
+
+    if not parts and not (has_start and has_end):
+        if has_start:
+            return code.let(code.call("str_starts_with", var, piece(0)))
+        return code.let(code.call("str_ends_with", var, piece(-1)))
+    if has_start or has_end:
+        var = code.let(code.call("str_inside", var, piece(0), piece(-1)))
     if not parts:
         return code.let(code.call("ge_i64", code.call("str_bytes", var), code.integer(0)))
-    table = code.pointer("i64", Content(Buffer(part_table(parts))), "t")
-    needles = string_constant(b"".join(parts), code)
-    return code.let(code.call("str_has_parts", var, table, code.constant(len(parts) * PART_WORDS), needles))
+    table = array_of(_table, literals, code, "i64")
+    needles = string_of(_needles, literals, code)
+    return code.let(code.call("str_has_parts", var, table, code.constant(parts * PART_WORDS), needles))
+
+
+def _pieces(pattern: str, escape: str) -> list[bytes]:
+    """What stands before, between and behind the % of a pattern."""
+    return like_pattern(pattern, escape).split(bytes([ANY]))
+
+
+def _form(pattern: str, escape: str) -> tuple[bool, bool, int] | None:
+    """Whether a pattern has a beginning and an end, and how many parts between; None of one that is matched a code point at
+    a time."""
+    prepared = like_pattern(pattern, escape)
+    if ONE in prepared or ANY not in prepared:
+        return None
+    start, *parts, end = _pieces(pattern, escape)
+    return bool(start), bool(end), len(parts)
+
+
+def _piece(pattern: str, escape: str, n: int) -> bytes:
+    return _pieces(pattern, escape)[n]
+
+
+def _needles(pattern: str, escape: str) -> bytes:
+    return b"".join(_pieces(pattern, escape)[1:-1])
+
+
+def _table(pattern: str, escape: str) -> Buffer:
+    return Buffer(part_table(_pieces(pattern, escape)[1:-1]))
 
 
 def part_table(parts: list[bytes]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

@@ -39,7 +39,7 @@ from gquery.expression.types import (
     type_bounds,
 )
 from gquery.functions import FUNCTIONS
-from gquery.kernels import arithmetic, casts, compare, dictionaries, ir, like, loops
+from gquery.kernels import arithmetic, casts, compare, dictionaries, ir, like, loops, slot_constants
 from gquery.kernels.bindings import NeedsHostError
 from gquery.kernels.code import Code
 from gquery.kernels.convert import convert, merge
@@ -136,17 +136,14 @@ def _is_true(value: Value) -> ir.Expression:
 
 def literal(e: Literal, code: Code) -> Value:
     """A constant as a parameter, so that its value is not part of the text."""
-    if e.value is None:
+    if e.is_null:
         what = ValueProperties(e.dtype, Bounds(0, 0) if e.dtype.is_exact or e.dtype.is_opaque else None, nullable=True)
         return Value(code.zero(what.register), ir.FALSE, what)
     if isinstance(e.value, Interval):
         raise NotSupportedError("not supported: an INTERVAL as a value; it can be added to dates and timestamps")
     if e.dtype.kind is Kind.BOOLEAN:
-        return Value(
-            ir.TRUE if e.value else ir.FALSE,
-            None,
-            value_properties(e.dtype, Bounds(int(e.value), int(e.value)), nullable=False),
-        )
+        what = value_properties(e.dtype, Bounds(int(e.value), int(e.value)), nullable=False)
+        return Value(ir.TRUE if e.value else ir.FALSE, None, what)
     if e.dtype.is_float:
         return Value(code.constant(float(e.value)), None, value_properties(e.dtype, nullable=False))
     if e.dtype.kind is Kind.VARCHAR:
@@ -167,7 +164,8 @@ def _call(e: Call, code: Code) -> Value:
     if e.function in ARITHMETIC:
         return arithmetic.arithmetic(e, [render(a, code) for a in e.args], code)
     if e.function in compare.COMPARISONS:
-        return compare.comparison(e.function, render(e.args[0], code), render(e.args[1], code), code)
+        a, b = (slot_constants.operand(x, code) or render(x, code) for x in e.args)
+        return compare.comparison(e.function, a, b, code)
     if e.function in ("like", "ilike"):
         return _like(e, code)
     if e.function in EXTREMES:
@@ -190,14 +188,14 @@ def _like(e: Call, code: Code) -> Value:
     subject, pattern, escape = e.args[0], e.args[1], e.args[2] if len(e.args) > 2 else Literal("", VARCHAR)
     if not (isinstance(pattern, Literal) and isinstance(escape, Literal)):
         raise NeedsHostError(e.function)
-    if pattern.value is None or escape.value is None:
+    if pattern.is_null or escape.is_null:
         return literal(Literal(None, BOOLEAN), code)
     value = dictionaries.as_string(render(subject, code), code)
     what = value_properties(BOOLEAN, nullable=value.properties.nullable)
     if e.function == "like":
-        return Value(like.like(value.var, like.like_pattern(pattern.value, escape.value), code), value.ok, what)
-    text = like.like_pattern(pattern.value.lower(), escape.value)
-    return Value(code.let(code.call("str_ilike", value.var, compare.string_constant(text, code))), value.ok, what)
+        return Value(like.like(value.var, pattern, escape, code), value.ok, what)
+    text = compare.string_constant(like.like_pattern(pattern.value.lower(), escape.value), code)
+    return Value(code.let(code.call("str_ilike", value.var, text)), value.ok, what)
 
 
 def _function(e: Call, code: Code) -> Value:

@@ -15,8 +15,9 @@ from gquery import tuning
 from gquery.expression.expr import Column, Expr
 from gquery.expression.facts import LARGE_ROWS
 from gquery.expression.frozen import frozen_open
+from gquery.expression.slots import SlotValues
 from gquery.kernels import ir
-from gquery.kernels.bindings import Binding, Constant, ErrorSite, StatePart
+from gquery.kernels.bindings import Binding, Constant, ErrorSite, SlotConstant, StatePart
 from gquery.kernels.code import Code
 from gquery.kernels.interleave import interleaved
 from gquery.kernels.kernel import Kernel, Parameter
@@ -58,6 +59,13 @@ class Unit:
     sites: tuple[ErrorSite, ...]
     selectivities: dict[str, float] = field(default_factory=dict)
     shared_words: int = 0
+    slots: dict[str, SlotConstant] = field(default_factory=dict)  # those of the bindings that depend on slots
+
+    def with_values(self, values: SlotValues) -> Unit:
+        """The kernel for other values of slots."""
+        if not self.slots:
+            return self
+        return replace(self, bindings=self.bindings | {name: s.resolve(values) for name, s in self.slots.items()})
 
     @cached_property
     def parameters(self) -> tuple[tuple[Parameter, Binding], ...]:
@@ -110,7 +118,7 @@ def _behind_selection(pipeline: Pipeline) -> Pipeline:
 
 def _unit(pipeline: Pipeline, target: str, role: str, counted: bool = False, row: ir.Name = ir.ROW) -> Unit:
     """The kernel for a role; ``row`` is the number of the source's row that it is at."""
-    code = Code(target)
+    code = Code(target, keeps_slots=True)
     code.wide_index = pipeline.rows >= LARGE_ROWS
     mode = materialize.materialize_mode(pipeline.steps, capabilities(target).has_warps)
     if isinstance(pipeline.sink, Materialize) and mode == "selection_bitmap" and role == "write":  # of rows to be kept
@@ -144,7 +152,7 @@ def _unit(pipeline: Pipeline, target: str, role: str, counted: bool = False, row
             kernel, unrolled=unrolled(kernel.body, tuning.loops.unrolled_rows, code.hoisted, kernel.prologue)
         )
     words = accumulate.shared_words(pipeline.sink, target) if isinstance(pipeline.sink, Group) else 0
-    return Unit(role, kernel, dict(code.bindings), tuple(code.sites), dict(code.selectivities), words)
+    return Unit(role, kernel, dict(code.bindings), tuple(code.sites), dict(code.selectivities), words, dict(code.slots))
 
 
 def _count(step: int, code: Code) -> None:

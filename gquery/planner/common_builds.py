@@ -210,8 +210,8 @@ def _canonical(what: Hashable, values: Values, seen: dict[int, int] | None = Non
     match what:
         case Column():
             return _value(what, values)
-        case Literal(value=value, dtype=dtype):
-            return (type(value).__name__, value, dtype)
+        case Literal():
+            return what
         case In(arg=arg, values=constants):
             return ("in", _canonical(arg, values, seen), tuple((type(v).__name__, v) for v in constants))
         case ValueProperties():

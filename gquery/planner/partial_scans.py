@@ -19,7 +19,7 @@ from gquery.columns.domain import DivisibleSource, Domain, Restriction, ScanUse
 from gquery.expression.expr import Column
 from gquery.planner.logical.domains import Domains, domains
 from gquery.planner.logical.nodes import Filter, Limit, Plan, Project, Query, Scan, UnionAll
-from gquery.planner.logical.shared import definitions, each
+from gquery.planner.logical.shared import definitions, each, every_node
 from gquery.planner.logical.tree import transform_up
 from gquery.runtime.records import dataclass
 
@@ -47,6 +47,8 @@ _NOTHING = _Above()
 
 def partial_scans(query: Query, parts: int) -> PartialQuery:
     """The query, reading no more than it needs; ``parts`` of a source are tried where a LIMIT ends the query."""
+    if not any(isinstance(p, Scan) and isinstance(p.source, DivisibleSource) for p in every_node(query.plan)):
+        return PartialQuery(query)
     limit = _limited(query.plan)
     uses: dict[int, list[ScanUse]] = {}
     sources: dict[int, DivisibleSource] = {}

@@ -20,6 +20,7 @@ from gquery.sql.bind_query import QueryScopes
 from gquery.sql.catalog import Catalog
 from gquery.sql.check import check
 from gquery.sql.ctes import Ctes
+from gquery.sql.cut import TextSlots
 from gquery.sql.parse import Parsed, located, parse_one
 from gquery.sql.separate import separate
 from gquery.sql.statement import (
@@ -37,15 +38,19 @@ from gquery.sql.statement import (
 from gquery.sql.types import Parameters
 
 
-def bind(sql: str | Parsed, catalog: Catalog, parameters: Parameters = None) -> Statement:
-    """The statement that a text stands for.
+def bind(
+    sql: str | Parsed, catalog: Catalog, parameters: Parameters = None, slots: TextSlots | None = None
+) -> Statement:
+    """The statement that a text stands for; with ``slots``, constants and parameters are slots where they can be.
 
     Raises ParseError, BindError, CatalogError, NotSupportedError, or ConversionError for a literal that does not
     convert; all but those of a damaged catalog name the place.
     """
     parsed = parse_one(sql) if isinstance(sql, str) else sql
     with_room(lambda: check(parsed))
-    statement = with_room(lambda: _statement(parsed, catalog, parameters))
+    if slots is not None:
+        slots.cut(parsed)
+    statement = with_room(lambda: _statement(parsed, catalog, parameters, slots))
     return statement if parsed.explain is None else Explain(parsed.explain, statement)
 
 
@@ -57,10 +62,10 @@ def bind_query(sql: str, catalog: Catalog, parameters: Parameters = None) -> Que
     return statement.query
 
 
-def _statement(parsed: Parsed, catalog: Catalog, parameters: Parameters) -> Statement:
+def _statement(parsed: Parsed, catalog: Catalog, parameters: Parameters, slots: TextSlots | None) -> Statement:
     tree = parsed.tree
     is_view = isinstance(tree, exp.Create) and tree.kind == "VIEW"  # lives longer than its creator's variables
-    binder = QueryScopes(parsed.sql, catalog.stored() if is_view else catalog, parameters)
+    binder = QueryScopes(parsed.sql, catalog.stored() if is_view else catalog, parameters, slots)
     match tree:
         case exp.Query() | exp.Values():
             return SelectStatement(_result(binder, tree))

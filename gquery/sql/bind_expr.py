@@ -37,7 +37,7 @@ from gquery.sql.bind_subquery import QUANTIFIED, QueryBinder, SubqueryBinder
 from gquery.sql.calls import function_call, is_foreign_aggregate
 from gquery.sql.parse import located, position
 from gquery.sql.scope import Scope
-from gquery.sql.types import integer_literal, interval, number, parameter, sql_type
+from gquery.sql.types import Cut, integer_literal, interval, number, parameter, sql_type
 
 BINARY: dict[type[exp.Expr], str] = {
     exp.Add: "add", exp.Sub: "subtract", exp.Mul: "multiply", exp.Div: "divide", exp.IntDiv: "int_divide",
@@ -105,8 +105,10 @@ class ExprBinder(SubqueryBinder):
                 return TRUE if node.this else FALSE
             case exp.Null():
                 return Literal(None, NULL)
+            case Cut():
+                return self._slot(node)
             case exp.Placeholder() | exp.Parameter():
-                return parameter(node, self.query.parameters)
+                return self._parameter(node)
             case exp.Interval():
                 return interval(node, self.bind)
             case exp.And() | exp.Or():
@@ -198,6 +200,14 @@ class ExprBinder(SubqueryBinder):
         ):
             raise BindError(f"table {'.'.join([*before, node.table])!r} is not in the FROM clause")
 
+    def _parameter(self, node: exp.Expr) -> Literal:
+        literal, slots = parameter(node, self.query.parameters), self.query.slots
+        return literal if slots is None else slots.parameter(node.name or "1", literal)
+
+    def _slot(self, node: Cut) -> Literal:
+        assert self.query.slots is not None
+        return self.query.slots.literal(node.args["this"])
+
     def _number(self, node: exp.Literal) -> Literal:
         # sqlglot writes ".5" as "0.5", and the 0 would count as a digit: look at the text
         start = node.meta.get("start")
@@ -212,7 +222,7 @@ class ExprBinder(SubqueryBinder):
 
     def _cast(self, node: exp.Cast) -> Expr:
         e, dtype = self.bind(node.this), sql_type(node.to)
-        if isinstance(e, Literal) and e.dtype.is_integer and dtype.is_integer and e.value is not None:
+        if isinstance(e, Literal) and e.dtype.is_integer and dtype.is_integer and not e.is_null:
             return Cast(e, dtype)
         return _asked_for(cast(e, dtype))
 

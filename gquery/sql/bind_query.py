@@ -29,6 +29,7 @@ from gquery.sql.bind_select import SelectBinder
 from gquery.sql.bind_shared import Named, named, one_use
 from gquery.sql.catalog import Catalog, View
 from gquery.sql.ctes import Cte, Ctes
+from gquery.sql.cut import TextSlots
 from gquery.sql.order_keys import check_key, ordinal, sort_key
 from gquery.sql.parse import located
 from gquery.sql.scope import Scope
@@ -40,9 +41,16 @@ _OF_TEXTS = (ProgrammingError, NotSupportedError, DataError, FileError)  # error
 class QueryScopes:
     """Binds the queries of one statement: its text (errors point into it), the catalog and the parameters."""
 
-    def __init__(self, sql: str, catalog: Catalog, parameters: Parameters, around: QueryScopes | None = None) -> None:
-        """``around``: what binds the query in which this one is a view."""
-        self.sql, self.catalog, self.parameters = sql, catalog, parameters
+    def __init__(
+        self,
+        sql: str,
+        catalog: Catalog,
+        parameters: Parameters,
+        slots: TextSlots | None = None,
+        around: QueryScopes | None = None,
+    ) -> None:
+        """``slots``: where constants were cut out of the text. ``around``: what binds the query in which this one is a view."""
+        self.sql, self.catalog, self.parameters, self.slots = sql, catalog, parameters, slots
         self._visible: list[Ctes] = [Ctes()]
         self._views: dict[View, Named] = around._views if around is not None else {}
 
@@ -67,7 +75,7 @@ class QueryScopes:
     def view(self, view: View, tree: exp.Expr) -> Query:
         """One use of a view. It is bound for itself: it sees neither CTEs nor names of the query that uses it."""
         if view not in self._views:
-            inner = QueryScopes(view.sql, self.catalog.stored(), None, self)
+            inner = QueryScopes(view.sql, self.catalog.stored(), None, around=self)
             self._views[view] = named(inner.query(tree, None, Ctes()), view.name)
         return one_use(self._views[view])
 

@@ -27,6 +27,7 @@ from gquery.functions import aggregate, call, cast, unified
 from gquery.functions.casts import unify
 from gquery.functions.user import UserFunction
 from gquery.planner.logical.nodes import Aggregate, Plan, Project, Query
+from gquery.sql.cut import TextSlots
 from gquery.sql.scope import Scope
 from gquery.sql.types import Parameters, integer_literal
 
@@ -37,10 +38,11 @@ _NEGATED = {"eq": "ne", "ne": "eq", "lt": "ge", "le": "gt", "gt": "le", "ge": "l
 
 
 class QueryBinder(Protocol):
-    """What an expression needs of the query around it: to bind a subquery, the text, the parameters."""
+    """What an expression needs of the query around it: to bind a subquery, the text, the parameters, the slots."""
 
     sql: str
     parameters: Parameters
+    slots: TextSlots | None
 
     def subquery(self, node: exp.Expr, scope: Scope) -> Query: ...
 

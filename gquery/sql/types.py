@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from gquery.errors import BindError, InterfaceError, NotSupportedError, unicode_text
 from gquery.expression.expr import Literal
+from gquery.expression.slots import derived
 from gquery.expression.types import (
     BIGINT,
     BOOLEAN,
@@ -92,6 +93,12 @@ def _float(bits: str) -> DType:
     return REAL if int(bits) < 25 else DOUBLE
 
 
+class Cut(exp.Expression):
+    """In place of a constant that was cut out of a text (`gquery.sql.cut`): ``this`` is the number of its slot."""
+
+    arg_types = {"this": True}  # noqa: RUF012  (sqlglot's)
+
+
 def number(text: str) -> Literal:
     """A numeric literal, typed as DuckDB does: integers by their size, decimals by their digits, exponents DOUBLE.
 
@@ -130,15 +137,21 @@ def interval(node: exp.Interval, bound: Callable[[exp.Expr], Any]) -> Literal:
         raise NotSupportedError(f"interval unit {unit.sql('duckdb')}")
     if isinstance(amount, exp.Literal):
         text = amount.name
+    elif isinstance(amount, Cut):
+        return derived(_interval, INTERVAL, (bound(amount),), unit.name if unit is not None else None)
     else:
         value = bound(amount) if amount is not None else None
         if not isinstance(value, Literal) or value.value is None or not value.dtype.is_integer:
             raise NotSupportedError("INTERVAL of an amount that is not constant")
         text = str(value.value)
-    parsed = parse_interval(text, unit.name if unit is not None else None)
+    return Literal(_interval(text, unit.name if unit is not None else None), INTERVAL)
+
+
+def _interval(text: str, unit: str | None) -> Interval:
+    parsed = parse_interval(text, unit)
     if parsed is None:
         raise BindError(f"{text!r} is no interval")
-    return Literal(parsed, INTERVAL)
+    return parsed
 
 
 def parameter(node: exp.Expr, values: Parameters) -> Literal:
@@ -158,6 +171,14 @@ def parameter(node: exp.Expr, values: Parameters) -> Literal:
         given = 0 if values is None else len(values)
         raise InterfaceError(f"parameter {index + 1} has no value: {given} were given")
     return python_literal(values[index])
+
+
+def python_literals(values: Parameters) -> dict[str, Literal]:
+    """All parameters as literals, by the names that `parameter` reads."""
+    if values is None:
+        return {}
+    named = values.items() if isinstance(values, Mapping) else ((str(n), v) for n, v in enumerate(values, 1))
+    return {str(name): python_literal(value) for name, value in named}
 
 
 def python_literal(value: Any) -> Literal:

@@ -83,6 +83,9 @@ class Memory(Record):
         "of an array of the host from which on free memory is looked at first: Linux promises too much",
     )
     plans: int = number(256, "plans", "that a connection keeps")
+    templates: int = number(
+        8, "plans", "of texts of one shape that a connection keeps, whose constants decide otherwise"
+    )
     files: int = number(1024, "paths", "of files that a connection keeps open", _BEING_RIGHT)
     shared_nodes: int = number(10_000, "plan nodes", "of a shared definition that is bound for another use")
     previewed_rows: int = number(1_000, "rows", "that are made of a result, so that a small one is shown whole")

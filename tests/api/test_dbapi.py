@@ -419,6 +419,7 @@ def test_threads_that_lower_one_plan_at_once_run_one_program(monkeypatch: pytest
     with gquery.connect(device="python") as db:
         db.register("t", pa.table({"x": list(range(100))}))
         expected = db.sql(query + " ").fetchall()
+        db._templates.clear()  # that text's would serve the other
         monkeypatch.setattr(lowering, "lower", late)
         with db.cursor() as one, db.cursor() as other, ThreadPoolExecutor(1) as pool:
             first = pool.submit(lambda: one.execute(query).fetchall())

@@ -104,7 +104,7 @@ class _Canonical:
             case Column():
                 return ("column", self.column(e))
             case Literal():
-                return ("literal", type(e.value).__name__, e.value, e.dtype)
+                return ("literal", e)
             case ScalarSubquery() | Exists() | InSubquery():
                 return (type(e).__name__, self.plan(e.plan), below)
             case Call():

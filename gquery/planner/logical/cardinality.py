@@ -28,6 +28,7 @@ from gquery.expression.expr import (
     ScalarSubquery,
 )
 from gquery.expression.facts import MICROS_PER_DAY, power_of_ten
+from gquery.expression.slots import shown
 from gquery.expression.traverse import conjuncts
 from gquery.expression.types import Bounds, type_bounds
 from gquery.planner.logical.nodes import (
@@ -297,12 +298,12 @@ class Estimator:
             a, b, function = b, a, _FLIPPED[function]
         while isinstance(a, Cast):
             a = a.arg
-        if not (isinstance(a, Column) and isinstance(b, Literal) and isinstance(b.value, int | float)):
+        if not (isinstance(a, Column) and isinstance(b, Literal) and isinstance(shown(b), int | float)):
             return None
         bounds = self.columns.get(a.id, UNKNOWN).bounds
         if bounds is None or a.dtype.is_string:
             return None
-        value = float(b.value)
+        value = float(shown(b))
         if b.dtype != a.dtype:  # the comparison was made in a wider type
             if b.dtype.scale != a.dtype.scale:
                 value *= power_of_ten(a.dtype.scale) / power_of_ten(b.dtype.scale)

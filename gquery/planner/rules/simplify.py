@@ -14,6 +14,8 @@ when it is evaluated is left as it is: it may stand in a branch that is never ta
 
 from __future__ import annotations
 
+from collections import Counter
+
 from gquery import tuning
 from gquery.expression.expr import (
     FALSE,
@@ -75,7 +77,7 @@ def simplify_expr(e: Expr, evaluate: Evaluate | None = None) -> Expr:
                 return _not(x, arg)
             case IsNull(arg):
                 if isinstance(arg, Literal):
-                    return TRUE if arg.value is None else FALSE
+                    return TRUE if arg.is_null else FALSE
                 return FALSE if never_null(arg) else x
             case And(args):
                 return _and(x, args)
@@ -142,21 +144,20 @@ def _or(e: Expr | None, args: tuple[Expr, ...]) -> Expr:
 
 def _equalities_as_in(args: tuple[Expr, ...]) -> tuple[Expr, ...]:
     """``x = 1 OR x IN (2, 3)`` as ``x IN (1, 2, 3)``, in the place of the first."""
-    values: dict[Expr, dict[object, None]] = {}
-    count: dict[Expr, int] = {}
-    for a in args:
-        if (pair := _alternatives(a)) is not None:
-            values.setdefault(pair[0], {}).update(dict.fromkeys(pair[1]))
-            count[pair[0]] = count.get(pair[0], 0) + 1
+    compared = [_compared(a) for a in args]
+    count = Counter(c for c in compared if c is not None)
     if not any(n > 1 for n in count.values()):
         return args
+    values: dict[Expr, dict[object, None]] = {}
+    for a, c in zip(args, compared, strict=True):
+        if c is not None and count[c] > 1:
+            values.setdefault(c, {}).update(dict.fromkeys(_alternatives(a)))
     out: list[Expr] = []
-    for a in args:
-        pair = _alternatives(a)
-        if pair is None or count[pair[0]] == 1:
+    for a, c in zip(args, compared, strict=True):
+        if c is None or count[c] == 1:
             out.append(a)
-        elif pair[0] in values:
-            out.append(In(pair[0], tuple(values.pop(pair[0]))))
+        elif c in values:
+            out.append(In(c, tuple(values.pop(c))))
     return tuple(out)
 
 
@@ -186,14 +187,26 @@ def _excluded(e: Expr) -> tuple[Expr, tuple[object, ...]] | None:
             return None
 
 
-def _alternatives(e: Expr) -> tuple[Expr, tuple[object, ...]] | None:
+def _compared(e: Expr) -> Expr | None:
+    """What a term says to be one of some constants."""
     match e:
-        case In(arg=arg, values=values):
-            return arg, values
-        case Call(function="eq", args=(a, Literal(value=v))) if v is not None and not isinstance(a, ScalarSubquery):
-            return a, (v,)
+        case In(arg=arg):
+            return arg
+        case Call(function="eq", args=(a, Literal() as b)) if not b.is_null and not isinstance(a, ScalarSubquery):
+            return a
         case _:
             return None
+
+
+def _alternatives(e: Expr) -> tuple[object, ...]:
+    """The constants."""
+    match e:
+        case In(values=values):
+            return values
+        case Call(args=(_, Literal(value=v))):
+            return (v,)
+        case _:
+            raise AssertionError(e)
 
 
 def _case(e: Case) -> Expr:
@@ -230,4 +243,4 @@ def _comparison(e: Call) -> Expr:
 
 
 def _is_null(e: Expr) -> bool:
-    return isinstance(e, Literal) and e.value is None
+    return isinstance(e, Literal) and e.is_null

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 from gquery.expression.expr import FALSE, TRUE, Call, Cast, Expr, Literal
 from gquery.expression.facts import MICROS_PER_DAY, power_of_ten
+from gquery.expression.slots import decided, derived
 from gquery.expression.types import BOOLEAN, DType, Kind, type_bounds
+from gquery.functions.casts import is_between
 
 
 def uncast(e: Call) -> Expr:
@@ -25,28 +27,42 @@ def uncast(e: Call) -> Expr:
     True
     """
     a, b = e.args
-    if not (isinstance(a, Cast) and isinstance(b, Literal) and isinstance(b.value, int)):
+    if not (isinstance(a, Cast) and isinstance(b, Literal) and not b.is_null and b.dtype.is_exact):
         return e
     factor = _factor(a.arg.dtype, a.dtype)
     bounds = type_bounds(a.arg.dtype)
     if factor is None or bounds is None:
         return e
-    value, rest = divmod(b.value, factor)  # value <= constant < value + 1 in the column's unit
-    inside = bounds.low <= value <= bounds.high
     match e.function:
         case "eq" | "ne":
-            if rest or not inside:  # no value is equal; a nullable column's NULL would be lost in a constant
+            if not decided(_is_a_value, (b,), factor, bounds.low, bounds.high):  # no value is equal
                 never = FALSE if e.function == "eq" else TRUE
-                return e if a.arg.nullable else never
+                return e if a.arg.nullable else never  # a nullable column's NULL would be lost in a constant
+            value = derived(_whole_part, a.arg.dtype, (b,), factor)
         case "ge" | "lt":
-            value += 1 if rest else 0
+            value = derived(_next_value, a.arg.dtype, (b,), factor)
         case "le" | "gt":
-            pass
+            value = derived(_whole_part, a.arg.dtype, (b,), factor)
         case _:
             return e
-    if not bounds.low <= value <= bounds.high:
+    if not decided(is_between, (value,), bounds.low, bounds.high):
         return e
-    return Call(e.function, (a.arg, Literal(value, a.arg.dtype)), BOOLEAN, e.nullable)
+    return Call(e.function, (a.arg, value), BOOLEAN, e.nullable)
+
+
+def _whole_part(value: int, factor: int) -> int:
+    """The greatest value of the column's type that is not above the constant, in the column's unit."""
+    return value // factor
+
+
+def _next_value(value: int, factor: int) -> int:
+    """The least one that is not below it."""
+    return -(-value // factor)
+
+
+def _is_a_value(value: int, factor: int, low: int, high: int) -> bool:
+    whole, rest = divmod(value, factor)
+    return not rest and low <= whole <= high
 
 
 def _factor(narrow: DType, wide: DType) -> int | None:

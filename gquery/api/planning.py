@@ -1,0 +1,149 @@
+"""From texts to plans and programs: the part of a `Connection` that plans, and finds what was planned before."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gquery import tuning
+from gquery.api.plan_cache import (
+    Parameters,
+    PlanCache,
+    PreparedPlan,
+    check_sources,
+    load_tables,
+    sources_of,
+)
+from gquery.api.session import Session
+from gquery.api.templates import Question, Template, Templates
+from gquery.errors import DataError, Error
+from gquery.runtime.boundary import boundary
+from gquery.runtime.nesting import with_room
+
+if TYPE_CHECKING:
+    from gquery.expression.expr import Expr
+    from gquery.expression.expr import Literal as Constant
+    from gquery.planner.logical.nodes import Query
+    from gquery.planner.physical import Program
+    from gquery.sql.parse import Parsed
+    from gquery.sql.statement import Statement
+
+
+class Plans(Session):
+    """The part of a connection that makes plans and keeps them."""
+
+    _plans: PlanCache
+    _templates: Templates
+
+    def _plan(self, query: Query, now: bool = True, template: Template | None = None) -> PreparedPlan:
+        """A bound query, optimized now or when it is first needed; ``template`` is the one that its text makes."""
+        sources = with_room(lambda: sources_of(query.plan))
+        versions = tuple(s.version for s in sources)
+        check_sources(query.plan)
+        version = self._catalog.version
+        prepared = PreparedPlan(
+            lambda: query, self._optimize, self.settings, sources, versions, version, slots=template
+        )
+        if now:
+            _ = prepared.query
+        return prepared
+
+    def _optimize(self, query: Query) -> Query:
+        from gquery.planner.optimizer import optimize
+
+        return with_room(lambda: optimize(query, _evaluate, self.settings.disabled_rules))
+
+    def _program(self, prepared: PreparedPlan) -> Program:
+        """The program of a plan. Columns are loaded first; where that taught more than footers tell (order, uniqueness,
+        distinct values), the plan is optimized again."""
+        if prepared.program is None:
+            try:
+                with prepared.recording():
+                    return self._lowered(prepared)
+            except MemoryError as error:  # of NumPy or CuPy: encoding takes arrays of its own
+                reason = str(error)
+            self.device.make_room()
+            raise self.device.exhausted("reading columns", reason or "no memory is left")
+        return prepared.program
+
+    def _lowered(self, prepared: PreparedPlan) -> Program:
+        """A program over as much of the tables as the query needs: where a filter below a LIMIT has to find that out, over more
+        and more of them until the rows are enough."""
+        from gquery.device.profile import get_profile
+        from gquery.execution import run
+        from gquery.execution.feedback import RunFeedback
+        from gquery.planner.lower import lower
+        from gquery.planner.partial_scans import partial_scans
+
+        query, parts = prepared.query, tuning.reading.first_groups
+        while True:
+            partial = partial_scans(query, parts)
+            if load_tables(partial.query.plan, prepared.sources):
+                query = self._optimize(prepared.made())
+                partial = partial_scans(query, parts)
+                load_tables(partial.query.plan, ())
+            made = partial.query
+            program = with_room(lambda: lower(made, self.target, get_profile(self.device)))  # noqa: B023  (called here)
+            if partial.enough is not None and prepared.slots is not None:
+                prepared.slots.pin()  # how many parts are enough depends on all constants
+            if partial.enough is None or run(program, self._context(), RunFeedback()).rows >= partial.enough:
+                return prepared.keep(made, program)
+            parts *= tuning.reading.more_groups
+
+    # ---- templates -------------------------------------------------------------------------------------------------
+
+    def _from_template(self, text: str, params: Parameters) -> tuple[Question | None, PreparedPlan | str]:
+        """What a text asks, and its plan, made of a template, or why there is none."""
+        question = self._templates.question(text, params, self.settings)
+        return question, "" if question is None else self._templates.find(question, self._catalog.version)
+
+    def _bind(
+        self, parsed: Parsed, params: Parameters, question: Question | None, reason: str
+    ) -> tuple[Statement, Template | None]:
+        """The statement, and the template that its text makes; ``reason`` is why no other serves it. Errors are told of the
+        text as it is written."""
+        from gquery.sql.bind import bind
+        from gquery.sql.cut import TextSlots
+
+        if question is None:
+            return bind(parsed, self._catalog, params), None
+        template = Template(question, TextSlots(question.shape), reason)
+        try:
+            with template.planning():
+                return bind(parsed, self._catalog, params, template.slots), template
+        except (Error, ValueError):  # sqlglot's for a slot in a tree that it prints
+            return bind(parsed.sql, self._catalog, params), None
+
+    # ---- plans that are kept ---------------------------------------------------------------------------------------
+
+    @boundary
+    def current_plan(self, prepared: PreparedPlan, text: str | None, params: Parameters) -> PreparedPlan:
+        """The plan, or a new one of the same text where a table has changed since."""
+        if prepared.is_current(self._catalog.version):
+            return prepared
+        if text is None:  # a relation's own plan: its tables are those it was made over, whose files may be other ones
+            return prepared if prepared.is_current(prepared.catalog_version) else self._plan(prepared.bound)
+        from gquery.sql.bind import bind
+        from gquery.sql.statement import SelectStatement
+
+        statement = bind(text, self._catalog, params)
+        assert isinstance(statement, SelectStatement)
+        return self._plan(statement.query)
+
+    @boundary
+    def limited_plan(self, prepared: PreparedPlan, rows: int) -> PreparedPlan:
+        """A plan for the first rows of a query."""
+        from gquery.planner.logical.nodes import Limit
+
+        bound = replace(prepared.bound, plan=Limit(prepared.bound.plan, rows))
+        return self._plan(bound)
+
+
+def _evaluate(e: Expr) -> Constant:
+    """The value of a constant expression; DataError where computing it fails, which is left to the query."""
+    from gquery.kernels.host import evaluate
+
+    value = evaluate(e)
+    if value is None:
+        raise DataError("A constant expression fails")
+    return value

@@ -1,0 +1,177 @@
+"""Templates: plans that serve all texts of one shape, with other constants, as long as their guards hold.
+
+A text that is planned is cut (`gquery.sql.cut`), and a recorder keeps the guards of its plan. Another text of the same shape
+gets the same program with its own constants. Kernels have guards of their own (`execution.feedback.SharedUnits`): they are
+written when a program runs, for the values that it has then.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from gquery import tuning
+from gquery.api.plan_cache import Parameters, PreparedPlan
+from gquery.expression.slots import Recorder, SlotValues, pin, shown
+from gquery.runtime.records import dataclass
+from gquery.settings import Settings
+
+if TYPE_CHECKING:
+    from gquery.expression.expr import Literal
+    from gquery.planner.physical import Program
+    from gquery.planner.rebind import Rebinding
+    from gquery.sql.cut import Shape, TextSlots
+
+
+@dataclass(frozen=True)
+class Question:
+    """A text that may have a template: its shape, its parameters as literals, and the key of all texts like it."""
+
+    shape: Shape
+    parameters: Mapping[str, Literal]
+    key: Hashable
+
+
+@dataclass(eq=False)
+class Template:
+    """A plan, the slots of its text, and its guards. It serves nobody before it was lowered."""
+
+    question: Question
+    slots: TextSlots
+    reason: str  # why it was made
+    recorder: Recorder = field(default_factory=Recorder)
+    prepared: PreparedPlan | None = None
+
+    def planning(self) -> AbstractContextManager[Recorder]:
+        """Within it, what is made rests on the template's guards."""
+        return self.slots.slots.recording(self.recorder)
+
+    def pin(self) -> None:
+        """The plan serves no other constants."""
+        pin([self.slots.literal(n) for n in range(self._count)])
+
+    def lowered(self, prepared: PreparedPlan, program: Program) -> None:
+        """The program is made: kernels of it have guards of their own."""
+        from gquery.execution.feedback import PlanUnits
+        from gquery.execution.shared_units import SharedUnits
+
+        self.slots.slots.is_closed = True
+        values = SlotValues([shown(self.slots.literal(n)) for n in range(self._count)])
+        prepared.feedback.shared = PlanUnits(SharedUnits(self.slots.slots), values)
+
+    @cached_property
+    def _fixed(self) -> frozenset[int]:
+        """The constants of the text that are no slots."""
+        cut = {n for places in self.slots.tokens.values() for n in places}
+        return frozenset(range(len(self.slots.shape.constants))) - cut
+
+    @property
+    def _count(self) -> int:
+        return len(self.slots.tokens) + len(self.slots.parameters)
+
+    @cached_property
+    def _program(self) -> Rebinding:
+        from gquery.planner.rebind import Rebinding
+
+        assert self.prepared is not None and self.prepared.program is not None
+        return Rebinding(self.prepared.program)
+
+    def fill(self, question: Question) -> SlotValues | str:
+        """The values that a text gives the slots; what is in the way where it cannot be served."""
+        from gquery.sql.cut import constant
+
+        texts, own = question.shape.constants, self.slots.shape.constants
+        for n in self._fixed:
+            if texts[n] != own[n]:
+                return f"{own[n]} is part of the plan, not {texts[n]}"
+        given: list[Any] = [None] * self._count
+        for number, places in self.slots.tokens.items():
+            text = texts[places[0]]
+            if any(texts[n] != text for n in places):
+                return f"{own[places[0]]} stands in several places, which now differ"
+            given[number] = constant(text).value
+        for number, name in self.slots.parameters.items():
+            given[number] = question.parameters[name].value
+        values = SlotValues(given)
+        failed = self.recorder.failed(values)
+        return values if failed is None else str(failed)
+
+    def plan(self, values: SlotValues) -> PreparedPlan:
+        """The plan for other values."""
+        from gquery.planner.rebind import rebound
+        from gquery.runtime.nesting import with_room
+
+        made, program = self.prepared, with_room(lambda: self._program.with_literals(values.literal))
+        assert made is not None
+        plan = PreparedPlan(
+            lambda: with_room(lambda: rebound(made.made(), values)),
+            lambda _: with_room(lambda: rebound(made.query, values)),
+            made.settings,
+            made.sources,
+            made.versions,
+            made.catalog_version,
+            program,  # type: ignore[arg-type]
+        )
+        plan.feedback = made.feedback.for_values(values)
+        plan.template = "hit"
+        return plan
+
+
+class Templates:
+    """The templates of the texts that were asked last, by shape, types of parameters and settings; several of one shape where
+    constants decide how it is planned."""
+
+    def __init__(self) -> None:
+        self._found: OrderedDict[Hashable, tuple[Template, ...]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def question(self, text: str, params: Parameters, settings: Settings) -> Question | None:
+        """What is asked; None for a text without tokens, and for parameters that cannot be kept."""
+        from gquery.errors import ParseError, ProgrammingError
+        from gquery.sql.cut import parameter_types, shape_of
+        from gquery.sql.lexer import lex
+        from gquery.sql.types import python_literals
+
+        if not text.lstrip()[:6].lower().startswith(("select", "with", "(")):
+            return None
+        try:
+            shape, literals = shape_of(lex(text)), python_literals(params)
+            key = (shape.key, parameter_types(literals), settings)
+            hash(key)
+        except (ParseError, ProgrammingError, TypeError):  # it is told when the text is bound
+            return None
+        return Question(shape, literals, key)
+
+    def find(self, question: Question, catalog_version: int) -> PreparedPlan | str:
+        """A plan for a text, or why there is none."""
+        reason = "none of this shape"
+        for template in self._found.get(question.key, ()):
+            made = template.prepared
+            if made is None or made.program is None:
+                continue
+            if not made.is_current(catalog_version):
+                reason = "a table has changed"
+                continue
+            found = template.fill(question)
+            if not isinstance(found, str):
+                return template.plan(found)
+            reason = found
+        return f"miss ({reason})"
+
+    def keep(self, template: Template, prepared: PreparedPlan) -> None:
+        """Keep the template of a plan, as the first of its shape."""
+        template.prepared, version, key = prepared, prepared.catalog_version, template.question.key
+        prepared.template = template.reason
+        with self._lock:
+            others = [t for t in self._found.pop(key, ()) if t.prepared is not None and t.prepared.is_current(version)]
+            self._found[key] = (template, *others)[: tuning.memory.templates]
+            while len(self._found) > tuning.memory.plans:
+                self._found.popitem(last=False)
+
+    def clear(self) -> None:
+        self._found.clear()

@@ -1,0 +1,31 @@
+"""Kernels that the plans of one template share: each is written once, for the values that a run has, with guards of its own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from gquery import tuning
+from gquery.execution.feedback import UnitsKey
+from gquery.expression.slots import Recorder, Slots, SlotValues
+from gquery.operators.codegen import Unit
+
+
+class SharedUnits:
+    """The kernels of a template's stages, several of a stage where the values of slots decide how it is written."""
+
+    def __init__(self, slots: Slots) -> None:
+        self._slots = slots
+        self._made: dict[UnitsKey, tuple[tuple[Recorder, tuple[Unit, ...]], ...]] = {}
+        self._lock = threading.Lock()
+
+    def get(self, key: UnitsKey, values: SlotValues, make: Callable[[], tuple[Unit, ...]]) -> tuple[Unit, ...]:
+        """The kernels of a stage for these values: found, or made now."""
+        for recorder, units in self._made.get(key, ()):
+            if recorder.failed(values) is None:
+                return tuple(u.with_values(values) for u in units)
+        with self._slots.recording(Recorder()) as recorder:
+            made = make()
+        with self._lock:
+            self._made[key] = ((recorder, made), *self._made.get(key, ()))[: tuning.memory.templates]
+        return made

@@ -1,0 +1,78 @@
+"""A plan or program for other values of its slots: the same tree, with other literals where slots stand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import fields, is_dataclass
+from typing import TypeVar, cast
+
+from gquery.expression.expr import Literal
+from gquery.expression.slots import SlotLiteral, SlotValues, shown
+
+T = TypeVar("T", bound=Hashable)
+_OURS = ("gquery.planner.", "gquery.expression.", "gquery.kernels.values")
+
+
+class Rebinding:
+    """The parts of a tree that depend on slots, found once. What does not is shared by all that are made of it."""
+
+    def __init__(self, tree: Hashable) -> None:
+        self._tree = tree
+        self._kept: list[Hashable] = []  # what is known by identity must stay
+        self._depends: dict[int, bool] = {}  # whether a record or tuple depends on slots, by identity
+        self._find(tree)
+
+    def with_literals(self, literal: Callable[[SlotLiteral], Literal]) -> Hashable:
+        """The tree with other literals for slots; an object that stands in several places does so again."""
+        return _Rebound(self._depends, literal).of(self._tree)
+
+    def _find(self, node: Hashable) -> bool:
+        """Whether a node depends on slots."""
+        if isinstance(node, SlotLiteral):
+            return True
+        known = self._depends.get(id(node))
+        if known is not None:
+            return known
+        if isinstance(node, tuple):
+            below: Iterable[Hashable] = node
+        elif is_dataclass(node) and type(node).__module__.startswith(_OURS):
+            below = [getattr(node, f.name) for f in fields(node)]
+        else:
+            return False
+        self._kept.append(node)
+        self._depends[id(node)] = False
+        found = [self._find(x) for x in below]  # all of them, whichever is the first
+        self._depends[id(node)] = any(found)
+        return any(found)
+
+
+class _Rebound:
+    def __init__(self, depends: dict[int, bool], literal: Callable[[SlotLiteral], Literal]) -> None:
+        self._depends, self._literal = depends, literal
+        self._made: dict[int, Hashable] = {}
+
+    def of(self, node: Hashable) -> Hashable:
+        if isinstance(node, SlotLiteral):
+            return self._literal(node)
+        if not self._depends.get(id(node)):
+            return node
+        made = self._made.get(id(node))
+        if made is None:
+            if isinstance(node, tuple):
+                made = tuple(map(self.of, node))
+            else:
+                assert is_dataclass(node)
+                kind = cast(Callable[..., Hashable], type(node))
+                made = kind(**{f.name: self.of(getattr(node, f.name)) for f in fields(node)})
+            self._made[id(node)] = made
+        return made
+
+
+def rebound(tree: T, values: SlotValues) -> T:
+    """A tree for other values, where that is wanted once, with constants in place of slots."""
+    return cast(T, Rebinding(tree).with_literals(lambda slot: Literal(values.of(slot), slot.dtype)))
+
+
+def without_slots(tree: T) -> T:
+    """A tree with constants in place of slots."""
+    return cast(T, Rebinding(tree).with_literals(lambda slot: Literal(shown(slot), slot.dtype)))

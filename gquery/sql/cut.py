@@ -1,0 +1,146 @@
+"""Constants cut out of a text: texts that differ in constants alone have one shape, and may share a plan.
+
+`shape_of` gives a text's shape and its constants. `TextSlots.cut` takes constants out of the tree where the binder makes
+nothing of them but a literal: of terms of WHERE, HAVING and ON, and of columns that have a name of their own. What is left in
+the tree (LIMIT, names of files and of columns, ordinals, arguments of special forms) is part of what a plan was made for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import field
+from functools import lru_cache
+
+from sqlglot import exp
+
+from gquery.expression.expr import Literal
+from gquery.expression.slots import SlotLiteral, Slots
+from gquery.expression.types import VARCHAR, DType, Kind
+from gquery.runtime.records import dataclass
+from gquery.sql.lexer import NUMBER, STRING, Lexed
+from gquery.sql.parse import Parsed
+from gquery.sql.types import Cut, number
+
+_ROOTS = (exp.Where, exp.Having)
+_PASSED = frozenset(  # nodes whose operands are bound as any expression
+    (
+        exp.And, exp.Or, exp.Not, exp.Paren, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In, exp.Like,
+        exp.ILike, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Case, exp.If, exp.Cast, exp.Interval, exp.Anonymous, exp.Count,
+        exp.Where, exp.Having, exp.Alias,
+    )
+)  # fmt: skip
+_KINDS = frozenset((Kind.VARCHAR, Kind.DOUBLE, Kind.DECIMAL, Kind.DATE, Kind.TIMESTAMP))
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A text: ``key`` is that of all texts that differ in the values of constants alone (not in their types), ``constants`` are
+    these as they are written, ``starts`` where."""
+
+    key: Hashable
+    constants: tuple[str, ...]
+    starts: tuple[int, ...] = field(repr=False)
+
+
+def shape_of(tokens: Lexed) -> Shape:
+    """The shape of a text."""
+    key: list[object] = list(tokens.words)
+    constants: list[str] = []
+    starts: list[int] = []
+    for n, kind in enumerate(tokens.kinds):
+        if kind in (NUMBER, STRING):
+            text = tokens.words[n]
+            key[n] = _number(text).dtype if kind == NUMBER else VARCHAR
+            constants.append(text)
+            starts.append(tokens.starts[n])
+    return Shape(tuple(key), tuple(constants), tuple(starts))
+
+
+@lru_cache(maxsize=1024)
+def _number(text: str) -> Literal:
+    return number(text)
+
+
+def constant(text: str) -> Literal:
+    """The literal that a constant of a text stands for."""
+    return Literal(text[1:-1].replace("''", "'"), VARCHAR) if text[0] == "'" else _number(text)
+
+
+class TextSlots:
+    """The slots of one text. Constants that are written alike share one, parameters of one name too."""
+
+    def __init__(self, shape: Shape) -> None:
+        self.shape = shape
+        self.slots = Slots()
+        self.tokens: dict[int, list[int]] = {}  # by the number of a slot, which of the shape's constants it stands for
+        self.parameters: dict[int, str] = {}  # by the number of a slot, its parameter
+        self._literals: list[SlotLiteral] = []
+        self._named: dict[str, int] = {}
+
+    def literal(self, number: int) -> SlotLiteral:
+        return self._literals[number]
+
+    def _new(self, name: str, literal: Literal) -> int:
+        made = self._named.setdefault(name, len(self._literals))
+        if made == len(self._literals):
+            self._literals.append(SlotLiteral(literal.value, literal.dtype, self.slots, made))
+        return made
+
+    def parameter(self, name: str, literal: Literal) -> Literal:
+        """The literal of a parameter, as a slot where its type has many values."""
+        if literal.is_null or not has_slots(literal.dtype):
+            return literal
+        made = self._new(f"${name}", literal)
+        self.parameters[made] = name
+        return self._literals[made]
+
+    def cut(self, parsed: Parsed) -> None:
+        """Put slots in place of constants in the tree of the statement. Columns without a name are passed by: their text is
+        their name."""
+        places = {start: n for n, start in enumerate(self.shape.starts)}
+        stack: list[tuple[exp.Expr, bool]] = [(parsed.tree, False)]
+        while stack:
+            node, is_inside = stack.pop()
+            is_inside = isinstance(node, _ROOTS) or (is_inside and type(node) in _PASSED)
+            for key, child in _children(node):
+                if type(child) is exp.Literal:
+                    if is_inside:
+                        self._cut(node, key, child, places)
+                elif isinstance(node, exp.Select) and key == "expressions":
+                    if isinstance(child, exp.Alias):
+                        stack.append((child, True))
+                else:
+                    stack.append((child, is_inside or (isinstance(node, exp.Join) and key == "on")))
+
+    def _cut(self, parent: exp.Expr, key: str, child: exp.Expr, places: Mapping[int, int]) -> None:
+        start = (child._meta or {}).get("start")
+        n = None if start is None else places.get(start)
+        if n is None or (isinstance(parent, exp.Interval) and not child.is_string):
+            return
+        text = self.shape.constants[n]
+        made = self._new(text, constant(text))
+        if n not in self.tokens.setdefault(made, []):
+            self.tokens[made].append(n)
+        node = Cut(this=made)
+        node._meta = dict(child._meta or {})
+        child.replace(node)
+
+
+def _children(node: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
+    """What stands below a node, and as which argument of it."""
+    for key, value in list(node.args.items()):
+        for child in list(value) if isinstance(value, list) else (value,):
+            if isinstance(child, exp.Expr):
+                yield key, child
+
+
+def has_slots(dtype: DType) -> bool:
+    """Whether parameters of a type are slots."""
+    return dtype.is_integer or dtype.kind in _KINDS
+
+
+def parameter_types(literals: Mapping[str, Literal]) -> Hashable:
+    """What of parameters is part of what a plan was made for: their types, and the values that are no slots."""
+    return tuple(
+        (name, x.dtype, None if not x.is_null and has_slots(x.dtype) else x.value) for name, x in literals.items()
+    )

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from gquery.device.arena import Arena
     from gquery.device.device import Device
     from gquery.execution.decision import Decision
-    from gquery.kernels.kernel import Kernel
     from gquery.expression.slots import SlotValues
+    from gquery.kernels.kernel import Kernel
     from gquery.operators.codegen import Unit
     from gquery.operators.group_output import GroupOutput
     from gquery.planner.physical import Program

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 
 from gquery import tuning
-from gquery.execution.feedback import UnitsKey
+from gquery.execution.stage_feedback import UnitsKey
 from gquery.expression.slots import Recorder, Slots, SlotValues
 from gquery.operators.codegen import Unit
 

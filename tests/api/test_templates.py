@@ -5,9 +5,11 @@ from __future__ import annotations
 import datetime
 import os
 from decimal import Decimal
+from pathlib import Path
 from random import Random
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import gquery
@@ -182,6 +184,16 @@ def test_explained_before_it_runs() -> None:
         for level in ("bound", "optimized", "physical", "pipelines", "code", "tree"):
             served.sql(f"SELECT i FROM t WHERE i > {n} AND i > {n}").explain(level)
         assert hits(served, alone, [f"SELECT i FROM t WHERE i > {n} AND i > {m}" for m in (n, n + 1)]) >= 0
+
+
+def test_row_groups_that_are_skipped(tmp_path: Path) -> None:
+    """What of a file is read depends on constants: those of filters, and all below a LIMIT."""
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"x": range(1000), "s": [f"{n % 97:02}" for n in range(1000)]}), path, row_group_size=50)
+    served, alone = pair("python")
+    hits(served, alone, [f"SELECT x FROM '{path}' WHERE x BETWEEN {n} AND {n} + 60" for n in (10, 500, 940, 2000)])
+    hits(served, alone, [f"SELECT x FROM '{path}' WHERE s LIKE '%{n}' LIMIT 3" for n in (1, 0, 96, "x", 7)])
+    hits(served, alone, [f"SELECT x FROM '{path}' WHERE x IN ({n}, {n + 1}) OR x > {n + 900}" for n in (1, 50, 99)])
 
 
 def test_changed_tables() -> None:

@@ -10,9 +10,10 @@ FUZZ ?= 5000
 MUTATIONS ?= 2000
 MUTANTS ?= 100000
 FAULTS ?= 500
+COMPILERS ?= 1000
 
 .DEFAULT_GOAL := help
-.PHONY: help demo compare test quick check fuzz mutants faults values test-slow test-cuda cubins docs clean
+.PHONY: help demo compare test quick check fuzz compilers mutants faults values test-slow test-cuda cubins docs clean
 
 help:
 	@sed -n 's/^## //p' Makefile
@@ -43,13 +44,18 @@ check: $(VENV)/.dev
 fuzz: $(VENV)/.dev
 	GQUERY_FUZZ=$(FUZZ) $(BIN)/python -m pytest -q -n $(JOBS) tests/differential/test_fuzz.py tests/differential/test_fuzzing.py
 
+## make compilers  both compilers of the CPU: the 22 queries, TPC-DS, random queries (COMPILERS=1000)
+compilers: $(VENV)/.dev
+	GQUERY_COMPILERS=$(COMPILERS) $(BIN)/python -m pytest -q -n $(JOBS) -m "" tests/differential/test_compilers.py
+
 ## make values     every operator, function and cast at the edges of its types against DuckDB
 values: $(VENV)/.dev
 	GQUERY_VALUES=all $(BIN)/python -m pytest -q -n $(JOBS) tests/functions/test_values.py tests/functions/test_texts.py tests/functions/test_argument_types.py
 
-## make faults     failed allocations and interrupts at every turn (FAULTS=500)
+## make faults     failed allocations and interrupts at every turn; processes killed, files damaged, disks full (FAULTS=500)
 faults: $(VENV)/.dev
 	GQUERY_FAULTS=$(FAULTS) $(BIN)/python -m pytest -q -n $(JOBS) tests/execution/test_faults.py
+	GQUERY_FAULTS=$(FAULTS) $(BIN)/python -m pytest -q -n 0 -m "" tests/kernels/test_cache_faults.py
 
 ## make mutants     mutated statements against DuckDB (MUTANTS=100000)
 mutants: $(VENV)/.dev

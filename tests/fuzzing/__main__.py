@@ -20,6 +20,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", default="0:1000", help="first:end")
     parser.add_argument("--target", default="python", help="python, cpu or cuda")
+    parser.add_argument("--compiler", default="auto", help="llvm or numba, on cpu and cuda")
     parser.add_argument("--rules", action="store_true", help="switch a rule off in each query, one after the other")
     parser.add_argument("--most", type=int, default=20, help="faults after which to stop")
     parser.add_argument("--no-shrink", action="store_true")
@@ -30,7 +31,8 @@ def main() -> int:
     began = time.perf_counter()
     for seed in range(int(first), int(end)):
         case = of_seed(seed)
-        engine = Engine(given.target, 1 + 2 * (seed % 2), optional[seed % len(optional)] if given.rules else "")
+        disabled = optional[seed % len(optional)] if given.rules else ""
+        engine = Engine(given.target, 1 + 2 * (seed % 2), disabled, given.compiler)
         try:
             outcome = run(case, engine)
             verdict, said = str(outcome.verdict), outcome.said

@@ -51,6 +51,7 @@ class Engine:
     target: str = "python"
     partitions: int = 1
     disabled: str = ""
+    compiler: str = "auto"
 
 
 def make(kind: Kind, sets: int, tape: Tape) -> Case:
@@ -159,7 +160,9 @@ def _alone(case: Case, engine: Engine) -> Outcome:
 
 
 def _connection(case: Case, engine: Engine) -> gquery.Connection:
-    settings = {"disabled_rules": engine.disabled} if engine.disabled else None
+    settings = {"disabled_rules": engine.disabled} if engine.disabled else {}
+    if engine.compiler != "auto":
+        settings["compiler"] = engine.compiler
     return connect(engine.target, engine.partitions, tables(case.sets), settings)
 
 

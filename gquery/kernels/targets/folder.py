@@ -103,5 +103,6 @@ def write_file(folder: int, name: str, content: bytes) -> None:
             file.write(content)
         os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
-        os.unlink(temporary, dir_fd=folder)
+        with suppress(FileNotFoundError):  # an interrupt behind the replacement
+            os.unlink(temporary, dir_fd=folder)
         raise

@@ -24,6 +24,7 @@ from tests.support.tuned import Tune
 
 # Partitions begin at multiples of so many rows: few, so that three partitions of a small table are three.
 tuning.use(replace(tuning.materialization, unit=32))
+tuning.use(replace(tuning.encoding, zone_rows=64))
 tuning.use(replace(tuning.interpreting, plain_rows=8))  # most units run with primitives inlined, the last ones without
 
 

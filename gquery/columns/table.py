@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from gquery.columns.opaque import Opaque
+from gquery.columns.zones import Zones
 from gquery.device.buffer import Buffer
 from gquery.expression.frozen import frozen_open, frozen_single
 from gquery.expression.types import Bounds, DType, PhysicalType, Schema
@@ -34,6 +35,12 @@ class ColumnStatistics:
     distinct: int | None = None  # an estimate
     is_sorted: bool = False  # non-decreasing, no NULLs
     is_unique: bool = False  # proved: no value twice, no NULLs
+    values: Bounds | None = None  # of physical integers, NULLs left out
+    zones: Zones | None = None  # of physical integers, where rows that lie together have values that lie together
+
+    def of_some_rows(self) -> ColumnStatistics:
+        """What holds of any part of the rows, in their order."""
+        return replace(self, null_count=0 if self.null_count == 0 else None, zones=None)
 
 
 class TableSource(Protocol):
@@ -149,7 +156,7 @@ class ColumnData:
             length=high - low,
             data=self.data.slice(words * low, words * high + extra),
             validity=None if self.validity is None else self.validity.slice(low, high),
-            statistics=replace(self.statistics, null_count=0 if self.statistics.null_count == 0 else None),
+            statistics=self.statistics.of_some_rows(),
         )
 
 

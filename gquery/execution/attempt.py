@@ -11,6 +11,7 @@ from gquery.device.array import Array
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device
 from gquery.device.host import address_of
+from gquery.execution.scan_ranges import ScanRanges
 from gquery.execution.state import Run
 from gquery.expression.frozen import frozen_open
 from gquery.kernels import checks
@@ -26,8 +27,9 @@ class Attempt:
 
     ``units`` are the kernels by role. ``status`` has, by role, words (uint32, on ``device``) for the errors of a kernel, None
     where it has none; those of the roles ``looked_at`` are read as soon as the stage has ended, others at the end of the run.
-    ``counters`` (int64, one for the source and each step) count rows where the run is to count. ``selection`` are the numbers
-    (uint32) of the rows that the kernel *select* has found, None where there is no such kernel, or it has not run yet."""
+    ``scan`` are the rows of the frame to run over. ``counters`` (int64, one for the source and each step) count rows where the
+    run is to count. ``selection`` are the numbers (uint32) of the rows that the kernel *select* has found, None where there is
+    no such kernel, or it has not run yet."""
 
     run: Run
     frame: Frame
@@ -37,6 +39,7 @@ class Attempt:
     status: Mapping[str, Array | None]
     looked_at: tuple[str, ...]
     counters: Array | None
+    scan: ScanRanges
     selection: Array | None = None
 
     def arguments(self, unit: Unit, state: SinkState, target: Target) -> list[object]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gquery.execution.decide import decide
 from gquery.execution.runner import Runner
+from gquery.execution.scan_ranges import scan_ranges
 from gquery.execution.sources import read
 from gquery.execution.state import Run, StageReport
 from gquery.operators import prefix
@@ -64,7 +65,8 @@ def _run(state: Run, stage: Stage, pipeline: Pipeline, frame: Frame, report: Sta
     decision = decide(state, stage, pipeline, frame.rows)
     if not decision.able.has_own_memory and isinstance(pipeline.source, ReadStage):
         state.speculation.validate()
-    result = Runner(state, stage, decision, frame, report).run()
-    report.target = decision.runs.target
+    scan = scan_ranges(decision.runs.pipeline, frame, state.joins, decision.able)
+    report.target, report.blocks, report.skipped_blocks = decision.runs.target, scan.blocks, scan.skipped
+    result = Runner(state, stage, decision, frame, scan, report).run()
     state.feedback.read_rows(stage.number, frame.rows)
     return result

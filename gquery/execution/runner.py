@@ -19,6 +19,7 @@ from gquery.errors import InternalError
 from gquery.execution.attempt import Attempt
 from gquery.execution.decision import Decision
 from gquery.execution.measure import traffic_of
+from gquery.execution.scan_ranges import Ranges, ScanRanges
 from gquery.execution.sinks import sink_of
 from gquery.execution.speculation import raised
 from gquery.execution.state import Run, StageReport
@@ -40,8 +41,10 @@ from gquery.runtime.interrupt import check, current
 class Runner:
     """One pipeline, run until its sink is large enough."""
 
-    def __init__(self, state: Run, stage: Stage, decision: Decision, frame: Frame, report: StageReport) -> None:
-        self.state, self.stage, self.frame, self.decision = state, stage, frame, decision
+    def __init__(
+        self, state: Run, stage: Stage, decision: Decision, frame: Frame, scan: ScanRanges, report: StageReport
+    ) -> None:
+        self.state, self.stage, self.frame, self.scan, self.decision = state, stage, frame, scan, decision
         self.pipeline, self.name, self.target = decision.runs.pipeline, decision.runs.target, decision.able
         self.label, self.report = stage.label, report
         device = state.context.device
@@ -89,7 +92,9 @@ class Runner:
                 rows = self.state.joins[step.table.stage].frame.rows
                 self.state.matched[step.table.stage] = self.device.zeros(max(rows, 1), "uint8", self.label)
         units = {u.role: u for u in made}
-        return Attempt(self.state, self.frame, self.label, self.device, units, status, tuple(looked_at), counters)
+        return Attempt(
+            self.state, self.frame, self.label, self.device, units, status, tuple(looked_at), counters, self.scan
+        )
 
     def _range(self, attempt: Attempt) -> RunRange:
         """What runs one kernel over one partition."""
@@ -101,7 +106,8 @@ class Runner:
         bits = self.device.empty(-(-rows // BITMAP_BITS), "uint32", self.label)
         for partition in place(rows, self._partitions(), tuning.materialization.unit, self.device):
             run("select", partition, [MaterializeState(tuning.materialization.unit, bits)])
-        return replace(attempt, selection=scans.rows_of_bits(bits))
+        selection = scans.rows_of_bits(bits)
+        return replace(attempt, selection=selection, scan=ScanRanges(((0, int(selection.size)),)))
 
     def _partitions(self) -> int:
         sink = self.pipeline.sink
@@ -137,7 +143,7 @@ class Runner:
         compiled = target.compile(unit.kernel)
         self.report.compile_seconds += time.perf_counter() - start
         arrays = [(p.name, b, attempt.value(unit, b, states[0])) for p, b in unit.parameters]
-        rows = partition.hi - partition.lo
+        rows = sum(hi - lo for lo, hi in attempt.scan.within(partition.lo, partition.hi))
         traffic = traffic_of(arrays, unit.selectivities, rows, self.frame.rows, role, self.name)
         arrays.clear()
         report = meter.kernel(self.stage.number, role, target, compiled, ready)
@@ -152,19 +158,21 @@ class Runner:
         self.report.compile_seconds += time.perf_counter() - start
         distinct = [states[0]] if states[0] is states[-1] else list(states)
         arguments = [attempt.arguments(unit, s, target) for s in distinct]
+        ranges = attempt.scan.within(partition.lo, partition.hi)
         if self.target.runs_morsels:
             if len(arguments) < len(states):
                 arguments *= len(states)
-            self._run_morsels(compiled, partition.lo, partition.hi, arguments, self._failure(attempt, unit))
+            self._run_morsels(compiled, ranges, arguments, self._failure(attempt, unit))
         elif self.target.is_interpreted:
-            self._interpret(attempt, unit, partition, states[0], arguments[0])
+            self._interpret(attempt, unit, ranges, states[0], arguments[0])
         else:
             step = self._rows_at_once(tuning.interpreting.loop_steps_gpu, partition.hi - partition.lo)
-            for lo in range(partition.lo, partition.hi, step):
-                check()
-                target.run(compiled, lo, min(lo + step, partition.hi), arguments[0], unit.shared_words)
-                if lo + step < partition.hi:
-                    attempt.device.synchronize()
+            for first, last in ranges:
+                for lo in range(first, last, step):
+                    check()
+                    target.run(compiled, lo, min(lo + step, last), arguments[0], unit.shared_words)
+                    if lo + step < last:
+                        attempt.device.synchronize()
 
     def _failure(self, attempt: Attempt, unit: Unit) -> Callable[[], bool]:
         """Says whether the attempt has failed, so that no more rows need be run: a table of groups is full, or a value does not
@@ -175,13 +183,13 @@ class Runner:
         return lambda: bool(status.any())
 
     def _run_morsels(
-        self, compiled: Compiled, lo: int, hi: int, arguments: Sequence[Sequence[object]], failed: Callable[[], bool]
+        self, compiled: Compiled, ranges: Ranges, arguments: Sequence[Sequence[object]], failed: Callable[[], bool]
     ) -> None:
-        """Run rows on threads of the CPU, until the query is interrupted or the attempt has failed."""
+        """Run ranges of rows on threads of the CPU, until the query is interrupted or the attempt has failed."""
         token, watch = current(), stopwatch.current()
         cpu = cast(MorselTarget, get_target("cpu"))
         step = self._rows_at_once(tuning.interpreting.loop_steps_cpu, tuning.threads.morsel_rows)
-        taken = lo
+        taken = ranges[0][0] if ranges else 0
 
         def is_stopped() -> bool:  # asked before each morsel, under the scheduler's lock
             nonlocal taken
@@ -190,7 +198,7 @@ class Runner:
             taken += step
             return (token is not None and token.is_stopped()) or failed()
 
-        cpu.run_morsels(compiled, lo, hi, arguments, step, is_stopped)
+        cpu.run_morsels(compiled, ranges, arguments, step, is_stopped)
         check()
 
     def _rows_at_once(self, steps: int, most: int) -> int:
@@ -203,7 +211,7 @@ class Runner:
         return max(1, min(most, max(least, steps // inner // least * least)))
 
     def _interpret(
-        self, attempt: Attempt, unit: Unit, partition: Placed, state: SinkState, arguments: Sequence[object]
+        self, attempt: Attempt, unit: Unit, ranges: Ranges, state: SinkState, arguments: Sequence[object]
     ) -> None:
         """Run one unit of rows after another; if that takes longer than it should, the rest is compiled for the CPU, whose
         states are laid out alike. A kernel that writes what another one counted goes over at the same row: a count covers
@@ -213,24 +221,23 @@ class Runner:
         may_switch = self.pipeline.host is None and not capabilities(self.state.context.target).is_interpreted
         start = time.perf_counter()
         unit_rows = self._rows_at_once(tuning.interpreting.loop_steps, tuning.materialization.unit)
-        agreed = self._switched.pop(partition.lo, None) if unit.role == "write" else None
+        rows_of = ranges[0][0] if ranges else 0  # the partition
+        agreed = self._switched.pop(rows_of, None) if unit.role == "write" else None
         failed = self._failure(attempt, unit)
-        for lo in range(partition.lo, partition.hi, unit_rows):
+        units = [(lo, min(lo + unit_rows, last)) for first, last in ranges for lo in range(first, last, unit_rows)]
+        for n, (lo, hi) in enumerate(units, 1):
             check()
             if failed():
                 break
-            target.run(compiled, lo, min(lo + unit_rows, partition.hi), arguments)
-            due = (
-                time.perf_counter() - start > tuning.interpreting.trial_seconds
-                if agreed is None
-                else lo + unit_rows == agreed
-            )
-            if may_switch and due and lo + unit_rows < partition.hi:
-                self._switched[partition.lo] = lo + unit_rows
+            target.run(compiled, lo, hi, arguments)
+            due = time.perf_counter() - start > tuning.interpreting.trial_seconds if agreed is None else n == agreed
+            if may_switch and due and n < len(units):
+                self._switched[rows_of] = n
                 cpu = cast(MorselTarget, get_target("cpu"))
                 again = attempt.arguments(unit, state, cpu)
                 with stopwatch.part("compile"):
                     compiled = cpu.compile(unit.kernel)
-                self._run_morsels(compiled, lo + unit_rows, partition.hi, [again], failed)
+                rest = attempt.scan.within(units[n][0], units[-1][1])
+                self._run_morsels(compiled, rest, [again], failed)
                 break
         self.state.feedback.interpreted(self.stage.number, time.perf_counter() - start)

@@ -44,6 +44,8 @@ class StageReport:
     seconds: float
     compile_seconds: float = 0.0
     attempts: int = 1
+    blocks: int = 0  # of rows of the source, where some are left out
+    skipped_blocks: int = 0
 
 
 @dataclass

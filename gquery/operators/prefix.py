@@ -78,7 +78,7 @@ def _first(column: ColumnData, rows: int, device: Device) -> ColumnData:
         length=rows,
         data=view(column.data, words * rows + extra),
         validity=None if column.validity is None else view(column.validity, rows),
-        statistics=replace(column.statistics, null_count=0 if column.statistics.null_count == 0 else None),
+        statistics=column.statistics.of_some_rows(),
     )
     if column.characters is not None and extra:
         last = int(part.data.on(part.data.devices[0])[rows])

@@ -34,6 +34,11 @@ def rows_text(node: Node) -> str:
     return _count(true) + ("" if estimated in (None, true) else f", {estimated:,} expected")
 
 
+def blocks_text(stage: StageNode) -> str:
+    """How many blocks of rows a scan left out, since no row of them could pass."""
+    return f"blocks of rows: {stage.skipped_blocks or 0:,} of {stage.blocks or 0:,} skipped"
+
+
 def _count(rows: int) -> str:
     return f"{rows:,} row" + ("s" if rows != 1 else "")
 
@@ -85,6 +90,8 @@ def _stage(stage: StageNode) -> Iterator[str]:
         yield f"  {operator.text}" + (f"  [{rows}]" if rows else "")
     if stage.row_groups_read is not None:
         yield f"  row groups: {stage.row_groups_read:,} read, {stage.row_groups_skipped or 0:,} skipped"
+    if stage.skipped_blocks is not None:
+        yield f"  {blocks_text(stage)}"
     for kernel in stage.kernels:
         facts = ", ".join(f"{name} {value}" for name, value in kernel_facts(kernel))
         if facts:

@@ -99,6 +99,8 @@ class StageNode:
     kernels: list[KernelNode]
     seconds: float | None = None
     attempts: int | None = None
+    blocks: int | None = None  # of rows of the source, where some are not scanned
+    skipped_blocks: int | None = None
     row_groups_read: int | None = None  # of Parquet files: those that the scan goes over
     row_groups_skipped: int | None = None  # and those that it leaves out
 
@@ -196,6 +198,8 @@ def _stage(stage: Stage, known: _Known) -> StageNode:
     result = StageNode(stage.number, stage.label, kind, where, reason, stage_inputs(work), operators, [])
     if report is not None:
         result.seconds, result.attempts = report.seconds - report.compile_seconds, report.attempts
+        if report.skipped_blocks:
+            result.blocks, result.skipped_blocks = report.blocks, report.skipped_blocks
     if runs is not None:
         result.kernels = list(_kernels(stage.number, runs, analysis))
         if isinstance(runs.pipeline.source, ReadTable):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from gquery.tuning.record import Record, number
 
 _PARQUET = "2026-11-21: columns of the 22 queries from Parquet"
+_ZONES = "2026-11-22: blocks of rows that cannot match"
 _BEING_RIGHT = "2026-11-22: what being right costs"
 
 
@@ -24,6 +25,11 @@ class Encoding(Record):
     narrow_offsets: int = number(2**31, "bytes", "of text from which on offsets take 64 bits")
     one_thread: int = number(200_000, "values", "that one thread encodes before others have started", _PARQUET)
     piece: int = number(1 << 20, "rows", "that a thread encodes at once", _PARQUET)
+    zone_rows: int = number(
+        1 << 14, "rows", "of a block whose extremes are kept: a multiple of what one count covers", _ZONES
+    )
+    least_zones: int = number(4, "blocks", "of a column whose extremes are worth keeping")
+    zone_share: float = number(0.5, "share of all values", "between the extremes of a block, at most, on the average")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -23,6 +23,7 @@ class Cardinality(Record):
     cross_match: float = number(0.9, "share of rows", "that find a match in a SEMI join without an equality")
     likely_unique: float = number(0.99, "distinct values a row", "from which on a column probably repeats none")
     unknown_distinct: float = number(1e12, "values", "assumed where nothing is known: more than any table has rows")
+    rows_a_repeated_key: float = number(2.0, "rows a key", "of a side of a join that refers to another one")
     least_rows: float = number(0.1, "rows", "the least estimate, so that products stay positive")
     least_unmatched: float = number(0.1, "share of rows", "that an ANTI join keeps at least")
     least_match: float = number(1e-6, "share of rows", "that a SEMI join keeps at least")

@@ -39,9 +39,15 @@ class Played(PythonTarget):
         return False
 
     def run_morsels(
-        self, compiled: Compiled, lo: int, hi: int, arguments: Sequence[Any], step: int, is_stopped: Any
+        self,
+        compiled: Compiled,
+        ranges: Sequence[tuple[int, int]],
+        arguments: Sequence[Any],
+        step: int,
+        is_stopped: Any,
     ) -> None:
-        self.run(compiled, lo, hi, arguments[0])
+        for lo, hi in ranges:
+            self.run(compiled, lo, hi, arguments[0])
 
 
 @cache

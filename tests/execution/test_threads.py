@@ -326,7 +326,7 @@ def test_who_comes_too_late_is_not_waited_for(monkeypatch: pytest.MonkeyPatch, t
     def work(worker: int, lo: int, hi: int, array: Any = array) -> None:
         done.append((worker, lo, hi))
 
-    run_morsels(work, 0, 30, 3, 10)
+    run_morsels(work, [(0, 30)], 3, 10)
     assert time.perf_counter() - start < 5
     del array, work
     assert freed() is None, "nobody who comes later holds the arrays"

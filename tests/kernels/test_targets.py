@@ -198,7 +198,7 @@ def test_morsels_cover_every_row_once() -> None:
     compiled = target.compile(kernel)
     states = [fresh_state() for _ in range(3)]
     workers = [[target.argument(p, x) for p, x in zip(kernel.parameters, (a, b, 10, s), strict=True)] for s in states]
-    target.run_morsels(compiled, 7, a.size, workers, morsel_rows=1000)  # type: ignore[attr-defined]
+    target.run_morsels(compiled, [(7, a.size)], workers, morsel_rows=1000)  # type: ignore[attr-defined]
     got = np.array(states)
     assert [got[:, 0].sum(), got[:, 1].sum(), got[:, 2].min()] == expected(a[7:], b[7:], 10)
 
@@ -216,10 +216,10 @@ def test_morsels_stop() -> None:
             raise ValueError(f"rows {lo} to {hi}")
 
     with pytest.raises(ValueError, match="rows"):
-        run_morsels(work, 0, 100_000, 4, 10)
+        run_morsels(work, [(0, 100_000)], 4, 10)
     assert len(done) < 100
     done.clear()
-    run_morsels(lambda worker, lo, hi: done.append((lo, hi)), 0, 100, 2, 10, cancelled=lambda: len(done) >= 3)
+    run_morsels(lambda worker, lo, hi: done.append((lo, hi)), [(0, 100)], 2, 10, cancelled=lambda: len(done) >= 3)
     assert len(done) <= 4
 
 

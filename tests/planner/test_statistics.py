@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
+import gquery
 from gquery.errors import InternalError
 from gquery.expression.expr import Call, Column
 from gquery.expression.traverse import conjunction
@@ -120,3 +122,18 @@ def test_verify_finds_broken_plans() -> None:
     with pytest.raises(InternalError, match=r"eq of BIGINT and INTEGER"):
         verify(Query(Filter(a, Call("eq", (a.columns[1], a.columns[2]), query.outputs[0].dtype, False)), (), ()))
     assert not any(isinstance(n, Aggregate | Project) for n in walk(a))
+
+
+@pytest.mark.parametrize(
+    ("where", "low", "high"),
+    [("TRUE", 90_000, 110_000), ("year = 1998", 15_000, 30_000), ("id < 0", 0, 300), ("year > 1950", 90_000, 110_000)],
+)
+def test_sales_of_five_years_beside_a_calendar_of_a_century(where: str, low: float, high: float) -> None:
+    days = {"id": range(36_500), "year": [1900 + d // 365 for d in range(36_500)]}
+    sold = [None if n % 20 == 0 else 36_000 + n % 365 - 365 * (n % 5) for n in range(100_000)]
+    with gquery.connect("python") as connection:
+        connection.register("days", pa.table(days)).register("sales", pa.table({"day": pa.array(sold, pa.int32())}))
+        sql = f"SELECT count(*) FROM sales JOIN days ON sales.day = id WHERE {where}"
+        text = str(connection.explain(sql, "tree"))
+    line = next(line for line in text.splitlines() if "Join inner" in line)
+    assert low <= int(line.split("about ")[1].split(" row")[0].replace(",", "")) <= high, line

@@ -91,13 +91,12 @@ class MorselTarget(Target, Protocol):
     def run_morsels(
         self,
         compiled: Compiled,
-        lo: int,
-        hi: int,
+        ranges: Sequence[tuple[int, int]],
         arguments_per_worker: Sequence[Sequence[object]],
         morsel_rows: int,
         cancelled: Callable[[], bool] | None = None,
     ) -> None:
-        """Run rows lo..hi on one thread for each worker's arguments; see `targets.morsels`."""
+        """Run ranges of rows on one thread for each worker's arguments; see `targets.morsels`."""
         ...
 
 

@@ -24,6 +24,7 @@ class Capabilities:
     access_bytes: int = 64
     is_interpreted: bool = False  # nothing is compiled, and kernels call any function of Python
     runs_morsels: bool = False  # threads of the host take morsels of rows, with a state each or one for all
+    scans_ranges: bool = False  # blocks of rows that cannot pass are left out: ranges are run one after another
     has_own_memory: bool = False  # what it makes lies on a device: kernels are queued, the host waits to read or copies
     has_warps: bool = False  # neighbouring threads have neighbouring rows; they vote, sum and wait together
     has_shared_memory: bool = False  # the threads of a block have memory close by
@@ -33,8 +34,8 @@ class Capabilities:
     partitions_builds: bool = False  # a table that lies in no cache is filled a part at a time
 
 
-PYTHON = Capabilities("python", array_target="cpu", is_interpreted=True)
-CPU = Capabilities("cpu", array_target="cpu", runs_morsels=True)
+PYTHON = Capabilities("python", array_target="cpu", is_interpreted=True, scans_ranges=True)
+CPU = Capabilities("cpu", array_target="cpu", runs_morsels=True, scans_ranges=True)
 CUDA = Capabilities(
     "cuda",
     array_target="cuda",

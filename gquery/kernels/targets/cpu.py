@@ -158,18 +158,17 @@ class CpuTarget:
     def run_morsels(
         self,
         compiled: Compiled,
-        lo: int,
-        hi: int,
+        ranges: Sequence[tuple[int, int]],
         arguments_per_worker: Sequence[Sequence[Any]],
         morsel_rows: int,
         cancelled: Callable[[], bool] | None = None,
     ) -> None:
-        """Run rows lo..hi on one thread for each worker's arguments; see `targets.morsels`."""
+        """Run ranges of rows on one thread for each worker's arguments; see `targets.morsels`."""
 
         def work(worker: int, start: int, end: int) -> None:
             compiled.entry(start, end, *arguments_per_worker[worker])
 
-        run_morsels(work, lo, hi, len(arguments_per_worker), morsel_rows, cancelled)
+        run_morsels(work, ranges, len(arguments_per_worker), morsel_rows, cancelled)
 
 
 TARGET = CpuTarget()

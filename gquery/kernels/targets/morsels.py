@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from queue import SimpleQueue
 from typing import TypeVar
 
 from gquery import tuning
 
 T = TypeVar("T")
+
+Ranges = Sequence[tuple[int, int]]
+"""Rows from one to before another, each range apart from the others."""
 
 Work = Callable[[int, int, int], None]
 """``work(worker, lo, hi)``; called from one thread at a time for each worker."""
@@ -62,26 +65,26 @@ def run_parts(work: Callable[[int, int], T], size: int, part: int, workers: int)
         for number in range(first, last):
             found[number] = work(starts[number], min(starts[number] + part, size))
 
-    run_morsels(one, 0, len(starts), workers, 1)
+    run_morsels(one, ((0, len(starts)),), workers, 1)
     return [found[number] for number in range(len(starts))]
 
 
 def run_morsels(
-    work: Work, lo: int, hi: int, workers: int, morsel_rows: int, cancelled: Callable[[], bool] | None = None
+    work: Work, ranges: Ranges, workers: int, morsel_rows: int, cancelled: Callable[[], bool] | None = None
 ) -> None:
-    """Run ``work`` over rows lo..hi in morsels. The calling thread is worker 0; the first exception is raised. Who comes to
-    help when all rows are taken is not waited for.
+    """Run ``work`` over ranges of rows in morsels, of which none has rows of two ranges. The calling thread is worker 0; the
+    first exception is raised. Who comes to help when all rows are taken is not waited for.
 
     Returns early where ``cancelled()`` turns true: the caller, who knows why, raises.
     """
-    others = min(workers, -(-(hi - lo) // morsel_rows)) - 1
+    others = min(workers, sum(-(-(hi - lo) // morsel_rows) for lo, hi in ranges)) - 1
     if others <= 0:
-        for start in range(lo, hi, morsel_rows):
+        for start, end in _morsels(ranges, morsel_rows):
             if cancelled is not None and cancelled():
                 return
-            work(0, start, min(hi, start + morsel_rows))
+            work(0, start, end)
         return
-    run = _Run(work, lo, hi, morsel_rows, cancelled)
+    run = _Run(work, ranges, morsel_rows, cancelled)
     try:
         _threads.help_with(run.help, others)
         run.loop(0)
@@ -93,12 +96,17 @@ def run_morsels(
         raise run.failures[0]
 
 
+def _morsels(ranges: Ranges, rows: int) -> Iterator[tuple[int, int]]:
+    return ((start, min(start + rows, hi)) for lo, hi in ranges for start in range(lo, hi, rows))
+
+
 class _Run:
     """The rows of one `run_morsels`, and who is at work on them."""
 
-    def __init__(self, work: Work, lo: int, hi: int, morsel_rows: int, cancelled: Callable[[], bool] | None) -> None:
+    def __init__(self, work: Work, ranges: Ranges, morsel_rows: int, cancelled: Callable[[], bool] | None) -> None:
         self.failures: list[BaseException] = []
-        self._work, self._place, self._hi, self._rows, self._cancelled = work, lo, hi, morsel_rows, cancelled
+        self._work, self._cancelled = work, cancelled
+        self._morsels = _morsels(ranges, morsel_rows)
         self._lock = threading.Lock()
         self._workers = 1  # numbers that were given out
         self._helping = 0
@@ -129,11 +137,10 @@ class _Run:
 
     def _take(self) -> tuple[int, int] | None:
         with self._lock:
-            if self.failures or self._place >= self._hi or (self._cancelled is not None and self._cancelled()):
+            if self.failures:
                 return None
-            start = self._place
-            self._place = min(self._hi, start + self._rows)
-            return start, self._place
+            morsel = next(self._morsels, None)
+            return None if morsel is None or (self._cancelled is not None and self._cancelled()) else morsel
 
     def let_go(self) -> None:
         """Drop the work, and with it its arrays: helpers that come too late may hold the rest for as long as they are busy."""

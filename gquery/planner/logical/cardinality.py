@@ -31,6 +31,7 @@ from gquery.expression.facts import MICROS_PER_DAY, power_of_ten
 from gquery.expression.slots import shown
 from gquery.expression.traverse import conjuncts
 from gquery.expression.types import Bounds, type_bounds
+from gquery.planner.logical.key_ranges import KeySide, common_shares, integer_columns, pair_selectivity
 from gquery.planner.logical.nodes import (
     Aggregate,
     Apply,
@@ -119,6 +120,11 @@ class Estimator:
             known = self.columns.get(e.id, UNKNOWN).bounds
             return known if known is not None or e.dtype.is_string else type_bounds(e.dtype)
         return None
+
+    def _values(self, column: Column) -> Bounds | None:
+        """The range of a column's physical values, without the 0 of NULLs where they are known apart."""
+        known = self.columns.get(column.id, UNKNOWN)
+        return known.bounds if known.values is None else known.values
 
     # -- plans
 
@@ -215,17 +221,25 @@ class Estimator:
         """The share of the cross product that equalities of these pairs keep."""
         if not pairs:
             return 1.0
+        if len(pairs) == 1:
+            return self._pair_selectivity(*pairs[0], left_rows, right_rows)
         left = right = 1.0
         for a, b in pairs:
             left *= self._base_distinct(a)
             right *= self._base_distinct(b)
-        # the side whose key domain is larger is the one that the other refers to. Its base count is taken, not the
-        # filtered rows: a filter on it drops matches
         left = min(left, self._base_rows(pairs, 0, left_rows))
         right = min(right, self._base_rows(pairs, 1, right_rows))
         # columns of a composite key depend on each other: the product of their counts says too much on the larger side
-        base = max(left, right) if len(pairs) == 1 else min(left, right)
-        return 1 / max(base, 1.0)
+        return 1 / max(min(left, right), 1.0)
+
+    def _pair_selectivity(self, a: Expr, b: Expr, left_rows: float, right_rows: float) -> float:
+        """That of one equality."""
+        bases = self._base_rows([(a, b)], 0, left_rows), self._base_rows([(a, b)], 1, right_rows)
+        left = KeySide(left_rows, bases[0], min(self._base_distinct(a), bases[0]))
+        right = KeySide(right_rows, bases[1], min(self._base_distinct(b), bases[1]))
+        columns = integer_columns(a, b)
+        known = (None, None) if columns is None else (self._values(columns[0]), self._values(columns[1]))
+        return pair_selectivity(left, right, common_shares(*known))
 
     def _base_rows(self, pairs: Sequence[tuple[Expr, Expr]], side: int, rows: float) -> float:
         most = rows
@@ -300,7 +314,7 @@ class Estimator:
             a = a.arg
         if not (isinstance(a, Column) and isinstance(b, Literal) and isinstance(shown(b), int | float)):
             return None
-        bounds = self.columns.get(a.id, UNKNOWN).bounds
+        bounds = self._values(a)
         if bounds is None or a.dtype.is_string:
             return None
         value = float(shown(b))

@@ -24,7 +24,7 @@ def implied(terms: tuple[Expr, ...], left: frozenset[int], right: frozenset[int]
             used = used_columns(term)
             if used & left and used & right:
                 for side in (left, right):
-                    if (part := _of_side(term, side)) is not None:
+                    if (part := of_side(term, side)) is not None:
                         out[part] = None
     classes = equal_columns(terms)
     if classes:
@@ -40,8 +40,8 @@ def implied(terms: tuple[Expr, ...], left: frozenset[int], right: frozenset[int]
     return tuple(t for t in out if t not in have)
 
 
-def _of_side(term: Or, side: frozenset[int]) -> Expr | None:
-    """What every branch of an OR says about the columns of one side; None where a branch says nothing."""
+def of_side(term: Or, side: frozenset[int]) -> Expr | None:
+    """What every branch of an OR says about the columns of one side, or the keys of groups; None where a branch says nothing."""
     parts: list[Expr] = []
     for branch in term.args:
         mine = tuple(t for t in conjuncts(branch) if used_columns(t) and used_columns(t) <= side)

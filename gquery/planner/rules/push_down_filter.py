@@ -13,8 +13,9 @@ from __future__ import annotations
 from typing import assert_never
 
 from gquery import tuning
-from gquery.expression.expr import FALSE, TRUE, Column, Expr, Literal
+from gquery.expression.expr import FALSE, TRUE, Column, Expr, Literal, Or
 from gquery.expression.traverse import conjunction, conjuncts, substitute, walk
+from gquery.functions.certain import never_fails
 from gquery.planner.logical.nodes import (
     Aggregate,
     Apply,
@@ -32,7 +33,7 @@ from gquery.planner.logical.nodes import (
     Values,
 )
 from gquery.planner.logical.tree import column_ids, used_columns, with_sources
-from gquery.planner.rules.infer_predicates import implied
+from gquery.planner.rules.infer_predicates import implied, of_side
 
 Terms = tuple[Expr, ...]
 
@@ -107,9 +108,15 @@ def _filter(plan: Plan, terms: Terms) -> Plan:
 def _aggregate(plan: Aggregate, terms: Terms) -> Plan:
     keys = {c.id: e for c, e in plan.keys}
     over_keys = tuple(t for t in terms if keys and used_columns(t) <= keys.keys())
-    down, large = _through(over_keys, keys)
+    down, large = _through((*over_keys, *_of_keys(terms, frozenset(keys))), keys)
     stay = tuple(t for t in terms if t not in over_keys or t in large)
     return _filter(with_sources(plan, (_push(plan.source, down),)), stay)
+
+
+def _of_keys(terms: Terms, keys: frozenset[int]) -> Terms:
+    """What terms that read results of groups say of their keys: ``(year = 1 AND total > 0) OR year = 2`` asks for two years."""
+    found = [of_side(t, keys) for t in terms if isinstance(t, Or) and not used_columns(t) <= keys]
+    return tuple(t for t in found if t is not None and never_fails(t))
 
 
 def _union(plan: UnionAll, terms: Terms) -> Plan:

@@ -2,31 +2,68 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 import numpy.typing as npt
 
 from gquery import tuning
+from gquery.device.buffer import Buffer
 from gquery.device.device import cpu_device
 from gquery.operators.base import JoinIndex
 
+Keys = npt.NDArray[np.int64]
 
-def key_set(index: JoinIndex) -> npt.NDArray[np.int64] | None:
-    """The keys (int64, ascending) of a direct-address table of one key on the host; None of another, or a large one."""
-    table, arrays = index.table, index.arrays
-    encoding = table.key_encoding
-    if table.layout != "direct-address" or encoding is None or len(encoding.parts) != 1 or any(table.null_safe):
+
+def key_set(index: JoinIndex, number: int) -> Keys | None:
+    """The values (ascending, none twice) that the key ``number`` of a table's keys has; None where they cannot be told: of a
+    large table, one of row numbers, or one that does not lie on the host."""
+    table, encoding = index.table, index.table.key_encoding
+    if table.layout not in ("direct-address", "hash") or any(table.null_safe):
         return None
-    if encoding.size > tuning.join_layouts.small_array:
+    encoded = _encoded(index)
+    if encoded is None:
         return None
-    host = cpu_device()
+    if encoding is None:
+        return np.sort(encoded)
+    part = encoding.parts[number]
+    digits = encoded // prod(p.width for p in encoding.parts[:number]) % part.width
+    return np.unique(digits) + part.base
+
+
+def _encoded(index: JoinIndex) -> Keys | None:
+    """All keys of a table, encoded, or as they are where nothing encodes them."""
+    table, arrays, encoding = index.table, index.arrays, index.table.key_encoding
+    if table.layout == "hash":
+        if not table.inline_keys or arrays.capacity is None:
+            return None
+        keys = _inline(arrays.keys, arrays.pairs, arrays.capacity)
+        return keys if keys is None or encoding is None else keys - 1
+    assert encoding is not None
     held = next((b for b in (arrays.bits, arrays.slots, arrays.starts) if b is not None), None)
-    if held is None or not held.is_on(host):
+    array = _on_host(held, encoding.size)
+    if array is None:
         return None
-    array = held.on(host)
     if held is arrays.bits:
-        slots = np.flatnonzero(np.unpackbits(array.view(np.uint8), bitorder="little")[: encoding.size])
-    elif held is arrays.slots:
-        slots = np.flatnonzero(array[: encoding.size])
-    else:
-        slots = np.flatnonzero(np.diff(array[: encoding.size + 1]))
-    return slots.astype(np.int64) + encoding.parts[0].base
+        return np.flatnonzero(np.unpackbits(array.view(np.uint8), bitorder="little")[: encoding.size])
+    if held is arrays.slots:
+        return np.flatnonzero(array[: encoding.size])
+    return np.flatnonzero(np.diff(array[: encoding.size + 1]))
+
+
+def _inline(keys: Buffer | None, pairs: Buffer | None, capacity: int) -> Keys | None:
+    """The keys of a hash table that holds them; what stands behind its slots says whether the key 0 is there."""
+    held = _on_host(keys if pairs is None else pairs, capacity)
+    if held is None:
+        return None
+    slots = held[:capacity] if pairs is None else held[: 2 * capacity : 2]
+    found: Keys = slots[slots != 0]
+    return np.append(found, np.int64(0)) if held[capacity if pairs is None else 2 * capacity + 1] else found
+
+
+def _on_host(buffer: Buffer | None, slots: int) -> npt.NDArray[np.int64] | None:
+    host = cpu_device()
+    if buffer is None or slots > tuning.join_layouts.small_array or not buffer.is_on(host):
+        return None
+    array: npt.NDArray[np.int64] = np.asarray(buffer.on(host))
+    return array

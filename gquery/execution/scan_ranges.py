@@ -19,9 +19,9 @@ import numpy as np
 from gquery import tuning
 from gquery.columns.zones import Blocks, Zones
 from gquery.execution.key_sets import key_set
-from gquery.expression.expr import And, Call, Column, Expr, In, Literal, Or
+from gquery.expression.expr import And, Call, Cast, Column, Expr, In, Literal, Or
 from gquery.expression.traverse import conjuncts
-from gquery.expression.types import INT64
+from gquery.expression.types import INT64, type_bounds
 from gquery.functions.certain import never_fails
 from gquery.kernels.targets.capabilities import Capabilities
 from gquery.operators.base import Frame, JoinIndex
@@ -78,7 +78,7 @@ def _possible(pipeline: Pipeline, zones: Mapping[int, Zones], joins: Mapping[int
                     if (found := _of_term(term, zones)) is not None:
                         yield found
             case Probe(kind=JoinKind.INNER | JoinKind.SEMI | JoinKind.ANTI, residual=residual, keys=keys):
-                if not all(never_fails(e) for e in (*keys, *(() if residual is None else (residual,)))):
+                if not all(never_fails(_unwidened(e)) for e in (*keys, *(() if residual is None else (residual,)))):
                     return
                 if step.kind is not JoinKind.ANTI and (found := _of_keys(step, zones, joins)) is not None:
                     yield found
@@ -88,10 +88,23 @@ def _possible(pipeline: Pipeline, zones: Mapping[int, Zones], joins: Mapping[int
 
 def _of_keys(step: Probe, zones: Mapping[int, Zones], joins: Mapping[int, JoinIndex]) -> Blocks | None:
     """The blocks that may hold a key of the build side."""
-    if len(step.keys) != 1 or not isinstance(key := step.keys[0], Column) or key.id not in zones:
-        return None
-    keys = key_set(joins[step.table.stage])
-    return None if keys is None else zones[key.id].any_of(keys)
+    found: list[Blocks] = []
+    for number, key in enumerate(map(_unwidened, step.keys)):
+        if isinstance(key, Column) and key.id in zones:
+            keys = key_set(joins[step.table.stage], number)
+            if keys is not None:
+                found.append(zones[key.id].any_of(keys))
+    return np.logical_and.reduce(found) if found else None
+
+
+def _unwidened(e: Expr) -> Expr:
+    """An expression without casts to wider integers around it, which keep every value."""
+    while isinstance(e, Cast) and e.dtype.is_integer and e.arg.dtype.is_integer:
+        wide, narrow = type_bounds(e.dtype), type_bounds(e.arg.dtype)
+        if wide is None or narrow is None or not narrow.within(wide):
+            break
+        e = e.arg
+    return e
 
 
 def _of_term(term: Expr, zones: Mapping[int, Zones]) -> Blocks | None:

@@ -36,6 +36,7 @@ def tables() -> dict[str, pa.Table]:
         "day": pa.array(_some(ROWS, lambda i: date(2020, 1, 1) + timedelta(days=i // 4), 0.02)),
         "price": pa.array(_some(ROWS, lambda i: Decimal(i // 9) / 100), pa.decimal128(9, 2)),
         "huge": pa.array([(-(2**63) if i < 900 else 2**63 - 1) for i in range(ROWS)], pa.int64()),
+        "far": pa.array([(i // 7 - 100) * 10**12 for i in range(ROWS)]),
         "free": pa.array(_some(ROWS, lambda i: RNG.randrange(50), 0.1)),
         "word": pa.array(_some(ROWS, lambda i: f"w{i // 100}", 0.1)),
         "text": pa.array([str(i) if i != 1500 else "no number" for i in range(ROWS)]),
@@ -47,8 +48,16 @@ def tables() -> dict[str, pa.Table]:
         "name": pa.array([f"n{i % 4}" for i in range(300)]),
     }
     many = {"id": pa.array([40, 40, None, 41, 290, 40, 7], pa.int32()), "v": pa.array(range(7))}
+    wide = {
+        "id": pa.array([0, 10**12, -99 * 10**12, None, 10**15, 77 * 10**12], pa.int64()),
+        "near": pa.array([24, 10, 1, 1, 1, None], pa.int64()),
+        "w": pa.array(range(6)),
+    }
     nothing = {"of": pa.array([None] * 300, pa.int32()), "x": pa.array(range(300))}
-    return {n: pa.table(t) for n, t in {"facts": facts, "dims": dims, "many": many, "nothing": nothing}.items()}
+    return {
+        n: pa.table(t)
+        for n, t in {"facts": facts, "dims": dims, "many": many, "wide": wide, "nothing": nothing}.items()
+    }
 
 
 @cache
@@ -78,6 +87,14 @@ def test_filters(where: str) -> None:
 
 
 JOINS = [
+    "SELECT up, w FROM facts JOIN wide ON far = id",
+    "SELECT up, w FROM facts JOIN (SELECT * FROM wide UNION ALL SELECT * FROM wide WHERE w < 2) w ON far = id",
+    "SELECT up FROM facts WHERE far IN (SELECT id FROM wide WHERE w <> 0)",
+    "SELECT count(*) FROM facts WHERE far IN (SELECT id FROM wide)",
+    "SELECT up, w FROM facts JOIN wide ON far = id AND facts.near = wide.near",
+    "SELECT up FROM facts WHERE (far, near) IN (SELECT id, near FROM wide)",
+    "SELECT up, w FROM facts JOIN wide ON far = id AND up = CAST(wide.near AS INTEGER) + 76",
+    "SELECT count(*) FROM facts JOIN dims ON up = id AND near = kind WHERE id < 30",
     "SELECT count(*), sum(free) FROM facts JOIN dims ON up = id WHERE kind = 3 AND id < 40",
     "SELECT up, name FROM facts JOIN dims ON near = id WHERE id BETWEEN 100 AND 103",
     "SELECT up, v FROM facts JOIN many ON near = id",

@@ -8,7 +8,6 @@ table is filled. A column whose blocks have all kinds of values gets none.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy.typing as npt
 
 from gquery import tuning
 from gquery.expression.types import INT64, Bounds
+from gquery.runtime.records import dataclass
 
 Blocks = npt.NDArray[np.bool_]
 """A flag for each block."""

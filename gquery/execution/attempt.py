@@ -11,7 +11,6 @@ from gquery.device.array import Array
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device
 from gquery.device.host import address_of
-from gquery.execution.scan_ranges import ScanRanges
 from gquery.execution.state import Run
 from gquery.expression.frozen import frozen_open
 from gquery.kernels import checks
@@ -19,6 +18,7 @@ from gquery.kernels.bindings import Argument, Binding, BuildPart, ColumnPart, Co
 from gquery.kernels.targets.base import Target
 from gquery.operators.base import Frame, SinkState
 from gquery.operators.codegen import Unit
+from gquery.operators.scan_ranges import ScanRanges
 
 
 @frozen_open

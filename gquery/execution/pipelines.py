@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from gquery.execution.decide import decide
 from gquery.execution.runner import Runner
-from gquery.execution.scan_ranges import scan_ranges
 from gquery.execution.sources import read
 from gquery.execution.state import Run, StageReport
 from gquery.operators import prefix
 from gquery.operators.base import DuplicateKeysError, Frame, JoinIndex
+from gquery.operators.scan_ranges import scan_ranges
 from gquery.operators.specialize import specialize_for_tables
 from gquery.planner.physical import Pipeline, ReadStage, Stage
 
@@ -65,7 +65,7 @@ def _run(state: Run, stage: Stage, pipeline: Pipeline, frame: Frame, report: Sta
     decision = decide(state, stage, pipeline, frame.rows)
     if not decision.able.has_own_memory and isinstance(pipeline.source, ReadStage):
         state.speculation.validate()
-    scan = scan_ranges(decision.runs.pipeline, frame, state.joins, decision.able)
+    scan = scan_ranges(pipeline, frame, state.joins, decision.able)  # of the plan: a decision may serve other constants
     report.target, report.blocks, report.skipped_blocks = decision.runs.target, scan.blocks, scan.skipped
     result = Runner(state, stage, decision, frame, scan, report).run()
     state.feedback.read_rows(stage.number, frame.rows)

@@ -19,7 +19,6 @@ from gquery.errors import InternalError
 from gquery.execution.attempt import Attempt
 from gquery.execution.decision import Decision
 from gquery.execution.measure import traffic_of
-from gquery.execution.scan_ranges import Ranges, ScanRanges
 from gquery.execution.sinks import sink_of
 from gquery.execution.speculation import raised
 from gquery.execution.state import Run, StageReport
@@ -33,6 +32,7 @@ from gquery.operators.base import Frame, JoinIndex, SinkRun, SinkState
 from gquery.operators.codegen import Unit
 from gquery.operators.group import GroupRun
 from gquery.operators.materialize import MaterializeState
+from gquery.operators.scan_ranges import Ranges, ScanRanges
 from gquery.planner.physical import Group, Materialize, Probe, Stage
 from gquery.runtime import stopwatch
 from gquery.runtime.interrupt import check, current

@@ -157,6 +157,22 @@ def test_changed_data_have_other_blocks(device: str) -> None:
 
 
 @pytest.mark.parametrize("device", ["python", "cpu"])
+def test_other_constants_of_one_plan_have_other_blocks(device: str) -> None:
+    with gquery.connect(device) as connection:
+        connection.sql("SET interpret_limit = 0")
+        for name, table in tables().items():
+            connection.register(name, table)
+        up = [n // 7 for n in range(ROWS)]
+        for at in (3, 200, 77, 10**6, -5, 3):
+            assert connection.sql(f"SELECT count(*) FROM facts WHERE up = {at}").fetchall() == [(up.count(at),)]
+            assert connection.sql("SELECT count(*) FROM facts WHERE up = ?", [at]).fetchall() == [(up.count(at),)]
+            sql = f"SELECT count(*) FROM facts JOIN dims ON up = id WHERE id BETWEEN {at} AND {at + 1}"
+            assert connection.sql(sql).fetchall() == [(sum(n in (at, at + 1) for n in up),)]
+            sql = f"SELECT count(*) FROM facts WHERE up IN ({at}, {at + 2}, 5, 6, 7, 8)"
+            assert connection.sql(sql).fetchall() == [(sum(n in (at, at + 2, 5, 6, 7, 8) for n in up),)]
+
+
+@pytest.mark.parametrize("device", ["python", "cpu"])
 def test_explain_analyze_tells_how_many_blocks_were_skipped(device: str) -> None:
     with gquery.connect(device) as connection:
         connection.sql("SET interpret_limit = 0")

@@ -12,21 +12,22 @@ stays one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from gquery import tuning
 from gquery.columns.zones import Blocks, Zones
-from gquery.execution.key_sets import key_set
 from gquery.expression.expr import And, Call, Cast, Column, Expr, In, Literal, Or
+from gquery.expression.slots import shown
 from gquery.expression.traverse import conjuncts
 from gquery.expression.types import INT64, type_bounds
 from gquery.functions.certain import never_fails
 from gquery.kernels.targets.capabilities import Capabilities
 from gquery.operators.base import Frame, JoinIndex
+from gquery.operators.key_sets import key_set
 from gquery.planner.logical.nodes import JoinKind
 from gquery.planner.physical import FilterRows, Pipeline, Probe, ReadTable
+from gquery.runtime.records import dataclass
 
 Ranges = tuple[tuple[int, int], ...]
 
@@ -138,10 +139,10 @@ _FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}
 
 
 def _constant(e: Expr, column: Column) -> int | None:
-    """The value of a constant as the column holds values; None where it is none, or of a type that is held otherwise. Only what
-    is a plain literal is read here: the value of any other may be another one in the next run."""
-    if type(e) is not Literal or type(e.value) is not int:
+    """The value of a constant as the column holds values; None where it is none, or of a type that is held otherwise. This is
+    asked in each run, of the run's own constants."""
+    if not isinstance(e, Literal) or type(value := shown(e)) is not int:
         return None
     a, b = e.dtype, column.dtype
     alike = a == b or (a.is_integer and b.is_integer) or (a.is_decimal and b.is_decimal and a.scale == b.scale)
-    return e.value if alike else None
+    return value if alike else None

@@ -17,8 +17,9 @@ from gquery.columns.arrow import export_table
 from gquery.columns.import_arrow import import_table
 from gquery.columns.store import TableStore
 from gquery.columns.table import Table
-from gquery.execution import ExecutionContext, decide, run
+from gquery.execution import ExecutionContext, run
 from gquery.execution.feedback import RunFeedback
+from gquery.execution.specialize import specialize
 
 ROWS = 3_000
 JOIN = "SELECT b.g, sum(p.w) AS w, count(*) AS n FROM p JOIN b ON p.k = b.k GROUP BY b.g ORDER BY b.g"
@@ -71,13 +72,12 @@ def rows_of(table: Table) -> list[tuple[Any, ...]]:
 def decided(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The stages that something was decided for."""
     noted: list[int] = []
-    specialize = decide.specialize
 
     def watched(pipeline: Any, facts: Any) -> Any:
         noted.append(facts.stage)
         return specialize(pipeline, facts)
 
-    monkeypatch.setattr(decide, "specialize", watched)
+    monkeypatch.setattr("gquery.execution.decide.specialize", watched)
     return noted
 
 

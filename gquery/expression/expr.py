@@ -32,10 +32,11 @@ _ids = count(1)
 class _Node:
     """Room for what is remembered of an expression: places without a value until somebody asks."""
 
-    __slots__ = ("memo_columns", "memo_hash", "memo_nullable", "memo_subqueries", "memo_twin")
+    __slots__ = ("memo_columns", "memo_hash", "memo_nullable", "memo_subqueries", "memo_twin", "memo_values")
 
     memo_hash: int
     memo_nullable: bool
+    memo_values: tuple[Any, ...]  # of an IN list without slots
     memo_twin: Expr  # an equal node, which stands for both where they are compared again
     memo_columns: frozenset[int]  # by `planner.logical.tree.used_columns`
     memo_subqueries: tuple[ScalarSubquery | Exists | InSubquery, ...]  # by `planner.logical.tree.subqueries`
@@ -219,17 +220,22 @@ class IsNull(_OfOne, _Truth):
 
 @frozen
 class In(_OfOne, _Truth):
-    """``arg IN (constants)``. The values are non-NULL physical literals of the argument's type, at least one; a list
-    that holds expressions or NULL is bound as an Or of equalities."""
+    """``arg IN (constants)``. The items are of the argument's type, none NULL, at least one; a list that holds expressions or
+    NULL is bound as an Or of equalities."""
 
     arg: Expr
-    values: tuple[Any, ...]
+    items: tuple[Literal, ...]
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, In) and self.arg == other.arg and exact(self.values) == exact(other.values)
-
-    def __hash__(self) -> int:
-        return hash((self.arg, exact(self.values)))
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """The physical values of the items, each looked at."""
+        try:
+            return self.memo_values
+        except AttributeError:
+            values = tuple([x.value for x in self.items])
+            if all(type(x) is Literal for x in self.items):
+                self.memo_values = values
+            return values
 
     @property
     def nullable(self) -> bool:

@@ -107,7 +107,13 @@ def columns_of(e: Expr) -> frozenset[int]:
 
 def pinned(e: Expr) -> Expr:
     """The expression with constants in place of slots, whose values are looked at."""
-    return transform(e, lambda x: Literal(x.value, x.dtype) if isinstance(x, SlotLiteral) else x)
+
+    def plain(x: Expr) -> Expr:
+        if isinstance(x, In) and any(isinstance(i, SlotLiteral) for i in x.items):
+            return In(x.arg, tuple([Literal(i.value, i.dtype) for i in x.items]))
+        return Literal(x.value, x.dtype) if isinstance(x, SlotLiteral) else x
+
+    return transform(e, plain)
 
 
 def substitute(e: Expr, columns: dict[int, Expr]) -> Expr:

@@ -6,6 +6,7 @@ would have; the kernel then tests an integer.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,15 @@ import numpy as np
 from gquery import tuning
 from gquery.columns.table import Dictionary
 from gquery.device.buffer import Buffer
-from gquery.expression.types import BOOLEAN, Register
+from gquery.expression.expr import Literal
+from gquery.expression.slots import pin
+from gquery.expression.types import BOOLEAN, Register, type_bounds
 from gquery.kernels import dictionaries, ir
 from gquery.kernels.arithmetic import as_f64, as_i128, wide_constant
 from gquery.kernels.bindings import Content
 from gquery.kernels.code import Code
-from gquery.kernels.values import Value, value_properties
+from gquery.kernels.slot_constants import address_of, array_of, buffer_of, number_of, string_of
+from gquery.kernels.values import Value, fits_int64, value_properties
 
 COMPARISONS = {"eq", "ne", "lt", "le", "gt", "ge", "is_distinct_from", "is_not_distinct_from"}
 
@@ -77,37 +81,47 @@ def _distinct(a: Value, b: Value, negated: bool, code: Code) -> Value:
     return Value(code.let(ir.Not(var)) if negated else var, None, what)
 
 
-def is_in(value: Value, values: tuple[Any, ...], code: Code) -> Value:
+def is_in(value: Value, items: tuple[Literal, ...], code: Code) -> Value:
     """``value IN (constants)``."""
     what = value_properties(BOOLEAN, nullable=value.properties.nullable)
-    register = value.properties.register
-    if isinstance(value.properties.dictionary, Dictionary):
-        codes = (value.properties.dictionary.code_of(v) for v in values)
-        values = tuple(c for c in codes if c is not None)
-    if register is Register.I64 and len(values) > tuning.kernel_texts.chained_integers:
-        return Value(_search(value.var, sorted({int(v) for v in values}), code), value.ok, what)
-    if register is Register.STR and len(values) > tuning.kernel_texts.chained_texts:
-        return Value(code.let(_one_of(value.var, [str(v).encode() for v in values], code)), value.ok, what)
-    tests: list[ir.Expression] = []
-    for v in values:
-        match register:
-            case Register.STR:
-                tests.append(code.call("eq_str", value.var, string_constant(str(v).encode(), code)))
-            case Register.I128:
-                tests.append(code.call("eq_i128", value.var, wide_constant(int(v), code)))
-            case Register.F64:
-                tests.append(code.call("eq_f64", value.var, code.constant(float(v))))
-            case Register.BOOL:
-                tests.append(code.call("eq_i64", code.call("from_bool", value.var), code.constant(int(v))))
-            case Register.I64:
-                tests.append(code.call("eq_i64", value.var, code.constant(int(v))))
-    return Value(code.let(ir.disjunction(tests)), value.ok, what)
+    register, dictionary = value.properties.register, value.properties.dictionary
+    many = len(items) > tuning.kernel_texts.chained_integers
+    if isinstance(dictionary, Dictionary):
+        if many:
+            return Value(_search(value.var, _places, items, code, dictionary), value.ok, what)
+        places = [number_of(dictionaries.place, (x,), code, dictionary) for x in items]
+        tests = [code.call("eq_i64", value.var, k) for k in places]
+        return Value(code.let(ir.disjunction(tests)), value.ok, what)
+    if register is Register.I64:
+        pin([x for x in items if not fits_int64(type_bounds(x.dtype))])
+        if many:
+            return Value(_search(value.var, _values, items, code), value.ok, what)
+    if register is Register.STR and len(items) > tuning.kernel_texts.chained_texts:
+        return Value(code.let(_one_of(value.var, items, code)), value.ok, what)
+    return Value(code.let(ir.disjunction([_equals(value.var, register, x, code) for x in items])), value.ok, what)
 
 
-def _search(var: ir.Expression, values: list[int], code: Code) -> ir.Expression:
-    """A binary search in a sorted parameter array."""
-    table = code.pointer("i64", Content(Buffer(np.array(values, dtype=np.int64))), "t")
-    low, high = code.let(code.integer(0)), code.let(code.constant(len(values)))
+def _equals(var: ir.Expression, register: Register, item: Literal, code: Code) -> ir.Expression:
+    """A test that a value is one constant."""
+    match register:
+        case Register.STR:
+            return code.call("eq_str", var, string_of(str.encode, (item,), code))
+        case Register.I128:
+            return code.call("eq_i128", var, wide_constant(int(item.value), code))
+        case Register.F64:
+            return code.call("eq_f64", var, number_of(float, (item,), code))
+        case Register.BOOL:
+            return code.call("eq_i64", code.call("from_bool", var), code.constant(int(item.value)))
+        case Register.I64:
+            return code.call("eq_i64", var, number_of(int, (item,), code))
+
+
+def _search(
+    var: ir.Expression, find: Callable[..., set[int]], items: tuple[Literal, ...], code: Code, *given: Dictionary
+) -> ir.Expression:
+    """A binary search in a sorted parameter array of what ``find`` makes of the constants."""
+    table, count = array_of(_sorted, items, code, "i64", find, given), number_of(_count, items, code, find, given)
+    low, high = code.let(code.integer(0)), code.let(count)
     with code.loop(code.call("lt_i64", low, high)):
         middle = code.let(code.call("shr_i64", code.call("add_i64", low, high), code.integer(1)))
         with code.when(code.call("lt_i64", ir.Load(table, middle), var)):
@@ -115,16 +129,45 @@ def _search(var: ir.Expression, values: list[int], code: Code) -> ir.Expression:
         with code.otherwise():
             code.set(high, middle)
     found = code.let(ir.FALSE)
-    with code.when(code.call("lt_i64", low, code.constant(len(values)))):
+    with code.when(code.call("lt_i64", low, count)):
         code.set(found, code.call("eq_i64", ir.Load(table, low), var))
     return found
 
 
-def _one_of(var: ir.Expression, texts: list[bytes], code: Code) -> ir.Expression:
+def _values(*values: int) -> set[int]:
+    return {int(v) for v in values}
+
+
+def _places(*given: str | Dictionary) -> set[int]:
+    """The codes of some texts in the dictionary behind them."""
+    *texts, dictionary = given
+    assert isinstance(dictionary, Dictionary)
+    return {dictionaries.place(str(text), dictionary) for text in texts}
+
+
+def _sorted(*values: Any) -> Buffer:
+    *constants, find, given = values
+    return Buffer(np.array(sorted(find(*constants, *given)), dtype=np.int64))
+
+
+def _count(*values: Any) -> int:
+    *constants, find, given = values
+    return len(find(*constants, *given))
+
+
+def _one_of(var: ir.Expression, items: tuple[Literal, ...], code: Code) -> ir.Expression:
     """A search for a string among few: written out, each comparison would be a loop of its own, to be compiled."""
-    ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
-    table = code.pointer("i64", Content(Buffer(ends)), "t")
-    return code.call("one_of", var, _address(b"".join(texts), code), table, code.constant(len(texts)))
+    table = array_of(_ends, items, code, "i64")
+    return code.call("one_of", var, address_of(_joined, items, code), table, code.constant(len(items)))
+
+
+def _ends(*texts: str) -> Buffer:
+    """Where each of some texts ends that lie one after another."""
+    return Buffer(np.cumsum([len(text.encode()) for text in texts], dtype=np.int64))
+
+
+def _joined(*texts: str) -> bytes:
+    return "".join(texts).encode()
 
 
 def string_constant(text: bytes, code: Code) -> ir.Name:
@@ -134,5 +177,4 @@ def string_constant(text: bytes, code: Code) -> ir.Name:
 
 def _address(text: bytes, code: Code) -> ir.Name:
     """A parameter for where a copy of these bytes lies."""
-    data = np.frombuffer(text, dtype=np.uint8) if text else np.zeros(1, dtype=np.uint8)
-    return code.scalar(Content(Buffer(data.copy())), "i64", "a")
+    return code.scalar(Content(buffer_of(text)), "i64", "a")

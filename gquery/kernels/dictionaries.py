@@ -20,14 +20,15 @@ from gquery.columns.table import Dictionary
 from gquery.device.buffer import Buffer
 from gquery.errors import DatabaseError
 from gquery.expression.expr import Call, Column, Expr, In, IsNull, Literal
-from gquery.expression.traverse import columns_of, walk
-from gquery.expression.types import BOOLEAN, VARCHAR, Bounds, DType, PhysicalType, physical_type_for
+from gquery.expression.slots import SlotLiteral, decided, is_recorded, pin, shown
+from gquery.expression.traverse import columns_of, transform, walk
+from gquery.expression.types import BOOLEAN, VARCHAR, Bounds, DType, PhysicalType, Scalar, physical_type_for
 from gquery.functions import FUNCTIONS
 from gquery.functions.vectors import characters_of, offsets_of
 from gquery.kernels import ir
 from gquery.kernels.bindings import Content
 from gquery.kernels.code import Code
-from gquery.kernels.slot_constants import number_of
+from gquery.kernels.slot_constants import array_of, number_of
 from gquery.kernels.stored import element_type
 from gquery.kernels.values import Value, ValueProperties, value_properties
 
@@ -77,11 +78,10 @@ def _only_column(e: Expr, code: Code) -> Column | None:
 def _compare_codes(e: Expr, dictionary: Dictionary, code: Code) -> Value | None:
     """``column < 'text'`` and the like, as a comparison of codes."""
     if isinstance(e, In) and isinstance(e.arg, Column):
-        codes = [c for c in (dictionary.code_of(v) for v in e.values) if c is not None]
-        if len(codes) > tuning.kernel_texts.chained_codes:
+        if len(e.items) > tuning.kernel_texts.chained_codes:
             return None
         value = code.column(e.arg)
-        tests = [code.call("eq_i64", value.var, code.constant(c)) for c in codes]
+        tests = [code.call("eq_i64", value.var, number_of(place, (x,), code, dictionary)) for x in e.items]
         return Value(
             code.let(ir.disjunction(tests)), value.ok, value_properties(BOOLEAN, nullable=value.properties.nullable)
         )
@@ -94,13 +94,13 @@ def _compare_codes(e: Expr, dictionary: Dictionary, code: Code) -> Value | None:
         return None
     value = code.column(left)
     what = value_properties(BOOLEAN, nullable=value.properties.nullable)
-    place = _place if function in ("eq", "ne") else _lower_bound if function in ("lt", "ge") else _upper_bound
+    find = place if function in ("eq", "ne") else _lower_bound if function in ("lt", "ge") else _upper_bound
     compares = {"le": "lt", "gt": "ge"}.get(function, function)
-    test = code.call(f"{compares}_i64", value.var, number_of(place, (right,), code, dictionary))
+    test = code.call(f"{compares}_i64", value.var, number_of(find, (right,), code, dictionary))
     return Value(code.let(test), value.ok, what)
 
 
-def _place(text: str, dictionary: Dictionary) -> int:
+def place(text: str, dictionary: Dictionary) -> int:
     """The code of a text, -1 where it has none."""
     code = dictionary.code_of(text)
     return -1 if code is None else code
@@ -118,10 +118,10 @@ def _upper_bound(text: str, dictionary: Dictionary) -> int:
 
 def _table(e: Expr, column: Column, dictionary: Dictionary, code: Code) -> Value:
     """Look the result of ``e`` up by code in a table that is computed now."""
-    from gquery.kernels.host import evaluate_over_dictionary
-
     value = code.column(column)
-    result = evaluate_over_dictionary(e, column, dictionary)
+    lookup = _Lookup(e, column, dictionary)
+    if decided(_form, lookup.slots, lookup) is None:
+        pin(lookup.slots)
     var, ok = value.var, value.ok
     if value.properties.nullable and not _strict(e):  # a CASE gives NULL a value: it has the entry behind the last
         assert ok is not None
@@ -131,7 +131,55 @@ def _table(e: Expr, column: Column, dictionary: Dictionary, code: Code) -> Value
         ok = None
     elif value.properties.nullable and len(dictionary) == 0:
         pass  # every row is NULL; the table's one placeholder is read
-    return _read_table(result, var, ok, code, covers_null=ok is None and value.ok is not None)
+    return _read_table(lookup, var, ok, code, covers_null=ok is None and value.ok is not None)
+
+
+class _Lookup:
+    """An expression over the entries of a dictionary, for any values of its slots."""
+
+    def __init__(self, e: Expr, column: Column, dictionary: Dictionary) -> None:
+        self.e, self.column, self.dictionary = e, column, dictionary
+        literals = (x for part in walk(e) for x in (part.items if isinstance(part, In) else (part,)))
+        self.slots = tuple(dict.fromkeys(x for x in literals if isinstance(x, SlotLiteral) and is_recorded(x)))
+
+    def table(self, *values: Scalar) -> Evaluated:
+        """The results for these values of the slots."""
+        from gquery.kernels.host import evaluate_over_dictionary
+
+        known = {x.key: Literal(v, x.dtype) for x, v in zip(self.slots, values, strict=True)}
+
+        def plain(x: Expr) -> Expr:
+            if isinstance(x, In):
+                return In(x.arg, tuple([known.get(i.key, i) if isinstance(i, SlotLiteral) else i for i in x.items]))
+            return known.get(x.key, x) if isinstance(x, SlotLiteral) else x
+
+        return evaluate_over_dictionary(transform(self.e, plain), self.column, self.dictionary)
+
+
+def _form(*given: Scalar | _Lookup) -> tuple[str, str, int, int, bool, bool] | None:
+    """What a kernel's text knows of a table; None of one that has more to it than numbers."""
+    result = _table_of(*given)
+    what = result.properties
+    if result.errors is not None or what.dictionary is not None:
+        return None
+    low, high = (0, 0) if what.bounds is None else (what.bounds.low, what.bounds.high)
+    return str(what.dtype), result.physical_type.name, low, high, what.nullable, result.validity is not None
+
+
+def _table_of(*given: Scalar | _Lookup) -> Evaluated:
+    *values, lookup = given
+    assert isinstance(lookup, _Lookup)
+    return lookup.table(*(v for v in values if not isinstance(v, _Lookup)))
+
+
+def _values_of(*given: Scalar | _Lookup) -> Buffer:
+    return _table_of(*given).values
+
+
+def _validity_of(*given: Scalar | _Lookup) -> Buffer:
+    found = _table_of(*given).validity
+    assert found is not None
+    return found
 
 
 def _strict(e: Expr) -> bool:
@@ -142,8 +190,10 @@ def _strict(e: Expr) -> bool:
 
 
 def _read_table(
-    result: Evaluated, index: ir.Expression, ok: ir.Expression | None, code: Code, covers_null: bool
+    lookup: _Lookup, index: ir.Expression, ok: ir.Expression | None, code: Code, covers_null: bool
 ) -> Value:
+    slots = lookup.slots
+    result = lookup.table(*map(shown, slots))
     what = result.properties
     if result.errors is not None:
         flags = code.pointer("u8", Content(result.errors), "t")
@@ -152,10 +202,10 @@ def _read_table(
         with code.when(test if ok is None else ir.And((ok, test))):
             code.do(code.call("fail", code.status(), site))
     if (what.nullable or covers_null) and result.validity is not None:
-        valid = code.pointer("u8", Content(result.validity), "t")
+        valid = array_of(_validity_of, slots, code, "u8", lookup)
         found = code.let(code.call("truth", ir.Load(valid, index)))
         ok = found if ok is None else code.both(ok, found)
-    table = code.pointer(element_type(result.physical_type), Content(result.values), "t")
+    table = array_of(_values_of, slots, code, element_type(result.physical_type), lookup)
     match result.physical_type:
         case PhysicalType.BOOL:
             entry = code.call("truth", ir.Load(table, index))

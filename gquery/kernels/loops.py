@@ -96,7 +96,7 @@ def _shape(e: Expr, constants: list[Literal], left: list[int]) -> Any:
         case Cast():
             own = (e.dtype, e.try_)
         case In():
-            own = (e.values,)
+            own = (e.items,)
         case Case() | And() | Or() | Not() | IsNull():
             own = ()
         case _:

@@ -95,8 +95,8 @@ def _render(e: Expr, code: Code) -> Value:
                 None,
                 value_properties(BOOLEAN, nullable=False),
             )
-        case In(arg, values):
-            return compare.is_in(render(arg, code), values, code)
+        case In(arg, items):
+            return compare.is_in(render(arg, code), items, code)
         case ScalarSubquery() | Exists() | InSubquery():
             raise AssertionError("a subquery outlived decorrelation")
         case _:

@@ -42,10 +42,16 @@ def array_of(
 
 def string_of(make: Callable[..., bytes], literals: tuple[Literal, ...], code: Code, *given: Any) -> ir.Name:
     """A STR of the bytes that ``make`` computes likewise; they live in a parameter's buffer."""
-    address = code.scalar(Content(buffer_of(make(*map(shown, literals), *given))), "i64", "a")
-    _note(address, _text, make, literals, given, code)
+    address = address_of(make, literals, code, *given)
     length = number_of(_length, literals, code, make, given)
     return code.let(code.call("make_str", address, length))
+
+
+def address_of(make: Callable[..., bytes], literals: tuple[Literal, ...], code: Code, *given: Any) -> ir.Name:
+    """The parameter for where such bytes lie."""
+    address = code.scalar(Content(buffer_of(make(*map(shown, literals), *given))), "i64", "a")
+    _note(address, _text, make, literals, given, code)
+    return address
 
 
 def operand(e: Expr, code: Code) -> Value | None:

@@ -212,8 +212,8 @@ def _canonical(what: Hashable, values: Values, seen: dict[int, int] | None = Non
             return _value(what, values)
         case Literal():
             return what
-        case In(arg=arg, values=constants):
-            return ("in", _canonical(arg, values, seen), tuple((type(v).__name__, v) for v in constants))
+        case In(arg=arg, items=items):
+            return ("in", _canonical(arg, values, seen), items)
         case ValueProperties():
             return _properties(what)
         case tuple():

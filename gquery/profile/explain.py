@@ -220,7 +220,7 @@ class Printer:
                 return f"NOT {self.expr(arg, True)}"
             case IsNull(arg):
                 return f"{self.expr(arg, True)} IS NULL"
-            case In(arg, values):
+            case In(arg=arg, values=values):
                 listed = ", ".join(literal(v, arg.dtype) for v in values)
                 return f"{self.expr(arg, True)} IN ({listed})"
             case ScalarSubquery(plan):

@@ -79,8 +79,8 @@ class SubqueryBinder(ABC):
         arg, items = values[0], values[1:]
         if arg.dtype == NULL:
             return Literal(None, BOOLEAN)
-        constants = [v.value for v in items if isinstance(v, Literal)]
-        if len(constants) == len(items) and None not in constants:
+        constants = [v for v in items if isinstance(v, Literal) and not v.is_null]
+        if len(constants) == len(items):
             distinct = tuple(dict.fromkeys(constants))
             return In(arg, distinct) if len(distinct) > 1 else call("eq", arg, items[0])
         return disjunction(tuple(call("eq", arg, v) for v in items))

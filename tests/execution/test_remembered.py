@@ -164,7 +164,8 @@ def test_constants_of_a_plan_are_told_apart() -> None:
         == 3
     )
     column = new_column("x", DOUBLE)
-    assert In(column, (0.0, 1.0)) != In(column, (-0.0, 1.0))
+    one = Literal(1.0, DOUBLE)
+    assert In(column, (Literal(0.0, DOUBLE), one)) != In(column, (Literal(-0.0, DOUBLE), one))
 
 
 @pytest.mark.parametrize("target", ["python", "cpu"])

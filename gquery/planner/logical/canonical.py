@@ -112,7 +112,7 @@ class _Canonical:
             case Cast():
                 return ("cast", e.dtype, e.try_, below)
             case In():
-                return ("in", tuple((type(v).__name__, v) for v in e.values), below)
+                return ("in", e.items, below)
             case Case() | And() | Or() | Not() | IsNull():
                 return (type(e).__name__, below)
             case _:

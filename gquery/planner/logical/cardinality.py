@@ -276,8 +276,8 @@ class Estimator:
                 return max(0.0, 1 - self.selectivity(arg))
             case IsNull(arg=arg):
                 return self._null_fraction(arg)
-            case In(arg=arg, values=values):
-                return min(1.0, len(values) * self._equals(arg))
+            case In(arg=arg, items=items):
+                return min(1.0, len(items) * self._equals(arg))
             case Column(id=i):
                 return tuning.cardinality.boolean if i in self.columns else tuning.cardinality.other
             case Call():

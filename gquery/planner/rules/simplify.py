@@ -85,8 +85,8 @@ def simplify_expr(e: Expr, evaluate: Evaluate | None = None) -> Expr:
                 return _or(x, args)
             case Case():
                 return _case(x)
-            case In(arg=arg, values=values) if len(values) == 1:
-                return one(Call("eq", (arg, Literal(values[0], arg.dtype)), BOOLEAN, arg.nullable))
+            case In(arg=arg, items=items) if len(items) == 1:
+                return one(Call("eq", (arg, items[0]), BOOLEAN, arg.nullable))
             case Cast(arg=arg, dtype=dtype) if arg.dtype == dtype:
                 return arg
             case Call() if x.function in _FLIPPED and len(x.args) == 2:
@@ -148,7 +148,7 @@ def _equalities_as_in(args: tuple[Expr, ...]) -> tuple[Expr, ...]:
     count = Counter(c for c in compared if c is not None)
     if not any(n > 1 for n in count.values()):
         return args
-    values: dict[Expr, dict[object, None]] = {}
+    values: dict[Expr, dict[Literal, None]] = {}
     for a, c in zip(args, compared, strict=True):
         if c is not None and count[c] > 1:
             values.setdefault(c, {}).update(dict.fromkeys(_alternatives(a)))
@@ -163,7 +163,7 @@ def _equalities_as_in(args: tuple[Expr, ...]) -> tuple[Expr, ...]:
 
 def _inequalities_as_not_in(terms: tuple[Expr, ...]) -> tuple[Expr, ...]:
     """``x <> 1 AND NOT x IN (2, 3)`` as ``NOT x IN (1, 2, 3)``, in the place of the first, where a value has many."""
-    values: dict[Expr, dict[object, None]] = {}
+    values: dict[Expr, dict[Literal, None]] = {}
     excluded = [_excluded(t) for t in terms]
     for pair in excluded:
         if pair is not None:
@@ -177,12 +177,12 @@ def _inequalities_as_not_in(terms: tuple[Expr, ...]) -> tuple[Expr, ...]:
     return tuple(out)
 
 
-def _excluded(e: Expr) -> tuple[Expr, tuple[object, ...]] | None:
+def _excluded(e: Expr) -> tuple[Expr, tuple[Literal, ...]] | None:
     match e:
-        case Not(In(arg=arg, values=values)):
-            return arg, values
-        case Call(function="ne", args=(a, Literal(value=v))) if v is not None and not isinstance(a, ScalarSubquery):
-            return a, (v,)
+        case Not(In(arg=arg, items=items)):
+            return arg, items
+        case Call(function="ne", args=(a, Literal() as b)) if not b.is_null and not isinstance(a, ScalarSubquery):
+            return a, (b,)
         case _:
             return None
 
@@ -198,13 +198,13 @@ def _compared(e: Expr) -> Expr | None:
             return None
 
 
-def _alternatives(e: Expr) -> tuple[object, ...]:
+def _alternatives(e: Expr) -> tuple[Literal, ...]:
     """The constants."""
     match e:
-        case In(values=values):
-            return values
-        case Call(args=(_, Literal(value=v))):
-            return (v,)
+        case In(items=items):
+            return items
+        case Call(args=(_, Literal() as b)):
+            return (b,)
         case _:
             raise AssertionError(e)
 

@@ -130,7 +130,9 @@ class Strings:
             self._groups = [[p.cast(pa.large_string()) for p in group] for group in self._groups]
         pieces = [p for group in self._groups for p in group]
         self._nulls = sum(p.null_count for p in pieces)
-        if self._nulls < self._starts[-1]:
+        if not self._may_repeat and self._starts[-1] < tuning.reading.coded_rows:  # nobody would do anything about it
+            self._distinct = self._starts[-1] - self._nulls
+        elif self._nulls < self._starts[-1]:
             self._distinct = estimate_strings(pa.chunked_array(pieces), self._nulls)
 
     def _encoded(self) -> Phases[ColumnData]:

@@ -7,8 +7,7 @@ row groups of a file (`io.row_groups`), and whatever else keeps minima and maxim
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from gquery.columns.table import TableSource
@@ -126,10 +125,10 @@ def _lower(a: Value | None, b: Value | None) -> Value | None:
 class ScanUse:
     """What one scan needs of its source: these fields, of rows that may lie in these domains (by field). ``rows``: the first
     so many rows of the table are enough. ``parts``: so many parts (the row groups of a file) that may hold such rows are to
-    be tried first."""
+    be tried first. Domains rest on the values of literals: a plan that has asked for them serves no other values."""
 
     fields: tuple[int, ...]
-    domains: Mapping[int, Domain] = field(default_factory=dict)
+    domains: Callable[[], Mapping[int, Domain]] = dict
     rows: int | None = None
     parts: int | None = None
 

@@ -77,7 +77,7 @@ class OrderOfParts:
         """The order of the array whose parts, beginning at the rows ``starts``, were all seen."""
         if not self.possible:
             return UNORDERED
-        later = np.unique(np.array([s for s in starts if 0 < s < len(values)], np.int64))
+        later = np.array(sorted({s for s in starts if 0 < s < len(values)}), np.int64)
         across = count_changes(values[later - 1], values[later])
         return UNORDERED if across is None else Order(True, sum(self._changes) + across + min(1, len(values)))
 

@@ -21,7 +21,8 @@ _LAST = "\U0010ffff"
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """A column in a part of its rows: minimum and maximum (None: not known), and how many values are NULL."""
+    """A column in a part of its rows: minimum and maximum, and how many values are NULL; None: not known. Both ends are known,
+    or neither is."""
 
     rows: int
     low: Value | None = None
@@ -38,7 +39,14 @@ class Extent:
             return False
         if dtype.is_float and domain.is_open_above:  # a NaN, of which minimum and maximum know nothing
             return True
-        return domain.meets(self.low, self.high)
+        low, high = self.low, self.high
+        if low is None or high is None:
+            return domain.meets(None, None)
+        if dtype.kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):  # a file's nanoseconds are rounded, whichever way
+            low, high = low - 1, high + 1  # type: ignore[operator]
+        elif isinstance(high, str) and len(high.encode()) >= _LONG_TEXT:
+            high += _LAST
+        return domain.meets(low, high)
 
 
 def extent_of(chunk: Any, dtype: DType, rows: int) -> Extent:
@@ -52,10 +60,6 @@ def extent_of(chunk: Any, dtype: DType, rows: int) -> Extent:
     low, high = ends_of(stats, dtype)
     if low is None or high is None or not at_most(low, high):
         return Extent(rows, nulls=nulls)
-    if dtype.kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):  # a file's nanoseconds are rounded, whichever way
-        low, high = low - 1, high + 1  # type: ignore[operator]
-    if isinstance(high, str) and len(high.encode()) >= _LONG_TEXT:
-        high += _LAST
     return Extent(rows, low, high, nulls)
 
 

@@ -9,6 +9,7 @@ maximum that is shorter than its type, which nothing tells before the object for
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -59,15 +60,20 @@ def check_footer(footer: Any, size: int) -> None:
         raise OSError(f"its footer tells of {footer.num_rows} rows, and of {sum(counts)} in its row groups")
 
 
-def chunks_of(footer: Any, group: int, positions: range, name: str) -> list[Any]:
+def types_of(footer: Any) -> list[str]:
+    """The physical type of each column, as the schema has it."""
+    schema = footer.schema
+    return [schema.column(position).physical_type for position in range(footer.num_columns)]
+
+
+def chunks_of(row_group: Any, positions: range, types: Sequence[str], name: str) -> list[Any]:
     """The metadata of some columns in a row group, of which statistics can be asked. FileError where it contradicts the
-    schema: Arrow would abort when it makes sense of them."""
-    if positions.stop > footer.num_columns:
-        raise FileError(f'Cannot read the Parquet file "{name}": its footer tells of {footer.num_columns} columns only')
-    row_group, schema = footer.row_group(group), footer.schema
+    schema (`types_of`): Arrow would abort when it makes sense of them."""
+    if positions.stop > len(types):
+        raise FileError(f'Cannot read the Parquet file "{name}": its footer tells of {len(types)} columns only')
     chunks = [row_group.column(position) for position in positions]
     for position, chunk in zip(positions, chunks, strict=True):
-        type_ = schema.column(position).physical_type
+        type_ = types[position]
         if chunk.physical_type != type_:
             raise FileError(
                 f'Cannot read the Parquet file "{name}": its footer tells two types, {type_} and {chunk.physical_type}, '

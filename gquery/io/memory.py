@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gquery import tuning
+from gquery.columns.domain import Restriction, ScanUse
 from gquery.columns.statistics import estimate_distinct
 from gquery.columns.store import TableStore, check_names, new_version
 from gquery.columns.table import ColumnData, ColumnStatistics, Table, TableSource
@@ -38,6 +39,7 @@ from gquery.expression.types import (
     PhysicalType,
     Schema,
 )
+from gquery.io.first_rows import FirstRows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -102,14 +104,8 @@ class ArrowSource:
         """The columns in the order that is asked for."""
         with self._lock:
             missing = sorted({f for f in fields if f not in self._columns})
-            plain = [f for f in missing if not _is_cupy(self._arrays[f])]
-            if plain:
-                self._encode([f for f in plain if f in self._taken], None)
-                self._encode([f for f in plain if f not in self._taken], self._origin)
+            self._columns |= self._encoded(missing, None)
             for f in missing:
-                if f not in self._columns:
-                    array = self._arrays[f] if self._origin is None else copy_of(self._arrays[f])
-                    self._columns[f] = import_device_array(array, self.schema.fields[f].dtype)
                 self._arrays[f] = None
             if all(a is None for a in self._arrays):
                 self._owner = None
@@ -131,18 +127,48 @@ class ArrowSource:
         self.is_live = False
         return self
 
-    def _encode(self, fields: Sequence[int], origin: Origin | None) -> None:
-        """DataError where a column that had no NULL has got one, on which plans rest that are made already."""
-        from gquery.columns.import_arrow import import_columns
+    def restricted(self, uses: Sequence[ScanUse]) -> Restriction:
+        """The first rows, where a LIMIT needs few of columns that are not encoded yet. See `DivisibleSource`."""
+        rows = max((self._rows if use.rows is None else use.rows for use in uses), default=self._rows)
+        if rows > tuning.reading.largest_part * self._rows or all(
+            f in self._columns for use in uses for f in use.fields
+        ):
+            return Restriction(self)
+        return Restriction(FirstRows(self, rows))
 
-        wanted = [self.schema.fields[f] for f in fields]
-        made = import_columns([self._arrays[f] for f in fields], wanted, self._narrow, origin=origin)
-        self._columns.update(zip(fields, made, strict=True))
-        for f, column in zip(fields, made, strict=True):
+    def first(self, fields: Sequence[int], rows: int) -> dict[int, ColumnData]:
+        """The first rows of columns, by field. What is not encoded yet stays so."""
+        with self._lock:
+            held = {f: self._columns[f].slice(0, rows) for f in fields if f in self._columns}
+            return held | self._encoded([f for f in fields if f not in held], rows)
+
+    def _encoded(self, fields: Sequence[int], rows: int | None) -> dict[int, ColumnData]:
+        """Columns made of the arrays, of all rows or the first ones. DataError where a column that had no NULL has got one, on
+        which plans rest that are made already."""
+        arrays = {f: self._arrays[f] if rows is None else self._arrays[f][:rows] for f in fields}
+        made: dict[int, ColumnData] = {}
+        for f in [f for f in fields if _is_cupy(arrays[f])]:
+            array = arrays.pop(f)
+            made[f] = import_device_array(
+                array if self._origin is None else copy_of(array), self.schema.fields[f].dtype
+            )
+        for origin, of in ((None, self._taken & arrays.keys()), (self._origin, arrays.keys() - self._taken)):
+            made |= self._imported({f: arrays[f] for f in sorted(of)}, origin)
+        for f, column in made.items():
             if column.statistics.null_count and not self.schema.fields[f].nullable:
                 raise DataError(
                     f'Column "{self.schema.fields[f].name}" of {self.name} has changed since it became a table'
                 )
+        return made
+
+    def _imported(self, arrays: Mapping[int, Any], origin: Origin | None) -> dict[int, ColumnData]:
+        if not arrays:
+            return {}
+        from gquery.columns.import_arrow import import_columns
+
+        wanted = [self.schema.fields[f] for f in arrays]
+        made = import_columns(list(arrays.values()), wanted, self._narrow, origin=origin)
+        return dict(zip(arrays, made, strict=True))
 
     def held(self) -> list[tuple[int, ColumnData]]:
         """The columns that are encoded already, with the numbers of their fields."""

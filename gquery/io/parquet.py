@@ -24,7 +24,7 @@ from gquery.io.column_cache import ColumnCache
 from gquery.io.files import File, Paths
 from gquery.io.parquet_files import RowGroup, open_files
 from gquery.io.parquet_rows import ParquetRows
-from gquery.io.row_groups import Zones, needed
+from gquery.io.row_groups import needed
 from gquery.io.watched import Asked, WatchedFiles
 
 
@@ -63,7 +63,6 @@ class ParquetSource(WatchedFiles, ParquetRows):
             self._files, self._contents = files, open_files(self.asked, files)
             self.schema, self._groups = self._contents.schema, self._contents.groups
             self._statistics = {}
-            self._zones = Zones(self._contents)
             self._parts: WeakValueDictionary[tuple[RowGroup, ...], ParquetPart] = WeakValueDictionary()
             self._read_in_parts: dict[int, int] = {}  # by field: the rows that parts have read
 
@@ -74,7 +73,7 @@ class ParquetSource(WatchedFiles, ParquetRows):
         with self._lock:
             if all(self.is_held(f) for f in fields):
                 return Restriction(self)
-            groups, is_cut = needed(self._zones, uses)
+            groups, is_cut = needed(self._contents, uses)
             part = self._parts.get(groups)
             if part is None:
                 if not self._is_worth_it(sum(g.rows for g in groups), fields):

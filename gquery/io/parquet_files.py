@@ -16,8 +16,9 @@ from gquery.columns.arrow import dtype_of, import_schema
 from gquery.columns.store import check_names
 from gquery.errors import FileError
 from gquery.expression.types import Schema
+from gquery.io.extents import Extent, extent_of, extent_of_value
 from gquery.io.files import File, PathColumn, readable, reading
-from gquery.io.footers import check_footer, chunks_of
+from gquery.io.footers import check_footer, chunks_of, types_of
 from gquery.io.watched import Asked
 from gquery.runtime.interrupt import check
 from gquery.runtime.records import dataclass
@@ -48,7 +49,7 @@ class ParquetFiles:
     def groups(self) -> tuple[RowGroup, ...]:
         """Every row group of every file, in order."""
         places = [(f, g) for f, footer in enumerate(self.footers) for g in range(footer.num_row_groups)]
-        return tuple(RowGroup(i, f, g, self.footers[f].row_group(g).num_rows) for i, (f, g) in enumerate(places))
+        return tuple(RowGroup(i, f, g, self._row_groups[i].num_rows) for i, (f, g) in enumerate(places))
 
     @cached_property
     def rows(self) -> int:
@@ -68,7 +69,36 @@ class ParquetFiles:
 
     def chunks(self, field: int, group: RowGroup) -> list[Any]:
         """The metadata of a field's leaves in a row group, of which statistics can be asked."""
-        return chunks_of(self.footers[group.file], group.number, self.leaves(field), self.files[group.file].name)
+        row_group, types = self._row_groups[group.index], self._types[group.file]
+        return chunks_of(row_group, self.leaves(field), types, self.files[group.file].name)
+
+    def extents(self, field: int) -> tuple[Extent, ...]:
+        """What is known of a column in each row group, looked up in the footers once."""
+        known = self._extents.get(field)
+        if known is None:
+            known = self._extents[field] = tuple([self._extent(field, group) for group in self.groups])
+        return known
+
+    def _extent(self, field: int, group: RowGroup) -> Extent:
+        dtype, by_path = self.schema.fields[field].dtype, self.path_columns.get(field)
+        if by_path is not None:
+            return extent_of_value(by_path.values[group.file], dtype, group.rows)
+        if dtype.is_opaque:  # the statistics of a nested column are those of its leaves
+            return Extent(group.rows)
+        (chunk,) = self.chunks(field, group)
+        return extent_of(chunk, dtype, group.rows)
+
+    @cached_property
+    def _extents(self) -> dict[int, tuple[Extent, ...]]:
+        return {}
+
+    @cached_property
+    def _row_groups(self) -> list[Any]:
+        return [footer.row_group(g) for footer in self.footers for g in range(footer.num_row_groups)]
+
+    @cached_property
+    def _types(self) -> list[list[str]]:
+        return [types_of(footer) for footer in self.footers]
 
 
 def open_files(asked: Asked, files: list[File]) -> ParquetFiles:

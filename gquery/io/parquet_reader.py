@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from gquery import tuning
 from gquery.columns.assemble import Assembly, Gathered, MisfitError, assembly_for
+from gquery.columns.assemble_strings import Strings
 from gquery.columns.encode_strings import without_views
 from gquery.columns.ownership import check_decoded
 from gquery.columns.table import ColumnData
@@ -100,15 +101,19 @@ class ParquetReader:
         self._working.append(time.perf_counter() - began)
 
     def _column(self, wanted: Wanted) -> Phases[ColumnData]:
-        assembly = assembly_for(
-            wanted.type, wanted.field, self._starts, wanted.bounds, self._narrow, self._upload
-        )  # fmt: skip
+        assembly = self._assembly(wanted)
         misfits: list[int] = []
         yield [partial(self._decode, wanted, group, assembly, misfits) for group in range(len(self._groups))]
         if misfits:
             assembly = Gathered(self._starts, wanted.type, wanted.field, self._narrow)
             yield [partial(self._decode, wanted, group, assembly, []) for group in range(len(self._groups))]
         return (yield from assembly.finish())
+
+    def _assembly(self, wanted: Wanted) -> Assembly:
+        is_short = self._starts[-1] < tuning.reading.coded_rows and not all(group.whole for group in self._groups)
+        if is_short and wanted.type in (pa.string(), pa.large_string()):  # a look at a file: no dictionary pays
+            return Strings(self._starts, self._upload, may_repeat=False)
+        return assembly_for(wanted.type, wanted.field, self._starts, wanted.bounds, self._narrow, self._upload)
 
     def _decode(self, wanted: Wanted, group: int, assembly: Assembly, misfits: list[int]) -> None:
         """A row group into its assembly, or its number into ``misfits``."""

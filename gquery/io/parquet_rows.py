@@ -18,7 +18,6 @@ from gquery.columns.table import ColumnData, ColumnStatistics, Table
 from gquery.errors import FileError
 from gquery.expression.types import Bounds, Schema
 from gquery.io.column_cache import ColumnCache
-from gquery.io.extents import ends_of
 from gquery.io.parquet_files import ParquetFiles, RowGroup
 from gquery.io.parquet_reader import ParquetReader, Spent, Wanted
 from gquery.io.watched import Asked
@@ -120,7 +119,7 @@ class ParquetRows(ABC):
 
     def _wanted(self, field: int) -> Wanted:
         type_ = self._contents.arrow_schema.field(field).type
-        as_codes = self._has_small_dictionary(field)
+        as_codes = self.rows >= tuning.reading.coded_rows and self._has_small_dictionary(field)
         if as_codes:
             type_ = pa.dictionary(pa.int32(), type_)
         return Wanted(
@@ -152,24 +151,19 @@ class ParquetRows(ABC):
         lows: list[int] = []
         highs: list[int] = []
         complete = dtype.is_exact
+        extents = self._contents.extents(field)
         for group in self._groups:
-            (chunk,) = self._contents.chunks(field, group)
-            stats = chunk.statistics if chunk.is_stats_set else None
-            if stats is None or not stats.has_null_count:
+            extent = extents[group.index]
+            if extent.nulls is None or (extent.nulls and not group.whole):
                 nulls = None
-            elif nulls is not None and stats.null_count:
-                nulls = nulls + stats.null_count if group.whole else None
-            if complete and chunk.num_values:
-                if stats is None or not stats.has_min_max:
-                    complete = stats is not None and stats.has_null_count and stats.null_count == chunk.num_values
-                    continue
-                low, high = ends_of(stats, dtype)
-                if isinstance(low, int) and isinstance(high, int):
-                    lows.append(low)
-                    highs.append(high)
-                else:
-                    complete = False
-        if not complete or not lows or min(lows) > max(highs):
+            elif nulls is not None:
+                nulls += extent.nulls
+            if isinstance(extent.low, int) and isinstance(extent.high, int):
+                lows.append(extent.low)
+                highs.append(extent.high)
+            elif extent.rows and extent.nulls != extent.rows:
+                complete = False
+        if not complete or not lows:
             return ColumnStatistics(null_count=nulls)
         bounds = Bounds(min(lows), max(highs))
         if nulls != 0:

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from gquery import tuning
 from gquery.columns.arrow import arrow_type
+from gquery.columns.domain import Restriction, ScanUse
 from gquery.columns.ownership import file_origin
 from gquery.columns.table import ColumnData, ColumnStatistics, Table
 from gquery.errors import FileError, InterfaceError, did_you_mean
@@ -85,6 +86,11 @@ class FileSource(WatchedFiles):
 
     def load(self, fields: Sequence[int]) -> Table:
         return self._inner.load(fields)
+
+    def restricted(self, uses: Sequence[ScanUse]) -> Restriction:
+        """See `ArrowSource.restricted`."""
+        made = self._inner.restricted(uses)
+        return Restriction(self) if made.source is self._inner else made
 
     def held(self) -> list[tuple[int, ColumnData]]:
         """The columns that are encoded already, with the numbers of their fields."""

@@ -12,12 +12,12 @@ Runs behind the optimizer's rules, when filters lie on scans.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
-from gquery.columns.domain import DivisibleSource, Domain, Restriction, ScanUse
-from gquery.expression.expr import Column
-from gquery.planner.logical.domains import Domains, domains
+from gquery.columns.domain import DivisibleSource, Restriction, ScanUse
+from gquery.expression.expr import Column, Expr
+from gquery.planner.logical.domains import Domains, both, domains
 from gquery.planner.logical.nodes import Filter, Limit, Plan, Project, Query, Scan, UnionAll
 from gquery.planner.logical.shared import definitions, each, every_node
 from gquery.planner.logical.tree import transform_up
@@ -38,7 +38,7 @@ class _Above:
     """What is above a node: how many of its first rows are enough, and in which domains they may lie; how many parts to try."""
 
     rows: int | None = None
-    domains: Domains = field(default_factory=dict)
+    domains: Callable[[], Domains] = dict
     parts: int | None = None
 
 
@@ -98,22 +98,24 @@ def _below(plan: Plan, above: _Above) -> list[tuple[Plan, _Above]]:
         case Limit(source, limit, offset):
             rows = above.rows if limit is None or above.rows is None else min(limit, above.rows)
             rows = limit if rows is None else rows
-            return [(source, _Above(None if rows is None else rows + offset, {}, above.parts))]
+            return [(source, _Above(None if rows is None else rows + offset, parts=above.parts))]
         case Project(source, exprs):
-            renamed = {e.id: above.domains[c.id] for c, e in exprs if isinstance(e, Column) and c.id in above.domains}
-            return [(source, replace(above, domains=renamed))]
+            return [(source, replace(above, domains=lambda: _renamed(exprs, above.domains())))]
         case Filter(source, predicate):
-            found = domains(predicate)
-            for i, domain in above.domains.items():
-                found[i] = found[i].intersection(domain) if i in found else domain
-            return [(source, _Above(None, found, above.parts))]
+            return [(source, _Above(None, lambda: both(domains(predicate), above.domains()), above.parts))]
         case UnionAll(sources):
             return [(source, _Above(above.rows)) for source in sources]
         case _:
             return [(source, _NOTHING) for source in plan.sources]
 
 
+def _renamed(exprs: tuple[tuple[Column, Expr], ...], above: Domains) -> Domains:
+    """The domains of the columns that a projection passes on."""
+    return {e.id: above[c.id] for c, e in exprs if isinstance(e, Column) and c.id in above}
+
+
 def _use(plan: Scan, above: _Above) -> ScanUse:
     by_id = {c.id: f for c, f in zip(plan.columns, plan.fields, strict=True)}
-    wanted: dict[int, Domain] = {by_id[i]: d for i, d in above.domains.items() if i in by_id}
-    return ScanUse(plan.fields, wanted, above.rows, above.parts)
+    return ScanUse(
+        plan.fields, lambda: {by_id[i]: d for i, d in above.domains().items() if i in by_id}, above.rows, above.parts
+    )

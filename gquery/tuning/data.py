@@ -58,6 +58,7 @@ class Reading(Record):
     largest_part: float = number(
         0.5, "share of rows", "of a file that is read in place of the whole where the rest is not needed"
     )
+    coded_rows: int = number(100, "rows", "from which on text is read with the dictionary that its file has")
     first_groups: int = number(1, "row groups", "that a filter below a LIMIT is tried on first")
     more_groups: int = number(4, "times", "as many row groups are tried next where those gave too few rows")
     csv_sample: int = number(1 << 16, "bytes", "that tell a CSV file's dialect")

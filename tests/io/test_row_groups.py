@@ -275,7 +275,7 @@ def test_a_part_is_found_again_and_let_go(tmp_path: Path) -> None:
 def _scan(field: int, low: int, high: int) -> Any:
     from gquery.columns.domain import ScanUse
 
-    return ScanUse((field,), {field: Domain((Interval(low, high),), False)})
+    return ScanUse((field,), lambda: {field: Domain((Interval(low, high),), False)})
 
 
 def test_parts_that_cost_as_much_as_the_whole_end_in_it(tmp_path: Path) -> None:

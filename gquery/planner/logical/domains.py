@@ -32,8 +32,7 @@ def domains(predicate: Expr) -> Domains:
         case And(args=args):
             out: Domains = {}
             for found in map(domains, args):
-                for i, domain in found.items():
-                    out[i] = out[i].intersection(domain) if i in out else domain
+                out = both(out, found)
             return out
         case Or(args=args):
             return _of_any(args)
@@ -58,6 +57,11 @@ def domains(predicate: Expr) -> Domains:
             return _of_comparison(predicate)
         case _:
             return {}
+
+
+def both(a: Domains, b: Domains) -> Domains:
+    """The domains of rows that are in ``a`` and in ``b``."""
+    return a | {i: a[i].intersection(domain) if i in a else domain for i, domain in b.items()}
 
 
 def _of_any(args: tuple[Expr, ...]) -> Domains:

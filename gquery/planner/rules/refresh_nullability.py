@@ -43,7 +43,8 @@ from gquery.planner.logical.nodes import (
     UnionAll,
     Values,
 )
-from gquery.planner.logical.tree import Subquery, map_expressions, with_sources
+from gquery.planner.logical.shared import nodes
+from gquery.planner.logical.tree import Subquery, expressions, map_expressions, used_columns, with_sources
 
 Columns = dict[int, Column]
 _FILLING = (JoinKind.LEFT, JoinKind.SINGLE, JoinKind.FULL)  # joins that put NULLs into columns of a side
@@ -51,19 +52,30 @@ _FILLING = (JoinKind.LEFT, JoinKind.SINGLE, JoinKind.FULL)  # joins that put NUL
 
 def refresh_nullability(query: Query) -> Query | None:
     """The query with the flags of all columns and calls as they follow from its sources."""
-    plan = _refresh(query.plan, {})
+    plan = _refresh(query.plan, {}, _read(query))
     if plan is query.plan:
         return None
     made = {c.id: c for c in plan.columns}
     return Query(plan, tuple(made[c.id] for c in query.outputs), query.names)
 
 
-def _refresh(plan: Plan, known: Columns) -> Plan:
+def _read(query: Query) -> frozenset[int]:
+    """The columns that anything reads. Asking a file for the NULLs of others costs time, and nobody looks at their flags."""
+    read = {c.id for c in query.outputs}
+    for node in nodes(query.plan):
+        for e in expressions(node):
+            read |= used_columns(e)
+        if isinstance(node, UnionAll):
+            read.update(c.id for row in node.inputs for c in row)
+    return frozenset(read)
+
+
+def _refresh(plan: Plan, known: Columns, read: frozenset[int]) -> Plan:
     """The plan below and the node itself. ``known`` is every column that was met, with the flag that it has where the walk
     stands: no two nodes make one column, so a node finds its sources' columns there, and those of outer queries."""
     if below := plan.sources:
-        plan = with_sources(plan, tuple([_refresh(s, known) for s in below]))  # Apply's right side after its left
-    plan = _columns(map_expressions(plan, lambda e: _expression(e, known)))
+        plan = with_sources(plan, tuple([_refresh(s, known, read) for s in below]))  # Apply's right side after its left
+    plan = _columns(map_expressions(plan, lambda e: _expression(e, known, read)), read)
     match plan:
         case Join() | Apply():
             if plan.kind in _FILLING or plan.mark is not None:
@@ -75,7 +87,7 @@ def _refresh(plan: Plan, known: Columns) -> Plan:
     return plan
 
 
-def _expression(e: Expr, known: Columns) -> Expr:
+def _expression(e: Expr, known: Columns, read: frozenset[int]) -> Expr:
     """The expression with right flags; itself where it has them, which is looked at first: they seldom change."""
     if _is_current(e, known):
         return e
@@ -89,7 +101,7 @@ def _expression(e: Expr, known: Columns) -> Expr:
                 nullable = _may_be_null(x)
                 return x if nullable == x.nullable else replace(x, nullable=nullable)
             case ScalarSubquery() | Exists() | InSubquery():
-                plan = _refresh(x.plan, known)
+                plan = _refresh(x.plan, known, read)
                 return x if plan is x.plan else replace(x, plan=plan)
             case _:
                 return x
@@ -130,15 +142,18 @@ def _as(c: Column, nullable: bool) -> Column:
     return c if c.nullable == nullable else Column(c.id, c.name, c.dtype, nullable)
 
 
-def _columns(plan: Plan) -> Plan:
-    """The node with right flags on the columns that it makes; its sources and expressions have them."""
+def _columns(plan: Plan, read: frozenset[int]) -> Plan:
+    """The node with right flags on the columns that it makes and that are read; its sources and expressions have them."""
     match plan:
         case Scan(columns=columns, fields=fields):
             full = {
                 c.id
                 for c, f in zip(columns, fields, strict=True)
                 # of type NULL are columns that a file has but nobody can read: asking for their statistics is an error
-                if c.nullable and c.dtype.kind is not Kind.NULL and plan.source.statistics(f).null_count == 0
+                if c.nullable
+                and c.id in read
+                and c.dtype.kind is not Kind.NULL
+                and plan.source.statistics(f).null_count == 0
             }
             if not full:
                 return plan

@@ -1,0 +1,36 @@
+"""The first rows of a table in memory, for a LIMIT over columns that are not encoded yet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from gquery.columns.table import ColumnData, ColumnStatistics, Table
+from gquery.expression.types import Schema
+
+if TYPE_CHECKING:
+    from gquery.io.memory import ArrowSource
+
+
+class FirstRows:
+    """The first rows of an `ArrowSource`: a table of its own, so that its columns are not taken for the whole ones."""
+
+    def __init__(self, whole: ArrowSource, rows: int) -> None:
+        self.name, self.schema, self.version, self.rows = whole.name, whole.schema, whole.version, rows
+        self._whole = whole
+        self._columns: dict[int, ColumnData] = {}
+
+    def statistics(self, field: int) -> ColumnStatistics:
+        """Exact for columns that have been loaded, the NULL count before."""
+        column = self._columns.get(field)
+        if column is not None:
+            return column.statistics
+        return ColumnStatistics(null_count=None if self.schema.fields[field].nullable else 0)
+
+    def load(self, fields: Sequence[int]) -> Table:
+        """The columns in the order that is asked for."""
+        missing = sorted({f for f in fields if f not in self._columns})
+        if missing:
+            self._columns |= self._whole.first(missing, self.rows)
+        columns = tuple(self._columns[f] for f in fields)
+        return Table(Schema(tuple(self.schema.fields[f] for f in fields)), columns, self.rows)

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
-from gquery.columns.table import ColumnData, ColumnStatistics, Table
+from gquery.columns.table import ColumnData, ColumnStatistics, Table, TableSource
 from gquery.expression.types import Schema
 
-if TYPE_CHECKING:
-    from gquery.io.memory import ArrowSource
+ReadFirst = Callable[[Sequence[int], int], dict[int, ColumnData]]  # fields and a number of rows: columns by field
 
 
 class FirstRows:
-    """The first rows of an `ArrowSource`: a table of its own, so that its columns are not taken for the whole ones."""
+    """The first rows of a table: a table of its own, so that its columns are not taken for the whole ones. ``read`` makes
+    columns of them."""
 
-    def __init__(self, whole: ArrowSource, rows: int) -> None:
+    def __init__(self, whole: TableSource, rows: int, read: ReadFirst) -> None:
         self.name, self.schema, self.version, self.rows = whole.name, whole.schema, whole.version, rows
-        self._whole = whole
+        self._read = read
         self._columns: dict[int, ColumnData] = {}
 
     def statistics(self, field: int) -> ColumnStatistics:
@@ -31,6 +30,6 @@ class FirstRows:
         """The columns in the order that is asked for."""
         missing = sorted({f for f in fields if f not in self._columns})
         if missing:
-            self._columns |= self._whole.first(missing, self.rows)
+            self._columns |= self._read(missing, self.rows)
         columns = tuple(self._columns[f] for f in fields)
         return Table(Schema(tuple(self.schema.fields[f] for f in fields)), columns, self.rows)

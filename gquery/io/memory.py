@@ -134,7 +134,7 @@ class ArrowSource:
             f in self._columns for use in uses for f in use.fields
         ):
             return Restriction(self)
-        return Restriction(FirstRows(self, rows))
+        return Restriction(FirstRows(self, rows, self.first))
 
     def first(self, fields: Sequence[int], rows: int) -> dict[int, ColumnData]:
         """The first rows of columns, by field. What is not encoded yet stays so."""

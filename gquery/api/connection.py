@@ -174,7 +174,7 @@ class Connection(Plans, Frames, Files, Explains, Exceptions):
                 self._catalog.drop(name, if_exists)
             case st.Explain(options, inner):
                 levels, kind = explain_options(options)
-                texts = [self._explain(inner, level, kind, text or "") for level in levels]
+                texts = [self._explain(inner, level, kind, text or "", params) for level in levels]
                 return message(self, {"explain": texts}, show_text=True)
             case st.SetOption(name, value):
                 self.set(name, value)

@@ -45,16 +45,26 @@ class Explains(Session):
         self._check_open()
         from gquery.sql.bind import bind
 
-        return self._explain(bind(query, self._catalog, params), level, format, query)
+        return self._explain(bind(query, self._catalog, params), level, format, query, params)
 
-    def _explain(self, statement: Statement, level: str, kind: str = "text", text: str = "") -> str:
+    def _explain(
+        self, statement: Statement, level: str, kind: str = "text", text: str = "", params: Parameters = None
+    ) -> str:
+        from gquery.sql.parse import without_explain
         from gquery.sql.statement import CreateTable, Explain, SelectStatement
 
         if isinstance(statement, Explain):
             statement = statement.statement
         if not isinstance(statement, (SelectStatement, CreateTable)):
             raise ProgrammingError("EXPLAIN needs a query")
-        return self.explain_plan(self._plan(statement.query), level, kind, text)
+        prepared = self._plan(statement.query)
+        if level == "analyze":
+            _, found = self._from_template(without_explain(text), params)
+            if isinstance(found, str):
+                prepared.template = found
+            else:
+                prepared = found
+        return self.explain_plan(prepared, level, kind, text)
 
     @boundary
     def explain_plan(self, prepared: PreparedPlan, level: str, kind: str = "text", text: str = "") -> str:
@@ -84,6 +94,7 @@ class Explains(Session):
                         analyzes = level == "analyze"
                         context, known = self._context(), prepared.feedback
                         tree = with_room(lambda: explain_tree(sql, prepared.query, program, context, known, analyzes))
+                tree.template = prepared.template
                 return formatted(tree, format_)
             case _:
                 from gquery.profile.explain_program import explain_program

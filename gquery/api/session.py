@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gquery.api.plan_cache import PreparedPlan
+    from gquery.api.plan_cache import Parameters, PreparedPlan
     from gquery.api.startup import Target
-    from gquery.api.templates import Template
+    from gquery.api.templates import Question, Template
     from gquery.device.device import Device
     from gquery.execution import ExecutionContext
     from gquery.planner.logical.nodes import Query
@@ -34,6 +34,10 @@ class Session(ABC):
     @abstractmethod
     def _plan(self, query: Query, now: bool = True, template: Template | None = None) -> PreparedPlan:
         """A bound query, optimized now or when it is first needed; ``template`` is the one that its text makes."""
+
+    @abstractmethod
+    def _from_template(self, text: str, params: Parameters) -> tuple[Question | None, PreparedPlan | str]:
+        """What a text asks, and its plan, made of a template, or why there is none."""
 
     @abstractmethod
     def _program(self, prepared: PreparedPlan) -> Program:

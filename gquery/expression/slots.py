@@ -49,7 +49,11 @@ class Guard:
 
     def __str__(self) -> str:
         """For EXPLAIN ANALYZE: what is asked, and of which values it was answered."""
-        return f"{self.test.__name__.strip('_').replace('_', ' ')} ({', '.join(str(shown(x)) for x in self.literals)})"
+        values = ", ".join(repr(shown(x)) for x in self.literals)
+        if self.test is is_the_same:
+            return f"the plan rests on {values}"
+        asked = self.test.__name__.strip("_").replace("_", " ")
+        return f"the plan rests on {asked!r} of {values}"
 
     def holds(self, values: SlotValues) -> bool:
         """Whether it does for these values."""

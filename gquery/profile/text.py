@@ -100,6 +100,8 @@ def _stage(stage: StageNode) -> Iterator[str]:
 
 def _total(tree: Explained) -> Iterator[str]:
     yield f"{_count(tree.rows or 0)} in {seconds_text(tree.seconds or 0.0)} on {tree.device}"
+    if tree.template:
+        yield f"template: {tree.template}"
     yield f"compiling and loading kernels took {seconds_text(tree.compile_seconds or 0.0)} of it"
     held = "" if capabilities(tree.device.partition(":")[0]).has_own_memory else " held between stages"
     yield f"memory at its peak: {format_bytes(tree.peak_bytes or 0)}{held}"

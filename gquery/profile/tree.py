@@ -120,6 +120,7 @@ class Explained:
     rows: int | None = None
     peak_bytes: int | None = None
     copy_bandwidth: float | None = None
+    template: str = ""  # whether the plan came of a template, or why not
 
     def as_dict(self) -> dict[str, Any]:
         """The tree as JSON knows it."""

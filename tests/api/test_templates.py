@@ -244,6 +244,22 @@ def test_a_variable_of_the_caller() -> None:
         del frame
 
 
+def test_explain_analyze_tells() -> None:
+    """Whether the plan came of a template, and what was in the way where it did not."""
+    connection = pair("python", t=TABLE)[0]
+    text = "EXPLAIN ANALYZE SELECT i + {} AS x FROM t WHERE i > {}"
+
+    def said(*constants: int) -> str:
+        lines = str(connection.sql(text.format(*constants))).splitlines()
+        return next(line for line in lines if line.startswith("template: "))
+
+    assert said(1, 2) == "template: miss (none of this shape)"
+    connection.sql("SELECT i + 1 AS x FROM t WHERE i > 2").fetchall()
+    assert said(1, 5) == "template: hit"
+    assert said(3, 5) == "template: miss (the plan rests on 1)"
+    assert "template: hit" in connection.explain("SELECT i + 1 AS x FROM t WHERE i > 7", "analyze")
+
+
 def test_errors_are_told_of_the_text() -> None:
     served, _ = pair("python", t=TABLE)
     served.sql("SELECT i FROM t WHERE t > DATE '1995-01-01'").fetchall()

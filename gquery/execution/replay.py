@@ -105,7 +105,7 @@ def _rehearse(
     progress, target = feedback.replay, cast(AbortableTarget, get_target(context.target))
     if progress.kernels is None:
         progress.kernels = tuple(dict.fromkeys(_kernels(program, context, feedback)))
-        target.compile_ahead(progress.kernels)
+        target.compile_in_background(progress.kernels)
     if time.monotonic() < progress.asks_at:
         return None
     if not target.is_at_hand(progress.kernels):

@@ -111,7 +111,7 @@ class AbortableTarget(Target, Protocol):
         """Within it, what this thread launches is noted."""
         ...
 
-    def compile_ahead(self, kernels: Sequence[Kernel]) -> None:
+    def compile_in_background(self, kernels: Sequence[Kernel]) -> None:
         """Begin to compile in the background what no cache has."""
         ...
 

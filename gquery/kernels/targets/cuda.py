@@ -83,7 +83,7 @@ class CudaTarget:
             self.compile_cubins(missing, cc)
         return [self.compile(k) for k in kernels]
 
-    def compile_ahead(self, kernels: Sequence[Kernel]) -> None:
+    def compile_in_background(self, kernels: Sequence[Kernel]) -> None:
         """Begin to compile in the background what no cache has."""
         device = _device()
         self._compile_later([k for k in kernels if self._key(k, device) not in self._compiled], _capability(device))

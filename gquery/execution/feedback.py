@@ -146,6 +146,10 @@ class RunFeedback:
         """A build that was expected to have unique keys has one twice."""
         self._merge(number, lambda known: replace(known, duplicate_keys=True))
 
+    def found_fan_out(self, number: int) -> None:
+        """A morsel that was expected to give no more rows than it has gave more."""
+        self._merge(number, lambda known: replace(known, fanned_out=True))
+
     def interpreted(self, number: int, seconds: float) -> None:
         """The interpreter ran a stage for so long."""
         self._merge(number, lambda known: replace(known, interpreted_seconds=known.interpreted_seconds + seconds))

@@ -7,7 +7,7 @@ from gquery.execution.runner import Runner
 from gquery.execution.sources import read
 from gquery.execution.state import Run, StageReport
 from gquery.operators import prefix
-from gquery.operators.base import DuplicateKeysError, Frame, JoinIndex
+from gquery.operators.base import DuplicateKeysError, FannedOutError, Frame, JoinIndex
 from gquery.operators.scan_ranges import scan_ranges
 from gquery.operators.specialize import specialize_for_tables
 from gquery.planner.physical import Pipeline, ReadStage, Stage
@@ -28,13 +28,16 @@ def run_pipeline(state: Run, stage: Stage, pipeline: Pipeline, report: StageRepo
 
 
 def _validated(state: Run, stage: Stage, pipeline: Pipeline, frame: Frame, report: StageReport) -> Frame | JoinIndex:
-    """A pipeline over all rows. A build that speculated that its keys are unique, and found one twice, runs again."""
+    """A pipeline over all rows. A build that speculated that its keys are unique, and found one twice, runs again, and so does
+    a pipeline that speculated on few rows, and made many."""
     try:
         return _run(state, stage, pipeline, frame, report)
     except DuplicateKeysError:
         state.feedback.found_duplicate_keys(stage.number)
-        report.attempts += 1
-        return _run(state, stage, pipeline, frame, report)
+    except FannedOutError:
+        state.feedback.found_fan_out(stage.number)
+    report.attempts += 1
+    return _run(state, stage, pipeline, frame, report)
 
 
 def _first_rows(
@@ -45,7 +48,7 @@ def _first_rows(
     length = prefix.first_length(specialize_for_tables(pipeline, frame.rows, state.joins), wanted, device.is_cuda)
     while True:
         part = prefix.prefix(frame, length, device)
-        result = _run(state, stage, pipeline, part, report)
+        result = _validated(state, stage, pipeline, part, report)
         assert isinstance(result, Frame)
         if result.rows >= wanted or part.rows == frame.rows:
             return result

@@ -28,8 +28,8 @@ def sink_of(
     workers = _workers(sink, frame.rows, state.context.settings) if able.runs_morsels else 1
     launch = Launch(device, frame.rows, workers, tuning.materialization.unit, able)
     match sink:
-        case Materialize():
-            mode = materialize.materialize_mode(pipeline.steps, able.has_warps)
+        case Materialize(few=few):
+            mode = materialize.materialize_mode(pipeline.steps, able.has_warps, few)
             return MaterializeRun(sink, mode, launch, label, materialize.selectivity(pipeline.steps))
         case Reduce():
             output = output_of(state.feedback, stage.number, as_group(sink), target) if device.stays else None

@@ -1,8 +1,9 @@
 """Where a pipeline becomes what runs: specialized for what is known of it, on the target that is chosen for it.
 
 Running, preparing and explaining all ask `specialize`; they differ in the facts alone. It specializes the pipeline for the join
-tables that it probes, a build for its rows, speculates that keys are unique, has threads of a CPU share a large state, and
-compacts the rows of a selective scan on a GPU, each where that is a gain. `choose` picks the target.
+tables that it probes, a build for its rows, speculates that keys are unique, has threads of a CPU share a large state,
+speculates on a CPU that a fan-out makes few rows, and compacts the rows of a selective scan on a GPU, each where that is a
+gain. `choose` picks the target.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from gquery.execution.decision import Specialized
 from gquery.execution.facts import Facts
 from gquery.expression.facts import LARGE_ROWS
 from gquery.operators.aggregation_cache import share_state
+from gquery.operators.materialize import speculate_few
 from gquery.operators.selection import compacted
 from gquery.operators.specialize import specialize_build, specialize_for_tables, speculate_unique
 from gquery.planner.physical import Group, Pipeline
@@ -21,11 +23,14 @@ from gquery.planner.physical import Group, Pipeline
 
 def specialize(pipeline: Pipeline, facts: Facts) -> Specialized:
     """The pipeline as it runs for these facts. A build of which `Facts.known` tells no duplicate keys may raise
-    DuplicateKeysError when it runs; once that is noted in the feedback, it is specialized without the speculation."""
+    DuplicateKeysError when it runs, and FannedOutError what materializes and is not known to fan out; once that is noted in
+    the feedback, it is specialized without the speculation."""
     pipeline = specialize_for_tables(pipeline, facts.rows, facts.joins)
     pipeline = specialize_build(pipeline, facts.rows, facts.has_room)
     if not facts.known.duplicate_keys:
         pipeline = speculate_unique(pipeline)
+    if not facts.known.fanned_out and not facts.able.has_warps:
+        pipeline = speculate_few(pipeline, facts.rows)
     if facts.rows >= LARGE_ROWS > pipeline.rows:  # more than was estimated: the index needs 64 bits
         pipeline = replace(pipeline, rows=facts.rows)
     compiled = _for_target(pipeline, facts)

@@ -36,6 +36,7 @@ class StageFeedback:
     nobody has looked)."""
 
     duplicate_keys: bool = False
+    fanned_out: bool = False  # a morsel gave more rows than it has
     interpreted_seconds: float = 0.0  # of all runs
     capacity: int = 0
     groups: int | None = None
@@ -80,6 +81,7 @@ class UnitsKey(NamedTuple):
     wide_index: bool
     counts: bool
     selection_steps: int
+    few: bool
 
 
 class OutputKey(NamedTuple):

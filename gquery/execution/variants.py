@@ -10,7 +10,7 @@ from gquery.kernels.targets.capabilities import capabilities
 from gquery.operators.accumulate import state_location
 from gquery.operators.codegen import Unit, units
 from gquery.operators.group_output import GroupOutput
-from gquery.planner.physical import Build, Group, Pipeline, Probe, Reduce
+from gquery.planner.physical import Build, Group, Materialize, Pipeline, Probe, Reduce
 from gquery.runtime.nesting import with_room
 
 
@@ -26,7 +26,8 @@ def units_of(
     )
     built = tuple([TableVariant(t.layout, t.unique, t.radix_partitioned) for t in tables])
     is_wide = pipeline.rows >= LARGE_ROWS
-    key = UnitsKey(stage, target, group, sum_words, built, is_wide, counts, pipeline.selection_steps)
+    few = isinstance(sink, Materialize) and sink.few
+    key = UnitsKey(stage, target, group, sum_words, built, is_wide, counts, pipeline.selection_steps, few)
     shared = feedback.shared
 
     def make() -> tuple[Unit, ...]:

@@ -108,6 +108,10 @@ class DuplicateKeysError(Exception):
     """A build that was expected to have no key twice has one."""
 
 
+class FannedOutError(Exception):
+    """A morsel that was expected to give no more rows than it has gave more."""
+
+
 @frozen_open
 class Launch:
     """How a stage is to be run: where, over how many rows, by how many workers."""

@@ -91,7 +91,9 @@ def units(pipeline: Pipeline, target: str, counted: bool = False) -> tuple[Unit,
         return ()
     roles: tuple[str, ...] = ("main",)
     if isinstance(sink, Materialize):
-        roles = materialize.roles(materialize.materialize_mode(pipeline.steps, capabilities(target).has_warps))
+        roles = materialize.roles(
+            materialize.materialize_mode(pipeline.steps, capabilities(target).has_warps, sink.few)
+        )
     if pipeline.selection_steps:
         return _selection(pipeline, target), _unit(_behind_selection(pipeline), target, "main", counted, ir.Name("r"))
     return tuple(_unit(pipeline, target, role, counted and role != "write") for role in roles)
@@ -120,7 +122,8 @@ def _unit(pipeline: Pipeline, target: str, role: str, counted: bool = False, row
     """The kernel for a role; ``row`` is the number of the source's row that it is at."""
     code = Code(target, keeps_slots=True)
     code.wide_index = pipeline.rows >= LARGE_ROWS
-    mode = materialize.materialize_mode(pipeline.steps, capabilities(target).has_warps)
+    few = isinstance(pipeline.sink, Materialize) and pipeline.sink.few
+    mode = materialize.materialize_mode(pipeline.steps, capabilities(target).has_warps, few)
     if isinstance(pipeline.sink, Materialize) and mode == "selection_bitmap" and role == "write":  # of rows to be kept
         code.selectivity = min((s.selectivity for s in pipeline.steps if isinstance(s, FilterRows)), default=1.0)
         needed = frozenset(s.column.id for s in pipeline.sink.columns)

@@ -4,12 +4,15 @@ Where every row of the source gives exactly one (*dense*), a row's slot is its i
 morsel of a CPU writes from its own first row on, and its gaps are closed behind it (per-morsel compaction). A GPU marks the
 rows to keep in a *selection bitmap*, a word a warp; a second kernel, which need not test again, writes each row where the bits
 before it say. Else one kernel counts the rows, and a second one writes them (*count, then scatter*): on a GPU counts are kept
-for each row, and only those of groups of rows are scanned; on a CPU they are kept for each unit of rows.
+for each row, and only those of groups of rows are scanned; on a CPU they are kept for each unit of rows. Where few rows are
+expected, a CPU speculates that no morsel gives more rows than it has, and compacts them as above, in one kernel
+(*bounded compaction*); it counts those that find no room, and the pipeline runs again if there are any.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import field, replace
 from typing import Literal, assert_never
 
@@ -29,19 +32,20 @@ from gquery.kernels.convert import convert
 from gquery.kernels.kernel import ElementType
 from gquery.kernels.stored import element_type, store
 from gquery.kernels.values import Value
-from gquery.operators.base import Frame, Launch, SinkRun, SinkState, make_column, words_a_row
+from gquery.operators.base import FannedOutError, Frame, Launch, SinkRun, SinkState, make_column, words_a_row
 from gquery.planner.logical.nodes import JoinKind
 from gquery.planner.logical.tree import used_columns
-from gquery.planner.physical import Compute, FilterRows, Materialize, Probe, Step, Stored
+from gquery.planner.physical import Compute, FilterRows, Materialize, Pipeline, Probe, Step, Stored
 from gquery.runtime.records import dataclass
 
 POSITION = ir.Name("pos")  # where the next row of the result is written
 _COUNT = ir.Name("n")  # of rows that are kept
-Mode = Literal["dense", "compact_morsels", "selection_bitmap", "count_then_scatter"]
+TOO_MANY = -1  # in place of the count of a morsel that gave more rows than it has
+Mode = Literal["dense", "compact_morsels", "bounded_morsels", "selection_bitmap", "count_then_scatter"]
 
 
-def materialize_mode(steps: Sequence[Step], by_row: bool) -> Mode:
-    """How the rows of a pipeline find their positions."""
+def materialize_mode(steps: Sequence[Step], by_row: bool, few: bool = False) -> Mode:
+    """How the rows of a pipeline find their positions; ``few`` is the sink's."""
     drops = fans_out = False
     for step in steps:
         match step:
@@ -59,12 +63,26 @@ def materialize_mode(steps: Sequence[Step], by_row: bool) -> Mode:
                 assert_never(step)
     if not drops and not fans_out:
         return "dense"
-    return "count_then_scatter" if fans_out else "selection_bitmap" if by_row else "compact_morsels"
+    if fans_out:
+        return "bounded_morsels" if few and not by_row else "count_then_scatter"
+    return "selection_bitmap" if by_row else "compact_morsels"
 
 
 def selectivity(steps: Sequence[Step]) -> float:
     """The estimated share of a source's rows that get past all steps."""
     return min((s.selectivity for s in steps if isinstance(s, FilterRows | Probe)), default=1.0)
+
+
+def speculate_few(pipeline: Pipeline, rows: int) -> Pipeline:
+    """A pipeline over so many rows, few of which it is expected to materialize: FannedOutError where a morsel gives more rows
+    than it has."""
+    sink, limits = pipeline.sink, tuning.materialization
+    if not isinstance(sink, Materialize) or rows < limits.bounded_least_rows:
+        return pipeline
+    left = [s.selectivity for s in pipeline.steps if isinstance(s, FilterRows | Probe)]
+    if not left or left[-1] > limits.bounded_selectivity or materialize_mode(pipeline.steps, False) == "dense":
+        return pipeline
+    return replace(pipeline, sink=replace(sink, few=True))
 
 
 def roles(mode: Mode) -> tuple[str, ...]:
@@ -119,7 +137,7 @@ def begin(mode: Mode, role: str, by_row: bool, code: Code) -> None:
             code.set(POSITION, code.call("sub_i64", end, code.call("bits_from", word, ir.ROW)))
         case _, "count":
             (code.body if by_row else code.prologue).append(ir.Let(_COUNT, zero))
-        case "compact_morsels", _:
+        case (("compact_morsels" | "bounded_morsels"), _):
             code.prologue.append(ir.Let(POSITION, code.call("i64", ir.LOW)))
         case _ if by_row:
             starts, counts = (
@@ -150,9 +168,11 @@ def emit(sink: Materialize, mode: Mode, role: str, code: Code) -> None:
             code.set(_COUNT, code.call("add_i64", _COUNT, one))
         return
     position = ir.ROW if mode == "dense" else POSITION
-    for k, stored in enumerate(sink.columns):
-        value = convert(code.column(stored.column), stored.properties, code)
-        _store_value(k, stored, value, position, code)
+    has_room = code.call("lt_i64", POSITION, code.call("i64", ir.HIGH))
+    with code.when(has_room) if mode == "bounded_morsels" else nullcontext():
+        for k, stored in enumerate(sink.columns):
+            value = convert(code.column(stored.column), stored.properties, code)
+            _store_value(k, stored, value, position, code)
     if mode not in ("dense", "selection_bitmap"):
         code.set(POSITION, code.call("add_i64", POSITION, one))
 
@@ -190,10 +210,16 @@ def end(mode: Mode, role: str, by_row: bool, code: Code) -> None:
         else:
             counts = code.pointer("i64", StatePart("counts"), "s")
             code.epilogue.append(ir.Store(code.call("store_i64", counts, _unit(code), _COUNT)))
-    elif mode == "compact_morsels":
+    elif mode in ("compact_morsels", "bounded_morsels"):
         counts = code.pointer("i64", StatePart("counts"), "s")
         taken = code.call("sub_i64", POSITION, code.call("i64", ir.LOW))
-        code.epilogue.append(ir.Store(code.call("store_i64", counts, _unit(code), taken)))
+        note = ir.Store(code.call("store_i64", counts, _unit(code), taken))
+        if mode == "compact_morsels":
+            code.epilogue.append(note)
+        else:
+            fits = code.call("le_i64", POSITION, code.call("i64", ir.HIGH))
+            too_many = ir.Store(code.call("store_i64", counts, _unit(code), code.integer(TOO_MANY)))
+            code.epilogue.append(ir.If(fits, (note,), (too_many,)))
     elif by_row:
         code.close()
 
@@ -237,7 +263,9 @@ class MaterializeRun(SinkRun[MaterializeState]):
         super().__init__(launch, label)
         self.sink = sink
         self.mode = mode
-        self.is_sparse = mode == "compact_morsels" and selectivity < tuning.materialization.sparse_selectivity
+        self.is_sparse = (
+            mode in ("compact_morsels", "bounded_morsels") and selectivity < tuning.materialization.sparse_selectivity
+        )
         self.roles = roles(mode)
         self.total = launch.rows
 
@@ -251,7 +279,7 @@ class MaterializeRun(SinkRun[MaterializeState]):
                 state.bits = self.device.empty(-(-rows // BITMAP_BITS), "uint32", self.label)
             case "count_then_scatter" if by_row:
                 state.counts = scans.zeros_by_row(rows, self.device, self.label)
-            case "count_then_scatter" | "compact_morsels":
+            case "count_then_scatter" | "compact_morsels" | "bounded_morsels":
                 state.counts = self.device.zeros(rows // self.launch.unit + 1, "int64", self.label)
             case "dense":
                 pass
@@ -281,12 +309,15 @@ class MaterializeRun(SinkRun[MaterializeState]):
             state.validity.append(make(rows, "uint8", self.label) if stored.properties.nullable else None)
 
     def finalize(self) -> Frame:
-        """The frame of the rows that were written, in their order; its columns own what is left of the arrays."""
+        """The frame of the rows that were written, in their order; its columns own what is left of the arrays. FannedOutError
+        where a morsel gave more rows than it has."""
         (state,) = self.states
         pieces: list[tuple[int, int]] | None = None
-        if self.mode == "compact_morsels":
+        if self.mode in ("compact_morsels", "bounded_morsels"):
             assert state.counts is not None
             counts = self.device.to_host(state.counts)
+            if (counts == TOO_MANY).any():
+                raise FannedOutError
             (units,) = np.nonzero(counts)
             pieces = [(int(u) * self.launch.unit, int(counts[u])) for u in units]
             self.total = sum(n for _, n in pieces)

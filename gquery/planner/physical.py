@@ -152,11 +152,13 @@ Step = FilterRows | Compute | Probe
 @frozen_open
 class Materialize:
     """Writes rows to a new frame; ``ordered`` keeps the order of the source. With a ``limit`` the first so many rows are
-    enough: the pipeline may stop there."""
+    enough: the pipeline may stop there. ``few``: it speculates that no morsel gives more rows than it has, though rows may
+    find several matches."""
 
     columns: tuple[Stored, ...]
     ordered: bool
     limit: int | None = None
+    few: bool = False
 
 
 @frozen_open

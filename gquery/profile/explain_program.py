@@ -216,13 +216,13 @@ def _held(table: JoinTable, printer: Printer) -> str:
 
 def _sink(work: Pipeline, sink: Sink, target: str, printer: Printer) -> str:
     match sink:
-        case Materialize(columns, limit=limit):
+        case Materialize(columns, limit=limit, few=few):
             mode = {
                 "dense": "one row each", "compact_morsels": "per-morsel compaction", "selection_bitmap": "selection bitmap",
-                "count_then_scatter": "count, then scatter",
+                "count_then_scatter": "count, then scatter", "bounded_morsels": "per-morsel compaction if there is room",
             }  # fmt: skip
             first = "" if limit is None else f", until {limit:,} are there"
-            how = mode[materialize_mode(work.steps, capabilities(target).has_warps)]
+            how = mode[materialize_mode(work.steps, capabilities(target).has_warps, few)]
             return f"materialize ({_names((s.column for s in columns), printer)}), {how}{first}"
         case Reduce(accumulators, aggregates):
             return f"reduce to ({_names((c for c, _ in aggregates), printer)}), {len(accumulators)} words"

@@ -9,6 +9,7 @@ from gquery.tuning.record import Record, number
 
 _H200_QUERIES = "2026-11-21: where the time of the 22 queries goes on an H200"
 _MANY_CORES = "2026-11-21: many cores"
+_FEW = "2026-11-22: blocks of rows that cannot match"
 _HOISTED = "2026-11-21: columns loaded ahead"
 _OPERATIONS = "2026-11-21: single operations on an H200"
 _INTERPRETED = "2026-11-21: what is interpreted, and for how long"
@@ -59,6 +60,10 @@ class Materialization(Record):
     sparse_selectivity: float = number(
         0.1, "share of rows", "below which each morsel writes a few small pages of its part", _MANY_CORES
     )
+    bounded_least_rows: int = number(
+        2**16, "rows", "of a source from which on a CPU speculates that a fan-out makes few rows", _FEW
+    )
+    bounded_selectivity: float = number(0.5, "rows a row", "of the source that are expected, at most, for that")
     compacted_least_rows: int = number(
         2**22, "rows", "of a source that a selection vector is worth: fewer do not fill a GPU twice", _H200_QUERIES
     )

@@ -7,9 +7,10 @@
 Columns are loaded first (each query runs once) and kept plans are cleared before every sample, so what is timed is the
 way of a new text over tables that are there; nothing is compiled in it. A row is the medians of ``--runs`` samples
 after one more, in milliseconds: the phases one after another, their sum, and ``kept``, the way of the same text again
-up to where its program starts, with the plan kept. ``--profile`` prints cProfile's table of the planning of all
-queries instead. ``--long`` prints for each long query the seconds of its planning, and of compiling its kernels for the
-cpu target with an empty cache.
+up to where its program starts, with the plan kept. ``other`` is the same of texts with other random parameters, each of
+which is new, and ``hits`` how many of them a template served. ``--profile`` prints cProfile's table of the planning of
+all queries instead. ``--long`` prints for each long query the seconds of its planning, and of compiling its kernels for
+the cpu target with an empty cache.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from gquery.planner.physical import Program
 from gquery.sql.bind import bind
 from gquery.sql.parse import parse
 from gquery.sql.statement import SelectStatement
-from tpch import queries
+from tpch import parameters, queries
 
 now = time.perf_counter
 PHASES = ("parse", "bind", "optimize", "lower", "source")
@@ -99,6 +100,25 @@ def kept(connection: Connection, sql: str) -> list[float]:
     return [now() - start]
 
 
+def other_texts(connection: Connection, number: int, sf: float, runs: int) -> tuple[float, int]:
+    """The median milliseconds from a text of the same shape with other constants to the start of its program, and how many
+    of the texts a template served; the first texts make templates."""
+    texts = [parameters.sql(number, seed, sf) for seed in range(runs + 3)]
+    for sql in texts[:3]:
+        connection.sql(sql).execute()
+    taken: list[float] = []
+    hits = 0
+    for sql in texts[3:]:
+        connection._plans.clear()
+        with no_execution():
+            start = now()
+            relation = connection.sql(sql)
+            relation.execute()
+            taken.append(now() - start)
+        hits += relation.prepared is not None and relation.prepared.template == "hit"
+    return statistics.median(taken) * 1e3, hits
+
+
 def median_of(runs: int, sample: Callable[[], list[float]]) -> list[float]:
     """The median of each number of the samples, after one that does not count, in milliseconds."""
     taken = [sample() for _ in range(runs + 1)][1:]
@@ -138,18 +158,21 @@ def main() -> None:
     if given.profile:
         profile(connection, list(texts.values()), given.profile)
         return
-    print(f"{'ms':4}" + "".join(f"{name:>10}" for name in (*PHASES, "total", "kept")))
+    print(f"{'ms':4}" + "".join(f"{name:>10}" for name in (*PHASES, "total", "kept", "other", "hits")))
+    sf = float(given.data.name.removeprefix("sf"))
     rows: list[list[float]] = []
     for number, sql in texts.items():
         times = median_of(given.runs, partial(_fresh, connection, sql))
         with no_execution():
             times += median_of(given.runs, partial(kept, connection, sql))
+        other, hits = other_texts(connection, number, sf, given.runs)
+        times.append(other)
         rows.append(times)
-        print(f"{number:<4}" + "".join(f"{t:10.2f}" for t in times[:-1]) + f"{times[-1]:10.3f}")
+        print(f"{number:<4}" + "".join(f"{t:10.2f}" for t in times[:-2]) + f"{times[-2]:10.3f}{other:10.3f}{hits:10}")
     summaries: dict[str, Callable[[Any], float]] = {"med": statistics.median, "max": max}
     for name, summary in summaries.items():
         columns = [summary(column) for column in zip(*rows, strict=True)]
-        print(f"{name:4}" + "".join(f"{t:10.2f}" for t in columns[:-1]) + f"{columns[-1]:10.3f}")
+        print(f"{name:4}" + "".join(f"{t:10.2f}" for t in columns[:-2]) + "".join(f"{t:10.3f}" for t in columns[-2:]))
 
 
 def nested(template: str, levels: int) -> str:

@@ -36,7 +36,7 @@ class Rebinding:
         if isinstance(node, tuple):
             below: Iterable[Hashable] = node
         elif is_dataclass(node) and type(node).__module__.startswith(_OURS):
-            below = [getattr(node, f.name) for f in fields(node)]
+            below = [getattr(node, name) for name in _names(type(node))]
         else:
             return False
         self._kept.append(node)
@@ -63,9 +63,20 @@ class _Rebound:
             else:
                 assert is_dataclass(node)
                 kind = cast(Callable[..., Hashable], type(node))
-                made = kind(**{f.name: self.of(getattr(node, f.name)) for f in fields(node)})
+                made = kind(*[self.of(getattr(node, name)) for name in _names(type(node))])
             self._made[id(node)] = made
         return made
+
+
+_fields: dict[type, tuple[str, ...]] = {}
+
+
+def _names(kind: type) -> tuple[str, ...]:
+    """The fields of a record, in the order in which it takes them."""
+    found = _fields.get(kind)
+    if found is None:
+        found = _fields[kind] = tuple(f.name for f in fields(kind))
+    return found
 
 
 def rebound(tree: T, values: SlotValues) -> T:

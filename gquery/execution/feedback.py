@@ -101,6 +101,7 @@ class RunFeedback:
         self.outputs: Store[OutputKey, GroupOutput] = Store()
         self.scalars: Mapping[ScalarSite, int] | None = None  # that the last run read back; None before one has ended
         self.decisions: dict[int, Decision] = {}  # by stage, the last one
+        self.whole_scans: set[int] = set()  # the stages for which it does not pay to ask which blocks they have to scan
         self.replay = ReplayProgress()
         self._stages: dict[int, StageFeedback] = {}
         self._dataflow: Dataflow | None = None

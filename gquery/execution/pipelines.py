@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from gquery import tuning
 from gquery.execution.decide import decide
 from gquery.execution.runner import Runner
 from gquery.execution.sources import read
 from gquery.execution.state import Run, StageReport
+from gquery.kernels.targets.capabilities import Capabilities
 from gquery.operators import prefix
 from gquery.operators.base import DuplicateKeysError, FannedOutError, Frame, JoinIndex
-from gquery.operators.scan_ranges import scan_ranges
+from gquery.operators.scan_ranges import ScanRanges, scan_ranges, whole_scan
 from gquery.operators.specialize import specialize_for_tables
 from gquery.planner.physical import Pipeline, ReadStage, Stage
 
@@ -56,6 +58,17 @@ def _first_rows(
         report.attempts += 1
 
 
+def _scan(state: Run, stage: Stage, pipeline: Pipeline, frame: Frame, able: Capabilities) -> ScanRanges:
+    """The rows to scan, by the plan's pipeline: a decision may serve other constants. Nobody asks again where an earlier run of
+    the same constants had to scan nearly all: the keys of join tables take longer to look through than that saves."""
+    if stage.number in state.feedback.whole_scans:
+        return whole_scan(frame)
+    scan = scan_ranges(pipeline, frame, state.joins, able)
+    if scan.rows > tuning.encoding.whole_scan * frame.rows:
+        state.feedback.whole_scans.add(stage.number)
+    return scan
+
+
 def _run(state: Run, stage: Stage, pipeline: Pipeline, frame: Frame, report: StageReport) -> Frame | JoinIndex:
     """A pipeline over all rows of a frame."""
     report.rows = frame.rows
@@ -68,7 +81,7 @@ def _run(state: Run, stage: Stage, pipeline: Pipeline, frame: Frame, report: Sta
     decision = decide(state, stage, pipeline, frame.rows)
     if not decision.able.has_own_memory and isinstance(pipeline.source, ReadStage):
         state.speculation.validate()
-    scan = scan_ranges(pipeline, frame, state.joins, decision.able)  # of the plan: a decision may serve other constants
+    scan = _scan(state, stage, pipeline, frame, decision.able)
     report.target, report.blocks, report.skipped_blocks = decision.runs.target, scan.blocks, scan.skipped
     result = Runner(state, stage, decision, frame, scan, report).run()
     state.feedback.read_rows(stage.number, frame.rows)

@@ -51,9 +51,14 @@ class ScanRanges:
         return tuple((max(a, lo), min(b, hi)) for a, b in self.ranges if a < hi and b > lo)
 
 
+def whole_scan(frame: Frame) -> ScanRanges:
+    """All rows."""
+    return ScanRanges(((0, frame.rows),))
+
+
 def scan_ranges(pipeline: Pipeline, frame: Frame, joins: Mapping[int, JoinIndex], able: Capabilities) -> ScanRanges:
     """The rows of a pipeline's source that have to be scanned: all of them where nothing is known."""
-    everything = ScanRanges(((0, frame.rows),))
+    everything = whole_scan(frame)
     if not isinstance(pipeline.source, ReadTable) or not able.scans_ranges:
         return everything
     zones = {i: z for i, c in frame.columns.items() if (z := c.statistics.zones) is not None}

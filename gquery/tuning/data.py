@@ -29,6 +29,9 @@ class Encoding(Record):
         1 << 14, "rows", "of a block whose extremes are kept: a multiple of what one count covers", _ZONES
     )
     least_zones: int = number(4, "blocks", "of a column whose extremes are worth keeping")
+    whole_scan: float = number(
+        0.9, "share of a table's rows", "in a scan, above which later runs do not ask again which blocks they need"
+    )
     zone_share: float = number(0.5, "share of all values", "between the extremes of a block, at most, on the average")
 
 

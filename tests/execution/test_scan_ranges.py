@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import date, timedelta
 from decimal import Decimal
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,9 @@ import pytest
 import gquery
 from gquery import tuning
 from gquery.columns.zones import value_range
+from gquery.operators.base import Frame
+from gquery.operators.scan_ranges import ScanRanges, scan_ranges
+from gquery.planner.physical import Pipeline
 from tests.support.harness import assert_error, assert_same
 
 ROWS = 2000
@@ -212,3 +216,30 @@ def test_zones_contain_their_values_and_no_nulls() -> None:
                     for value in (low, 0, high, 2**70, -(2**70)):
                         inside = len(part) > 0 and part.min() <= value <= part.max()
                         assert found.zones.between(value, value)[n] == inside
+
+
+@pytest.mark.parametrize("device", ["python", "cpu"])
+def test_a_scan_of_all_blocks_is_not_asked_about_again(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its keys take longer to look through than nothing saves; one that skips, and other constants, are asked about."""
+    asked: list[int] = []
+
+    def watched(pipeline: Pipeline, frame: Frame, *others: Any) -> ScanRanges:
+        asked.append(frame.rows)
+        return scan_ranges(pipeline, frame, *others)
+
+    monkeypatch.setattr("gquery.execution.pipelines.scan_ranges", watched)
+    with gquery.connect(device) as connection:
+        connection.sql("SET interpret_limit = 0")
+        connection.register("facts", tables()["facts"])
+
+        def times(sql: str) -> list[int]:
+            counts = []
+            for _ in range(3):
+                asked.clear()
+                connection.sql(sql).fetchall()
+                counts.append(asked.count(ROWS))
+            return counts
+
+        assert times("SELECT count(*) FROM facts WHERE up >= 0") == [1, 0, 0]
+        assert times("SELECT count(*) FROM facts WHERE up >= 200") == [1, 1, 1]
+        assert times("SELECT count(*) FROM facts WHERE up >= -1") == [1, 0, 0]

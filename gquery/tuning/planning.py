@@ -25,6 +25,9 @@ class Cardinality(Record):
     unknown_distinct: float = number(1e12, "values", "assumed where nothing is known: more than any table has rows")
     rows_a_repeated_key: float = number(2.0, "rows a key", "of a side of a join that refers to another one")
     least_rows: float = number(0.1, "rows", "the least estimate, so that products stay positive")
+    least_unequal: float = number(
+        0.5, "share of rows", "that two different columns keep at least where they must differ"
+    )
     least_unmatched: float = number(0.1, "share of rows", "that an ANTI join keeps at least")
     least_match: float = number(1e-6, "share of rows", "that a SEMI join keeps at least")
     least_range: float = number(1e-4, "share of rows", "that a range keeps at least")

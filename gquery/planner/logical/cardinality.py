@@ -368,7 +368,7 @@ class Estimator:
             case "ne" | "is_distinct_from":
                 a, b = e.args
                 if not isinstance(a, Literal) and not isinstance(b, Literal):  # of which one may have but one value
-                    return max(0.5, 1 - min(self._equals(a), self._equals(b)))
+                    return max(tuning.cardinality.least_unequal, 1 - min(self._equals(a), self._equals(b)))
                 return 1 - self._equals(a if isinstance(b, Literal) else b)
             case "lt" | "le" | "gt" | "ge":
                 part = self._range(e)

@@ -13,11 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import gquery
+from gquery import tuning
 from tests.fuzzing.data import SETS, tables
 from tests.fuzzing.grammar import Grammar
 from tests.fuzzing.tape import Tape
 from tests.support.queries import Generator, random_tables
 from tests.support.templates import answer, fresh, hits, varied
+from tests.support.tuned import Tune
 from tpch import parameters, queries
 from tpch.engines import GQueryEngine, Options
 from tpch.generate import generate
@@ -69,14 +71,27 @@ SERVED = {
 
 @pytest.mark.parametrize("target", ["python", "cpu"])
 @pytest.mark.parametrize("name", SERVED)
-def test_served(name: str, target: str) -> None:
-    """The first text is planned; all others are served, in whatever order."""
+def test_served(name: str, target: str, tune: Tune) -> None:
+    """The first text is planned; all others are served, in whatever order, however many rows they keep."""
+    tune(tuning.cardinality, served_selectivities=1e300)
     text, given = SERVED[name]
     texts = [text.format(*g.split("|")) for g in given]
     served, alone = pair(target, t=TABLE)
     assert hits(served, alone, texts) == len(texts) - 1
     served._plans.clear()
     assert hits(served, alone, texts) == len(texts)
+
+
+def test_another_magnitude_of_rows() -> None:
+    """A plan that was made for a few rows serves no text that asks for a thousand times as many."""
+    served, alone = pair("python", t=pa.table({"x": range(100_000)}))
+    text = "SELECT count(*) c FROM t WHERE x >= {} AND x < {}"
+    assert (
+        hits(served, alone, [text.format(*ends) for ends in ((40_000, 40_030), (70_000, 70_025), (50_000, 50_012))])
+        == 2
+    )
+    assert hits(served, alone, [text.format(5, 90_000)]) == 0
+    assert hits(served, alone, [text.format(*ends) for ends in ((5, 95_000), (60_077, 60_088))]) == 2
 
 
 NOT_SERVED = {

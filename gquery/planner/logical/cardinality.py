@@ -27,7 +27,6 @@ from gquery.expression.expr import (
     Or,
     ScalarSubquery,
 )
-from gquery.expression.facts import MICROS_PER_DAY, power_of_ten
 from gquery.expression.slots import shown
 from gquery.expression.traverse import conjuncts
 from gquery.expression.types import Bounds, type_bounds
@@ -50,6 +49,7 @@ from gquery.planner.logical.nodes import (
     sources,
 )
 from gquery.planner.logical.properties import key_pair
+from gquery.planner.logical.selectivity import RangeEnd, factor, selectivity_of
 from gquery.planner.logical.shared import definitions
 from gquery.planner.logical.tree import column_ids
 
@@ -289,21 +289,20 @@ class Estimator:
 
     def _conjunction(self, args: tuple[Expr, ...]) -> float:
         """Ranges on one column are taken together: BETWEEN is one interval, not two independent thirds."""
-        ranges: dict[int, tuple[float, float]] = {}
+        ranges: dict[int, list[tuple[Literal, RangeEnd]]] = {}
         out = 1.0
         for a in args:
             part = self._range(a)
             if part is None:
                 out *= self.selectivity(a)
             else:
-                low, high = ranges.get(part[0], (0.0, 1.0))
-                ranges[part[0]] = (max(low, part[1]), min(high, part[2]))
-        for low, high in ranges.values():
-            out *= max(high - low, tuning.cardinality.least_range)
+                ranges.setdefault(part[0].id, []).append(part[1:])
+        for ends in ranges.values():
+            out *= selectivity_of(ends)
         return out
 
-    def _range(self, e: Expr) -> tuple[int, float, float] | None:
-        """(column, low, high) of a comparison with a constant, as fractions of the column's bounds."""
+    def _range(self, e: Expr) -> tuple[Column, Literal, RangeEnd] | None:
+        """The column of a comparison with a constant, the constant, and what it says of the column's bounds."""
         if not (isinstance(e, Call) and e.function in _FLIPPED):
             return None
         a, b = e.args
@@ -317,26 +316,7 @@ class Estimator:
         bounds = self._values(a)
         if bounds is None or a.dtype.is_string:
             return None
-        value = float(shown(b))
-        if b.dtype != a.dtype:  # the comparison was made in a wider type
-            if b.dtype.scale != a.dtype.scale:
-                value *= power_of_ten(a.dtype.scale) / power_of_ten(b.dtype.scale)
-            elif b.dtype.is_float and a.dtype.is_decimal:
-                value *= power_of_ten(a.dtype.scale)
-            elif b.dtype.is_temporal and a.dtype.is_temporal:
-                value = value / MICROS_PER_DAY if a.dtype.kind.value == "DATE" else value * MICROS_PER_DAY
-        width = max(bounds.width, 1)
-        at = min(1.0, max(0.0, (value - bounds.low) / width))
-        above = min(1.0, max(0.0, (value + 1 - bounds.low) / width))
-        match function:
-            case "lt":
-                return a.id, 0.0, at
-            case "le":
-                return a.id, 0.0, above
-            case "gt":
-                return a.id, above, 1.0
-            case _:
-                return a.id, at, 1.0
+        return a, b, RangeEnd(function, factor(b.dtype, a.dtype), bounds.low, max(bounds.width, 1))
 
     def _equals(self, e: Expr) -> float:
         match e:
@@ -372,8 +352,7 @@ class Estimator:
                 return 1 - self._equals(a if isinstance(b, Literal) else b)
             case "lt" | "le" | "gt" | "ge":
                 part = self._range(e)
-                assumed = tuning.cardinality
-                return assumed.range if part is None else max(part[2] - part[1], assumed.least_range)
+                return tuning.cardinality.range if part is None else selectivity_of([part[1:]])
             case "like" | "ilike" | "contains" | "starts_with" | "ends_with":
                 return tuning.cardinality.like
             case _:

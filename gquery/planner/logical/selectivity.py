@@ -1,0 +1,77 @@
+"""How many rows a range of a column keeps: from comparisons with constants, and the column's bounds.
+
+Constants that are slots are looked at, and not pinned: an estimate may be wrong. But a plan that was made for a day serves no
+text that asks for ten years: the magnitude of what a range keeps is a guard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import log
+
+from gquery import tuning
+from gquery.expression.expr import Literal
+from gquery.expression.facts import MICROS_PER_DAY, power_of_ten
+from gquery.expression.frozen import frozen
+from gquery.expression.slots import decided, shown
+from gquery.expression.types import DType
+
+
+@frozen
+class RangeEnd:
+    """A comparison of a column with a constant: ``factor`` is what a unit of the constant is in the column's, ``low`` and
+    ``width`` are the column's bounds."""
+
+    function: str
+    factor: float
+    low: int
+    width: int
+
+    def interval(self, constant: float) -> tuple[float, float]:
+        """Where the values lie that pass, as fractions of the column's bounds."""
+        value = float(constant) * self.factor
+        at = min(1.0, max(0.0, (value - self.low) / self.width))
+        above = min(1.0, max(0.0, (value + 1 - self.low) / self.width))
+        match self.function:
+            case "lt":
+                return 0.0, at
+            case "le":
+                return 0.0, above
+            case "gt":
+                return above, 1.0
+            case _:
+                return at, 1.0
+
+
+def factor(constant: DType, column: DType) -> float:
+    """What one unit of a constant is in units of the column, where the comparison was made in a wider type."""
+    if constant == column:
+        return 1.0
+    if constant.scale != column.scale:
+        return power_of_ten(column.scale) / power_of_ten(constant.scale)
+    if constant.is_float and column.is_decimal:
+        return float(power_of_ten(column.scale))
+    if constant.is_temporal and column.is_temporal:
+        return 1 / MICROS_PER_DAY if column.kind.value == "DATE" else float(MICROS_PER_DAY)
+    return 1.0
+
+
+def selectivity_of(ends: Sequence[tuple[Literal, RangeEnd]]) -> float:
+    """The share of rows that pass all comparisons of one column."""
+    constants, given = tuple(c for c, _ in ends), tuple(e for _, e in ends)
+    decided(_magnitude, constants, given)
+    return _kept(given, [shown(c) for c in constants])
+
+
+def _kept(ends: tuple[RangeEnd, ...], constants: Sequence[float]) -> float:
+    intervals = [end.interval(c) for end, c in zip(ends, constants, strict=True)]
+    width = min(high for _, high in intervals) - max(low for low, _ in intervals)
+    return max(width, tuning.cardinality.least_range)
+
+
+def _magnitude(*given: float | tuple[RangeEnd, ...]) -> int:
+    """The order of magnitude of what the constants keep, by the base that plans are told apart by."""
+    *constants, ends = given
+    assert isinstance(ends, tuple)
+    kept = _kept(ends, [c for c in constants if not isinstance(c, tuple)])
+    return round(log(kept) / log(tuning.cardinality.served_selectivities))

@@ -6,7 +6,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from gquery import tuning
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 
 _GROUP, _SIZE, _COPIES, _SLOT = ir.Name("g"), ir.Name("size"), ir.Name("copies"), ir.Name("slot")
+_NUMBER = ir.Name("number")  # of an accumulator, in a run of them
 
 
 def shared_slots(sink: Group) -> int:
@@ -110,14 +112,25 @@ def begin_block(sink: Group, code: Code) -> None:
     code.prologue.append(ir.Let(_SIZE, code.call("i64", code.constant(shared_slots(sink) * copies))))
     if sink.layout == "direct-address":
         code.prologue.append(ir.Let(_COPIES, code.call("i64", code.constant(copies))))
-    for n, accumulator in enumerate(sink.accumulators):
-        fill = code.call("shared_fill", _first(n, code), _SIZE, _identity(accumulator, code))
+    for start, alike in _runs(sink):
+        words = code.call("mul_i64", _SIZE, code.integer(len(alike))) if len(alike) > 1 else _SIZE
+        fill = code.call("shared_fill", _first(start, code), words, _identity(alike[0], code))
         code.prologue.append(ir.Store(fill))
     if slot_width(sink) > len(sink.accumulators):
         empty = code.constant(INT64.low) if sink.layout == "hash" else code.integer(0)
         fill = code.call("shared_fill", _first(len(sink.accumulators), code), _SIZE, empty)
         code.prologue.append(ir.Store(fill))
     code.prologue.append(ir.Store(code.call("shared_begin")))
+
+
+def _runs(sink: Group) -> Iterator[tuple[int, list[Accumulator]]]:
+    """Accumulators that follow each other and are treated alike, with the number of the first: one loop takes all of them, so
+    that a kernel's text does not grow with them. Written out, 160 of them took an assembler most of 20 seconds."""
+    start = 0
+    for _, run in groupby(sink.accumulators, lambda a: (a.op, a.word, a.identity)):
+        alike = list(run)
+        yield start, alike
+        start += len(alike)
 
 
 def _first(n: int, code: Code) -> ir.Expression:
@@ -157,16 +170,20 @@ def out_block(sink: Group, slot: ir.Expression, words: Sequence[ir.Expression], 
 
 
 def end_block(sink: Group, code: Code) -> None:
-    """Add the block's accumulators, all copies of them, to the state, after the last row."""
+    """Add the block's accumulators, all copies of them, to the state, after the last row. The arrays of a state follow each
+    other in one piece of memory, so those of a run are addressed from the first."""
     code.epilogue.append(ir.Store(code.call("shared_end")))
-    for n, accumulator in enumerate(sink.accumulators):
-        flush = f"shared_flush_{accumulator.op}_{accumulator.word}"
-        call = code.call(flush, _first(n, code), _SIZE, _COPIES, state_array(n, accumulator, code))
-        code.epilogue.append(ir.Store(call))
+    groups = code.call("i64", code.constant(shared_slots(sink)))
+    for start, alike in _runs(sink):
+        flush, state = f"shared_flush_{alike[0].op}_{alike[0].word}", state_array(start, alike[0], code)
+        number = code.call("i64", _NUMBER)
+        first = code.call("mul_i64", _SIZE, code.call("add_i64", number, code.integer(start)))
+        base = code.call("mul_i64", number, groups)
+        call = code.call(flush, first, _SIZE, _COPIES, base, state)
+        code.epilogue.append(ir.For(_NUMBER, None, code.constant(len(alike)), (ir.Store(call),)))
     if is_flagged(sink):
-        groups = code.call("i64", code.constant(shared_slots(sink)))
-        first = _first(len(sink.accumulators), code)
-        code.epilogue.append(ir.Store(code.call("shared_flush_touch", first, groups, flags_array(code))))
+        flags = _first(len(sink.accumulators), code)
+        code.epilogue.append(ir.Store(code.call("shared_flush_touch", flags, groups, flags_array(code))))
 
 
 def out_block_hash(sink: Group, key: ir.Expression, words: Sequence[ir.Expression], code: Code) -> None:

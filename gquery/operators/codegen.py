@@ -150,7 +150,7 @@ def _unit(pipeline: Pipeline, target: str, role: str, counted: bool = False, row
         steps = interleaved(kernel.body, tuning.loops.unrolled_rows, code.hoisted, kernel.prologue)
     if steps is not None:
         kernel = replace(kernel, unrolled=steps)
-    elif code.hoisted and not counted and row is ir.ROW and _gains_from_unrolling(pipeline, target, kernel.body):
+    elif code.hoisted and not counted and row is ir.ROW and _gains_from_unrolling(pipeline, target, kernel):
         kernel = replace(
             kernel, unrolled=unrolled(kernel.body, tuning.loops.unrolled_rows, code.hoisted, kernel.prologue)
         )
@@ -172,20 +172,21 @@ def _count(step: int, code: Code) -> None:
         code.epilogue.append(ir.Store(code.call(add, counters, ir.Constant(step), counter)))
 
 
-def _gains_from_unrolling(pipeline: Pipeline, target: str, body: ir.Block) -> bool:
+def _gains_from_unrolling(pipeline: Pipeline, target: str, kernel: Kernel) -> bool:
     """Whether the loop is bound by waiting for columns: no probes, and a sink that accumulates into registers or shared
-    memory."""
+    memory. A long loop is bound by what it computes, and an assembler takes its time for each copy of it."""
+    lines = ir.line_count(kernel.body) + sum(ir.line_count(part.body) for part in kernel.parts)
     if not capabilities(target).interleaves_rows or not isinstance(pipeline.source, ReadTable | ReadStage):
         return False
     sink = pipeline.sink
     if isinstance(sink, Materialize):
-        return ir.line_count(body) <= tuning.loops.unrolled_lines and materialize.materialize_mode(
-            pipeline.steps, True
-        ) in (
+        return lines <= tuning.loops.unrolled_lines and materialize.materialize_mode(pipeline.steps, True) in (
             "dense",
             "selection_bitmap",
         )
-    if any(isinstance(s, Probe) for s in pipeline.steps):
+    if any(isinstance(s, Probe) for s in pipeline.steps) or lines > tuning.loops.unrolled_lines_reduced:
+        return False
+    if len(kernel.prologue) > tuning.loops.unrolled_variables:
         return False
     return isinstance(sink, Reduce) or (isinstance(sink, Group) and state_location(sink, target) != "global")
 

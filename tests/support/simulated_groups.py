@@ -37,10 +37,10 @@ def accumulators(
         block.shared_add_f64(3 * size, size, place, float(floats[i]))
         block.shared_touch(4 * size, slot)
     block.shared_end()
-    block.shared_flush_add_i64(0, size, copies, state[0])
-    block.shared_flush_min_i64(size, size, copies, state[1])
-    block.shared_flush_max_i64(2 * size, size, copies, state[2])
-    block.shared_flush_add_f64(3 * size, size, copies, sums)
+    block.shared_flush_add_i64(0, size, copies, 0, state[0])
+    block.shared_flush_min_i64(size, size, copies, 0, state[1])
+    block.shared_flush_max_i64(2 * size, size, copies, 0, state[2])
+    block.shared_flush_add_f64(3 * size, size, copies, 0, sums)
     block.shared_flush_touch(4 * size, groups, touched)
 
 

@@ -127,8 +127,8 @@ def shared_flush_touch(first: int, groups: int, touched: Pointer) -> None:
         group = add_i64(group, block_threads())
 
 
-def shared_flush_add_i64(first: int, size: int, copies: int, state: Pointer) -> None:
-    """Adds the block's sums to ``state`` (int64, one a group), over all copies of a group."""
+def shared_flush_add_i64(first: int, size: int, copies: int, base: int, state: Pointer) -> None:
+    """Adds the block's sums to ``state`` (int64, one a group from ``base`` on), over all copies of a group."""
     group, slot = block_thread(), mul_i64(block_thread(), copies)
     while lt_i64(slot, size):
         total, copy = i64(0), i64(0)
@@ -136,39 +136,39 @@ def shared_flush_add_i64(first: int, size: int, copies: int, state: Pointer) -> 
             total = add_i64(total, _sum_at(first, size, add_i64(slot, copy)))
             copy = add_i64(copy, 1)
         if ne_i64(total, 0):
-            accumulate_add_i64(state, group, total)
+            accumulate_add_i64(state, add_i64(base, group), total)
         group = add_i64(group, block_threads())
         slot = mul_i64(group, copies)
 
 
-def shared_flush_min_i64(first: int, size: int, copies: int, state: Pointer) -> None:
-    """Lowers ``state`` (int64, one a group) to the block's minima, over all copies of a group."""
+def shared_flush_min_i64(first: int, size: int, copies: int, base: int, state: Pointer) -> None:
+    """Lowers ``state`` (int64, one a group from ``base`` on) to the block's minima, over all copies of a group."""
     group, slot = block_thread(), mul_i64(block_thread(), copies)
     while lt_i64(slot, size):
         least, copy = shared_load_i64(add_i64(first, slot)), i64(1)
         while lt_i64(copy, copies):
             least = min_i64(least, shared_load_i64(add_i64(first, add_i64(slot, copy))))
             copy = add_i64(copy, 1)
-        accumulate_min_i64(state, group, least)
+        accumulate_min_i64(state, add_i64(base, group), least)
         group = add_i64(group, block_threads())
         slot = mul_i64(group, copies)
 
 
-def shared_flush_max_i64(first: int, size: int, copies: int, state: Pointer) -> None:
-    """Raises ``state`` (int64, one a group) to the block's maxima, over all copies of a group."""
+def shared_flush_max_i64(first: int, size: int, copies: int, base: int, state: Pointer) -> None:
+    """Raises ``state`` (int64, one a group from ``base`` on) to the block's maxima, over all copies of a group."""
     group, slot = block_thread(), mul_i64(block_thread(), copies)
     while lt_i64(slot, size):
         most, copy = shared_load_i64(add_i64(first, slot)), i64(1)
         while lt_i64(copy, copies):
             most = max_i64(most, shared_load_i64(add_i64(first, add_i64(slot, copy))))
             copy = add_i64(copy, 1)
-        accumulate_max_i64(state, group, most)
+        accumulate_max_i64(state, add_i64(base, group), most)
         group = add_i64(group, block_threads())
         slot = mul_i64(group, copies)
 
 
-def shared_flush_add_f64(first: int, size: int, copies: int, state: Pointer) -> None:
-    """Adds the block's sums to ``state`` (float64, one a group), over all copies of a group."""
+def shared_flush_add_f64(first: int, size: int, copies: int, base: int, state: Pointer) -> None:
+    """Adds the block's sums to ``state`` (float64, one a group from ``base`` on), over all copies of a group."""
     group, slot = block_thread(), mul_i64(block_thread(), copies)
     while lt_i64(slot, size):
         total, copy = f64_from_bits(shared_load_i64(add_i64(first, slot))), i64(1)
@@ -176,7 +176,7 @@ def shared_flush_add_f64(first: int, size: int, copies: int, state: Pointer) -> 
             total = add_f64(total, f64_from_bits(shared_load_i64(add_i64(first, add_i64(slot, copy)))))
             copy = add_i64(copy, 1)
         if ne_f64(total, 0.0):
-            accumulate_add_f64(state, group, total)
+            accumulate_add_f64(state, add_i64(base, group), total)
         group = add_i64(group, block_threads())
         slot = mul_i64(group, copies)
 

@@ -91,7 +91,9 @@ class Loops(Record):
     interleaved_lines: int = number(48, "lines", "of a loop with interleaved probes: the rest is written once a row")
     unrolled_lines: int = number(60, "lines", "of an unrolled loop that materializes")
     unrolled_variables: int = number(48, "variables", "of a thread beside which several rows at once find no registers")
-    unrolled_lines_reduced: int = number(300, "lines", "of an unrolled loop that aggregates: TPC-H's longest has 37")
+    unrolled_lines_reduced: int = number(
+        300, "lines", "of an unrolled loop that aggregates: the longest of common queries has 37"
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

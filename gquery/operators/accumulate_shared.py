@@ -112,7 +112,7 @@ def begin_block(sink: Group, code: Code) -> None:
     code.prologue.append(ir.Let(_SIZE, code.call("i64", code.constant(shared_slots(sink) * copies))))
     if sink.layout == "direct-address":
         code.prologue.append(ir.Let(_COPIES, code.call("i64", code.constant(copies))))
-    for start, alike in _runs(sink):
+    for start, alike in _alike(sink):
         words = code.call("mul_i64", _SIZE, code.integer(len(alike))) if len(alike) > 1 else _SIZE
         fill = code.call("shared_fill", _first(start, code), words, _identity(alike[0], code))
         code.prologue.append(ir.Store(fill))
@@ -123,7 +123,7 @@ def begin_block(sink: Group, code: Code) -> None:
     code.prologue.append(ir.Store(code.call("shared_begin")))
 
 
-def _runs(sink: Group) -> Iterator[tuple[int, list[Accumulator]]]:
+def _alike(sink: Group) -> Iterator[tuple[int, list[Accumulator]]]:
     """Accumulators that follow each other and are treated alike, with the number of the first: one loop takes all of them, so
     that a kernel's text does not grow with them. Written out, 160 of them took an assembler most of 20 seconds."""
     start = 0
@@ -174,7 +174,7 @@ def end_block(sink: Group, code: Code) -> None:
     other in one piece of memory, so those of a run are addressed from the first."""
     code.epilogue.append(ir.Store(code.call("shared_end")))
     groups = code.call("i64", code.constant(shared_slots(sink)))
-    for start, alike in _runs(sink):
+    for start, alike in _alike(sink):
         flush, state = f"shared_flush_{alike[0].op}_{alike[0].word}", state_array(start, alike[0], code)
         number = code.call("i64", _NUMBER)
         first = code.call("mul_i64", _SIZE, code.call("add_i64", number, code.integer(start)))

@@ -29,8 +29,8 @@ def key_set(index: JoinIndex, number: int) -> Keys | None:
     if len(encoding.parts) == 1:
         return (np.sort(encoded) if table.layout == "hash" else encoded) + encoding.parts[0].base
     part = encoding.parts[number]
-    digits = encoded // prod(p.width for p in encoding.parts[:number]) % part.width
-    return np.unique(digits) + part.base
+    values = encoded // prod(p.width for p in encoding.parts[:number]) % part.width
+    return np.unique(values) + part.base
 
 
 def _encoded(index: JoinIndex) -> Keys | None:

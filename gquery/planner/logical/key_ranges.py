@@ -21,13 +21,12 @@ class KeySide:
     base: float
     distinct: float
 
-    def kept(self, share: float) -> float:
-        """The share of rows whose key lies within a ``share`` of the key's range. Of a side whose keys hardly repeat, rows that
-        a filter left are taken to lie there, as far as there is room: who asks for some of the days asks for such as have
-        sales."""
+    def selectivity(self, part: float) -> float:
+        """Of all rows, those whose key lies within a ``part`` of the key's range. Of a side whose keys hardly repeat, rows that a
+        filter left are taken to lie there, as far as there is room: a filter usually asks for keys that the other side has."""
         if self.distinct * tuning.cardinality.rows_a_repeated_key <= self.base:
-            return share
-        return min(1.0, self.base * share / max(self.rows, 1.0))
+            return part
+        return min(1.0, self.base * part / max(self.rows, 1.0))
 
 
 def pair_selectivity(left: KeySide, right: KeySide, shares: tuple[float, float]) -> float:
@@ -35,7 +34,7 @@ def pair_selectivity(left: KeySide, right: KeySide, shares: tuple[float, float])
     side whose key domain is larger there is the one that the other refers to. Its base count is taken, not the filtered
     rows: a filter on it drops matches."""
     domain = max(left.distinct * shares[0], right.distinct * shares[1], 1.0)
-    return left.kept(shares[0]) * right.kept(shares[1]) / domain
+    return left.selectivity(shares[0]) * right.selectivity(shares[1]) / domain
 
 
 def common_shares(left: Bounds | None, right: Bounds | None) -> tuple[float, float]:

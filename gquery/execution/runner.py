@@ -224,20 +224,20 @@ class Runner:
         rows_of = ranges[0][0] if ranges else 0  # the partition
         agreed = self._switched.pop(rows_of, None) if unit.role == "write" else None
         failed = self._failure(attempt, unit)
-        units = [(lo, min(lo + unit_rows, last)) for first, last in ranges for lo in range(first, last, unit_rows)]
+        units = ((lo, min(lo + unit_rows, last)) for first, last in ranges for lo in range(first, last, unit_rows))
         for n, (lo, hi) in enumerate(units, 1):
             check()
             if failed():
                 break
             target.run(compiled, lo, hi, arguments)
             due = time.perf_counter() - start > tuning.interpreting.trial_seconds if agreed is None else n == agreed
-            if may_switch and due and n < len(units):
+            if may_switch and due and (following := next(units, None)) is not None:
                 self._switched[rows_of] = n
                 cpu = cast(MorselTarget, get_target("cpu"))
                 again = attempt.arguments(unit, state, cpu)
                 with stopwatch.part("compile"):
                     compiled = cpu.compile(unit.kernel)
-                rest = attempt.scan.within(units[n][0], units[-1][1])
+                rest = attempt.scan.within(following[0], ranges[-1][1])
                 self._run_morsels(compiled, rest, [again], failed)
                 break
         self.state.feedback.interpreted(self.stage.number, time.perf_counter() - start)

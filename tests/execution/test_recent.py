@@ -110,6 +110,7 @@ def test_files_of_a_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         for n in (*range(5), *range(5)):
             assert connection.sql(f"SELECT a FROM '{tmp_path / f'{n}.parquet'}'").fetchall() == [(n,)]
         connection._plans.clear()
+        connection._templates.clear()
         gc.collect()
         assert len({source for source, _ in connection._cache._columns}) <= 3
         assert held.fetchall() == [(0,)]

@@ -63,12 +63,17 @@ def _make(cls: type[T], frozen: bool, eq: bool, slots: bool, unsafe_hash: bool) 
 
 
 def _later(cls: type, name: str, frozen: bool) -> Callable[..., Any]:
-    """A method that has the true one made and put in its place."""
+    """A method that has the true one made, and put in its place where nobody has put another there, such as one that remembers
+    what this one gives."""
+    made: Callable[..., Any] | None = None
 
     def method(self: object, *arguments: object, **named: object) -> Any:
-        made = _made(cls, name, frozen)
-        made.__qualname__ = f"{cls.__qualname__}.{name}"
-        setattr(cls, name, made)
+        nonlocal made
+        if made is None:
+            made = _made(cls, name, frozen)
+            made.__qualname__ = f"{cls.__qualname__}.{name}"
+            if vars(cls).get(name) is method:
+                setattr(cls, name, made)
         return made(self, *arguments, **named)
 
     method.__name__ = name

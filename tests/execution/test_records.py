@@ -150,3 +150,20 @@ def test_methods_are_made_when_they_are_called() -> None:
     assert vars(Late)["__init__"] is not before["__init__"] and vars(Late)["__eq__"] is before["__eq__"]
     assert made == Late(1)
     assert vars(Late)["__eq__"] is not before["__eq__"] and vars(Late)["__hash__"] is before["__hash__"]
+
+
+@pytest.mark.parametrize("name", ["__hash__", "__eq__", "__repr__"])
+def test_a_method_that_was_wrapped_stays_so(name: str) -> None:
+    """Expressions remember their hashes so: unwrapped, planning takes time with the square of an expression."""
+    kind = both({"unsafe_hash": True})[1]
+    inner, calls = getattr(kind, name), list[Any]()
+
+    def wrapper(*given: Any) -> Any:
+        calls.append(given)
+        return inner(*given)
+
+    setattr(kind, name, wrapper)
+    a, b = kind(1, ()), kind(1, ())
+    acts: dict[str, Any] = {"__hash__": lambda: hash(a), "__eq__": lambda: a == b, "__repr__": lambda: repr(a)}
+    act = acts[name]
+    assert act() == act() == act() and len(calls) == 3

@@ -6,13 +6,13 @@ devices come here as stages of their own.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from gquery.device.device import Device
 from gquery.distributed.partitioning import row_ranges
-from gquery.expression.frozen import frozen_open
 
 
-@frozen_open
-class Placed:
+class Placed(NamedTuple):
     """One partition: rows ``lo`` to ``hi`` of the source, on a device."""
 
     lo: int

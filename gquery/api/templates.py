@@ -101,6 +101,16 @@ class Template:
         failed = self.recorder.failed(values)
         return values if failed is None else str(failed)
 
+    def is_current(self, catalog_version: int) -> bool:
+        """Whether the plan was made of the tables as they are. A file that is not there any more is an error for who asks for it
+        alone."""
+        from gquery.errors import FileError
+
+        try:
+            return self.prepared is not None and self.prepared.is_current(catalog_version)
+        except FileError:
+            return False
+
     def plan(self, values: SlotValues) -> PreparedPlan:
         """The plan for other values."""
         from gquery.planner.rebind import rebound
@@ -151,16 +161,15 @@ class Templates:
         """A plan for a text, or why there is none."""
         reason = "none of this shape"
         for template in self._found.get(question.key, ()):
-            made = template.prepared
-            if made is None or made.program is None:
-                continue
-            if not made.is_current(catalog_version):
-                reason = "a table has changed"
+            if template.prepared is None or template.prepared.program is None:
                 continue
             found = template.fill(question)
-            if not isinstance(found, str):
+            if isinstance(found, str):
+                reason = found
+            elif template.is_current(catalog_version):
                 return template.plan(found)
-            reason = found
+            else:
+                reason = "a table has changed"
         return f"miss ({reason})"
 
     def keep(self, template: Template, prepared: PreparedPlan) -> None:
@@ -168,7 +177,7 @@ class Templates:
         template.prepared, version, key = prepared, prepared.catalog_version, template.question.key
         prepared.template = template.reason
         with self._lock:
-            others = [t for t in self._found.pop(key, ()) if t.prepared is not None and t.prepared.is_current(version)]
+            others = [t for t in self._found.pop(key, ()) if t.is_current(version)]
             self._found[key] = (template, *others)[: tuning.memory.templates]
             while len(self._found) > tuning.memory.plans:
                 self._found.popitem(last=False)

@@ -21,6 +21,7 @@ from gquery.operators.accumulate_state import (
     state_array,
 )
 from gquery.operators.aggregates import emit_accumulate
+from gquery.operators.base import words_part
 from gquery.operators.reduce import identity
 from gquery.operators.register_aggregation import accumulate_words
 from gquery.planner.aggregates import Accumulator
@@ -171,14 +172,14 @@ def out_block(sink: Group, slot: ir.Expression, words: Sequence[ir.Expression], 
 
 def end_block(sink: Group, code: Code) -> None:
     """Add the block's accumulators, all copies of them, to the state, after the last row. The arrays of a state follow each
-    other in one piece of memory, so those of a run are addressed from the first."""
+    other in one piece of memory."""
     code.epilogue.append(ir.Store(code.call("shared_end")))
     groups = code.call("i64", code.constant(shared_slots(sink)))
     for start, alike in _alike(sink):
-        flush, state = f"shared_flush_{alike[0].op}_{alike[0].word}", state_array(start, alike[0], code)
-        number = code.call("i64", _NUMBER)
-        first = code.call("mul_i64", _SIZE, code.call("add_i64", number, code.integer(start)))
-        base = code.call("mul_i64", number, groups)
+        flush = f"shared_flush_{alike[0].op}_{alike[0].word}"
+        state = code.pointer(alike[0].word, words_part(alike[0].word), "s")
+        number = code.call("add_i64", code.call("i64", _NUMBER), code.integer(start))
+        first, base = code.call("mul_i64", _SIZE, number), code.call("mul_i64", groups, number)
         call = code.call(flush, first, _SIZE, _COPIES, base, state)
         code.epilogue.append(ir.For(_NUMBER, None, code.constant(len(alike)), (ir.Store(call),)))
     if is_flagged(sink):

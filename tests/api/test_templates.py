@@ -309,3 +309,16 @@ def test_random_expressions(seed: int) -> None:
     for k in range(2):
         sql = Grammar(Tape(1000 * seed + k)).statement()
         hits(served, alone, [sql, *(varied(sql, random, 0.7) for _ in range(3))])
+
+
+def test_a_file_that_is_gone_is_an_error_for_who_asks_for_it(tmp_path: Path) -> None:
+    """The first text's plan is looked at for the second one, whose file is another."""
+    with gquery.connect(device="python") as connection:
+        for n in range(3):
+            path = tmp_path / f"{n}.csv"
+            path.write_text(f"a\n{n}\n")
+            sql = f"SELECT a FROM read_csv('{path}') WHERE a < 100"
+            assert connection.sql(sql).fetchall() == [(n,)]
+            path.unlink()
+            with pytest.raises(gquery.FileError):
+                connection.sql(sql).fetchall()

@@ -63,7 +63,7 @@ def _value(*given: Scalar | _Form) -> Scalar | None:
     """The value of a form for the values of its arguments, which come before it."""
     *values, form = given
     assert isinstance(form, _Form)
-    if form.exact is not None:
+    if form.exact is not None and all(v is not None for v in values):
         made, limit = form.exact
         number = made(*values)
         if limit.low <= number <= limit.high:

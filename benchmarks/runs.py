@@ -2,7 +2,7 @@
 
     python -m benchmarks.runs tpcds --sf 1                    first runs with an empty cache, then hot ones
     python -m benchmarks.runs tpch --compiler numba           the same with the second compiler
-    python -m benchmarks.runs clickbench --no-duckdb
+    python -m benchmarks.runs clickbench --no-duckdb --device cuda --rows 5_000_000
 
 *first* is the time of a query's first run in this process, from its text to its rows, planning and compiling included; the
 cache of compiled kernels is empty at the beginning and kept by `--cache`. *hot* is the median of the runs behind it.
@@ -91,12 +91,27 @@ def print_table(runs: Sequence[Run], refused: dict[str, str]) -> None:
         print(f"refused {name}: {why}")
 
 
+def made(given: argparse.Namespace) -> workloads.Workload:
+    """The workload that was asked for."""
+    match given.workload:
+        case "tpch":
+            return workloads.tpch(given.sf)
+        case "tpcds":
+            return workloads.tpcds(given.sf)
+        case "clickbench":
+            return workloads.clickbench(given.rows)
+        case _:
+            return workloads.job()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("workload", choices=["tpch", "tpcds", "job", "clickbench"])
     parser.add_argument("--sf", type=float, default=1.0, help="scale factor of TPC-H and TPC-DS")
     parser.add_argument("--runs", type=int, default=3, help="hot runs")
     parser.add_argument("--queries", help="names of queries, with commas between them")
+    parser.add_argument("--rows", type=int, default=workloads.HITS, help="rows of ClickBench's table")
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--compiler", default="llvm")
     parser.add_argument("--interpret-limit", type=int)
     parser.add_argument("--threads", type=int)
@@ -105,9 +120,8 @@ def main() -> None:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         os.environ["GQUERY_CACHE_DIR"] = given.cache or folder
-        make = getattr(workloads, given.workload)
-        workload = make(given.sf) if given.workload in ("tpch", "tpcds") else make()
-        connection = workload.connect()
+        workload = made(given)
+        connection = workload.connect(given.device)
         for name in ("compiler", "interpret_limit", "threads"):
             if getattr(given, name) is not None:
                 connection.set(name, getattr(given, name))

@@ -34,20 +34,20 @@ HITS = 1_000_000  # rows; 100 million in the original
 
 @dataclass(frozen=True)
 class Workload:
-    """Queries by name, what their tables hold in words, and a connection that knows the tables."""
+    """Queries by name, what their tables hold in words, and a connection that knows the tables (``device``: which one it has)."""
 
     name: str
     texts: Mapping[str, str]
     data: str
-    connect: Callable[[], gquery.Connection]
+    connect: Callable[..., gquery.Connection]
 
 
 def tpch(sf: float) -> Workload:
     """The 22 queries of TPC-H."""
     folder = generate(sf, echo=False)
 
-    def connect() -> gquery.Connection:
-        connection = gquery.connect(device="cpu")
+    def connect(device: str = "cpu") -> gquery.Connection:
+        connection = gquery.connect(device=device)
         for table in queries.TABLES:
             connection.sql(f"CREATE TABLE {table} AS SELECT * FROM '{folder / table}.parquet'")
         return connection
@@ -64,9 +64,9 @@ def tpcds(sf: float) -> Workload:
     oracle.execute(f"LOAD '{extension}'")
     texts = dict(oracle.execute("SELECT query_nr::VARCHAR, query FROM tpcds_queries() ORDER BY query_nr").fetchall())
 
-    def connect() -> gquery.Connection:
+    def connect(device: str = "cpu") -> gquery.Connection:
         oracle.execute(f"CALL dsdgen(sf = {sf})")
-        connection = gquery.connect(device="cpu")
+        connection = gquery.connect(device=device)
         with tempfile.TemporaryDirectory() as folder:
             for (table,) in oracle.execute("SHOW TABLES").fetchall():
                 path = Path(folder) / f"{table}.parquet"
@@ -85,10 +85,10 @@ def job() -> Workload:
     texts = {name: re.sub(r"\bat(?=[,.])", "aka", text) for name, text in written.items()}  # AT is a keyword of DuckDB
     manifest = tomllib.loads((folder / "data_manifest.toml").read_text())
     tables = [Described(t["name"], _shrunk(t["row_count"]), dict(t["schema"])) for t in manifest["tables"]]
-    return Workload("JOB", texts, f"random, {JOB_FRACTION:.0%} of the rows", lambda: _random(tables, texts))
+    return Workload("JOB", texts, f"random, {JOB_FRACTION:.0%} of the rows", lambda device="cpu": _random(tables, texts, device))
 
 
-def clickbench() -> Workload:
+def clickbench(rows: int = HITS) -> Workload:
     """The 43 queries of ClickBench."""
     folder = _package("benchbox") / "core" / "clickbench"
     texts = _largest_dictionary(folder / "queries.py")
@@ -98,8 +98,8 @@ def clickbench() -> Workload:
         key, _, value = line.strip().removeprefix("- ").partition(": ")
         if key in ("name", "type"):
             (names if key == "name" else kinds).append(value.lower())
-    hits = Described("hits", HITS, dict(zip(names, kinds, strict=True)))
-    return Workload("ClickBench", texts, f"random, {HITS:,} rows", lambda: _random([hits], texts))
+    hits = Described("hits", rows, dict(zip(names, kinds, strict=True)))
+    return Workload("ClickBench", texts, f"random, {rows:,} rows", lambda device="cpu": _random([hits], texts, device))
 
 
 def _package(name: str) -> Path:
@@ -121,8 +121,8 @@ def _shrunk(rows: int) -> int:
     return rows if rows < 1_000 else int(rows * JOB_FRACTION)
 
 
-def _random(tables: list[Described], texts: Mapping[str, str]) -> gquery.Connection:
-    connection = gquery.connect(device="cpu")
+def _random(tables: list[Described], texts: Mapping[str, str], device: str) -> gquery.Connection:
+    connection = gquery.connect(device=device)
     made: dict[str, pa.Table] = random_tables(tables, constants(texts.values(), {t.name for t in tables}))
     for name, table in made.items():
         connection.register(name, table)

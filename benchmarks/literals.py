@@ -1,0 +1,80 @@
+"""What new constants cost where a query's shape is known: TPC-H with the same text again, and with random parameters.
+
+    python -m benchmarks.literals --sf 30 --device cuda --seeds 20
+
+Each query runs with its own text until nothing more is learned (kernels are compiled, and on a GPU the run is recorded). *hot*
+is the median of ``--runs`` runs behind it. *new* is the median over the seeds of the first run of a text with that seed's
+parameters, from the text to Arrow, and *worst* the longest; *hits* says how many of them a template served. The sums are what counts: of the
+hot medians, and the median over the seeds of the sum of their 22 runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from pathlib import Path
+
+from gquery.api.connection import Connection
+from tpch import parameters, queries
+from tpch.engines.base import Options
+from tpch.engines.gquery_engine import GQueryEngine
+from tpch.generate import generate
+
+LEARNING_RUNS = 12  # at least, until a recorded run is there
+LEARNING_SECONDS = 4.0
+
+
+def seconds(connection: Connection, sql: str) -> float:
+    """One run, from the text to Arrow."""
+    start = time.perf_counter()
+    connection.sql(sql).to_arrow_table()
+    return time.perf_counter() - start
+
+
+def learn(connection: Connection, sql: str) -> None:
+    """Run a text until its runs are hot."""
+    begin = time.perf_counter()
+    for run in range(1000):
+        seconds(connection, sql)
+        plan = connection._plans.find(sql, None, connection.settings)
+        progress = None if plan is None else plan.feedback.replay
+        settled = progress is None or connection.device.is_cpu or progress.recorded or progress.refused
+        if run + 1 >= LEARNING_RUNS and (settled or time.perf_counter() - begin > LEARNING_SECONDS):
+            return
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--sf", type=float, default=1.0)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--runs", type=int, default=7)
+    given = parser.parse_args()
+    connection = GQueryEngine(generate(given.sf, given.data, echo=False), Options(device=given.device)).connection
+    hot: dict[int, float] = {}
+    for number in queries.NUMBERS:
+        learn(connection, queries.sql(number))
+        hot[number] = statistics.median(seconds(connection, queries.sql(number)) for _ in range(given.runs))
+    new: dict[int, list[float]] = {number: [] for number in queries.NUMBERS}
+    hits = dict.fromkeys(queries.NUMBERS, 0)
+    for seed in range(1, given.seeds + 1):
+        for number in queries.NUMBERS:
+            sql = parameters.sql(number, seed, given.sf)
+            new[number].append(seconds(connection, sql))
+            plan = connection._plans.find(sql, None, connection.settings)
+            hits[number] += plan is not None and plan.template == "hit"
+    print(f"{'query':>6}{'hot ms':>9}{'new ms':>9}{'worst ms':>10}{'new/hot':>9}{'hits':>6}")
+    for number in queries.NUMBERS:
+        ms, of = 1e3 * hot[number], [1e3 * s for s in new[number]]
+        middle = statistics.median(of)
+        print(f"{number:>6}{ms:>9.2f}{middle:>9.2f}{max(of):>10.2f}{middle / ms:>9.2f}{hits[number]:>6}")
+    sums = [1e3 * sum(new[number][n] for number in queries.NUMBERS) for n in range(given.seeds)]
+    total, middle = 1e3 * sum(hot.values()), statistics.median(sums)
+    print(f"sums: hot {total:.1f} ms, new {middle:.1f} ms ({middle / total:.2f} times), worst seed {max(sums):.1f}")
+    print("sums by seed: " + " ".join(f"{s:.0f}" for s in sums))
+
+
+if __name__ == "__main__":
+    main()

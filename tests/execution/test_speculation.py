@@ -87,6 +87,7 @@ def test_rows_that_changed_in_place_are_noticed(changing: Any, sql: str) -> None
     for shift in (1, 7):
         columns["v"][:] = (columns["v"] * 3 + shift) % 20_000
         columns["k"][:] = columns["k"][::-1].copy()
+        connection.device.synchronize()
         got = _rows(connection, sql)
         with gquery.connect(device="cpu") as fresh:
             fresh.register("t", {name: column.get() for name, column in columns.items()})
@@ -101,7 +102,9 @@ def test_an_error_in_a_run_that_speculates_is_raised(changing: Any) -> None:
     columns["v"][columns["k"] < 3] = 5
     assert [_rows(connection, sql) for _ in range(3)] == [[(5,)]] * 3
     columns["v"][columns["k"] < 3] = 15_000
+    connection.device.synchronize()  # recorded runs have a stream of their own
     with pytest.raises(ConversionError):
         connection.sql(sql).fetchall()
     columns["v"][columns["k"] < 3] = 6
+    connection.device.synchronize()
     assert _rows(connection, sql) == [(6,)]

@@ -12,6 +12,7 @@ from gquery.kernels.builtin import scans
 from gquery.kernels.targets.capabilities import capabilities
 from gquery.operators import materialize
 from gquery.operators.base import Frame, Launch, SinkRun, SinkState
+from gquery.operators.codegen import passes
 from gquery.operators.group import GroupRun
 from gquery.operators.join_table import BuildRun
 from gquery.operators.materialize import MaterializeRun
@@ -33,7 +34,7 @@ def sink_of(
             return MaterializeRun(sink, mode, launch, label, materialize.selectivity(pipeline.steps))
         case Reduce():
             output = output_of(state.feedback, stage.number, as_group(sink), target) if device.stays else None
-            return ReduceRun(sink, launch, label, output)
+            return ReduceRun(sink, tuple(passes(pipeline, target)), launch, label, output)
         case Group():
             return _group(state, stage, sink, frame, launch)
         case Build(table):

@@ -89,14 +89,34 @@ def units(pipeline: Pipeline, target: str, counted: bool = False) -> tuple[Unit,
     sink = pipeline.sink
     if isinstance(sink, Build) and sink.table.layout in ("one", "loop"):
         return ()
-    roles: tuple[str, ...] = ("main",)
-    if isinstance(sink, Materialize):
-        roles = materialize.roles(
-            materialize.materialize_mode(pipeline.steps, capabilities(target).has_warps, sink.few)
-        )
+    made = passes(pipeline, target)
     if pipeline.selection_steps:
-        return _selection(pipeline, target), _unit(_behind_selection(pipeline), target, "main", counted, ir.Name("r"))
-    return tuple(_unit(pipeline, target, role, counted and role != "write") for role in roles)
+        behind, row = _behind_selection(pipeline), ir.Name("r")
+        return _selection(pipeline, target), *_each(behind, made, target, counted, row)
+    return _each(pipeline, made, target, counted, ir.ROW)
+
+
+def passes(pipeline: Pipeline, target: str) -> dict[str, Sink]:
+    """What is done by each of the kernels that go over the rows one after another, by its role."""
+    able = capabilities(target)
+    match pipeline.sink:
+        case Materialize() as sink:
+            return dict.fromkeys(
+                materialize.roles(materialize.materialize_mode(pipeline.steps, able.has_warps, sink.few)), sink
+            )
+        case Reduce() as sink:
+            several = reduce.passes(sink, pipeline.steps, able)
+            return dict(zip(reduce.roles(len(several)), several, strict=True))
+        case other:
+            return {"main": other}
+
+
+def _each(pipeline: Pipeline, made: dict[str, Sink], target: str, counted: bool, row: ir.Name) -> tuple[Unit, ...]:
+    """The kernels of the passes, of which the first one counts."""
+    first = next(iter(made))
+    return tuple(
+        _unit(replace(pipeline, sink=sink), target, role, counted and role == first, row) for role, sink in made.items()
+    )
 
 
 def kernels(pipeline: Pipeline, target: str) -> Iterator[Kernel]:
@@ -261,8 +281,8 @@ def _end(sink: Sink, mode: materialize.Mode, role: str, code: Code) -> None:
     match sink:
         case Materialize():
             materialize.end(mode, role, capabilities(code.target).has_warps, code)
-        case Reduce(accumulators=accumulators):
-            reduce.end(accumulators, code)
+        case Reduce():
+            reduce.end(sink, code)
         case Group():
             accumulate.end(sink, code)
         case Build():

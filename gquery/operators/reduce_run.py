@@ -6,6 +6,7 @@ import numpy as np
 
 from gquery.device.array import Array
 from gquery.device.device import cpu_device
+from gquery.kernels.bindings import Argument, StatePart
 from gquery.operators.base import Frame, Launch, SinkRun, SinkState, make_column, narrow
 from gquery.operators.finalize import finalize_aggregate
 from gquery.operators.group_output import GroupOutput
@@ -17,7 +18,7 @@ from gquery.runtime.records import dataclass
 
 @dataclass(slots=True)
 class ReduceState(SinkState):
-    """A word an accumulator, on the run's device, owned by the run."""
+    """A word an accumulator, on the run's device, owned by the run. A pass has the words from the number of its first one on."""
 
     words_i64: Array
 
@@ -26,6 +27,11 @@ class ReduceState(SinkState):
         """The same words as float64."""
         return self.words_i64.view(np.float64)
 
+    def part(self, part: StatePart) -> Argument:
+        """The words from a number on, or all."""
+        words = self.words_f64 if part.part == "words_f64" else self.words_i64
+        return words if part.number is None else words[part.number :]
+
 
 def as_group(sink: Reduce) -> Group:
     """The same aggregates as those of the one group that a table of row numbers has, for the kernel that makes its results."""
@@ -33,11 +39,15 @@ def as_group(sink: Reduce) -> Group:
 
 
 class ReduceRun(SinkRun[ReduceState]):
-    """One word an accumulator for each worker. With an ``output`` the result stays on the device, where one state is."""
+    """One word an accumulator for each worker, which the kernels of ``roles`` fill. With an ``output`` the result stays on the
+    device, where one state is."""
 
-    def __init__(self, sink: Reduce, launch: Launch, label: str, output: GroupOutput | None = None) -> None:
+    def __init__(
+        self, sink: Reduce, roles: tuple[str, ...], launch: Launch, label: str, output: GroupOutput | None = None
+    ) -> None:
         super().__init__(launch, label)
         self.sink = sink
+        self.roles = roles
         self.output = output
 
     def make_state(self) -> ReduceState:

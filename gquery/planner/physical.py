@@ -163,10 +163,12 @@ class Materialize:
 
 @frozen_open
 class Reduce:
-    """Aggregates without keys: one row."""
+    """Aggregates without keys: one row. Of one pass over the rows among several it has the accumulators of that alone, from
+    number ``first`` on (see `operators.reduce`)."""
 
     accumulators: tuple[Accumulator, ...]
     aggregates: tuple[tuple[Column, AggregatePlan], ...]
+    first: int = 0
 
 
 GroupLayout = Literal["direct-address", "hash", "row-id hash"]

@@ -10,6 +10,7 @@ from gquery.tuning.record import Record, number
 _H200_QUERIES = "2026-11-21: where the time of the 22 queries goes on an H200"
 _MANY_CORES = "2026-11-21: many cores"
 _FEW = "2026-11-22: blocks of rows that cannot match"
+_CASE_SUMS = "2026-11-22: sums of CASE columns for a GPU"
 _HOISTED = "2026-11-21: columns loaded ahead"
 _OPERATIONS = "2026-11-21: single operations on an H200"
 _INTERPRETED = "2026-11-21: what is interpreted, and for how long"
@@ -31,6 +32,15 @@ class Accumulators(Record):
     most_copies: int = number(32, "copies", "of a small state: as many as a warp has lanes", _H200_QUERIES)
     register_words: int = number(
         8, "accumulators", "of the group that a thread holds in registers: more leave fewer threads"
+    )
+    pass_words: int = number(
+        32,
+        "accumulators",
+        "without groups, of one of a GPU's passes over the rows: twice as many take 80 to 100 registers more",
+        _CASE_SUMS,
+    )
+    pass_words_behind_joins: int = number(
+        64, "accumulators", "of such a pass where each looks rows up in other tables again", _CASE_SUMS
     )
     most_evictions: int = number(
         32, "rows", "of other groups after which the group in registers is evicted", _OPERATIONS

@@ -4,8 +4,8 @@
 
 Each query runs with its own text until nothing more is learned (kernels are compiled, and on a GPU the run is recorded). *hot*
 is the median of ``--runs`` runs behind it. *new* is the median over the seeds of the first run of a text with that seed's
-parameters, from the text to Arrow, and *worst* the longest; *hits* says how many of them a template served. The sums are what counts: of the
-hot medians, and the median over the seeds of the sum of their 22 runs.
+parameters, from the text to Arrow, and *worst* the longest; *hits* says how many of them a template served. The sums are what
+counts: of the hot medians, and the median over the seeds of the sum of their 22 runs.
 """
 
 from __future__ import annotations

@@ -85,7 +85,9 @@ def job() -> Workload:
     texts = {name: re.sub(r"\bat(?=[,.])", "aka", text) for name, text in written.items()}  # AT is a keyword of DuckDB
     manifest = tomllib.loads((folder / "data_manifest.toml").read_text())
     tables = [Described(t["name"], _shrunk(t["row_count"]), dict(t["schema"])) for t in manifest["tables"]]
-    return Workload("JOB", texts, f"random, {JOB_FRACTION:.0%} of the rows", lambda device="cpu": _random(tables, texts, device))
+    return Workload(
+        "JOB", texts, f"random, {JOB_FRACTION:.0%} of the rows", lambda device="cpu": _random(tables, texts, device)
+    )
 
 
 def clickbench(rows: int = HITS) -> Workload:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import gc
+import os
+import sys
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
+from gquery import tuning
 from gquery.errors import InterfaceError
 
 if TYPE_CHECKING:
@@ -14,7 +17,24 @@ if TYPE_CHECKING:
 Target = Literal["python", "cpu", "cuda"]
 
 
+_SPIN = "OPENBLAS_THREAD_TIMEOUT"
+
+
+def import_numpy() -> None:
+    """Import NumPy. The threads that its OpenBLAS starts spin for 2**26 cycles, 25 ms of each core, before they sleep: while it
+    is imported and behind each product of matrices, beside our own workers. So they get 2**18, unless the user says otherwise or
+    has imported NumPy already."""
+    if "numpy" in sys.modules or _SPIN in os.environ:
+        return
+    os.environ[_SPIN] = str(tuning.threads.blas_spin)
+    try:
+        import numpy  # noqa: F401  (loaded ahead)
+    finally:
+        del os.environ[_SPIN]
+
+
 def choose(name: str, memory_limit: int | None) -> tuple[Target, Device]:
+    import_numpy()
     from gquery.device.device import best_device, cpu_device, cuda_device
 
     kind, _, ordinal = name.lower().partition(":")

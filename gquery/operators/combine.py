@@ -145,7 +145,7 @@ def _merger(sink: Group) -> Kernel:
         f"    at = slot_insert(to_i64, mask, {stride}, key, status, 0)",
         "    if ge_i64(at, 0):",
         *("    " + line for line in words or ["    pass"]),
-    )
+    ).kernel
 
 
 def combine_slots(

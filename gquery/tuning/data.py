@@ -11,7 +11,7 @@ _ZONES = "2026-11-22: blocks of rows that cannot match"
 _BEING_RIGHT = "2026-11-22: what being right costs"
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(init=False, eq=False, repr=False)
 class Encoding(Record):
     """How Arrow's columns are encoded, and what is found out about them."""
 
@@ -35,7 +35,7 @@ class Encoding(Record):
     zone_share: float = number(0.5, "share of all values", "between the extremes of a block, at most, on the average")
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(init=False, eq=False, repr=False)
 class Ownership(Record):
     """How registered columns are copied, so that nobody changes them under a query."""
 
@@ -49,7 +49,7 @@ class Ownership(Record):
     reduced_rows: int = number(1 << 30, "rows", "of one reduction, so that no library counts beyond 32 bits")
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(init=False, eq=False, repr=False)
 class Reading(Record):
     """How files are read."""
 
@@ -68,7 +68,7 @@ class Reading(Record):
     csv_rows: int = number(100, "rows", "that tell a CSV file's dialect")
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(init=False, eq=False, repr=False)
 class Transfers(Record):
     """How arrays come to a GPU."""
 
@@ -83,7 +83,7 @@ class Transfers(Record):
     headroom: int = number(16, "parts of memory", "of which columns that are loaded leave one free")
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(init=False, eq=False, repr=False)
 class Memory(Record):
     """Memory of the host, and what connections keep in it."""
 

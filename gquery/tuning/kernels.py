@@ -9,7 +9,7 @@ from gquery.tuning.record import Record, number
 _H200_QUERIES = "2026-11-21: where the time of the 22 queries goes on an H200"
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(init=False, eq=False, repr=False)
 class KernelTexts(Record):
     """What a kernel's text looks like: each form is shorter, or quicker to compile, than the one it takes the place of."""
 
@@ -36,7 +36,7 @@ class KernelTexts(Record):
     kept_integers: int = number(1024, "integers", "of either sign that kernels share")
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(init=False, eq=False, repr=False)
 class KernelParts(Record):
     """When a kernel is cut into functions, and how large they are: Numba takes time with the square of a function."""
 
@@ -50,7 +50,7 @@ class KernelParts(Record):
     progress: float = number(0.7, "calls a statement", "up to which calls are put into functions once more")
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(init=False, eq=False, repr=False)
 class BuiltInKernels(Record):
     """When built-in kernels are interpreted, compiled, or not used."""
 
@@ -65,7 +65,7 @@ class BuiltInKernels(Record):
     text_slice: int = number(2**24, "rows", "of text between two looks at whether the query is interrupted")
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(init=False, eq=False, repr=False)
 class Sorting(Record):
     """How rows are sorted, and how the first ones are found."""
 
@@ -79,7 +79,7 @@ class Sorting(Record):
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(init=False, eq=False, repr=False)
 class Compiling(Record):
     """Processes that compile kernels, and what is kept of their work."""
 

@@ -10,7 +10,7 @@ _H200_QUERIES = "2026-11-21: where the time of the 22 queries goes on an H200"
 _INTERPRETED = "2026-11-21: what is interpreted, and for how long"
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(init=False, eq=False, repr=False)
 class Cardinality(Record):
     """What the cardinality estimator assumes where statistics say nothing."""
 
@@ -36,7 +36,7 @@ class Cardinality(Record):
     least_range: float = number(1e-4, "share of rows", "that a range keeps at least")
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(init=False, eq=False, repr=False)
 class JoinCosts(Record):
     """What a row of a join costs, in reads of one value."""
 
@@ -50,7 +50,7 @@ class JoinCosts(Record):
     materialize_text: float = number(4.0, "reads a value", "to materialize a text")
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(init=False, eq=False, repr=False)
 class JoinOrder(Record):
     """How far the search for an order of joins goes."""
 
@@ -61,7 +61,7 @@ class JoinOrder(Record):
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(init=False, eq=False, repr=False)
 class Rewrites(Record):
     """How large rules may make a plan, and what is worth rewriting."""
 
@@ -78,7 +78,7 @@ class Rewrites(Record):
     least_in_list: int = number(6, "constants", "that a value differs from, from which on they become a NOT IN list")
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(init=False, eq=False, repr=False)
 class SemiJoins(Record):
     """When rows are reduced by a SEMI join, or aggregated before a join."""
 
@@ -99,7 +99,7 @@ class SemiJoins(Record):
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(init=False, eq=False, repr=False)
 class JoinLayouts(Record):
     """Which join tables are arrays addressed by the key (direct-address), and how large they may be."""
 
@@ -131,7 +131,7 @@ class JoinLayouts(Record):
     most_hash_slots: int = number(2**32 - 2**20, "slots", "of a hash table: their numbers have 32 bits")
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(init=False, eq=False, repr=False)
 class GroupLayouts(Record):
     """Which groups are addressed by their key, hashed, or read sparsely."""
 
@@ -162,7 +162,7 @@ class GroupLayouts(Record):
     )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(init=False, eq=False, repr=False)
 class InterpreterCosts(Record):
     """What the interpreter takes for a row, in row-steps: what ``interpret_limit`` is compared with."""
 

@@ -11,12 +11,13 @@ _H200_QUERIES = "2026-11-21: where the time of the 22 queries goes on an H200"
 _MANY_CORES = "2026-11-21: many cores"
 _FEW = "2026-11-22: blocks of rows that cannot match"
 _CASE_SUMS = "2026-11-22: sums of CASE columns for a GPU"
+_FIRST = "2026-11-22: what a fresh process does not need"
 _HOISTED = "2026-11-21: columns loaded ahead"
 _OPERATIONS = "2026-11-21: single operations on an H200"
 _INTERPRETED = "2026-11-21: what is interpreted, and for how long"
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(init=False, eq=False, repr=False)
 class Accumulators(Record):
     """Where the state of groups lies while rows are accumulated."""
 
@@ -60,7 +61,7 @@ class Accumulators(Record):
     unrolled_rows: int = number(4, "groups", "an iteration of the unrolled loop that finalizes")
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(init=False, eq=False, repr=False)
 class Materialization(Record):
     """How rows are materialized."""
 
@@ -88,7 +89,7 @@ class Materialization(Record):
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(init=False, eq=False, repr=False)
 class Loops(Record):
     """The generated loop: how many rows an iteration takes, and how long its text may get."""
 
@@ -106,7 +107,7 @@ class Loops(Record):
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(init=False, eq=False, repr=False)
 class HostFunctions(Record):
     """Rows that functions of the host (Arrow, Python) compute."""
 
@@ -119,7 +120,7 @@ class HostFunctions(Record):
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(init=False, eq=False, repr=False)
 class Prefixes(Record):
     """Queries with a LIMIT that read a prefix of a table first."""
 
@@ -130,7 +131,7 @@ class Prefixes(Record):
     headroom: float = number(1.25, "rows a wanted row", "that the next prefix is expected to give")
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(init=False, eq=False, repr=False)
 class Interpreting(Record):
     """What the interpreter runs, and for how long."""
 
@@ -161,14 +162,14 @@ class Interpreting(Record):
     loop_steps_gpu: int = number(2**38, "row-steps", "of a nested loop on a GPU between two looks")
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(init=False, eq=False, repr=False)
 class Speculation(Record):
     """Runs that go on before their scalars are read back."""
 
     status_words: int = number(1024, "32-bit words", "for the abort flag and the errors of kernels", _H200_QUERIES)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(init=False, eq=False, repr=False)
 class Replay(Record):
     """Runs that are recorded as CUDA graphs."""
 
@@ -184,7 +185,7 @@ class Replay(Record):
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(init=False, eq=False, repr=False)
 class Measuring(Record):
     """EXPLAIN ANALYZE's measure of bandwidth."""
 
@@ -195,15 +196,16 @@ class Measuring(Record):
     copies: int = number(5, "copies", "of which the fastest counts")
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(init=False, eq=False, repr=False)
 class Threads(Record):
     """How a CPU's threads share the rows of a kernel."""
 
     morsel_rows: int = number(131_072, "rows", "that a thread takes at once", _MANY_CORES)
     most: int = number(max(64, os.cpu_count() or 1), "threads", "that wait for something to help with")
+    blas_spin: int = number(18, "log2 of cycles", "that threads of NumPy's OpenBLAS spin before they sleep", _FIRST)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(init=False, eq=False, repr=False)
 class Launches(Record):
     """The shape of a launch on a GPU."""
 

@@ -187,10 +187,12 @@ def test_kernels_of_a_round(rows: int, bits: int, monkeypatch: pytest.MonkeyPatc
         return made
 
     words = order._with_places(values, bits)
-    assert np.array_equal(run(order.PLACED, values, bits, np.empty(rows, np.uint64)), words)
+    assert np.array_equal(run(order.PLACED.kernel, values, bits, np.empty(rows, np.uint64)), words)
     words.sort()
-    assert np.array_equal(run(order.PLACES, words, 2**bits - 1, np.empty(rows, np.uint32)), order._places(words, bits))
-    marks = run(order.TIED, words, bits, np.empty(-(-rows // 32), np.uint32))
+    assert np.array_equal(
+        run(order.PLACES.kernel, words, 2**bits - 1, np.empty(rows, np.uint32)), order._places(words, bits)
+    )
+    marks = run(order.TIED.kernel, words, bits, np.empty(-(-rows // 32), np.uint32))
     assert np.array_equal(scans.rows_of_bits(marks), order._tied([(words, bits)]))
 
 
@@ -206,9 +208,9 @@ def test_kernels_of_a_part(descending: bool, monkeypatch: pytest.MonkeyPatch) ->
 
     flip, low = (-1, ~part.bounds.high) if descending else (0, part.bounds.low)
     top, both = np.empty(200, np.uint64), np.empty(200, np.uint64)
-    run(order.FIRST_BITS, data, flip, low, part.bits - 9, 2**9 - 1, top)
+    run(order.FIRST_BITS.kernel, data, flip, low, part.bits - 9, 2**9 - 1, top)
     assert np.array_equal(top, part.append(None, None, part.bits - 9, 9))
-    run(order.NEXT_BITS, data, top, flip, low, 5, 2**20 - 1, 20, both)
+    run(order.NEXT_BITS.kernel, data, top, flip, low, 5, 2**20 - 1, 20, both)
     assert np.array_equal(both, part.append(top, None, 5, 20))
     offsets = part.bounds.high - data.astype(object) if descending else data.astype(object) - part.bounds.low
     assert both.tolist() == [(x >> part.bits - 9 & 2**9 - 1) << 20 | x >> 5 & 2**20 - 1 for x in offsets]

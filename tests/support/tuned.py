@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from gquery import tuning
 from gquery.tuning.record import Record
@@ -17,4 +17,4 @@ class Tune:
         self._stack = stack
 
     def __call__(self, record: Record, **fields: Any) -> None:
-        self._stack.enter_context(tuning.using(replace(record, **fields)))
+        self._stack.enter_context(tuning.using(replace(cast(Any, record), **fields)))

@@ -6,7 +6,8 @@ Functions take arrays of either and launch where those lie.
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
+from collections.abc import Callable
+from functools import cached_property
 from types import ModuleType
 from typing import cast
 
@@ -24,6 +25,7 @@ from gquery.kernels.targets import get_target
 from gquery.kernels.targets.morsels import run_parts
 from gquery.kernels.unroll import unrolled
 from gquery.runtime.recent import Recent
+from gquery.runtime.records import dataclass
 
 _interpreted = Recent[str, int](tuning.built_in_kernels.remembered)  # rows by the digest of a kernel
 PART = 2**17  # rows that one thread of several takes at once; texts of kernels count on it
@@ -34,8 +36,21 @@ def namespace(array: Array) -> ModuleType:
     return np if isinstance(array, np.ndarray) else sys.modules[type(array).__module__.partition(".")[0]]
 
 
-def launch(kernel: Kernel, rows: int, like: Array, *values: Argument, workers: int = 1) -> None:
+@dataclass(frozen=True, eq=False)
+class BuiltinKernel:
+    """How a built-in kernel is made. There are dozens, of which a query runs few: each is made when it is first used."""
+
+    make: Callable[[], Kernel]
+
+    @cached_property
+    def kernel(self) -> Kernel:
+        """The kernel, the same at each call."""
+        return self.make()
+
+
+def launch(builtin: BuiltinKernel, rows: int, like: Array, *values: Argument, workers: int = 1) -> None:
     """Run a kernel over all rows where the arrays lie; on a CPU by so many threads, if its rows do not meet in memory."""
+    kernel = builtin.kernel
     name = "cuda" if namespace(like) is not np else "python" if is_interpreted(kernel, rows) else "cpu"
     target = get_target(name)
     arguments = [target.argument(p, v) for p, v in zip(kernel.parameters, values, strict=True)]
@@ -56,17 +71,29 @@ def is_interpreted(kernel: Kernel, rows: int) -> bool:
     return True
 
 
-def builtin_kernel(parameters: str, *body: str, hoisted: tuple[str, ...] = ()) -> Kernel:
+def builtin_kernel(
+    parameters: str,
+    *body: str,
+    hoisted: tuple[str, ...] = (),
+    prologue: tuple[str, ...] = (),
+    epilogue: tuple[str, ...] = (),
+    uses_block: bool = False,
+) -> BuiltinKernel:
     """A built-in kernel; ``parameters`` as in ``slots:*u32 base:i64``. Loads of the variables ``hoisted`` come first
     for several rows at once (see `kernels.unroll`)."""
-    parsed = []
-    for word in parameters.split():
-        name, _, type_ = word.partition(":")
-        parsed.append(Parameter(name, cast(ElementType, type_.removeprefix("*")), type_.startswith("*")))
-    block = read_lines(*body)
-    kernel = Kernel(tuple(parsed), (), block, (), frozenset())
-    loaded = {ir.Name(name, "row") for name in hoisted}
-    return replace(kernel, unrolled=unrolled(block, tuning.loops.unrolled_rows, loaded)) if hoisted else kernel
+
+    def make() -> Kernel:
+        parsed = []
+        for word in parameters.split():
+            name, _, type_ = word.partition(":")
+            parsed.append(Parameter(name, cast(ElementType, type_.removeprefix("*")), type_.startswith("*")))
+        block = read_lines(*body)
+        loaded = {ir.Name(name, "row") for name in hoisted}
+        unrolled_rows = unrolled(block, tuning.loops.unrolled_rows, loaded) if hoisted else None
+        before, behind = read_lines(*prologue), read_lines(*epilogue)
+        return Kernel(tuple(parsed), before, block, behind, frozenset(), unrolled=unrolled_rows, uses_block=uses_block)
+
+    return BuiltinKernel(make)
 
 
 FILLS = {
@@ -92,10 +119,16 @@ def full(device: Device, size: int, value: int, dtype: str, context: str, worker
     return made
 
 
-def reducing(parameters: str, *body: str) -> Kernel:
+def reducing(parameters: str, *body: str) -> BuiltinKernel:
     """A built-in kernel that adds up ``n`` over all rows, into the first word of ``total``."""
-    kernel = builtin_kernel(f"{parameters} total:*i64", "v0 = i64(c0[i])", *body, hoisted=("v0",))
-    return replace(kernel, prologue=read_lines("n = i64(0)"), epilogue=read_lines("reduce_add_i64(total, 0, n)"))
+    return builtin_kernel(
+        f"{parameters} total:*i64",
+        "v0 = i64(c0[i])",
+        *body,
+        hoisted=("v0",),
+        prologue=("n = i64(0)",),
+        epilogue=("reduce_add_i64(total, 0, n)",),
+    )
 
 
 def element_word(values: Array) -> str:

@@ -64,7 +64,7 @@ def gather_strings(views: Array, workers: int = 1) -> tuple[Array, Array]:
     xp.cumsum(views[1::2], out=offsets[1:])
     total = read_scalar(offsets[-1])
     characters = xp.empty(total + READ_AHEAD, np.uint8)[:total]
-    if xp is np and is_interpreted(_COPY, rows):
+    if xp is np and is_interpreted(_COPY.kernel, rows):
         characters[:] = np.frombuffer(
             b"".join(map(ctypes.string_at, views[::2].tolist(), views[1::2].tolist())), np.uint8
         )

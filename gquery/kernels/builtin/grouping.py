@@ -5,7 +5,6 @@ Functions take NumPy or CuPy arrays and give arrays of the same kind. Row number
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -16,7 +15,6 @@ from gquery.expression.facts import NOT_IN
 from gquery.kernels.builtin.define import builtin_kernel, launch, namespace
 from gquery.kernels.builtin.gathers import gather
 from gquery.kernels.builtin.scans import check_rows, compact, count_others
-from gquery.kernels.ir.read import read_lines
 from gquery.kernels.readback import read_scalar
 from gquery.kernels.targets.morsels import run_parts
 
@@ -133,10 +131,11 @@ def _starts_of_sorted(slots: Array, size: int, workers: int) -> Array:
     return starts
 
 
-_LONGEST = replace(
-    builtin_kernel("starts:*u32 longest:*i64", "n = max_i64(n, sub_i64(i64(starts[next_index(i)]), i64(starts[i])))"),
-    prologue=read_lines("n = i64(0)"),
-    epilogue=read_lines("reduce_max_i64(longest, 0, n)"),
+_LONGEST = builtin_kernel(
+    "starts:*u32 longest:*i64",
+    "n = max_i64(n, sub_i64(i64(starts[next_index(i)]), i64(starts[i])))",
+    prologue=("n = i64(0)",),
+    epilogue=("reduce_max_i64(longest, 0, n)",),
 )
 
 

@@ -7,38 +7,33 @@ array in the cache. Functions take NumPy or CuPy arrays; an array on the CPU is 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from gquery import tuning
 from gquery.device.array import Array
 from gquery.expression.types import PhysicalType
 from gquery.kernels.bindings import Argument
-from gquery.kernels.builtin.define import builtin_kernel, launch, namespace
-from gquery.kernels.kernel import Kernel
+from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel, launch, namespace
 from gquery.kernels.primitives.partition import ENTRIES_A_THREAD, PARTS
 from gquery.kernels.targets import get_target
 from gquery.runtime.records import dataclass
 
-
-def _of_blocks(kernel: Kernel) -> Kernel:
-    return replace(kernel, uses_block=True)
-
-
-WORDS = _of_blocks(builtin_kernel("entries:i64 words:*i64 out:*i64 counters:*u32 room:i64 shift:i64",
-                               "radix_partition(i64(i), entries, words, out, counters, room, shift)"))  # fmt: skip
+WORDS = builtin_kernel(
+    "entries:i64 words:*i64 out:*i64 counters:*u32 room:i64 shift:i64",
+    "radix_partition(i64(i), entries, words, out, counters, room, shift)",
+    uses_block=True,
+)
 # in the order of parts, and no more blocks than run at once: each would go through all parts anew
 _HERE = (
     "part = div_u64(i64(i), room)",
     "if lt_i64(sub_i64(i64(i), mul_i64(part, room)), i64(counters[row_index(part)])):",
 )
 ENTER_WORDS = {
-    physical_type: _of_blocks(builtin_kernel(
+    physical_type: builtin_kernel(
         f"words:*i64 counters:*u32 room:i64 table:*{physical_type.value}", *_HERE,
         "    word = i64(words[i])",
         "    if ne_i64(word, 0):",
-        f"        store_{physical_type.value}(table, shr_u64(word, 32), and_i64(word, {2**32 - 1}))"))
+        f"        store_{physical_type.value}(table, shr_u64(word, 32), and_i64(word, {2**32 - 1}))", uses_block=True)
     for physical_type in (PhysicalType.U8, PhysicalType.U16, PhysicalType.U32)
 }  # fmt: skip
 
@@ -83,8 +78,8 @@ def _move(entries: Array, is_entry: Array, part: Array, out: Array, counters: Ar
         out[p * room : p * room + min(room, len(mine))] = mine[:room]
 
 
-def _run(kernel: Kernel, entries: int, *values: Argument) -> None:
-    target = get_target("cuda")
+def _run(builtin: BuiltinKernel, entries: int, *values: Argument) -> None:
+    target, kernel = get_target("cuda"), builtin.kernel
     arguments = [target.argument(p, v) for p, v in zip(kernel.parameters, values, strict=True)]
     block = tuning.launches.most_threads  # a launch of a multiple of them has whole blocks only
     rows = -(-entries // (ENTRIES_A_THREAD * block)) * block

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from functools import cache
 
+from gquery.kernels.builtin.define import BuiltinKernel
 from gquery.kernels.kernel import Kernel
 
 MODULES = ("scans", "grouping", "gathers", "define", "order", "partition", "text_keys")
@@ -16,8 +17,8 @@ def builtin_kernels() -> dict[str, Kernel]:
     found: dict[str, Kernel] = {}
     for module in MODULES:
         for name, value in vars(importlib.import_module(f"gquery.kernels.builtin.{module}")).items():
-            if isinstance(value, Kernel):
-                found[f"{module}.{name}"] = value
+            if isinstance(value, BuiltinKernel):
+                found[f"{module}.{name}"] = value.kernel
             elif isinstance(value, dict):
-                found |= {f"{module}.{name}[{k}]": v for k, v in value.items() if isinstance(v, Kernel)}
+                found |= {f"{module}.{name}[{k}]": v.kernel for k, v in value.items() if isinstance(v, BuiltinKernel)}
     return found

@@ -8,7 +8,6 @@ the extremes, as compiling takes longer.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 import numpy as np
 
@@ -16,9 +15,7 @@ from gquery import tuning
 from gquery.columns.arrow import export_column
 from gquery.columns.table import ColumnData
 from gquery.expression.types import PhysicalType
-from gquery.kernels.builtin.define import PART, address, builtin_kernel, launch
-from gquery.kernels.ir.read import read_lines
-from gquery.kernels.kernel import Kernel
+from gquery.kernels.builtin.define import PART, BuiltinKernel, address, builtin_kernel, launch
 from gquery.runtime.interrupt import check
 
 _BEGIN = (
@@ -34,7 +31,7 @@ _END = (
 )
 
 
-def _kernel(element: str, string: str, has_nulls: bool) -> Kernel:
+def _kernel(element: str, string: str, has_nulls: bool) -> BuiltinKernel:
     """For each part the first row with the least and with the greatest text, -1 where all are NULL. A word without its top
     bit compares, signed, as its bytes do; the first text has one that equals ``least`` or ``most`` at worst."""
     this, least, most = (string.format(row=row) for row in ("i64(i)", "least_at", "most_at"))
@@ -56,8 +53,7 @@ def _kernel(element: str, string: str, has_nulls: bool) -> Kernel:
     if has_nulls:
         body = ["if ne_i64(i64(validity[i]), 0):", *("    " + line for line in body)]
     validity = "validity:*u8 " if has_nulls else ""
-    kernel = builtin_kernel(f"data:{element} characters:i64 {validity}found:*i64", *body)
-    return replace(kernel, prologue=read_lines(*_BEGIN), epilogue=read_lines(*_END))
+    return builtin_kernel(f"data:{element} characters:i64 {validity}found:*i64", *body, prologue=_BEGIN, epilogue=_END)
 
 
 EXTREMES = {

@@ -31,6 +31,8 @@ def choose_target(pipeline: Pipeline, facts: Facts) -> Choice:
         return Choice(target, "")
     if facts.context.device.stays:
         return Choice(target, "the run is to be recorded")
+    if facts.known.outgrown:
+        return Choice(target, "more work than was expected")
     limit, steps = facts.context.settings.interpret_limit, row_steps(pipeline, facts)
     about = f"about {int(steps):,} row-steps"
     if is_worth_compiling(pipeline, steps, limit):

@@ -13,7 +13,7 @@ from gquery.execution.specialize import specialize
 from gquery.execution.state import Run
 from gquery.execution.variants import units_of
 from gquery.kernels.targets.capabilities import capabilities
-from gquery.operators.specialize import has_room, probed_tables
+from gquery.operators.specialize import fan_out, has_room, probed_tables
 from gquery.planner.physical import Pipeline, Probe, Stage
 
 
@@ -37,7 +37,8 @@ def decide(state: Run, stage: Stage, pipeline: Pipeline, rows: int) -> Decision:
     facts = Facts(context, feedback, number, rows, state.joins, grounds.copied_bytes, grounds.has_room)
     runs = specialize(pipeline, facts)
     units = units_of(feedback, number, runs.pipeline, runs.target, context.counts)
-    decision = feedback.decisions[number] = Decision(grounds, runs, units)
+    turns = fan_out(runs.pipeline, state.joins)
+    decision = feedback.decisions[number] = Decision(grounds, runs, units, turns)
     return decision
 
 

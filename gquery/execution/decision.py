@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import NamedTuple
 
+from gquery import tuning
 from gquery.execution.stage_feedback import StageFeedback
 from gquery.expression.frozen import frozen_open
 from gquery.kernels.targets.capabilities import Capabilities, capabilities
@@ -50,11 +51,20 @@ class Grounds(NamedTuple):
 
 @frozen_open
 class Decision:
-    """A specialized pipeline, its target, and its kernels there."""
+    """A specialized pipeline, its target, and its kernels there. ``fan_out``: build rows that a row of the source goes through,
+    expected now that the tables are there."""
 
     grounds: Grounds
     runs: Specialized
     units: tuple[Unit, ...]
+    fan_out: float = 1.0
+
+    @cached_property
+    def unit(self) -> int:
+        """Rows that one count of a materializing kernel covers: a power of two, fewer where each goes through many build rows,
+        as the query can be interrupted between two units alone."""
+        most, steps = tuning.materialization.unit, tuning.interpreting.loop_steps_cpu
+        return max(1, min(most, 1 << int(steps / self.fan_out).bit_length() >> 1))
 
     @cached_property
     def able(self) -> Capabilities:

@@ -151,6 +151,10 @@ class RunFeedback:
         """A morsel that was expected to give no more rows than it has gave more."""
         self._merge(number, lambda known: replace(known, fanned_out=True))
 
+    def found_outgrown(self, number: int) -> None:
+        """Interpreting a stage was given up."""
+        self._merge(number, lambda known: replace(known, outgrown=True))
+
     def interpreted(self, number: int, seconds: float) -> None:
         """The interpreter ran a stage for so long."""
         self._merge(number, lambda known: replace(known, interpreted_seconds=known.interpreted_seconds + seconds))

@@ -9,7 +9,7 @@ from gquery.execution.sources import read
 from gquery.execution.state import Run, StageReport
 from gquery.kernels.targets.capabilities import Capabilities
 from gquery.operators import prefix
-from gquery.operators.base import DuplicateKeysError, FannedOutError, Frame, JoinIndex
+from gquery.operators.base import DuplicateKeysError, FannedOutError, Frame, JoinIndex, OutgrownError
 from gquery.operators.scan_ranges import ScanRanges, scan_ranges, whole_scan
 from gquery.operators.specialize import specialize_for_tables
 from gquery.planner.physical import Pipeline, ReadStage, Stage
@@ -31,15 +31,18 @@ def run_pipeline(state: Run, stage: Stage, pipeline: Pipeline, report: StageRepo
 
 def _validated(state: Run, stage: Stage, pipeline: Pipeline, frame: Frame, report: StageReport) -> Frame | JoinIndex:
     """A pipeline over all rows. A build that speculated that its keys are unique, and found one twice, runs again, and so does
-    a pipeline that speculated on few rows, and made many."""
-    try:
-        return _run(state, stage, pipeline, frame, report)
-    except DuplicateKeysError:
-        state.feedback.found_duplicate_keys(stage.number)
-    except FannedOutError:
-        state.feedback.found_fan_out(stage.number)
-    report.attempts += 1
-    return _run(state, stage, pipeline, frame, report)
+    a pipeline that speculated on few rows, and made many, or one that was interpreted and has too much work for that. Each is
+    noted, and so happens once."""
+    while True:
+        try:
+            return _run(state, stage, pipeline, frame, report)
+        except DuplicateKeysError:
+            state.feedback.found_duplicate_keys(stage.number)
+        except FannedOutError:
+            state.feedback.found_fan_out(stage.number)
+        except OutgrownError:
+            state.feedback.found_outgrown(stage.number)
+        report.attempts += 1
 
 
 def _first_rows(

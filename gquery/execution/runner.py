@@ -28,7 +28,8 @@ from gquery.kernels.builtin import scans
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.base import Compiled, MorselTarget
 from gquery.kernels.targets.capabilities import capabilities
-from gquery.operators.base import Frame, JoinIndex, SinkRun, SinkState
+from gquery.kernels.targets.python_pace import looking
+from gquery.operators.base import Frame, JoinIndex, OutgrownError, SinkRun, SinkState
 from gquery.operators.codegen import Unit
 from gquery.operators.group import GroupRun
 from gquery.operators.materialize import MaterializeState
@@ -55,7 +56,7 @@ class Runner:
         """What the pipeline made."""
         context = self.state.context
         while True:
-            sink = sink_of(self.state, self.stage, self.pipeline, self.frame, self.name, self.device)
+            sink = sink_of(self.state, self.stage, self.decision, self.frame, self.device)
             attempt = self._begin()
             if "select" in attempt.units:
                 attempt = self._select(attempt)
@@ -202,13 +203,9 @@ class Runner:
         check()
 
     def _rows_at_once(self, steps: int, most: int) -> int:
-        """Rows between two looks at whether the query is interrupted: fewer where each meets all rows of a build side."""
-        inner = 1
-        for step in self.pipeline.steps:
-            if isinstance(step, Probe) and step.table.layout == "loop":
-                inner *= max(1, self.state.joins[step.table.stage].frame.rows)
-        least = tuning.materialization.unit if isinstance(self.pipeline.sink, Materialize) else 1
-        return max(1, min(most, max(least, steps // inner // least * least)))
+        """Rows between two looks at whether the query is interrupted: fewer where each meets many rows of a build side."""
+        least = self.decision.unit if isinstance(self.pipeline.sink, Materialize) else 1
+        return max(1, min(most, max(least, int(steps / self.decision.fan_out) // least * least)))
 
     def _interpret(
         self, attempt: Attempt, unit: Unit, ranges: Ranges, state: SinkState, arguments: Sequence[object]
@@ -224,12 +221,19 @@ class Runner:
         rows_of = ranges[0][0] if ranges else 0  # the partition
         agreed = self._switched.pop(rows_of, None) if unit.role == "write" else None
         failed = self._failure(attempt, unit)
+
+        def look() -> None:  # within a unit
+            check()
+            if may_switch and time.perf_counter() - start > tuning.interpreting.most_seconds:
+                raise OutgrownError
+
         units = ((lo, min(lo + unit_rows, last)) for first, last in ranges for lo in range(first, last, unit_rows))
         for n, (lo, hi) in enumerate(units, 1):
             check()
             if failed():
                 break
-            target.run(compiled, lo, hi, arguments)
+            with looking(look):
+                target.run(compiled, lo, hi, arguments)
             due = time.perf_counter() - start > tuning.interpreting.trial_seconds if agreed is None else n == agreed
             if may_switch and due and (following := next(units, None)) is not None:
                 self._switched[rows_of] = n

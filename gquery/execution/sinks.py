@@ -6,10 +6,10 @@ from typing import assert_never
 
 from gquery import tuning
 from gquery.device.device import Device
+from gquery.execution.decision import Decision
 from gquery.execution.state import Run
 from gquery.execution.variants import output_of
 from gquery.kernels.builtin import scans
-from gquery.kernels.targets.capabilities import capabilities
 from gquery.operators import materialize
 from gquery.operators.base import Frame, Launch, SinkRun, SinkState
 from gquery.operators.codegen import passes
@@ -17,17 +17,16 @@ from gquery.operators.group import GroupRun
 from gquery.operators.join_table import BuildRun
 from gquery.operators.materialize import MaterializeRun
 from gquery.operators.reduce_run import ReduceRun, as_group
-from gquery.planner.physical import Build, Group, Materialize, Pipeline, Reduce, Sink, Stage
+from gquery.planner.physical import Build, Group, Materialize, Reduce, Sink, Stage
 from gquery.settings import Settings
 
 
-def sink_of(
-    state: Run, stage: Stage, pipeline: Pipeline, frame: Frame, target: str, device: Device
-) -> SinkRun[SinkState]:
-    """The sink of a pipeline over the rows of a frame, on a target and its device."""
-    sink, label, able = pipeline.sink, stage.label, capabilities(target)
+def sink_of(state: Run, stage: Stage, decision: Decision, frame: Frame, device: Device) -> SinkRun[SinkState]:
+    """The sink of a pipeline over the rows of a frame, on the device of its target."""
+    pipeline, target = decision.runs.pipeline, decision.runs.target
+    sink, label, able = pipeline.sink, stage.label, decision.able
     workers = _workers(sink, frame.rows, state.context.settings) if able.runs_morsels else 1
-    launch = Launch(device, frame.rows, workers, tuning.materialization.unit, able)
+    launch = Launch(device, frame.rows, workers, decision.unit, able)
     match sink:
         case Materialize(few=few):
             mode = materialize.materialize_mode(pipeline.steps, able.has_warps, few)

@@ -38,6 +38,7 @@ class StageFeedback:
     duplicate_keys: bool = False
     fanned_out: bool = False  # a morsel gave more rows than it has
     interpreted_seconds: float = 0.0  # of all runs
+    outgrown: bool = False  # a run had so much work that interpreting it was given up
     capacity: int = 0
     groups: int | None = None
     is_cached: bool | None = None

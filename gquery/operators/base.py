@@ -112,6 +112,10 @@ class FannedOutError(Exception):
     """A morsel that was expected to give no more rows than it has gave more."""
 
 
+class OutgrownError(Exception):
+    """A pipeline that was expected to have little work has more than is to be interpreted."""
+
+
 @frozen_open
 class Launch:
     """How a stage is to be run: where, over how many rows, by how many workers."""

@@ -14,8 +14,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+import numpy as np
+
 from gquery import tuning
-from gquery.device.device import Device
+from gquery.device.device import Device, cpu_device
 from gquery.expression.expr import AggregateCall
 from gquery.expression.facts import SMALL_SUM_WORD_BITS, UNBOUNDED
 from gquery.kernels.builtin import grouping
@@ -145,6 +147,28 @@ def _has_small_sums(pipeline: Pipeline) -> bool:
 def _fans_out(probe: Probe) -> bool:
     """Whether a row may come out several times."""
     return probe.kind in (JoinKind.INNER, JoinKind.LEFT, JoinKind.FULL)
+
+
+def fan_out(pipeline: Pipeline, joins: Mapping[int, JoinIndex]) -> float:
+    """Build rows that a row of the source goes through, in all probes together, where its keys are as frequent as the build
+    sides' own: what a million rows have in common, many look for. Tables that lie on a GPU alone are not looked at."""
+    turns = 1.0
+    for step in pipeline.steps:
+        if isinstance(step, Probe) and not step.table.unique and not step.table.exists:
+            turns *= max(1.0, _mean_range(joins[step.table.stage]))
+    return turns
+
+
+def _mean_range(index: JoinIndex) -> float:
+    """Build rows that a build row's own key has, in the mean."""
+    starts = index.arrays.starts
+    if starts is not None and not starts.is_on(cpu_device()):
+        return 1.0
+    longest = _longest(index)
+    if starts is None or longest <= tuning.join_layouts.short_range:
+        return float(longest)
+    ranges = np.diff(starts.on(cpu_device())).astype(np.float64)
+    return float(ranges @ ranges / max(1.0, ranges.sum()))
 
 
 def _longest(index: JoinIndex) -> int:

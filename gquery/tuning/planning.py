@@ -112,6 +112,7 @@ class JoinLayouts(Record):
     small_bitmap: int = number(2**23, "bits", "that a bitmap may always have")
     largest: int = number(2**31, "slots", "of an array or bits of a bitmap, at most")
     range_keys: int = number(64, "rows a slot", "up to which one key of several is addressed and the others are tested")
+    short_range: int = number(64, "rows of a key", "at most, of a table that no morsel takes long to probe")
     partitioned_caches: float = number(
         32 / 15,
         "sizes of the L2 cache",

@@ -136,6 +136,10 @@ class Interpreting(Record):
     """What the interpreter runs, and for how long."""
 
     trial_seconds: float = number(0.05, "seconds", "of interpreting after which the rest of a pipeline runs compiled")
+    most_seconds: float = number(
+        0.1, "seconds", "of interpreting after which a unit of rows is given up: all rows run again, compiled"
+    )
+    paced_turns: int = number(4096, "turns", "of loops in an interpreted kernel between two looks at the clock")
     break_even_seconds: float = number(
         0.03, "seconds", "of interpreting, in all runs, from which on a usual pipeline is compiled", _INTERPRETED
     )

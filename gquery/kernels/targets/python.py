@@ -23,6 +23,7 @@ from gquery.kernels.kernel import Kernel, Parameter
 from gquery.kernels.primitives import ALIASES
 from gquery.kernels.targets.base import Compiled, Perhaps
 from gquery.kernels.targets.python_inline import inlined
+from gquery.kernels.targets.python_pace import paced_next, paced_range
 from gquery.kernels.targets.text import indented
 from gquery.runtime.recent import Recent
 
@@ -32,6 +33,8 @@ _FORMATS = {
 }  # fmt: skip
 BODIES = ("bits", "checked", "dates", "floats", "groups", "tables", "strings", "search", "user")
 INTRINSICS = ("integers", "checked", "wide", "floats", "memory", "bits", "strings", "atomics", "groups", "user")
+_OWN = {"refuse": checks.refuse, "range": paced_range, "next_index": paced_next}
+"""What kernels find by these names, beside primitives and their functions."""
 
 
 @cache
@@ -113,7 +116,7 @@ class PythonTarget:
         file = f"<gquery {kernel.digest}>"
 
         def function(code: Any) -> Any:
-            namespace = primitives() | {name: _bound(f) for name, f in kernel.functions} | {"refuse": checks.refuse}
+            namespace = primitives() | {name: _bound(f) for name, f in kernel.functions} | _OWN
             try:
                 exec(compile(code(text), file, "exec"), namespace)  # our own text: no user text enters it
             except SyntaxError as e:

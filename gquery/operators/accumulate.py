@@ -108,12 +108,12 @@ def begin(sink: Group, code: Code) -> None:
 def emit(sink: Group, key: ir.Expression, code: Code) -> None:
     """The lines that accumulate the current row into the group of ``key``: a slot of arrays, or the key in a hash
     table."""
-    location = state_location(sink, code.target)
+    location, has_shared = state_location(sink, code.target), capabilities(code.target).has_shared_memory
     if location == "private":
         accumulate_private(sink, key, code)
     elif location == "block" and sink.layout == "direct-address" and not _adds_doubles(sink.accumulators):
         accumulate_block(sink, key, code)
-    elif capabilities(code.target).has_shared_memory:
+    elif location == "block" or (has_shared and len(sink.accumulators) <= tuning.accumulators.loaded_words):
         words = row_contributions(sink.accumulators, code)
         is_held = location == "global" or _adds_doubles(sink.accumulators)
         if is_held and len(words) <= tuning.accumulators.register_words:

@@ -4,7 +4,7 @@ which are quicker where groups are few.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import ModuleType
 
 from gquery.device.array import Array
@@ -24,7 +24,7 @@ _AVERAGE_OVERFLOW = "Overflow in avg: the sum of its values has more than 128 bi
 # ---- in a kernel -----------------------------------------------------------------------------------------------------
 
 
-def emit_result(plan: AggregatePlan, words: Sequence[ir.Expression], code: Code) -> Value:
+def emit_result(plan: AggregatePlan, words: Mapping[int, ir.Expression], code: Code) -> Value:
     """The lines that make an aggregate's value from the words of a group, which variables hold; an OutOfRangeError is a site.
     Where there is no value, ``var`` holds anything."""
     used = [words[n] for n in plan.accumulators]
@@ -35,7 +35,7 @@ def emit_result(plan: AggregatePlan, words: Sequence[ir.Expression], code: Code)
 
 
 def _result(
-    plan: AggregatePlan, used: Sequence[ir.Expression], words: Sequence[ir.Expression], code: Code
+    plan: AggregatePlan, used: Sequence[ir.Expression], words: Mapping[int, ir.Expression], code: Code
 ) -> ir.Expression:
     match plan.finalizer:
         case "count" | "sum_f64":
@@ -88,7 +88,9 @@ def _total(sum_words: Sequence[ir.Expression], bits: int, limit: Bounds, message
     return code.let(code.call("range_i128", total, *ends, status, site))
 
 
-def _divided(total: ir.Expression, plan: AggregatePlan, words: Sequence[ir.Expression], code: Code) -> ir.Expression:
+def _divided(
+    total: ir.Expression, plan: AggregatePlan, words: Mapping[int, ir.Expression], code: Code
+) -> ir.Expression:
     """The average of values whose sum is ``total``."""
     assert plan.count is not None
     count = code.call("f64", code.call("max_i64", words[plan.count], code.integer(1)))

@@ -7,7 +7,7 @@ row numbers the slots come in the order of their rows, and what the keys are is 
 from __future__ import annotations
 
 from dataclasses import field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Literal
 
 import numpy as np
@@ -86,6 +86,11 @@ class GroupOutput:
     def _has_warps(self) -> bool:
         return capabilities(self.target).has_warps
 
+    @property
+    def _loads_at_once(self) -> bool:
+        """Whether a group's words are few enough to be loaded before the first result is made."""
+        return len(self.sink.accumulators) <= tuning.accumulators.loaded_words
+
     # ---- text ----
 
     @cached_property
@@ -100,7 +105,7 @@ class GroupOutput:
         else:
             self._encoded(code)
         kernel = code.kernel()
-        if code.hoisted:
+        if code.hoisted and self._loads_at_once:
             kernel = replace(
                 kernel, unrolled=unrolled(kernel.body, tuning.accumulators.unrolled_rows, code.hoisted, kernel.prologue)
             )
@@ -157,10 +162,15 @@ class GroupOutput:
 
     def _row(self, key: ir.Expression | None, slot: ir.Expression, code: Code) -> None:
         """The lines for a group that is there; ``key`` is its encoded key."""
-        words = [self._word(n, slot, code) for n in range(len(self.sink.accumulators))]
+        words: dict[int, ir.Expression] = {}
+        if self._loads_at_once:
+            words = {n: self._word(n, slot, code) for n in range(len(self.sink.accumulators))}
         if key is not None:
             self._keys(key, code)
         for n, (_, plan) in enumerate(self.sink.aggregates):
+            if not self._loads_at_once:
+                used = plan.accumulators if plan.count is None else (*plan.accumulators, plan.count)
+                words = {k: code.once(("word", k), partial(self._word, k, slot, code)) for k in used}
             value = emit_result(plan, words, code)
             self._store(StatePart("out", n), plan.result, value.var, value.ok, code)
 

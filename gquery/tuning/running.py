@@ -58,6 +58,12 @@ class Accumulators(Record):
     finalized_slots: int = number(2**16, "slots", "of a CPU's state from which on a kernel finalizes it", _MANY_CORES)
     host_words: int = number(2**14, "64-bit words", "of a GPU's state up to which the host finalizes it")
     parts_a_worker: int = number(2, "parts", "that a finalized state is split into for each worker")
+    loaded_words: int = number(
+        32,
+        "accumulators",
+        "of a group that are loaded before the first result is made: more find no registers",
+        _CASE_SUMS,
+    )
     unrolled_rows: int = number(4, "groups", "an iteration of the unrolled loop that finalizes")
 
 

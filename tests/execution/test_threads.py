@@ -227,12 +227,19 @@ LARGE = {
 }
 
 
+@pytest.mark.parametrize("loaded", [0, 32])
 @pytest.mark.parametrize("target", ["cpu", "cuda"])
 @pytest.mark.parametrize("sql", LARGE.values(), ids=LARGE)
 def test_states_become_columns(
-    sql: str, target: Literal["cpu", "cuda"], db: gquery.Connection, monkeypatch: pytest.MonkeyPatch, tune: Tune
+    sql: str,
+    target: Literal["cpu", "cuda"],
+    loaded: int,
+    db: gquery.Connection,
+    monkeypatch: pytest.MonkeyPatch,
+    tune: Tune,
 ) -> None:
-    """The kernels of both targets take the same groups from a state; that of a GPU runs in a simulation."""
+    """The kernels of both targets take the same groups from a state, whose words they load at once or one after another; that of
+    a GPU runs in a simulation."""
     made: list[str] = []
     columns = group_output.GroupOutput.columns
 
@@ -240,7 +247,7 @@ def test_states_become_columns(
         made.append(self.target)
         return columns(GroupOutput(self.sink, target), *arguments)
 
-    tune(tuning.accumulators, finalized_slots=1)
+    tune(tuning.accumulators, finalized_slots=1, loaded_words=loaded)
     monkeypatch.setattr(GroupOutput, "columns", as_told)
     monkeypatch.setattr(
         group_output, "get_target", lambda name: simulated_target.TARGET if name == "cuda" else get_target(name)

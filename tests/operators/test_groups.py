@@ -61,12 +61,13 @@ AGGREGATES = (
 )
 KEYS = ("small", "skewed", "absent", "sparse", "zero", "one", "small, sparse", "skewed + v * 0", "text")
 
-LOCATIONS = {  # words a thread, words a block, accumulators that are held
-    "as they are": (48, 8192, 8),
-    "block": (0, 8192, 8),
-    "held": (0, 0, 8),
-    "held for one": (0, 0, 1),
-    "global": (0, 0, 0),
+LOCATIONS = {  # words a thread, words a block, accumulators that are held, and that are loaded at once
+    "as they are": (48, 8192, 8, 32),
+    "block": (0, 8192, 8, 32),
+    "held": (0, 0, 8, 32),
+    "held for one": (0, 0, 1, 32),
+    "global": (0, 0, 0, 32),
+    "one after another": (0, 0, 0, 1),
 }
 
 
@@ -87,8 +88,8 @@ def test_locations_of_accumulators_on_a_gpu(location: str, tune: Tune) -> None:
 
 
 def check_locations(connection: gquery.Connection, location: str, tune: Tune, tables: dict[str, pa.Table]) -> None:
-    private, shared, held = LOCATIONS[location]
-    tune(tuning.accumulators, private_words=private, block_words=shared, register_words=held)
+    private, shared, held, loaded = LOCATIONS[location]
+    tune(tuning.accumulators, private_words=private, block_words=shared, register_words=held, loaded_words=loaded)
     connection.register("t", tables["t"])
     plan = str(connection.explain("SELECT skewed, count(*) FROM t GROUP BY skewed", "pipelines"))
     assert ("shared columns" if shared else "direct-address arrays") in plan

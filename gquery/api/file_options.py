@@ -13,7 +13,7 @@ from typing import Any
 
 from gquery.errors import BindError, Error, NotSupportedError, did_you_mean
 from gquery.expression.types import DType
-from gquery.io.text import CsvOptions, FileOptions, JsonOptions
+from gquery.io.options import CsvOptions, FileOptions, JsonOptions
 
 _SYNONYMS = {"sep": "delim", "delimiter": "delim", "dtypes": "types", "column_names": "names", "null": "nullstr"}
 _PATHS = ("hive_partitioning", "filename", "filesystem")

@@ -41,6 +41,14 @@ class TableStore:
         """What is known of the field at a position."""
         return self.table.columns[field].statistics
 
+    def has_nulls(self, field: int) -> bool:
+        """Whether the field may hold NULLs."""
+        return self.statistics(field).null_count != 0
+
+    def is_unique(self, field: int) -> bool:
+        """Whether no value comes twice and none is NULL, for certain."""
+        return self.statistics(field).is_unique
+
     def load(self, fields: Sequence[int]) -> Table:
         """The fields at these positions, in this order, where they lie."""
         columns = tuple(self.table.columns[f] for f in fields)

@@ -60,6 +60,12 @@ class TableSource(Protocol):
     def statistics(self, field: int) -> ColumnStatistics:
         """What is known of the field at a position, loaded or not."""
 
+    def has_nulls(self, field: int) -> bool:
+        """Whether the field may hold NULLs: a part of its statistics that may be had for less."""
+
+    def is_unique(self, field: int) -> bool:
+        """Whether no value comes twice and none is NULL, for certain: likewise."""
+
     def load(self, fields: Sequence[int]) -> Table:
         """The fields at these positions, in this order. What is loaded stays with the source."""
 

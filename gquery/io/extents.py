@@ -51,7 +51,7 @@ class Extent:
 
 def extent_of(chunk: Any, dtype: DType, rows: int) -> Extent:
     """What the metadata of a flat column's chunk tell of its ``rows`` rows."""
-    stats = chunk.statistics if chunk.is_stats_set else None
+    stats = chunk.statistics
     if stats is None:
         return Extent(rows)
     nulls = stats.null_count if stats.has_null_count else None
@@ -61,6 +61,12 @@ def extent_of(chunk: Any, dtype: DType, rows: int) -> Extent:
     if low is None or high is None or not at_most(low, high):
         return Extent(rows, nulls=nulls)
     return Extent(rows, low, high, nulls)
+
+
+def nulls_of(chunk: Any) -> int | None:
+    """How many NULLs the metadata of a flat column's chunk tell; None where they do not."""
+    stats = chunk.statistics
+    return None if stats is None or not stats.has_null_count else stats.null_count
 
 
 def ends_of(stats: Any, dtype: DType) -> tuple[Value | None, Value | None]:

@@ -26,6 +26,14 @@ class FirstRows:
             return column.statistics
         return ColumnStatistics(null_count=None if self.schema.fields[field].nullable else 0)
 
+    def has_nulls(self, field: int) -> bool:
+        """Whether the field may hold NULLs."""
+        return self.statistics(field).null_count != 0
+
+    def is_unique(self, field: int) -> bool:
+        """Whether no value comes twice and none is NULL, for certain."""
+        return self.statistics(field).is_unique
+
     def load(self, fields: Sequence[int]) -> Table:
         """The columns in the order that is asked for."""
         missing = sorted({f for f in fields if f not in self._columns})

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from gquery.errors import FileError
+from gquery.io.parquet_opened import OpenedParquet
 
 
 class _ReachedError(Exception):
@@ -50,9 +50,9 @@ class _Unreadable(io.RawIOBase):
 
 def check_footer(footer: Any, size: int) -> None:
     """OSError or ArrowException where the footer of a file of so many bytes cannot be used."""
-    with pq.ParquetFile(pa.PythonFile(_Unreadable(size), mode="r"), metadata=footer, pre_buffer=True) as file:
+    with OpenedParquet(pa.PythonFile(_Unreadable(size), mode="r"), footer, pre_buffer=True) as file:
         try:
-            next(file.iter_batches(1, use_threads=False), None)
+            next(file.batches(1, range(footer.num_row_groups)), None)
         except _ReachedError as reached:
             reached.__traceback__ = None  # Arrow keeps the error: it must not keep who called
     counts = [footer.row_group(g).num_rows for g in range(footer.num_row_groups)]

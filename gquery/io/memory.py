@@ -100,6 +100,14 @@ class ArrowSource:
         array = self._arrays[field]
         return ColumnStatistics(null_count=0 if _is_cupy(array) or not self.schema.fields[field].nullable else None)
 
+    def has_nulls(self, field: int) -> bool:
+        """Whether the field may hold NULLs."""
+        return self.statistics(field).null_count != 0
+
+    def is_unique(self, field: int) -> bool:
+        """Whether no value comes twice and none is NULL, for certain."""
+        return self.statistics(field).is_unique
+
     def load(self, fields: Sequence[int]) -> Table:
         """The columns in the order that is asked for."""
         with self._lock:

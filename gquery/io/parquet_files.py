@@ -6,19 +6,20 @@ A `ParquetFiles` is a number of files of one schema as they were when they were 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from gquery.columns.arrow import dtype_of, import_schema
 from gquery.columns.store import check_names
 from gquery.errors import FileError
 from gquery.expression.types import Schema
-from gquery.io.extents import Extent, extent_of, extent_of_value
+from gquery.io.extents import Extent, extent_of, extent_of_value, nulls_of
 from gquery.io.files import File, PathColumn, readable, reading
 from gquery.io.footers import check_footer, chunks_of, types_of
+from gquery.io.parquet_opened import OpenedParquet, random_access
 from gquery.io.watched import Asked
 from gquery.runtime.interrupt import check
 from gquery.runtime.records import dataclass
@@ -72,12 +73,26 @@ class ParquetFiles:
         row_group, types = self._row_groups[group.index], self._types[group.file]
         return chunks_of(row_group, self.leaves(field), types, self.files[group.file].name)
 
-    def extents(self, field: int) -> tuple[Extent, ...]:
-        """What is known of a column in each row group, looked up in the footers once."""
-        known = self._extents.get(field)
-        if known is None:
-            known = self._extents[field] = tuple([self._extent(field, group) for group in self.groups])
-        return known
+    def extents(self, field: int, groups: Sequence[RowGroup]) -> list[Extent]:
+        """What is known of a column in row groups, each of which is looked up in the footers once."""
+        known = self._extents.setdefault(field, {})
+        for group in groups:
+            if group.index not in known:
+                known[group.index] = self._extent(field, self.groups[group.index])
+        return [known[group.index] for group in groups]
+
+    def has_nulls(self, field: int, groups: Sequence[RowGroup]) -> bool:
+        """Whether there may be NULLs in row groups: less to look up than `extents`, and no more than up to the first of them."""
+        known = self._extents.get(field, {})
+        return any(
+            (known[g.index].nulls if g.index in known else self._nulls(field, self.groups[g.index])) != 0
+            for g in groups
+        )
+
+    def _nulls(self, field: int, group: RowGroup) -> int | None:
+        if field in self.path_columns or self.schema.fields[field].dtype.is_opaque:
+            return self._extent(field, group).nulls
+        return nulls_of(self.chunks(field, group)[0])
 
     def _extent(self, field: int, group: RowGroup) -> Extent:
         dtype, by_path = self.schema.fields[field].dtype, self.path_columns.get(field)
@@ -89,7 +104,7 @@ class ParquetFiles:
         return extent_of(chunk, dtype, group.rows)
 
     @cached_property
-    def _extents(self) -> dict[int, tuple[Extent, ...]]:
+    def _extents(self) -> dict[int, dict[int, Extent]]:
         return {}
 
     @cached_property
@@ -108,10 +123,10 @@ def open_files(asked: Asked, files: list[File]) -> ParquetFiles:
     first = f'"{files[0].name}"'
     for file in files:
         check()
-        with reading(file.name, "Parquet file"), pq.ParquetFile(file.path, filesystem=file.filesystem) as opened:
+        with reading(file.name, "Parquet file"), OpenedParquet(random_access(file)) as opened:
             check_footer(opened.metadata, file.size)
             footers.append(opened.metadata)
-            arrow_schema = readable(opened.schema_arrow)
+            arrow_schema = readable(opened.schema)
             file.check_unchanged()
         if schema is None:
             schema = arrow_schema

@@ -16,7 +16,6 @@ from functools import partial
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from gquery import tuning
 from gquery.columns.assemble import Assembly, Gathered, MisfitError, assembly_for
@@ -30,15 +29,18 @@ from gquery.errors import FileError
 from gquery.expression.types import Bounds, Field
 from gquery.io.files import reading
 from gquery.io.parquet_files import ParquetFiles, RowGroup
+from gquery.io.parquet_opened import OpenedParquet, random_access
 from gquery.runtime.records import dataclass
 from gquery.runtime.threads import Phases, Task
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """A column to read: its Arrow type, with ``as_codes`` that of codes; bounds and bytes that the footers tell."""
+    """A column to read: the numbers of its leaves in the files, its Arrow type, with ``as_codes`` that of codes; bounds and bytes
+    that the footers tell."""
 
     field: Field
+    leaves: range
     type: pa.DataType
     as_codes: bool
     bounds: Bounds | None
@@ -64,14 +66,14 @@ class ParquetReader:
         groups: Sequence[RowGroup],
         device: Device | None,
         narrow: bool,
-        codes: Sequence[str],
+        codes: Sequence[int],
     ) -> None:
         self._files, self._groups = files, groups
         self._narrow = narrow
-        self._codes = list(codes)  # the names of columns that are wanted as codes
+        self._codes = codes  # the leaves that are wanted as codes
         self._upload = Upload(device)
         self._starts = [0, *itertools.accumulate(group.rows for group in groups)]
-        self._idle: dict[tuple[int, bool], list[Any]] = {}  # opened files that no thread uses now
+        self._idle: dict[tuple[int, bool], list[OpenedParquet]] = {}  # opened files that no thread uses now
         self._began = time.perf_counter()
         self._decoding: list[float] = []  # seconds of each row group
         self._working: list[float] = []  # seconds of each task
@@ -123,7 +125,7 @@ class ParquetReader:
         file, waited = self._files.files[place.file].name, [0.0]
         with reading(file, "Parquet file"), self._opened(place) as opened:
             size = min(_batch_rows(wanted.type), max(place.rows, 1))
-            batches = opened.iter_batches(size, row_groups=[place.number], columns=[name], use_threads=False)
+            batches = opened.batches(size, [place.number], wanted.leaves)
             pieces = _pieces(batches, name, waited)
             try:
                 rows = assembly.add(group, pieces if place.whole else _first(pieces, place.rows))
@@ -138,22 +140,19 @@ class ParquetReader:
             )
 
     @contextmanager
-    def _opened(self, place: RowGroup) -> Iterator[Any]:
+    def _opened(self, place: RowGroup) -> Iterator[OpenedParquet]:
         """A file for one thread alone. Of a row group whose last rows are not wanted, no more is read than is decoded."""
         idle = self._idle.setdefault((place.file, place.whole), [])
         try:
             opened = idle.pop()
         except IndexError:
             file = self._files.files[place.file]
-            is_local = file.filesystem is None
-            opened = pq.ParquetFile(
-                file.path,
-                metadata=self._files.footers[place.file],
-                read_dictionary=self._codes,
-                memory_map=False,
+            opened = OpenedParquet(
+                random_access(file),
+                self._files.footers[place.file],
+                codes=self._codes,
                 buffer_size=0 if place.whole else tuning.reading.buffer_bytes,
-                pre_buffer=place.whole and not is_local,
-                filesystem=file.filesystem,
+                pre_buffer=place.whole and file.filesystem is not None,
             )
             file.check_unchanged()  # the footer that was read before tells where its pages lie
         yield opened
@@ -185,8 +184,7 @@ def _pieces(batches: Iterator[Any], name: str, waited: list[float]) -> Iterator[
         began = time.perf_counter()
         batch = next(batches, None)
         if batch is not None:
-            column = batch.column(batch.schema.get_field_index(name))  # "a" is asked for, and "a.b" may come besides
-            piece = without_views(column)
+            piece = without_views(batch.column(0))
             try:
                 check_decoded(piece)
             except (pa.ArrowInvalid, ValueError) as error:

@@ -58,6 +58,16 @@ class ParquetRows(ABC):
             known = self._statistics[field] = self._footer_statistics(field)
         return known
 
+    def has_nulls(self, field: int) -> bool:
+        """Whether there may be NULLs, without a look at more of the footers than that takes."""
+        known = self._statistics.get(field)
+        return self._contents.has_nulls(field, self._groups) if known is None else known.null_count != 0
+
+    def is_unique(self, field: int) -> bool:
+        """Whether no value comes twice and none is NULL, which is known of columns that were loaded."""
+        known = self._statistics.get(field)
+        return known is not None and known.is_unique
+
     def load(self, fields: Sequence[int]) -> Table:
         """The columns in the order that is asked for, those not in the cache read now, together."""
         return self._held(fields) or ParquetRows.load_many([(self, fields)])[0]
@@ -122,9 +132,8 @@ class ParquetRows(ABC):
         as_codes = self.rows >= tuning.reading.coded_rows and self._has_small_dictionary(field)
         if as_codes:
             type_ = pa.dictionary(pa.int32(), type_)
-        return Wanted(
-            self.schema.fields[field], type_, as_codes, self.statistics(field).bounds, self.bytes_of(field)
-        )  # fmt: skip
+        leaves, bounds = self._contents.leaves(field), self.statistics(field).bounds
+        return Wanted(self.schema.fields[field], leaves, type_, as_codes, bounds, self.bytes_of(field))
 
     def _has_small_dictionary(self, field: int) -> bool:
         """Whether a string column takes so few bytes a value that it must be codes into small dictionaries."""
@@ -151,9 +160,7 @@ class ParquetRows(ABC):
         lows: list[int] = []
         highs: list[int] = []
         complete = dtype.is_exact
-        extents = self._contents.extents(field)
-        for group in self._groups:
-            extent = extents[group.index]
+        for group, extent in zip(self._groups, self._contents.extents(field, self._groups), strict=True):
             if extent.nulls is None or (extent.nulls and not group.whole):
                 nulls = None
             elif nulls is not None:
@@ -196,7 +203,7 @@ class _Loading:
                 self.found[f] = import_column(array, source.schema.fields[f], source._narrow)
             else:
                 self.wanted[f] = source._wanted(f)
-        codes = [w.field.name for w in self.wanted.values() if w.as_codes]
+        codes = [leaf for w in self.wanted.values() if w.as_codes for leaf in w.leaves]
         self.reader = ParquetReader(files, source._groups, source._cache.device, source._narrow, codes)
 
     def close(self) -> None:

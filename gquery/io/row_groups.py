@@ -31,8 +31,9 @@ def _holding(files: ParquetFiles, domains: Mapping[int, Domain]) -> list[RowGrou
     """The row groups that may hold a row with values of all these domains."""
     left = [group for group in files.groups if group.rows]
     for field, domain in domains.items():
-        extents, dtype = files.extents(field), files.schema.fields[field].dtype
-        left = [group for group in left if extents[group.index].may_hold(domain, dtype)]
+        dtype = files.schema.fields[field].dtype
+        extents = files.extents(field, left)
+        left = [group for group, extent in zip(left, extents, strict=True) if extent.may_hold(domain, dtype)]
     return left
 
 

@@ -17,54 +17,13 @@ from gquery.columns.domain import Restriction, ScanUse
 from gquery.columns.ownership import file_origin
 from gquery.columns.table import ColumnData, ColumnStatistics, Table
 from gquery.errors import FileError, InterfaceError, did_you_mean
-from gquery.expression.types import DType
 from gquery.io.csv_dialect import Dialect, sniff
 from gquery.io.files import File, Paths, readable, reading
 from gquery.io.memory import ArrowSource
+from gquery.io.options import CsvOptions, FileOptions, JsonOptions
 from gquery.io.watched import Asked, WatchedFiles
 from gquery.runtime.arrow_compute import pc
 from gquery.runtime.interrupt import check
-from gquery.runtime.records import dataclass
-
-
-@dataclass(frozen=True)
-class CsvOptions:
-    """How to read CSV; None is found out. ``types`` are those of some columns, by name or place, ``columns`` those of all, in
-    order. ``nullstr`` are texts that stand for NULL, quoted ones where ``allow_quoted_nulls``."""
-
-    delim: str | None = None
-    header: bool | None = None
-    quote: str = '"'
-    escape: str | None = None
-    nullstr: tuple[str, ...] = ("",)
-    allow_quoted_nulls: bool = True
-    skip: int = 0
-    names: tuple[str, ...] = ()
-    types: tuple[tuple[str | int, DType], ...] = ()
-    columns: tuple[tuple[str, DType], ...] = ()
-    all_varchar: bool = False
-    decimal_separator: str = "."
-    timestampformat: str | None = None
-    ignore_errors: bool = False
-
-
-@dataclass(frozen=True)
-class JsonOptions:
-    """How to read JSON: ``format`` "auto" is found out; an object has at most ``maximum_object_size`` bytes."""
-
-    format: str = "auto"
-    maximum_object_size: int = 16 << 20
-
-
-@dataclass(frozen=True)
-class FileOptions:
-    """What a source is opened with; ``csv`` and ``json`` belong to their formats."""
-
-    hive: bool | None = None
-    filename: str | None = None  # the name of the column that holds it
-    filesystem: Any = None
-    csv: CsvOptions | None = None
-    json: JsonOptions | None = None
 
 
 class FileSource(WatchedFiles):
@@ -83,6 +42,14 @@ class FileSource(WatchedFiles):
 
     def statistics(self, field: int) -> ColumnStatistics:
         return self._inner.statistics(field)
+
+    def has_nulls(self, field: int) -> bool:
+        """Whether the field may hold NULLs."""
+        return self.statistics(field).null_count != 0
+
+    def is_unique(self, field: int) -> bool:
+        """Whether no value comes twice and none is NULL, for certain."""
+        return self.statistics(field).is_unique
 
     def load(self, fields: Sequence[int]) -> Table:
         return self._inner.load(fields)

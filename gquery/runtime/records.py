@@ -46,6 +46,8 @@ def dataclass(
 
 def _make(cls: type[T], frozen: bool, eq: bool, slots: bool, unsafe_hash: bool) -> type[T]:
     own = {name for name, value in vars(cls).items() if value is not None}
+    if cls.__doc__ is None:  # else `dataclasses` has `inspect` make a signature for it, which takes 3 ms at first
+        cls.__doc__ = cls.__name__
     made: Any = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots)(cls)
     wanted = ["__init__", "__repr__", *(["__eq__"] if eq else [])]
     if unsafe_hash or (eq and frozen):
@@ -87,7 +89,7 @@ def _made(cls: type, name: str, frozen: bool) -> Any:
     own = [(f.name, object, copy(f)) for f in dataclasses.fields(cls)]
     twin = dataclasses.make_dataclass(
         cls.__name__, own, init=False, repr=name == "__repr__", eq=name == "__eq__", unsafe_hash=name == "__hash__",
-        namespace={"__doc__": "the class's"},  # else its signature is made, for which `inspect` takes 3 ms
+        namespace={"__doc__": cls.__doc__},
     )  # fmt: skip
     return vars(twin)[name]
 

@@ -386,7 +386,7 @@ def test_threads_at_once(tmp_path: Path) -> None:
 
 def _chunk(**known: Any) -> Any:
     stats = {"has_null_count": True, "null_count": 0, "has_min_max": True, **known}
-    return SimpleNamespace(is_stats_set=True, statistics=SimpleNamespace(**stats))
+    return SimpleNamespace(statistics=SimpleNamespace(**stats))
 
 
 class _Unreadable:
@@ -415,8 +415,8 @@ class _Unreadable:
         (_chunk(min=math.nan, max=math.nan), DOUBLE, Domain.point(5.0), True),
         (_chunk(min=0.0, max=0.0), DOUBLE, Domain.point(-0.0), True),
         (_chunk(min=1.0, max=2.0), DOUBLE, Domain((Interval(None, 0.5),), False), False),
-        (SimpleNamespace(is_stats_set=True, statistics=_Unreadable()), DType(Kind.DATE), Domain.point(9), True),
-        (SimpleNamespace(is_stats_set=False), BIGINT, Domain.point(9), True),
+        (SimpleNamespace(statistics=_Unreadable()), DType(Kind.DATE), Domain.point(9), True),
+        (SimpleNamespace(statistics=None), BIGINT, Domain.point(9), True),
     ],
 )
 def test_what_statistics_say(chunk: Any, dtype: DType, domain: Domain, expected: bool) -> None:
@@ -445,3 +445,28 @@ def test_domains_are_sets() -> None:
         assert holds(a.intersection(VALUES)) == x - {None} and a.intersection(ANY) == a
         low, high = sorted((rng.randrange(40), rng.randrange(40)))
         assert a.meets(low, high) == any(i is not None and low <= i <= high for i in x)
+
+
+@pytest.mark.parametrize("statistics", [True, False, ["b"]])
+@pytest.mark.parametrize("null", [None, 0, 39])
+def test_nulls_that_footers_tell(tmp_path: Path, null: int | None, statistics: bool | list[str]) -> None:
+    """`has_nulls` looks at less than `statistics` and says the same: before it, behind it, once the column is loaded. A NULL in
+    the last row group alone is not missed, nor one of which no statistics tell."""
+    path = tmp_path / "nulls.parquet"
+    table = pa.table({"a": [None if i == null else i for i in range(40)], "b": range(40)})
+    pq.write_table(table, path, row_group_size=4, write_statistics=statistics)
+    source, other = ParquetSource(path), ParquetSource(path)
+    told = null is not None or statistics is not True
+    assert source.has_nulls(0) is told and not source.is_unique(0)
+    assert source.has_nulls(1) is (statistics is False)
+    assert (other.statistics(0).null_count != 0) is told and other.has_nulls(0) is told
+    source.load([0])
+    assert source.has_nulls(0) is (null is not None) and source.is_unique(0) is source.statistics(0).is_unique
+    with gquery.connect("cpu") as connection:
+        for condition in ("a IS NULL", "a IS NOT NULL", "b NOT IN (SELECT a FROM t)", "a > 38", "b < 3 AND a IS NULL"):
+            sql = f"SELECT count(*), sum(b) FROM {{}} WHERE {condition}"
+            assert connection.sql(f"WITH t AS (FROM '{path}') {sql.format('t')}").fetchall() == (
+                duckdb.sql(f"WITH t AS (FROM '{path}') {sql.format('t')}").fetchall()
+            )
+        limited = connection.sql(f"SELECT * FROM '{path}' LIMIT 3")
+        assert limited.fetchall() == [(None if i == null else i, i) for i in range(3)]

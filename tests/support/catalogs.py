@@ -27,6 +27,12 @@ class EmptySource:
     def statistics(self, field: int) -> ColumnStatistics:
         return ColumnStatistics()
 
+    def has_nulls(self, field: int) -> bool:
+        return self.statistics(field).null_count != 0
+
+    def is_unique(self, field: int) -> bool:
+        return self.statistics(field).is_unique
+
     def load(self, fields: Sequence[int]) -> Any:
         raise AssertionError("binding reads no data")
 

@@ -41,6 +41,12 @@ class Described:
     def statistics(self, field: int) -> ColumnStatistics:
         return self.known[field]
 
+    def has_nulls(self, field: int) -> bool:
+        return self.statistics(field).null_count != 0
+
+    def is_unique(self, field: int) -> bool:
+        return self.statistics(field).is_unique
+
     def load(self, fields: Sequence[int]) -> Table:
         raise AssertionError("planning reads no data")
 

@@ -118,9 +118,7 @@ def _unique_keys(plan: Plan) -> list[frozenset[int]]:
     match plan:
         case Scan():
             found = [
-                frozenset((c.id,))
-                for c, f in zip(plan.columns, plan.fields, strict=True)
-                if plan.source.statistics(f).is_unique
+                frozenset((c.id,)) for c, f in zip(plan.columns, plan.fields, strict=True) if plan.source.is_unique(f)
             ]
             return [frozenset()] if plan.source.rows <= 1 else found
         case Values(rows=rows):

@@ -150,10 +150,7 @@ def _columns(plan: Plan, read: frozenset[int]) -> Plan:
                 c.id
                 for c, f in zip(columns, fields, strict=True)
                 # of type NULL are columns that a file has but nobody can read: asking for their statistics is an error
-                if c.nullable
-                and c.id in read
-                and c.dtype.kind is not Kind.NULL
-                and plan.source.statistics(f).null_count == 0
+                if c.nullable and c.id in read and c.dtype.kind is not Kind.NULL and not plan.source.has_nulls(f)
             }
             if not full:
                 return plan

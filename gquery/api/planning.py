@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -83,7 +84,7 @@ class Plans(Session):
                 partial = partial_scans(query, parts)
                 load_tables(partial.query.plan, ())
             made = partial.query
-            program = with_room(lambda: lower(made, self.target, get_profile(self.device)))  # noqa: B023  (called here)
+            program = with_room(functools.partial(lower, made, self.target, get_profile(self.device)))
             if partial.enough is not None and prepared.slots is not None:
                 prepared.slots.pin()  # how many parts are enough depends on all constants
             if partial.enough is None or run(program, self._context(), RunFeedback()).rows >= partial.enough:

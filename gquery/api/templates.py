@@ -75,7 +75,7 @@ class Template:
         return len(self.slots.tokens) + len(self.slots.parameters)
 
     @cached_property
-    def _program(self) -> Rebinding:
+    def _program(self) -> Rebinding[Program]:
         from gquery.planner.rebind import Rebinding
 
         assert self.prepared is not None and self.prepared.program is not None
@@ -125,7 +125,7 @@ class Template:
             made.sources,
             made.versions,
             made.catalog_version,
-            program,  # type: ignore[arg-type]
+            program,
         )
         plan.feedback = made.feedback.for_values(values)
         plan.template = "hit"

@@ -102,8 +102,12 @@ ONLY_NULL = Domain((), True)
 
 
 def at_most(a: Value, b: Value) -> bool:
-    """Whether ``a`` is not greater than ``b``, a value of the same column."""
-    return a <= b  # type: ignore[operator]  # both are numbers, or both text
+    """Whether ``a`` is not greater than ``b``, a value of the same column: both are numbers, or both text."""
+    if isinstance(a, str):
+        assert isinstance(b, str), (a, b)
+        return a <= b
+    assert not isinstance(b, str), (a, b)
+    return a <= b
 
 
 def _start(i: Interval) -> tuple[bool, Value]:

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gquery.device.array import Array
+from gquery.device.array import Array, on_gpu
 
 
 class Graph(Protocol):
@@ -90,7 +90,7 @@ class Arena:
 
     def owns(self, array: Array) -> bool:
         """Whether an array's memory was taken from the arena since the last recording began."""
-        return int(array.data.mem.ptr) in self._taken  # type: ignore[attr-defined]  # an array of CuPy
+        return on_gpu(array).data.mem.ptr in self._taken
 
     def copy(self, to: int, source: int, size: int) -> None:
         """Queue, or record, a copy of bytes between addresses of the GPU."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias, cast
 
 import numpy as np
 
@@ -10,3 +10,30 @@ ElementDType: TypeAlias = np.dtype[Any]
 Array: TypeAlias = np.ndarray[Any, ElementDType]
 """An array of NumPy, on the host, or of CuPy, on a GPU. CuPy has NumPy's interface and no types of its own, so NumPy's stand for
 both. What elements it has, and who may write to it, is said where it is made."""
+
+
+class GpuMemory(Protocol):
+    """A piece of a GPU's memory as it was taken; ``ptr`` is its address."""
+
+    ptr: int
+
+
+class GpuPointer(Protocol):
+    """Where an array lies: the address, in a piece of memory."""
+
+    ptr: int
+    mem: GpuMemory
+
+
+class GpuArray(Protocol):
+    """What an array of CuPy has that NumPy's has not."""
+
+    data: GpuPointer
+
+    def set(self, arr: Array) -> None:
+        """Copy an array of the host, of the same shape and type, into this one."""
+
+
+def on_gpu(array: Array) -> GpuArray:
+    """An array of CuPy as what it is."""
+    return cast(GpuArray, array)

@@ -21,7 +21,7 @@ import numpy as np
 
 from gquery import tuning
 from gquery.device.arena import reclaimable_bytes, release_recordings
-from gquery.device.array import Array
+from gquery.device.array import Array, on_gpu
 from gquery.device.host import machine_memory, processor, refuse_huge_pages
 from gquery.errors import DeviceError, InterfaceError, OutOfMemoryError
 from gquery.runtime import device_faults
@@ -118,7 +118,7 @@ class Device:
             return send_whole(self, np.ascontiguousarray(array), context)
         if array.dtype == np.uint8 and array.ndim == 1:
             copy = self.empty(array.size + READ_AHEAD, np.uint8, context)[: array.size]
-            copy.set(np.ascontiguousarray(array))  # type: ignore[attr-defined]  # an array of CuPy
+            on_gpu(copy).set(np.ascontiguousarray(array))
             return copy
         self.reserve(int(array.nbytes), context)
         return self._on_gpu(lambda cupy: cupy.asarray(array), int(array.nbytes), context)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gquery.device.arena import Arena
-from gquery.device.array import Array
+from gquery.device.array import Array, on_gpu
 from gquery.device.device import READ_AHEAD, Device
 
 
@@ -38,7 +38,7 @@ class RecordingDevice(Device):
                 copy = self.empty(array.size + room, np.uint8, context)[: array.size]
             else:
                 copy = self.empty(array.shape, array.dtype, context)
-            copy.set(np.ascontiguousarray(array))  # type: ignore[attr-defined]  # an array of CuPy
+            on_gpu(copy).set(np.ascontiguousarray(array))
         self.constants.append(copy)
         return copy
 
@@ -48,7 +48,7 @@ class RecordingDevice(Device):
         if self.constants is None:
             return constant
         made = self.empty(constant.shape, constant.dtype)
-        self._arena.copy(int(made.data.ptr), int(constant.data.ptr), constant.nbytes)  # type: ignore[attr-defined]  # CuPy's
+        self._arena.copy(on_gpu(made).data.ptr, on_gpu(constant).data.ptr, constant.nbytes)
         return made
 
     def make_room(self) -> None:

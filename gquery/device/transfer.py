@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from gquery import tuning
-from gquery.device.array import Array
+from gquery.device.array import Array, on_gpu
 from gquery.device.buffer import Buffer
 from gquery.device.device import READ_AHEAD, Device
 from gquery.errors import OutOfMemoryError
@@ -88,7 +88,7 @@ def send_whole(device: Device, host: Array, context: str) -> Array:
     stage = staging(device)
     stage.drain()
     raw = host.view(np.uint8)
-    part, start = tuning.transfers.mover_bytes, int(array.data.ptr)  # type: ignore[attr-defined]  # an array of CuPy
+    part, start = tuning.transfers.mover_bytes, on_gpu(array).data.ptr
     with ThreadPoolExecutor(tuning.transfers.movers) as pool:
         for sent in [pool.submit(stage.send, start + at, raw[at : at + part]) for at in range(0, raw.size, part)]:
             sent.result()

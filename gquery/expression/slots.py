@@ -133,8 +133,8 @@ class SlotLiteral(Literal):
     __slots__ = ("_raw", "given", "key", "make", "number", "slots", "sources")
 
     def __init__(self, value: Any, dtype: DType, slots: Slots, number: int = -1) -> None:
-        self._raw, self.slots, self.number = value, slots, number
-        self.dtype = dtype  # type: ignore[misc]
+        super().__init__(value, dtype)
+        self.slots, self.number = slots, number
         self.make: Callable[..., Any] | None = None
         self.sources: tuple[Literal, ...] = ()
         self.given: tuple[Any, ...] = ()
@@ -158,6 +158,10 @@ class SlotLiteral(Literal):
         if self.slots.recorders:
             self.slots.note((is_the_same, self.key), Guard(is_the_same, (self,), (), exact(self._raw)))
         return self._raw
+
+    @value.setter
+    def value(self, value: Any) -> None:  # as a literal is made
+        self._raw = value
 
     @property
     def is_null(self) -> bool:

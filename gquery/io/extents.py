@@ -43,7 +43,8 @@ class Extent:
         if low is None or high is None:
             return domain.meets(None, None)
         if dtype.kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):  # a file's nanoseconds are rounded, whichever way
-            low, high = low - 1, high + 1  # type: ignore[operator]
+            assert isinstance(low, int) and isinstance(high, int), (low, high)
+            low, high = low - 1, high + 1
         elif isinstance(high, str) and len(high.encode()) >= _LONG_TEXT:
             high += _LAST
         return domain.meets(low, high)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import fields, is_dataclass
-from typing import TypeVar, cast
+from typing import Generic, TypeVar, cast
 
 from gquery.expression.expr import Literal
 from gquery.expression.slots import SlotLiteral, SlotValues, shown
@@ -13,18 +13,18 @@ T = TypeVar("T", bound=Hashable)
 _OURS = ("gquery.planner.", "gquery.expression.", "gquery.kernels.values")
 
 
-class Rebinding:
+class Rebinding(Generic[T]):
     """The parts of a tree that depend on slots, found once. What does not is shared by all that are made of it."""
 
-    def __init__(self, tree: Hashable) -> None:
+    def __init__(self, tree: T) -> None:
         self._tree = tree
         self._kept: list[Hashable] = []  # what is known by identity must stay
         self._depends: dict[int, bool] = {}  # whether a record or tuple depends on slots, by identity
         self._find(tree)
 
-    def with_literals(self, literal: Callable[[SlotLiteral], Literal]) -> Hashable:
+    def with_literals(self, literal: Callable[[SlotLiteral], Literal]) -> T:
         """The tree with other literals for slots; an object that stands in several places does so again."""
-        return _Rebound(self._depends, literal).of(self._tree)
+        return cast(T, _Rebound(self._depends, literal).of(self._tree))  # a record of the same class
 
     def _find(self, node: Hashable) -> bool:
         """Whether a node depends on slots."""
@@ -81,9 +81,9 @@ def _names(kind: type) -> tuple[str, ...]:
 
 def rebound(tree: T, values: SlotValues) -> T:
     """A tree for other values, where that is wanted once, with constants in place of slots."""
-    return cast(T, Rebinding(tree).with_literals(lambda slot: Literal(values.of(slot), slot.dtype)))
+    return Rebinding(tree).with_literals(lambda slot: Literal(values.of(slot), slot.dtype))
 
 
 def without_slots(tree: T) -> T:
     """A tree with constants in place of slots."""
-    return cast(T, Rebinding(tree).with_literals(lambda slot: Literal(shown(slot), slot.dtype)))
+    return Rebinding(tree).with_literals(lambda slot: Literal(shown(slot), slot.dtype))

@@ -13,7 +13,7 @@ from collections.abc import Hashable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from gquery import tuning
 from gquery.api.plan_cache import Parameters, PreparedPlan
@@ -57,12 +57,13 @@ class Template:
 
     def lowered(self, prepared: PreparedPlan, program: Program) -> None:
         """The program is made: kernels of it have guards of their own."""
-        from gquery.execution.feedback import PlanUnits
+        from gquery.execution.feedback import Shared
         from gquery.execution.shared_units import SharedUnits
+        from gquery.execution.stage_scalars import StageScalars
 
         self.slots.slots.is_closed = True
         values = SlotValues([shown(self.slots.literal(n)) for n in range(self._count)])
-        prepared.feedback.shared = PlanUnits(SharedUnits(self.slots.slots), values)
+        prepared.feedback.shared = Shared(SharedUnits(self.slots.slots), StageScalars(program), values)
 
     @cached_property
     def _fixed(self) -> frozenset[int]:
@@ -116,7 +117,7 @@ class Template:
         from gquery.planner.rebind import rebound
         from gquery.runtime.nesting import with_room
 
-        made, program = self.prepared, with_room(lambda: self._program.with_literals(values.literal))
+        made, program = self.prepared, cast("Program", with_room(lambda: self._program.with_literals(values.literal)))
         assert made is not None
         plan = PreparedPlan(
             lambda: with_room(lambda: rebound(made.made(), values)),
@@ -127,7 +128,7 @@ class Template:
             made.catalog_version,
             program,
         )
-        plan.feedback = made.feedback.for_values(values)
+        plan.feedback = made.feedback.for_values(values, program)
         plan.template = "hit"
         return plan
 

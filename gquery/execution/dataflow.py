@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from functools import cached_property
 
 from gquery.planner.physical import HostRows, Pipeline, PipelineBreaker, Probe, Program, RankEncode, ReadTable
@@ -16,6 +17,12 @@ class Dataflow:
     def __init__(self, program: Program) -> None:
         self.program = program
         self._works = [stage.work for stage in program.stages]
+
+    def of_like(self, program: Program) -> Dataflow:
+        """That of a program with other constants alone, whose stages read the same."""
+        made = copy(self)
+        made.program = program
+        return made
 
     @cached_property
     def released(self) -> list[list[int]]:

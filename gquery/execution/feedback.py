@@ -21,6 +21,7 @@ from gquery.execution.stage_feedback import (
     StageFeedback,
     UnitsKey,
 )
+from gquery.execution.stage_scalars import Expected, StageScalars
 from gquery.runtime.records import dataclass
 
 if TYPE_CHECKING:
@@ -85,10 +86,11 @@ class Units(Protocol):
 
 
 @dataclass(frozen=True)
-class PlanUnits:
-    """The kernels of a template, for a plan with these values of its slots."""
+class Shared:
+    """What the plans of a template have in common, for a plan with these values of its slots."""
 
     units: Units
+    scalars: StageScalars
     values: SlotValues
 
 
@@ -96,7 +98,7 @@ class RunFeedback:
     """What the runs of one program have found out, so that later ones need not."""
 
     def __init__(self) -> None:
-        self.shared: PlanUnits | None = None  # kernels that other plans of the same template have, too
+        self.shared: Shared | None = None  # what other plans of the same template have, too
         self.units: Store[UnitsKey, tuple[Unit, ...]] = Store()
         self.outputs: Store[OutputKey, GroupOutput] = Store()
         self.scalars: Mapping[ScalarSite, int] | None = None  # that the last run read back; None before one has ended
@@ -108,12 +110,33 @@ class RunFeedback:
         self._prepared: set[bool] = set()
         self._lock = threading.Lock()
 
-    def for_values(self, values: SlotValues) -> RunFeedback:
-        """What runs of another plan of the same template begin with: the kernels, and what is known of the stages."""
+    def for_values(self, values: SlotValues, program: Program) -> RunFeedback:
+        """What runs of another plan of the same template begin with: the kernels, what is known of the stages, and what they
+        read, which depends on no constant."""
         made = RunFeedback()
         made.shared = None if self.shared is None else replace(self.shared, values=values)
-        made._stages, made._prepared = dict(self._stages), set(self._prepared)
+        made.outputs = self.outputs
+        made._stages, made._prepared = self._stages.copy(), self._prepared.copy()
+        made._dataflow = None if self._dataflow is None else self._dataflow.of_like(program)
         return made
+
+    def expected(self) -> Expected | None:
+        """The scalars that a run may take as given: those of the last run, or before one has ended those that other plans of
+        the template read back; None where there are none."""
+        if self.scalars is not None:
+            return Expected(self.scalars, None)
+        return None if self.shared is None else self.shared.scalars.expected(self.shared.values)
+
+    def ended(self, seen: Mapping[ScalarSite, int]) -> None:
+        """A run has ended, and everything in it was right; it read these scalars back."""
+        if seen != self.scalars and self.shared is not None:
+            self.shared.scalars.keep(self.shared.values, seen)
+        self.scalars = seen
+
+    def misspeculated(self) -> None:
+        """A run has to be made once more; what it took as given was wrong."""
+        if self.scalars is None and self.shared is not None:
+            self.shared.scalars.misspeculated()
 
     def stage(self, number: int) -> StageFeedback:
         """What is known of a stage now."""

@@ -57,6 +57,7 @@ def run_with_report(
     except Exception:
         if not state.speculation.has_failed():  # else it comes of arrays that aborted kernels did not write
             raise
+    feedback.misspeculated()
     for made in (state.frames, state.joins, state.matched):
         made.clear()
     return _validated(Run(program, context, feedback, Speculation(feedback, context.device, True)))

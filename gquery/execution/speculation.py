@@ -46,7 +46,7 @@ class Speculation:
     def __init__(self, feedback: RunFeedback, device: Device, waits: bool) -> None:
         self.feedback = feedback
         self.device = device
-        self._known = None if waits or not device.is_cuda else feedback.scalars
+        self._expected = None if waits or not device.is_cuda else feedback.expected()
         self._seen: dict[ScalarSite, int] = {}
         self._reads: dict[int, int] = {}  # by stage, how many numbers it asked for
         self.stage = 0  # which one runs
@@ -54,34 +54,57 @@ class Speculation:
         self.abort_flag = None if self._words is None else self._words[:1]
         self._used = 1
         self._sites: list[tuple[int, Sequence[ErrorSite]]] = []
+        self._is_open = False  # something was taken as given since the GPU was last waited for
 
     @property
     def speculates(self) -> bool:
-        return self._known is not None
+        return self._expected is not None
 
-    def read_scalar(self, array: Array | int) -> int:
-        """The one integer in ``array``, which the stage has made: waited for, or as it was in the run before."""
-        if isinstance(array, int | np.ndarray | np.generic):
-            return wait_for_scalar(array)
+    def read_scalar(self, array: Array | int, expected: int | None = None) -> int:
+        """The one integer in ``array``, which the stage has made: as it was in a run before, as it is ``expected`` to be, or
+        waited for."""
+        return (
+            wait_for_scalar(array)
+            if isinstance(array, int | np.ndarray | np.generic)
+            else self._scalar(array, expected)
+        )
+
+    def _scalar(self, array: Array, expected: int | None) -> int:
         key = ScalarSite(self.stage, self._reads.get(self.stage, 0))
         self._reads[self.stage] = key.ordinal + 1
-        value = None if self._known is None else self._known.get(key)
+        value = None if self._expected is None else self._expected.scalars.get(key, expected)
         if value is None:
             value = wait_for_scalar(array)
+            self._look_early()
         else:
-            numbers = array.reshape(1).astype(np.int64, copy=False)
-            launch(_VALIDATE, 1, numbers, numbers, value, self.abort_flag)
+            self._take_as(array, value)
+            self._is_open = True
         self._seen[key] = value
         return value
 
+    def _take_as(self, array: Array, value: int) -> None:
+        """Have the GPU set the abort flag if a number is not this one."""
+        numbers = array.reshape(1).astype(np.int64, copy=False)
+        launch(_VALIDATE, 1, numbers, numbers, value, self.abort_flag)
+
+    def _look_early(self) -> None:
+        """Raise what has gone wrong so far, now that the GPU was waited for: a number that kernels which were aborted should
+        have made says nothing."""
+        if self._is_open:
+            self._is_open = False
+            self.check(self.device.to_host(self.status_words))
+
     def status(self, sites: Sequence[ErrorSite]) -> Array | None:
         """Words for the errors of a kernel on the GPU, looked at by `validate_all`; None if it must be looked at at
-        once: nothing is speculated, or there is no room."""
+        once: nothing is speculated, a table may be full of which no run has told, or there is no room."""
         size = -(-len(sites) // BITMAP_BITS)
-        if not self.speculates or self._words is None or self._used + size > tuning.speculation.status_words:
+        if self._expected is None or self._words is None or self._used + size > tuning.speculation.status_words:
+            return None
+        if not self._expected.has(self.stage) and any(site.retry for site in sites):
             return None
         at, self._used = self._used, self._used + size
         self._sites.append((at, sites))
+        self._is_open = True
         array: Array = self._words[at : at + size]
         return array
 
@@ -102,7 +125,7 @@ class Speculation:
         """Wait for the end, and raise what kernels have to say; remember the numbers for the next run."""
         if self.speculates and self._words is not None:
             self.check(self.device.to_host(self.status_words))
-        self.feedback.scalars = self._seen
+        self.feedback.ended(self._seen)
 
     @property
     def status_words(self) -> Array:

@@ -108,6 +108,10 @@ class SlotValues:
         self._given = given
         self._made: dict[int, Any] = {}
 
+    def given(self, number: int) -> Any:
+        """The value of a slot of the text."""
+        return self._given[number]
+
     def of(self, literal: Literal) -> Any:
         """The value of a literal; whatever computing it raises where it is derived (`FAILURES`)."""
         if not isinstance(literal, SlotLiteral):

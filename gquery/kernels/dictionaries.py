@@ -7,7 +7,7 @@ need no table: the dictionary is sorted, so they are comparisons of codes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -19,6 +19,7 @@ from gquery.columns.opaque import Opaque, joined
 from gquery.columns.table import Dictionary
 from gquery.device.buffer import Buffer
 from gquery.errors import DatabaseError
+from gquery.expression.exact import exact
 from gquery.expression.expr import Call, Column, Expr, In, IsNull, Literal
 from gquery.expression.slots import SlotLiteral, decided, is_recorded, pin, shown
 from gquery.expression.traverse import columns_of, transform, walk
@@ -141,9 +142,18 @@ class _Lookup:
         self.e, self.column, self.dictionary = e, column, dictionary
         literals = (x for part in walk(e) for x in (part.items if isinstance(part, In) else (part,)))
         self.slots = tuple(dict.fromkeys(x for x in literals if isinstance(x, SlotLiteral) and is_recorded(x)))
+        self._last: tuple[Hashable, Evaluated] | None = None  # a guard asks, then each constant of the kernel
 
     def table(self, *values: Scalar) -> Evaluated:
         """The results for these values of the slots."""
+        key, last = exact(values), self._last
+        if last is not None and last[0] == key:
+            return last[1]
+        made = self._made(*values)
+        self._last = key, made
+        return made
+
+    def _made(self, *values: Scalar) -> Evaluated:
         from gquery.kernels.host import evaluate_over_dictionary
 
         known = {x.key: Literal(v, x.dtype) for x, v in zip(self.slots, values, strict=True)}

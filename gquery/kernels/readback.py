@@ -13,17 +13,17 @@ from contextlib import contextmanager
 from gquery.device.array import Array
 
 _local = threading.local()
-Ask = Callable[[Array | int], int]
-"""Gives the integer in an array of one."""
+Ask = Callable[[Array | int, int | None], int]
+"""Gives the integer in an array of one; the second is what it is in all likelihood, None where that is not known."""
 
 
-def read_scalar(array: Array | int) -> int:
-    """The integer in an array of one (NumPy or CuPy)."""
+def read_scalar(array: Array | int, expected: int | None = None) -> int:
+    """The integer in an array of one (NumPy or CuPy). ``expected`` is what it is but in rare cases: of what is only checked."""
     ask: Ask = getattr(_local, "ask", wait_for_scalar)
-    return ask(array)
+    return ask(array, expected)
 
 
-def wait_for_scalar(array: Array | int) -> int:
+def wait_for_scalar(array: Array | int, _: int | None = None) -> int:
     """The integer, once it is there."""
     return array if isinstance(array, int) else int(array.item())
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import field, replace
 from functools import cached_property, partial
-from typing import assert_never
+from typing import assert_never, cast
 
 from gquery import tuning
 from gquery.expression.expr import Column, Expr
@@ -65,7 +65,18 @@ class Unit:
         """The kernel for other values of slots."""
         if not self.slots:
             return self
-        return replace(self, bindings=self.bindings | {name: s.resolve(values) for name, s in self.slots.items()})
+        resolved: dict[str, Binding] = {name: s.resolve(values) for name, s in self.slots.items()}
+        made = replace(self, bindings=self.bindings | resolved)
+        made.open = tuple([(n, p, resolved.get(p.name, b)) for n, p, b in self.open])
+        made.constants = self.constants.copy()
+        for n, p in self._slot_numbers:
+            made.constants[n] = p.number(cast(Constant, resolved[p.name]).value)
+        return made
+
+    @cached_property
+    def _slot_numbers(self) -> list[tuple[int, Parameter]]:
+        """The parameters that are numbers made of slots, as they are for all values, each with its index."""
+        return [(n, p) for n, (p, b) in enumerate(self.parameters) if p.name in self.slots and isinstance(b, Constant)]
 
     @cached_property
     def parameters(self) -> tuple[tuple[Parameter, Binding], ...]:

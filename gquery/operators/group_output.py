@@ -237,7 +237,7 @@ class GroupOutput:
         else:
             total = self._picked(made, device, workers, label)
         for n in range(failed.size):
-            if bits := read_scalar(failed[n : n + 1]):
+            if bits := read_scalar(failed[n : n + 1], expected=0):
                 site = sites[INT64_BITS * n + (bits & -bits).bit_length() - 1]
                 raise site.error(site.message)
         columns = [*zip(made.key, made.key_valid, strict=True), *zip(made.out, made.out_valid, strict=True)]

@@ -150,10 +150,10 @@ class BuildRun(SinkRun[BuildState]):
 
     def _has_duplicates(self, state: BuildState) -> bool:
         if state.twice is not None:
-            return bool(read_scalar(state.twice))
+            return bool(read_scalar(state.twice, expected=0))
         assert state.slots is not None and state.entered is not None
         used = scans.count_others(state.slots)
-        return read_scalar((used - state.entered)[0]) != 0
+        return read_scalar((used - state.entered)[0], expected=0) != 0
 
     def _is_clustered(self) -> bool:
         """Whether rows lie in the order of their slots: the one key of a direct-address table is sorted at load."""

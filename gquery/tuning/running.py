@@ -177,6 +177,10 @@ class Speculation(Record):
     """Runs that go on before their scalars are read back."""
 
     status_words: int = number(1024, "32-bit words", "for the abort flag and the errors of kernels", _H200_QUERIES)
+    kept_stages: int = number(512, "stages", "with the constants that they met, whose scalars a template keeps")
+    given_up: int = number(
+        8, "runs", "of a template's plans made twice, after which none takes what others read back as given"
+    )
 
 
 @dataclass(init=False, eq=False, repr=False)

@@ -1,0 +1,83 @@
+"""Scalars that plans of one template have in common: a stage that meets the constants of an earlier run makes what that made.
+
+A plan that a template serves has not run yet, so a run of it would wait for each scalar of a GPU (see `speculation`). But most
+stages of it depend on few of the text's constants, many on none. Each stage's scalars are kept by the values of the slots that
+it depends on, itself or through the stages that it reads. Runs of all plans of the template leave them, and they are validated
+where they are taken as given.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Hashable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from gquery import tuning
+from gquery.execution.stage_feedback import ScalarSite
+from gquery.expression.exact import exact
+from gquery.expression.frozen import frozen_open
+from gquery.runtime.recent import Recent
+
+if TYPE_CHECKING:
+    from gquery.expression.slots import SlotValues
+    from gquery.planner.physical import Program
+
+
+@frozen_open
+class Expected:
+    """What a run may take as given: ``scalars``, and that no table of ``stages`` fills up (None: of any stage)."""
+
+    scalars: Mapping[ScalarSite, int]
+    stages: frozenset[int] | None
+
+    def has(self, stage: int) -> bool:
+        """Whether a run has told of a stage."""
+        return self.stages is None or stage in self.stages
+
+
+class StageScalars:
+    """The scalars of one template's stages."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._found = Recent[tuple[int, Hashable], Mapping[ScalarSite, int]](tuning.speculation.kept_stages)
+        self._misspeculated = 0
+        self._lock = threading.Lock()
+
+    def expected(self, values: SlotValues) -> Expected | None:
+        """What is known of a run with these values of the slots; None before a run of the template has ended, and where it
+        has been wrong too often."""
+        if len(self._found) == 0 or self._misspeculated >= tuning.speculation.given_up:
+            return None
+        scalars: dict[ScalarSite, int] = {}
+        stages = []
+        for key in self._keys(values):
+            found = self._found.get(key)
+            if found is not None:
+                scalars |= found
+                stages.append(key[0])
+        return Expected(scalars, frozenset(stages))
+
+    def keep(self, values: SlotValues, seen: Mapping[ScalarSite, int]) -> None:
+        """Keep what a run with these values has read back."""
+        by_stage: dict[int, dict[ScalarSite, int]] = {}
+        for site, value in seen.items():
+            by_stage.setdefault(site.stage, {})[site] = value
+        for key in self._keys(values):
+            self._found[key] = by_stage.get(key[0], {})
+
+    def misspeculated(self) -> None:
+        """A run that took scalars of others as given had to be made again."""
+        with self._lock:
+            self._misspeculated += 1
+
+    def _keys(self, values: SlotValues) -> list[tuple[int, Hashable]]:
+        """For each stage, what its result depends on."""
+        return [(n, tuple([exact(values.given(s)) for s in slots])) for n, slots in enumerate(self._slots)]
+
+    @cached_property
+    def _slots(self) -> list[list[int]]:
+        from gquery.planner.slot_uses import slots_by_stage
+
+        return [sorted(slots) for slots in slots_by_stage(self._program)]

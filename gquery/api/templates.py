@@ -13,7 +13,7 @@ from collections.abc import Hashable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from gquery import tuning
 from gquery.api.plan_cache import Parameters, PreparedPlan
@@ -117,7 +117,7 @@ class Template:
         from gquery.planner.rebind import rebound
         from gquery.runtime.nesting import with_room
 
-        made, program = self.prepared, cast("Program", with_room(lambda: self._program.with_literals(values.literal)))
+        made, program = self.prepared, with_room(lambda: self._program.with_literals(values.literal))
         assert made is not None
         plan = PreparedPlan(
             lambda: with_room(lambda: rebound(made.made(), values)),

@@ -96,9 +96,21 @@ def estimate_distinct(values: Any, rows: int) -> int:
     """Distinct values, estimated by Chao from how many are seen once and twice in a sample over the whole column."""
     if rows == 0:
         return 0
-    sample = values if len(values) <= tuning.encoding.sample else values[:: -(-len(values) // tuning.encoding.sample)]
+    sample = values if len(values) <= tuning.encoding.sample else values[_places(len(values))]
     counts = np.unique(sample, return_counts=True)[1]
     return chao(len(counts), int((counts == 1).sum()), int((counts == 2).sum()), len(sample), rows)
+
+
+def _places(rows: int) -> Any:
+    """The rows of a sample (int64): one of each stretch of equal length, anywhere in it. Steps of one length could fall in with
+    a period of the data, whose values would then seem to be few, or to differ all. The same rows each time."""
+    step = -(-rows // tuning.encoding.sample)
+    starts = np.arange(0, rows, step, dtype=np.uint64)
+    mixed = (starts + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)  # the constants of SplitMix64
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    found = (starts + (mixed ^ (mixed >> np.uint64(31))) % np.uint64(step)).astype(np.int64)
+    return found[found < rows]
 
 
 def chao(distinct: int, once: int, twice: int, sample: int, rows: int) -> int:

@@ -111,10 +111,13 @@ def _marks(body: Block) -> tuple[Block, Block, Block]:
 def _chain(body: Block) -> tuple[list[_Step], Block]:
     """The steps of a body up to its last probe, and what is left for a row that passes their tests."""
     steps: list[_Step] = []
-    left, found, rest = body, 0, body
-    while left and len(steps) < tuning.kernel_texts.interleaved_steps:
+    left, found, waiting, rest = body, 0, 0, body
+    while left:
         *first, last = left
         if not isinstance(last, If) or last.otherwise is not None or not all(_is_simple(s) for s in first):
+            break
+        waiting += any(loads_memory(s) for s in first)
+        if waiting > tuning.kernel_texts.interleaved_steps:
             break
         steps.append(_Step(tuple(first), last.test))
         left = last.then

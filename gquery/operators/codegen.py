@@ -204,8 +204,9 @@ def _count(step: int, code: Code) -> None:
 
 
 def _gains_from_unrolling(pipeline: Pipeline, target: str, kernel: Kernel) -> bool:
-    """Whether the loop is bound by waiting for columns: no probes, and a sink that accumulates into registers or shared
-    memory. A long loop is bound by what it computes, and an assembler takes its time for each copy of it."""
+    """Whether the loop is bound by waiting for columns: a sink that accumulates into registers or shared memory, or marks rows.
+    What enters tables waits for these. A long loop is bound by what it computes, and an assembler takes its time for each copy
+    of it: the more so where rows also meet tables."""
     lines = ir.line_count(kernel.body) + sum(ir.line_count(part.body) for part in kernel.parts)
     if not capabilities(target).interleaves_rows or not isinstance(pipeline.source, ReadTable | ReadStage):
         return False
@@ -215,9 +216,12 @@ def _gains_from_unrolling(pipeline: Pipeline, target: str, kernel: Kernel) -> bo
             "dense",
             "selection_bitmap",
         )
-    if any(isinstance(s, Probe) for s in pipeline.steps) or lines > tuning.loops.unrolled_lines_reduced:
-        return False
     if len(kernel.prologue) > tuning.loops.unrolled_variables:
+        return False
+    if any(isinstance(s, Probe) for s in pipeline.steps):
+        if lines > tuning.loops.unrolled_lines or pipeline.rows < tuning.loops.interleaved_rows:
+            return False
+    elif lines > tuning.loops.unrolled_lines_reduced:
         return False
     return isinstance(sink, Reduce) or (isinstance(sink, Group) and state_location(sink, target) != "global")
 

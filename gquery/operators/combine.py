@@ -84,22 +84,22 @@ def filled(sink: Group, states: Sequence[GroupState]) -> int:
 
 def empty_table(sink: Group, capacity: int, device: Device, label: str, workers: int) -> GroupState:
     """A hash table without groups: memory that is cleared, if every identity is 0."""
-    stride = slot_words(sink)
-    slots = device.zeros((capacity + 2) * stride, "int64", label)
-    identities = [
-        (1 + k, accumulator.identity) for k, accumulator in enumerate(sink.accumulators) if accumulator.identity
-    ]
-    if identities:
-        part = min(tuning.accumulators.combined_slots, capacity + 2) if device.is_cpu else capacity + 2
-        few = device.zeros(part * stride, "int64", label) if device.is_cpu else slots
-        for n, identity in identities:
-            few[n::stride] = identity
+    stride, size = slot_words(sink), capacity + 2
+    start = np.zeros(stride, np.int64)  # of a slot
+    start[1 : 1 + len(sink.accumulators)] = [accumulator.identity for accumulator in sink.accumulators]
+    if not start.any():
+        return GroupState(capacity - 1, device.zeros(size * stride, "int64", label))
+    slots = device.empty(size * stride, "int64", label)
+    if device.is_cuda:
+        slots.reshape(size, stride)[:] = device.from_host(start)
+        return GroupState(capacity - 1, slots)
+    part = min(tuning.accumulators.combined_slots, size)
+    few = np.tile(start, part)
 
-        def fill(lo: int, hi: int) -> None:
-            slots[lo * stride : hi * stride] = few[: (hi - lo) * stride]
+    def fill(lo: int, hi: int) -> None:
+        slots[lo * stride : hi * stride] = few[: (hi - lo) * stride]
 
-        if device.is_cpu:  # all words of a few slots at once: memory is scanned only once
-            run_parts(fill, capacity + 2, part, workers)
+    run_parts(fill, size, part, workers)  # all words of a few slots at once: memory is scanned only once
     return GroupState(capacity - 1, slots)
 
 

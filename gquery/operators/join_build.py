@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from gquery import tuning
 from gquery.errors import OperationalError
 from gquery.expression.expr import Column
-from gquery.expression.facts import ROW_ID_BITS
+from gquery.expression.facts import BITMAP_BITS, ROW_ID_BITS
 from gquery.expression.types import PhysicalType
 from gquery.kernels import ir
 from gquery.kernels.bindings import StatePart
@@ -98,7 +98,7 @@ def is_counted(table: JoinTable) -> bool:
 
 def _enter_direct_address(table: JoinTable, key: ir.Expression, code: Code) -> None:
     if table.exists:
-        code.do(code.call("bit_set", code.pointer("u32", StatePart("bits"), "s"), key))
+        _set_bit(table, key, code)
     elif is_radix_partitioned(table):
         held = code.call("or_i64", code.call("shl_i64", key, code.integer(ROW_ID_BITS)), _held(table, code))
         code.do(code.call("store_i64", code.pointer("i64", StatePart("to_partition"), "s"), ir.ROW, held))
@@ -110,6 +110,19 @@ def _enter_direct_address(table: JoinTable, key: ir.Expression, code: Code) -> N
             _count_entered(code)
     else:
         _note_slot(key, code)
+
+
+def _set_bit(table: JoinTable, key: ir.Expression, code: Code) -> None:
+    """Set the bit of a key. Where neighbouring rows have the same key, one lane of a warp does it for all: atomics on one
+    word wait for each other, and none of the lanes would find the bit set yet."""
+    bits = code.pointer("u32", StatePart("bits"), "s")
+    if not table.clustered or not capabilities(code.target).has_warps:
+        code.do(code.call("bit_set", bits, key))
+        return
+    word = code.call("shr_i64", key, code.integer(BITMAP_BITS.bit_length() - 1))
+    bit = code.call("shl_i64", code.integer(1), code.call("and_i64", key, code.integer(BITMAP_BITS - 1)))
+    with code.when(code.let(code.call("is_first_lane_with", key))):
+        code.do(code.call("atomic_or_u32", bits, word, bit))
 
 
 def _enter_inline_key(table: JoinTable, key: ir.Expression, code: Code) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gquery import tuning
+from gquery.columns.table import ColumnStatistics
 from gquery.expression.expr import Column, Expr
 from gquery.expression.facts import ROW_ID_BYTES
 from gquery.expression.frozen import frozen, frozen_open
@@ -126,12 +127,25 @@ def is_radix_partitioned(lowering: Lowering, right: Stream, table: JoinTable) ->
 
 def _may_be_in_order(right: Stream, table: JoinTable) -> bool:
     """Whether the rows come in the order of their key, as those of many tables and of what is left of them do."""
+    known = _key_statistics(right, table)
+    return known is None or known.is_sorted
+
+
+def is_clustered(right: Stream, table: JoinTable) -> bool:
+    """Whether neighbouring rows set the same bit of a bitmap: they are known to come in the order of a key that repeats."""
+    known = _key_statistics(right, table)
+    is_bitmap = table.exists and table.layout == "direct-address"
+    return is_bitmap and known is not None and known.is_sorted and not known.is_unique
+
+
+def _key_statistics(right: Stream, table: JoinTable) -> ColumnStatistics | None:
+    """What is known of a table's only key, if it is a column of the scanned table."""
     source = right.source
     if not isinstance(source, ReadTable) or len(table.keys) != 1:
-        return True
+        return None
     fields = {s.column.id: f for s, f in zip(source.columns, source.fields, strict=True)}
     field = fields.get(table.keys[0].id)
-    return field is None or source.source.statistics(field).is_sorted
+    return None if field is None else source.source.statistics(field)
 
 
 def is_worth_inlining(inline: InlinePayload | None, key_encoding: KeyEncoding, rows: int) -> bool:

@@ -23,6 +23,7 @@ from gquery.kernels.values import ValueProperties, value_properties
 from gquery.planner.join_layout import (
     BuildFacts,
     JoinKey,
+    is_clustered,
     is_one_integer,
     is_radix_partitioned,
     is_worth_inlining,
@@ -278,6 +279,8 @@ def _staged(lowering: Lowering, built: _Built, read: frozenset[int]) -> _Built:
         table = replace(table, inline_payload=inline)
     if is_radix_partitioned(lowering, sides.right, table):
         table = replace(table, radix_partitioned=True)
+    if is_clustered(sides.right, table):
+        table = replace(table, clustered=True)
     number = lowering.build(sides.right, table, f"build for {sides.plan.kind.value} join")
     assert number == table.stage, "a stage came between a join table and its build"
     return _Built(table, sides, built.at_hand)

@@ -105,7 +105,7 @@ class JoinTable:
     probes the table is specialized to it then (`operators.specialize`). ``counted``: the build counts the rows that it
     enters. ``inline_payload`` is what a unique table holds in place of a row's number. ``radix_partitioned``: a unique
     array larger than a GPU's cache, whose rows come in no order, is filled a part at a time
-    (`kernels.builtin.partition`).
+    (`kernels.builtin.partition`). ``clustered``: a bitmap whose rows come in the order of a key that repeats.
     """
 
     stage: int
@@ -122,6 +122,7 @@ class JoinTable:
     inline_payload: InlinePayload | None = None
     counted: bool = False
     radix_partitioned: bool = False
+    clustered: bool = False
 
 
 @frozen_open

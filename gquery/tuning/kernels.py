@@ -27,7 +27,7 @@ class KernelTexts(Record):
     )
     remembered_results: int = number(16, "expressions", "over a dictionary whose values are kept")
     function_lines: int = number(8, "lines", "of an unrolled row that are worth a function")
-    interleaved_steps: int = number(4, "nested ifs", "of a row whose probes are interleaved")
+    interleaved_steps: int = number(4, "nested ifs behind loads", "of a row whose probes are interleaved")
     interleaved_tail: int = number(24, "lines", "behind the last interleaved probe: they are written for each row")
     skipped_sectors: float = number(
         0.3, "share of sectors", "that no row needs, from which on a column is loaded only where it is", _H200_QUERIES

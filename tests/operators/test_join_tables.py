@@ -245,3 +245,44 @@ def test_one_narrow_key_addresses_the_table_where_another_is_a_double() -> None:
     sql = "SELECT count(*), sum(money) FROM p JOIN b ON p.dense = b.dense AND p.dense::DOUBLE / 2 = b.dense::DOUBLE / 2"
     assert _table(_sides(), sql).layout == "direct-address"
     assert_same(sql, _sides(), targets=("python", "cpu"))
+
+
+# ---- bitmaps of keys that come in order ------------------------------------------------------------------------------
+
+
+def _in_order(rows: int) -> pa.Table:
+    """Keys in order, most of them several times, in runs of all lengths; ``v`` lets some rows of a key through."""
+    r = np.random.default_rng(7)
+    lengths = np.minimum(r.geometric(0.3, rows), 400) * (r.random(rows) < 0.9) + (r.random(rows) < 0.001) * 3000
+    k = np.repeat(np.arange(rows) * 3 - 500, lengths)[:rows]
+    return pa.table({"k": k, "v": r.integers(0, 100, rows)})
+
+
+@pytest.mark.parametrize("rows", [1, 31, 33, 5_000, 100_000])
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
+@pytest.mark.parametrize("where", ["v < 50", "v < 3", "v >= 0", "v > 100"])
+def test_a_bitmap_of_keys_that_come_in_order(rows: int, device: str, where: str) -> None:
+    import duckdb
+
+    tables = {"a": _in_order(rows), "o": pa.table({"k": np.arange(-600, 3 * rows)})}
+    oracle = duckdb.connect()
+    with gquery.connect(device=device) as connection:
+        connection.set("interpret_limit", 0)
+        for name, table in tables.items():
+            connection.register(name, table)
+            oracle.register(name, table)
+        for kind in ("", "NOT "):
+            sql = f"SELECT k FROM o WHERE {kind}EXISTS (SELECT 1 FROM a WHERE a.k = o.k AND {where}) ORDER BY k"
+            assert connection.sql(sql).fetchall() == oracle.execute(sql).fetchall()
+
+
+def test_one_lane_sets_the_bit_of_a_key_that_repeats_in_order() -> None:
+    with gquery.connect(device="cpu") as connection:
+        connection.register("o", pa.table({"k": range(100_000)}))
+        sql = "SELECT count(*) FROM o WHERE EXISTS (SELECT 1 FROM a WHERE a.k = o.k AND v < 50)"
+        keys = np.arange(60_000) // 4
+        for made, is_clustered in ((keys, True), (keys[::-1], False), (np.arange(60_000), False)):
+            connection.register("a", pa.table({"k": made, "v": keys % 100}))
+            (build,) = [k for k in connection.kernels(sql, target="cuda") if "s0: *u32" in k.text]
+            assert ("is_first_lane_with" in build.text) == is_clustered
+            assert ("bit_set" in build.text) == (not is_clustered)

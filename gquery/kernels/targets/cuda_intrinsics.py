@@ -70,6 +70,16 @@ def _ballot(b: Any, members: Any, vote: Any) -> Any:
     return b.zext(b.extract_value(votes, 0), I64)
 
 
+def _is_first_lane_with(b: Any, key: Any) -> Any:
+    """Whether none of the lanes that came here together, and stand before this one, has the same key (its lower 32 bits). Lanes
+    that come later, or in another branch, do not count."""
+    active = b.asm(ir.FunctionType(I32, []), "activemask.b32 $0;", "=r", [], True)
+    peers = call(b, "llvm.nvvm.match.any.sync.i32", I32, active, b.trunc(key, I32))
+    lane = b.and_(call(b, "llvm.nvvm.read.ptx.sreg.tid.x", I32), constant(31, I32))
+    before = b.sub(b.shl(constant(1, I32), lane), constant(1, I32))
+    return b.icmp_unsigned("==", b.and_(peers, before), constant(0, I32))
+
+
 def _add_f64(b: Any, pointer: Any, index: Any, value: Any) -> Any:
     return call(b, "llvm.nvvm.atomic.load.add.f64.p0f64", F64, element(b, pointer, index, F64), value)
 
@@ -107,6 +117,7 @@ _WORDS: tuple[tuple[str, str, str, Emit], ...] = (
     ("shuffle_down_f64", "f64 i64", "f64", lambda b, x, n: b.bitcast(_shuffle(b, b.bitcast(x, I64), n), F64)),
     ("members", "u64 u64", "i64", _members),
     ("ballot", "i64 bool", "i64", _ballot),
+    ("is_first_lane_with", "i64", "bool", _is_first_lane_with),
     ("atomic_add_f64", "* i64 f64", "f64", _add_f64),
     ("add_f64", "f64 f64", "f64", _rounded("add")),
     ("mul_f64", "f64 f64", "f64", _rounded("mul")),

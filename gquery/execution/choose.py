@@ -2,7 +2,7 @@
 
 Small work is interpreted: a kernel takes longer to compile than the interpreter takes for some 100,000 row-steps. What the
 interpreter has taken in earlier runs of the same program counts too, so that a query that comes again and again is compiled,
-and on the CPU at its second run where an earlier process did so.
+and on the CPU at once where an earlier process did so.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ def choose_target(pipeline: Pipeline, facts: Facts) -> Choice:
     ):
         return Choice(target, f"{about}, interpreted for {spent:.2f} s so far")
     # not so on a GPU, where a stage on the host waits for what others made there
-    if spent and not able.has_own_memory and is_cached(facts.feedback, facts.stage, pipeline, target):
+    is_asked = facts.asks_kernels and (spent > 0 or steps >= tuning.interpreting.cached_steps)
+    if is_asked and not able.has_own_memory and is_cached(facts.feedback, facts.stage, pipeline, target):
         return Choice(target, f"{about}, its kernel is in the cache")
     return Choice(
         PYTHON.name, f"{about}, {'fewer than interpret_limit' if steps < limit else 'too few for so long a kernel'}"

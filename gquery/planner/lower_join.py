@@ -36,7 +36,7 @@ from gquery.planner.logical.nodes import Join, JoinKind
 from gquery.planner.logical.properties import equality, is_unique, key_pair, one_row_at_most
 from gquery.planner.logical.tree import column_ids, used_columns
 from gquery.planner.lower_full_join import full_join
-from gquery.planner.lower_stream import Stream
+from gquery.planner.lower_stream import Stream, text_weight
 from gquery.planner.lowering import Lowering
 from gquery.planner.physical import (
     FilterRows,
@@ -214,6 +214,7 @@ def _probe(lowering: Lowering, sides: _Sides, wanted: frozenset[int]) -> Stream:
     limit = left.limit if one_match else None
     rows = max(1.0, lowering.estimator.rows(plan))
     work = left.work + _probe_work(left, right, table.layout, one_match)
+    work += left.rows * text_weight(probe.keys, left.columns)
     stream = replace(left, steps=(*left.steps, probe), columns=known, work=work, rows=rows, limit=limit)
     may_call = capabilities(lowering.target).is_interpreted
     host = None if may_call else _host_function(sides.residual, {**left.columns, **right.columns})

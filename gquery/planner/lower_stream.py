@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import field, replace
 from typing import assert_never
 
@@ -58,8 +58,8 @@ def step_weight(step: Step, columns: dict[int, ValueProperties]) -> float:
             return expr_weight(predicate, columns)
         case Compute(exprs):
             return sum(expr_weight(e, columns) for _, e in exprs)
-        case Probe():
-            return 2.0
+        case Probe(keys=keys):
+            return tuning.interpreter_costs.probe + text_weight(keys, columns)
         case _:
             assert_never(step)
 
@@ -101,12 +101,14 @@ def expr_weight(e: Expr, columns: dict[int, ValueProperties]) -> float:
     """What an expression costs the interpreter a row, in steps."""
     costs = tuning.interpreter_costs
     weight = costs.expression
-    for x in walk(e):
-        if isinstance(x, Call | In | Cast):
-            weight += costs.operation
-        elif isinstance(x, Column) and x.id in columns and columns[x.id].register is Register.STR:
-            weight += costs.text
-    return weight
+    weight += costs.operation * sum(isinstance(x, Call | In | Cast) for x in walk(e))
+    return weight + text_weight((e,), columns)
+
+
+def text_weight(exprs: Iterable[Expr], columns: dict[int, ValueProperties]) -> float:
+    """What the texts that expressions read cost the interpreter a row, in steps: to hash them or to go through them."""
+    texts = [x for e in exprs for x in walk(e) if isinstance(x, Column) and x.id in columns]
+    return tuning.interpreter_costs.text * sum(columns[x.id].register is Register.STR for x in texts)
 
 
 def sink_weight(sink: Sink) -> float:
@@ -114,11 +116,13 @@ def sink_weight(sink: Sink) -> float:
     costs = tuning.interpreter_costs
     match sink:
         case Group(layout="row-id hash", keys=keys, accumulators=accumulators):
-            return costs.row_id_key * len(keys) + len(accumulators)
+            texts = sum(what.register is Register.STR for _, _, what in keys)
+            return costs.row_id_key * len(keys) + costs.text * texts + len(accumulators)
         case Group(layout="hash", accumulators=accumulators):
             return costs.hashed_group + len(accumulators)
         case Build(table=table) if table.layout == "hash":
-            return costs.hashed_build * len(table.keys)
+            texts = sum(s.properties.register is Register.STR and s.column in table.keys for s in table.columns)
+            return costs.hashed_build * len(table.keys) + costs.text * texts
         case Group(accumulators=accumulators) | Reduce(accumulators=accumulators):
             return 1.0 + len(accumulators)
         case Materialize(columns=columns):

@@ -141,9 +141,13 @@ class Prefixes(Record):
 class Interpreting(Record):
     """What the interpreter runs, and for how long."""
 
-    trial_seconds: float = number(0.05, "seconds", "of interpreting after which the rest of a pipeline runs compiled")
+    trial_seconds: float = number(
+        0.02,
+        "seconds",
+        "of interpreting after which the rest of a pipeline runs compiled: what a kernel takes to compile",
+    )
     most_seconds: float = number(
-        0.1, "seconds", "of interpreting after which a unit of rows is given up: all rows run again, compiled"
+        0.05, "seconds", "of interpreting after which a unit of rows is given up: all rows run again, compiled"
     )
     paced_turns: int = number(4096, "turns", "of loops in an interpreted kernel between two looks at the clock")
     break_even_seconds: float = number(
@@ -160,6 +164,11 @@ class Interpreting(Record):
     )
     table_seconds: float = number(
         2.081e-6, "seconds", "of copying join tables of a GPU for the interpreter: 128 KB from an H200", _INTERPRETED
+    )
+    cached_steps: int = number(
+        5000,
+        "row-steps",
+        "from which on a first run on a CPU looks for kernels on disk: as long as it takes to write one's text",
     )
     table_slot_bytes: int = number(8, "bytes", "of a slot or a value of a join table, on the average")
     rows_of_a_key: int = number(4, "rows", "that a key which may repeat is forecast to have")

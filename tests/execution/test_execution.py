@@ -64,19 +64,23 @@ def noted(*arguments):
 program.run_with_report = noted
 db = gquery.connect(device="cpu")
 db.sql("SET interpret_limit = " + sys.argv[1])
-if sys.argv[2:]:
+rows = int(sys.argv[2])
+if sys.argv[3:]:
     import numba
 for _ in range(3):
-    assert db.sql("SELECT sum(x * 5) FROM range(700) t(x) WHERE x > 11").fetchall() == [(1222920,)]
+    want = sum(range(12, rows)) * 5
+    assert db.sql(f"SELECT sum(x * 5) FROM range({rows}) t(x) WHERE x > 11").fetchall() == [(want,)]
 print(*targets)
 """
 
 
 @pytest.mark.parametrize("compiler", ["llvm", "numba"])
-def test_what_an_earlier_process_compiled_is_used_from_the_second_run_on(compiler: str, tmp_path: Path) -> None:
-    def run(limit: int, *more: str) -> list[str]:
+def test_what_an_earlier_process_compiled_is_used(compiler: str, tmp_path: Path) -> None:
+    """From the second run on, or at once where interpreting takes longer than to look for it."""
+
+    def run(limit: int, *more: str, rows: int = 700) -> list[str]:
         environment = os.environ | {"GQUERY_CACHE_DIR": str(tmp_path / "cache"), "GQUERY_COMPILER": compiler}
-        command = [sys.executable, "-c", SECOND_PROCESS, str(limit), *more]
+        command = [sys.executable, "-c", SECOND_PROCESS, str(limit), str(rows), *more]
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.split()
 
     assert run(100_000) == ["python"] * 3, "nothing is compiled yet"
@@ -84,6 +88,9 @@ def test_what_an_earlier_process_compiled_is_used_from_the_second_run_on(compile
     if compiler == "numba":
         assert run(100_000) == ["python"] * 3, "the compiler would have to be imported"
     assert run(100_000, "import it") == ["python", "cpu", "cpu"]
+    assert run(100_000, "import it", rows=9_000) == ["python"] * 3, "another text"
+    run(0, rows=9_000)
+    assert run(100_000, "import it", rows=9_000) == ["cpu"] * 3
 
 
 def test_shared_memory_is_what_the_text_counts_on() -> None:

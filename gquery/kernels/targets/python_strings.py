@@ -7,14 +7,16 @@ What is a view there is a view here: results are addresses within the argument.
 from __future__ import annotations
 
 import re
+import struct
 from functools import lru_cache
 
 from gquery.kernels.checks import string_at
+from gquery.kernels.primitives.python.integers import hash_i64, hash_words
 from gquery.kernels.primitives.python.values import Pointer, Str
 from gquery.kernels.primitives.search import PART_WORDS
-from gquery.kernels.primitives.strings import hash_str, str_substring, str_substring_from
+from gquery.kernels.primitives.strings import str_substring, str_substring_from
 
-__all__ = ["hash_str", "str_substring", "str_substring_from"]
+__all__ = ["str_substring", "str_substring_from"]
 _SPACES = "\u0020\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
 
 
@@ -24,6 +26,17 @@ def _bytes(s: Str) -> bytes:
 
 def _text(s: Str) -> str:
     return _bytes(s).decode("utf-8", "replace")
+
+
+def hash_str(s: Str) -> int:
+    length = s[1]
+    words = length // 8 + 1  # the last one is what is left of the text, which may be nothing
+    return hash_words(hash_i64(length), _words(words).unpack(_bytes(s).ljust(8 * words, b"\0")))
+
+
+@lru_cache(256)
+def _words(count: int) -> struct.Struct:
+    return struct.Struct(f"<{count}Q")
 
 
 def eq_str(s: Str, t: Str) -> bool:

@@ -6,7 +6,7 @@ Proved arithmetic does not wrap here, as its result is proved to fit; hashes and
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from gquery.kernels.primitives.python.values import MASK, TOP, Binary, Comparison, signed
 
@@ -115,3 +115,13 @@ def hash_i64(x: int) -> int:
 def hash_combine(h: int, x: int) -> int:
     """A hash of a hash and one more."""
     return _mix(h * 0xBF58476D1CE4E5B9 + x)
+
+
+def hash_words(h: int, words: Sequence[int]) -> int:
+    """`hash_combine` of ``h`` with one word after another, which have 64 bits each, signed or not."""
+    for x in words:
+        h = (h * 0xBF58476D1CE4E5B9 + x) & MASK
+        h = ((h ^ (h >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+        h = ((h ^ (h >> 27)) * 0x94D049BB133111EB) & MASK
+        h ^= h >> 31
+    return h if h < TOP else h - _WORD

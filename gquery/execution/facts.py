@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from gquery.device.profile import DeviceProfile, get_profile, profile_for
 from gquery.execution.decision import Choice
 from gquery.execution.feedback import RunFeedback
 from gquery.execution.stage_feedback import StageFeedback
@@ -39,3 +40,9 @@ class Facts:
     def able(self) -> Capabilities:
         """What the target of compiled pipelines can do."""
         return capabilities(self.context.target)
+
+    @property
+    def profile(self) -> DeviceProfile:
+        """The sizes of what that target runs on."""
+        device = self.context.device
+        return get_profile(device) if device.is_cuda is self.able.has_own_memory else profile_for(self.context.target)

@@ -2,8 +2,8 @@
 
 Running, preparing and explaining all ask `specialize`; they differ in the facts alone. It specializes the pipeline for the join
 tables that it probes, a build for its rows, speculates that keys are unique, has threads of a CPU share a large state,
-speculates on a CPU that a fan-out makes few rows, and compacts the rows of a selective scan on a GPU, each where that is a
-gain. `choose` picks the target.
+speculates on a CPU that a fan-out makes few rows, compacts the rows of a selective scan on a GPU, and gives tables a filter of
+their keys that probes test first, each where that is a gain. `choose` picks the target.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from gquery.execution.decision import Specialized
 from gquery.execution.facts import Facts
 from gquery.expression.facts import LARGE_ROWS
 from gquery.operators.aggregation_cache import share_state
+from gquery.operators.key_filter import with_filter, with_tested_filters
 from gquery.operators.materialize import speculate_few
 from gquery.operators.selection import compacted
 from gquery.operators.specialize import specialize_build, specialize_for_tables, speculate_unique
@@ -27,6 +28,7 @@ def specialize(pipeline: Pipeline, facts: Facts) -> Specialized:
     the feedback, it is specialized without the speculation."""
     pipeline = specialize_for_tables(pipeline, facts.rows, facts.joins)
     pipeline = specialize_build(pipeline, facts.rows, facts.has_room)
+    pipeline = with_filter(pipeline, facts.rows, facts.able, facts.profile)
     if not facts.known.duplicate_keys:
         pipeline = speculate_unique(pipeline)
     if not facts.known.fanned_out and not facts.able.has_warps:
@@ -42,7 +44,7 @@ def _for_target(pipeline: Pipeline, facts: Facts) -> Pipeline:
     """The pipeline as the target of compiled pipelines runs it."""
     able = facts.able
     if able.runs_morsels and isinstance(pipeline.sink, Group):
-        return share_state(pipeline, facts.context.settings.worker_count, facts.known.capacity)
+        pipeline = share_state(pipeline, facts.context.settings.worker_count, facts.known.capacity)
     if able.has_warps and not facts.context.counts:
-        return compacted(pipeline, facts.rows)
-    return pipeline
+        pipeline = compacted(pipeline, facts.rows)
+    return with_tested_filters(pipeline, facts.rows, facts.joins, able, facts.profile)

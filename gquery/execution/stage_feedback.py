@@ -8,7 +8,8 @@ from gquery.expression.frozen import frozen_open
 
 if TYPE_CHECKING:
     from gquery.operators.accumulate import StateLocation
-    from gquery.planner.physical import GroupLayout, JoinLayout, JoinTable
+    from gquery.planner.layouts import KeyFilter
+    from gquery.planner.physical import GroupLayout, JoinLayout, JoinTable, Probe
 
 
 @frozen_open
@@ -23,8 +24,7 @@ class BuiltTable:
 
     def is_like(self, other: BuiltTable) -> bool:
         """Whether the same stage has built another table of the same form and size."""
-        mine = TableVariant(self.table.layout, self.table.unique, self.table.radix_partitioned)
-        theirs = TableVariant(other.table.layout, other.table.unique, other.table.radix_partitioned)
+        mine, theirs = table_variant(self.table), table_variant(other.table)
         sizes = (self.rows, self.frame_rows, self.longest) == (other.rows, other.frame_rows, other.longest)
         return mine == theirs and sizes
 
@@ -62,6 +62,13 @@ class TableVariant(NamedTuple):
     layout: JoinLayout
     unique: bool
     radix_partitioned: bool
+    filter: KeyFilter | None
+
+
+def table_variant(table: JoinTable, probe: Probe | None = None) -> TableVariant:
+    """The variant of a table that is built, or of one that ``probe`` looks rows up in: it may leave the table's filter out."""
+    tested = table.filter if probe is None else probe.filter
+    return TableVariant(table.layout, table.unique, table.radix_partitioned, tested)
 
 
 class GroupVariant(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gquery.execution.feedback import RunFeedback
-from gquery.execution.stage_feedback import GroupVariant, OutputKey, TableVariant, UnitsKey
+from gquery.execution.stage_feedback import GroupVariant, OutputKey, UnitsKey, table_variant
 from gquery.expression.facts import LARGE_ROWS
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.capabilities import capabilities
@@ -21,10 +21,8 @@ def units_of(
     sink = pipeline.sink
     group = GroupVariant(sink.layout, state_location(sink, target)) if isinstance(sink, Group) else None
     sum_words = tuple(a.sum_word_bits for _, a in sink.aggregates) if isinstance(sink, Group | Reduce) else ()
-    tables = [s.table for s in pipeline.steps if isinstance(s, Probe)] + (
-        [sink.table] if isinstance(sink, Build) else []
-    )
-    built = tuple([TableVariant(t.layout, t.unique, t.radix_partitioned) for t in tables])
+    probed = [table_variant(s.table, s) for s in pipeline.steps if isinstance(s, Probe)]
+    built = (*probed, table_variant(sink.table)) if isinstance(sink, Build) else tuple(probed)
     is_wide = pipeline.rows >= LARGE_ROWS
     few = isinstance(sink, Materialize) and sink.few
     key = UnitsKey(stage, target, group, sum_words, built, is_wide, counts, pipeline.selection_steps, few)

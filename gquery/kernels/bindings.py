@@ -18,7 +18,20 @@ Argument: TypeAlias = Array | int | float | None
 """What a parameter is given at launch: an array on the kernel's device, or a number; None where the kernel never looks."""
 
 JoinName = OneOf[
-    "bits", "capacity", "count", "gathers", "keys", "mask", "matched", "null_keys", "order", "pairs", "slots", "starts"
+    "bits",
+    "capacity",
+    "count",
+    "filter",
+    "filter_shift",
+    "gathers",
+    "keys",
+    "mask",
+    "matched",
+    "null_keys",
+    "order",
+    "pairs",
+    "slots",
+    "starts",
 ]
 """The fields of `operators.base.JoinArrays`, and ``matched`` of the run."""
 
@@ -36,6 +49,8 @@ SinkName = OneOf[
     "data",
     "ends",
     "entered",
+    "filter",
+    "filter_shift",
     "key",
     "key_valid",
     "keys",

@@ -89,6 +89,10 @@ class Code:
         self.selectivities: dict[str, float] = {}  # by parameter, the greatest share of rows that it is used for
         self.uses_private = False
         self.uses_block = False
+        self.shared_words = 0  # 64-bit words of shared memory, of a thread or of a block, that are taken so far
+        self.shared_filters: dict[
+            int, ir.Expression
+        ] = {}  # by the stage of a join table, where a block has its key filter
         self.wide_index = False
         self.selectivity = 1.0  # estimated share of rows that get to where the text stands
         self.hoisted: set[ir.Name] = set()  # variables whose loads an unrolled loop should not wait for
@@ -98,13 +102,11 @@ class Code:
         self.known: dict[int, ValueProperties] = {} if described is None else described
         self._providers: dict[int, Callable[[], Value]] = {}
         self._memo: dict[Expr, Value] = {}
-        self._bound: list[list[tuple[Expr, Value | None]]] = [
-            []
-        ]  # by open block: what it bound, and what stood there before
+        # by open block: what it bound, and what stood there before
+        self._bound: list[list[tuple[Expr, Value | None]]] = [[]]
         self._flags: dict[tuple[Any, ...], ir.Expression] = {}
-        self._made: list[list[tuple[Any, ...]]] = [
-            []
-        ]  # by open block, the keys of ``_flags`` that are forgotten with it
+        # by open block, the keys of ``_flags`` that are forgotten with it
+        self._made: list[list[tuple[Any, ...]]] = [[]]
         self._heads: list[tuple[Head, list[ir.Statement]]] = []  # of open blocks, and the statements before each
         self._lines = self._deepest = (
             0  # at least so many are printed for blocks that are closed, and how deep they were

@@ -44,8 +44,8 @@ class Kernel:
 
     ``unrolled`` is the same work for several rows at once: targets that gain from loads in flight (cuda) run it while a
     full unrolled iteration is left; others ignore it.
-    ``uses_private``: threads have private accumulators (``private_*``); ``uses_block``: blocks have shared ones
-    (``shared_*``). How many 64-bit words, of a thread or of a block, is said at launch.
+    ``uses_private``: threads have private accumulators (``private_*``); ``uses_block``: blocks have shared ones,
+    or copies of small bitmaps (``shared_*``). How many 64-bit words, of a thread or of a block, is said at launch.
     ``functions`` are bodies of scalar functions from `gquery.functions` that the text calls by name: plain Python
     functions over registers that call primitives by name.
     ``parts`` are the functions that a long body was cut into (see `kernels.parts`).

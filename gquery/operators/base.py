@@ -55,6 +55,8 @@ class JoinArrays:
     starts: Buffer | None = None  # uint32: where the range of each slot begins, and the end of the last
     order: Buffer | None = None  # uint32: the numbers of rows by slot; what there is in it, where ``gathers``
     gathers: int | None = None  # 0 where the rows lie in the order of their slots
+    filter: Buffer | None = None  # uint32: which of the keys' high bits there are
+    filter_shift: int | None = None  # how many low bits of a key do not count in it
 
     @property
     def buffers(self) -> list[Buffer]:

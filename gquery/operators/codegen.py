@@ -51,7 +51,7 @@ from gquery.planner.physical import (
 class Unit:
     """One kernel of a pipeline: its role (see `SinkRun.roles`), what its parameters stand for, what its errors mean, and
     the estimated share of rows for which it looks at each parameter. ``shared_words`` of shared memory are what its text
-    counts on: the sink may have been told of fewer groups since."""
+    counts on, for groups and key filters: the sink may have been told of fewer groups since."""
 
     role: str
     kernel: Kernel
@@ -159,6 +159,8 @@ def _unit(pipeline: Pipeline, target: str, role: str, counted: bool = False, row
         code.selectivity = min((s.selectivity for s in pipeline.steps if isinstance(s, FilterRows)), default=1.0)
         needed = frozenset(s.column.id for s in pipeline.sink.columns)
         pipeline = replace(pipeline, steps=materialize.steps_again(pipeline.steps, needed))
+    if isinstance(pipeline.sink, Group):
+        code.shared_words = accumulate.shared_words(pipeline.sink, target)
     _begin(pipeline.sink, mode, role, code)
     if row is not ir.ROW:  # the rows come from a selection vector
         code.selectivity = 0.0
@@ -185,8 +187,15 @@ def _unit(pipeline: Pipeline, target: str, role: str, counted: bool = False, row
         kernel = replace(
             kernel, unrolled=unrolled(kernel.body, tuning.loops.unrolled_rows, code.hoisted, kernel.prologue)
         )
-    words = accumulate.shared_words(pipeline.sink, target) if isinstance(pipeline.sink, Group) else 0
-    return Unit(role, kernel, dict(code.bindings), tuple(code.sites), dict(code.selectivities), words, dict(code.slots))
+    return Unit(
+        role,
+        kernel,
+        dict(code.bindings),
+        tuple(code.sites),
+        dict(code.selectivities),
+        code.shared_words,
+        dict(code.slots),
+    )
 
 
 def _count(step: int, code: Code) -> None:

@@ -23,6 +23,7 @@ from gquery.kernels.stored import StoredColumn, element_type, load
 from gquery.kernels.values import Value, value_properties
 from gquery.operators.inline_payload import provide_payload_fields
 from gquery.operators.join_build import emit_build, find_or_insert, hash_key, slot_physical_type, stored_key
+from gquery.operators.key_filter_code import test_filter
 from gquery.operators.keys import encode_keys, equal_values, hash_values
 from gquery.operators.read import provide_stored
 from gquery.planner.logical.nodes import JoinKind
@@ -60,12 +61,15 @@ def _lookup(step: Probe, code: Code) -> tuple[ir.Expression, ir.Expression | Non
     there is none."""
     table = step.table
     values = _probe_values(step, code)
+    inside: ir.Expression | None
     if table.layout == "direct-address":
         assert table.key_encoding is not None
-        return encode_keys(values, table.key_encoding, code, checked=True)
+        encoded, inside = encode_keys(values, table.key_encoding, code, checked=True)
+        return encoded, test_filter(step, encoded, inside, code)
     key: ir.Expression | None = None
     if table.inline_keys:
         key, inside = hash_key(table, values, code, checked=True)
+        inside = test_filter(step, key, inside, code)
     else:
         inside = code.both(*(v.ok for v, safe in zip(values, table.null_safe, strict=True) if not safe))
     slot = code.let(code.integer(-1))
@@ -115,6 +119,8 @@ def _exists(step: Probe, code: Code) -> ir.Expression:
         return _lookup(step, code)[1] or ir.TRUE
     bits = code.pointer("u32", BuildPart(step.table.stage, "bits"), "b")
     encoded, inside = _lookup(step, code)
+    if step.filter is not None and step.filter.is_table and inside is not None:
+        return inside
     test = code.call("bit_test", bits, encoded)
     if inside is None:
         return code.let(test)
@@ -133,6 +139,7 @@ def _held(step: Probe, code: Code) -> tuple[ir.Expression, ir.Expression]:
         return code.integer(1), code.let(code.call("gt_i64", count, code.integer(0)))
     if table.inline_keys:
         where, inside = hash_key(table, _probe_values(step, code), code, checked=True)
+        inside = test_filter(step, where, inside, code)
         pairs = code.pointer("i64", BuildPart(table.stage, "pairs"), "b")
         found = code.call("pair_find", pairs, _capacity(table, code), where)
     else:

@@ -24,6 +24,7 @@ from gquery.kernels.stored import StoredColumn, element_type, load, store
 from gquery.kernels.targets.capabilities import capabilities
 from gquery.kernels.values import Value
 from gquery.operators.inline_payload import encode_payload
+from gquery.operators.key_filter_code import emit_filter_bit
 from gquery.operators.keys import encode_keys, equal_values, hash_values
 from gquery.planner.physical import JoinTable, Stored
 
@@ -46,6 +47,7 @@ def emit_build(table: JoinTable, code: Code) -> None:
         inside = code.both(*oks)
     if inside is not None:
         code.open_if(inside)
+    emit_filter_bit(table, key, code)
     if table.layout == "direct-address":
         _enter_direct_address(table, key, code)
     elif table.inline_keys:

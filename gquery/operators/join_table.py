@@ -6,6 +6,8 @@ in use as rows were entered.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gquery import tuning
 from gquery.device.array import Array
 from gquery.device.buffer import Buffer
@@ -15,6 +17,7 @@ from gquery.kernels.builtin import define, grouping, partition, scans
 from gquery.kernels.readback import read_scalar
 from gquery.operators.base import DuplicateKeysError, Frame, JoinArrays, JoinIndex, Launch, SinkRun, SinkState
 from gquery.operators.join_build import is_counted, is_radix_partitioned, is_speculated, slot_physical_type
+from gquery.operators.key_filter import is_selective
 from gquery.planner.physical import JoinTable
 from gquery.runtime.records import dataclass
 
@@ -37,6 +40,8 @@ class BuildState(SinkState):
     )
     entered: Array | None = None  # int64, one element: rows with a key that takes part
     twice: Array | None = None  # uint8, one element: not 0 where a key came twice
+    filter: Array | None = None
+    filter_shift: int | None = None
 
 
 class BuildRun(SinkRun[BuildState]):
@@ -99,6 +104,9 @@ class BuildRun(SinkRun[BuildState]):
         elif table.layout == "hash":
             state.slots = make.zeros(self.capacity, "uint32", self.label)
             state.mask = self.capacity - 1
+        if table.filter is not None and not table.filter.is_table:
+            state.filter = make.zeros(table.filter.words, "uint32", self.label)
+            state.filter_shift = table.filter.shift
         if self.ranges:
             state.slot_of_row = define.full(make, rows, NOT_IN, "uint32", self.label, self.launch.workers)
         return state
@@ -111,6 +119,9 @@ class BuildRun(SinkRun[BuildState]):
         if is_speculated(self.table) and self._has_duplicates(state):
             raise DuplicateKeysError
         starts, order, gathers = self._ranges_of(state)
+        table = self.table
+        if state.filter is not None and table.filter is not None and not is_selective(table.filter, state.filter):
+            table, state.filter = replace(table, filter=None), None
         arrays = JoinArrays(
             count=self.launch.rows,
             null_keys=self._null_keys() if self.wants_nulls else None,
@@ -123,11 +134,13 @@ class BuildRun(SinkRun[BuildState]):
             starts=self._owned(starts),
             order=self._owned(order),
             gathers=gathers,
+            filter=self._owned(state.filter),
+            filter_shift=state.filter_shift,
         )
         entered = self.frame.rows
         if self.table.counted and state.entered is not None:
             entered = read_scalar(state.entered)
-        return JoinIndex(arrays, self.frame, self.table, entered)
+        return JoinIndex(arrays, self.frame, table, entered)
 
     def _ranges_of(self, state: BuildState) -> tuple[Array | None, Array | None, int | None]:
         """The ranges of rows that slots have; see `JoinArrays`."""
@@ -146,7 +159,9 @@ class BuildRun(SinkRun[BuildState]):
         slots = self.device.zeros(self._slots, physical_type.numpy, self.label)
         parts = partition.radix_partition(left.to_partition, self.launch.rows, self._slots)
         partition.enter_words(parts, slots, physical_type)  # a part has room for all keys but for those that repeat
-        return BuildState(slots=slots, entered=scans.sum_of(parts.counters))
+        return BuildState(
+            slots=slots, entered=scans.sum_of(parts.counters), filter=left.filter, filter_shift=left.filter_shift
+        )
 
     def _has_duplicates(self, state: BuildState) -> bool:
         if state.twice is not None:

@@ -109,8 +109,8 @@ def steps_again(steps: tuple[Step, ...], wanted: frozenset[int]) -> tuple[Step, 
                 made |= set() if step.mark is None else {step.mark.id}
                 if not made & needed and not step.records_matches:
                     continue
-                if step.kind is JoinKind.INNER:
-                    step = replace(step, residual=None)
+                if step.kind is JoinKind.INNER:  # the key is there, so its filter has no more to say
+                    step = replace(step, residual=None, filter=None)
                 tested = () if step.residual is None else (step.residual,)
                 needed.update(i for e in (*step.keys, *tested) for i in used_columns(e))
             case _:

@@ -135,7 +135,7 @@ class _Sharing:
                     probes += 1
                 case _:
                     assert_never(step)
-        key.append(_canonical(replace(sink.table, stage=0, columns=(), rows=0), values))
+        key.append(_canonical(replace(sink.table, stage=0, columns=(), rows=0, probe_rows=0), values))
         return _Described(tuple(key), values)
 
     def _merge(self, first: int, number: int, work: Pipeline, what: _Described) -> bool:
@@ -147,7 +147,10 @@ class _Sharing:
             return False
         source, sink = _united(earlier.source, work.source), earlier.sink
         if isinstance(sink, Build) and isinstance(source, ReadTable | ReadStage):
-            sink = Build(replace(sink.table, columns=source.columns))
+            probe_rows = sink.table.probe_rows
+            if isinstance(work.sink, Build):
+                probe_rows = max(probe_rows, work.sink.table.probe_rows)
+            sink = Build(replace(sink.table, columns=source.columns, probe_rows=probe_rows))
         self.kept[first] = replace(self.kept[first], work=replace(earlier, source=source, sink=sink))
         known.update(what.values)
         self.stands[number] = first

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gquery.expression.expr import Column
-from gquery.expression.facts import BYTE_BITS, INT64_BITS, UNBOUNDED
+from gquery.expression.facts import BITMAP_BITS, BYTE_BITS, INT64_BITS, UNBOUNDED
 from gquery.expression.frozen import frozen
 from gquery.expression.types import BIGINT, INT64, Bounds, PhysicalType, Register
 from gquery.kernels.values import ValueProperties
@@ -66,6 +66,26 @@ def null_key(what: ValueProperties) -> int:
     """A number that is none of a column's values."""
     assert what.bounds is not None
     return what.bounds.high + 1 if what.bounds.high < INT64.high else what.bounds.low - 1
+
+
+@frozen
+class KeyFilter:
+    """A small bitmap that is tested before a join table is: bit ``key >> shift`` of ``bits`` is set where some build row has such
+    a key, so that neighbouring keys share a bit. ``is_table``: it is the table itself, a bitmap of keys that is as small."""
+
+    shift: int
+    bits: int
+    is_table: bool = False
+
+    @property
+    def words(self) -> int:
+        """How many words of 32 bits it has."""
+        return self.bits // BITMAP_BITS + 1
+
+    @property
+    def shared_words(self) -> int:
+        """How many words of 64 bits it takes of a GPU's shared memory."""
+        return (self.words + 1) // 2
 
 
 WORD_BITS = INT64_BITS - 2  # of all fields: the word is a positive int64

@@ -263,6 +263,7 @@ def _build(lowering: Lowering, sides: _Sides) -> _Built:
         null_safe=tuple(k.null_safe for k in keys),
         key_encoding=key_encoding,
         rows=right.source_rows,
+        probe_rows=int(sides.left.rows),
         inline_keys=inline_keys,
         counted=rowless is not None and not exists,
         expected_unique=not (unique or exists) and is_found_at_once and any(id(k.term) in likely for k in keys),

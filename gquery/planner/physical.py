@@ -15,7 +15,7 @@ from gquery.expression.frozen import frozen_open
 from gquery.expression.types import PhysicalType
 from gquery.kernels.values import ValueProperties
 from gquery.planner.aggregates import Accumulator, AggregatePlan
-from gquery.planner.layouts import InlinePayload, KeyEncoding
+from gquery.planner.layouts import InlinePayload, KeyEncoding, KeyFilter
 from gquery.planner.logical.nodes import JoinKind
 
 
@@ -106,6 +106,8 @@ class JoinTable:
     enters. ``inline_payload`` is what a unique table holds in place of a row's number. ``radix_partitioned``: a unique
     array larger than a GPU's cache, whose rows come in no order, is filled a part at a time
     (`kernels.builtin.partition`). ``clustered``: a bitmap whose rows come in the order of a key that repeats.
+    ``probe_rows`` is an estimate of the rows that are looked up in it. ``filter`` is made beside
+    the table as it is built (`operators.key_filter`); a plan has none.
     """
 
     stage: int
@@ -123,6 +125,8 @@ class JoinTable:
     counted: bool = False
     radix_partitioned: bool = False
     clustered: bool = False
+    probe_rows: int = 0
+    filter: KeyFilter | None = None
 
 
 @frozen_open
@@ -131,7 +135,7 @@ class Probe:
     ``residual`` the part of the condition that is tested on each pair, ``payload`` the build columns that are passed on.
     ``null_key``: MARK alone, the mark is NULL without a match where the probe's key or some build key is NULL. ``always``: it
     is known that there is one match, as the key was found there before. ``selectivity`` is the estimated share of the source's
-    rows that are left behind it."""
+    rows that are left behind it. ``filter``: the table's filter is tested first; a plan has none."""
 
     table: JoinTable
     kind: JoinKind
@@ -143,6 +147,7 @@ class Probe:
     null_key: bool = False
     always: bool = False
     selectivity: float = 1.0
+    filter: KeyFilter | None = None
 
 
 Step = FilterRows | Compute | Probe

@@ -176,10 +176,11 @@ def _step(step: Step, printer: Printer) -> str:
             return f"select {printer.expr(predicate)}"
         case Compute(exprs):
             return f"compute {', '.join(printer.named(c, e) for c, e in exprs)}"
-        case Probe(table, kind, keys, residual):
+        case Probe(table, kind, keys, residual, filter=made):
             on = f" by ({', '.join(printer.expr(k) for k in keys)})" if keys else ""
             tested = f", testing {printer.expr(residual)}" if residual is not None else ""
-            return f"probe stage {table.stage}, {kind.value}{on}{tested}"
+            first = "" if made is None else ", in shared memory" if made.is_table else ", key filter first"
+            return f"probe stage {table.stage}, {kind.value}{on}{first}{tested}"
         case _:
             assert_never(step)
 
@@ -200,6 +201,13 @@ def _layout(table: JoinTable, printer: Printer) -> str:
             return f"hash table of {'keys and ' if table.inline_keys else ''}{_held(table, printer)}"
         case _:
             assert_never(table.layout)
+
+
+def _filter(table: JoinTable) -> str:
+    """The bitmap that is made beside a table."""
+    if table.filter is None or table.filter.is_table:
+        return ""
+    return f", key filter of {table.filter.bits:,} bits for {1 << table.filter.shift:,} keys each"
 
 
 def _held(table: JoinTable, printer: Printer) -> str:
@@ -238,7 +246,7 @@ def _sink(work: Pipeline, sink: Sink, target: str, printer: Printer) -> str:
             how += {"clustered": " for all threads", "cached": " for all threads, each with a cache"}.get(where, "")
             return f"group by {by} to ({_names((c for c, _ in aggregates), printer)}), {how}{size}, {len(accumulators)} words"
         case Build(table):
-            return f"build ({_names(table.keys, printer)}): {_layout(table, printer)}"
+            return f"build ({_names(table.keys, printer)}): {_layout(table, printer)}{_filter(table)}"
         case _:
             assert_never(sink)
 

@@ -18,6 +18,7 @@ from gquery.tuning.planning import (
     JoinCosts,
     JoinLayouts,
     JoinOrder,
+    KeyFilters,
     Rewrites,
     SemiJoins,
 )
@@ -43,6 +44,7 @@ join_order = JoinOrder()
 rewrites = Rewrites()
 semi_joins = SemiJoins()
 join_layouts = JoinLayouts()
+key_filters = KeyFilters()
 group_layouts = GroupLayouts()
 interpreter_costs = InterpreterCosts()
 # operators and execution

@@ -133,6 +133,30 @@ class JoinLayouts(Record):
 
 
 @dataclass(init=False, eq=False, repr=False)
+class KeyFilters(Record):
+    """When a join table has a small bitmap of its keys' high bits beside it, which a probe tests first. A GPU's multiprocessor
+    does 150 G random look-ups of its L2 cache a second together with the others; in shared memory 32 lanes meet in 3 to 4."""
+
+    most_set: float = number(0.25, "keys a bit", "of the bitmap, at most: so many of its bits may be set")
+    bytes: int = number(2**14, "bytes", "of the bitmap on a CPU: half of a core's L1 cache")
+    spare_bytes: int = number(
+        2**13,
+        "bytes of shared memory",
+        "that the bitmap leaves to groups where two blocks of 1024 threads share the rest",
+    )
+    least_slots: int = number(
+        2**14, "slots", "of the table: a smaller one lies in the L1 cache, its sectors side by side"
+    )
+    least_table_bytes: int = number(
+        2**21, "bytes", "of an array or bitmap from which on a CPU gains: the L2 cache holds a smaller one"
+    )
+    least_probes: int = number(2**17, "rows", "that are looked up on a CPU")
+    least_probes_gpu: int = number(
+        2**22, "rows", "that are looked up on a GPU: all blocks copy the bitmap, some 15 MB in 10 us"
+    )
+
+
+@dataclass(init=False, eq=False, repr=False)
 class GroupLayouts(Record):
     """Which groups are addressed by their key, hashed, or read sparsely."""
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import gquery
+from gquery import tuning
 from gquery.device.device import cpu_device
 from gquery.execution import ExecutionContext
 from gquery.planner.physical import Program
@@ -33,6 +34,7 @@ SMALL = {
     "anti_join": "SELECT count(*) FROM t WHERE NOT EXISTS (SELECT 1 FROM v WHERE v.k = t.k)",
     "mark_join_nulls": "SELECT id, x IN (SELECT z FROM v) FROM t",
     "full_join": "SELECT t.id, u.w FROM t FULL JOIN u ON t.x = u.k",
+    "key_filter": "SELECT sum(m) FROM t JOIN wide ON t.far = wide.far WHERE k IN (SELECT k FROM v WHERE z < 2)",
     "hash_join": "SELECT count(*) FROM t JOIN wide ON t.far = wide.far",
     "group_direct": "SELECT s, count(*), sum(x), avg(f), min(d) FROM t GROUP BY s",
     "group_hash": "SELECT far, sum(x) FROM t GROUP BY far",
@@ -48,6 +50,8 @@ SMALL = {
     "union_all": "SELECT k, x FROM t UNION ALL SELECT k, z FROM v",
     "common_subplan": "WITH c AS (SELECT k, sum(z) AS z FROM v GROUP BY k) SELECT * FROM c WHERE z = (SELECT max(z) FROM c)",
 }
+TUNED = {"key_filter": replace(tuning.key_filters, least_slots=1, least_probes=1, least_probes_gpu=1)}
+"""Records that a query is shown with: its tables are small."""
 
 
 @cache
@@ -133,5 +137,6 @@ def program(name: str, target: Target) -> Program:
 def shown(name: str, target: Target, level: str) -> str:
     """A program as EXPLAIN shows it, without estimates of the work, which are pinned elsewhere."""
     settings = replace(small().settings, interpret_limit=0, threads=1)
-    made = explain_program(program(name, target), ExecutionContext(target, cpu_device(), settings), level)
+    with tuning.using(*[TUNED[name]] if name in TUNED else []):
+        made = explain_program(program(name, target), ExecutionContext(target, cpu_device(), settings), level)
     return re.sub(r": about [\d,]+ row-steps", "", made)

@@ -61,8 +61,30 @@ def check(r: np.random.Generator, groups: int, copies: int, low: int, high: int,
         assert touched[g] == (mine.size > 0)
 
 
+@cuda.jit
+def copied(bits: Any, words: int, first: int, found: Any) -> None:
+    """What a block's copy of a bitmap says of each bit, and of words beside it that stay as they are."""
+    simulated.enter(blocks[cuda.blockIdx.x], cuda.threadIdx.x)
+    block.shared_copy(first, words, bits)
+    block.shared_begin()
+    for k in range(cuda.grid(1), 32 * words, cuda.gridsize(1)):
+        found[k] = block.shared_bit_test(first, k)
+
+
+def check_copies(r: np.random.Generator, words: int, first: int) -> None:
+    fresh(first + (words + 1) // 2 + 1)
+    bits, found = r.integers(0, 2**32, words, dtype=np.uint32), np.zeros(32 * words, np.bool_)
+    copied[BLOCKS, THREADS](bits, words, first, found)
+    assert found.tolist() == np.unpackbits(bits.view(np.uint8), bitorder="little").astype(bool).tolist()
+    for mine in blocks:
+        assert (mine.shared[:first] == -1).all()
+        assert mine.shared[-1] == -1
+
+
 def main() -> None:
     r = np.random.default_rng(1)
+    for words, first in ((1, 0), (33, 3), (100, 7)):
+        check_copies(r, words, first)
     check(r, 5, 1, 0, 10, 5)
     check(r, 7, 4, -(2**31), 2**31, 6)  # a group without rows
     check(r, 40, 2, 2**31, 2**33, 40)  # more places than threads, carries

@@ -95,6 +95,24 @@ COUNTS = {
 SUMS = {word: reducing(f"c0:*{word}", "n = add_i64(n, v0)") for word in ("u32", "i64")}
 
 
+_COUNT_SET = reducing("c0:*u32", "n = add_i64(n, popcount(v0))")
+_IS_MORE = builtin_kernel(
+    "totals:*i64 most:i64 flags:*i64", "store_i64(flags, i64(i), from_bool(gt_i64(i64(totals[i]), most)))"
+)
+
+
+def has_more_bits(words: Array, most: int) -> Array:
+    """Whether more than so many bits are set in words of uint32: an array of one int64, 0 or 1."""
+    xp = namespace(words)
+    if xp is np:
+        return np.array([int(np.bitwise_count(words).sum(dtype=np.int64)) > most], np.int64)
+    total: Array = xp.zeros(1, np.int64)
+    launch(_COUNT_SET, words.size, words, words, total)
+    flag: Array = xp.empty(1, np.int64)
+    launch(_IS_MORE, 1, words, total, most, flag)
+    return flag
+
+
 def count_others(values: Array, none: int = 0) -> Array:
     """How many of an array's integers are not ``none``: an array of one int64."""
     xp = namespace(values)

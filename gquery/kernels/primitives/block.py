@@ -1,5 +1,5 @@
-"""Accumulators that a block shares: words of its shared memory, accumulated by atomics there, flushed once by its
-threads.
+"""What a block shares: accumulators, words of its shared memory, accumulated by atomics there, flushed once by its
+threads; and copies of small bitmaps.
 
 An accumulator's accumulators lie side by side, from 64-bit word ``first`` on, ``size`` of them: ``copies`` for each
 group, one of which a thread takes by its number, so that few groups do not make neighbouring lanes meet. Hardware adds
@@ -28,9 +28,10 @@ from gquery.kernels.primitives.python.integers import (
     or_i64,
     shl_i64,
     shr_i64,
+    shr_u64,
     sub_i64,
 )
-from gquery.kernels.primitives.python.memory import store_u8
+from gquery.kernels.primitives.python.memory import load_u32, store_u8
 from gquery.kernels.primitives.python.values import Pointer
 from gquery.kernels.primitives.simulated import (
     block_barrier,
@@ -62,6 +63,20 @@ def shared_fill(first: int, size: int, identity: int) -> None:
     while lt_i64(word, size):
         shared_store_i64(add_i64(first, word), identity)
         word = add_i64(word, block_threads())
+
+
+def shared_copy(first: int, size: int, words: Pointer) -> None:
+    """Copies ``size`` words of 32 bits to shared memory, from 64-bit word ``first`` on; all threads of the block take part."""
+    word, base = block_thread(), shl_i64(first, 1)
+    while lt_i64(word, size):
+        shared_store_u32(add_i64(base, word), load_u32(words, word))
+        word = add_i64(word, block_threads())
+
+
+def shared_bit_test(first: int, k: int) -> bool:
+    """Whether bit ``k`` of a bitmap of 32-bit words is set, which lies in shared memory from 64-bit word ``first`` on."""
+    word = shared_load_u32(add_i64(shl_i64(first, 1), shr_i64(k, 5)))
+    return ne_i64(and_i64(shr_u64(word, and_i64(k, 31)), 1), 0)
 
 
 def shared_begin() -> None:

@@ -11,6 +11,7 @@ import dataclasses
 from collections.abc import Callable
 from copy import copy
 from dataclasses import MISSING, FrozenInstanceError, field
+from operator import attrgetter
 from typing import Any, TypeVar, cast, dataclass_transform, overload
 
 T = TypeVar("T")
@@ -84,14 +85,42 @@ def _later(cls: type, name: str, frozen: bool) -> Callable[..., Any]:
 
 def _made(cls: type, name: str, frozen: bool) -> Any:
     """A method as `dataclasses` makes it for a class with the same fields."""
-    if name == "__init__":
-        return _init(cls, frozen)
-    own = [(f.name, object, copy(f)) for f in dataclasses.fields(cls)]
-    twin = dataclasses.make_dataclass(
-        cls.__name__, own, init=False, repr=name == "__repr__", eq=name == "__eq__", unsafe_hash=name == "__hash__",
-        namespace={"__doc__": cls.__doc__},
-    )  # fmt: skip
-    return vars(twin)[name]
+    match name:
+        case "__init__":
+            return _init(cls, frozen)
+        case "__eq__":
+            return _eq(_getter([f.name for f in dataclasses.fields(cls) if f.compare]))
+        case "__hash__":
+            return _hash(
+                _getter([f.name for f in dataclasses.fields(cls) if (f.compare if f.hash is None else f.hash)])
+            )
+        case _:
+            own = [(f.name, object, copy(f)) for f in dataclasses.fields(cls)]
+            twin = dataclasses.make_dataclass(
+                cls.__name__, own, init=False, eq=False, namespace={"__doc__": cls.__doc__}
+            )
+            return vars(twin)[name]
+
+
+def _getter(names: list[str]) -> Callable[[object], object]:
+    """Makes a tuple of the fields of a record that are compared: tuples take an object to be equal to itself, a NaN too."""
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda record: tuple([getattr(record, name) for name in names])
+
+
+def _eq(get: Callable[[object], object]) -> Any:
+    def __eq__(self: object, other: object) -> Any:  # noqa: N807  (its name)
+        return get(self) == get(other) if other.__class__ is self.__class__ else NotImplemented
+
+    return __eq__
+
+
+def _hash(get: Callable[[object], object]) -> Any:
+    def __hash__(self: object) -> int:  # noqa: N807  (its name)
+        return hash(get(self))
+
+    return __hash__
 
 
 def _init(cls: type, frozen: bool) -> Any:

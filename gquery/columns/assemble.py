@@ -29,6 +29,7 @@ from gquery.columns.encode import (
 )
 from gquery.columns.statistics import OrderOfParts
 from gquery.columns.table import ColumnData
+from gquery.columns.zones import ZonesOfParts
 from gquery.device.buffer import Buffer
 from gquery.device.transfer import Transfer, Upload
 from gquery.expression.types import INT64, Bounds, Field, Kind, PhysicalType, physical_type_for, type_bounds
@@ -116,6 +117,8 @@ class Fixed:
         self._limits = np.iinfo(self._physical_type.numpy) if self._dtype.is_exact else None
         self._bounds: list[Bounds] = []
         self._order = OrderOfParts(self._dtype.is_exact)
+        is_integer = self._dtype.is_exact and self._dtype.kind is not Kind.BOOLEAN
+        self._zones = ZonesOfParts(starts[-1]) if is_integer else None
         self._lock = threading.Lock()
         self._validity: Any = None
         self._nulls = 0
@@ -157,6 +160,8 @@ class Fixed:
                 low, high = (smallest, largest) if at == start else (min(low, smallest), max(high, largest))
             self._values[at:to] = values
             self._order.see(self._values[max(at - 1, start) : to])  # with the value before
+            if self._zones is not None:
+                self._zones.see(at, self._values[at:to], self._validity[at:to] if piece.null_count else None)
             at = to
         with self._lock:
             self._nulls += nulls
@@ -211,5 +216,6 @@ class Fixed:
         order = self._order.order(self._values, self._starts)
         if self._dtype.kind is Kind.BOOLEAN:
             return boolean_column(data, bounds, validity, self._nulls, order)
-        integers = Integers(data, self._physical_type, bounds, order)
+        found = None if self._zones is None else self._zones.found()
+        integers = Integers(data, self._physical_type, bounds, order, found)
         return integer_column(self._dtype, integers, validity, self._nulls)

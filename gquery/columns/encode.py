@@ -34,7 +34,7 @@ from gquery.columns.statistics import (
     order_of,
 )
 from gquery.columns.table import ColumnData, ColumnStatistics
-from gquery.columns.zones import value_range
+from gquery.columns.zones import ValueRange, value_range
 from gquery.device.buffer import Buffer
 from gquery.errors import ConversionError
 from gquery.expression.types import (
@@ -207,6 +207,7 @@ class Integers:
     physical_type: PhysicalType
     bounds: Bounds
     order: Order
+    found: ValueRange | None = None  # where it is known already
 
 
 def integer_column(dtype: DType, integers: Integers, validity: Buffer | None, nulls: int) -> ColumnData:
@@ -219,7 +220,9 @@ def integer_column(dtype: DType, integers: Integers, validity: Buffer | None, nu
         values = data.host
         distinct = min(estimate_distinct(values, len(values) - nulls), bounds.width)
         unique = distinct == len(values) and nulls == 0 and all_differ(values, bounds)
-    found = value_range(data.host, validity.host if validity is not None and nulls else None)
+    found = integers.found
+    if found is None:
+        found = value_range(data.host, validity.host if validity is not None and nulls else None)
     stats = ColumnStatistics(bounds, nulls, distinct, order.is_sorted, unique, found.bounds, found.zones)
     return ColumnData(dtype, integers.physical_type, data.length, data, validity, statistics=stats)
 

@@ -8,6 +8,7 @@ table is filled. A column whose blocks have all kinds of values gets none.
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
@@ -58,26 +59,58 @@ class ValueRange:
 
 def value_range(values: Any, validity: Any | None) -> ValueRange:
     """The extremes of an array of integers of at most 64 bits, 0 where ``validity`` (uint8, 1 for a value) is 0."""
-    rows, block = len(values), tuning.encoding.zone_rows
-    whole = rows // block * block
-    low, high = (np.empty(-(-rows // block), np.int64) for _ in range(2))
-    if whole:
-        blocks = values[:whole].reshape(-1, block)
-        low[: len(blocks)], high[: len(blocks)] = blocks.min(axis=1), blocks.max(axis=1)
-    if whole < rows:
-        low[-1], high[-1] = values[whole:].min(), values[whole:].max()
-    if validity is not None:
-        _without_nulls(values, validity.view(np.bool_), low, high)
-    filled = low <= high
-    if not filled.any():
-        return ValueRange(None, None)
-    bounds = Bounds(int(low[filled].min()), int(high[filled].max()))
-    return ValueRange(bounds, Zones(block, low, high) if _tell_apart(low[filled], high[filled], bounds) else None)
+    whole = ZonesOfParts(len(values))
+    whole.see(0, values, validity)
+    return whole.found()
+
+
+class ZonesOfParts:
+    """What `value_range` finds of an array of so many rows, while threads fill it part by part."""
+
+    def __init__(self, rows: int) -> None:
+        self._block = tuning.encoding.zone_rows
+        blocks = -(-rows // self._block)
+        self._low, self._high = np.full(blocks, NO_VALUE[0], np.int64), np.full(blocks, NO_VALUE[1], np.int64)
+        self._lock = threading.Lock()
+
+    def see(self, at: int, values: Any, validity: Any | None) -> None:
+        """Take the rows from ``at`` on into account, which no other part has; see `value_range`."""
+        ok = None if validity is None else validity.view(np.bool_)
+        block, end = self._block, at + len(values)
+        first, last = min(-(-at // block) * block, end), end // block * block  # between them lie whole blocks
+        if first < last:
+            inner = slice(first - at, last - at)
+            blocks = values[inner].reshape(-1, block)
+            low, high = (a[first // block : last // block] for a in (self._low, self._high))
+            low[:], high[:] = blocks.min(axis=1), blocks.max(axis=1)
+            if ok is not None:
+                _without_nulls(values[inner], ok[inner], low, high)
+        for start, stop in ((at, first), (max(first, last), end)):
+            if start < stop:
+                rows = slice(start - at, stop - at)
+                self._widen(start // block, values[rows] if ok is None else values[rows][ok[rows]])
+
+    def _widen(self, n: int, values: Any) -> None:
+        """A part of a block, of which another thread may have another part."""
+        if len(values):
+            low, high = int(values.min()), int(values.max())
+            with self._lock:
+                self._low[n], self._high[n] = min(low, int(self._low[n])), max(high, int(self._high[n]))
+
+    def found(self) -> ValueRange:
+        """The bounds and zones of what was seen, which is the whole array."""
+        low, high = self._low, self._high
+        filled = low <= high
+        if not filled.any():
+            return ValueRange(None, None)
+        bounds = Bounds(int(low[filled].min()), int(high[filled].max()))
+        tells = _tell_apart(low[filled], high[filled], bounds)
+        return ValueRange(bounds, Zones(self._block, low, high) if tells else None)
 
 
 def _without_nulls(values: Any, ok: Any, low: Any, high: Any) -> None:
-    """Make the extremes of blocks those of their values alone: a 0 at an end may stand for NULL."""
-    block = tuning.encoding.zone_rows
+    """Make the extremes of whole blocks those of their values alone: a 0 at an end may stand for NULL."""
+    block = len(values) // len(low)
     for n in np.flatnonzero((low == 0) | (high == 0)):
         there = ok[n * block : (n + 1) * block]
         if there.all():

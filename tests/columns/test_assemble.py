@@ -261,3 +261,20 @@ def test_an_interrupt_ends_the_tasks() -> None:
     with running.one(), pytest.raises(InterruptError):
         run_all([step] * 100_000, 2)
     assert count[0] < 1000
+
+
+def test_zones_of_row_groups(tmp_path: Path, tune: Tune) -> None:
+    """Blocks that lie across row groups and batches, with NULLs: the zones of a file are those of the same rows in memory."""
+    tune(tuning.encoding, zone_rows=64)
+    tune(tuning.reading, batch_bytes=8 * 50)
+    days = [None if n % 11 == 3 or 700 <= n < 900 else n // 3 for n in range(3000)]
+    table = pa.table(
+        {"a": pa.array(days, pa.int64()), "b": pa.array(days, pa.int32()).cast(pa.date32()), "c": range(3000)}
+    )
+    pq.write_table(table, tmp_path / "zones.parquet", row_group_size=230)
+    columns = ParquetSource(tmp_path / "zones.parquet").load([0, 1, 2]).columns
+    for column, other in zip(columns, import_table(table).columns, strict=True):
+        found, want = column.statistics, other.statistics
+        assert found.values == want.values and found.zones is not None and want.zones is not None
+        assert found.zones.low.tolist() == want.zones.low.tolist()
+        assert found.zones.high.tolist() == want.zones.high.tolist()

@@ -3,8 +3,10 @@ in tests (see conftest)."""
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date, timedelta
 from decimal import Decimal
 from functools import cache
@@ -16,11 +18,12 @@ import pytest
 
 import gquery
 from gquery import tuning
-from gquery.columns.zones import value_range
+from gquery.columns.zones import ZonesOfParts, value_range
 from gquery.operators.base import Frame
 from gquery.operators.scan_ranges import ScanRanges, scan_ranges
 from gquery.planner.physical import Pipeline
 from tests.support.harness import assert_error, assert_same
+from tests.support.tuned import Tune
 
 ROWS = 2000
 RNG = random.Random(12)
@@ -216,6 +219,36 @@ def test_zones_contain_their_values_and_no_nulls() -> None:
                     for value in (low, 0, high, 2**70, -(2**70)):
                         inside = len(part) > 0 and part.min() <= value <= part.max()
                         assert found.zones.between(value, value)[n] == inside
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_zones_of_parts_that_threads_see(seed: int, tune: Tune) -> None:
+    """Cut anywhere, seen in any order, they are those of the whole array."""
+    rng = np.random.default_rng(seed)
+    tune(tuning.encoding, zone_rows=int(rng.choice([1, 7, 64, 100])))
+    rows = int(rng.integers(0, 1500))
+    values = rng.integers(-9, 9, rows) + (np.arange(rows) // 5 if seed % 2 else 0)
+    ok = (rng.random(rows) < rng.choice([0.0, 0.2, 0.9, 1.0])).astype(np.uint8) if seed % 3 else None
+    if ok is not None:
+        ok[rows // 2 : rows // 2 + 200] = 0
+        values[ok == 0] = 0
+    cuts = sorted({0, rows, *rng.integers(0, rows + 1, 9).tolist()})
+    parts = ZonesOfParts(rows)
+    with ThreadPoolExecutor(4) as pool:
+        spans = [slice(*span) for span in itertools.pairwise(cuts)]
+        rng.shuffle(spans)
+        list(pool.map(lambda s: parts.see(s.start, values[s], None if ok is None else ok[s]), spans))
+    found, whole = parts.found(), value_range(values, ok)
+    assert found.bounds == whole.bounds and (found.zones is None) == (whole.zones is None)
+    for zones in (found.zones, whole.zones):
+        if zones is not None:
+            blocks = [values[n : n + zones.block_rows] for n in range(0, rows, zones.block_rows)]
+            there = (
+                [ok[n : n + zones.block_rows] == 1 for n in range(0, rows, zones.block_rows)] if ok is not None else ()
+            )
+            kept = [b[t] for b, t in zip(blocks, there, strict=True)] if ok is not None else blocks
+            assert zones.low.tolist() == [int(k.min()) if len(k) else 2**63 - 1 for k in kept]
+            assert zones.high.tolist() == [int(k.max()) if len(k) else -(2**63) for k in kept]
 
 
 @pytest.mark.parametrize("device", ["python", "cpu"])

@@ -7,7 +7,8 @@
 
 All scans of one source read one part of it, which has what any of them needs, so that nothing is read twice. Below a LIMIT, how
 many rows a filter keeps is not known before it runs: so a few parts are tried, and more where they gave too few rows.
-Runs behind the optimizer's rules, when filters lie on scans.
+Runs behind the optimizer's rules, when filters lie on scans. Constants are looked at without pinning their slots; a plan rests on
+them only where a part of a source was chosen: the whole of it serves all constants.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from gquery.planner.logical.domains import Domains, both, domains
 from gquery.planner.logical.nodes import Filter, Limit, Plan, Project, Query, Scan, UnionAll
 from gquery.planner.logical.shared import definitions, each, every_node
 from gquery.planner.logical.tree import transform_up
+from gquery.planner.rebind import without_slots
 from gquery.runtime.records import dataclass
 
 
@@ -38,7 +40,7 @@ class _Above:
     """What is above a node: how many of its first rows are enough, and in which domains they may lie; how many parts to try."""
 
     rows: int | None = None
-    domains: Callable[[], Domains] = dict
+    domains: Callable[[bool], Domains] = lambda pins: {}  # whether the slots that it looks at are pinned
     parts: int | None = None
 
 
@@ -51,12 +53,14 @@ def partial_scans(query: Query, parts: int) -> PartialQuery:
         return PartialQuery(query)
     limit = _limited(query.plan)
     uses: dict[int, list[ScanUse]] = {}
+    looked_at: dict[int, list[Callable[[bool], Domains]]] = {}
     sources: dict[int, DivisibleSource] = {}
 
     def collect(plan: Plan, above: _Above) -> None:
         if isinstance(plan, Scan) and isinstance(plan.source, DivisibleSource):
             sources[id(plan.source)] = plan.source
             uses.setdefault(id(plan.source), []).append(_use(plan, above))
+            looked_at.setdefault(id(plan.source), []).append(above.domains)
         for source, needs in _below(plan, above):
             collect(source, needs)
 
@@ -67,6 +71,9 @@ def partial_scans(query: Query, parts: int) -> PartialQuery:
     restricted = {key: r for key, r in chosen.items() if id(r.source) != key}
     if not restricted:
         return PartialQuery(query)
+    for key in restricted:
+        for found in looked_at[key]:
+            found(True)
     made = each(query, lambda q: replace(q, plan=_over(q.plan, restricted)))
     return PartialQuery(made or query, limit if any(r.is_cut for r in restricted.values()) else None)
 
@@ -100,13 +107,17 @@ def _below(plan: Plan, above: _Above) -> list[tuple[Plan, _Above]]:
             rows = limit if rows is None else rows
             return [(source, _Above(None if rows is None else rows + offset, parts=above.parts))]
         case Project(source, exprs):
-            return [(source, replace(above, domains=lambda: _renamed(exprs, above.domains())))]
+            return [(source, replace(above, domains=lambda pins: _renamed(exprs, above.domains(pins))))]
         case Filter(source, predicate):
-            return [(source, _Above(None, lambda: both(domains(predicate), above.domains()), above.parts))]
+            return [(source, _Above(None, lambda pins: both(_of(predicate, pins), above.domains(pins)), above.parts))]
         case UnionAll(sources):
             return [(source, _Above(above.rows)) for source in sources]
         case _:
             return [(source, _NOTHING) for source in plan.sources]
+
+
+def _of(predicate: Expr, pins: bool) -> Domains:
+    return domains(predicate if pins else without_slots(predicate))
 
 
 def _renamed(exprs: tuple[tuple[Column, Expr], ...], above: Domains) -> Domains:
@@ -117,5 +128,8 @@ def _renamed(exprs: tuple[tuple[Column, Expr], ...], above: Domains) -> Domains:
 def _use(plan: Scan, above: _Above) -> ScanUse:
     by_id = {c.id: f for c, f in zip(plan.columns, plan.fields, strict=True)}
     return ScanUse(
-        plan.fields, lambda: {by_id[i]: d for i, d in above.domains().items() if i in by_id}, above.rows, above.parts
+        plan.fields,
+        lambda: {by_id[i]: d for i, d in above.domains(False).items() if i in by_id},
+        above.rows,
+        above.parts,
     )

@@ -90,7 +90,7 @@ def test_the_picture_of_the_rooms_is_true() -> None:
 @pytest.mark.parametrize("path", MODULES, ids=module_name)
 def test_compilers_are_imported_by_targets_and_device_alone(path: Path) -> None:
     own = module_name(path)
-    places = tuple(f"kernels.targets.{name}" for name in ("cpu", "cuda", "cubin", "intrinsics"))
+    places = tuple(f"kernels.targets.{name}" for name in ("cpu", "cuda", "cubin", "intrinsics", "user_entry"))
     allowed = own in ("device.device", "device.arena", "kernels.lowering.intrinsics") or own.startswith(places)
     for imported, when in imports(path):
         top = imported.split(".")[0]

@@ -145,6 +145,8 @@ class _Rewriter:
                 self.outer("range") is range and name not in self.optional
             ):
                 counts = [_call("user_int", self.expression(a)) for a in args]
+                if len(counts) == 3:  # a step of 0, which Python raises at
+                    counts[2] = _call("user_step", counts[2], *_status())
                 over = self.at(ast.Call(ast.Name("range", ast.Load()), counts, []), node)
                 inside = self.branch(body, {name})[0]
                 return [self.at(ast.For(ast.Name(_own(name), ast.Store()), over, inside, []), node)]

@@ -76,13 +76,6 @@ class Kernel:
         return "\n".join(lines) + "\n"
 
     @cached_property
-    def calls_user_functions(self) -> bool:
-        """Whether one of ``functions`` is a user's."""
-        from gquery.functions.registry import is_user_function
-
-        return any(is_user_function(f) for _, f in self.functions)
-
-    @cached_property
     def digest(self) -> str:
         """Content hash of everything that decides the machine code, but for target and versions (see `targets`)."""
         parts = [self.text, repr((self.wide_index, self.uses_private, self.uses_block))]

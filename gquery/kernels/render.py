@@ -216,7 +216,7 @@ def _function(e: Call, code: Code) -> Value:
         arguments += [_argument(v, code), v.ok or ir.TRUE] if takes else [_argument(v, code)]
     code.functions[name] = declared.body
     if declared.unproved:
-        message = "Overflow in a function of Python: an integer does not fit 64 bits"
+        message = "Overflow in a function of Python: an integer does not fit 64 bits, or the step of a range is 0"
         arguments += [code.status(), code.call("i64", code.site(OutOfRangeError, message))]
     result = ir.Call(name, tuple(arguments))
     for n, (raises, message) in enumerate(declared.domain):

@@ -26,6 +26,8 @@ from gquery.kernels.lowering.assembler import LoweringError
 from gquery.kernels.lowering.bodies import read_body
 from gquery.kernels.lowering.library import Library
 from gquery.kernels.lowering.module import ENTRY, cpu_module
+from gquery.kernels.lowering.user import UserModule
+from gquery.kernels.lowering.values import Type
 from gquery.kernels.primitives import ALIASES
 from gquery.kernels.targets import cpu_llvm, get_target
 from gquery.kernels.targets.binding import BODIES, Primitives
@@ -249,6 +251,10 @@ def pick_f64(a: int, b: int) -> int:
     return b
 
 
+def refused(function: object, given: tuple[Type, ...], name: str) -> UserModule:
+    raise LoweringError("there are no users")
+
+
 class Two(Primitives):
     """Two primitives whose names, with those of types behind them, may be one."""
 
@@ -261,7 +267,7 @@ class Two(Primitives):
 
 def test_bodies_have_symbols_of_their_own() -> None:
     """Whatever types they are compiled for."""
-    library = Library(Two(), {})
+    library = Library(Two(), {}, refused)
     types = [(a, b) for a in ("i64", "f64", "i128", "str", "*") for b in ("i64", "f64", "bool", "*")]
     functions = [library.find(name, pair) for name in ("pick", "pick_f64") for pair in types]
     functions += [library.find("pick", ((a, "i64"), "i64")) for a in ("i64", "*")]
@@ -360,7 +366,7 @@ def is_for_cpu(made: Kernel) -> bool:
 def test_a_connection_chooses() -> None:
     made = kernel("store_i64(s0, i64(i), 5)")
     with compiling_by("numba"):
-        assert compiler_of(made, "cpu") == "numba"
+        assert compiler_of("cpu") == "numba"
         compiled = get_target("cpu").compile(made)
     with compiling_by("llvm"):
         assert get_target("cpu").compile(made).name != compiled.name

@@ -80,7 +80,7 @@ class Frames(Session):
     def _check_function(self, function: UserFunction) -> None:
         """A function that the compiler does not take is refused where it is first used, not where a kernel is made."""
         if not capabilities(self.target).is_interpreted:
-            from gquery.kernels.targets.cpu_check import check
+            from gquery.kernels.targets.user_check import check
 
             function.check(check)
 

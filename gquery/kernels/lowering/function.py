@@ -21,7 +21,7 @@ class LoweredFunction:
     """A function of an LLVM module as text, the functions that it calls, and the lines that declare what lies outside.
 
     ``is_convergent``: lanes of a warp, or threads of a block, meet in it, or in what it calls, so that LLVM may not move a call
-    of it into a branch.
+    of it into a branch. ``module``: the text of one that is linked with that in which the function stands.
     """
 
     symbol: str
@@ -31,6 +31,7 @@ class LoweredFunction:
     callees: tuple[LoweredFunction, ...] = ()
     declarations: tuple[str, ...] = ()
     is_convergent: bool = False
+    module: str = ""
 
 
 Find = Callable[[str, tuple[Type, ...]], LoweredFunction]

@@ -5,12 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any
+from weakref import WeakKeyDictionary
 
+from gquery.functions.registry import USER_FILE
 from gquery.kernels import ir
 from gquery.kernels.lowering.assembler import LoweringError
 from gquery.kernels.lowering.bodies import read_body
 from gquery.kernels.lowering.function import LoweredFunction, lower
 from gquery.kernels.lowering.intrinsics import INLINED, lower_intrinsic
+from gquery.kernels.lowering.user import MakeModule, user_function
 from gquery.kernels.lowering.values import INTEGER_BITS, Type, is_pointer
 from gquery.kernels.primitives import ALIASES
 from gquery.kernels.targets.binding import Primitives
@@ -22,11 +25,15 @@ _MATH = "math_"  # how bodies call the functions of `math`
 class Library:
     """Finds functions by name and the types of arguments.
 
-    ``mathematics`` are the symbols of `math`'s functions on the target, by their names there.
+    ``mathematics`` are the symbols of `math`'s functions on the target, by their names there; ``make_module`` compiles
+    functions of users.
     """
 
-    def __init__(self, primitives: Primitives, mathematics: Mapping[str, str]) -> None:
-        self.primitives, self.mathematics = primitives, mathematics
+    def __init__(self, primitives: Primitives, mathematics: Mapping[str, str], make_module: MakeModule) -> None:
+        self.primitives, self.mathematics, self._make_module = primitives, mathematics, make_module
+        self._of_users: WeakKeyDictionary[Callable[..., Any], dict[tuple[Type, ...], LoweredFunction]] = (
+            WeakKeyDictionary()
+        )
         self._made: dict[tuple[str, tuple[Type, ...]], LoweredFunction] = {}
         self._intrinsics: dict[str, LoweredFunction] = {}
         self._bodies: dict[str, ir.Function] = {}
@@ -49,6 +56,17 @@ class Library:
             if found is None:
                 found = self._functions[function] = read_body(function)
             return found
+
+    def user(self, function: Callable[..., Any], types: tuple[Type, ...]) -> LoweredFunction:
+        """A user's function, compiled once a process. LoweringError where the other compiler has none."""
+        given = tuple([t if t == "*u32" else _register_type(t) for t in types])
+        with self._lock:
+            known = self._of_users.setdefault(function, {})
+            if given not in known:
+                declared = function.__code__.co_filename.removeprefix(USER_FILE).removesuffix(">")
+                symbol = "_".join(["user", declared, *[_symbol(t).replace("*", "p") for t in given]])
+                known[given] = user_function(symbol, given, self._make_module(function, given, symbol))
+        return known[given]
 
     def _find(self, name: str, types: tuple[Type, ...]) -> LoweredFunction:
         if name.startswith(_MATH):

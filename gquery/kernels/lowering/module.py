@@ -6,12 +6,14 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from gquery.functions.registry import is_user_function
 from gquery.kernels import ir
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.lowering.function import LoweredFunction, lower
 from gquery.kernels.lowering.grid import ABORT, grid_body
 from gquery.kernels.lowering.intrinsics import INLINED
 from gquery.kernels.lowering.library import Library
+from gquery.kernels.lowering.user import LINKED
 from gquery.kernels.lowering.values import Type, llvm_type
 
 ENTRY = "kernel"
@@ -43,6 +45,8 @@ class Scope:
             if name in self._parts:
                 function, attributes = self._parts[name]
                 found = lower(function, types, self.find, symbol, attributes)
+            elif is_user_function(self._scalars[name]):
+                found = self._library.user(self._scalars[name], types)
             else:
                 found = lower(self._library.scalar(self._scalars[name]), types, self._library.find, symbol, INLINED)
             self._made[name, types] = found
@@ -105,11 +109,13 @@ def _parameter_types(kernel: Kernel) -> list[Type]:
 
 
 def module_text(function: LoweredFunction, head: Iterable[str], rest: Iterable[str]) -> str:
-    """A function and all that it calls, each once, between the lines ``head`` and ``rest``."""
+    """A function and all that it calls, each once, between the lines ``head`` and ``rest``. Behind that the modules that it
+    needs."""
     needed: dict[LoweredFunction, None] = {}
     _collect(function, needed)
     declared = {_name(d): d for f in needed for d in f.declarations}  # each once, however it is spelled
-    return "\n".join([*head, *declared.values(), *[f.text for f in needed], *rest, ""])
+    own = "\n".join([*head, *declared.values(), *[f.text for f in needed], *rest, ""])
+    return LINKED.join(dict.fromkeys([own, *[f.module for f in needed if f.module]]))
 
 
 def _name(declaration: str) -> str:

@@ -56,6 +56,14 @@ def user_int(x: Any) -> int:
     return int(x)
 
 
+def user_step(step: int, status: Pointer, site: int) -> int:
+    """The step of a range; sets the error ``site`` where it is 0, and gives one that soon ends a loop."""
+    if step == 0:
+        fail(status, site)
+        return 1 << 62
+    return step
+
+
 def user_bool(x: Any) -> bool:
     """The truth of a value, as Python has it."""
     return bool(x)

@@ -1,8 +1,8 @@
 """Which compiler makes machine code of kernels: our own lowering to LLVM, or Numba, the second opinion.
 
 Both are given the same statements, and are to give the same answers. `compiling_by` says which one a query wants
-(``SET compiler``); where that is left to us, each target has its own. A kernel that calls a Python function of a user is Numba's
-in any case.
+(``SET compiler``); where that is left to us, each target has its own. A Python function of a user is compiled by Numba in any
+case; where our own lowering makes the kernel, its module is linked into that.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Literal, cast, get_args
-
-from gquery.kernels.kernel import Kernel
 
 Compiler = Literal["llvm", "numba"]
 Wanted = Literal["auto", "llvm", "numba"]
@@ -35,9 +33,7 @@ def compiling_by(name: str) -> Iterator[None]:
         _chosen.reset(before)
 
 
-def compiler_of(kernel: Kernel, target: str) -> Compiler:
-    """The compiler that a kernel is for, on this thread; where no query runs, that of ``GQUERY_COMPILER``."""
-    if kernel.calls_user_functions:
-        return "numba"
+def compiler_of(target: str) -> Compiler:
+    """The compiler that kernels are for, on this thread; where no query runs, that of ``GQUERY_COMPILER``."""
     wanted = _chosen.get() or cast(Wanted, os.environ.get("GQUERY_COMPILER") or "auto")
     return _BY_TARGET[target] if wanted == "auto" else wanted

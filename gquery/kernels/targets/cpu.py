@@ -88,16 +88,16 @@ class CpuTarget:
         return [made for _, made in self._compiled.items()]
 
     def is_ready(self, kernel: Kernel) -> bool:
-        return (kernel.digest, compiler_of(kernel, self.name)) in self._compiled
+        return (kernel.digest, compiler_of(self.name)) in self._compiled
 
     def is_cached(self, kernel: Kernel) -> bool:
         """Whether `compile` would take some milliseconds at most: the kernel is in memory, or on disk with what loads it from
         there imported. Looks there."""
-        name = compiler_of(kernel, self.name)
+        name = compiler_of(self.name)
         return self.is_ready(kernel) or (is_imported(name) and _is_kept(cpu_compiler(name).source(kernel)))
 
     def compile(self, kernel: Kernel) -> Compiled:
-        name = compiler_of(kernel, self.name)
+        name = compiler_of(self.name)
         compiled = self._compiled.get((kernel.digest, name))
         if compiled is not None:
             return compiled
@@ -114,7 +114,7 @@ class CpuTarget:
     def compile_many(self, kernels: Sequence[Kernel], perhaps: Perhaps = tuple) -> list[Compiled]:
         """`compile` for the kernels of a query: those that no cache has compile at once, in worker processes."""
         wanted = {
-            (compiler_of(k, self.name), cpu_compiler(compiler_of(k, self.name)).source(k))
+            (compiler_of(self.name), cpu_compiler(compiler_of(self.name)).source(k))
             for k in kernels
             if not self.is_ready(k)
         }

@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 import linecache
 import re
-from types import CodeType, FunctionType
-from typing import Any
+from types import CodeType
 
 from numba import types
 from numba.core.errors import NumbaError
@@ -14,6 +13,7 @@ from numba.core.errors import NumbaError
 from gquery.errors import NotSupportedError
 from gquery.functions.user_source import Rewritten, refusal
 from gquery.kernels.targets.cpu_primitives import binding, part
+from gquery.kernels.targets.user_entry import bound
 
 _TYPES = {"int": types.int64, "float": types.float64, "bool": types.boolean}
 _STATUS = (types.CPointer(types.uint32), types.int64)
@@ -25,11 +25,8 @@ def check(rewritten: Rewritten, name: str, kinds: tuple[str, ...]) -> None:
     """Compile the function for these parameters; NotSupportedError where Numba falls over a line."""
     module = compile(ast.fix_missing_locations(rewritten.tree), rewritten.file, "exec")
     code = next(c for c in module.co_consts if isinstance(c, CodeType))
-    primitives = binding()
-    used: dict[str, Any] = {n: primitives[n] for n in code.co_names if n in primitives}
-    function = FunctionType(code, {"__builtins__": __builtins__, **used}, code.co_name)
     try:
-        part(function).compile((*(_TYPES[k] for k in kinds), *_STATUS))
+        part(bound(code, binding())).compile((*(_TYPES[k] for k in kinds), *_STATUS))
     except NumbaError as error:
         message = _ANSI.sub("", str(error))
         lines = [int(n) for n in re.findall(rf'File "{re.escape(rewritten.file)}", line (\d+)', message)]

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
 
+from llvmlite import ir
 from numba.core import types
 from numba.core.codegen import CPUCodeLibrary, JITCodeLibrary, JITCPUCodegen
 from numba.core.compiler import CompilerBase
@@ -48,6 +49,20 @@ class _Library(JITCodeLibrary):  # type: ignore[misc]
         self._optimize_final_module()
         self._final_module.verify()
         return bytes(self._codegen._tm.emit_object(self._final_module))
+
+    def text(self, entry: str) -> str:
+        """The function with all that it calls, nothing of which another module can see but ``entry``."""
+        self._ensure_finalized()
+        for library in dict.fromkeys(_called(self)):
+            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+        self._finalize_dynamic_globals()
+        self._verify_declare_only_symbols()
+        for found in (*self._final_module.functions, *self._final_module.global_variables):
+            if not found.is_declaration and found.name != entry:
+                found.linkage = "internal"
+        self._optimize_final_module()
+        self._final_module.verify()
+        return str(self._final_module)
 
 
 class _PrimitiveLibrary(_Library):
@@ -170,3 +185,25 @@ def object_code(function: Callable[..., Any], parameters: tuple[types.Type, ...]
         description.llvm_cpython_wrapper_name,
         compiled.target_context.get_env_name(description),
     )
+
+
+def module_text(function: Callable[..., Any], parameters: tuple[types.Type, ...], name: str) -> str:
+    """A function without a result as the text of a module, whose entry of that name takes the parameters as they are. It raises
+    no exception: what might was rewritten (`functions.user_source`)."""
+    dispatcher = part(function)
+    dispatcher.compile(types.void(*parameters))
+    (compiled,) = dispatcher.overloads.values()
+    assert not compiled.environment.consts, "objects of this process in a function"
+    context = compiled.target_context
+    library = context.codegen().create_library(name)
+    module = library.create_ir_module(name)
+    given = [context.get_value_type(p) for p in parameters]
+    entry = ir.Function(module, ir.FunctionType(ir.VoidType(), given), name)
+    builder = ir.IRBuilder(entry.append_basic_block("entry"))
+    callee = context.declare_function(module, compiled.fndesc)
+    context.call_conv.call_function(builder, callee, types.none, parameters, entry.args)
+    builder.ret_void()
+    library.add_ir_module(module)
+    library.add_linking_library(compiled.library)
+    library.finalize()
+    return str(library.text(name))

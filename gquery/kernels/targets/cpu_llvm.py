@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import llvmlite.binding as llvm
 
@@ -23,10 +23,13 @@ from gquery.kernels.kernel import Kernel
 from gquery.kernels.lowering.assembler import LoweringError
 from gquery.kernels.lowering.library import Library
 from gquery.kernels.lowering.module import ENTRY, cpu_module
+from gquery.kernels.lowering.user import LINKED, UserModule
+from gquery.kernels.lowering.values import Type
 from gquery.kernels.targets.binding import Primitives
 from gquery.kernels.targets.cache import KernelSource, compile_error, kernel_cache, source_name
 from gquery.kernels.targets.cpu_intrinsics import CPU_DEFINITIONS
 from gquery.kernels.targets.cpu_numba import cpu_entry
+from gquery.runtime.interrupt import holding
 
 _MATHEMATICS = {n: f"llvm.{n}.f64" for n in ("sqrt", "copysign", "log", "log2", "log10", "exp", "pow", "sin", "cos")}
 _MATHEMATICS |= {n: n for n in ("tan", "asin", "acos", "atan", "atan2", "fmod")}
@@ -37,7 +40,14 @@ _loading = threading.Lock()
 @cache
 def library() -> Library:
     """The primitives of processors."""
-    return Library(Primitives(CPU_DEFINITIONS), _MATHEMATICS)
+    return Library(Primitives(CPU_DEFINITIONS), _MATHEMATICS, _user_module)
+
+
+@holding()  # Numba would stay broken where an interrupt ends its import
+def _user_module(function: Callable[..., Any], given: tuple[Type, ...], name: str) -> UserModule:
+    from gquery.kernels.targets.cpu_user import make_module
+
+    return cast(UserModule, make_module(function, given, name))
 
 
 @cache
@@ -101,7 +111,12 @@ def object_code(text: str) -> bytes:
     with ExitStack() as stack:
         context = llvm.create_context()  # which keeps what all modules in it have used
         stack.callback(context.close)
-        module = stack.enter_context(llvm.parse_assembly(text, context))
+        own, *linked = text.split(LINKED)
+        module = stack.enter_context(llvm.parse_assembly(own, context))
+        for other in linked:
+            module.link_in(llvm.parse_assembly(other, context))
+        if linked:
+            _close(module)
         module.verify()
         options = stack.enter_context(llvm.create_pipeline_tuning_options(speed_level=tuning.compiling.optimization))
         options.loop_vectorization = options.loop_interleaving = True
@@ -112,6 +127,16 @@ def object_code(text: str) -> bytes:
         inlining.run(module, builder)
         stack.enter_context(builder.getModulePassManager()).run(module, builder)
         return bytes(_machine().emit_object(module))
+
+
+def _close(module: Any) -> None:
+    """Leave nothing but the entry of linked modules for others to see, so that what is inlined goes. RuntimeError where one calls
+    what nobody has."""
+    for found in module.functions:
+        if not found.is_declaration:
+            found.linkage = found.linkage if found.name == ENTRY else "internal"
+        elif not found.name.startswith("llvm.") and not llvm.address_of_symbol(found.name):
+            raise RuntimeError(f"a module that is linked calls {found.name}, which nobody has")
 
 
 def load(code: bytes) -> Callable[[int, int, bytes], None]:

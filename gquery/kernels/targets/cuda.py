@@ -69,7 +69,7 @@ class CudaTarget:
         return compiled
 
     def _key(self, kernel: Kernel, device: int) -> _Key:
-        return _Key(kernel.digest, device, compiler_of(kernel, self.name))
+        return _Key(kernel.digest, device, compiler_of(self.name))
 
     def compile_many(self, kernels: Sequence[Kernel], perhaps: Perhaps = tuple) -> list[Compiled]:
         """`compile` for the kernels of a query: those that no cache has compile at once, in worker processes, and
@@ -116,7 +116,7 @@ class CudaTarget:
         return [found for found in sorted(sources) if read_cubin(found.source, cc) is None]
 
     def _source(self, kernel: Kernel) -> _Source:
-        name = compiler_of(kernel, self.name)
+        name = compiler_of(self.name)
         return _Source(name, cuda_compiler(name).source(kernel))
 
     def compile_cubins(self, kernels: Sequence[Kernel], cc: tuple[int, int]) -> None:

@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import importlib
 import re
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.lowering.assembler import LoweringError
 from gquery.kernels.lowering.library import Library
 from gquery.kernels.lowering.module import ENTRY, cuda_module
+from gquery.kernels.lowering.user import LINKED, UserModule
+from gquery.kernels.lowering.values import Type
 from gquery.kernels.primitives import block, partition, warp
 from gquery.kernels.targets.binding import Primitives
 from gquery.kernels.targets.cache import KernelSource, compile_error, source_name
 from gquery.kernels.targets.cuda_intrinsics import CUDA_DEFINITIONS
 from gquery.kernels.targets.cuda_shared import SHARED_DEFINITIONS
+from gquery.runtime.interrupt import holding
 
 _LAYOUT = (
     "e-p:64:64:64-i1:8:8-i8:8:8-i16:16:16-i32:32:32-i64:64:64-i128:128:128-f32:32:32-f64:64:64-"
@@ -34,7 +39,14 @@ _OUTSIDE = re.compile(r'@"?__nv_')  # functions of libdevice
 def library() -> Library:
     """The primitives of GPUs."""
     primitives = Primitives(CUDA_DEFINITIONS | SHARED_DEFINITIONS, own_bodies=(warp, block, partition))
-    return Library(primitives, {name: f"__nv_{name}" for name in _MATHEMATICS})
+    return Library(primitives, {name: f"__nv_{name}" for name in _MATHEMATICS}, _user_module)
+
+
+@holding()  # Numba would stay broken where an interrupt ends its import
+def _user_module(function: Callable[..., Any], given: tuple[Type, ...], name: str) -> UserModule:
+    from gquery.kernels.targets.cuda_user import make_module
+
+    return make_module(function, given, name)
 
 
 def source(kernel: Kernel) -> KernelSource:
@@ -82,8 +94,9 @@ def compiled(text: str, cc: tuple[int, int]) -> str:
 
     program = nvvm.create_program()
     try:
-        data = text.encode()
-        nvvm.add_module_to_program(program, data, len(data), ENTRY)
+        for place, module in enumerate(text.split(LINKED)):
+            data = module.encode()
+            nvvm.add_module_to_program(program, data, len(data), f"{ENTRY}{place or ''}")
         if _OUTSIDE.search(text):
             nvvm.lazy_add_module_to_program(program, _libdevice(), len(_libdevice()), "libdevice")
         options = [f"-arch=compute_{cc[0]}{cc[1]}", "-opt=3"]

@@ -22,8 +22,10 @@ from gquery.kernels.targets.cuda_intrinsics import CUDA_DEFINITIONS
 from gquery.kernels.targets.cuda_shared import SHARED_DEFINITIONS
 from gquery.runtime.records import dataclass
 
-__all__ = ["device", "inlined", "ptx", "uint32", "uint64"]
+__all__ = ["OLDEST", "binding", "device", "inlined", "ptx", "uint32", "uint64", "void"]
 
+OLDEST = (7, 5)  # the compute capability that Numba and libNVVM compile for at least
+void = types.void
 device = cuda.jit(device=True)
 inlined = cuda.jit(device=True, forceinline=True)  # as if its text stood at each call
 _compiling = threading.Lock()
@@ -35,6 +37,11 @@ def _binding(capability: tuple[int, int] | None) -> Binding:
     """Primitives for one compute capability: a device function remembers what it was first compiled for."""
     primitives = Primitives(CUDA_DEFINITIONS | SHARED_DEFINITIONS, own_bodies=(warp, block, partition))
     return Binding(intrinsic, device, primitives)
+
+
+def binding() -> Binding:
+    """Those for what is compiled for now."""
+    return _binding(_capability)
 
 
 def __getattr__(name: str) -> Any:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from gquery.io.files import File, Item, PathColumn, Paths, items_of, path_columns, resolve
 from gquery.runtime.records import dataclass
@@ -30,9 +31,47 @@ class Asked:
     def _items(self) -> list[Item]:
         return items_of(self.paths, self.filesystem)
 
+    @cached_property
+    def only_path(self) -> str | None:
+        """Where the only thing that was asked for lies on this machine."""
+        return self._items[0].path if len(self._items) == 1 else None
+
     def columns(self, files: Sequence[File], names: Sequence[str]) -> list[PathColumn]:
         """The columns that the paths give, beside those of the files, which are called ``names``."""
         return path_columns(files, self.hive, self.filename, names)
+
+
+class SeenFile(NamedTuple):
+    """The only file of a source, on this machine, as it was when its version was made."""
+
+    path: str
+    status: tuple[int, int, int, int]
+    version: int
+
+    @staticmethod
+    def of(files: Sequence[File], asked: Asked, version: int) -> SeenFile | None:
+        """None where files elsewhere, in a directory or of a pattern were asked for: others may come to them."""
+        only = asked.only_path
+        if only is None or len(files) != 1 or files[0].path != only:
+            return None
+        try:
+            status = os.stat(only)
+        except OSError:
+            return None
+        found = files[0]
+        is_same = (found.size, found.time, found.number) == (status.st_size, status.st_mtime_ns, status.st_ino)
+        return SeenFile(only, _identity(status), version) if is_same else None
+
+    def is_current(self) -> bool:
+        """Whether the file is still the same."""
+        try:
+            return _identity(os.stat(self.path)) == self.status
+        except OSError:
+            return False
+
+
+def _identity(status: os.stat_result) -> tuple[int, int, int, int]:
+    return status.st_mtime_ns, status.st_size, status.st_ino, status.st_dev
 
 
 class WatchedFiles(ABC):
@@ -42,16 +81,22 @@ class WatchedFiles(ABC):
 
     def __init__(self, asked: Asked) -> None:
         self.asked = asked
+        self._seen: SeenFile | None = None
         self._lock = threading.RLock()
 
     @property
     def version(self) -> int:
         """Changes with the files; looks at them, and reads them again where they changed."""
+        seen = self._seen
+        if seen is not None and seen.is_current():  # most sources are one file, which every query asks for twice
+            return seen.version
         with self._lock:
             files = self.asked.find()
             if files != self._files:
                 self._open(files)
-            return hash(tuple(self._files))
+            version = hash(tuple(self._files))
+            self._seen = SeenFile.of(self._files, self.asked, version)
+            return version
 
     @abstractmethod
     def _open(self, files: list[File]) -> None:

@@ -274,6 +274,33 @@ def partitions(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.parametrize("asked", ["one.parquet", "folder", "folder/*.parquet", "folder/a.parquet"])
+def test_each_change_of_files_is_noticed(db: gquery.Connection, tmp_path: Path, asked: str) -> None:
+    """Also of a file that another one takes the place of, with the same size and time, of one beside it, and of one that goes."""
+    (tmp_path / "folder").mkdir()
+    first = tmp_path / ("one.parquet" if asked == "one.parquet" else "folder/a.parquet")
+    sql = f"SELECT sum(v) FROM read_parquet('{tmp_path / asked}')"
+
+    def put(path: Path, value: int) -> None:
+        pq.write_table(pa.table({"v": [value]}), tmp_path / "made")
+        os.utime(tmp_path / "made", ns=(10**18, 10**18))
+        (tmp_path / "made").replace(path)
+
+    put(first, 1)
+    assert [db.sql(sql).fetchall() for _ in range(3)] == [[(1,)]] * 3
+    put(first, 2)
+    assert [db.sql(sql).fetchall() for _ in range(3)] == [[(2,)]] * 3
+    put(tmp_path / "folder/b.parquet", 40)
+    both = asked in ("folder", "folder/*.parquet")
+    assert [db.sql(sql).fetchall() for _ in range(3)] == [[(42 if both else 2,)]] * 3
+    first.unlink()
+    if both:
+        assert db.sql(sql).fetchall() == [(40,)]
+    else:
+        with pytest.raises(errors.FileError, match="There is no file"):
+            db.sql(sql).fetchall()
+
+
 def test_partitions(db: gquery.Connection, partitions: Path) -> None:
     query = "SELECT year, kind, sum(v) AS v FROM {} GROUP BY ALL ORDER BY ALL"
     expected = [(y, k, y + 1) for y in (2023, 2024) for k in ("a b", "c")]

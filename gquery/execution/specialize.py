@@ -46,5 +46,5 @@ def _for_target(pipeline: Pipeline, facts: Facts) -> Pipeline:
     if able.runs_morsels and isinstance(pipeline.sink, Group):
         pipeline = share_state(pipeline, facts.context.settings.worker_count, facts.known.capacity)
     if able.has_warps and not facts.context.counts:
-        pipeline = compacted(pipeline, facts.rows)
+        pipeline = compacted(pipeline, facts.rows, facts.joins)
     return with_tested_filters(pipeline, facts.rows, facts.joins, able, facts.profile)

@@ -9,12 +9,13 @@ memory between them is a bit a row and four bytes a marked row.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import assert_never
 
 from gquery import tuning
 from gquery.expression.expr import Expr
+from gquery.operators.base import JoinIndex
 from gquery.planner.logical.nodes import JoinKind
 from gquery.planner.logical.tree import used_columns
 from gquery.planner.physical import (
@@ -33,8 +34,9 @@ from gquery.planner.physical import (
 )
 
 
-def compacted(pipeline: Pipeline, rows: int) -> Pipeline:
-    """The pipeline with the rows compacted behind its first steps, where that is a gain."""
+def compacted(pipeline: Pipeline, rows: int, joins: Mapping[int, JoinIndex]) -> Pipeline:
+    """The pipeline with the rows compacted behind its first steps, where that is a gain. ``joins`` are the tables as they were
+    built: one with a key filter has few keys of its range, whatever was expected."""
     steps = pipeline.steps
     limits = tuning.materialization
     if rows < limits.compacted_least_rows or pipeline.host is not None:
@@ -47,7 +49,7 @@ def compacted(pipeline: Pipeline, rows: int) -> Pipeline:
         if not _is_cheap(step):
             break
         if (
-            _selectivity(step) <= limits.compacted_most_selectivity
+            _selectivity(step, joins) <= limits.compacted_most_selectivity
             and _slots(steps[n:], pipeline.sink) >= limits.compacted_least_probes
         ):
             while n < len(steps) and isinstance(
@@ -65,8 +67,13 @@ def _slots(steps: Sequence[Step], sink: Sink) -> int:
     return sum(isinstance(s, Probe) for s in steps) + 2 * hashed
 
 
-def _selectivity(step: Step) -> float:
-    return 1.0 if isinstance(step, Compute) else step.selectivity
+def _selectivity(step: Step, joins: Mapping[int, JoinIndex]) -> float:
+    if isinstance(step, Compute):
+        return 1.0
+    built = joins.get(step.table.stage) if isinstance(step, Probe) else None
+    if built is None or built.table.filter is None or built.table.filter.is_table:
+        return step.selectivity
+    return min(step.selectivity, tuning.materialization.compacted_most_selectivity)
 
 
 def _is_cheap(step: Step) -> bool:

@@ -85,7 +85,7 @@ class Materialization(Record):
         2**22, "rows", "of a source that a selection vector is worth: fewer do not fill a GPU twice", _H200_QUERIES
     )
     compacted_most_selectivity: float = number(
-        1 / 8, "share of rows", "that pass the first steps, for a selection vector", _H200_QUERIES
+        1 / 6, "share of rows", "that pass the first steps, for a selection vector", _H200_QUERIES
     )
     compacted_least_probes: int = number(
         2, "memory accesses", "behind the first steps, which the selection spares other rows"

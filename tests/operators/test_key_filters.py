@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -18,7 +19,7 @@ from gquery.kernels.targets.capabilities import CPU, CUDA
 from gquery.operators.key_filter import with_filter
 from gquery.planner.layouts import KeyFilter
 from gquery.planner.physical import Build, Pipeline, Probe
-from tests.support.harness import Tables, assert_same
+from tests.support.harness import Tables, assert_same, compare, expect
 from tests.support.lanes import answer
 from tests.support.tuned import Tune
 
@@ -263,3 +264,22 @@ def test_machine_code(compiler: str, tune: Tune) -> None:
         assert all(c.local_bytes == 0 for c in cubins)
         used.append(max(c.registers for c in cubins))
     assert used[0] <= used[1] + 8
+
+
+@pytest.mark.cuda
+@pytest.mark.usefixtures("filters")
+@pytest.mark.parametrize("compacted_least_rows", [1, 2**40])
+@pytest.mark.parametrize("key", ["k", "n", "far"])
+def test_on_a_gpu(compacted_least_rows: int, key: str, tune: Tune) -> None:
+    """Every kind of join, with and without compaction behind the filter, also in runs that are recorded."""
+    tune(tuning.materialization, compacted_least_rows=compacted_least_rows)
+    with _connection(TABLES, "cuda") as db:
+        for kind in KINDS:
+            for probe, build in (("p", "b"), ("s", "d"), ("p", "e")):
+                given = "p.small, count(*), sum(p.v)"
+                sql = f"SELECT {given} FROM {probe} p {kind} {build} b ON p.{key} = b.{key} GROUP BY p.small"
+                types, want = expect(sql, TABLES)
+                for _ in range(5):
+                    wrong = compare(db.sql(sql).fetchall(), want, False, types)
+                    assert wrong is None, f"{wrong}\n{sql}"
+                    time.sleep(0.02)

@@ -226,12 +226,12 @@ def test_a_column_name_is_not_in_the_code() -> None:
 def test_few_rows_of_many_are_found_first(number: int, tune: Tune) -> None:
     """Where a first step drops most rows, a kernel finds the others, and a second has a thread for each of them."""
     tune(tuning.materialization, compacted_least_rows=1)
-    pipeline = selection.compacted(_lineitem(programs.program(f"q{number:02d}", "cuda")), 60_000)
+    pipeline = selection.compacted(_lineitem(programs.program(f"q{number:02d}", "cuda")), 60_000, {})
     assert pipeline.selection_steps == 1
     select, main = units(pipeline, "cuda")
     assert select.role == "select" and "ballot" in select.kernel.text
     assert len(_columns(select, None)) == 1, "only the key of the first probe is read of every row"
     assert "r = i64(s" in main.kernel.text and "[r]" in main.kernel.text
-    assert not selection.compacted(_lineitem(programs.program("q01", "cuda")), 60_000).selection_steps, (
+    assert not selection.compacted(_lineitem(programs.program("q01", "cuda")), 60_000, {}).selection_steps, (
         "no probe to gain by"
     )

@@ -35,7 +35,6 @@ from gquery.kernels.bindings import (
     StatePart,
 )
 from gquery.kernels.kernel import ElementType, Kernel, Parameter
-from gquery.kernels.parts import parted
 from gquery.kernels.values import Value, ValueProperties
 
 Head = ir.Expression | ir.While | ir.For | None
@@ -363,22 +362,19 @@ class Code:
         claimed = (tuple(ir.printed(whole)), tuple(ir.printed(epilogue))) if self._claims else None
         if self._claims:
             whole, epilogue = ir.without_claims(whole), ir.without_claims(epilogue)
-        body, parts = whole, tuple[ir.Function, ...]()
         limits = tuning.kernel_parts
-        if self._lines + len(whole) > limits.lines or self._deepest > limits.depth:
-            body, parts = parted(whole, (*prologue, *epilogue))
         return Kernel(
             parameters=tuple(self._parameters),
             prologue=prologue,
-            body=body,
+            written=whole,
             epilogue=epilogue,
             primitives=frozenset(self.primitives),
             functions=tuple(sorted(self.functions.items())),
             wide_index=self.wide_index,
             uses_private=self.uses_private,
             uses_block=self.uses_block,
-            parts=parts,
-            claimed=None if parts else claimed,  # what is cut into functions is run as it is compiled
+            is_long=self._lines + len(whole) > limits.lines or self._deepest > limits.depth,
+            claimed=claimed,
         )
 
 

@@ -38,9 +38,11 @@ class Parameter:
 class Kernel:
     """The loop over rows ``lo <= i < hi`` of one pipeline.
 
-    ``body`` runs once a row, with the row's index in ``i``; ``prologue`` and ``epilogue`` run once a thread, before and
-    after its rows, and share the body's variables (accumulators). All are statement nodes (`kernels.ir`). Variables
-    ``lo`` and ``hi`` are in scope everywhere.
+    ``written`` runs once a row, with the row's index in ``i``; ``prologue`` and ``epilogue`` run once a thread, before and
+    after its rows, and share its variables (accumulators). All are statement nodes (`kernels.ir`). Variables
+    ``lo`` and ``hi`` are in scope everywhere. ``body`` is what a compiler is given of it: where ``written`` is long, a part of
+    it is in functions, ``parts`` (see `kernels.parts`). That is done when it is asked for: a kernel that is found in a cache
+    is never cut.
 
     ``unrolled`` is the same work for several rows at once: targets that gain from loads in flight (cuda) run it while a
     full unrolled iteration is left; others ignore it.
@@ -48,14 +50,14 @@ class Kernel:
     or copies of small bitmaps (``shared_*``). How many 64-bit words, of a thread or of a block, is said at launch.
     ``functions`` are bodies of scalar functions from `gquery.functions` that the text calls by name: plain Python
     functions over registers that call primitives by name.
-    ``parts`` are the functions that a long body was cut into (see `kernels.parts`).
+    ``cut`` are functions that ``written`` calls already.
     ``claimed`` are the lines of body and epilogue with the tests of `kernels.checks` between them, for the interpreter
     under test.
     """
 
     parameters: tuple[Parameter, ...]
     prologue: ir.Block
-    body: ir.Block
+    written: ir.Block
     epilogue: ir.Block
     primitives: frozenset[str]
     functions: tuple[tuple[str, Callable[..., Any]], ...] = ()
@@ -63,22 +65,44 @@ class Kernel:
     wide_index: bool = False  # row indices need 64 bits on cuda (2^32 rows and more)
     uses_private: bool = False
     uses_block: bool = False
-    parts: tuple[ir.Function, ...] = ()
+    cut: tuple[ir.Function, ...] = ()
+    is_long: bool = False
     claimed: tuple[tuple[str, ...], tuple[str, ...]] | None = field(default=None, compare=False, repr=False)
+
+    @cached_property
+    def _parted(self) -> tuple[ir.Block, tuple[ir.Function, ...]]:
+        from gquery.kernels.parts import parted
+
+        return parted(self.written, (*self.prologue, *self.epilogue)) if self.is_long else (self.written, self.cut)
+
+    @property
+    def body(self) -> ir.Block:
+        """The loop's statements, long runs of them as calls of ``parts``."""
+        return self._parted[0]
+
+    @property
+    def parts(self) -> tuple[ir.Function, ...]:
+        """The functions that the body calls."""
+        return self._parted[1]
 
     @cached_property
     def text(self) -> str:
         """The whole kernel as readable text, the same on every target (golden tests pin it)."""
+        return self._text(self.body, self.parts)
+
+    def _text(self, body: ir.Block, parts: tuple[ir.Function, ...]) -> str:
         names = ", ".join([f"{p.name}: {'*' if p.is_pointer else ''}{p.type}" for p in self.parameters])
-        lines = [line for part in self.parts for line in (*part.lines, "")]
+        lines = [line for part in parts for line in (*part.lines, "")]
         lines += [f"def kernel(lo, hi, {names}):", *ir.printed(self.prologue, 1)]
-        lines += ["    for i in rows(lo, hi):", *ir.printed_body(self.body, 2), *ir.printed(self.epilogue, 1)]
+        lines += ["    for i in rows(lo, hi):", *ir.printed_body(body, 2), *ir.printed(self.epilogue, 1)]
         return "\n".join(lines) + "\n"
 
     @cached_property
     def digest(self) -> str:
-        """Content hash of everything that decides the machine code, but for target and versions (see `targets`)."""
-        parts = [self.text, repr((self.wide_index, self.uses_private, self.uses_block))]
+        """Content hash of everything that decides the machine code, but for target and versions (see `targets`): of a long body
+        as it was written, which decides how it is cut."""
+        text = self._text(self.written, self.cut) if self.is_long else self.text
+        parts = [text, repr((self.wide_index, self.uses_private, self.uses_block))]
         if self.unrolled is not None:
             parts += [*self.unrolled.text, *ir.printed(self.unrolled.single)]
         parts += [f"{name}\n{function_source(f)}" for name, f in self.functions]

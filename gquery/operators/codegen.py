@@ -179,7 +179,7 @@ def _unit(pipeline: Pipeline, target: str, role: str, counted: bool = False, row
     _end(pipeline.sink, mode, role, code)
     kernel = code.kernel()
     steps = None
-    if not counted and _gains_from_stages(pipeline, target, kernel.body):
+    if not counted and _gains_from_stages(pipeline, target, kernel):
         steps = interleaved(kernel.body, tuning.loops.unrolled_rows, code.hoisted, kernel.prologue)
     if steps is not None:
         kernel = replace(kernel, unrolled=steps)
@@ -216,9 +216,9 @@ def _gains_from_unrolling(pipeline: Pipeline, target: str, kernel: Kernel) -> bo
     """Whether the loop is bound by waiting for columns: a sink that accumulates into registers or shared memory, or marks rows.
     What enters tables waits for these. A long loop is bound by what it computes, and an assembler takes its time for each copy
     of it: the more so where rows also meet tables."""
-    lines = ir.line_count(kernel.body) + sum(ir.line_count(part.body) for part in kernel.parts)
     if not capabilities(target).interleaves_rows or not isinstance(pipeline.source, ReadTable | ReadStage):
         return False
+    lines = ir.line_count(kernel.body) + sum(ir.line_count(part.body) for part in kernel.parts)
     sink = pipeline.sink
     if isinstance(sink, Materialize):
         return lines <= tuning.loops.unrolled_lines and materialize.materialize_mode(pipeline.steps, True) in (
@@ -235,11 +235,12 @@ def _gains_from_unrolling(pipeline: Pipeline, target: str, kernel: Kernel) -> bo
     return isinstance(sink, Reduce) or (isinstance(sink, Group) and state_location(sink, target) != "global")
 
 
-def _gains_from_stages(pipeline: Pipeline, target: str, body: ir.Block) -> bool:
+def _gains_from_stages(pipeline: Pipeline, target: str, kernel: Kernel) -> bool:
     """Whether the loop waits for probes: a row's come one after another, and there are rows enough to take several at once."""
     limits = tuning.loops
-    has_enough = pipeline.rows >= limits.interleaved_rows and ir.line_count(body) <= limits.interleaved_lines
-    if not capabilities(target).interleaves_rows or not has_enough:
+    if not capabilities(target).interleaves_rows or pipeline.rows < limits.interleaved_rows:
+        return False
+    if ir.line_count(kernel.body) > limits.interleaved_lines:
         return False
     return isinstance(pipeline.source, ReadTable | ReadStage) and any(isinstance(s, Probe) for s in pipeline.steps)
 

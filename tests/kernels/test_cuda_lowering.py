@@ -45,7 +45,7 @@ COLUMNS = (Parameter("c0", "i64", True), Parameter("s0", "i64", True))
 def kernel(*body: str, wide: bool = False, rows: int = 0, parts: Sequence[ir.Function] = ()) -> Kernel:
     lines = read_lines(*body)
     loop = unrolled(lines, rows, {ir.Name("v0", "row")}) if rows else None
-    return Kernel(COLUMNS, (), lines, (), frozenset(), unrolled=loop, wide_index=wide, parts=tuple(parts))
+    return Kernel(COLUMNS, (), lines, (), frozenset(), unrolled=loop, wide_index=wide, cut=tuple(parts))
 
 
 def lowered(made: Kernel, cc: tuple[int, int] = HOPPER) -> Cubin:

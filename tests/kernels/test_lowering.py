@@ -50,7 +50,7 @@ def lowered() -> Iterator[None]:
 
 
 def kernel(*body: str, parts: tuple[ir.Function, ...] = ()) -> Kernel:
-    return Kernel(COLUMNS, (), read_lines(*body), (), frozenset(), parts=parts)
+    return Kernel(COLUMNS, (), read_lines(*body), (), frozenset(), cut=parts)
 
 
 def results(target: str, made: Kernel) -> list[int]:

@@ -80,7 +80,7 @@ class PythonTarget:
         head = f"def kernel({', '.join(['lo', 'hi', *(p.name for p in kernel.parameters)])}):"
         lines = [line for part in kernel.parts for line in (*part.lines, "")]
         lines += [head, *printed(kernel.prologue, 1), "    for i in range(lo, hi):"]
-        if kernel.claimed is None:
+        if kernel.claimed is None or kernel.parts:  # what is cut into functions is run as it is compiled
             lines += [*printed_body(kernel.body, 2), *printed(kernel.epilogue, 1)]
         else:
             body, epilogue = kernel.claimed

@@ -10,6 +10,7 @@ All of the engine is imported inside functions: ``import gquery`` loads none of 
 from __future__ import annotations
 
 import threading
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, assert_never
 
 from gquery import tuning
@@ -105,6 +106,7 @@ class Connection(Plans, Frames, Files, Explains, Exceptions):
         self._check_open()
         from gquery.api.relation import Relation
         from gquery.sql.parse import parse
+        from gquery.sql.statement import SelectStatement
 
         unicode_text(query, "a statement")
         kept = self._plans.find(query, params, self.settings)
@@ -116,16 +118,20 @@ class Connection(Plans, Frames, Files, Explains, Exceptions):
             self._plans.keep(query, params, self.settings, found)
             return Relation(self, found, query, params)
         with part("parse"):
-            statements = parse(query)
+            statements = parse(query, None if question is None else question.tokens)
         if not statements:
             raise ProgrammingError("There is no statement in the text")
         alone = len(statements) == 1
         with self._running.one(), part("plan"):
             for parsed in statements:
                 scans, version = self._catalog.scans, self._catalog.version
-                statement, template = self._bind(parsed, params, question if alone else None, found)
-                is_kept = alone and self._catalog.scans == scans  # variables of the caller are another's tomorrow
-                result = self._statement(statement, query if is_kept else None, params, version, template)
+                with ExitStack() as planning:
+                    planning.enter_context(collector.paused())  # plans stay
+                    statement, template = self._bind(parsed, params, question if alone else None, found)
+                    is_kept = alone and self._catalog.scans == scans  # variables of the caller are another's tomorrow
+                    if not isinstance(statement, SelectStatement):
+                        planning.close()  # it runs
+                    result = self._statement(statement, query if is_kept else None, params, version, template)
                 self._read_variables(result)
         return result
 

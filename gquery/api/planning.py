@@ -108,7 +108,7 @@ class Plans(Session):
 
         if question is None:
             return bind(parsed, self._catalog, params), None
-        template = Template(question, TextSlots(question.shape), reason)
+        template = Template(replace(question, tokens=None), TextSlots(question.shape), reason)
         try:
             with template.planning():
                 return bind(parsed, self._catalog, params, template.slots), template

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gquery.planner.physical import Program
     from gquery.planner.rebind import Rebinding
     from gquery.sql.cut import Shape, TextSlots
+    from gquery.sql.lexer import Lexed
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class Question:
     shape: Shape
     parameters: Mapping[str, Literal]
     key: Hashable
+    tokens: Lexed | None = field(default=None, repr=False)  # of the text, until it is parsed
 
 
 @dataclass(eq=False)
@@ -151,12 +153,13 @@ class Templates:
         if not text.lstrip()[:6].lower().startswith(("select", "with", "(")):
             return None
         try:
-            shape, literals = shape_of(lex(text)), python_literals(params)
+            tokens = lex(text)
+            shape, literals = shape_of(tokens), python_literals(params)
             key = (shape.key, parameter_types(literals), settings)
             hash(key)
         except (ParseError, ProgrammingError, TypeError):  # it is told when the text is bound
             return None
-        return Question(shape, literals, key)
+        return Question(shape, literals, key, tokens)
 
     def find(self, question: Question, catalog_version: int) -> PreparedPlan | str:
         """A plan for a text, or why there is none."""

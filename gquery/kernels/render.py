@@ -103,17 +103,20 @@ def _render(e: Expr, code: Code) -> Value:
             assert_never(e)
 
 
-def describe(e: Expr, columns: dict[int, ValueProperties], target: str = "cpu") -> ValueProperties:
-    """What is known of an expression's value over columns of which ``columns`` is known: a rendering thrown away.
+def describe(
+    e: Expr, columns: dict[int, ValueProperties], target: str = "cpu", descriptions: dict[Expr, Value] | None = None
+) -> ValueProperties:
+    """What is known of an expression's value over columns of which ``columns`` is known: a rendering thrown away. What was found
+    out about it and its parts before, for these columns and target, is in ``descriptions``.
 
     Raises `NeedsHostError` where the expression has no kernel body on that target.
     """
     if isinstance(e, Column):
         return columns[e.id]
-    return render(e, Code(target, columns)).properties
+    return render(e, Code(target, columns, descriptions)).properties
 
 
-def _described(e: Expr, code: Code) -> ValueProperties:
+def described(e: Expr, code: Code) -> ValueProperties:
     """`describe` for an expression of ``code``'s kernel, once: a CASE asks for its branches before it renders them, and so do
     those inside it."""
     if isinstance(e, Column):
@@ -348,7 +351,7 @@ def _nested(args: tuple[Term, ...], code: Code, stops_at: bool) -> Value:
 def _case(e: Case, code: Code) -> Value:
     """CASE as nested ifs. What is known of the result is the union of what is known of its branches."""
     results = [value for _, value in e.branches] + [e.otherwise]
-    known = [_described(r, code) for r in results]
+    known = [described(r, code) for r in results]
     what = merge(known)
     var, ok = code.let(code.zero(what.register)), code.let(ir.FALSE) if what.nullable else None
 

@@ -21,7 +21,7 @@ from gquery.kernels.bindings import Binding, Constant, ErrorSite, SlotConstant, 
 from gquery.kernels.code import Code
 from gquery.kernels.interleave import interleaved
 from gquery.kernels.kernel import Kernel, Parameter
-from gquery.kernels.render import condition, describe, render
+from gquery.kernels.render import condition, described, render
 from gquery.kernels.targets.capabilities import capabilities
 from gquery.kernels.unroll import unrolled
 from gquery.operators import accumulate, group, materialize, reduce
@@ -270,7 +270,7 @@ def _behind(selectivity: float, code: Code, consume: Callable[[], None]) -> None
 def _compute(exprs: tuple[tuple[Column, Expr], ...], code: Code) -> None:
     """Bind columns to expressions, each computed where it is first used."""
     for column, e in exprs:
-        what = describe(e, code.known, code.target)
+        what = described(e, code)
         code.provide(column.id, what, partial(render, e, code))
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from gquery import tuning
 from gquery.kernels import ir
 from gquery.kernels.code import Code
-from gquery.kernels.render import describe
+from gquery.kernels.render import described
 from gquery.operators.aggregates import emit_accumulate
 from gquery.operators.reduce import accumulated, identity
 from gquery.planner.aggregates import Accumulator
@@ -28,9 +28,7 @@ Out = Callable[[ir.Expression, Sequence[ir.Expression]], None]
 
 def is_guarded(accumulator: Accumulator, code: Code) -> bool:
     """Whether some rows add nothing to an accumulator."""
-    return accumulator.filter is not None or (
-        accumulator.arg is not None and describe(accumulator.arg, code.known, code.target).nullable
-    )
+    return accumulator.filter is not None or (accumulator.arg is not None and described(accumulator.arg, code).nullable)
 
 
 def row_contributions(accumulators: Sequence[Accumulator], code: Code) -> list[ir.Name]:

@@ -9,7 +9,6 @@ from gquery.expression.facts import ROW_ID_BYTES
 from gquery.expression.frozen import frozen, frozen_open
 from gquery.expression.types import Register
 from gquery.functions import call
-from gquery.kernels.render import describe
 from gquery.kernels.targets.capabilities import capabilities
 from gquery.planner.layouts import InlinePayload, KeyEncoding, inline_payload_of, key_encoding_of
 from gquery.planner.lower_stream import Stream
@@ -37,8 +36,8 @@ def meets_text(left: Stream, right: Stream, key: JoinKey) -> bool:
     """Whether a dictionary string of the build side is compared with plain text."""
     if not key.build.dtype.is_string:
         return False
-    build = describe(key.build, right.columns)
-    return build.dictionary is not None and describe(key.probe, left.columns).dictionary is None
+    build = right.describe(key.build)
+    return build.dictionary is not None and left.describe(key.probe).dictionary is None
 
 
 @frozen
@@ -163,7 +162,7 @@ def _width(right: Stream, key: JoinKey) -> int:
 
 def _same_registers(left: Stream, right: Stream, key: JoinKey) -> bool:
     """Whether both sides of an equality are held in 64 bits, so that one addresses what the other entered."""
-    a, b = describe(key.probe, left.columns), right.columns[build_id(key)]
+    a, b = left.describe(key.probe), right.columns[build_id(key)]
     if b.dtype.is_string:
         return a.dictionary is not None and b.dictionary is not None
     return a.register is b.register and a.register in (Register.I64, Register.BOOL)

@@ -15,7 +15,6 @@ from dataclasses import replace
 from typing import assert_never
 
 from gquery.expression.expr import AggregateCall, Column, Expr, new_column
-from gquery.kernels.render import describe
 from gquery.kernels.values import ValueProperties
 from gquery.planner.layouts import key_encoding_of
 from gquery.planner.logical.nodes import JoinKind
@@ -92,7 +91,7 @@ class BuildRowKeys:
 
 def build_row_keys(stream: Stream, keys: Keys) -> BuildRowKeys | None:
     """The two steps for these keys; None where a key that does not encode is not of build rows, or nothing is gained."""
-    loose = [e for _, e in keys if key_encoding_of([describe(e, stream.columns)], [True]) is None]
+    loose = [e for _, e in keys if key_encoding_of([stream.describe(e)], [True]) is None]
     wanted = frozenset(i for e in loose for i in used_columns(e))
     probes = [s for s in stream.steps if isinstance(s, Probe) and _finds_one_row(s) and wanted & _fetched(s)]
     determined = frozenset(i for p in probes for i in _fetched(p))
@@ -108,7 +107,7 @@ def build_row_keys(stream: Stream, keys: Keys) -> BuildRowKeys | None:
         known |= _fetched(probe)
     rest = [e for _, e in keys if not used_columns(e) <= determined]
     first |= {e: new_column("key", e.dtype) for e in rest if e not in first}
-    described = [describe(e, stream.columns) for e in first]
+    described = [stream.describe(e) for e in first]
     if key_encoding_of(described, [w.nullable for w in described]) is None:
         return None
     later = tuple((c, first[e] if e in rest else e) for c, e in keys)

@@ -16,7 +16,6 @@ from gquery.expression.traverse import conjunction
 from gquery.expression.types import BIGINT, BOOLEAN, Bounds, PhysicalType, Register
 from gquery.functions import call
 from gquery.kernels.bindings import NeedsHostError
-from gquery.kernels.render import describe
 from gquery.kernels.values import ValueProperties, value_properties
 from gquery.planner.aggregates import AggregatePlan, has_plain_count, is_plain, needs_ranks, plan_aggregates
 from gquery.planner.late_materialization import build_row_keys, late_columns, limits_groups, resumed
@@ -112,7 +111,7 @@ def _groups(
 
 
 def _known(stream: Stream, call: AggregateCall) -> ValueProperties | None:
-    return describe(call.args[0], stream.columns) if call.args else None
+    return stream.describe(call.args[0]) if call.args else None
 
 
 def _computable(lowering: Lowering, stream: Stream, keys: Keys, aggregates: Calls) -> tuple[Stream, Keys, Calls]:
@@ -120,7 +119,7 @@ def _computable(lowering: Lowering, stream: Stream, keys: Keys, aggregates: Call
     made: dict[Expr, Column] = {}
     for e in _read_by(keys, aggregates):
         try:
-            describe(e, stream.columns)
+            stream.describe(e)
         except NeedsHostError:
             made.setdefault(e, new_column("argument", e.dtype))
     if not made:
@@ -159,7 +158,7 @@ def _grouped(
         accumulators, plans = plan_aggregates([a for _, a in aggregates], known, stream.limit, False)
         sink = Reduce(accumulators, _named(aggregates, plans))
         return lowering.sink(stream, sink, "aggregate")
-    described = [describe(e, stream.columns) for _, e in keys]
+    described = [stream.describe(e) for _, e in keys]
     key_encoding = key_encoding_of(described, [w.nullable for w in described])
     limits = tuning.group_layouts
     most = max(limits.slots_a_row * stream.rows, limits.small_state)

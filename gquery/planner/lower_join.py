@@ -112,12 +112,12 @@ def _computable(
     for key in keys:
         probe, build = key.probe, key.build
         try:
-            describe(probe, left.columns)
+            left.describe(probe)
         except NeedsHostError:
             column = new_column("key", probe.dtype)
             left, probe = lowering.compute(left, ((column, probe),)), column
         try:
-            describe(build, right.columns)
+            right.describe(build)
         except NeedsHostError:
             column = new_column("key", build.dtype)
             right, build = lowering.compute(right, ((column, build),)), column
@@ -156,7 +156,7 @@ def _mark_keys(
     sure: list[JoinKey] = []
     unsure: list[JoinKey] = []
     for key in keys:
-        null = describe(key.probe, left.columns).nullable or describe(key.build, right.columns).nullable
+        null = left.describe(key.probe).nullable or right.describe(key.build).nullable
         (unsure if null and not key.null_safe else sure).append(key)
     if not unsure:
         return sure, residual, False

@@ -10,7 +10,8 @@ from gquery import tuning
 from gquery.expression.expr import Call, Cast, Column, Expr, In
 from gquery.expression.traverse import walk
 from gquery.expression.types import Register
-from gquery.kernels.values import ValueProperties
+from gquery.kernels.render import describe
+from gquery.kernels.values import Value, ValueProperties
 from gquery.planner.physical import (
     Build,
     Compute,
@@ -45,10 +46,23 @@ class Stream:
     steps: tuple[Step, ...] = ()
     work: float = 0.0
     by_id: dict[int, Column] = field(default_factory=dict)
+    descriptions: dict[Expr, Value] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def then(self, *steps: Step) -> Stream:
         weight = sum(step_weight(s, self.columns) for s in steps)
-        return replace(self, steps=self.steps + steps, work=self.work + self.rows * weight)
+        made = replace(self, steps=self.steps + steps, work=self.work + self.rows * weight)
+        made.descriptions = self.descriptions
+        return made
+
+    def with_column(self, column: Column, known: ValueProperties) -> Stream:
+        """The stream with one more column at hand."""
+        made = replace(self, columns={**self.columns, column.id: known})
+        made.descriptions = self.descriptions  # they are of the other columns
+        return made
+
+    def describe(self, e: Expr) -> ValueProperties:
+        """What is known of an expression's value (see `kernels.render.describe`), found out once."""
+        return describe(e, self.columns, descriptions=self.descriptions)
 
 
 def step_weight(step: Step, columns: dict[int, ValueProperties]) -> float:

@@ -18,7 +18,6 @@ from gquery.expression.traverse import conjunction, conjuncts
 from gquery.expression.types import BIGINT, Bounds
 from gquery.kernels.bindings import NeedsHostError
 from gquery.kernels.dictionaries import code_properties, opaque_properties
-from gquery.kernels.render import describe
 from gquery.kernels.values import ValueProperties, value_properties
 from gquery.planner.logical.cardinality import Estimator
 from gquery.planner.logical.nodes import (
@@ -125,7 +124,7 @@ class Lowering(ABC):
         for term in terms:
             selectivity *= self.estimator.selectivity(term)
             try:
-                describe(term, stream.columns)
+                stream.describe(term)
             except NeedsHostError:
                 column = new_column("condition", term.dtype)
                 stream, term = self.on_host(stream, ((column, term),)), column
@@ -141,8 +140,8 @@ class Lowering(ABC):
             if c.id in stream.columns:
                 continue
             try:
-                known = describe(e, stream.columns)
-                stream = replace(stream, columns={**stream.columns, c.id: known})
+                known = stream.describe(e)
+                stream = stream.with_column(c, known)
                 rest.append((c, e))
             except NeedsHostError:
                 host.append((c, e))

@@ -9,14 +9,14 @@ from gquery.errors import BindError, ParseError
 from gquery.sql.calls import OPERATORS
 from gquery.sql.closed import check_read
 from gquery.sql.covered import check_covered
-from gquery.sql.parse import Parsed, located, nodes_of
+from gquery.sql.parse import Parsed, located
 from gquery.sql.supported import check_supported
 
 
 def check(parsed: Parsed) -> None:
     """Raises NotSupportedError for what gquery does not run, with every reason at once, and ParseError where a token
     cannot stand where it stands."""
-    nodes = nodes_of(parsed.tree)
+    nodes = parsed.nodes
     check_supported(nodes, parsed.sql)
     if isinstance(parsed.reading, ParseError):
         raise parsed.reading

@@ -7,7 +7,7 @@ the tree (LIMIT, names of files and of columns, ordinals, arguments of special f
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import field
 from functools import lru_cache
 
@@ -98,21 +98,12 @@ class TextSlots:
         """Put slots in place of constants in the tree of the statement. Columns without a name are passed by: their text is
         their name."""
         places = {start: n for n, start in enumerate(self.shape.starts)}
-        stack: list[tuple[exp.Expr, bool]] = [(parsed.tree, False)]
-        while stack:
-            node, is_inside = stack.pop()
-            is_inside = isinstance(node, _ROOTS) or (is_inside and type(node) in _PASSED)
-            for key, child in _children(node):
-                if type(child) is exp.Literal:
-                    if is_inside:
-                        self._cut(node, key, child, places)
-                elif isinstance(node, exp.Select) and key == "expressions":
-                    if isinstance(child, exp.Alias):
-                        stack.append((child, True))
-                else:
-                    stack.append((child, is_inside or (isinstance(node, exp.Join) and key == "on")))
+        known: dict[int, bool | None] = {}
+        for node in parsed.nodes:
+            if type(node) is exp.Literal and node.parent is not None and _passes(node.parent, known):
+                self._cut(node.parent, node, places)
 
-    def _cut(self, parent: exp.Expr, key: str, child: exp.Expr, places: Mapping[int, int]) -> None:
+    def _cut(self, parent: exp.Expr, child: exp.Expr, places: Mapping[int, int]) -> None:
         start = (child._meta or {}).get("start")
         n = None if start is None else places.get(start)
         if n is None or (isinstance(parent, exp.Interval) and not child.is_string):
@@ -126,12 +117,31 @@ class TextSlots:
         child.replace(node)
 
 
-def _children(node: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
-    """What stands below a node, and as which argument of it."""
-    for key, value in list(node.args.items()):
-        for child in list(value) if isinstance(value, list) else (value,):
-            if isinstance(child, exp.Expr):
-                yield key, child
+def _passes(node: exp.Expr, known: dict[int, bool | None]) -> bool | None:
+    """Whether a literal right below a node is cut; None in a column without a name, whatever stands below that. ``known``
+    holds what was said of nodes."""
+    chain: list[exp.Expr] = []
+    above: exp.Expr | None = node
+    while above is not None and id(above) not in known:
+        chain.append(above)
+        above = above.parent
+    is_inside = False if above is None else known[id(above)]
+    for below in reversed(chain):
+        known[id(below)] = is_inside = _is_inside(below, is_inside)
+    return is_inside
+
+
+def _is_inside(node: exp.Expr, above: bool | None) -> bool | None:
+    if above is None:
+        return None
+    parent = node.parent
+    if isinstance(parent, exp.Select) and node.arg_key == "expressions":
+        if not isinstance(node, exp.Alias):
+            return None
+        above = True
+    elif isinstance(parent, exp.Join) and node.arg_key == "on":
+        above = True
+    return isinstance(node, _ROOTS) or (above and type(node) in _PASSED)
 
 
 def has_slots(dtype: DType) -> bool:

@@ -28,16 +28,18 @@ _DIGITS = r"\d(?:_?\d)*"
 _LETTER = r"[^\x00-@\[-^`{-\x7f]"
 _LETTER_OR_DIGIT = r"[^\x00-/:-@\[-^`{-\x7f]"
 _IN_WORD = r"[^\x00-\#%-/:-@\[-^`{-\x7f]"
+_BETWEEN = r"(?:\s+|--[^\n]*)*+"  # possessive: a part of a comment is no token
+_SPACE = re.compile(_BETWEEN)
 _TOKEN = re.compile(
-    rf"""(?P<space>\s+|--[^\n]*)
-    |(?P<comment>/\*)
+    rf"""{_BETWEEN}(?:(?P<comment>/\*)
     |(?P<odd>[eExXbBnN]'|[uU]&['"]|\$(?:{_LETTER}{_LETTER_OR_DIGIT}*)?\$)
     |(?P<word>{_LETTER}{_IN_WORD}*)
     |(?P<number>(?:{_DIGITS}\.(?!\.)(?:{_DIGITS})?|\.{_DIGITS}|{_DIGITS})(?:[eE][+-]?{_DIGITS})?)
     |(?P<string>'(?:[^']|'')*')
     |(?P<quoted>"(?:[^"]|"")+")
     |(?P<parameter>\${_LETTER_OR_DIGIT}+|\?\d*)
-    |(?P<symbol>::|:=|=>|[(),\[\].;:{{}}]|[~!@%^&|`+*/<>=\#-]+)""",
+    |(?P<symbol>::|:=|=>|[(),\[\].;:{{}}]|[~!@%^&|`+*/<>=\#-]+)
+    |(?P<end>\Z))""",
     re.X,
 )
 _BROKEN = {"'": "a string that does not end", '"': "a name that does not end, or has no letter"}
@@ -64,23 +66,28 @@ def lex(sql: str) -> Lexed:
     starts: list[int] = []
     ends: list[int] = []
     position, match = 0, _TOKEN.match
-    while position < len(sql):
+    while True:
         found = match(sql, position)
         kind = found.lastgroup if found is not None else None
         if found is None or kind is None or kind == "odd":
             raise _refused(sql, position, found)
-        end = found.end()
-        if kind == "comment":
-            end = _comment_end(sql, position)
-        elif kind != "space":
-            text = found[0]
-            if kind == "symbol" and len(text) > 1:
-                end = position + _operator(sql, position, text)
-                text = sql[position:end]
-            kinds.append(kind)
-            words.append(text.lower() if kind == "word" else text)
-            starts.append(position)
-            ends.append(end - 1)
+        text, end = found[kind], found.end()
+        start = end - len(text)
+        if kind == "word":
+            text = text.lower()
+        elif kind == "symbol":
+            if len(text) > 1:
+                end = start + _operator(sql, start, text)
+                text = sql[start:end]
+        elif kind == "end":
+            break
+        elif kind == "comment":
+            position = _comment_end(sql, start)
+            continue
+        kinds.append(kind)
+        words.append(text)
+        starts.append(start)
+        ends.append(end - 1)
         position = end
     _check_strings(sql, kinds, starts)
     kinds.append(END)
@@ -120,8 +127,11 @@ def _comment_end(sql: str, start: int) -> int:
 
 def _refused(sql: str, position: int, found: re.Match[str] | None) -> ParseError:
     if found is not None:
-        what = f"a text that begins with {found[0]} is not supported: write '...'"
+        position = found.start("odd")
+        what = f"a text that begins with {found['odd']} is not supported: write '...'"
     else:
+        between = _SPACE.match(sql, position)
+        position = position if between is None else between.end()
         what = _BROKEN.get(sql[position], f"the character {sql[position]!r} means nothing here")
     return ParseError(f"{what}\n{point_at(sql, position)}")
 

@@ -10,7 +10,7 @@ import logging
 import re
 import threading
 from collections.abc import Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from sqlglot import exp
@@ -20,6 +20,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from gquery.errors import Error, NotSupportedError, ParseError, point_at
+from gquery.runtime import collector
 from gquery.runtime.nesting import with_room
 from gquery.runtime.records import dataclass
 from gquery.sql.grammar import read
@@ -68,14 +69,23 @@ class Parsed:
     first: int = 0
     behind: int = 0
 
+    @cached_property
+    def nodes(self) -> list[exp.Expr]:
+        """The nodes of the tree as it was parsed, parents first."""
+        return nodes_of(self.tree)
 
-def parse(sql: str) -> list[Parsed]:
-    """The statements of a text, in order.
+
+def parse(sql: str, tokens: Lexed | None = None) -> list[Parsed]:
+    """The statements of a text, in order; ``tokens`` are the text's where they are known.
 
     Raises ParseError, with the line and a caret.
     """
     text, explain = _strip_explain(sql)
-    tokens = lex(text)
+    with collector.paused():  # trees stay
+        return _parsed(sql, text, explain, lex(text) if tokens is None or text != sql else tokens)
+
+
+def _parsed(sql: str, text: str, explain: tuple[str, ...] | None, tokens: Lexed) -> list[Parsed]:
     places = _statements(tokens)
     readings = [with_room(partial(read, text, tokens, *p)) for p in places]
     trees = _trees(text, tokens, readings)
@@ -84,6 +94,7 @@ def parse(sql: str) -> list[Parsed]:
         for n, (tree, reading, (first, behind)) in enumerate(zip(trees, readings, places, strict=True))
     ]
     for s in statements:
+        _restore(s.nodes)
         if isinstance(s.tree, exp.Command):
             raise NotSupportedError(f"statement {s.tree.name.upper()}\n{point_at(sql, tokens.starts[s.first])}")
     return statements
@@ -122,7 +133,7 @@ def _trees(text: str, tokens: Lexed, readings: Sequence[Reading | ParseError]) -
     else:
         trees = [t for t in made if isinstance(t, exp.Expr) and not isinstance(t, exp.Semicolon)]
         if len(trees) == len(readings):
-            return _restored(trees)
+            return trees
         error = SqlglotError("it cannot be told where the statements end")
     for reading in readings:
         if isinstance(reading, ParseError):
@@ -146,7 +157,7 @@ def parse_one(sql: str) -> Parsed:
 def _prepared(given: list[Token], tokens: Lexed, calls: set[int]) -> list[Token]:
     """sqlglot's tokens as its parser shall see them: every ``?`` written as ``$1``, ``$2``, ... (the tree does not keep
     their order), numbers as DuckDB reads them, and names of functions that it does not know: it would put their arguments
-    in places of its own, give other names to some, and drop what it does not expect. `_restored` gives the names back."""
+    in places of its own, give other names to some, and drop what it does not expect. `_restore` gives the names back."""
     numbers = {start: n for n, start in enumerate(tokens.starts) if tokens.kinds[n] == NUMBER}
     result: list[Token] = []
     count, read = 0, -1
@@ -216,15 +227,13 @@ def nodes_of(tree: exp.Expr) -> list[exp.Expr]:
     return queue
 
 
-def _restored(trees: list[exp.Expr]) -> list[exp.Expr]:
-    """The trees with the names of functions as they were typed."""
-    for tree in trees:
-        for node in nodes_of(tree):
-            if type(node) is exp.Anonymous:
-                name = node.args["this"]
-                if isinstance(name, str) and name.startswith(_CALL):
-                    node.args["this"] = name[1:]
-    return trees
+def _restore(nodes: list[exp.Expr]) -> None:
+    """Give functions the names back that were typed."""
+    for node in nodes:
+        if type(node) is exp.Anonymous:
+            name = node.args["this"]
+            if isinstance(name, str) and name.startswith(_CALL):
+                node.args["this"] = name[1:]
 
 
 def without_explain(sql: str) -> str:

@@ -64,7 +64,7 @@ class Template:
         from gquery.execution.stage_scalars import StageScalars
 
         self.slots.slots.is_closed = True
-        values = SlotValues([shown(self.slots.literal(n)) for n in range(self._count)])
+        self.recorder.made_for = values = SlotValues([shown(self.slots.literal(n)) for n in range(self._count)])
         prepared.feedback.shared = Shared(SharedUnits(self.slots.slots), StageScalars(program), values)
 
     @cached_property
@@ -100,7 +100,7 @@ class Template:
             given[number] = constant(text).value
         for number, name in self.slots.parameters.items():
             given[number] = question.parameters[name].value
-        values = SlotValues(given)
+        values = SlotValues(given, near=self.recorder.made_for)
         failed = self.recorder.failed(values)
         return values if failed is None else str(failed)
 
@@ -119,7 +119,7 @@ class Template:
         from gquery.planner.rebind import rebound
         from gquery.runtime.nesting import with_room
 
-        made, program = self.prepared, with_room(lambda: self._program.with_literals(values.literal))
+        made, program = self.prepared, with_room(lambda: self._program.with_literals(values.literal, values.is_near))
         assert made is not None
         plan = PreparedPlan(
             lambda: with_room(lambda: rebound(made.made(), values)),

@@ -24,7 +24,7 @@ class SharedUnits:
         for recorder, units in self._made.get(key, ()):
             if recorder.failed(values) is None:
                 return tuple(u.with_values(values) for u in units)
-        with self._slots.recording(Recorder()) as recorder:
+        with self._slots.recording(Recorder(values)) as recorder:
             made = make()
         with self._lock:
             self._made[key] = ((recorder, made), *self._made.get(key, ()))[: tuning.memory.templates]

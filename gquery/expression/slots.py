@@ -55,8 +55,10 @@ class Guard:
         asked = self.test.__name__.strip("_").replace("_", " ")
         return f"the plan rests on {asked!r} of {values}"
 
-    def holds(self, values: SlotValues) -> bool:
-        """Whether it does for these values."""
+    def holds(self, values: SlotValues, known: SlotValues | None = None) -> bool:
+        """Whether it does for these values; it is known to hold for others."""
+        if known is not None and known is values.near and all(map(values.is_near, self.literals)):
+            return True
         try:
             return bool(exact(self.test(*map(values.of, self.literals), *self.given)) == self.outcome)
         except FAILURES:
@@ -64,14 +66,16 @@ class Guard:
 
 
 class Recorder:
-    """The guards of what is made while it is active, each once."""
+    """The guards of what is made while it is active, each once; ``made_for`` are the values that it is made for, where somebody
+    has them."""
 
-    def __init__(self) -> None:
+    def __init__(self, made_for: SlotValues | None = None) -> None:
         self.guards: dict[Hashable, Guard] = {}
+        self.made_for = made_for
 
     def failed(self, values: SlotValues) -> Guard | None:
         """The first guard that does not hold for these values."""
-        return next((g for g in list(self.guards.values()) if not g.holds(values)), None)
+        return next((g for g in list(self.guards.values()) if not g.holds(values, self.made_for)), None)
 
 
 class Slots:
@@ -102,11 +106,30 @@ class Slots:
 
 
 class SlotValues:
-    """The values of a query's slots, by number; what is derived from them is computed once."""
+    """The values of a query's slots, by number; what is derived from them is computed once. ``near`` are those of a query of
+    the same shape, which most often has many of the same values."""
 
-    def __init__(self, given: Sequence[Any]) -> None:
+    def __init__(self, given: Sequence[Any], near: SlotValues | None = None) -> None:
         self._given = given
         self._made: dict[int, Any] = {}
+        self.near = near
+        self._is_near: dict[int, bool] = {}
+
+    def is_near(self, literal: Literal) -> bool:
+        """Whether a literal has the same value as in the query near by: those do that are derived from such."""
+        if not isinstance(literal, SlotLiteral):
+            return True
+        if self.near is None:
+            return False
+        found = self._is_near.get(literal.key)
+        if found is None:
+            if literal.make is not None:
+                found = all(map(self.is_near, literal.sources))
+            else:
+                n = literal.number
+                found = bool(exact(self._given[n]) == exact(self.near._given[n]))
+            self._is_near[literal.key] = found
+        return found
 
     def given(self, number: int) -> Any:
         """The value of a slot of the text."""
@@ -118,6 +141,8 @@ class SlotValues:
             return literal.value
         if literal.make is None:
             return self._given[literal.number]
+        if self.near is not None and self.is_near(literal):
+            return self.near.of(literal)
         if literal.key not in self._made:
             value = literal.make(*map(self.of, literal.sources), *literal.given)
             if value is None:

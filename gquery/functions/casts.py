@@ -161,7 +161,9 @@ def from_text(text: str, dtype: DType) -> Any:
 
 def is_integer_literal(e: Expr) -> bool:
     """A literal integer of the type that its size gives it: it takes on the integer type that it meets, if it fits."""
-    return isinstance(e, Literal) and not e.is_null and decided(integer_literal_type, (e,), e.dtype) == e.dtype
+    if not (isinstance(e, Literal) and (e.dtype.is_integer or e.dtype.is_decimal)) or e.is_null:
+        return False
+    return decided(integer_literal_type, (e,), e.dtype) == e.dtype
 
 
 def bare(e: Expr) -> Expr:

@@ -24,7 +24,7 @@ from gquery.expression.expr import Call, Column, Expr, In, IsNull, Literal
 from gquery.expression.slots import SlotLiteral, decided, is_recorded, pin, shown
 from gquery.expression.traverse import columns_of, transform, walk
 from gquery.expression.types import BOOLEAN, VARCHAR, Bounds, DType, PhysicalType, Scalar, physical_type_for
-from gquery.functions import FUNCTIONS
+from gquery.functions import FUNCTIONS, MIRRORED
 from gquery.functions.vectors import characters_of, offsets_of
 from gquery.kernels import ir
 from gquery.kernels.bindings import Content
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from gquery.kernels.host import Evaluated
 
 _ORDERED = {"eq": "eq", "ne": "eq", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge"}
-_MIRRORED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 
 
 def lookup(e: Expr, code: Code) -> Value | None:
@@ -90,7 +89,7 @@ def _compare_codes(e: Expr, dictionary: Dictionary, code: Code) -> Value | None:
         return None
     function, left, right = e.function, e.args[0], e.args[1]
     if isinstance(left, Literal):
-        function, left, right = _MIRRORED[function], right, left
+        function, left, right = MIRRORED[function], right, left
     if not (isinstance(left, Column) and isinstance(right, Literal)) or right.is_null:
         return None
     value = code.column(left)

@@ -26,11 +26,12 @@ from gquery.device.buffer import Buffer
 from gquery.errors import DatabaseError
 from gquery.expression.expr import Column, Expr, Literal
 from gquery.expression.traverse import pinned, transform, walk
-from gquery.expression.types import Bounds, Field, PhysicalType, Register, physical_type_for
+from gquery.expression.types import BOOLEAN, Bounds, Field, PhysicalType, Register, physical_type_for
 from gquery.functions.vectors import characters_of, offsets_of
 from gquery.kernels import checks, ir
 from gquery.kernels.bindings import ColumnPart, Constant, Content, ErrorSite, StatePart
 from gquery.kernels.code import Code
+from gquery.kernels.entries import Truth, truth
 from gquery.kernels.host_calls import Failure, Needs, is_host_call, split, vectorised
 from gquery.kernels.registers import array_of_registers, bytes_of, registers_of, reset_arena, signed
 from gquery.kernels.stored import StoredColumn, load
@@ -246,6 +247,20 @@ def evaluate_over_dictionary(e: Expr, column: Column, dictionary: Dictionary) ->
 
 
 def _over_dictionary(e: Expr, column: Column, dictionary: Dictionary) -> Evaluated:
+    tested = truth(e, dictionary) if e.dtype == BOOLEAN else None
+    return _interpreted_over(e, column, dictionary) if tested is None else _truth_table(tested)
+
+
+def _truth_table(tested: Truth) -> Evaluated:
+    """The outcome of a test as a table by code."""
+    valid = tested.true | tested.false
+    nullable = not valid[:-1].all() if len(valid) > 1 else True
+    validity = Buffer(valid.view(np.uint8)) if nullable or not valid[-1] else None
+    what = ValueProperties(BOOLEAN, Bounds(0, 1), nullable)
+    return Evaluated(what, PhysicalType.BOOL, Buffer(tested.true.view(np.uint8)), validity)
+
+
+def _interpreted_over(e: Expr, column: Column, dictionary: Dictionary) -> Evaluated:
     entries = pa.concat_arrays([dictionary.values, pa.nulls(1, dictionary.values.type)])
     stored = _stored(entries, column)
     what = ValueProperties(column.dtype, None, True)

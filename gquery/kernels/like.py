@@ -68,18 +68,24 @@ def like(var: ir.Expression, pattern: Literal, escape: Literal, code: Code) -> i
     return code.let(code.call("str_has_parts", var, table, code.constant(parts * PART_WORDS), needles))
 
 
+def pieces(pattern: str, escape: str) -> list[bytes] | None:
+    """What stands before, between and behind the % of a pattern; None of one that is matched a code point at a time."""
+    prepared = like_pattern(pattern, escape)
+    return None if ONE in prepared or ANY not in prepared else prepared.split(bytes([ANY]))
+
+
 def _pieces(pattern: str, escape: str) -> list[bytes]:
-    """What stands before, between and behind the % of a pattern."""
+    """The same of a pattern that is known to have them."""
     return like_pattern(pattern, escape).split(bytes([ANY]))
 
 
 def _form(pattern: str, escape: str) -> tuple[bool, bool, int] | None:
     """Whether a pattern has a beginning and an end, and how many parts between; None of one that is matched a code point at
     a time."""
-    prepared = like_pattern(pattern, escape)
-    if ONE in prepared or ANY not in prepared:
+    split = pieces(pattern, escape)
+    if split is None:
         return None
-    start, *parts, end = _pieces(pattern, escape)
+    start, *parts, end = split
     return bool(start), bool(end), len(parts)
 
 

@@ -107,9 +107,7 @@ def describe(
     e: Expr, columns: dict[int, ValueProperties], target: str = "cpu", descriptions: dict[Expr, Value] | None = None
 ) -> ValueProperties:
     """What is known of an expression's value over columns of which ``columns`` is known: a rendering thrown away. What was found
-    out about it and its parts before, for these columns and target, is in ``descriptions``.
-
-    Raises `NeedsHostError` where the expression has no kernel body on that target.
+    out before is in ``descriptions``. Raises `NeedsHostError` where the expression has no kernel body on that target.
     """
     if isinstance(e, Column):
         return columns[e.id]

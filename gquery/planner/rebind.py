@@ -10,6 +10,7 @@ from gquery.expression.expr import Literal
 from gquery.expression.slots import SlotLiteral, SlotValues, shown
 
 T = TypeVar("T", bound=Hashable)
+_NONE: frozenset[int] = frozenset()
 _OURS = ("gquery.planner.", "gquery.expression.", "gquery.kernels.values")
 
 
@@ -19,17 +20,23 @@ class Rebinding(Generic[T]):
     def __init__(self, tree: T) -> None:
         self._tree = tree
         self._kept: list[Hashable] = []  # what is known by identity must stay
-        self._depends: dict[int, bool] = {}  # whether a record or tuple depends on slots, by identity
+        self._slots: dict[int, SlotLiteral] = {}  # by key
+        self._depends: dict[int, frozenset[int]] = {}  # by identity of a record or tuple, the keys of the slots in it
         self._find(tree)
 
-    def with_literals(self, literal: Callable[[SlotLiteral], Literal]) -> T:
-        """The tree with other literals for slots; an object that stands in several places does so again."""
-        return cast(T, _Rebound(self._depends, literal).of(self._tree))  # a record of the same class
+    def with_literals(
+        self, literal: Callable[[SlotLiteral], Literal], stays: Callable[[SlotLiteral], bool] | None = None
+    ) -> T:
+        """The tree with other literals for slots, but for those that stay as they are; an object that stands in several
+        places does so again."""
+        changed = frozenset(key for key, slot in self._slots.items() if stays is None or not stays(slot))
+        return cast(T, _Rebound(self._depends, literal, changed).of(self._tree))  # a record of the same class
 
-    def _find(self, node: Hashable) -> bool:
-        """Whether a node depends on slots."""
+    def _find(self, node: Hashable) -> frozenset[int]:
+        """The keys of the slots that a node depends on."""
         if isinstance(node, SlotLiteral):
-            return True
+            self._slots.setdefault(node.key, node)
+            return frozenset((node.key,))
         known = self._depends.get(id(node))
         if known is not None:
             return known
@@ -38,30 +45,30 @@ class Rebinding(Generic[T]):
         elif is_dataclass(node) and type(node).__module__.startswith(_OURS):
             below = [getattr(node, name) for name in _names(type(node))]
         else:
-            return False
+            return _NONE
         self._kept.append(node)
-        self._depends[id(node)] = False
-        found = [self._find(x) for x in below]  # all of them, whichever is the first
-        self._depends[id(node)] = any(found)
-        return any(found)
+        self._depends[id(node)] = _NONE
+        found = self._depends[id(node)] = _NONE.union(*map(self._find, below))
+        return found
 
 
 class _Rebound:
-    def __init__(self, depends: dict[int, bool], literal: Callable[[SlotLiteral], Literal]) -> None:
-        self._depends, self._literal = depends, literal
+    def __init__(
+        self, depends: dict[int, frozenset[int]], literal: Callable[[SlotLiteral], Literal], changed: frozenset[int]
+    ) -> None:
+        self._depends, self._literal, self._changed = depends, literal, changed
         self._made: dict[int, Hashable] = {}
 
     def of(self, node: Hashable) -> Hashable:
         if isinstance(node, SlotLiteral):
-            return self._literal(node)
-        if not self._depends.get(id(node)):
+            return self._literal(node) if node.key in self._changed else node
+        if self._changed.isdisjoint(self._depends.get(id(node), _NONE)):
             return node
         made = self._made.get(id(node))
         if made is None:
             if isinstance(node, tuple):
                 made = tuple(map(self.of, node))
             else:
-                assert is_dataclass(node)
                 kind = cast(Callable[..., Hashable], type(node))
                 made = kind(*[self.of(getattr(node, name)) for name in _names(type(node))])
             self._made[id(node)] = made

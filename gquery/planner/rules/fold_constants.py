@@ -7,13 +7,14 @@ value that the query would have computed. What raises stays: ``CASE WHEN a <> 0 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from gquery.errors import Error
 from gquery.expression.expr import Call, Cast, Expr, Literal
 from gquery.expression.slots import FAILURES, SlotLiteral, derived
 from gquery.expression.traverse import with_children
-from gquery.expression.types import Scalar, type_bounds
+from gquery.expression.types import DType, Scalar, type_bounds
 
 Evaluate = Callable[[Expr], Literal]
 _EXACT: dict[str, Callable[..., int]] = {"add": operator.add, "subtract": operator.sub, "multiply": operator.mul}
@@ -24,20 +25,17 @@ def folded(e: Call | Cast, evaluate: Evaluate | None) -> Expr:
     args = e.args if isinstance(e, Call) else (e.arg,)
     if evaluate is None or not all(isinstance(a, Literal) for a in args):
         return e
-    if any(isinstance(a, SlotLiteral) for a in args):
-        return _derived(e, args, evaluate)
-    try:
-        return evaluate(e)
-    except Error:
-        return e
-
-
-def _derived(e: Call | Cast, args: tuple[Expr, ...], evaluate: Evaluate) -> Expr:
-    """The same of slots: the literal is computed again for other values."""
     literals = tuple(a for a in args if isinstance(a, Literal))
+    form = _Form(e, evaluate)
+    if any(isinstance(a, SlotLiteral) for a in literals):
+        try:
+            return derived(_value, e.dtype, literals, form)  # computed again for other values
+        except FAILURES:
+            return e
+    number = form.number([a.value for a in literals])
     try:
-        return derived(_value, e.dtype, literals, _Form(e, evaluate))
-    except FAILURES:
+        return evaluate(e) if number is None else Literal(number, e.dtype)
+    except Error:
         return e
 
 
@@ -48,9 +46,16 @@ class _Form:
         self.e, self.evaluate = e, evaluate
         self._key = (e.function, e.dtype, e.nullable) if isinstance(e, Call) else (e.dtype, e.try_)
         self.types = tuple(a.dtype for a in e.children)
-        limit = type_bounds(e.dtype) if e.dtype.is_integer or e.dtype.is_decimal else None
-        made = _EXACT.get(e.function) if isinstance(e, Call) else None
+        made, limit = _exact(e, self.types), type_bounds(e.dtype)
         self.exact = None if limit is None or made is None else (made, limit)  # what needs no interpreter
+
+    def number(self, values: Sequence[Scalar | None]) -> int | None:
+        """The result where it needs no interpreter; None for others, and where it does not fit its type."""
+        if self.exact is None or None in values:
+            return None
+        made, limit = self.exact
+        number = made(*values)
+        return number if limit.low <= number <= limit.high else None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Form) and (self._key, self.types) == (other._key, other.types)
@@ -59,15 +64,27 @@ class _Form:
         return hash((self._key, self.types))
 
 
+def _exact(e: Call | Cast, types: tuple[DType, ...]) -> Callable[..., int] | None:
+    """What computes the result of the arguments' values where these and the result are integers or decimals, whose values are
+    integers: of arithmetic at the scale of the result, and of a cast that adds decimal places, or none. None for others."""
+    if not all(d.is_integer or d.is_decimal for d in (e.dtype, *types)):
+        return None
+    scales = [d.scale for d in types]
+    if isinstance(e, Cast):
+        more = e.dtype.scale - scales[0]
+        return None if more < 0 else partial(operator.mul, 10**more)
+    fits = sum(scales) == e.dtype.scale if e.function == "multiply" else set(scales) == {e.dtype.scale}
+    return _EXACT.get(e.function) if fits else None
+
+
 def _value(*given: Scalar | _Form) -> Scalar | None:
     """The value of a form for the values of its arguments, which come before it."""
-    *values, form = given
+    form = given[-1]
     assert isinstance(form, _Form)
-    if form.exact is not None and all(v is not None for v in values):
-        made, limit = form.exact
-        number = made(*values)
-        if limit.low <= number <= limit.high:
-            return number
+    values = [v for v in given if not isinstance(v, _Form)]
+    number = form.number(values)
+    if number is not None:
+        return number
     args = tuple(Literal(v, dtype) for v, dtype in zip(values, form.types, strict=True))
     value: Scalar | None = form.evaluate(with_children(form.e, args)).value
     return value

@@ -1,0 +1,119 @@
+"""Tests of one dictionary column, made over all entries at once.
+
+The dictionary is sorted, so a comparison with a constant is one of codes; LIKE with few parts is a search of Arrow's. What
+holds anything else is left to the interpreter, which takes a microsecond an entry and operation (`kernels.host`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gquery.columns.table import Dictionary
+from gquery.expression.expr import And, Call, Column, Expr, In, IsNull, Literal, Not, Or
+from gquery.expression.frozen import frozen_single
+from gquery.functions import MIRRORED
+from gquery.kernels.like import pieces
+
+Flags: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.bool_]]"
+
+
+@frozen_single
+class Truth:
+    """What a test says of each entry, and of NULL behind the last: ``true``, or ``false``, or neither where it is NULL."""
+
+    true: Flags
+    false: Flags
+
+
+def truth(e: Expr, dictionary: Dictionary) -> Truth | None:
+    """The outcome of a test whose one column holds codes of ``dictionary``; None where it is not made here."""
+    match e:
+        case And(args):
+            return _joined(args, dictionary, np.logical_and, np.logical_or)
+        case Or(args):
+            return _joined(args, dictionary, np.logical_or, np.logical_and)
+        case Not(arg):
+            found = truth(arg, dictionary)
+            return None if found is None else Truth(found.false, found.true)
+        case IsNull(Column()):
+            is_null = np.zeros(len(dictionary) + 1, np.bool_)
+            is_null[-1] = True
+            return Truth(is_null, ~is_null)
+        case In(Column(), items):
+            codes = [dictionary.code_of(x.value) for x in items]
+            return _of(np.isin(np.arange(len(dictionary)), [c for c in codes if c is not None]))
+        case Call("like", (Column(), Literal() as pattern, Literal() as escape)) if not (
+            pattern.is_null or escape.is_null
+        ):
+            return _like(pattern.value, escape.value, dictionary)
+        case Call(function, (Column(), Literal() as constant)) if function in MIRRORED and not constant.is_null:
+            return _compared(function, constant.value, dictionary)
+        case Call(function, (Literal() as constant, Column())) if function in MIRRORED and not constant.is_null:
+            return _compared(MIRRORED[function], constant.value, dictionary)
+        case _:
+            return None
+
+
+def _joined(
+    args: Sequence[Expr],
+    dictionary: Dictionary,
+    join: Callable[[Flags, Flags], Flags],
+    join_false: Callable[[Flags, Flags], Flags],
+) -> Truth | None:
+    """AND or OR of tests, by the rules of three values."""
+    made: Truth | None = None
+    for arg in args:
+        found = truth(arg, dictionary)
+        if found is None:
+            return None
+        made = found if made is None else Truth(join(made.true, found.true), join_false(made.false, found.false))
+    return made
+
+
+def _of(holds: Flags) -> Truth:
+    """The outcome for entries as one that is NULL for NULL."""
+    return Truth(np.append(holds, False), np.append(~holds, False))
+
+
+def _compared(function: str, text: str, dictionary: Dictionary) -> Truth:
+    """``column < 'text'`` and the like."""
+    low = dictionary.lower_bound(text)
+    high = low + (dictionary.code_of(text) is not None)  # behind the text, where it is an entry
+    codes = np.arange(len(dictionary))
+    match function:
+        case "eq" | "ne":
+            holds = (codes >= low) & (codes < high)
+            return _of(holds if function == "eq" else ~holds)
+        case "lt" | "ge":
+            return _of(codes < low if function == "lt" else codes >= low)
+        case _:
+            return _of(codes < high if function == "le" else codes >= high)
+
+
+def _like(pattern: str, escape: str, dictionary: Dictionary) -> Truth | None:
+    """LIKE with a beginning and an end, or with one part anywhere."""
+    split = pieces(pattern, escape)
+    if split is None:
+        return None
+    start, *parts, end = split
+    values: Any = dictionary.values
+    tests: list[pa.Array] = []
+    if parts:
+        if start or end or len(parts) > 1:
+            return None
+        tests.append(pc.match_substring(values, parts[0].decode()))
+    if start:
+        tests.append(pc.starts_with(values, start.decode()))
+    if end:
+        tests.append(pc.ends_with(values, end.decode()))
+    if start and end:
+        tests.append(pc.greater_equal(pc.binary_length(values), len(start) + len(end)))
+    holds = np.ones(len(dictionary), np.bool_)
+    for test in tests:
+        holds &= test.to_numpy(zero_copy_only=False)
+    return _of(holds)

@@ -21,7 +21,7 @@ from gquery.api.plan_cache import Parameters, PlanCache, PreparedPlan
 from gquery.api.planning import Plans
 from gquery.api.readers import Files
 from gquery.api.startup import Target, choose, preload
-from gquery.api.templates import Template, Templates
+from gquery.api.templates import Question, Template, Templates
 from gquery.errors import (
     CatalogError,
     InterfaceError,
@@ -105,8 +105,6 @@ class Connection(Plans, Frames, Files, Explains, Exceptions):
         here, and runs when its rows are first asked for; other statements run now."""
         self._check_open()
         from gquery.api.relation import Relation
-        from gquery.sql.parse import parse
-        from gquery.sql.statement import SelectStatement
 
         unicode_text(query, "a statement")
         kept = self._plans.find(query, params, self.settings)
@@ -117,6 +115,17 @@ class Connection(Plans, Frames, Files, Explains, Exceptions):
         if isinstance(found, PreparedPlan):
             self._plans.keep(query, params, self.settings, found)
             return Relation(self, found, query, params)
+        with ExitStack() as planning:
+            planning.enter_context(collector.paused())  # trees are gone when it ends, and plans stay
+            return self._planned(query, params, question, found, planning)
+
+    def _planned(
+        self, query: str, params: Parameters, question: Question | None, reason: str, planning: ExitStack
+    ) -> Relation:
+        """What `sql` gives for a text that nothing kept serves, for this reason; ``planning`` is closed where one runs."""
+        from gquery.sql.parse import parse
+        from gquery.sql.statement import SelectStatement
+
         with part("parse"):
             statements = parse(query, None if question is None else question.tokens)
         if not statements:
@@ -125,13 +134,12 @@ class Connection(Plans, Frames, Files, Explains, Exceptions):
         with self._running.one(), part("plan"):
             for parsed in statements:
                 scans, version = self._catalog.scans, self._catalog.version
-                with ExitStack() as planning:
-                    planning.enter_context(collector.paused())  # plans stay
-                    statement, template = self._bind(parsed, params, question if alone else None, found)
-                    is_kept = alone and self._catalog.scans == scans  # variables of the caller are another's tomorrow
-                    if not isinstance(statement, SelectStatement):
-                        planning.close()  # it runs
-                    result = self._statement(statement, query if is_kept else None, params, version, template)
+                statement, template = self._bind(parsed, params, question if alone else None, reason)
+                parsed.release()
+                is_kept = alone and self._catalog.scans == scans  # variables of the caller are another's tomorrow
+                if not isinstance(statement, SelectStatement):
+                    planning.close()
+                result = self._statement(statement, query if is_kept else None, params, version, template)
                 self._read_variables(result)
         return result
 

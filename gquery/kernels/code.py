@@ -355,7 +355,8 @@ class Code:
     # ---- the result ----
 
     def kernel(self) -> Kernel:
-        """The kernel of all that was written."""
+        """The kernel of all that was written; nothing is written behind it."""
+        self._providers.clear()  # they hold this object, which holds them
         for type_, (name, values) in self._arrays.items():
             self.bindings[name.id] = Content(Buffer(np.array(values, dtype=np.int64 if type_ == "i64" else np.float64)))
         prologue, whole, epilogue = tuple(self.prologue), tuple(self.body), tuple(self.epilogue)

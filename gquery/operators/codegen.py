@@ -45,6 +45,7 @@ from gquery.planner.physical import (
     Source,
     Step,
 )
+from gquery.runtime import collector
 
 
 @frozen_open
@@ -101,10 +102,11 @@ def units(pipeline: Pipeline, target: str, counted: bool = False) -> tuple[Unit,
     if isinstance(sink, Build) and sink.table.layout in ("one", "loop"):
         return ()
     made = passes(pipeline, target)
-    if pipeline.selection_steps:
-        behind, row = _behind_selection(pipeline), ir.Name("r")
-        return _selection(pipeline, target), *_each(behind, made, target, counted, row)
-    return _each(pipeline, made, target, counted, ir.ROW)
+    with collector.paused():  # kernels stay
+        if pipeline.selection_steps:
+            behind, row = _behind_selection(pipeline), ir.Name("r")
+            return _selection(pipeline, target), *_each(behind, made, target, counted, row)
+        return _each(pipeline, made, target, counted, ir.ROW)
 
 
 def passes(pipeline: Pipeline, target: str) -> dict[str, Sink]:
@@ -167,15 +169,7 @@ def _unit(pipeline: Pipeline, target: str, role: str, counted: bool = False, row
         code.set(row, code.call("i64", ir.Load(code.pointer("u32", StatePart("selection"), "s"), ir.ROW)))
     read(pipeline.source, code, row)
 
-    def go_on(steps: tuple[Step, ...]) -> None:
-        if counted:
-            _count(len(pipeline.steps) - len(steps), code)
-        if steps:
-            _step(steps[0], code, lambda: go_on(steps[1:]))
-        else:
-            _consume(pipeline.sink, pipeline.source, mode, role, code)
-
-    go_on(pipeline.steps)
+    _go_on(pipeline.steps, 0, counted, code, lambda: _consume(pipeline.sink, pipeline.source, mode, role, code))
     _end(pipeline.sink, mode, role, code)
     kernel = code.kernel()
     steps = None
@@ -196,6 +190,16 @@ def _unit(pipeline: Pipeline, target: str, role: str, counted: bool = False, row
         code.shared_words,
         dict(code.slots),
     )
+
+
+def _go_on(steps: tuple[Step, ...], done: int, counted: bool, code: Code, end: Callable[[], None]) -> None:
+    """Write the steps behind those that are done, and the end."""
+    if counted:
+        _count(done, code)
+    if done < len(steps):
+        _step(steps[done], code, lambda: _go_on(steps, done + 1, counted, code, end))
+    else:
+        end()
 
 
 def _count(step: int, code: Code) -> None:

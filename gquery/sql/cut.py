@@ -99,11 +99,11 @@ class TextSlots:
         their name."""
         places = {start: n for n, start in enumerate(self.shape.starts)}
         known: dict[int, bool | None] = {}
-        for node in parsed.nodes:
+        for node in tuple(parsed.nodes):
             if type(node) is exp.Literal and node.parent is not None and _passes(node.parent, known):
-                self._cut(node.parent, node, places)
+                self._cut(node.parent, node, places, parsed.nodes)
 
-    def _cut(self, parent: exp.Expr, child: exp.Expr, places: Mapping[int, int]) -> None:
+    def _cut(self, parent: exp.Expr, child: exp.Expr, places: Mapping[int, int], nodes: list[exp.Expr]) -> None:
         start = (child._meta or {}).get("start")
         n = None if start is None else places.get(start)
         if n is None or (isinstance(parent, exp.Interval) and not child.is_string):
@@ -115,6 +115,7 @@ class TextSlots:
         node = Cut(this=made)
         node._meta = dict(child._meta or {})
         child.replace(node)
+        nodes.append(node)
 
 
 def _passes(node: exp.Expr, known: dict[int, bool | None]) -> bool | None:

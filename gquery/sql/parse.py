@@ -71,8 +71,13 @@ class Parsed:
 
     @cached_property
     def nodes(self) -> list[exp.Expr]:
-        """The nodes of the tree as it was parsed, parents first."""
+        """The nodes of the tree as it was parsed, parents first, and those that were put into it later."""
         return nodes_of(self.tree)
+
+    def release(self) -> None:
+        """Nobody reads the tree any more. Its nodes and their parents hold each other: the collector need not find them."""
+        for node in self.nodes:
+            node.parent = None
 
 
 def parse(sql: str, tokens: Lexed | None = None) -> list[Parsed]:

@@ -17,6 +17,7 @@ from gquery import tuning
 from gquery.execution.stage_feedback import ScalarSite
 from gquery.expression.exact import exact
 from gquery.expression.frozen import frozen_open
+from gquery.runtime.nesting import with_room
 from gquery.runtime.recent import Recent
 
 if TYPE_CHECKING:
@@ -80,4 +81,4 @@ class StageScalars:
     def _slots(self) -> list[list[int]]:
         from gquery.planner.slot_uses import slots_by_stage
 
-        return [sorted(slots) for slots in slots_by_stage(self._program)]
+        return [sorted(slots) for slots in with_room(lambda: slots_by_stage(self._program))]

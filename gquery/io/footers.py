@@ -66,17 +66,15 @@ def types_of(footer: Any) -> list[str]:
     return [schema.column(position).physical_type for position in range(footer.num_columns)]
 
 
-def chunks_of(row_group: Any, positions: range, types: Sequence[str], name: str) -> list[Any]:
-    """The metadata of some columns in a row group, of which statistics can be asked. FileError where it contradicts the
-    schema (`types_of`): Arrow would abort when it makes sense of them."""
-    if positions.stop > len(types):
+def chunk_of(row_group: Any, position: int, types: Sequence[str], name: str) -> Any:
+    """The metadata of a column in a row group, of which statistics can be asked. FileError where it contradicts the schema
+    (`types_of`): Arrow would abort when it makes sense of them."""
+    if position >= len(types):
         raise FileError(f'Cannot read the Parquet file "{name}": its footer tells of {len(types)} columns only')
-    chunks = [row_group.column(position) for position in positions]
-    for position, chunk in zip(positions, chunks, strict=True):
-        type_ = types[position]
-        if chunk.physical_type != type_:
-            raise FileError(
-                f'Cannot read the Parquet file "{name}": its footer tells two types, {type_} and {chunk.physical_type}, '
-                f"of column {position}"
-            )
-    return chunks
+    chunk = row_group.column(position)
+    if chunk.physical_type != types[position]:
+        raise FileError(
+            f'Cannot read the Parquet file "{name}": its footer tells two types, {types[position]} and '
+            f"{chunk.physical_type}, of column {position}"
+        )
+    return chunk

@@ -6,7 +6,7 @@ A `ParquetFiles` is a number of files of one schema as they were when they were 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -18,7 +18,7 @@ from gquery.errors import FileError
 from gquery.expression.types import Schema
 from gquery.io.extents import Extent, extent_of, extent_of_value, nulls_of
 from gquery.io.files import File, PathColumn, readable, reading
-from gquery.io.footers import check_footer, chunks_of, types_of
+from gquery.io.footers import check_footer, chunk_of, types_of
 from gquery.io.parquet_opened import OpenedParquet, random_access
 from gquery.io.watched import Asked
 from gquery.runtime.interrupt import check
@@ -68,40 +68,33 @@ class ParquetFiles:
         """The numbers of a field's leaves in the files: one of a flat field, several of a nested one."""
         return range(self._first_leaves[field], self._first_leaves[field + 1])
 
-    def chunks(self, field: int, group: RowGroup) -> list[Any]:
-        """The metadata of a field's leaves in a row group, of which statistics can be asked."""
-        row_group, types = self._row_groups[group.index], self._types[group.file]
-        return chunks_of(row_group, self.leaves(field), types, self.files[group.file].name)
+    def chunks(self, field: int, groups: Sequence[RowGroup]) -> Iterator[Any]:
+        """The metadata of a field's leaves in row groups, of which statistics can be asked."""
+        leaves, row_groups, types = self.leaves(field), self._row_groups, self._types
+        for group in groups:
+            for leaf in leaves:
+                yield chunk_of(row_groups[group.index], leaf, types[group.file], self.files[group.file].name)
 
     def extents(self, field: int, groups: Sequence[RowGroup]) -> list[Extent]:
         """What is known of a column in row groups, each of which is looked up in the footers once."""
         known = self._extents.setdefault(field, {})
-        for group in groups:
-            if group.index not in known:
-                known[group.index] = self._extent(field, self.groups[group.index])
-        return [known[group.index] for group in groups]
+        missing = [self.groups[g.index] for g in groups if g.index not in known]
+        known.update(zip([g.index for g in missing], self._read_extents(field, missing), strict=True))
+        return [known[g.index] for g in groups]
 
     def has_nulls(self, field: int, groups: Sequence[RowGroup]) -> bool:
         """Whether there may be NULLs in row groups: less to look up than `extents`, and no more than up to the first of them."""
-        known = self._extents.get(field, {})
-        return any(
-            (known[g.index].nulls if g.index in known else self._nulls(field, self.groups[g.index])) != 0
-            for g in groups
-        )
-
-    def _nulls(self, field: int, group: RowGroup) -> int | None:
         if field in self.path_columns or self.schema.fields[field].dtype.is_opaque:
-            return self._extent(field, group).nulls
-        return nulls_of(self.chunks(field, group)[0])
+            return any(e.nulls != 0 for e in self.extents(field, groups))
+        return any(nulls_of(chunk) != 0 for chunk in self.chunks(field, groups))
 
-    def _extent(self, field: int, group: RowGroup) -> Extent:
+    def _read_extents(self, field: int, groups: Sequence[RowGroup]) -> list[Extent]:
         dtype, by_path = self.schema.fields[field].dtype, self.path_columns.get(field)
         if by_path is not None:
-            return extent_of_value(by_path.values[group.file], dtype, group.rows)
+            return [extent_of_value(by_path.values[g.file], dtype, g.rows) for g in groups]
         if dtype.is_opaque:  # the statistics of a nested column are those of its leaves
-            return Extent(group.rows)
-        (chunk,) = self.chunks(field, group)
-        return extent_of(chunk, dtype, group.rows)
+            return [Extent(g.rows) for g in groups]
+        return [extent_of(c, dtype, g.rows) for c, g in zip(self.chunks(field, groups), groups, strict=True)]
 
     @cached_property
     def _extents(self) -> dict[int, dict[int, Extent]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -59,9 +58,12 @@ class ParquetRows(ABC):
         return known
 
     def has_nulls(self, field: int) -> bool:
-        """Whether there may be NULLs, without a look at more of the footers than that takes."""
+        """Whether there may be NULLs, without a look at more of the footers than that takes. Of many row groups they are not
+        asked: a plan over all of them is made again once they are read, and one over few is about their NULLs no faster."""
         known = self._statistics.get(field)
-        return self._contents.has_nulls(field, self._groups) if known is None else known.null_count != 0
+        if known is not None:
+            return known.null_count != 0
+        return len(self._groups) > tuning.reading.null_groups or self._contents.has_nulls(field, self._groups)
 
     def is_unique(self, field: int) -> bool:
         """Whether no value comes twice and none is NULL, which is known of columns that were loaded."""
@@ -119,7 +121,7 @@ class ParquetRows(ABC):
 
     def _chunks(self, field: int) -> Iterator[Any]:
         """The metadata of a field's leaves in every row group."""
-        return itertools.chain.from_iterable(self._contents.chunks(field, group) for group in self._groups)
+        return self._contents.chunks(field, self._groups)
 
     def bytes_of(self, field: int) -> int:
         """Uncompressed bytes of a field in the files; 0 for one that the paths give."""

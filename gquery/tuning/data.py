@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from gquery.tuning.record import Record, number
 
+_SORTED = "2026-11-22: a sorted Parquet file asked for little"
 _PARQUET = "2026-11-21: columns of the 22 queries from Parquet"
 _ZONES = "2026-11-22: blocks of rows that cannot match"
 _BEING_RIGHT = "2026-11-22: what being right costs"
@@ -55,6 +56,9 @@ class Reading(Record):
 
     one_thread: int = number(200_000, "values", "that one thread reads before others have started", _PARQUET)
     batch_bytes: int = number(4 << 20, "bytes", "that Arrow decodes at a time: they stay in cache", _PARQUET)
+    null_groups: int = number(
+        256, "row groups", "of a column whose NULLs are counted before it is read: 2 us each", _SORTED
+    )
     buffer_bytes: int = number(
         64 << 10, "bytes", "that are read at a time of a column of which the first rows are wanted"
     )

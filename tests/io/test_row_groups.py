@@ -447,18 +447,22 @@ def test_domains_are_sets() -> None:
         assert a.meets(low, high) == any(i is not None and low <= i <= high for i in x)
 
 
+@pytest.mark.parametrize("most", [4, 256])
 @pytest.mark.parametrize("statistics", [True, False, ["b"]])
 @pytest.mark.parametrize("null", [None, 0, 39])
-def test_nulls_that_footers_tell(tmp_path: Path, null: int | None, statistics: bool | list[str]) -> None:
+def test_nulls_that_footers_tell(
+    tmp_path: Path, tune: Tune, null: int | None, statistics: bool | list[str], most: int
+) -> None:
     """`has_nulls` looks at less than `statistics` and says the same: before it, behind it, once the column is loaded. A NULL in
-    the last row group alone is not missed, nor one of which no statistics tell."""
+    the last row group alone is not missed, nor one of which no statistics tell. Of many row groups it is not known."""
+    tune(tuning.reading, null_groups=most)
     path = tmp_path / "nulls.parquet"
     table = pa.table({"a": [None if i == null else i for i in range(40)], "b": range(40)})
     pq.write_table(table, path, row_group_size=4, write_statistics=statistics)
     source, other = ParquetSource(path), ParquetSource(path)
     told = null is not None or statistics is not True
-    assert source.has_nulls(0) is told and not source.is_unique(0)
-    assert source.has_nulls(1) is (statistics is False)
+    assert source.has_nulls(0) is (told or most < 10) and not source.is_unique(0)
+    assert source.has_nulls(1) is (statistics is False or most < 10)
     assert (other.statistics(0).null_count != 0) is told and other.has_nulls(0) is told
     source.load([0])
     assert source.has_nulls(0) is (null is not None) and source.is_unique(0) is source.statistics(0).is_unique

@@ -168,12 +168,14 @@ class Runner:
             self._interpret(attempt, unit, ranges, states[0], arguments[0])
         else:
             step = self._rows_at_once(tuning.interpreting.loop_steps_gpu, partition.hi - partition.lo)
-            for first, last in ranges:
-                for lo in range(first, last, step):
-                    check()
-                    target.run(compiled, lo, min(lo + step, last), arguments[0], unit.shared_words)
-                    if lo + step < last:
-                        attempt.device.synchronize()
+            for state in states[0].each_window():
+                given = arguments[0] if state.windows == 1 else attempt.arguments(unit, state, target)
+                for first, last in ranges:
+                    for lo in range(first, last, step):
+                        check()
+                        target.run(compiled, lo, min(lo + step, last), given, unit.shared_words)
+                        if lo + step < last:
+                            attempt.device.synchronize()
 
     def _failure(self, attempt: Attempt, unit: Unit) -> Callable[[], bool]:
         """Says whether the attempt has failed, so that no more rows need be run: a table of groups is full, or a value does not

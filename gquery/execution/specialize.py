@@ -19,6 +19,7 @@ from gquery.operators.key_filter import with_filter, with_tested_filters
 from gquery.operators.materialize import speculate_few
 from gquery.operators.selection import compacted
 from gquery.operators.specialize import specialize_build, specialize_for_tables, speculate_unique
+from gquery.operators.windows import windowed
 from gquery.planner.physical import Group, Pipeline
 
 
@@ -47,4 +48,5 @@ def _for_target(pipeline: Pipeline, facts: Facts) -> Pipeline:
         pipeline = share_state(pipeline, facts.context.settings.worker_count, facts.known.capacity)
     if able.has_warps and not facts.context.counts:
         pipeline = compacted(pipeline, facts.rows, facts.joins)
+        pipeline = windowed(pipeline, facts.rows, facts.context.target, facts.profile)
     return with_tested_filters(pipeline, facts.rows, facts.joins, able, facts.profile)

@@ -76,6 +76,7 @@ class GroupVariant(NamedTuple):
 
     layout: GroupLayout
     place: StateLocation
+    windowed: bool
 
 
 class UnitsKey(NamedTuple):

@@ -19,7 +19,9 @@ def units_of(
 ) -> tuple[Unit, ...]:
     """The kernels of a pipeline; those that count the rows behind each step where ``counts``."""
     sink = pipeline.sink
-    group = GroupVariant(sink.layout, state_location(sink, target)) if isinstance(sink, Group) else None
+    group = None
+    if isinstance(sink, Group):
+        group = GroupVariant(sink.layout, state_location(sink, target), sink.windows > 1)
     sum_words = tuple(a.sum_word_bits for _, a in sink.aggregates) if isinstance(sink, Group | Reduce) else ()
     probed = [table_variant(s.table, s) for s in pipeline.steps if isinstance(s, Probe)]
     built = (*probed, table_variant(sink.table)) if isinstance(sink, Build) else tuple(probed)

@@ -68,6 +68,8 @@ SinkName = OneOf[
     "twice",
     "unit",
     "validity",
+    "window_high",
+    "window_low",
     "words_f64",
     "words_i64",
 ]

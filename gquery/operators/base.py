@@ -8,7 +8,7 @@ table was full is run again with a larger one (`grow`).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import field, fields
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -89,6 +89,7 @@ class SinkState:
     bindings call them. Its arrays lie on the run's device. None stands for what the sink's layout does not have."""
 
     __slots__ = ()
+    windows: int = 1  # launches over the same rows, of which each fills a part of the state
 
     def part(self, part: StatePart) -> Argument:
         """What a kernel's parameter stands for. InternalError where the layout has no such thing."""
@@ -101,6 +102,10 @@ class SinkState:
         if found is None:
             raise InternalError(f"{type(self).__name__} has no {part.part}")
         return found
+
+    def each_window(self) -> Iterator[SinkState]:
+        """The state as it is for each of these launches."""
+        yield self
 
 
 S_co = TypeVar("S_co", bound=SinkState, covariant=True)

@@ -43,6 +43,7 @@ from gquery.operators.group_state import GroupState
 from gquery.operators.join import find_or_insert
 from gquery.operators.keys import decode_keys, decode_raw_key, encode_keys, raw_key
 from gquery.operators.materialize import contiguous
+from gquery.operators.windows import is_inside
 from gquery.planner.aggregates import has_plain_count
 from gquery.planner.physical import TOUCHED, Group, ReadStage, Source
 
@@ -62,7 +63,12 @@ def emit(sink: Group, source: Source, code: Code) -> None:
     elif sink.key_encoding is None:
         accumulate.emit(sink, raw_key(values[0], sink.keys[0][2], code), code)
     else:
-        accumulate.emit(sink, encode_keys(values, sink.key_encoding, code, checked=False)[0], code)
+        slot = encode_keys(values, sink.key_encoding, code, checked=False)[0]
+        if sink.windows > 1:
+            code.open_if(is_inside(slot, code))
+        accumulate.emit(sink, slot, code)
+        if sink.windows > 1:
+            code.close()
 
 
 # ---- run time -------------------------------------------------------------------------------------------------------
@@ -97,7 +103,7 @@ class GroupRun(SinkRun[GroupState]):
         if self.sink.layout == "hash":
             return empty_table(self.sink, n, self.device, self.label, self._hands)
         words = self._words(n)
-        state = GroupState(n - 1, words, self._accumulators(words))
+        state = GroupState(n - 1, words, self._accumulators(words), windows=self.sink.windows)
         if self.sink.layout == "row-id hash":
             state.slots = make.zeros(n, "uint32", self.label)
         elif has_bits(self.sink, self.launch.target.name):

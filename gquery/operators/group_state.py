@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from gquery.device.array import Array
 from gquery.operators.base import SinkState
 from gquery.runtime.records import dataclass
@@ -26,6 +28,16 @@ class GroupState(SinkState):
     )
     slots_in_order: Array | None = None  # uint32, row-id hash: the slots that have rows, in the order of these
     cache_i64: Array | None = None  # the worker's own: `aggregation_cache`
+    windows: int = 1  # that the slots are filled in, see `operators.windows`
+    window_low: int = 0  # the first slot of the one at hand, and the one behind its last
+    window_high: int = 0
+
+    def each_window(self) -> Iterator[GroupState]:
+        """See `SinkState.each_window`."""
+        size = -(-(self.mask + 1) // self.windows)
+        for n in range(self.windows):
+            self.window_low, self.window_high = n * size, (n + 1) * size
+            yield self
 
     @property
     def words_f64(self) -> Array:

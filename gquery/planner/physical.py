@@ -191,7 +191,8 @@ class Group:
     tests for that itself.
 
     ``clustered_key``: a key that is sorted in the source, so that a group's rows lie together. ``concurrent``: the
-    threads of a CPU accumulate into one state (see `operators.aggregation_cache`), else each into one of its own."""
+    threads of a CPU accumulate into one state (see `operators.aggregation_cache`), else each into one of its own.
+    ``windows``: how many parts of a GPU's table are filled one after another (see `operators.windows`)."""
 
     layout: GroupLayout
     keys: tuple[tuple[Column, Expr, ValueProperties], ...]
@@ -202,6 +203,7 @@ class Group:
     sparse: tuple[tuple[Stored, int], ...] = ()
     clustered_key: Stored | None = None
     concurrent: bool = False
+    windows: int = 1
 
 
 TOUCHED = -1

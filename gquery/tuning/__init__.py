@@ -21,6 +21,7 @@ from gquery.tuning.planning import (
     KeyFilters,
     Rewrites,
     SemiJoins,
+    Windows,
 )
 from gquery.tuning.record import Record
 from gquery.tuning.running import (
@@ -45,6 +46,7 @@ rewrites = Rewrites()
 semi_joins = SemiJoins()
 join_layouts = JoinLayouts()
 key_filters = KeyFilters()
+windows = Windows()
 group_layouts = GroupLayouts()
 interpreter_costs = InterpreterCosts()
 # operators and execution

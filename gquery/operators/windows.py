@@ -1,0 +1,48 @@
+"""Windows: on a GPU, a table of groups that is larger than the cache is filled a window of its slots after the other.
+
+An atomic on a place that is in the cache takes a quarter of the time of one that is not: that fetches a sector of memory and
+writes it back. So where rows come in no order, and many to a slot, the kernel runs once a window, each time over all rows, and a
+row whose slot is outside of the window is passed over. Reading a row's key again costs a fraction of the atomic. Filters are not
+tested again: the rows that get past them are found first (see `operators.selection`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gquery import tuning
+from gquery.device.profile import DeviceProfile
+from gquery.expression.facts import INT64_BYTES
+from gquery.kernels import ir
+from gquery.kernels.bindings import StatePart
+from gquery.kernels.code import Code
+from gquery.operators.accumulate import state_location
+from gquery.operators.materialize import selectivity
+from gquery.planner.physical import Group, Pipeline, Probe, ReadStage, ReadTable
+
+
+def windowed(pipeline: Pipeline, rows: int, target: str, profile: DeviceProfile) -> Pipeline:
+    """The pipeline over ``rows`` rows, with a table that is filled in windows where that is a gain."""
+    sink = pipeline.sink
+    if not isinstance(sink, Group) or sink.layout != "direct-address" or sink.clustered_key is not None:
+        return pipeline
+    assert sink.key_encoding is not None
+    slots, limits = sink.key_encoding.size, tuning.windows
+    windows = -(-slots * len(sink.accumulators) * INT64_BYTES // max(1, int(limits.cache_share * profile.cache_bytes)))
+    is_spread = (
+        state_location(sink, target) == "global" and rows * selectivity(pipeline.steps) >= limits.rows_a_slot * slots
+    )
+    if not 1 < windows <= limits.most or not is_spread or not _is_cheap(pipeline):
+        return pipeline
+    return replace(pipeline, sink=replace(sink, windows=windows), selection_steps=len(pipeline.steps))
+
+
+def _is_cheap(pipeline: Pipeline) -> bool:
+    """Whether what is done for each row behind its filters is little: it is done once a window."""
+    return isinstance(pipeline.source, ReadTable | ReadStage) and not any(isinstance(s, Probe) for s in pipeline.steps)
+
+
+def is_inside(slot: ir.Expression, code: Code) -> ir.Expression:
+    """A variable that says whether a slot is in the window of a launch."""
+    low, high = code.scalar(StatePart("window_low")), code.scalar(StatePart("window_high"))
+    return code.let(ir.And((code.call("ge_i64", slot, low), code.call("lt_i64", slot, high))))

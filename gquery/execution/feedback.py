@@ -127,9 +127,9 @@ class RunFeedback:
             return Expected(self.scalars, None)
         return None if self.shared is None else self.shared.scalars.expected(self.shared.values)
 
-    def ended(self, seen: Mapping[ScalarSite, int]) -> None:
-        """A run has ended, and everything in it was right; it read these scalars back."""
-        if seen != self.scalars and self.shared is not None:
+    def ended(self, seen: Mapping[ScalarSite, int], on_gpu: bool) -> None:
+        """A run has ended, and everything in it was right; it read these scalars back, on a CPU none."""
+        if on_gpu and self.shared is not None and seen != self.scalars:
             self.shared.scalars.keep(self.shared.values, seen)
         self.scalars = seen
 

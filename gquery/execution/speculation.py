@@ -125,7 +125,7 @@ class Speculation:
         """Wait for the end, and raise what kernels have to say; remember the numbers for the next run."""
         if self.speculates and self._words is not None:
             self.check(self.device.to_host(self.status_words))
-        self.feedback.ended(self._seen)
+        self.feedback.ended(self._seen, self._words is not None)
 
     @property
     def status_words(self) -> Array:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from gquery import tuning
 from gquery.execution.stage_feedback import ScalarSite
-from gquery.expression.exact import exact
 from gquery.expression.frozen import frozen_open
 from gquery.runtime.nesting import with_room
 from gquery.runtime.recent import Recent
@@ -75,7 +74,8 @@ class StageScalars:
 
     def _keys(self, values: SlotValues) -> list[tuple[int, Hashable]]:
         """For each stage, what its result depends on."""
-        return [(n, tuple([exact(values.given(s)) for s in slots])) for n, slots in enumerate(self._slots)]
+        given = values.keys()
+        return [(n, tuple([given[s] for s in slots])) for n, slots in enumerate(self._slots)]
 
     @cached_property
     def _slots(self) -> list[list[int]]:

@@ -131,9 +131,9 @@ class SlotValues:
             self._is_near[literal.key] = found
         return found
 
-    def given(self, number: int) -> Any:
-        """The value of a slot of the text."""
-        return self._given[number]
+    def keys(self) -> list[Hashable]:
+        """For each slot of the text a key that is equal for the same value alone."""
+        return list(map(exact, self._given))
 
     def of(self, literal: Literal) -> Any:
         """The value of a literal; whatever computing it raises where it is derived (`FAILURES`)."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from gquery import tuning
 from gquery.device.device import Device, cpu_device
 from gquery.device.profile import get_profile, profile_for
-from gquery.execution.decision import Choice
+from gquery.execution.decision import Choice, Specialized
 from gquery.execution.facts import Facts
 from gquery.execution.state import ExecutionContext, Run
 from gquery.execution.variants import is_cached, is_ready
@@ -56,6 +56,15 @@ def choose_target(pipeline: Pipeline, facts: Facts) -> Choice:
     return Choice(
         PYTHON.name, f"{about}, {'fewer than interpret_limit' if steps < limit else 'too few for so long a kernel'}"
     )
+
+
+def is_promising(runs: Specialized, facts: Facts) -> bool:
+    """Whether a pipeline that is interpreted will soon be worth a kernel, which is to be made in the background: that costs no
+    query time, so it pays long before waiting for it would. Where nothing compiles beside the query, it never is."""
+    known, seconds = facts.known, tuning.interpreting.background_seconds
+    may_compile = facts.able.runs_morsels and runs.pipeline.host is None and not facts.context.counts
+    is_open = runs.target == PYTHON.name and not known.is_requested
+    return may_compile and is_open and known.interpreted_seconds > seconds * lengths(runs.pipeline)
 
 
 def row_steps(pipeline: Pipeline, facts: Facts) -> float:

@@ -191,6 +191,10 @@ class RunFeedback:
         if self.stage(number).groups != groups:
             self._merge(number, lambda known: replace(known, groups=groups))
 
+    def requested(self, number: int) -> None:
+        """The kernels of a stage are compiled in the background: they may be there at any time."""
+        self._merge(number, lambda known: replace(known, is_requested=True, is_cached=None))
+
     def looked_up_cache(self, number: int, is_cached: bool) -> None:
         """The kernels of a stage are, or are not, in the cache of an earlier process."""
         self._merge(number, lambda known: replace(known, is_cached=is_cached))

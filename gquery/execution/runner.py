@@ -28,6 +28,7 @@ from gquery.kernels.builtin import scans
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.base import Compiled, MorselTarget
 from gquery.kernels.targets.capabilities import capabilities
+from gquery.kernels.targets.python import make_ready
 from gquery.kernels.targets.python_pace import looking
 from gquery.operators.base import Frame, JoinIndex, OutgrownError, SinkRun, SinkState
 from gquery.operators.codegen import Unit
@@ -218,8 +219,9 @@ class Runner:
         target = get_target(self.name)
         compiled = target.compile(unit.kernel)
         may_switch = self.pipeline.host is None and not capabilities(self.state.context.target).is_interpreted
-        start = time.perf_counter()
         unit_rows = self._rows_at_once(tuning.interpreting.loop_steps, tuning.materialization.unit)
+        make_ready(compiled, min(unit_rows, attempt.scan.rows))
+        start = time.perf_counter()
         rows_of = ranges[0][0] if ranges else 0  # the partition
         agreed = self._switched.pop(rows_of, None) if unit.role == "write" else None
         failed = self._failure(attempt, unit)

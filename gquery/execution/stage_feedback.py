@@ -42,6 +42,7 @@ class StageFeedback:
     capacity: int = 0
     groups: int | None = None
     is_cached: bool | None = None
+    is_requested: bool = False  # its kernels are compiled in the background
     rows: int | None = None  # that the source gave to the last run
     table: BuiltTable | None = None  # that the last run built
 

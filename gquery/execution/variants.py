@@ -49,10 +49,12 @@ def is_ready(feedback: RunFeedback, stage: int, pipeline: Pipeline, target: str)
 
 
 def is_cached(feedback: RunFeedback, stage: int, pipeline: Pipeline, target: str) -> bool:
-    """Whether an earlier process has compiled the kernels of a pipeline; looked up once."""
-    known = feedback.stage(stage).is_cached
-    if known is None:
-        cached = get_target(target).is_cached
-        known = all(cached(u.kernel) for u in units_of(feedback, stage, pipeline, target))
-        feedback.looked_up_cache(stage, known)
-    return known
+    """Whether another process has compiled the kernels of a pipeline; looked up once, unless one was asked to."""
+    known = feedback.stage(stage)
+    if known.is_cached is not None:
+        return known.is_cached
+    cached = get_target(target).is_cached
+    found = all(cached(u.kernel) for u in units_of(feedback, stage, pipeline, target))
+    if not known.is_requested:
+        feedback.looked_up_cache(stage, found)
+    return found

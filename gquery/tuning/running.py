@@ -153,6 +153,11 @@ class Interpreting(Record):
     break_even_seconds: float = number(
         0.03, "seconds", "of interpreting, in all runs, from which on a usual pipeline is compiled", _INTERPRETED
     )
+    background_seconds: float = number(
+        0.002,
+        "seconds",
+        "of interpreting, in all runs, from which on the kernel of a usual pipeline is compiled beside a CPU's query",
+    )
     tiny_steps: int = number(
         300, "row-steps", "that the interpreter takes sooner than a GPU launches", "2026-11-21: primitives"
     )

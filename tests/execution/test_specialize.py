@@ -38,6 +38,9 @@ class Played(PythonTarget):
     def is_ready(self, kernel: object) -> bool:
         return False
 
+    def compile_in_background(self, kernels: object) -> None:
+        """It never runs kernels that are compiled."""
+
     def run_morsels(
         self,
         compiled: Compiled,

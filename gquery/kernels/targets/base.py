@@ -88,6 +88,10 @@ class Target(Protocol):
 class MorselTarget(Target, Protocol):
     """A target whose kernels run on threads of the CPU (`Capabilities.runs_morsels`)."""
 
+    def compile_in_background(self, kernels: Sequence[Kernel]) -> None:
+        """Begin to compile kernels that a later run wants."""
+        ...
+
     def run_morsels(
         self,
         compiled: Compiled,

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -20,6 +21,7 @@ from gquery import tuning
 from gquery.device.host import address_of
 from gquery.kernels.kernel import Kernel, Parameter
 from gquery.kernels.targets import cpu_numba
+from gquery.kernels.targets.background import background
 from gquery.kernels.targets.base import Compiled, Perhaps
 from gquery.kernels.targets.cache import KernelSource, kernel_cache
 from gquery.kernels.targets.compilers import Compiler, compiler_of
@@ -122,6 +124,18 @@ class CpuTarget:
         if len(missing) > 1:
             self._compile_elsewhere(missing)
         return [self.compile(k) for k in kernels]
+
+    def compile_in_background(self, kernels: Sequence[Kernel]) -> None:
+        """Begin to compile kernels that a later run wants. Numba's are left: it holds the interpreter's lock."""
+        compiler = cpu_compiler("llvm")
+        for kernel in kernels:
+            if self.is_ready(kernel) or compiler_of(kernel, self.name) != "llvm":
+                continue
+            source = compiler.source(kernel)
+            if self._made < tuning.compiling.own_kernels or _is_kept(source):
+                background().add(partial(self._compile, kernel, "llvm"))
+            elif kernel_cache().is_usable:
+                workers().compile_later([("cpu_llvm", source, (0, 0))])
 
     def _compile_elsewhere(self, missing: Collection[tuple[Compiler, KernelSource]]) -> None:
         """Have workers compile kernels; this process does some of them while it has compiled few."""

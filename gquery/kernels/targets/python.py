@@ -68,6 +68,27 @@ def _forget_text(key: object, compiled: Compiled) -> None:
     linecache.cache.pop(compiled.name, None)
 
 
+class _Entry:
+    """A kernel's function of rows and arguments: the text as it is for few rows, else one with operators for primitives."""
+
+    def __init__(self, function: Callable[[Callable[[str], Any]], Any]) -> None:
+        self.plain = function(str)
+        self.fast = cache(lambda: function(inlined))
+
+    def __call__(self, lo: int, hi: int, *arguments: Any) -> None:
+        self.of(hi - lo)(lo, hi, *arguments)
+
+    def of(self, rows: int) -> Any:
+        """What a call of so many rows runs."""
+        return self.plain if rows <= tuning.interpreting.plain_rows else self.fast()
+
+
+def make_ready(compiled: Compiled, rows: int) -> None:
+    """Make what calls of so many rows need of an interpreted kernel, which takes longer than they may take."""
+    if isinstance(compiled.entry, _Entry):
+        compiled.entry.of(rows)
+
+
 class PythonTarget:
     """Runs kernels in the interpreter. See `Target`."""
 
@@ -123,13 +144,7 @@ class PythonTarget:
                 raise InternalError(f"a kernel is not Python: {e} (text: {text!r})") from e
             return namespace["kernel"]
 
-        plain = function(str)
-        fast = cache(lambda: function(inlined))
-
-        def entry(lo: int, hi: int, *arguments: Any) -> None:
-            (plain if hi - lo <= tuning.interpreting.plain_rows else fast())(lo, hi, *arguments)
-
-        return Compiled(kernel, entry, file, time.perf_counter() - start, cached=False)
+        return Compiled(kernel, _Entry(function), file, time.perf_counter() - start, cached=False)
 
     def argument(self, parameter: Parameter, value: Any) -> Any:
         if not parameter.is_pointer:

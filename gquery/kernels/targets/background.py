@@ -1,0 +1,68 @@
+"""Work that nobody waits for, on a thread of its own: kernels that a later run will want.
+
+The thread ends with its last task, and the process waits for no more than the task at hand: LLVM must not be at work while a
+process is taken down.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+
+Task = Callable[[], object]
+
+
+class Background:
+    """Tasks, done one after another."""
+
+    def __init__(self) -> None:
+        self._tasks: deque[Task] = deque()
+        self._lock = threading.Lock()
+        self._is_busy = False
+
+    def add(self, task: Task) -> None:
+        """Have a task done some time; nobody learns what it raises."""
+        with self._lock:
+            self._tasks.append(task)
+            if self._is_busy:
+                return
+            self._is_busy = True
+        try:
+            threading.Thread(target=self._serve, name="gquery-background").start()
+        except RuntimeError:  # no thread can be started, or the process is ending
+            with self._lock:
+                self._tasks.clear()
+                self._is_busy = False
+
+    def _serve(self) -> None:
+        while (task := self._next()) is not None:
+            with suppress(Exception):
+                task()
+
+    def _next(self) -> Task | None:
+        with self._lock:
+            if self._tasks and threading.main_thread().is_alive():
+                return self._tasks.popleft()
+            self._tasks.clear()
+            self._is_busy = False
+            return None
+
+
+_background = Background()
+
+
+def background() -> Background:
+    """That of this process."""
+    return _background
+
+
+def _forget() -> None:
+    """A forked child has no threads of its parent."""
+    global _background
+    _background = Background()
+
+
+os.register_at_fork(after_in_child=_forget)

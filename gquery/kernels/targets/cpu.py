@@ -19,6 +19,7 @@ import numpy as np
 
 from gquery import tuning
 from gquery.device.host import address_of
+from gquery.functions.registry import is_user_function
 from gquery.kernels.kernel import Kernel, Parameter
 from gquery.kernels.targets import cpu_numba
 from gquery.kernels.targets.background import background
@@ -126,10 +127,12 @@ class CpuTarget:
         return [self.compile(k) for k in kernels]
 
     def compile_in_background(self, kernels: Sequence[Kernel]) -> None:
-        """Begin to compile kernels that a later run wants. Numba's are left: it holds the interpreter's lock."""
+        """Begin to compile kernels that a later run wants. What needs Numba is left: it holds the interpreter's lock."""
+        if compiler_of(self.name) != "llvm":
+            return
         compiler = cpu_compiler("llvm")
         for kernel in kernels:
-            if self.is_ready(kernel) or compiler_of(kernel, self.name) != "llvm":
+            if self.is_ready(kernel) or any(is_user_function(f) for _, f in kernel.functions):
                 continue
             source = compiler.source(kernel)
             if self._made < tuning.compiling.own_kernels or _is_kept(source):

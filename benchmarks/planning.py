@@ -2,15 +2,17 @@
 
     python benchmarks/planning.py                             data/sf0.01, the cpu target
     python benchmarks/planning.py --data data/sf1 --queries 2,9 --profile
+    python -m benchmarks.planning --tpcds 0.01                TPC-DS's queries that gquery runs, the longest first
     python -m benchmarks.planning --long                      queries that nest deeply or are long, no data needed
 
 Columns are loaded first (each query runs once) and kept plans are cleared before every sample, so what is timed is the
-way of a new text over tables that are there; nothing is compiled in it. A row is the medians of ``--runs`` samples
-after one more, in milliseconds: the phases one after another, their sum, and ``kept``, the way of the same text again
-up to where its program starts, with the plan kept. ``other`` is the same of texts with other random parameters, each of
-which is new, and ``hits`` how many of them a template served. ``--profile`` prints cProfile's table of the planning of
-all queries instead. ``--long`` prints for each long query the seconds of its planning, and of compiling its kernels for
-the cpu target with an empty cache.
+way of a new text over tables that are there, whose plan is made as a template's; nothing is compiled in it. A row is the
+medians of ``--runs`` samples after one more, in milliseconds: the phases one after another, their sum, and ``kept``, the
+way of the same text again up to where its program starts, with the plan kept. ``other`` is the same of texts with other
+random parameters, each of which is new, and ``hits`` how many of them a template served. ``--profile`` prints cProfile's
+table of the planning of all queries instead. ``--long`` prints for each long query the seconds of its planning, and of
+compiling its kernels for the cpu target with an empty cache. Where others use the machine, ``calls`` of ``--tpcds`` are
+what can be compared.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import pstats
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -35,13 +37,13 @@ import pyarrow as pa
 
 import gquery
 import gquery.execution
+from benchmarks.rules import workloads
 from gquery.api.connection import Connection
 from gquery.execution import ExecutionContext
 from gquery.execution.prepare import forecast
 from gquery.kernels.targets import compile_many, get_target
 from gquery.operators.codegen import units
 from gquery.planner.physical import Program
-from gquery.sql.bind import bind
 from gquery.sql.parse import parse
 from gquery.sql.statement import SelectStatement
 from tpch import parameters, queries
@@ -65,12 +67,15 @@ def phases(connection: Connection, sql: str) -> list[float]:
     def lap() -> None:
         clock.append(now())
 
-    (parsed,) = parse(sql)
+    question = connection._templates.question(sql, None, connection.settings)
+    assert question is not None
+    (parsed,) = parse(sql, question.tokens)
     lap()
-    statement = bind(parsed, connection._catalog)
+    statement, template = connection._bind(parsed, None, question, "")
     assert isinstance(statement, SelectStatement)
+    parsed.release()
     lap()
-    planned = connection._plan(statement.query)
+    planned = connection._plan(statement.query, template=template)
     lap()
     program = connection._program(planned)
     lap()
@@ -143,13 +148,17 @@ def main() -> None:
     parser.add_argument("--profile", type=int, nargs="?", const=50, metavar="LINES")
     parser.add_argument("--cpu-time", action="store_true", help="of the planning thread, where others use the machine")
     parser.add_argument("--long", action="store_true", help="long queries: seconds of planning and of compiling")
+    parser.add_argument("--tpcds", type=float, metavar="SF", help="TPC-DS's queries at a scale factor")
     given = parser.parse_args()
-    if given.long:
-        print_long()
-        return
     if given.cpu_time:
         global now
         now = time.thread_time
+    if given.long:
+        print_long()
+        return
+    if given.tpcds:
+        print_tpcds(given.tpcds, given.runs)
+        return
     connection = connected(given.data)
     numbers = queries.parse_numbers(given.queries)
     texts = {n: queries.sql(n) for n in numbers}
@@ -195,6 +204,31 @@ def long_queries() -> dict[str, str]:
         "2,000 AND terms": f"SELECT count(*) FROM t WHERE {terms}",
         "500 columns": f"SELECT {', '.join(f'x * {k} + coalesce(y, {k}) AS c{k}' for k in range(500))} FROM t",
     }
+
+
+def print_tpcds(sf: float, runs: int) -> None:
+    """A line for each query that runs: medians of its phases, and the calls of functions that its planning makes."""
+    workload = workloads.tpcds(sf)
+    connection = workload.connect()
+    rows: list[tuple[list[float], int, str]] = []
+    for name, sql in workload.texts.items():
+        with suppress(gquery.Error):
+            connection.sql(sql).execute()
+            times = median_of(runs, partial(_fresh, connection, sql))
+            rows.append((times, _calls(connection, sql), name))
+    print(f"{'ms':4}" + "".join(f"{name:>10}" for name in (*PHASES, "total", "calls")))
+    for times, calls, name in sorted(rows, key=lambda row: -row[0][-1]):
+        print(f"{name:<4}" + "".join(f"{t:10.2f}" for t in times) + f"{calls:10}")
+    totals = [times[-1] for times, _, _ in rows]
+    print(f"{len(rows)} queries: median {statistics.median(totals):.2f}, greatest {max(totals):.2f}")
+
+
+def _calls(connection: Connection, sql: str) -> int:
+    profiler = cProfile.Profile()
+    profiler.enable()
+    phases(connection, sql)
+    profiler.disable()
+    return int(pstats.Stats(profiler).total_calls)  # type: ignore[attr-defined]
 
 
 def print_long() -> None:

@@ -117,9 +117,9 @@ class Connection(Plans, Frames, Files, Explains, Exceptions):
             return Relation(self, found, query, params)
         with ExitStack() as planning:
             planning.enter_context(collector.paused())  # trees are gone when it ends, and plans stay
-            return self._planned(query, params, question, found, planning)
+            return self._run_statements(query, params, question, found, planning)
 
-    def _planned(
+    def _run_statements(
         self, query: str, params: Parameters, question: Question | None, reason: str, planning: ExitStack
     ) -> Relation:
         """What `sql` gives for a text that nothing kept serves, for this reason; ``planning`` is closed where one runs."""

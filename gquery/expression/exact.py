@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
+_PLAIN = frozenset((bool, int, str, bytes, datetime.date, type(None)))
+
 
 def exact(value: Any) -> Any:
     """A key that is equal for values of one type with the same bits alone; TypeError for what could be changed.
@@ -20,6 +22,8 @@ def exact(value: Any) -> Any:
     (False, False, True)
     """
     kind = type(value)
+    if kind in _PLAIN:  # most are
+        return kind, value
     match value:
         case float():
             return kind, struct.pack("<d", value)

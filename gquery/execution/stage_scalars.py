@@ -9,9 +9,9 @@ where they are taken as given.
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gquery import tuning
 from gquery.execution.stage_feedback import ScalarSite
@@ -36,12 +36,19 @@ class Expected:
         return self.stages is None or stage in self.stages
 
 
+class _Known(NamedTuple):
+    """What is kept of a stage: its scalars, and whether a table had to grow for them."""
+
+    scalars: Mapping[ScalarSite, int]
+    grew: bool
+
+
 class StageScalars:
     """The scalars of one template's stages."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        self._found = Recent[tuple[int, Hashable], Mapping[ScalarSite, int]](tuning.speculation.kept_stages)
+        self._found = Recent[tuple[int, Hashable], _Known](tuning.speculation.kept_stages)
         self._misspeculated = 0
         self._lock = threading.Lock()
 
@@ -55,17 +62,19 @@ class StageScalars:
         for key in self._keys(values):
             found = self._found.get(key)
             if found is not None:
-                scalars |= found
-                stages.append(key[0])
+                scalars |= found.scalars
+                if not found.grew:
+                    stages.append(key[0])
         return Expected(scalars, frozenset(stages))
 
-    def keep(self, values: SlotValues, seen: Mapping[ScalarSite, int]) -> None:
-        """Keep what a run with these values has read back."""
+    def keep(self, values: SlotValues, seen: Mapping[ScalarSite, int], grown: Collection[int] = ()) -> None:
+        """Keep what a run with these values has read back; the tables of the stages ``grown`` had to grow, and have to again
+        in other plans."""
         by_stage: dict[int, dict[ScalarSite, int]] = {}
         for site, value in seen.items():
             by_stage.setdefault(site.stage, {})[site] = value
         for key in self._keys(values):
-            self._found[key] = by_stage.get(key[0], {})
+            self._found[key] = _Known(by_stage.get(key[0], {}), key[0] in grown)
 
     def misspeculated(self) -> None:
         """A run that took scalars of others as given had to be made again."""

@@ -8,6 +8,7 @@ of them, and each chunk's codes are looked up in a table.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from gquery.device.buffer import Buffer
 from gquery.expression.types import VARCHAR, Bounds, PhysicalType, physical_type_for
 from gquery.runtime.arrow_compute import pc
 from gquery.runtime.records import dataclass
+from gquery.runtime.threads import Phases, run_phases
 
 
 def null_strings(rows: int) -> ColumnData:
@@ -34,21 +36,35 @@ def null_strings(rows: int) -> ColumnData:
 
 def import_strings(array: pa.ChunkedArray) -> ColumnData:
     """A column of strings, dictionary-encoded or not."""
+    return run_phases([import_strings_in_phases(array)], 1)[0]
+
+
+def import_strings_in_phases(array: pa.ChunkedArray) -> Phases[ColumnData]:
+    """`import_strings`, with tasks that several threads take: each piece is encoded under a dictionary of its own first."""
     rows = len(array)
     if pa.types.is_dictionary(array.type):
-        column = import_dictionary(array)
+        column = yield from _dictionary_in_phases(array.chunks, tuning.encoding.largest_dictionary)
         if column is not None:
             return column
         array = array.cast(pa.large_string() if array.type.value_type == pa.large_string() else pa.string())
     if array.null_count == rows:
         return null_strings(rows)
-    distinct = estimate_strings(array, array.null_count)
-    if distinct <= dictionary_limit(rows):
+    array = plain(array)
+    limit, distinct = dictionary_limit(rows), estimate_strings(array, array.null_count)
+    if distinct <= limit:
+        size = tuning.encoding.dictionary_piece
+        pieces = [array.slice(at, size) for at in range(0, rows, size)]
+        encoded: list[Sequence[pa.Array]] = [()] * len(pieces)
+
+        def encode(number: int) -> None:
+            encoded[number] = pieces[number].dictionary_encode().chunks
+
+        yield [partial(encode, number) for number in range(len(pieces))]
         # the sample can be wrong, so the dictionary is judged again once it is whole
-        column = import_dictionary(plain(array).dictionary_encode(), dictionary_limit(rows))
+        column = yield from _dictionary_in_phases([chunk for chunks in encoded for chunk in chunks], limit)
         if column is not None:
             return column
-    return _import_characters(plain(array), distinct)
+    return _import_characters(array, distinct)
 
 
 def dictionary_limit(rows: int) -> int:
@@ -174,24 +190,32 @@ class DictionaryUnion:
         )  # fmt: skip
 
 
-def import_dictionary(array: pa.ChunkedArray, limit: int | None = None) -> ColumnData | None:
-    """A dictionary column under a sorted dictionary; None where the dictionary is larger than the limit."""
-    rows = len(array)
-    if array.num_chunks == 0:
+def import_dictionary(array: pa.ChunkedArray) -> ColumnData | None:
+    """A dictionary column under a sorted dictionary; None where it is larger than any may be."""
+    return run_phases([_dictionary_in_phases(array.chunks, tuning.encoding.largest_dictionary)], 1)[0]
+
+
+def _dictionary_in_phases(chunks: Sequence[pa.DictionaryArray], limit: int) -> Phases[ColumnData | None]:
+    """The column of chunks with a dictionary each, under one that is sorted; None where that is larger than the limit."""
+    rows = sum(len(chunk) for chunk in chunks)
+    if not chunks:
         return null_strings(0)
-    pieces = [codes_of(chunk) for chunk in array.chunks]
+    pieces = [codes_of(chunk) for chunk in chunks]
     union = DictionaryUnion(pieces)
-    if len(union) > (tuning.encoding.largest_dictionary if limit is None else limit):
+    if len(union) > limit:
         return None
     if len(union) == 0:
         return null_strings(rows)
     codes = np.empty(rows, union.physical_type.numpy)
-    validity = np.ones(rows, np.uint8) if array.null_count or union.has_nulls else None
-    at = 0
-    for number, piece in enumerate(pieces):
-        end = at + len(piece.raw)
-        union.write(number, piece, codes[at:end], None if validity is None else validity[at:end])
-        at = end
+    has_nulls = union.has_nulls or any(piece.ok is not None for piece in pieces)
+    validity = np.ones(rows, np.uint8) if has_nulls else None
+    starts = np.cumsum([0, *(len(piece.raw) for piece in pieces)]).tolist()
+
+    def write(number: int) -> None:
+        place = slice(starts[number], starts[number + 1])
+        union.write(number, pieces[number], codes[place], None if validity is None else validity[place])
+
+    yield [partial(write, number) for number in range(len(pieces))]
     nulls = 0 if validity is None else rows - int(np.count_nonzero(validity))
     return union.column(Buffer(codes), buffer_of(validity if nulls else None), nulls, order_of(codes, nulls))
 

@@ -22,6 +22,7 @@ from gquery.columns.arrow import import_schema
 from gquery.columns.arrow_buffers import bits_of, numpy_name
 from gquery.columns.assemble import Assembly, MisfitError, assembly_for, decoded
 from gquery.columns.encode import import_column, is_wrapped
+from gquery.columns.encode_strings import import_strings_in_phases
 from gquery.columns.ownership import Origin
 from gquery.columns.table import ColumnData, Table
 from gquery.device.transfer import Upload
@@ -57,6 +58,8 @@ def _import(array: pa.ChunkedArray, field: Field, narrow: bool, origin: Origin |
     if rows <= tuning.encoding.piece or _is_viewed(array, field, narrow) or not _is_fixed(array.type, field):
         array = yield from _taken(array, field, origin)
         origin = None
+    if field.dtype.is_string and array.num_chunks == 1 and not is_wrapped(array.type):
+        return (yield from import_strings_in_phases(array))
     if rows <= tuning.encoding.piece or _is_viewed(array, field, narrow):
         return (yield from _whole(array, field, narrow))
     starts = [*range(0, rows, tuning.encoding.piece), rows]

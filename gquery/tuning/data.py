@@ -26,6 +26,7 @@ class Encoding(Record):
     narrow_offsets: int = number(2**31, "bytes", "of text from which on offsets take 64 bits")
     one_thread: int = number(200_000, "values", "that one thread encodes before others have started", _PARQUET)
     piece: int = number(1 << 20, "rows", "that a thread encodes at once", _PARQUET)
+    dictionary_piece: int = number(1 << 18, "texts", "that a thread gives a dictionary of their own")
     zone_rows: int = number(
         1 << 14, "rows", "of a block whose extremes are kept: a multiple of what one count covers", _ZONES
     )

@@ -1,0 +1,64 @@
+"""Text columns in memory that several threads give a dictionary, a piece each."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from gquery import tuning
+from gquery.columns.arrow import export_column
+from gquery.columns.encode_strings import import_strings, import_strings_in_phases
+from gquery.columns.table import Dictionary
+from gquery.runtime.threads import run_phases
+from tests.support.tuned import Tune
+
+ROWS = 5_000
+
+
+def _texts(kind: str) -> pa.Array:
+    r = np.random.default_rng(2)
+    known = np.array(["", "a", "é", "zz", "a longer text than most", "a\0b"])
+    texts = known[r.integers(0, len(known), ROWS)].astype(object)
+    match kind:
+        case "few":
+            return pa.array(texts)
+        case "NULLs":
+            return pa.array(texts, mask=r.random(ROWS) < 0.3)
+        case "NULLs in one piece":
+            return pa.array(texts, mask=np.arange(ROWS) // 100 == 17)
+        case "a piece of NULLs":
+            return pa.array(texts, mask=np.arange(ROWS) < 700)
+        case "all NULL":
+            return pa.nulls(ROWS, pa.string())
+        case "all different":
+            return pa.array([f"text {k}" for k in range(ROWS)])
+        case "different behind a beginning that repeats":
+            return pa.array([*["same"] * 4_000, *(f"text {k}" for k in range(1_000))])
+        case "sorted":
+            return pa.array(sorted(texts))
+        case _:
+            return pa.array([], pa.string())
+
+
+@pytest.mark.parametrize(
+    "type_", [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int16(), pa.string())]
+)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "few", "NULLs", "NULLs in one piece", "a piece of NULLs", "all NULL", "all different",
+        "different behind a beginning that repeats", "sorted", "none",
+    ],
+)  # fmt: skip
+def test_pieces_give_what_the_whole_gives(kind: str, type_: pa.DataType, tune: Tune) -> None:
+    array = pa.chunked_array([_texts(kind)]).cast(type_)
+    whole = import_strings(array)
+    tune(tuning.encoding, dictionary_piece=100)
+    made = run_phases([import_strings_in_phases(array)], 3)[0]
+    assert export_column(made).equals(export_column(whole))
+    assert made.statistics == whole.statistics and made.physical_type is whole.physical_type
+    if isinstance(whole.dictionary, Dictionary):
+        assert isinstance(made.dictionary, Dictionary) and made.dictionary.values.equals(whole.dictionary.values)
+    else:
+        assert made.dictionary is None

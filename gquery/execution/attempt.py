@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
 from typing import assert_never
 
 import numpy as np
@@ -14,7 +15,8 @@ from gquery.device.host import address_of
 from gquery.execution.state import Run
 from gquery.expression.frozen import frozen_open
 from gquery.kernels import checks
-from gquery.kernels.bindings import Argument, Binding, BuildPart, ColumnPart, Constant, Content, StatePart
+from gquery.kernels.bindings import Argument, Binding, BuildPart, ColumnPart, Constant, Content, StatePart, TextMatches
+from gquery.kernels.builtin.text_scan import matching_rows
 from gquery.kernels.targets.base import Target
 from gquery.operators.base import Frame, SinkState
 from gquery.operators.codegen import Unit
@@ -29,7 +31,8 @@ class Attempt:
     where it has none; those of the roles ``looked_at`` are read as soon as the stage has ended, others at the end of the run.
     ``scan`` are the rows of the frame to run over. ``counters`` (int64, one for the source and each step) count rows where the
     run is to count. ``selection`` are the numbers (uint32) of the rows that the kernel *select* has found, None where there is
-    no such kernel, or it has not run yet."""
+    no such kernel, or it has not run yet. ``matches`` are the bitmaps of text scans, by column and pattern: all partitions and
+    kernels have one."""
 
     run: Run
     frame: Frame
@@ -41,6 +44,7 @@ class Attempt:
     counters: Array | None
     scan: ScanRanges
     selection: Array | None = None
+    matches: dict[tuple[int, bytes], Array] = field(default_factory=dict)
 
     def arguments(self, unit: Unit, state: SinkState, target: Target) -> list[object]:
         """What a target's launch of a kernel takes; ``state`` is the sink's own for the worker."""
@@ -70,8 +74,18 @@ class Attempt:
                 return found.on(self.device, self.label) if isinstance(found, Buffer) else found
             case Content(buffer):
                 return buffer.on(self.device)
+            case TextMatches():
+                return self._matches(binding)
             case _:
                 assert_never(binding)
+
+    def _matches(self, binding: TextMatches) -> Array:
+        key = binding.column, binding.pattern.prepared
+        found = self.matches.get(key)
+        if found is None:
+            column = self.frame.columns[binding.column]
+            found = self.matches[key] = matching_rows(column, binding.pattern, self.device, self.label)
+        return found
 
     def _part(self, unit: Unit, binding: StatePart, state: SinkState) -> Argument:
         match binding.part:

@@ -16,13 +16,13 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import field
 from functools import cache
 from types import ModuleType
-from typing import cast
+from typing import assert_never, cast
 
 import numpy as np
 
 from gquery import tuning
 from gquery.device.device import Device
-from gquery.kernels.bindings import Argument, Binding, BuildPart, ColumnPart, Constant, Content, StatePart
+from gquery.kernels.bindings import Argument, Binding, BuildPart, ColumnPart, Constant, Content, StatePart, TextMatches
 from gquery.kernels.targets import Compiled, Target
 from gquery.kernels.targets.capabilities import capabilities
 from gquery.runtime.records import dataclass
@@ -155,8 +155,12 @@ def traffic_of(
                 else:
                     traffic.written += touched
                     traffic.is_estimate |= touched < size or role == "main"
+            case TextMatches():
+                traffic.read += size * part
             case Constant():
                 pass
+            case _:
+                assert_never(binding)
     return traffic
 
 

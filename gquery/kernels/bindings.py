@@ -12,6 +12,7 @@ from gquery.errors import DatabaseError
 from gquery.expression.expr import Literal
 from gquery.expression.frozen import frozen
 from gquery.expression.slots import SlotValues
+from gquery.kernels.patterns import ScannedPattern
 from gquery.runtime.records import dataclass
 
 Argument: TypeAlias = Array | int | float | None
@@ -100,14 +101,24 @@ class Content:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SlotConstant:
-    """A `Constant` or `Content` that is made of the values of literals, of which some are slots, and of what is ``given``."""
+class TextMatches:
+    """The bitmap (uint32) of the rows whose text in a column of the pipeline's input, which is no NULL, is LIKE a pattern. It is
+    made by a text scan (`builtin.text_scan`) before the kernel first runs."""
 
-    make: Callable[..., Constant | Content]
+    column: int
+    pattern: ScannedPattern
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SlotConstant:
+    """A `Constant`, `Content` or `TextMatches` that is made of the values of literals, of which some are slots, and of what is
+    ``given``."""
+
+    make: Callable[..., Constant | Content | TextMatches]
     literals: tuple[Literal, ...]
     given: tuple[Any, ...]
 
-    def resolve(self, values: SlotValues) -> Constant | Content:
+    def resolve(self, values: SlotValues) -> Constant | Content | TextMatches:
         """What it is for these values."""
         return self.make(*map(values.of, self.literals), *self.given)
 
@@ -128,7 +139,7 @@ class StatePart:
     number: int | None = None
 
 
-Binding = ColumnPart | Constant | Content | BuildPart | StatePart
+Binding = ColumnPart | Constant | Content | TextMatches | BuildPart | StatePart
 
 STATUS = StatePart("status")
 

@@ -19,9 +19,7 @@ from gquery import tuning
 from gquery.device.buffer import Buffer
 from gquery.errors import DatabaseError
 from gquery.expression.expr import Column, Expr
-from gquery.expression.types import (
-    Register,
-)
+from gquery.expression.types import Register
 from gquery.kernels import checks, ir
 from gquery.kernels.bindings import (
     STATUS,
@@ -33,8 +31,10 @@ from gquery.kernels.bindings import (
     ErrorSite,
     SlotConstant,
     StatePart,
+    TextMatches,
 )
 from gquery.kernels.kernel import ElementType, Kernel, Parameter
+from gquery.kernels.scannable import ScannableTexts
 from gquery.kernels.values import Value, ValueProperties
 
 Head = ir.Expression | ir.While | ir.For | None
@@ -86,15 +86,13 @@ class Code:
         self.bindings: dict[str, Binding] = {}
         self.slots: dict[str, SlotConstant] = {}  # of those bindings that depend on slots, by parameter
         self.selectivities: dict[str, float] = {}  # by parameter, the greatest share of rows that it is used for
-        self.uses_private = False
-        self.uses_block = False
+        self.uses_private = self.uses_block = self.wide_index = False
         self.shared_words = 0  # 64-bit words of shared memory, of a thread or of a block, that are taken so far
-        self.shared_filters: dict[
-            int, ir.Expression
-        ] = {}  # by the stage of a join table, where a block has its key filter
-        self.wide_index = False
+        # by the stage of a join table, where a block has its key filter
+        self.shared_filters: dict[int, ir.Expression] = {}
         self.selectivity = 1.0  # estimated share of rows that get to where the text stands
         self.hoisted: set[ir.Name] = set()  # variables whose loads an unrolled loop should not wait for
+        self.scannable: ScannableTexts | None = None  # of the source
         self._parameters: list[Parameter] = []
         self._parameter_names: dict[tuple[Any, ...], ir.Name] = {}  # of those that are bound to the same thing
         # what is known of each column that `provide` named
@@ -107,9 +105,8 @@ class Code:
         # by open block, the keys of ``_flags`` that are forgotten with it
         self._made: list[list[tuple[Any, ...]]] = [[]]
         self._heads: list[tuple[Head, list[ir.Statement]]] = []  # of open blocks, and the statements before each
-        self._lines = self._deepest = (
-            0  # at least so many are printed for blocks that are closed, and how deep they were
-        )
+        # at least so many are printed for blocks that are closed, and how deep they were
+        self._lines = self._deepest = 0
         self._names: dict[str, int] = {}
         self._constants = 0
         self._arrays: dict[ElementType, tuple[ir.Name, list[int | float]]] = {}  # a parameter, and its elements
@@ -394,4 +391,6 @@ def _with_block(head: Head, block: ir.Block, before: list[ir.Statement]) -> ir.S
             return ir.If(test, block)
 
 
-_ROLES: dict[type, ir.Role] = {ColumnPart: "column", BuildPart: "build", StatePart: "state", Content: "table"}
+_ROLES: dict[type, ir.Role] = {
+    ColumnPart: "column", BuildPart: "build", StatePart: "state", Content: "table", TextMatches: "column",
+}  # fmt: skip

@@ -7,41 +7,14 @@ and ends is compared, and the parts are searched for in one walk over the string
 
 from __future__ import annotations
 
-import numpy as np
-
 from gquery.device.buffer import Buffer
 from gquery.expression.expr import Literal
 from gquery.expression.slots import decided
 from gquery.kernels import ir
 from gquery.kernels.code import Code
+from gquery.kernels.patterns import ANY, ONE, like_pattern, part_table
 from gquery.kernels.primitives.search import PART_WORDS
 from gquery.kernels.slot_constants import array_of, string_of
-
-ANY, ONE = 0xFF, 0xFE  # % and _ in a prepared pattern: bytes that UTF-8 never has
-_EVERY_BYTE = 0x0101010101010101
-
-
-def like_pattern(pattern: str, escape: str) -> bytes:
-    """A LIKE pattern as kernels read it: 0xFF for %, 0xFE for _, other bytes literal (UTF-8 uses neither).
-
-    >>> like_pattern("50!%%", "!")
-    b'50%\\xff'
-    """
-    out, i = bytearray(), 0
-    while i < len(pattern):
-        c = pattern[i]
-        if escape and c == escape and i + 1 < len(pattern):
-            i += 1
-            out += pattern[i].encode()
-        elif c == "%":
-            if not out or out[-1] != ANY:
-                out.append(ANY)
-        elif c == "_":
-            out.append(ONE)
-        else:
-            out += c.encode()
-        i += 1
-    return bytes(out)
 
 
 def like(var: ir.Expression, pattern: Literal, escape: Literal, code: Code) -> ir.Expression:
@@ -99,23 +72,3 @@ def _needles(pattern: str, escape: str) -> bytes:
 
 def _table(pattern: str, escape: str) -> Buffer:
     return Buffer(part_table(_pieces(pattern, escape)[1:-1]))
-
-
-def part_table(parts: list[bytes]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """What the search wants to know of each part: its length; its first byte eight times, its second likewise, and which
-    second bytes do (all, of a part of one byte); its first eight bytes as a word, and which of them it has; where it begins
-    in all parts one after another.
-
-    >>> [int(w) & 2**64 - 1 for w in part_table([b"a"])]
-    [1, 7016996765293437281, 0, 18446744073709551615, 97, 255, 0]
-    """
-    words: list[int] = []
-    place = 0
-    for part in parts:
-        first, size = part[:8], len(part)
-        second = part[1] * _EVERY_BYTE if size > 1 else 0
-        loose = 0 if size > 1 else 2**64 - 1
-        mask = 2 ** (8 * len(first)) - 1
-        words += [size, part[0] * _EVERY_BYTE, second, loose, int.from_bytes(first, "little"), mask, place]
-        place += size
-    return np.array(words, np.uint64).view(np.int64)

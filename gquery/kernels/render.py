@@ -28,22 +28,14 @@ from gquery.expression.expr import (
     Or,
     ScalarSubquery,
 )
-from gquery.expression.types import (
-    BOOLEAN,
-    INT64,
-    VARCHAR,
-    Bounds,
-    Interval,
-    Kind,
-    Register,
-    type_bounds,
-)
+from gquery.expression.types import BOOLEAN, INT64, VARCHAR, Bounds, Interval, Kind, Register, type_bounds
 from gquery.functions import FUNCTIONS
-from gquery.kernels import arithmetic, casts, compare, dictionaries, ir, like, loops, slot_constants
+from gquery.kernels import arithmetic, casts, compare, dictionaries, ir, like, loops, patterns, slot_constants
 from gquery.kernels.bindings import NeedsHostError
 from gquery.kernels.code import Code
 from gquery.kernels.convert import convert, merge
 from gquery.kernels.row_calls import row_call
+from gquery.kernels.text_matches import by_scan
 from gquery.kernels.values import Value, ValueProperties, value_properties
 from gquery.runtime.interrupt import check
 
@@ -162,6 +154,8 @@ def exact_constant(value: int, register: Register, code: Code) -> ir.Expression:
 
 
 def _call(e: Call, code: Code) -> Value:
+    if (matched := by_scan(e, code)) is not None:
+        return matched
     if e.function in ARITHMETIC:
         return arithmetic.arithmetic(e, [render(a, code) for a in e.args], code)
     if e.function in compare.COMPARISONS:
@@ -195,7 +189,7 @@ def _like(e: Call, code: Code) -> Value:
     what = value_properties(BOOLEAN, nullable=value.properties.nullable)
     if e.function == "like":
         return Value(like.like(value.var, pattern, escape, code), value.ok, what)
-    text = compare.string_constant(like.like_pattern(pattern.value.lower(), escape.value), code)
+    text = compare.string_constant(patterns.like_pattern(pattern.value.lower(), escape.value), code)
     return Value(code.let(code.call("str_ilike", value.var, text)), value.ok, what)
 
 

@@ -16,7 +16,7 @@ from gquery.expression.slots import decided, is_recorded, pin, shown
 from gquery.expression.types import INT64, Bounds, Kind, type_bounds
 from gquery.functions.casts import is_between
 from gquery.kernels import ir
-from gquery.kernels.bindings import Constant, Content, SlotConstant
+from gquery.kernels.bindings import Constant, Content, SlotConstant, TextMatches
 from gquery.kernels.code import Code
 from gquery.kernels.kernel import ElementType
 from gquery.kernels.values import Value, ValueProperties, value_properties
@@ -27,7 +27,7 @@ def number_of(
 ) -> ir.Expression:
     """The parameter for the number that ``make`` computes of the literals' values and ``given``: of one type for all values."""
     name = code.constant(make(*map(shown, literals), *given))
-    _note(name, _number, make, literals, given, code)
+    note_slots(name, _number, make, literals, given, code)
     return name
 
 
@@ -36,7 +36,7 @@ def array_of(
 ) -> ir.Name:
     """The parameter that points to the array that ``make`` computes likewise: of one type for all values, of any length."""
     name = code.pointer(type_, Content(make(*map(shown, literals), *given)), "t")
-    _note(name, _content, make, literals, given, code)
+    note_slots(name, _content, make, literals, given, code)
     return name
 
 
@@ -50,7 +50,7 @@ def string_of(make: Callable[..., bytes], literals: tuple[Literal, ...], code: C
 def address_of(make: Callable[..., bytes], literals: tuple[Literal, ...], code: Code, *given: Any) -> ir.Name:
     """The parameter for where such bytes lie."""
     address = code.scalar(Content(buffer_of(make(*map(shown, literals), *given))), "i64", "a")
-    _note(address, _text, make, literals, given, code)
+    note_slots(address, _text, make, literals, given, code)
     return address
 
 
@@ -83,15 +83,15 @@ def buffer_of(text: bytes) -> Buffer:
     return Buffer(data.copy())
 
 
-def _note(
+def note_slots(
     name: ir.Expression,
-    bind: Callable[..., Constant | Content],
+    bind: Callable[..., Constant | Content | TextMatches],
     make: Callable[..., Any],
     literals: tuple[Literal, ...],
     given: tuple[Any, ...],
     code: Code,
 ) -> None:
-    """Say what a parameter is made of."""
+    """Say what a parameter is made of: ``bind`` makes its binding of the literals' values, ``make`` and ``given``."""
     if not any(map(is_recorded, literals)):
         return
     if code.keeps_slots and isinstance(name, ir.Name):

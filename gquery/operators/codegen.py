@@ -30,6 +30,7 @@ from gquery.operators.group_output import GroupOutput, is_probable
 from gquery.operators.join import emit_build, emit_probe
 from gquery.operators.read import read
 from gquery.operators.selection import needed_by
+from gquery.operators.text_scans import begin_step, scannable_texts
 from gquery.planner.physical import (
     Build,
     Compute,
@@ -168,6 +169,7 @@ def _unit(pipeline: Pipeline, target: str, role: str, counted: bool = False, row
         code.selectivity = 0.0
         code.set(row, code.call("i64", ir.Load(code.pointer("u32", StatePart("selection"), "s"), ir.ROW)))
     read(pipeline.source, code, row)
+    code.scannable = scannable_texts(pipeline, code, row)
 
     _go_on(pipeline.steps, 0, counted, code, lambda: _consume(pipeline.sink, pipeline.source, mode, role, code))
     _end(pipeline.sink, mode, role, code)
@@ -196,6 +198,7 @@ def _go_on(steps: tuple[Step, ...], done: int, counted: bool, code: Code, end: C
     """Write the steps behind those that are done, and the end."""
     if counted:
         _count(done, code)
+    begin_step(steps[done] if done < len(steps) else None, code)
     if done < len(steps):
         _step(steps[done], code, lambda: _go_on(steps, done + 1, counted, code, end))
     else:

@@ -11,9 +11,11 @@ from gquery.execution.decision import Specialized
 from gquery.execution.feedback import RunFeedback
 from gquery.execution.prepare import forecast
 from gquery.expression.expr import Column
+from gquery.kernels.bindings import TextMatches
+from gquery.kernels.patterns import ANY
 from gquery.kernels.targets.capabilities import capabilities
 from gquery.operators import accumulate
-from gquery.operators.codegen import kernels
+from gquery.operators.codegen import kernels, units
 from gquery.operators.join_build import is_speculated
 from gquery.operators.materialize import materialize_mode
 from gquery.planner.physical import (
@@ -134,10 +136,27 @@ def _where(runs: Specialized) -> str:
 
 
 def _pipeline(work: Pipeline, target: str, printer: Printer) -> Iterator[str]:
-    yield _source(work.source, printer)
+    yield _source(work.source, printer) + _text_scans(work, target, printer)
     for number, step in enumerate(work.steps, 1):
         yield _step(step, printer) + (COMPACTED if number == work.selection_steps else "")
     yield _sink(work, work.sink, target, printer)
+
+
+def _text_scans(work: Pipeline, target: str, printer: Printer) -> str:
+    """The patterns that are looked for in whole columns before the kernels run."""
+    if not capabilities(target).scans_text or not isinstance(work.source, ReadTable):
+        return ""
+    bound = [b for unit in units(work, target) for b in unit.bindings.values() if isinstance(b, TextMatches)]
+    columns = {s.column.id: printer.column(s.column) for s in work.source.columns}
+    found = dict.fromkeys(f"{columns[b.column]} LIKE {_quoted(b.pattern.prepared)}" for b in bound)
+    return f"; text scan for {', '.join(found)}" if found else ""
+
+
+def _quoted(prepared: bytes) -> str:
+    """A prepared pattern as it is written where ! escapes."""
+    pieces = [piece.decode().replace("'", "''") for piece in prepared.split(bytes([ANY]))]
+    escaped = [piece.replace("!", "!!").replace("%", "!%").replace("_", "!_") for piece in pieces]
+    return f"'{'%'.join(escaped)}' ESCAPE '!'" if escaped != pieces else f"'{'%'.join(pieces)}'"
 
 
 def _names(columns: Iterable[Column], printer: Printer) -> str:

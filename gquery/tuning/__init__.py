@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from gquery.tuning.data import Encoding, Memory, Ownership, Reading, Transfers
-from gquery.tuning.kernels import BuiltInKernels, Compiling, KernelParts, KernelTexts, Sorting
+from gquery.tuning.kernels import BuiltInKernels, Compiling, KernelParts, KernelTexts, Sorting, TextScans
 from gquery.tuning.planning import (
     Cardinality,
     GroupLayouts,
@@ -65,6 +65,7 @@ launches = Launches()
 kernel_texts = KernelTexts()
 kernel_parts = KernelParts()
 built_in_kernels = BuiltInKernels()
+text_scans = TextScans()
 sorting = Sorting()
 compiling = Compiling()
 # columns, files, memory

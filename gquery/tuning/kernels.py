@@ -66,6 +66,25 @@ class BuiltInKernels(Record):
 
 
 @dataclass(init=False, eq=False, repr=False)
+class TextScans(Record):
+    """When a GPU looks for a LIKE pattern in the characters of a whole column, and how."""
+
+    least_rows: int = number(2**22, "rows", "of a table from which on a text scan pays")
+    least_selectivity: float = number(0.5, "share of rows", "that get to the test, at least: a scan reads all texts")
+    least_bytes: int = number(3, "bytes", "of the longest part of a pattern: shorter ones are in most texts")
+    sampled_rows: int = number(2**14, "rows", "that tell which part of the pattern is the least frequent")
+    sampled_bytes: int = number(2**10, "bytes", "of a row's text that are looked at for that")
+    most_frequent: float = number(
+        0.3,
+        "share of rows",
+        "that have the part, from which on each row is tested by itself: finding a row takes its time",
+    )
+    chunk_bytes: int = number(2**13, "bytes", "of text that 32 threads take together, about")
+    least_chunk_rows: int = number(32, "rows", "of a chunk, however long their texts are")
+    most_chunk_rows: int = number(2**12, "rows", "of a chunk, however short their texts are")
+
+
+@dataclass(init=False, eq=False, repr=False)
 class Sorting(Record):
     """How rows are sorted, and how the first ones are found."""
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import gquery
-from gquery.kernels.like import like_pattern, part_table
+from gquery.kernels.patterns import like_pattern, part_table
 from gquery.kernels.primitives import search
 from tests.support.harness import assert_same
 from tests.support.primitives import signed

@@ -30,6 +30,7 @@ class Capabilities:
     has_shared_memory: bool = False  # the threads of a block have memory close by
     has_atomic_bits: bool = False  # threads set bits of one word at once, so flags take an eighth of the cache
     interleaves_rows: bool = False  # a thread takes several rows at once, to have more loads under way
+    scans_text: bool = False  # patterns are looked for in the characters of a whole column, not row by row
     prefers_sorting: bool = False  # sorting values is faster than a hash table that lies in no cache
     partitions_builds: bool = False  # a table that lies in no cache is filled a part at a time
 
@@ -45,6 +46,7 @@ CUDA = Capabilities(
     has_shared_memory=True,
     has_atomic_bits=True,
     interleaves_rows=True,
+    scans_text=True,
     prefers_sorting=True,
     partitions_builds=True,
 )

@@ -107,6 +107,7 @@ define("shl_i64", "i64 i64", "i64", lambda b, x, n: b.shl(x, b.and_(n, constant(
 define("shr_i64", "i64 i64", "i64", lambda b, x, n: b.ashr(x, b.and_(n, constant(63))))
 define("shr_u64", "i64 i64", "i64", lambda b, x, n: b.lshr(x, b.and_(n, constant(63))))
 define("lt_u64", "i64 i64", "bool", lambda b, x, y: b.icmp_unsigned("<", x, y))
+define("eq_u32", "i64 i64", "bool", lambda b, x, y: b.icmp_unsigned("==", b.trunc(x, I32), b.trunc(y, I32)))
 define("div_u64", "i64 i64", "i64", lambda b, x, y: b.udiv(x, y))
 define("mod_u64", "i64 i64", "i64", lambda b, x, y: b.urem(x, y))
 define("quotient_i64", "i64 i64", "i64", lambda b, x, y: b.sdiv(x, y))

@@ -53,6 +53,11 @@ def shr_u64(x: int, n: int) -> int:
     return signed((x & MASK) >> (n & 63))
 
 
+def eq_u32(x: int, y: int) -> bool:
+    """Whether the last 32 bits are equal."""
+    return (x ^ y) & 0xFFFFFFFF == 0
+
+
 def lt_u64(x: int, y: int) -> bool:
     """x < y as unsigned numbers."""
     return (x & MASK) < (y & MASK)

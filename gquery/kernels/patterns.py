@@ -1,0 +1,125 @@
+"""LIKE patterns as kernels read them: bytes, and tables of the parts that stand between the %.
+
+What is made here is the same for every row, so it is made once, on the host: `kernels.like` has it tested row by row,
+`kernels.builtin.text_scan` looks for it in the characters of a whole column.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gquery.device.buffer import Buffer
+from gquery.runtime.records import dataclass
+
+ANY, ONE = 0xFF, 0xFE  # % and _ in a prepared pattern: bytes that UTF-8 never has
+KEY_WORDS = 6  # of a part in `ScannedPattern.keys`
+_EVERY_BYTE = 0x0101010101010101
+_WIDE, _NARROW = 4, 2  # bytes of an aligned unit of the characters that is compared at once
+
+
+def like_pattern(pattern: str, escape: str) -> bytes:
+    """A LIKE pattern as kernels read it: 0xFF for %, 0xFE for _, other bytes literal (UTF-8 uses neither).
+
+    >>> like_pattern("50!%%", "!")
+    b'50%\\xff'
+    """
+    out, i = bytearray(), 0
+    while i < len(pattern):
+        c = pattern[i]
+        if escape and c == escape and i + 1 < len(pattern):
+            i += 1
+            out += pattern[i].encode()
+        elif c == "%":
+            if not out or out[-1] != ANY:
+                out.append(ANY)
+        elif c == "_":
+            out.append(ONE)
+        else:
+            out += c.encode()
+        i += 1
+    return bytes(out)
+
+
+def part_table(parts: list[bytes]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """What the search wants to know of each part: its length; its first byte eight times, its second likewise, and which
+    second bytes do (all, of a part of one byte); its first eight bytes as a word, and which of them it has; where it begins
+    in all parts one after another.
+
+    >>> [int(w) & 2**64 - 1 for w in part_table([b"a"])]
+    [1, 7016996765293437281, 0, 18446744073709551615, 97, 255, 0]
+    """
+    words: list[int] = []
+    place = 0
+    for part in parts:
+        first, size = part[:8], len(part)
+        second = part[1] * _EVERY_BYTE if size > 1 else 0
+        loose = 0 if size > 1 else 2**64 - 1
+        mask = 2 ** (8 * len(first)) - 1
+        words += [size, part[0] * _EVERY_BYTE, second, loose, int.from_bytes(first, "little"), mask, place]
+        place += size
+    return np.array(words, np.uint64).view(np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScannedPattern:
+    """A pattern without ``_`` that a text scan can look for, as it was ``prepared``.
+
+    An aligned unit of the characters, ``unit`` bytes of them, lies within every occurrence of a part that is at least twice as
+    long less one. ``keys`` (int64, `KEY_WORDS` a part) has each of the ``candidates`` that are long enough, the longest first:
+    its length, where it begins in ``needles``, and the units that it can have at an aligned place, by how many of its bytes
+    stand before it. ``parts`` is the `part_table` of all parts. ``needles`` (uint8) has the bytes of the beginning, of the
+    parts one after another, and of the end; ``begin``, ``middle`` and ``end`` are how many each has."""
+
+    prepared: bytes
+    unit: int
+    candidates: int
+    keys: Buffer
+    parts: Buffer
+    needles: Buffer
+    begin: int
+    middle: int
+    end: int
+
+    @property
+    def is_one_part(self) -> bool:
+        """Whether a text matches wherever the one part occurs in it."""
+        return self.middle == int(self.keys.host[0]) and not self.begin and not self.end
+
+
+def longest_part(prepared: bytes) -> int:
+    """The bytes of the longest part of a prepared pattern; 0 where it has none, or is matched a code point at a time."""
+    if ONE in prepared:
+        return 0
+    return max(map(len, prepared.split(bytes([ANY]))[1:-1]), default=0)
+
+
+def scanned_pattern(prepared: bytes) -> ScannedPattern:
+    """What a text scan wants to know of a prepared pattern, whose `longest_part` has three bytes at least.
+
+    >>> p = scanned_pattern(b"\\xffspecial\\xffrequests\\xff")
+    >>> p.unit, p.candidates, p.keys.host[:2].tolist()
+    (4, 2, [8, 7])
+    """
+    begin, *parts, end = prepared.split(bytes([ANY]))
+    unit = _WIDE if longest_part(prepared) >= 2 * _WIDE - 1 else _NARROW
+    keys: list[list[int]] = []
+    place = len(begin)
+    for part in parts:
+        if len(part) >= 2 * unit - 1:
+            units = [int.from_bytes(part[k : k + unit], "little") for k in range(unit)]
+            keys.append([len(part), place, *units, *[0] * (KEY_WORDS - 2 - unit)])
+        place += len(part)
+    assert keys, "a part of three bytes"
+    keys.sort(key=lambda key: -key[0])
+    needles = begin + b"".join(parts) + end
+    return ScannedPattern(
+        prepared,
+        unit,
+        len(keys),
+        Buffer(np.array(keys, np.int64).reshape(-1)),
+        Buffer(part_table(parts)),
+        Buffer(np.frombuffer(needles, np.uint8).copy()),
+        len(begin),
+        sum(map(len, parts)),
+        len(end),
+    )

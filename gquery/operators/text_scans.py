@@ -1,0 +1,39 @@
+"""Which predicates of a pipeline are tested by text scans: those that nearly all rows of a large table get to."""
+
+from __future__ import annotations
+
+from gquery import tuning
+from gquery.expression.expr import And, Or
+from gquery.expression.types import PhysicalType
+from gquery.kernels import ir
+from gquery.kernels.code import Code
+from gquery.kernels.scannable import ScannableTexts
+from gquery.kernels.targets.base import NARROW_ROWS
+from gquery.kernels.targets.capabilities import capabilities
+from gquery.planner.physical import FilterRows, Pipeline, ReadTable, Step
+
+_WITH_OFFSETS = (PhysicalType.STRING32, PhysicalType.STRING64)
+
+
+def scannable_texts(pipeline: Pipeline, code: Code, row: ir.Name) -> ScannableTexts | None:
+    """The texts of a pipeline's source that may be scanned for its kernel, which is at ``row`` of the source."""
+    source, able = pipeline.source, capabilities(code.target)
+    if not able.scans_text or not isinstance(source, ReadTable) or pipeline.host is not None:
+        return None
+    if not tuning.text_scans.least_rows <= pipeline.rows < NARROW_ROWS:
+        return None
+    columns = {s.column.id: s.properties.nullable for s in source.columns if s.physical_type in _WITH_OFFSETS}
+    return ScannableTexts(columns, row, code.body) if columns else None
+
+
+def begin_step(step: Step | None, code: Code) -> None:
+    """A step begins, or the sink (None): a test that stands in its own block is made for the rows that get to the step."""
+    texts = code.scannable
+    if texts is None:
+        return
+    texts.block, texts.inner_selectivity = code.body, 0.0
+    match step:  # at least so many rows get to each term of a filter
+        case FilterRows(And(), selectivity):
+            texts.inner_selectivity = min(code.selectivity, selectivity)
+        case FilterRows(Or(), selectivity):
+            texts.inner_selectivity = code.selectivity - selectivity

@@ -7,10 +7,12 @@ import os
 import sys
 import time
 from collections import Counter
+from dataclasses import replace
 
 os.environ.setdefault("GQUERY_VERIFY", "1")
 
 import tests.conftest
+from gquery import tuning
 from gquery.planner.optimizer import RULES
 from tests.fuzzing.check import Engine, of_seed, run
 from tests.fuzzing.shrink import shrink
@@ -21,10 +23,20 @@ def main() -> int:
     parser.add_argument("--seeds", default="0:1000", help="first:end")
     parser.add_argument("--target", default="python", help="python, cpu or cuda")
     parser.add_argument("--compiler", default="auto", help="llvm or numba, on cpu and cuda")
+    parser.add_argument(
+        "--alone", action="store_true", help="compile in this process alone, which keeps the primitives"
+    )
     parser.add_argument("--rules", action="store_true", help="switch a rule off in each query, one after the other")
     parser.add_argument("--most", type=int, default=20, help="faults after which to stop")
     parser.add_argument("--no-shrink", action="store_true")
     given = parser.parse_args()
+    own = {"workers": 0, "own_kernels": sys.maxsize} if given.alone else {}
+    with tuning.using(replace(tuning.compiling, **own)):
+        return fuzz(given)
+
+
+def fuzz(given: argparse.Namespace) -> int:
+    """Run the queries; 1 where one was different."""
     first, _, end = given.seeds.partition(":")
     optional = sorted(rule.name for rule in RULES if not rule.required)
     outcomes: Counter[str] = Counter()

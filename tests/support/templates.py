@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 
 import gquery
 from gquery.sql.lexer import NUMBER, STRING, lex
 
+Pool = Mapping[str, Sequence[str]]
+"""Constants by what they look like."""
+ODD = 0.2  # the share of constants that are of no pool
 _DATE = re.compile(r"'\d{4}-\d\d-\d\d'")
 _INTEGERS = (
     "0",
@@ -41,14 +46,34 @@ _DATES = (
 )
 
 
-def varied(sql: str, random: Random, least: float = 0.5) -> str:
-    """The text with other constants of the same types in the place of some, ``least`` of them on average."""
+def constants(texts: Iterable[str]) -> Pool:
+    """The constants of texts by what they look like, for `varied`."""
+    found: defaultdict[str, dict[str, None]] = defaultdict(dict)
+    for text in texts:
+        tokens = lex(text)
+        for kind, word in zip(tokens.kinds, tokens.words, strict=True):
+            if kind in (NUMBER, STRING):
+                found[_look(word)][word] = None
+    return {look: tuple(words) for look, words in found.items()}
+
+
+def _look(word: str) -> str:
+    """What constants share that may stand for each other: years are no numbers of days."""
+    if _DATE.fullmatch(word):
+        return "date"
+    return "text" if word.startswith("'") else re.sub(r"\d", "0", word)
+
+
+def varied(sql: str, random: Random, least: float = 0.5, pool: Pool | None = None) -> str:
+    """The text with other constants of the same types in the place of some, ``least`` of them on average: any, or mostly those
+    of a pool that look like them."""
     tokens = lex(sql)
     out, end = [], 0
     for kind, word, start, last in zip(tokens.kinds, tokens.words, tokens.starts, tokens.ends, strict=True):
         if kind not in (NUMBER, STRING) or random.random() > least:
             continue
-        out += [sql[end:start], _other(word, random)]
+        known = () if pool is None or random.random() < ODD else pool.get(_look(word), ())
+        out += [sql[end:start], random.choice(known) if known else _other(word, random)]
         end = last + 1
     return "".join([*out, sql[end:]])
 

@@ -47,7 +47,8 @@ def emit_build(table: JoinTable, code: Code) -> None:
         inside = code.both(*oks)
     if inside is not None:
         code.open_if(inside)
-    emit_filter_bit(table, key, code)
+    if not _is_set_once(table, code):
+        emit_filter_bit(table, key, code)
     if table.layout == "direct-address":
         _enter_direct_address(table, key, code)
     elif table.inline_keys:
@@ -118,13 +119,19 @@ def _set_bit(table: JoinTable, key: ir.Expression, code: Code) -> None:
     """Set the bit of a key. Where neighbouring rows have the same key, one lane of a warp does it for all: atomics on one
     word wait for each other, and none of the lanes would find the bit set yet."""
     bits = code.pointer("u32", StatePart("bits"), "s")
-    if not table.clustered or not capabilities(code.target).has_warps:
+    if not _is_set_once(table, code):
         code.do(code.call("bit_set", bits, key))
         return
     word = code.call("shr_i64", key, code.integer(BITMAP_BITS.bit_length() - 1))
     bit = code.call("shl_i64", code.integer(1), code.call("and_i64", key, code.integer(BITMAP_BITS - 1)))
     with code.when(code.let(code.call("is_first_lane_with", key))):
         code.do(code.call("atomic_or_u32", bits, word, bit))
+        emit_filter_bit(table, key, code)
+
+
+def _is_set_once(table: JoinTable, code: Code) -> bool:
+    """Whether one lane of a warp sets the bit of all that have its key."""
+    return table.clustered and table.exists and capabilities(code.target).has_warps
 
 
 def _enter_inline_key(table: JoinTable, key: ir.Expression, code: Code) -> None:

@@ -2,9 +2,9 @@
 
 Where few of the keys in a table's range are there, most probes find nothing, and each waits for a sector of a cache or of
 memory to say so. A bitmap whose bits stand for ``2 ** shift`` neighbouring keys is small enough for a GPU's shared memory, or
-for a CPU's L1 cache. Neighbours share a bit and keys are not hashed, so probes in the order of their keys stay in one word. Every
-block of a GPU copies the bitmap before its first row. A bitmap of keys that is as small is copied itself, and is all there is
-to test.
+for a CPU's nearest caches. Neighbours share a bit and keys are not hashed, so probes in the order of their keys stay in one
+word. Every block of a GPU copies the bitmap before its first row. A bitmap of keys that is as small is copied itself, and is
+all there is to test.
 
 A build is given a filter by estimates, when it starts; it sets its bits as it enters rows. When it has ended it is known how many
 bits are set: a filter with too many is dropped. What probes the table tests the filter that there is. A miss in the filter is a
@@ -51,29 +51,30 @@ def _planned(table: JoinTable, keys: int, target: Capabilities, profile: DeviceP
     size = table.key_encoding.size
     if size < limits.least_slots or table.probe_rows < least_probes(target):
         return None
-    most = BYTE_BITS * _most_bytes(target, profile)
-    if target.has_shared_memory:
-        if is_array and table.exists and size <= most:
-            return KeyFilter(0, size, is_table=True)
-    elif is_array and _array_bytes(table, size) < limits.least_table_bytes:
-        return None
-    shift = 0
-    while (size >> shift) + BITMAP_BITS >= most:
+    if not target.has_shared_memory:
+        if is_array and _array_bytes(table, size) < limits.least_table_bytes:
+            return None
+        return _of_bytes(keys, size, limits.bytes)
+    most = _block_bytes(profile) - limits.spare_bytes
+    if is_array and table.exists and size <= BYTE_BITS * most:
+        return KeyFilter(0, size, is_table=True)
+    return _of_bytes(keys, size, most, is_largest=True)
+
+
+def _of_bytes(keys: int, size: int, most: int, is_largest: bool = False) -> KeyFilter | None:
+    """The filter of up to ``most`` bytes, or larger unless that ``is_largest``; None where too many keys share a bit."""
+    limits, shift = tuning.key_filters, 0
+    while (size >> shift) + BITMAP_BITS >= BYTE_BITS * most:
         shift += 1
     made = KeyFilter(shift, (size >> shift) + 1)
+    if shift and not is_largest and keys > limits.few_set * made.bits and most < limits.large_bytes:
+        return _of_bytes(keys, size, limits.larger * most)
     return made if keys <= limits.most_set * made.bits else None
 
 
 def least_probes(target: Capabilities) -> int:
     """Rows that are looked up, at least, for a filter to pay."""
     return tuning.key_filters.least_probes_gpu if target.has_shared_memory else tuning.key_filters.least_probes
-
-
-def _most_bytes(target: Capabilities, profile: DeviceProfile) -> int:
-    """How large a filter may be."""
-    if not target.has_shared_memory:
-        return tuning.key_filters.bytes
-    return _block_bytes(profile) - tuning.key_filters.spare_bytes
 
 
 def _block_bytes(profile: DeviceProfile) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from gquery.tuning.record import Record, number
 
 _H200_QUERIES = "2026-11-21: where the time of the 22 queries goes on an H200"
+_KEY_FILTERS = "2026-11-22: key filters"
 _INTERPRETED = "2026-11-21: what is interpreted, and for how long"
 
 
@@ -148,7 +149,12 @@ class KeyFilters(Record):
     does 150 G random look-ups of its L2 cache a second together with the others; in shared memory 32 lanes meet in 3 to 4."""
 
     most_set: float = number(0.25, "keys a bit", "of the bitmap, at most: so many of its bits may be set")
-    bytes: int = number(2**14, "bytes", "of the bitmap on a CPU: half of a core's L1 cache")
+    bytes: int = number(2**14, "bytes", "of the bitmap on a CPU: half of a core's L1 cache", _KEY_FILTERS)
+    large_bytes: int = number(2**18, "bytes", "of one for more keys on a CPU: a quarter of an L2 cache", _KEY_FILTERS)
+    few_set: float = number(
+        1 / 16, "keys a bit", "from which on a CPU's is made larger: branches are foreseen less", _KEY_FILTERS
+    )
+    larger: int = number(4, "times", "that a CPU's bitmap is made larger at once")
     spare_bytes: int = number(
         2**13,
         "bytes of shared memory",
@@ -158,7 +164,10 @@ class KeyFilters(Record):
         2**14, "slots", "of the table: a smaller one lies in the L1 cache, its sectors side by side"
     )
     least_table_bytes: int = number(
-        2**21, "bytes", "of an array or bitmap from which on a CPU gains: the L2 cache holds a smaller one"
+        2**22,
+        "bytes",
+        "of an array or bitmap from which on a CPU gains: the L2 cache holds a smaller one",
+        _KEY_FILTERS,
     )
     least_probes: int = number(2**17, "rows", "that are looked up on a CPU")
     least_probes_gpu: int = number(

@@ -19,6 +19,7 @@ from gquery.kernels.targets.capabilities import CPU, CUDA
 from gquery.operators.key_filter import with_filter
 from gquery.planner.layouts import KeyFilter
 from gquery.planner.physical import Build, Pipeline, Probe
+from tests.differential.test_fuzz import check
 from tests.support.harness import Tables, assert_same, compare, expect
 from tests.support.lanes import answer
 from tests.support.tuned import Tune
@@ -65,7 +66,7 @@ def filters(tune: Tune) -> None:
     """Every table that can have a filter has one, and every probe tests it."""
     tune(
         tuning.key_filters,
-        least_slots=1, least_probes=1, least_probes_gpu=1, least_table_bytes=0, most_set=1e9, bytes=256,
+        least_slots=1, least_probes=1, least_probes_gpu=1, least_table_bytes=0, most_set=1e9, bytes=256, large_bytes=256,
     )  # fmt: skip
 
 
@@ -154,6 +155,7 @@ def test_both_compilers(compiler: str) -> None:
     "sql",
     [
         "SELECT count(*) AS n, sum(s.v) AS v FROM s WHERE s.k IN (SELECT k FROM d)",
+        "SELECT count(*) AS n, sum(p.v) AS v FROM p WHERE p.k IN (SELECT k FROM s)",
         "SELECT p.v, b.v AS w FROM p LEFT JOIN b ON p.k = b.k",
         "SELECT b.small, count(*) AS n, sum(p.v) AS v FROM p JOIN b ON p.k = b.k JOIN d ON p.far = d.far GROUP BY b.small",
         "SELECT p.small, sum(p.v) AS v FROM p ANTI JOIN d ON p.n = d.n GROUP BY p.small",
@@ -161,10 +163,15 @@ def test_both_compilers(compiler: str) -> None:
         "SELECT b.v, p.v AS w FROM p FULL JOIN b ON p.n = b.n",
     ],
 )
-@pytest.mark.parametrize("small", [False, True], ids=["beside", "table"])
-def test_in_shared_memory(sql: str, partitions: int, small: bool, tune: Tune, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks of a GPU, played by threads: the filter beside a table, and small bitmaps of keys that are copied themselves."""
-    if not small:
+@pytest.mark.parametrize("shape", ["beside", "table", "interleaved", "selected"])
+def test_in_shared_memory(sql: str, partitions: int, shape: str, tune: Tune, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of a GPU, played by threads: the filter beside a table, and small bitmaps of keys that are copied themselves; in the
+    loops of large tables."""
+    if shape == "interleaved":
+        tune(tuning.loops, interleaved_rows=1)
+    if shape == "selected":
+        tune(tuning.materialization, compacted_least_rows=1, compacted_most_selectivity=1.0, compacted_least_probes=0)
+    if shape != "table":
         tune(tuning.key_filters, spare_bytes=H200.processor_shared_bytes // 2 - H200.reserved_shared_bytes - 256)
     some = {name: table.slice(0, 200) if name in ("p", "s") else table for name, table in TABLES.items()}
     table = answer(_connection(some), sql, monkeypatch, partitions)
@@ -201,7 +208,7 @@ def test_what_is_filtered() -> None:
 
 def test_filters_that_turn_out_to_be_full(tune: Tune) -> None:
     """An estimate says few keys, and there are many: the filter is dropped, and a build of few has one that is tested."""
-    tune(tuning.key_filters, least_slots=1, least_table_bytes=0, bytes=2**10)
+    tune(tuning.key_filters, least_slots=1, least_table_bytes=0, bytes=2**10, large_bytes=2**10)
     tune(tuning.cardinality, other=0.001, range=0.001)
     rows = np.arange(100_000)
     db = _connection({"b": pa.table({"k": rows * 20, "x": rows}), "p": pa.table({"k": np.arange(200_000) * 10})})
@@ -283,3 +290,34 @@ def test_on_a_gpu(compacted_least_rows: int, key: str, tune: Tune) -> None:
                     wrong = compare(db.sql(sql).fetchall(), want, False, types)
                     assert wrong is None, f"{wrong}\n{sql}"
                     time.sleep(0.02)
+
+
+@pytest.mark.usefixtures("filters")
+@pytest.mark.parametrize("batch", range(3))
+def test_random_queries(batch: int) -> None:
+    for seed in range(500_000 + 40 * batch, 500_000 + 40 * (batch + 1)):
+        check(seed, partitions=1 + 2 * (seed % 2))
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("filters")
+@pytest.mark.parametrize("seed", range(600_000, 600_020))
+def test_random_queries_compiled(seed: int) -> None:
+    check(seed, "cpu", partitions=3)
+
+
+@pytest.mark.cuda
+@pytest.mark.usefixtures("filters")
+@pytest.mark.parametrize("least", [1, 2**62], ids=["filters", "none"])
+def test_sizes_of_filters_on_a_gpu(least: int, tune: Tune) -> None:
+    """Filters of every size in the shared memory of a GPU, in runs that come again."""
+    tune(tuning.key_filters, least_slots=least)
+    for build in (3, 300, 2_000):
+        tables = _tables(build, build)
+        for _ in range(6):
+            for kind in ("JOIN", "LEFT JOIN", "ANTI JOIN"):
+                given = "count(*), sum(p.v)" if kind == "ANTI JOIN" else "count(*), sum(p.v), sum(b.v)"
+                for key in ("k", "n", "far"):
+                    sql = f"SELECT {given} FROM p {kind} d b ON p.{key} = b.{key}"
+                    assert_same(sql, tables, targets=("cuda",))
+            assert_same("SELECT count(*) FROM s WHERE k IN (SELECT k FROM d)", tables, targets=("cuda",))

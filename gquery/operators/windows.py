@@ -28,11 +28,13 @@ def windowed(pipeline: Pipeline, rows: int, target: str, profile: DeviceProfile)
         return pipeline
     assert sink.key_encoding is not None
     slots, limits = sink.key_encoding.size, tuning.windows
-    windows = -(-slots * len(sink.accumulators) * INT64_BYTES // max(1, int(limits.cache_share * profile.cache_bytes)))
-    is_spread = (
+    windows = -(
+        -slots * len(sink.accumulators) * INT64_BYTES // max(1, int(limits.cache_fraction * profile.cache_bytes))
+    )
+    meets_memory = (
         state_location(sink, target) == "global" and rows * selectivity(pipeline.steps) >= limits.rows_a_slot * slots
     )
-    if not 1 < windows <= limits.most or not is_spread or not _is_cheap(pipeline):
+    if not 1 < windows <= limits.most or not meets_memory or not _is_cheap(pipeline):
         return pipeline
     return replace(pipeline, sink=replace(sink, windows=windows), selection_steps=len(pipeline.steps))
 

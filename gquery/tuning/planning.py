@@ -138,7 +138,7 @@ class Windows(Record):
     """When a GPU fills a table of groups in windows of its slots. 150 million atomics on random words took an H200 6.8 ms over
     120 MB, 1.7 over 32 MB, 1.5 over 8 MB; its L2 cache has 60 MB."""
 
-    cache_share: float = number(0.55, "of the L2 cache", "that a window takes")
+    cache_fraction: float = number(0.55, "of the L2 cache", "that a window takes")
     rows_a_slot: int = number(2, "rows a slot", "that are accumulated, from which on windows pay")
     most: int = number(8, "windows", "each of which reads the keys again")
 

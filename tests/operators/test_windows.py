@@ -43,7 +43,7 @@ def _table(rows: int) -> pa.Table:
 def _check(connection: gquery.Connection, tables: dict[str, pa.Table], tune: Tune, runs: int) -> None:
     """Each window has 50 slots of one word, or fewer of several."""
     tune(tuning.accumulators, private_words=0, block_words=0)
-    tune(tuning.windows, cache_share=400 / get_profile(connection.device).cache_bytes, rows_a_slot=0, most=99)
+    tune(tuning.windows, cache_fraction=400 / get_profile(connection.device).cache_bytes, rows_a_slot=0, most=99)
     connection.register("t", tables["t"])
     for sql in QUERIES:
         types, want = expect(sql, tables)
@@ -73,7 +73,7 @@ def test_rows_in_order_of_their_key_need_no_windows(tune: Tune) -> None:
     made = _table(300).sort_by("k")
     tune(tuning.accumulators, private_words=0, block_words=0)
     with simulated_connection() as connection:
-        tune(tuning.windows, cache_share=400 / get_profile(connection.device).cache_bytes, rows_a_slot=0, most=99)
+        tune(tuning.windows, cache_fraction=400 / get_profile(connection.device).cache_bytes, rows_a_slot=0, most=99)
         connection.register("t", made)
         assert "windows" not in str(connection.explain("SELECT k, count(*) FROM t GROUP BY k", "pipelines"))
         assert "windows" in str(connection.explain("SELECT k + v, count(*) FROM t GROUP BY 1", "pipelines"))

@@ -28,6 +28,7 @@ from gquery.operators.base import Frame, JoinArrays, JoinIndex
 from gquery.operators.codegen import kernels
 from gquery.operators.group_output import is_probable
 from gquery.operators.specialize import has_room
+from gquery.operators.text_scans import kernels_of_scans
 from gquery.planner.physical import Build, Compute, Group, JoinTable, Pipeline, Probe, Program, ReadStage, Stage
 from gquery.runtime import stopwatch
 
@@ -39,7 +40,7 @@ def prepare(state: Run) -> None:
         return  # each kernel compiles when it is first run, so that its own time is known
     if capabilities(context.target).is_interpreted or not state.feedback.begin_preparing(context.counts):
         return
-    sure = list(_kernels(state, few=False))
+    sure = list(dict.fromkeys(_kernels(state, few=False)))
     if sure:
         with stopwatch.part("compile"):
             compile_many(get_target(context.target), sure, lambda: set(_kernels(state, few=True)).difference(sure))
@@ -51,7 +52,9 @@ def _kernels(state: Run, few: bool) -> Iterator[Kernel]:
     for found in forecast(state.program, context, feedback, few):
         if found.runs.target == context.target:
             number, work = found.stage.number, found.runs.pipeline
-            yield from (u.kernel for u in units_of(feedback, number, work, context.target, context.counts))
+            for unit in units_of(feedback, number, work, context.target, context.counts):
+                yield unit.kernel
+                yield from kernels_of_scans(work.source, unit.bindings.values())
             if isinstance(work.sink, Group) and is_probable(work.sink, context.target):
                 yield output_of(feedback, number, work.sink, context.target).unit[0]
 

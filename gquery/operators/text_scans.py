@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from gquery import tuning
 from gquery.expression.expr import And, Or
 from gquery.expression.types import PhysicalType
 from gquery.kernels import ir
+from gquery.kernels.bindings import Binding, TextMatches
+from gquery.kernels.builtin.text_scan import scan_kernels
 from gquery.kernels.code import Code
+from gquery.kernels.kernel import Kernel
 from gquery.kernels.scannable import ScannableTexts
 from gquery.kernels.targets.base import NARROW_ROWS
 from gquery.kernels.targets.capabilities import capabilities
-from gquery.planner.physical import FilterRows, Pipeline, ReadTable, Step
+from gquery.planner.physical import FilterRows, Pipeline, ReadTable, Source, Step
 
 _WITH_OFFSETS = (PhysicalType.STRING32, PhysicalType.STRING64)
 
@@ -24,6 +29,14 @@ def scannable_texts(pipeline: Pipeline, code: Code, row: ir.Name) -> ScannableTe
         return None
     columns = {s.column.id: s.properties.nullable for s in source.columns if s.physical_type in _WITH_OFFSETS}
     return ScannableTexts(columns, row, code.body) if columns else None
+
+
+def kernels_of_scans(source: Source, bindings: Iterable[Binding]) -> Iterator[Kernel]:
+    """The built-in kernels of the text scans that the parameters of a kernel stand for."""
+    types = {s.column.id: s.physical_type for s in source.columns} if isinstance(source, ReadTable) else {}
+    for binding in bindings:
+        if isinstance(binding, TextMatches):
+            yield from scan_kernels(types[binding.column], binding.pattern)
 
 
 def begin_step(step: Step | None, code: Code) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -12,9 +13,13 @@ import pytest
 import gquery
 from gquery import tuning
 from gquery.columns.arrow import export_table
-from gquery.execution import attempt
+from gquery.execution import attempt, prepare
+from gquery.expression.types import PhysicalType
 from gquery.kernels.builtin import text_scan
+from gquery.kernels.kernel import Kernel
 from gquery.kernels.targets import capabilities as targets
+from gquery.kernels.targets import compile_many as compile_all
+from gquery.kernels.targets.base import Compiled, Perhaps, Target
 from tests.support.harness import assert_same
 from tests.support.lanes import answer
 from tests.support.tuned import Tune
@@ -111,6 +116,22 @@ def _like(pattern: str, text: str) -> bool:
 
     parts = [re.escape(p) if p not in "%_" else {"%": ".*", "_": "."}[p] for p in re.split("([%_])", pattern) if p]
     return re.fullmatch("".join(parts), text, re.DOTALL) is not None
+
+
+def test_kernels_of_scans_are_compiled_with_the_query(scanning: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    prepared: list[Kernel] = []
+
+    def compile_many(target: Target, kernels: Sequence[Kernel], perhaps: Perhaps) -> list[Compiled]:
+        prepared.extend(kernels)
+        return compile_all(target, kernels, perhaps)
+
+    monkeypatch.setattr(prepare, "compile_many", compile_many)
+    connection = gquery.connect(device="cpu").register("t", tables()["t"])
+    connection.sql("SET interpret_limit = 0")
+    connection.sql("SELECT count(*) FROM t WHERE s LIKE '%special%' AND u LIKE '%requests%'").fetchall()
+    scans = text_scan.SCANS[PhysicalType.STRING32, 4].kernel
+    assert prepared.count(scans) == 1
+    assert len(prepared) == len(set(prepared)) >= 5
 
 
 def test_explained(scanning: list[str]) -> None:

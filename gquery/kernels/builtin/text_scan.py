@@ -23,6 +23,7 @@ from gquery.device.device import Device
 from gquery.expression.facts import BITMAP_BITS
 from gquery.expression.types import PhysicalType
 from gquery.kernels.builtin.define import BuiltinKernel, address, builtin_kernel, launch
+from gquery.kernels.kernel import Kernel
 from gquery.kernels.patterns import KEY_WORDS, ScannedPattern
 
 _THREADS = 32  # that take a chunk together
@@ -231,6 +232,14 @@ def matching_rows(column: ColumnData, pattern: ScannedPattern, device: Device, c
         launch(_VERIFY[type_], -(-rows // _ROWS_A_THREAD), bits, *texts, rows, *pieces)
     launch(_EACH_ROW[type_], rows, bits, *texts, *pieces)
     return bits
+
+
+def scan_kernels(type_: PhysicalType, pattern: ScannedPattern) -> list[Kernel]:
+    """The kernels that `matching_rows` runs for a column of such a physical type."""
+    needed = [_SAMPLES[type_], _CHOOSE, SCANS[type_, pattern.unit], _EACH_ROW[type_]]
+    if not pattern.is_one_part:
+        needed.append(_VERIFY[type_])
+    return [builtin.kernel for builtin in needed]
 
 
 def _chunk_rows(column: ColumnData) -> int:

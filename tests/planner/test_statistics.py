@@ -137,3 +137,12 @@ def test_sales_of_five_years_beside_a_calendar_of_a_century(where: str, low: flo
         text = str(connection.explain(sql, "tree"))
     line = next(line for line in text.splitlines() if "Join inner" in line)
     assert low <= int(line.split("about ")[1].split(" row")[0].replace(",", "")) <= high, line
+
+
+def test_an_outer_join_makes_nulls_where_nothing_matches() -> None:
+    with gquery.connect("python") as connection:
+        connection.register("a", pa.table({"i": range(10_000)})).register("b", pa.table({"k": range(0, 10_000, 10)}))
+        sql = "SELECT * FROM (SELECT i, k FROM a LEFT JOIN b ON i = k) WHERE k IS NULL OR i + k < 0"
+        text = str(connection.explain(sql, "tree"))
+    line = next(line for line in text.splitlines() if "Filter" in line)
+    assert 8_000 <= int(line.split("about ")[1].split(" row")[0].replace(",", "")) <= 10_000, line

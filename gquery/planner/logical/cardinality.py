@@ -63,6 +63,7 @@ class Estimator:
         self.columns: dict[int, ColumnStatistics] = {}
         self._rows: dict[int, tuple[Plan, float]] = {}  # by identity; the plan is kept, so its id too
         self._column_rows: dict[int, float] = {}
+        self._unmatched: dict[int, float] = {}  # by column: the share of rows in which an outer join made it NULL
 
     def rows(self, plan: Plan) -> float:
         """Estimated rows of a plan."""
@@ -180,6 +181,8 @@ class Estimator:
             case Join() | Apply():
                 if plan.mark is not None:
                     self.columns[plan.mark.id] = ColumnStatistics(Bounds(0, 1), None, 2)
+                if plan.kind in (JoinKind.LEFT, JoinKind.FULL):
+                    self._note_unmatched(plan)
                 return self.join_rows(
                     plan.kind, plan.condition, self.rows(plan.left), self.rows(plan.right), plan.left, plan.right
                 )
@@ -190,9 +193,19 @@ class Estimator:
         if isinstance(e, Column):
             self.columns[c.id] = self.columns.get(e.id, UNKNOWN)
             self._column_rows[c.id] = self._column_rows.get(e.id, rows)
+            if e.id in self._unmatched:
+                self._unmatched[c.id] = self._unmatched[e.id]
         else:
             self.columns[c.id] = ColumnStatistics(distinct=int(min(self._base_distinct(e), rows)))
             self._column_rows[c.id] = rows
+
+    def _note_unmatched(self, plan: Join | Apply) -> None:
+        """An outer join makes the columns of its right side NULL where a left row has no match."""
+        ids = column_ids(plan.left), column_ids(plan.right)
+        pairs = [pair for e in conjuncts(plan.condition) if (pair := key_pair(e, *ids)) is not None]
+        matched = self.match_selectivity(pairs, self.rows(plan.left), self.rows(plan.right))
+        for i in ids[1]:
+            self._unmatched[i] = max(tuning.cardinality.least_unmatched, 1 - matched)
 
     def join_rows(
         self, kind: JoinKind, condition: Expr, left_rows: float, right_rows: float, left: Plan, right: Plan
@@ -333,9 +346,10 @@ class Estimator:
 
     def _null_fraction(self, e: Expr) -> float:
         if isinstance(e, Column):
-            nulls = self.columns.get(e.id, UNKNOWN).null_count
+            nulls, unmatched = self.columns.get(e.id, UNKNOWN).null_count, self._unmatched.get(e.id, 0.0)
             if nulls is not None:
-                return min(1.0, nulls / max(self._column_rows.get(e.id, 1.0), 1.0))
+                return min(1.0, unmatched + nulls / max(self._column_rows.get(e.id, 1.0), 1.0))
+            return max(unmatched, tuning.cardinality.null if e.nullable else 0.0)
         return tuning.cardinality.null if e.nullable else 0.0
 
     def _call(self, e: Call) -> float:

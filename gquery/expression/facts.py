@@ -27,3 +27,7 @@ def power_of_ten(places: int) -> int:
     """What one is, unscaled, in a decimal with so many places (0 or more)."""
     power: int = 10**places
     return power
+
+
+OLDEST_CAPABILITY = (7, 5)
+"""The compute capability of the oldest GPUs that Numba and libNVVM compile for."""

@@ -22,9 +22,8 @@ from gquery.kernels.targets.cuda_intrinsics import CUDA_DEFINITIONS
 from gquery.kernels.targets.cuda_shared import SHARED_DEFINITIONS
 from gquery.runtime.records import dataclass
 
-__all__ = ["OLDEST", "binding", "device", "inlined", "ptx", "uint32", "uint64", "void"]
+__all__ = ["binding", "device", "inlined", "ptx", "uint32", "uint64", "void"]
 
-OLDEST = (7, 5)  # the compute capability that Numba and libNVVM compile for at least
 void = types.void
 device = cuda.jit(device=True)
 inlined = cuda.jit(device=True, forceinline=True)  # as if its text stood at each call

@@ -9,9 +9,10 @@ from llvmlite import ir
 from numba.cuda.compiler import compile_cuda
 from numba.cuda.core.errors import NumbaError
 
+from gquery.expression.facts import OLDEST_CAPABILITY
 from gquery.kernels.lowering.user import LINKED, UserModule
 from gquery.kernels.lowering.values import Type
-from gquery.kernels.targets.cuda_primitives import OLDEST, binding, compiling_for, device, void
+from gquery.kernels.targets.cuda_primitives import binding, compiling_for, device, void
 from gquery.kernels.targets.user_entry import bound, entry, numba_types, refusal, result_type
 from gquery.runtime import collector
 
@@ -19,11 +20,13 @@ from gquery.runtime import collector
 def make_module(function: Callable[..., Any], given: tuple[Type, ...], name: str) -> UserModule:
     """See `lowering.user.MakeModule`; what plain arithmetic is made into is the same for all GPUs."""
     try:
-        with collector.paused(), compiling_for(OLDEST):
+        with collector.paused(), compiling_for(OLDEST_CAPABILITY):
             compiled = device(bound(function.__code__, binding()))
             result = result_type(compiled.compile_device(numba_types(given)).signature.return_type)
             made, parameters = entry(compiled, given, result)
-            library = compile_cuda(made, void, parameters, cc=OLDEST, abi="c", abi_info={"abi_name": name}).library
+            library = compile_cuda(
+                made, void, parameters, cc=OLDEST_CAPABILITY, abi="c", abi_info={"abi_name": name}
+            ).library
     except NumbaError as error:
         raise refusal(error) from error
     for part in library.modules:

@@ -12,7 +12,7 @@ from functools import partial
 
 from gquery.errors import Error
 from gquery.expression.expr import Call, Cast, Expr, Literal
-from gquery.expression.facts import DECIMAL_BASE
+from gquery.expression.facts import power_of_ten
 from gquery.expression.slots import FAILURES, SlotLiteral, derived
 from gquery.expression.traverse import with_children
 from gquery.expression.types import DType, Scalar, type_bounds
@@ -73,7 +73,7 @@ def _exact(e: Call | Cast, types: tuple[DType, ...]) -> Callable[..., int] | Non
     scales = [d.scale for d in types]
     if isinstance(e, Cast):
         more = e.dtype.scale - scales[0]
-        return None if more < 0 else partial(operator.mul, DECIMAL_BASE**more)
+        return None if more < 0 else partial(operator.mul, power_of_ten(more))
     fits = sum(scales) == e.dtype.scale if e.function == "multiply" else set(scales) == {e.dtype.scale}
     return _EXACT.get(e.function) if fits else None
 

@@ -225,8 +225,10 @@ def _gains_from_unrolling(pipeline: Pipeline, target: str, kernel: Kernel) -> bo
     of it: the more so where rows also meet tables."""
     if not capabilities(target).interleaves_rows or not isinstance(pipeline.source, ReadTable | ReadStage):
         return False
-    lines = ir.line_count(kernel.body) + sum(ir.line_count(part.body) for part in kernel.parts)
     sink = pipeline.sink
+    if isinstance(sink, Build) or (isinstance(sink, Group) and state_location(sink, target) == "global"):
+        return False
+    lines = ir.line_count(kernel.body) + sum(ir.line_count(part.body) for part in kernel.parts)
     if isinstance(sink, Materialize):
         return lines <= tuning.loops.unrolled_lines and materialize.materialize_mode(pipeline.steps, True) in (
             "dense",
@@ -235,11 +237,8 @@ def _gains_from_unrolling(pipeline: Pipeline, target: str, kernel: Kernel) -> bo
     if len(kernel.prologue) > tuning.loops.unrolled_variables:
         return False
     if any(isinstance(s, Probe) for s in pipeline.steps):
-        if lines > tuning.loops.unrolled_lines or pipeline.rows < tuning.loops.interleaved_rows:
-            return False
-    elif lines > tuning.loops.unrolled_lines_reduced:
-        return False
-    return isinstance(sink, Reduce) or (isinstance(sink, Group) and state_location(sink, target) != "global")
+        return lines <= tuning.loops.unrolled_lines and pipeline.rows >= tuning.loops.interleaved_rows
+    return lines <= tuning.loops.unrolled_lines_reduced
 
 
 def _gains_from_stages(pipeline: Pipeline, target: str, kernel: Kernel) -> bool:

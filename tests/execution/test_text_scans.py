@@ -159,6 +159,23 @@ def test_on_lanes(predicate: str, partitions: int, tune: Tune, monkeypatch: pyte
     assert [tuple(found.values())] == gquery.connect(device="python").register("t", part).sql(sql).fetchall()
 
 
+@pytest.mark.parametrize("compacts", [False, True], ids=["interleaved", "compacted"])
+def test_before_a_join_on_lanes(compacts: bool, tune: Tune, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bit is read for several rows at once before their probes, and in a kernel of its own that selects rows."""
+    tune(tuning.text_scans, least_rows=1)
+    tune(tuning.loops, interleaved_rows=1)
+    if compacts:
+        tune(tuning.materialization, compacted_least_rows=1, compacted_most_selectivity=1.0, compacted_least_probes=0)
+    noted = watched(monkeypatch)
+    keys = pa.table({"k": range(0, 3_000, 3), "g": [n % 4 for n in range(1_000)]})
+    connection = gquery.connect(device="cpu").register("t", tables()["t"]).register("d", keys)
+    sql = "SELECT g, count(*) AS n, sum(i) AS s FROM t JOIN d ON i = k WHERE s NOT LIKE '%special%requests%' GROUP BY g"
+    found = export_table(answer(connection, sql, monkeypatch)).to_pylist()
+    assert noted
+    want = gquery.connect(device="python").register("t", tables()["t"]).register("d", keys).sql(sql).fetchall()
+    assert sorted(tuple(row.values()) for row in found) == sorted(want)
+
+
 @pytest.mark.cuda
 @pytest.mark.parametrize("predicate", PREDICATES)
 def test_on_a_gpu(predicate: str, tune: Tune) -> None:

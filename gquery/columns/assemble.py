@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from gquery import tuning
 from gquery.columns.arrow_buffers import bits_of, numpy_name, values_of
 from gquery.columns.assemble_strings import DictionaryPieces, Strings
 from gquery.columns.encode import (
@@ -159,7 +160,8 @@ class Fixed:
                     raise MisfitError
                 low, high = (smallest, largest) if at == start else (min(low, smallest), max(high, largest))
             self._values[at:to] = values
-            self._order.see(self._values[max(at - 1, start) : to])  # with the value before
+            seen = min(at - start, tuning.encoding.longest_run)
+            self._order.see(self._values[at - seen : to], seen)
             if self._zones is not None:
                 self._zones.see(at, self._values[at:to], self._validity[at:to] if piece.null_count else None)
             at = to

@@ -170,7 +170,7 @@ def float_column(
 def boolean_column(data: Buffer, bounds: Bounds, validity: Buffer | None, nulls: int, order: Order) -> ColumnData:
     """A column around bytes of 0 and 1."""
     unique = order.is_sorted and order.runs == data.length
-    stats = ColumnStatistics(bounds, nulls, bounds.width, order.is_sorted, unique)
+    stats = ColumnStatistics(bounds, nulls, bounds.width, order.is_sorted, unique, longest_run=order.longest_run)
     return ColumnData(BOOLEAN, PhysicalType.BOOL, data.length, data, validity, statistics=stats)
 
 
@@ -223,7 +223,9 @@ def integer_column(dtype: DType, integers: Integers, validity: Buffer | None, nu
     found = integers.found
     if found is None:
         found = value_range(data.host, validity.host if validity is not None and nulls else None)
-    stats = ColumnStatistics(bounds, nulls, distinct, order.is_sorted, unique, found.bounds, found.zones)
+    stats = ColumnStatistics(
+        bounds, nulls, distinct, order.is_sorted, unique, found.bounds, found.zones, order.longest_run
+    )
     return ColumnData(dtype, integers.physical_type, data.length, data, validity, statistics=stats)
 
 

@@ -184,6 +184,7 @@ class DictionaryUnion:
             min(len(self), rows - nulls),
             order.is_sorted,
             order.is_sorted and order.runs == rows,
+            longest_run=order.longest_run,
         )
         return ColumnData(
             VARCHAR, self.physical_type, rows, codes, validity, dictionary=Dictionary(self.values), statistics=stats

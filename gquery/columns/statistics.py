@@ -22,10 +22,12 @@ def minimum_and_maximum(parts: list[Any]) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Order:
-    """Whether values never fall, and how many runs of equal values they are made of where that is so."""
+    """Whether values never fall, and where that is so, how many runs of equal values they are made of, and a number of rows that
+    no run exceeds (see `longest_run`)."""
 
     is_sorted: bool
     runs: int = 0
+    longest_run: int | None = None
 
 
 UNORDERED = Order(False)
@@ -44,7 +46,20 @@ def order_of(values: Any, nulls: int) -> Order:
         runs += changes
         at += step
         step = tuning.encoding.step
-    return Order(True, runs)
+    return Order(True, runs, 1 if runs == len(values) else longest_run(values))
+
+
+def longest_run(values: Any, known: int = 1) -> int | None:
+    """A power of two, ``known`` at least, that no run of equal values exceeds, the least there is; None where that is more than
+    `tuning.encoding.longest_run`. The values are sorted, so those of one length apart differ where no run is longer."""
+    length, step = known, tuning.encoding.step
+    while length <= tuning.encoding.longest_run:
+        ahead = values[length:]
+        starts = range(0, len(ahead), step)
+        if not any(bool((ahead[at : at + step] == values[at : at + step][: len(ahead) - at]).any()) for at in starts):
+            return length
+        length *= 2
+    return None
 
 
 def count_changes(a: Any, b: Any) -> int | None:
@@ -58,11 +73,14 @@ class OrderOfParts:
     def __init__(self, possible: bool = True) -> None:
         self.possible = possible  # once a part is out of order, nobody need look at the others
         self._changes: list[int] = []
+        self._longest: list[int | None] = []
 
-    def see(self, part: Any) -> None:
-        """Take a part into account. A look at its first values spares most arrays the rest."""
+    def see(self, part: Any, seen: int = 0) -> None:
+        """Take a part into account, of which the first ``seen`` values belong to those before it: `tuning.encoding.longest_run`
+        of them, or as many as there are. A look at its first values spares most arrays the rest."""
         if not self.possible:
             return
+        longer, part = part, part[max(seen - 1, 0) :]
         found: int | None = 0
         if len(part) > 4096:
             found = count_changes(part[:4095], part[1:4096])
@@ -72,6 +90,11 @@ class OrderOfParts:
             self.possible = False
         else:
             self._changes.append(found)
+            self._see_runs(longer)
+
+    def _see_runs(self, part: Any) -> None:
+        known = self._longest[-1] if self._longest else 1
+        self._longest.append(None if known is None else longest_run(part, known))
 
     def order(self, values: Any, starts: Sequence[int]) -> Order:
         """The order of the array whose parts, beginning at the rows ``starts``, were all seen."""
@@ -79,7 +102,25 @@ class OrderOfParts:
             return UNORDERED
         later = np.array(sorted({s for s in starts if 0 < s < len(values)}), np.int64)
         across = count_changes(values[later - 1], values[later])
-        return UNORDERED if across is None else Order(True, sum(self._changes) + across + min(1, len(values)))
+        if across is None:
+            return UNORDERED
+        runs = sum(self._changes) + across + min(1, len(values))
+        return Order(True, runs, 1 if runs == len(values) else self._longest_run(values, later))
+
+    def _longest_run(self, values: Any, starts: Any) -> int | None:
+        """That of all parts, and of the runs that lie across their starts."""
+        if None in self._longest:
+            return None
+        length = max((n for n in self._longest if n is not None), default=1)
+        while length <= tuning.encoding.longest_run:
+            behind = (
+                starts[:, None] + np.arange(length)[None, :]
+            ).ravel()  # each is one length ahead of a row before a start
+            behind = behind[(behind < len(values)) & (behind >= length)]
+            if not bool((values[behind] == values[behind - length]).any()):
+                return length
+            length *= 2
+        return None
 
 
 def all_differ(values: Any, bounds: Bounds) -> bool:

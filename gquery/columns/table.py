@@ -37,6 +37,7 @@ class ColumnStatistics:
     is_unique: bool = False  # proved: no value twice, no NULLs
     values: Bounds | None = None  # of physical integers, NULLs left out
     zones: Zones | None = None  # of physical integers, where rows that lie together have values that lie together
+    longest_run: int | None = None  # of a sorted column: no value has more rows
 
     def of_some_rows(self) -> ColumnStatistics:
         """What holds of any part of the rows, in their order."""

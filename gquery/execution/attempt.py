@@ -95,6 +95,8 @@ class Attempt:
                 return self.counters
             case "selection":
                 return self.selection
+            case "rows":
+                return self.frame.rows
             case _:
                 return state.part(binding)
 

@@ -29,7 +29,18 @@ from gquery.operators.codegen import kernels
 from gquery.operators.group_output import is_probable
 from gquery.operators.specialize import has_room
 from gquery.operators.text_scans import kernels_of_scans
-from gquery.planner.physical import Build, Compute, Group, JoinTable, Pipeline, Probe, Program, ReadStage, Stage
+from gquery.planner.physical import (
+    Build,
+    Compute,
+    Group,
+    JoinTable,
+    Pipeline,
+    Probe,
+    Program,
+    ReadStage,
+    SegmentRows,
+    Stage,
+)
 from gquery.runtime import stopwatch
 
 
@@ -113,7 +124,7 @@ def _measured(built: BuiltTable) -> JoinIndex:
 
 def _estimate(table: JoinTable, work: Pipeline) -> JoinIndex:
     """Stands for the join table that a pipeline will build."""
-    selectivity = min((s.selectivity for s in work.steps if not isinstance(s, Compute)), default=1.0)
+    selectivity = min((s.selectivity for s in work.steps if not isinstance(s, Compute | SegmentRows)), default=1.0)
     entered = max(1, int(work.rows * selectivity))
     several = entered if table.layout == "loop" else tuning.interpreting.rows_of_a_key
     longest = 1 if table.layout == "one" or (table.unique and table.layout != "loop") else several

@@ -36,8 +36,9 @@ JoinName = OneOf[
 ]
 """The fields of `operators.base.JoinArrays`, and ``matched`` of the run."""
 
-RunName = OneOf["status", "counters", "selection"]
-"""Arrays of an attempt, beside the sink's own: errors, rows behind each step, the rows to look at."""
+RunName = OneOf["status", "counters", "selection", "rows"]
+"""What an attempt has beside the sink's own: errors, rows behind each step, the rows to look at, and how many rows its source
+has."""
 
 SinkName = OneOf[
     "accumulators",

@@ -29,9 +29,11 @@ from gquery.operators.accumulate import state_location
 from gquery.operators.group_output import GroupOutput, is_probable
 from gquery.operators.join import emit_build, emit_probe
 from gquery.operators.read import read
+from gquery.operators.segments import Segment, emit_heads, emit_segment
 from gquery.operators.selection import needed_by
 from gquery.operators.text_scans import begin_step, scannable_texts
 from gquery.planner.physical import (
+    AggregateSegment,
     Build,
     Compute,
     FilterRows,
@@ -42,10 +44,13 @@ from gquery.planner.physical import (
     ReadStage,
     ReadTable,
     Reduce,
+    SegmentHeads,
+    SegmentRows,
     Sink,
     Source,
     Step,
 )
+from gquery.planner.segments import closing
 from gquery.runtime import collector
 
 
@@ -171,7 +176,8 @@ def _unit(pipeline: Pipeline, target: str, role: str, counted: bool = False, row
     read(pipeline.source, code, row)
     code.scannable = scannable_texts(pipeline, code, row)
 
-    _go_on(pipeline.steps, 0, counted, code, lambda: _consume(pipeline.sink, pipeline.source, mode, role, code))
+    walk = _Walk(pipeline.steps, pipeline.source, row, counted, code)
+    _go_on(walk, 0, len(walk.steps), lambda: _consume(pipeline.sink, pipeline.source, mode, role, code))
     _end(pipeline.sink, mode, role, code)
     kernel = code.kernel()
     steps = None
@@ -194,15 +200,37 @@ def _unit(pipeline: Pipeline, target: str, role: str, counted: bool = False, row
     )
 
 
-def _go_on(steps: tuple[Step, ...], done: int, counted: bool, code: Code, end: Callable[[], None]) -> None:
-    """Write the steps behind those that are done, and the end."""
-    if counted:
+@frozen_open
+class _Walk:
+    """The steps that are written, over the row ``row`` of a source; ``counted``: rows are counted behind each."""
+
+    steps: tuple[Step, ...]
+    source: Source
+    row: ir.Name
+    counted: bool
+    code: Code
+
+
+def _go_on(walk: _Walk, done: int, last: int, end: Callable[[], None]) -> None:
+    """Write the steps behind those that are done, up to step ``last``, and the end."""
+    code, steps = walk.code, walk.steps
+    if walk.counted:
         _count(done, code)
-    begin_step(steps[done] if done < len(steps) else None, code)
-    if done < len(steps):
-        _step(steps[done], code, lambda: _go_on(steps, done + 1, counted, code, end))
-    else:
+    begin_step(steps[done] if done < last else None, code)
+    if done == last:
         end()
+        return
+    step = steps[done]
+    if not isinstance(step, SegmentRows):
+        _step(step, walk.row, code, lambda: _go_on(walk, done + 1, last, end))
+        return
+    close = closing(steps, done)
+    aggregate = steps[close]
+    assert isinstance(aggregate, AggregateSegment)
+    segment = Segment(step, aggregate, walk.source, walk.row, all_rows=close == done + 1)
+    emit_segment(
+        segment, code, lambda take: _go_on(walk, done + 1, close, take), lambda: _go_on(walk, close + 1, last, end)
+    )
 
 
 def _count(step: int, code: Code) -> None:
@@ -251,8 +279,8 @@ def _gains_from_stages(pipeline: Pipeline, target: str, kernel: Kernel) -> bool:
     return isinstance(pipeline.source, ReadTable | ReadStage) and any(isinstance(s, Probe) for s in pipeline.steps)
 
 
-def _step(step: Step, code: Code, consume: Callable[[], None]) -> None:
-    """Write the lines of a step; it calls ``consume`` where it passes a row on."""
+def _step(step: Step, row: ir.Name, code: Code, consume: Callable[[], None]) -> None:
+    """Write the lines of a step; it calls ``consume`` where it passes on the row ``row``, or what was made of it."""
     match step:
         case FilterRows(predicate, selectivity):
             with code.when(condition(predicate, code)):
@@ -262,6 +290,10 @@ def _step(step: Step, code: Code, consume: Callable[[], None]) -> None:
             consume()
         case Probe(selectivity=selectivity):
             emit_probe(step, code, lambda: _behind(selectivity, code, consume))
+        case SegmentHeads(selectivity=selectivity):
+            emit_heads(step, row, code, lambda: _behind(selectivity, code, consume))
+        case SegmentRows() | AggregateSegment():
+            raise AssertionError("a segment is written as a whole")
         case _:
             assert_never(step)
 

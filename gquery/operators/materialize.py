@@ -35,7 +35,20 @@ from gquery.kernels.values import Value
 from gquery.operators.base import FannedOutError, Frame, Launch, SinkRun, SinkState, make_column, words_a_row
 from gquery.planner.logical.nodes import JoinKind
 from gquery.planner.logical.tree import used_columns
-from gquery.planner.physical import Compute, FilterRows, Materialize, Pipeline, Probe, Step, Stored
+from gquery.planner.physical import (
+    AggregateSegment,
+    Compute,
+    FilterRows,
+    Materialize,
+    Pipeline,
+    Probe,
+    SegmentHeads,
+    SegmentRows,
+    Step,
+    Stored,
+)
+from gquery.planner.segments import SegmentSteps, segment_steps
+from gquery.planner.step_columns import columns_read
 from gquery.runtime.records import dataclass
 
 POSITION = ir.Name("pos")  # where the next row of the result is written
@@ -49,7 +62,7 @@ def materialize_mode(steps: Sequence[Step], by_row: bool, few: bool = False) -> 
     drops = fans_out = False
     for step in steps:
         match step:
-            case FilterRows():
+            case FilterRows() | SegmentHeads():
                 drops = True
             case Probe(always=True):
                 pass
@@ -57,7 +70,7 @@ def materialize_mode(steps: Sequence[Step], by_row: bool, few: bool = False) -> 
                 one = table.unique or table.layout == "one"
                 fans_out |= kind in (JoinKind.INNER, JoinKind.LEFT, JoinKind.FULL) and not one
                 drops |= kind in (JoinKind.INNER, JoinKind.SEMI, JoinKind.ANTI)
-            case Compute():
+            case Compute() | SegmentRows() | AggregateSegment():  # which are one row of a segment
                 pass
             case _:
                 assert_never(step)
@@ -70,7 +83,7 @@ def materialize_mode(steps: Sequence[Step], by_row: bool, few: bool = False) -> 
 
 def selectivity(steps: Sequence[Step]) -> float:
     """The estimated share of a source's rows that get past all steps."""
-    return min((s.selectivity for s in steps if isinstance(s, FilterRows | Probe)), default=1.0)
+    return min((s.selectivity for s in steps if not isinstance(s, Compute | SegmentRows)), default=1.0)
 
 
 def speculate_few(pipeline: Pipeline, rows: int) -> Pipeline:
@@ -79,7 +92,7 @@ def speculate_few(pipeline: Pipeline, rows: int) -> Pipeline:
     sink, limits = pipeline.sink, tuning.materialization
     if not isinstance(sink, Materialize) or rows < limits.bounded_least_rows:
         return pipeline
-    left = [s.selectivity for s in pipeline.steps if isinstance(s, FilterRows | Probe)]
+    left = [s.selectivity for s in pipeline.steps if not isinstance(s, Compute | SegmentRows)]
     if not left or left[-1] > limits.bounded_selectivity or materialize_mode(pipeline.steps, False) == "dense":
         return pipeline
     return replace(pipeline, sink=replace(sink, few=True))
@@ -94,9 +107,11 @@ def steps_again(steps: tuple[Step, ...], wanted: frozenset[int]) -> tuple[Step, 
     """The steps for rows of which it is known that they get past all of them: what is left makes the columns ``wanted``."""
     needed = set(wanted)
     kept: list[Step] = []
+    if (segment := segment_steps(steps)) is not None:
+        return _segment_again(segment, wanted)
     for step in reversed(steps):
         match step:
-            case FilterRows():
+            case FilterRows() | SegmentHeads():
                 continue
             case Compute(exprs):  # what nobody asks for may use columns of steps that are left out
                 exprs = tuple((c, e) for c, e in exprs if c.id in needed)
@@ -113,10 +128,23 @@ def steps_again(steps: tuple[Step, ...], wanted: frozenset[int]) -> tuple[Step, 
                     step = replace(step, residual=None, filter=None)
                 tested = () if step.residual is None else (step.residual,)
                 needed.update(i for e in (*step.keys, *tested) for i in used_columns(e))
+            case SegmentRows() | AggregateSegment():
+                raise AssertionError("a segment is one of the steps")
             case _:
                 assert_never(step)
         kept.append(step)
     return tuple(reversed(kept))
+
+
+def _segment_again(segment: SegmentSteps, wanted: frozenset[int]) -> tuple[Step, ...]:
+    """The same for steps that aggregate segments: the rows of a segment are aggregated again, if results are asked for."""
+    after = steps_again(segment.after, wanted)
+    needed = wanted | columns_read(after)
+    block: tuple[Step, ...] = ()
+    if needed & {c.id for c, _ in segment.aggregate.aggregates}:
+        block = segment.block
+        needed |= columns_read(block)
+    return steps_again(segment.heads, needed) + block + after
 
 
 # ---- text -----------------------------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ from gquery.planner.physical import (
     ReadTable,
     SortRows,
 )
+from gquery.planner.segments import finds_heads
 
 Takes = SortRows | DistinctRows  # pipeline breakers that take rows out of columns
 
@@ -39,7 +40,7 @@ def rows_wanted(pipeline: Pipeline) -> int | None:
     sink = pipeline.sink
     if not isinstance(sink, Materialize) or any(isinstance(s, Probe) and s.records_matches for s in pipeline.steps):
         return None
-    return sink.limit
+    return None if finds_heads(pipeline.steps) else sink.limit
 
 
 def first_length(pipeline: Pipeline, wanted: int, on_gpu: bool) -> int:

@@ -12,6 +12,7 @@ stays one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import assert_never
 
 import numpy as np
 
@@ -26,7 +27,17 @@ from gquery.kernels.targets.capabilities import Capabilities
 from gquery.operators.base import Frame, JoinIndex
 from gquery.operators.key_sets import key_set
 from gquery.planner.logical.nodes import JoinKind
-from gquery.planner.physical import FilterRows, Pipeline, Probe, ReadTable
+from gquery.planner.physical import (
+    AggregateSegment,
+    Compute,
+    FilterRows,
+    Pipeline,
+    Probe,
+    ReadTable,
+    SegmentHeads,
+    SegmentRows,
+)
+from gquery.planner.segments import finds_heads
 from gquery.runtime.records import dataclass
 
 Ranges = tuple[tuple[int, int], ...]
@@ -67,6 +78,9 @@ def scan_ranges(pipeline: Pipeline, frame: Frame, joins: Mapping[int, JoinIndex]
         kept = found if kept is None else kept & found
     if kept is None or kept.all():
         return everything
+    if finds_heads(pipeline.steps):  # the segment of a row may begin in a block before
+        for _ in range(-(-tuning.encoding.longest_run // tuning.encoding.zone_rows)):
+            kept = kept | np.append(kept[1:], False)
     block = tuning.encoding.zone_rows
     edges = np.flatnonzero(np.diff(np.concatenate(([False], kept, [False])).astype(np.int8)))
     ranges = tuple((int(a) * block, min(int(b) * block, frame.rows)) for a, b in edges.reshape(-1, 2))
@@ -88,8 +102,12 @@ def _possible(pipeline: Pipeline, zones: Mapping[int, Zones], joins: Mapping[int
                     return
                 if step.kind is not JoinKind.ANTI and (found := _of_keys(step, zones, joins)) is not None:
                     yield found
-            case _:
+            case SegmentHeads() | SegmentRows():
+                pass
+            case Compute() | Probe() | AggregateSegment():
                 return
+            case _:
+                assert_never(step)
 
 
 def _of_keys(step: Probe, zones: Mapping[int, Zones], joins: Mapping[int, JoinIndex]) -> Blocks | None:

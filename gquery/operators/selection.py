@@ -19,6 +19,7 @@ from gquery.operators.base import JoinIndex
 from gquery.planner.logical.nodes import JoinKind
 from gquery.planner.logical.tree import used_columns
 from gquery.planner.physical import (
+    AggregateSegment,
     Build,
     Compute,
     FilterRows,
@@ -29,9 +30,12 @@ from gquery.planner.physical import (
     ReadStage,
     ReadTable,
     Reduce,
+    SegmentHeads,
+    SegmentRows,
     Sink,
     Step,
 )
+from gquery.planner.step_columns import accumulated, exprs_read
 
 
 def compacted(pipeline: Pipeline, rows: int, joins: Mapping[int, JoinIndex]) -> Pipeline:
@@ -68,7 +72,7 @@ def _slots(steps: Sequence[Step], sink: Sink) -> int:
 
 
 def _selectivity(step: Step, joins: Mapping[int, JoinIndex]) -> float:
-    if isinstance(step, Compute):
+    if isinstance(step, Compute | SegmentRows):
         return 1.0
     built = joins.get(step.table.stage) if isinstance(step, Probe) else None
     if built is None or built.table.filter is None or built.table.filter.is_table:
@@ -78,6 +82,8 @@ def _selectivity(step: Step, joins: Mapping[int, JoinIndex]) -> float:
 
 def _is_cheap(step: Step) -> bool:
     """Whether a step looks at one place at most for each row."""
+    if isinstance(step, SegmentHeads | SegmentRows | AggregateSegment):
+        return False
     if not isinstance(step, Probe):
         return True
     found = step.table.exists or (step.table.unique and step.kind is JoinKind.INNER)
@@ -105,26 +111,15 @@ def needed_by(steps: Sequence[Step], sink: Sink) -> frozenset[int]:
 
 
 def _used(steps: Sequence[Step], sink: Sink) -> Iterator[Expr]:
-    for step in steps:
-        match step:
-            case FilterRows(predicate):
-                yield predicate
-            case Compute(exprs):
-                yield from (e for _, e in exprs)
-            case Probe(keys=probed, residual=residual):
-                yield from probed
-                if residual is not None:
-                    yield residual
-            case _:
-                assert_never(step)
+    yield from exprs_read(steps)
     match sink:
         case Materialize(columns=columns):
             yield from (s.column for s in columns)
         case Group(keys=keys, accumulators=accumulators):
             yield from (e for _, e, _ in keys)
-            yield from (e for f in accumulators for e in (f.arg, f.filter) if e is not None)
+            yield from accumulated(accumulators)
         case Reduce(accumulators=accumulators):
-            yield from (e for f in accumulators for e in (f.arg, f.filter) if e is not None)
+            yield from accumulated(accumulators)
         case Build(table=table):
             yield from table.keys
             if table.inline_payload is not None:

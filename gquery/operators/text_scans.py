@@ -16,6 +16,7 @@ from gquery.kernels.scannable import ScannableTexts
 from gquery.kernels.targets.base import NARROW_ROWS
 from gquery.kernels.targets.capabilities import capabilities
 from gquery.planner.physical import FilterRows, Pipeline, ReadTable, Source, Step
+from gquery.planner.segments import finds_heads
 
 _WITH_OFFSETS = (PhysicalType.STRING32, PhysicalType.STRING64)
 
@@ -24,6 +25,8 @@ def scannable_texts(pipeline: Pipeline, code: Code, row: ir.Name) -> ScannableTe
     """The texts of a pipeline's source that may be scanned for its kernel, which is at ``row`` of the source."""
     source, able = pipeline.source, capabilities(code.target)
     if not able.scans_text or not isinstance(source, ReadTable) or pipeline.host is not None:
+        return None
+    if finds_heads(pipeline.steps):  # whose threads test rows of others
         return None
     if not tuning.text_scans.least_rows <= pipeline.rows < NARROW_ROWS:
         return None

@@ -23,6 +23,7 @@ from typing import assert_never
 from gquery.expression.expr import Column, Expr, In, Literal, same_objects
 from gquery.kernels.values import ValueProperties
 from gquery.planner.physical import (
+    AggregateSegment,
     Build,
     Compute,
     ConcatRows,
@@ -39,6 +40,8 @@ from gquery.planner.physical import (
     ReadRange,
     ReadStage,
     ReadTable,
+    SegmentHeads,
+    SegmentRows,
     SliceRows,
     SortRows,
     Source,
@@ -133,6 +136,12 @@ class _Sharing:
                     if step.mark is not None:
                         values[step.mark.id] = (probes, "mark")
                     probes += 1
+                case SegmentHeads(segment) | SegmentRows(segment):
+                    key.append((type(step).__name__, _value(segment.column, values)))
+                case AggregateSegment(accumulators, aggregates):
+                    made = _canonical(accumulators, values)
+                    values.update({c.id: ("segment", made, n) for n, (c, _) in enumerate(aggregates)})
+                    key.append((made, _canonical(tuple(a for _, a in aggregates), values)))
                 case _:
                     assert_never(step)
         key.append(_canonical(replace(sink.table, stage=0, columns=(), rows=0, probe_rows=0), values))

@@ -20,7 +20,8 @@ from gquery.planner.layouts import key_encoding_of
 from gquery.planner.logical.nodes import JoinKind
 from gquery.planner.logical.tree import used_columns
 from gquery.planner.lower_stream import Stream
-from gquery.planner.physical import Compute, FilterRows, Probe, Step
+from gquery.planner.physical import AggregateSegment, Compute, FilterRows, Probe, SegmentHeads, SegmentRows, Step
+from gquery.planner.step_columns import columns_read
 from gquery.runtime.records import dataclass
 
 Named = tuple[tuple[Column, AggregateCall], ...]
@@ -181,19 +182,15 @@ def _columns_given(step: Step) -> tuple[Column, ...]:
             return payload
         case Compute(exprs):
             return tuple(c for c, _ in exprs)
-        case FilterRows():
+        case AggregateSegment(aggregates=aggregates):
+            return tuple(c for c, _ in aggregates)
+        case FilterRows() | SegmentHeads() | SegmentRows():
             return ()
         case _:
             assert_never(step)
 
 
 def _taken(step: Step) -> frozenset[int]:
-    match step:
-        case Probe(keys=keys):
-            return frozenset(i for e in keys for i in used_columns(e))
-        case Compute(exprs):
-            return frozenset(i for _, e in exprs for i in used_columns(e))
-        case FilterRows(predicate):
-            return used_columns(predicate)
-        case _:
-            assert_never(step)
+    if isinstance(step, Probe):  # as late ones do, it gives what it tests
+        return frozenset(i for e in step.keys for i in used_columns(e))
+    return columns_read((step,))

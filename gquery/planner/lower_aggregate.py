@@ -2,7 +2,8 @@
 
 No keys: each thread accumulates into variables. Keys of a small encoded range address arrays; keys that encode as one
 integer, and one integer of any range, are found in a hash table; any others (plain text, floats, 128 bits) in a
-table of row numbers over a frame that holds them. Minima that no atomic can hold are taken over ranks.
+table of row numbers over a frame that holds them. Minima that no atomic can hold are taken over ranks. Many groups of a sorted
+column need none of that (`lower_segments`).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from gquery.planner.layouts import is_raw_key, key_encoding_of
 from gquery.planner.logical.nodes import Aggregate
 from gquery.planner.logical.tree import used_columns
 from gquery.planner.lower_distinct import distinct
+from gquery.planner.lower_segments import aggregate_segments
 from gquery.planner.lower_stream import Stream
 from gquery.planner.lowering import Lowering
 from gquery.planner.physical import (
@@ -51,6 +53,8 @@ def aggregate(lowering: Lowering, plan: Aggregate, wanted: frozenset[int]) -> St
     below = frozenset(i for e in _read_by(plan.keys, aggregates) for i in used_columns(e))
     stream = lowering.plan(plan.source, below)
     stream, keys, aggregates = _computable(lowering, stream, plan.keys, aggregates)
+    if (segments := aggregate_segments(lowering, plan, stream, keys, aggregates)) is not None:
+        return segments
     known = [_known(stream, a) for _, a in aggregates]
     if any(needs_ranks(a, w) for (_, a), w in zip(aggregates, known, strict=True)):
         return _over_ranks(lowering, plan, stream, keys, aggregates, wanted)

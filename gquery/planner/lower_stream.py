@@ -13,6 +13,7 @@ from gquery.expression.types import Register
 from gquery.kernels.render import describe
 from gquery.kernels.values import Value, ValueProperties
 from gquery.planner.physical import (
+    AggregateSegment,
     Build,
     Compute,
     FilterRows,
@@ -23,6 +24,8 @@ from gquery.planner.physical import (
     ReadStage,
     ReadTable,
     Reduce,
+    SegmentHeads,
+    SegmentRows,
     Sink,
     Source,
     Step,
@@ -67,6 +70,7 @@ class Stream:
 
 def step_weight(step: Step, columns: dict[int, ValueProperties]) -> float:
     """What a step costs the interpreter a row, in steps: one an operation, some more where characters are read."""
+    costs = tuning.interpreter_costs
     match step:
         case FilterRows(predicate):
             return expr_weight(predicate, columns)
@@ -74,6 +78,10 @@ def step_weight(step: Step, columns: dict[int, ValueProperties]) -> float:
             return sum(expr_weight(e, columns) for _, e in exprs)
         case Probe(keys=keys):
             return tuning.interpreter_costs.probe + text_weight(keys, columns)
+        case SegmentHeads() | SegmentRows():
+            return costs.operation
+        case AggregateSegment(accumulators=accumulators):
+            return 1.0 + len(accumulators)
         case _:
             assert_never(step)
 
@@ -100,6 +108,8 @@ def _expressions(pipeline: Pipeline) -> Iterator[Expr]:
                 yield predicate
             case Compute(exprs):
                 yield from (e for _, e in exprs)
+            case AggregateSegment(accumulators=accumulators):
+                yield from (f.arg for f in accumulators if f.arg is not None)
             case _:
                 pass  # probing a table is a few operations
     match pipeline.sink:

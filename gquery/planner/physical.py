@@ -150,7 +150,31 @@ class Probe:
     filter: KeyFilter | None = None
 
 
-Step = FilterRows | Compute | Probe
+@frozen_open
+class SegmentHeads:
+    """Passes on the first row of each segment. Steps between this and `SegmentRows` come out the same for all of its rows."""
+
+    key: Stored  # a sorted column of the source; the rows of one of its values are a segment
+    selectivity: float  # estimated share of the source's rows that are passed on
+
+
+@frozen_open
+class SegmentRows:
+    """Passes on all rows of a segment, one after another, whichever row its first one is."""
+
+    key: Stored
+
+
+@frozen_open
+class AggregateSegment:
+    """Aggregates the rows of a segment that get here, in registers, and passes the segment on as one row, if there was any."""
+
+    accumulators: tuple[Accumulator, ...]
+    aggregates: tuple[tuple[Column, AggregatePlan], ...]
+    selectivity: float
+
+
+Step = FilterRows | Compute | Probe | SegmentHeads | SegmentRows | AggregateSegment
 
 # ---- sinks: what a pipeline ends in ---------------------------------------------------------------------------------
 
@@ -283,8 +307,7 @@ class ConcatRows:
 class RankEncode:
     """Adds to a frame, for each (source, code) pair, the rank of the source's values: codes that compare as the values do.
     For minima of strings and of 128-bit numbers, which no atomic can hold. ``extremes``: only the least and the greatest
-    code of all rows are asked for, so no other values are told apart; ``alone``: nothing else is asked for, so no other rows
-    are kept, nor columns."""
+    code of all rows are asked for, so no other values are told apart; ``alone``: no other rows, nor columns, are kept."""
 
     stage: int
     pairs: tuple[tuple[Stored, Column], ...]
@@ -295,8 +318,7 @@ class RankEncode:
 
 @frozen_open
 class RankDecode:
-    """Replaces code columns by the values that a `RankEncode` stage ranked; row numbers by those that a frame has
-    there."""
+    """Replaces code columns by the values that a `RankEncode` stage ranked; row numbers by those that a frame has there."""
 
     stage: int
     ranked: int
@@ -374,6 +396,5 @@ def _results(aggregates: tuple[tuple[Column, AggregatePlan], ...]) -> tuple[Stor
 
 def normalized(stored: Stored) -> Stored:
     """How a column is stored once rows were gathered: text has offsets of 64 bits and characters of its own."""
-    if stored.physical_type.is_string:
-        return Stored(stored.column, stored.properties, PhysicalType.STRING64)
-    return stored
+    is_text = stored.physical_type.is_string
+    return Stored(stored.column, stored.properties, PhysicalType.STRING64) if is_text else stored

@@ -12,6 +12,7 @@ from typing import assert_never
 from gquery.errors import InternalError
 from gquery.expression.expr import Column
 from gquery.planner.physical import (
+    AggregateSegment,
     Compute,
     FilterRows,
     Pipeline,
@@ -21,6 +22,8 @@ from gquery.planner.physical import (
     ReadRange,
     ReadStage,
     ReadTable,
+    SegmentHeads,
+    SegmentRows,
     Source,
     stage_columns,
 )
@@ -46,12 +49,29 @@ def _problems(work: Pipeline, made: dict[int, set[int]]) -> Iterator[str]:
             if c.id in known:
                 yield f"{where} binds {c.name}#{c.id}, which is bound before it"
         known |= here.keys()
+    yield from _segments(work)
     if isinstance(work.source, ReadStage):
         frame = made.get(work.source.stage)
         if frame is None:
             yield f"reads stage {work.source.stage}, which is no earlier one"
         elif missing := set(work.source.origins) - frame:
             yield f"reads columns {sorted(missing)} that stage {work.source.stage} does not make"
+
+
+def _segments(work: Pipeline) -> Iterator[str]:
+    """What is wrong with the segments of a pipeline: the first step finds their heads, then they are opened and aggregated."""
+    found = [s for s in work.steps if isinstance(s, SegmentHeads | SegmentRows | AggregateSegment)]
+    if not found:
+        return
+    kinds = [type(s) for s in found]
+    if work.steps[0] is not found[0] or kinds not in ([SegmentHeads], [SegmentHeads, SegmentRows, AggregateSegment]):
+        yield "segments are not found, opened and aggregated in this order"
+    of_source = isinstance(work.source, ReadTable) and {s.column.id for s in work.source.columns}
+    for step in found:
+        if not isinstance(step, AggregateSegment) and (not of_source or step.key.column.id not in of_source):
+            yield f"segments of {step.key.column.name}, which is no column of a table that is read"
+    if work.selection_steps:
+        yield "heads of segments are compacted"
 
 
 def _bound(work: Pipeline) -> Iterator[tuple[str, Iterable[Column]]]:
@@ -66,6 +86,10 @@ def _bound(work: Pipeline) -> Iterator[tuple[str, Iterable[Column]]]:
             case Probe(table=table, mark=mark):
                 yield "a join table", (s.column for s in table.columns)
                 yield "a mark", () if mark is None else (mark,)
+            case SegmentHeads() | SegmentRows():
+                pass
+            case AggregateSegment(aggregates=aggregates):
+                yield "a segment", (c for c, _ in aggregates)
             case _:
                 assert_never(step)
 

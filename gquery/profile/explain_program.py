@@ -19,6 +19,7 @@ from gquery.operators.codegen import kernels, units
 from gquery.operators.join_build import is_speculated
 from gquery.operators.materialize import materialize_mode
 from gquery.planner.physical import (
+    AggregateSegment,
     Build,
     Compute,
     ConcatRows,
@@ -39,6 +40,8 @@ from gquery.planner.physical import (
     ReadStage,
     ReadTable,
     Reduce,
+    SegmentHeads,
+    SegmentRows,
     Sink,
     SliceRows,
     SortRows,
@@ -125,7 +128,9 @@ def _columns(program: Program) -> Iterator[Column]:
                         yield from (s.column for s in table.columns)
                         if mark is not None:
                             yield mark
-                    case FilterRows():
+                    case AggregateSegment(aggregates=aggregates):
+                        yield from (c for c, _ in aggregates)
+                    case FilterRows() | SegmentHeads() | SegmentRows():
                         pass
         yield from (s.column for s in stage_columns(work))
 
@@ -200,6 +205,13 @@ def _step(step: Step, printer: Printer) -> str:
             tested = f", testing {printer.expr(residual)}" if residual is not None else ""
             first = "" if made is None else ", in shared memory" if made.is_table else ", key filter first"
             return f"probe stage {table.stage}, {kind.value}{on}{first}{tested}"
+        case SegmentHeads(key):
+            return f"first rows of the segments of {printer.column(key.column)}"
+        case SegmentRows(key):
+            return f"rows of the segment of {printer.column(key.column)}"
+        case AggregateSegment(accumulators, aggregates):
+            results = _names((c for c, _ in aggregates), printer)
+            return f"aggregate the segment to ({results}), {len(accumulators)} words in registers"
         case _:
             assert_never(step)
 

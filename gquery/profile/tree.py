@@ -34,6 +34,7 @@ from gquery.planner.logical.nodes import (
 from gquery.planner.logical.shared import definitions
 from gquery.planner.logical.tree import used_columns, walk
 from gquery.planner.physical import (
+    AggregateSegment,
     FilterRows,
     Group,
     Pipeline,
@@ -308,6 +309,9 @@ def _node_of(step: object, nodes: list[Plan]) -> Plan | None:
             for node in nodes:
                 if isinstance(node, Filter) and conjuncts(node.predicate)[-1] == predicate:
                     return node
+        case AggregateSegment(aggregates=aggregates):
+            made = {c.id for c, _ in aggregates}
+            return next((n for n in nodes if isinstance(n, Aggregate) and made and made <= _ids(n)), None)
         case Probe(table=table, keys=keys):
             known = {c.id for node in nodes for c in node.columns}  # lowering makes columns of its own for keys
             build = {s.column.id for s in table.columns} & known

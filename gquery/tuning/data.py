@@ -20,6 +20,10 @@ class Encoding(Record):
     sampled_places: int = number(8, "places", "of a column of text that the sample comes from")
     first_step: int = number(4_096, "values", "of the first step of a test that may end early")
     step: int = number(1 << 20, "values", "of its other steps")
+    longest_run: int = number(
+        64, "rows", "of one value in a sorted column whose greatest number is noted: a power of two, so "
+        "that one thread may take them, and the 31 beside it do not wait long",
+    )  # fmt: skip
     small_dictionary: int = number(1_024, "entries", "of a dictionary that always pays")
     rows_an_entry: int = number(16, "rows an entry", "from which on a larger dictionary pays")
     largest_dictionary: int = number(1_000_000, "entries", "of a dictionary")

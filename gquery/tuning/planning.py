@@ -194,6 +194,18 @@ class GroupLayouts(Record):
     rows_a_build_row: int = number(
         2, "rows a value", "of each join key, at least, for groups by several of them before those by text"
     )
+    least_segments: int = number(
+        2**16,
+        "groups",
+        "of a sorted key from which on a GPU aggregates segments without a table: fewer lie in its cache",
+    )
+    least_segments_cpu: int = number(
+        2**40, "groups", "of the same on a CPU: never, as its cores write groups that lie together one after another, "
+        "which their caches hold: by segments they took a tenth to a third longer",
+    )  # fmt: skip
+    segment_words: int = number(
+        16, "words", "of accumulators of a segment, at most: each takes two registers of a GPU's thread"
+    )
     headroom: float = number(2.25, "slots a group", "of a hash table whose groups were counted by an earlier run")
     growth: int = number(4, "times", "that a full hash table grows by")
     longest_walk: int = number(512, "slots", "that a row looks at before it says that a table of row numbers is full")

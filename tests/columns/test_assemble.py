@@ -192,9 +192,12 @@ def test_offsets_beyond_32_bits(tmp_path: Path, tune: Tune) -> None:
 @pytest.mark.parametrize(
     ("values", "order"),
     [
-        ([], Order(True, 0)),
-        ([5], Order(True, 1)),
-        ([1, 1, 2, 3, 3, 3, 9], Order(True, 4)),
+        ([], Order(True, 0, 1)),
+        ([5], Order(True, 1, 1)),
+        ([1, 2, 3, 7], Order(True, 4, 1)),
+        ([1, 1, 2, 2, 3, 3, 9], Order(True, 4, 2)),
+        ([1, 1, 2, 3, 3, 3, 9], Order(True, 4, 4)),
+        ([4, 4, 4, 4, 4, 4, 4], Order(True, 1, 8)),
         ([1, 2, 3, 2], Order(False)),
         ([2, 1, 3, 4], Order(False)),
         ([1, 3, 2, 4], Order(False)),
@@ -207,6 +210,26 @@ def test_order_of_parts(values: list[int], order: Order, starts: list[int]) -> N
     for low, high in pairwise(starts):
         parts.see(array[low:high])
     assert parts.order(array, [min(s, len(array)) for s in starts]) == order_of(array, 0) == order
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_longest_runs(seed: int, tune: Tune) -> None:
+    """The same length is found in whatever pieces and groups the column comes, and none is exceeded."""
+    tune(tuning.encoding, longest_run=8, step=16)
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(1, rng.integers(2, 12), rng.integers(1, 40))
+    values = np.repeat(np.arange(len(lengths)), lengths)
+    cuts = np.sort(rng.integers(0, len(values) + 1, rng.integers(0, 9))).tolist()
+    cuts = [0, *cuts, len(values)]
+    starts = [c for n, c in enumerate(cuts) if n in (0, len(cuts) - 1) or rng.random() < 0.5]
+    parts, start = OrderOfParts(), 0
+    for low, high in pairwise(cuts):
+        start = low if low in starts else start
+        seen = min(low - start, 8)
+        parts.see(values[low - seen : high], seen)
+    longest = int(lengths.max())
+    wanted = None if longest > 8 else 1 << (longest - 1).bit_length()
+    assert parts.order(values, starts) == order_of(values, 0) == Order(True, len(lengths), wanted)
 
 
 # ---- threads -------------------------------------------------------------------------------------------------------

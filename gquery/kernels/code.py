@@ -10,7 +10,8 @@ the kernel is launched; the text never holds values.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -323,6 +324,14 @@ class Code:
     def withdraw(self, column: int) -> None:
         """Behind the text in which a provided column stood: nobody else is to find it."""
         del self.known[column], self._providers[column]
+
+    @contextmanager
+    def another_row(self) -> Iterator[None]:
+        """Within it, values of the row at hand are those of another one: they are computed anew, in blocks of their own."""
+        memo, flags = self._memo, self._flags
+        self._memo, self._flags = {}, {}
+        yield
+        self._memo, self._flags = memo, flags
 
     def remember(self, e: Expr, value: Value) -> Value:
         """Keeps the value of an expression for the block that is open, and gives it back."""

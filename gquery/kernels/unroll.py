@@ -12,14 +12,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from gquery import tuning
-from gquery.kernels.ir.expressions import ROW, Call, Expression, Leaf, LeafMap, Load, Name, Tuple
+from gquery.kernels.ir.expressions import ROW, Call, Constant, Expression, Leaf, LeafMap, Load, Name, Tuple
 from gquery.kernels.ir.statements import Block, Function, Let, Return, Statement, Store, Unpack, line_count, printed
 from gquery.kernels.ir.walk import assigned, blocks, over, read, with_blocks
 from gquery.runtime.records import dataclass
 
 _FUNCTION = "do_row"
 _LOADS = frozenset(["i64", "f64", "truth"])  # what makes a register of an element
-_PLACES: tuple[Expression, ...] = (ROW, Call("word_index", (ROW,)))  # that are known before anything is loaded
+PREVIOUS_ROW = Call(
+    "max_i64", (Call("sub_i64", (Call("i64", (ROW,)), Call("i64", (Constant(1),)))), Call("i64", (Constant(0),)))
+)
+"""The row before the one at hand; the first row itself."""
+_PLACES: tuple[Expression, ...] = (ROW, Call("word_index", (ROW,)), PREVIOUS_ROW)  # known before anything is loaded
 
 
 @dataclass(frozen=True)

@@ -254,9 +254,11 @@ def _gains_from_unrolling(pipeline: Pipeline, target: str, kernel: Kernel) -> bo
     if not capabilities(target).interleaves_rows or not isinstance(pipeline.source, ReadTable | ReadStage):
         return False
     sink = pipeline.sink
+    lines = ir.line_count(kernel.body) + sum(ir.line_count(part.body) for part in kernel.parts)
+    if any(isinstance(s, SegmentHeads) for s in pipeline.steps):  # few rows get to the sink
+        return lines <= tuning.loops.unrolled_lines and pipeline.rows >= tuning.loops.interleaved_rows
     if isinstance(sink, Build) or (isinstance(sink, Group) and state_location(sink, target) == "global"):
         return False
-    lines = ir.line_count(kernel.body) + sum(ir.line_count(part.body) for part in kernel.parts)
     if isinstance(sink, Materialize):
         return lines <= tuning.loops.unrolled_lines and materialize.materialize_mode(pipeline.steps, True) in (
             "dense",

@@ -16,6 +16,7 @@ from gquery.kernels import ir
 from gquery.kernels.bindings import ColumnPart, StatePart
 from gquery.kernels.code import Code
 from gquery.kernels.stored import element_type
+from gquery.kernels.unroll import PREVIOUS_ROW
 from gquery.kernels.values import Value
 from gquery.operators.aggregates import emit_accumulate
 from gquery.operators.finalize import emit_result
@@ -30,8 +31,11 @@ Consumer = Callable[[], None]
 def emit_heads(step: SegmentHeads, row: ir.Name, code: Code, consume: Consumer) -> None:
     """The lines that pass on a row whose key differs from that of the row before."""
     number, zero = code.let(code.call("i64", row)), code.integer(0)
-    before = code.let(code.call("max_i64", code.call("sub_i64", number, code.integer(1)), zero))
+    before: ir.Expression = PREVIOUS_ROW
+    if row is not ir.ROW:
+        before = code.let(code.call("max_i64", code.call("sub_i64", number, code.integer(1)), zero))
     last = code.let(_key(step.key, before, code))
+    code.hoisted.add(last)
     key = code.column(step.key.column).var
     with code.when(ir.Or((code.call("eq_i64", number, zero), code.call("ne_i64", key, last)))):
         consume()
@@ -76,19 +80,26 @@ def emit_segment(segment: Segment, code: Code, each: Callable[[Consumer], None],
 
 
 def _each_row(segment: Segment, code: Code, write: Consumer, stops: ir.Name | None) -> None:
-    """A loop over the rows of a segment; it may end as soon as ``stops`` is true."""
+    """The first row, whose columns an unrolled loop loads ahead, and a loop over the others of a segment; it may end as soon as
+    ``stops`` is true."""
     stored, rows = segment.rows.key, code.scalar(StatePart("rows"))
     key = code.column(stored.column).var
-    member = code.let(code.call("i64", segment.head))
-    going = code.let(ir.TRUE)
-    with code.loop(going):
+    write()
+    member = code.let(code.call("add_i64", code.call("i64", segment.head), code.integer(1)))
+    going = code.let(ir.FALSE)
+
+    def look() -> None:
+        inside = code.call("lt_i64", member, rows)
+        with code.when(inside if stops is None else ir.And((inside, ir.Not(stops)))):
+            code.set(going, code.call("eq_i64", key, _key(stored, member, code)))
+
+    look()
+    with code.another_row(), code.loop(going):
         read(segment.source, code, member)
         write()
         code.set(member, code.call("add_i64", member, code.integer(1)))
         code.set(going, ir.FALSE)
-        inside = code.call("lt_i64", member, rows)
-        with code.when(inside if stops is None else ir.And((inside, ir.Not(stops)))):
-            code.set(going, code.call("eq_i64", key, _key(stored, member, code)))
+        look()
     read(segment.source, code, segment.head)
 
 

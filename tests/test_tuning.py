@@ -47,7 +47,6 @@ NO_TUNING: dict[str, tuple[set[int | float], str]] = {
     "stored.py": ({32}, "bytes that a GPU reads from memory at once"),
     "targets/base.py": ({26, 32, 128}, "NARROW_ROWS, PRIVATE_THREADS: kernels are compiled for them"),
     "targets/cache.py": ({4, 32, 300}, "an exit code, bytes of a key, letters of a message"),
-    "targets/cuda_primitives.py": ({5}, "a compute capability that every version of the compiler knows"),
     "targets/cuda_events.py": ({1e3}, "milliseconds of a second"),
     "targets/cuda_numba.py": ({9}, "a compute capability that every version of the compiler knows"),
     "targets/cuda_llvm.py": ({9}, "the same"),

@@ -11,13 +11,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from gquery.columns.table import Dictionary
 from gquery.expression.expr import And, Call, Column, Expr, In, IsNull, Literal, Not, Or
 from gquery.expression.frozen import frozen_single
 from gquery.functions import MIRRORED
 from gquery.kernels.like import pieces
+from gquery.runtime.arrow_compute import pc
 
 Flags: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.bool_]]"
 

@@ -150,6 +150,7 @@ class Interpreting(Record):
         0.05, "seconds", "of interpreting after which a unit of rows is given up: all rows run again, compiled"
     )
     paced_turns: int = number(4096, "turns", "of loops in an interpreted kernel between two looks at the clock")
+    background_tasks: int = number(32, "kernels", "that wait to be compiled beside the queries, at most")
     break_even_seconds: float = number(
         0.03, "seconds", "of interpreting, in all runs, from which on a usual pipeline is compiled", _INTERPRETED
     )

@@ -34,11 +34,15 @@ def targets(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return made
 
     monkeypatch.setattr(program, "run_with_report", noted)
+    monkeypatch.setattr(
+        "gquery.kernels.targets.background._background", Background()
+    )  # others' tasks are not waited for
     monkeypatch.setattr(choose, "is_cached", lambda *_: False)
     return found
 
 
 def connected(tune: Tune) -> gquery.Connection:
+    tune(tuning.compiling, own_kernels=10**9)
     tune(tuning.interpreting, background_seconds=0.0, break_even_seconds=1e9, trial_seconds=1e9, most_seconds=1e9)
     connection = gquery.connect("cpu")
     connection.sql("SET compiler = 'llvm'")

@@ -106,6 +106,12 @@ def small() -> gquery.Connection:
 
 
 @cache
+def own(name: str) -> gquery.Connection:
+    """The same for one query alone: what others have loaded is not known there."""
+    return _connection(tables())
+
+
+@cache
 def tpch() -> gquery.Connection:
     """A connection with TPC-H at SF0.01, in memory."""
     return _connection({name: pq.read_table(path) for name, path in files(generate(0.01)).items()})
@@ -131,7 +137,7 @@ def text(name: str) -> str:
 
 def program(name: str, target: Target) -> Program:
     """The program of a query for a target."""
-    return (small() if name in SMALL else tpch()).program(text(name), target)
+    return (own(name) if name in TUNED else small() if name in SMALL else tpch()).program(text(name), target)
 
 
 def shown(name: str, target: Target, level: str) -> str:

@@ -12,14 +12,16 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 
+from gquery import tuning
+
 Task = Callable[[], object]
 
 
 class Background:
-    """Tasks, done one after another."""
+    """Tasks, done one after another; of many that wait, the oldest are left out."""
 
     def __init__(self) -> None:
-        self._tasks: deque[Task] = deque()
+        self._tasks: deque[Task] = deque(maxlen=tuning.interpreting.background_tasks)
         self._lock = threading.Lock()
         self._is_busy = False
 
@@ -39,7 +41,7 @@ class Background:
 
     def _serve(self) -> None:
         while (task := self._next()) is not None:
-            with suppress(Exception):
+            with suppress(BaseException):  # an interrupt was not meant for it
                 task()
 
     def _next(self) -> Task | None:

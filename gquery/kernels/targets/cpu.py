@@ -135,10 +135,13 @@ class CpuTarget:
             if self.is_ready(kernel) or any(is_user_function(f) for _, f in kernel.functions):
                 continue
             source = compiler.source(kernel)
-            if self._made < tuning.compiling.own_kernels or _is_kept(source):
-                background().add(partial(self._compile, kernel, "llvm"))
-            elif kernel_cache().is_usable:
-                workers().compile_later([("cpu_llvm", source, (0, 0))])
+            background().add(partial(self._compile_aside, kernel, source))
+
+    def _compile_aside(self, kernel: Kernel, source: KernelSource) -> None:
+        """Compile a kernel; a process that has compiled many has a worker do it and loads what that made."""
+        if self._made >= tuning.compiling.own_kernels and not _is_kept(source):
+            self._compile_elsewhere({("llvm", source)})
+        self._compile(kernel, "llvm")
 
     def _compile_elsewhere(self, missing: Collection[tuple[Compiler, KernelSource]]) -> None:
         """Have workers compile kernels; this process does some of them while it has compiled few."""

@@ -286,3 +286,16 @@ def test_one_lane_sets_the_bit_of_a_key_that_repeats_in_order() -> None:
             (build,) = [k for k in connection.kernels(sql, target="cuda") if "s0: *u32" in k.text]
             assert ("is_first_lane_with" in build.text) == is_clustered
             assert ("bit_set" in build.text) == (not is_clustered)
+
+
+@pytest.mark.parametrize("slots, layout", [(500, "direct-address"), (1_000_000, "hash")])
+def test_one_key_of_several_is_addressed_where_its_slots_are_in_use(slots: int, layout: str) -> None:
+    """All rows may have few of the values that an array has slots for, and each probe would go through hundreds of rows."""
+    rows = 2_000
+    few = np.arange(rows) % 5 * (slots // 5) if layout == "hash" else np.arange(rows) % slots
+    ends = [0, slots - 1]
+    b = pa.table({"k": np.r_[few, ends], "far": np.r_[np.arange(rows) * 10**9, 0, 1], "v": np.arange(rows + 2)})
+    p = pa.table({"k": np.r_[few, few], "far": np.r_[np.arange(rows) * 10**9, np.arange(rows) * 10**9 + 1]})
+    sql = "SELECT count(*), sum(b.v) FROM p JOIN b ON p.k = b.k AND p.far = b.far"
+    assert _table({"p": p, "b": b}, sql).layout == layout
+    assert_same(sql, {"p": p, "b": b})

@@ -183,14 +183,11 @@ class Code:
 
     def after_rows(self, write: Callable[[], None]) -> None:
         """What ``write`` writes stands behind the loop; of a row's values none is known there."""
-        body, heads, memo, bound = self.body, self._heads, self._memo, self._bound
-        flags, made = self._flags, self._made
-        self.body, self._heads, self._memo, self._bound = [], [], {}, [[]]
-        self._flags, self._made = {}, [[]]
+        before = self.body, self._heads, self._memo, self._bound, self._flags, self._made
+        self.body, self._heads, self._memo, self._bound, self._flags, self._made = [], [], {}, [[]], {}, [[]]
         write()
         self.epilogue += self.body
-        self.body, self._heads, self._memo, self._bound = body, heads, memo, bound
-        self._flags, self._made = flags, made
+        self.body, self._heads, self._memo, self._bound, self._flags, self._made = before
 
     # ---- expressions ----
 
@@ -216,8 +213,7 @@ class Code:
     def integer(self, value: int) -> ir.Call:
         """An integer that stands in the text."""
         self.primitives.add("i64")
-        found = _INTEGERS.get(value)
-        if found is None:
+        if (found := _INTEGERS.get(value)) is None:
             found = ir.Call("i64", (ir.Constant(value),))
             if abs(value) <= tuning.kernel_texts.kept_integers:
                 _INTEGERS[value] = found
@@ -328,10 +324,9 @@ class Code:
     @contextmanager
     def another_row(self) -> Iterator[None]:
         """Within it, values of the row at hand are those of another one: they are computed anew, in blocks of their own."""
-        memo, flags = self._memo, self._flags
-        self._memo, self._flags = {}, {}
+        before, self._memo, self._flags = (self._memo, self._flags), {}, {}
         yield
-        self._memo, self._flags = memo, flags
+        self._memo, self._flags = before
 
     def remember(self, e: Expr, value: Value) -> Value:
         """Keeps the value of an expression for the block that is open, and gives it back."""

@@ -107,8 +107,10 @@ def small() -> gquery.Connection:
 
 @cache
 def own(name: str) -> gquery.Connection:
-    """The same for one query alone: what others have loaded is not known there."""
-    return _connection(tables())
+    """The same for one query alone, which has been planned: what others have loaded is not known there."""
+    connection = _connection(tables())
+    connection.program(text(name), "cpu")
+    return connection
 
 
 @cache

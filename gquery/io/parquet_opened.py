@@ -52,7 +52,8 @@ class OpenedParquet:
         self, rows: int, row_groups: Sequence[int], leaves: Sequence[int] | None = None
     ) -> Iterator[pa.RecordBatch]:
         """Row groups, all columns or those of some leaves, so many rows at a time, decoded by the thread that asks for them."""
-        return self._reader.iter_batches(rows, row_groups, leaves, use_threads=False)  # type: ignore[no-any-return]
+        batches: Iterator[pa.RecordBatch] = self._reader.iter_batches(rows, row_groups, leaves, use_threads=False)
+        return batches
 
     def close(self) -> None:
         """Close the file."""

@@ -23,7 +23,7 @@ from gquery.kernels.stored import StoredColumn, element_type, load
 from gquery.kernels.values import Value, value_properties
 from gquery.operators.inline_payload import provide_payload_fields
 from gquery.operators.join_build import emit_build, find_or_insert, hash_key, slot_physical_type, stored_key
-from gquery.operators.key_filter_code import test_filter
+from gquery.operators.key_filter_code import test_filter, test_inside
 from gquery.operators.keys import encode_keys, equal_values, hash_values
 from gquery.operators.read import provide_stored
 from gquery.planner.logical.nodes import JoinKind
@@ -121,13 +121,7 @@ def _exists(step: Probe, code: Code) -> ir.Expression:
     encoded, inside = _lookup(step, code)
     if step.filter is not None and step.filter.is_table and inside is not None:
         return inside
-    test = code.call("bit_test", bits, encoded)
-    if inside is None:
-        return code.let(test)
-    found = code.let(ir.FALSE)
-    with code.when(inside):
-        code.set(found, test)
-    return found
+    return test_inside(code.call("bit_test", bits, encoded), inside, code)
 
 
 def _held(step: Probe, code: Code) -> tuple[ir.Expression, ir.Expression]:

@@ -23,7 +23,11 @@ def test_filter(step: Probe, key: ir.Expression, inside: ir.Expression | None, c
     is tested."""
     if step.filter is None:
         return inside
-    test = _test(step.table, step.filter, key, code)
+    return test_inside(_test(step.table, step.filter, key, code), inside, code)
+
+
+def test_inside(test: ir.Expression, inside: ir.Expression | None, code: Code) -> ir.Name:
+    """A variable with what a test of a key says where the key is ``inside`` the table's range (None: all are)."""
     if inside is None:
         return code.let(test)
     found = code.let(ir.FALSE)

@@ -13,10 +13,14 @@ import pytest
 import gquery
 from gquery import tuning
 from gquery.columns.arrow import export_table
+from gquery.columns.table import ColumnData
+from gquery.device.array import Array
+from gquery.device.device import Device
 from gquery.execution import attempt, prepare
 from gquery.expression.types import PhysicalType
 from gquery.kernels.builtin import text_scan
 from gquery.kernels.kernel import Kernel
+from gquery.kernels.patterns import ScannedPattern
 from gquery.kernels.targets import capabilities as targets
 from gquery.kernels.targets import compile_many as compile_all
 from gquery.kernels.targets.base import Compiled, Perhaps, Target
@@ -58,9 +62,9 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     noted: list[str] = []
     real = text_scan.matching_rows
 
-    def matching_rows(column: object, pattern: object, device: object, context: str) -> object:
-        noted.append(pattern.prepared.replace(b"\xff", b"%").decode())  # type: ignore[attr-defined]
-        return real(column, pattern, device, context)  # type: ignore[arg-type]
+    def matching_rows(column: ColumnData, pattern: ScannedPattern, device: Device, context: str) -> Array:
+        noted.append(pattern.prepared.replace(b"\xff", b"%").decode())
+        return real(column, pattern, device, context)
 
     monkeypatch.setattr(attempt, "matching_rows", matching_rows)
     return noted

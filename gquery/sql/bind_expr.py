@@ -37,7 +37,7 @@ from gquery.sql.bind_subquery import QUANTIFIED, QueryBinder, SubqueryBinder
 from gquery.sql.calls import function_call, is_foreign_aggregate
 from gquery.sql.parse import located, position
 from gquery.sql.scope import Scope
-from gquery.sql.types import Cut, integer_literal, interval, number, parameter, sql_type
+from gquery.sql.types import integer_literal, interval, is_cut, number, parameter, sql_type
 
 BINARY: dict[type[exp.Expr], str] = {
     exp.Add: "add", exp.Sub: "subtract", exp.Mul: "multiply", exp.Div: "divide", exp.IntDiv: "int_divide",
@@ -105,7 +105,7 @@ class ExprBinder(SubqueryBinder):
                 return TRUE if node.this else FALSE
             case exp.Null():
                 return Literal(None, NULL)
-            case Cut():
+            case _ if is_cut(node):
                 return self._slot(node)
             case exp.Placeholder() | exp.Parameter():
                 return self._parameter(node)
@@ -204,7 +204,7 @@ class ExprBinder(SubqueryBinder):
         literal, slots = parameter(node, self.query.parameters), self.query.slots
         return literal if slots is None else slots.parameter(node.name or "1", literal)
 
-    def _slot(self, node: Cut) -> Literal:
+    def _slot(self, node: exp.Expr) -> Literal:
         assert self.query.slots is not None
         return self.query.slots.literal(node.args["this"])
 

@@ -19,7 +19,7 @@ from gquery.expression.types import VARCHAR, DType, Kind
 from gquery.runtime.records import dataclass
 from gquery.sql.lexer import NUMBER, STRING, Lexed
 from gquery.sql.parse import Parsed
-from gquery.sql.types import Cut, number
+from gquery.sql.types import cut_node, number
 
 _ROOTS = (exp.Where, exp.Having)
 _PASSED = frozenset(  # nodes whose operands are bound as any expression
@@ -112,7 +112,7 @@ class TextSlots:
         made = self._new(text, constant(text))
         if n not in self.tokens.setdefault(made, []):
             self.tokens[made].append(n)
-        node = Cut(this=made)
+        node = cut_node(made)
         node._meta = dict(child._meta or {})
         child.replace(node)
         nodes.append(node)

@@ -93,10 +93,15 @@ def _float(bits: str) -> DType:
     return REAL if int(bits) < 25 else DOUBLE
 
 
-class Cut(exp.Expression):
-    """In place of a constant that was cut out of a text (`gquery.sql.cut`): ``this`` is the number of its slot."""
+def cut_node(number: int) -> exp.Expr:
+    """What stands in a tree for a constant that was cut out of a text (`gquery.sql.cut`), by the number of its slot. It is of the
+    class that all of sqlglot's nodes come of: no parser makes such a node, and whoever prints it gets a ValueError. A class of our
+    own is not possible, as nothing may inherit from sqlglot's classes where they are compiled."""
+    return exp.Expression(this=number)
 
-    arg_types = {"this": True}  # noqa: RUF012  (sqlglot's)
+
+def is_cut(node: exp.Expr | None) -> bool:
+    return type(node) is exp.Expression
 
 
 def number(text: str) -> Literal:
@@ -137,7 +142,7 @@ def interval(node: exp.Interval, bound: Callable[[exp.Expr], Any]) -> Literal:
         raise NotSupportedError(f"interval unit {unit.sql('duckdb')}")
     if isinstance(amount, exp.Literal):
         text = amount.name
-    elif isinstance(amount, Cut):
+    elif is_cut(amount):
         return derived(_interval, INTERVAL, (bound(amount),), unit.name if unit is not None else None)
     else:
         value = bound(amount) if amount is not None else None

@@ -93,3 +93,17 @@ def test_position() -> None:
     (column,) = (c for c in parse_one(sql).tree.find_all(exp.Column) if c.name == "bb")
     assert position(column) == sql.index("bb")
     assert position(None) is None
+
+
+def test_no_class_inherits_from_sqlglots() -> None:
+    """None can where sqlglot is compiled (`gquery[fast]`)."""
+    import gquery.api.relation
+    import gquery.sql.bind  # noqa: F401  (whatever is defined there)
+
+    waiting, found = [exp.Expr], set[type]()
+    while waiting:
+        below = waiting.pop().__subclasses__()
+        waiting += below
+        found.update(below)
+    assert exp.Select in found
+    assert not [c for c in found if c.__module__.startswith("gquery")]

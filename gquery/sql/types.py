@@ -94,9 +94,9 @@ def _float(bits: str) -> DType:
 
 
 def cut_node(number: int) -> exp.Expr:
-    """What stands in a tree for a constant that was cut out of a text (`gquery.sql.cut`), by the number of its slot. It is of the
-    class that all of sqlglot's nodes come of: no parser makes such a node, and whoever prints it gets a ValueError. A class of our
-    own is not possible, as nothing may inherit from sqlglot's classes where they are compiled."""
+    """What stands in a tree for a constant that was cut out of a text (`gquery.sql.cut`), by the number of its slot. It is of
+    the class that all of sqlglot's nodes come of: no parser makes such a node, and whoever prints it gets a ValueError. A class
+    of our own is not possible: nothing may inherit from sqlglot's classes where they are compiled."""
     return exp.Expression(this=number)
 
 

@@ -5,7 +5,6 @@ They may be wrong and only choose between right plans; what must never be wrong 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import sqrt
 from typing import assert_never
 
@@ -30,7 +29,7 @@ from gquery.expression.expr import (
 from gquery.expression.slots import shown
 from gquery.expression.traverse import conjuncts
 from gquery.expression.types import Bounds, type_bounds
-from gquery.planner.logical.key_ranges import KeySide, common_shares, integer_columns, pair_selectivity
+from gquery.planner.logical.key_ranges import KeyPair, common_shares, integer_columns, pairs_selectivity
 from gquery.planner.logical.nodes import (
     Aggregate,
     Apply,
@@ -220,7 +219,8 @@ class Estimator:
             selectivity = self.match_selectivity(pairs, left_rows, right_rows)
             kept = selectivity if kind is JoinKind.SEMI else max(tuning.cardinality.least_unmatched, 1 - selectivity)
             return max(left_rows * kept, tuning.cardinality.least_rows)
-        rows = left_rows * right_rows * self.pairs_selectivity(pairs, left_rows, right_rows)
+        keys = [self.keys_of(a, b) for a, b in pairs]
+        rows = left_rows * right_rows * pairs_selectivity(keys, left_rows, right_rows)
         for e, pair in terms:
             if pair is None:
                 rows *= self.selectivity(e)
@@ -230,36 +230,19 @@ class Estimator:
             return max(rows, left_rows, right_rows)
         return max(rows, tuning.cardinality.least_rows)
 
-    def pairs_selectivity(self, pairs: Sequence[tuple[Expr, Expr]], left_rows: float, right_rows: float) -> float:
-        """The share of the cross product that equalities of these pairs keep."""
-        if not pairs:
-            return 1.0
-        if len(pairs) == 1:
-            return self._pair_selectivity(*pairs[0], left_rows, right_rows)
-        left = right = 1.0
-        for a, b in pairs:
-            left *= self._base_distinct(a)
-            right *= self._base_distinct(b)
-        left = min(left, self._base_rows(pairs, 0, left_rows))
-        right = min(right, self._base_rows(pairs, 1, right_rows))
-        # columns of a composite key depend on each other: the product of their counts says too much on the larger side
-        return 1 / max(min(left, right), 1.0)
-
-    def _pair_selectivity(self, a: Expr, b: Expr, left_rows: float, right_rows: float) -> float:
-        """That of one equality."""
-        bases = self._base_rows([(a, b)], 0, left_rows), self._base_rows([(a, b)], 1, right_rows)
-        left = KeySide(left_rows, bases[0], min(self._base_distinct(a), bases[0]))
-        right = KeySide(right_rows, bases[1], min(self._base_distinct(b), bases[1]))
+    def keys_of(self, a: Expr, b: Expr) -> KeyPair:
+        """What is known of an equality of the left side's ``a`` and the right side's ``b``."""
         columns = integer_columns(a, b)
         known = (None, None) if columns is None else (self._values(columns[0]), self._values(columns[1]))
-        return pair_selectivity(left, right, common_shares(*known))
+        return KeyPair(
+            (self._base_distinct(a), self._base_distinct(b)),
+            (self._base_rows(a), self._base_rows(b)),
+            common_shares(*known),
+        )
 
-    def _base_rows(self, pairs: Sequence[tuple[Expr, Expr]], side: int, rows: float) -> float:
-        most = rows
-        for p in pairs:
-            if isinstance(c := p[side], Column):
-                most = max(most, self._column_rows.get(c.id, rows))
-        return most
+    def _base_rows(self, key: Expr) -> float:
+        """The rows of the relation that a column comes from; 0 where that is not known."""
+        return self._column_rows.get(key.id, 0.0) if isinstance(key, Column) else 0.0
 
     def match_selectivity(self, pairs: list[tuple[Expr, Expr]], left_rows: float, right_rows: float) -> float:
         """The share of left rows that find a match."""

@@ -6,6 +6,9 @@ calendar of two centuries
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import prod
+
 from gquery import tuning
 from gquery.expression.expr import Cast, Column, Expr
 from gquery.expression.frozen import frozen
@@ -13,28 +16,43 @@ from gquery.expression.types import Bounds
 
 
 @frozen
-class KeySide:
-    """One side of an equality: its ``rows``, those of the relation ``base`` that its key comes from, and the key's
-    ``distinct`` values there."""
+class KeyPair:
+    """What is known of an equality whatever rows of its sides are left, so the same for each pair of subsets that `join_order`
+    joins by it: of each key the ``distinct`` values and the rows ``bases`` of the relation that it comes from (0: not known),
+    and the ``shares`` of the keys' ranges that both have."""
 
-    rows: float
-    base: float
-    distinct: float
+    distinct: tuple[float, float]
+    bases: tuple[float, float]
+    shares: tuple[float, float]
 
-    def selectivity(self, part: float) -> float:
-        """Of all rows, those whose key lies within a ``part`` of the key's range. Of a side whose keys hardly repeat, rows that a
-        filter left are taken to lie there, as far as there is room: a filter usually asks for keys that the other side has."""
-        if self.distinct * tuning.cardinality.rows_a_repeated_key <= self.base:
-            return part
-        return min(1.0, self.base * part / max(self.rows, 1.0))
+    def selectivity(self, left_rows: float, right_rows: float) -> float:
+        """The share of all pairs of rows that have equal keys. The side whose key domain is larger in the common range is the one
+        that the other refers to. Its base count is taken, not the filtered rows: a filter on it drops matches."""
+        left_base, right_base = max(left_rows, self.bases[0]), max(right_rows, self.bases[1])
+        left, right = min(self.distinct[0], left_base), min(self.distinct[1], right_base)
+        domain = max(left * self.shares[0], right * self.shares[1], 1.0)
+        kept = _kept(left_rows, left_base, left, self.shares[0])
+        return kept * _kept(right_rows, right_base, right, self.shares[1]) / domain
 
 
-def pair_selectivity(left: KeySide, right: KeySide, shares: tuple[float, float]) -> float:
-    """The share of all pairs of rows that have equal keys; ``shares`` are the parts of the keys' ranges that both have. The
-    side whose key domain is larger there is the one that the other refers to. Its base count is taken, not the filtered
-    rows: a filter on it drops matches."""
-    domain = max(left.distinct * shares[0], right.distinct * shares[1], 1.0)
-    return left.selectivity(shares[0]) * right.selectivity(shares[1]) / domain
+def pairs_selectivity(pairs: Sequence[KeyPair], left_rows: float, right_rows: float) -> float:
+    """The share of the cross product that all of some equalities keep."""
+    if not pairs:
+        return 1.0
+    if len(pairs) == 1:
+        return pairs[0].selectivity(left_rows, right_rows)
+    left = min(prod(p.distinct[0] for p in pairs), max(left_rows, *(p.bases[0] for p in pairs)))
+    right = min(prod(p.distinct[1] for p in pairs), max(right_rows, *(p.bases[1] for p in pairs)))
+    # columns of a composite key depend on each other: the product of their counts says too much on the larger side
+    return 1 / max(min(left, right), 1.0)
+
+
+def _kept(rows: float, base: float, distinct: float, part: float) -> float:
+    """Of all rows of a side, those whose key lies within a ``part`` of the key's range. Of a side whose keys hardly repeat, rows
+    that a filter left are taken to lie there, as far as there is room: a filter usually asks for keys that the other side has."""
+    if distinct * tuning.cardinality.rows_a_repeated_key <= base:
+        return part
+    return min(1.0, base * part / max(rows, 1.0))
 
 
 def common_shares(left: Bounds | None, right: Bounds | None) -> tuple[float, float]:

@@ -65,17 +65,20 @@ class GroupedScope:
         self.keys: list[tuple[Column, Expr]] = []
         self.aggregates: list[tuple[Column, AggregateCall]] = []
         self._by_expr = ByExpr()
+        self._by_call: dict[AggregateCall, Column] = {}
         self._own = scope.own_ids()
         self._made: set[int] = set()
 
     def add(self, call: AggregateCall, name: str) -> Column:
         """The column of an aggregate; equal calls share one."""
         shareable = not any(has_subquery(e) for e in (*call.args, call.filter) if e is not None)
-        found = next((c for c, known in self.aggregates if known == call), None) if shareable else None
+        found = self._by_call.get(call) if shareable else None
         if found is not None:
             return found
         column = new_column(name, call.dtype, call.nullable and not (self.keys and not _may_be_null(call)))
         self.aggregates.append((column, call))
+        if shareable:
+            self._by_call[call] = column
         self._made.add(column.id)
         return column
 

@@ -19,6 +19,9 @@ from gquery.expression.types import DType, Scalar, type_bounds
 
 Evaluate = Callable[[Expr], Literal]
 _EXACT: dict[str, Callable[..., int]] = {"add": operator.add, "subtract": operator.sub, "multiply": operator.mul}
+_COMPARED: dict[str, Callable[..., bool]] = {
+    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
+}  # fmt: skip
 
 
 def folded(e: Call | Cast, evaluate: Evaluate | None) -> Expr:
@@ -55,7 +58,7 @@ class _Form:
         if self.exact is None or None in values:
             return None
         made, limit = self.exact
-        number = made(*values)
+        number = int(made(*values))
         return number if limit.low <= number <= limit.high else None
 
     def __eq__(self, other: object) -> bool:
@@ -67,7 +70,12 @@ class _Form:
 
 def _exact(e: Call | Cast, types: tuple[DType, ...]) -> Callable[..., int] | None:
     """What computes the result of the arguments' values where these and the result are integers or decimals, whose values are
-    integers: of arithmetic at the scale of the result, and of a cast that adds decimal places, or none. None for others."""
+    integers: of arithmetic at the scale of the result, of a cast that adds decimal places, or none, and of comparisons. Text is
+    in the order of its code points, which is that of its bytes. None for others."""
+    if isinstance(e, Call) and e.function in _COMPARED:
+        kind = types[0]
+        has_order = kind.is_string or (type_bounds(kind) is not None and not kind.is_opaque)
+        return _COMPARED[e.function] if has_order and kind == types[1] else None
     if not all(d.is_integer or d.is_decimal for d in (e.dtype, *types)):
         return None
     scales = [d.scale for d in types]

@@ -14,17 +14,14 @@ import pyarrow as pa
 
 from gquery import tuning
 from gquery.columns.arrow_buffers import bits_of
+from gquery.columns.dictionary_union import Codes, DictionaryUnion, codes_of, strings_of, union_in_phases
 from gquery.columns.encode_strings import (
-    Codes,
-    DictionaryUnion,
     characters_column,
     characters_of,
     cleared,
-    codes_of,
     dictionary_limit,
     estimate_strings,
     null_strings,
-    strings_of,
     without_views,
 )
 from gquery.columns.statistics import OrderOfParts
@@ -41,7 +38,6 @@ class DictionaryPieces:
         self._limit = tuning.encoding.largest_dictionary if limit is None else limit
         self._groups: list[list[Codes]] = [[] for _ in starts[1:]]
         self._order = OrderOfParts()
-        self._union: DictionaryUnion
 
     def add(self, group: int, pieces: Iterable[pa.DictionaryArray]) -> int:
         """Holds the codes and dictionaries of a group; how many rows they have."""
@@ -54,8 +50,7 @@ class DictionaryPieces:
         pieces = [codes for group in self._groups for codes in group]
         if not pieces:
             return null_strings(rows)
-        yield [lambda: setattr(self, "_union", DictionaryUnion(pieces))]
-        union = self._union
+        union = yield from union_in_phases(pieces)
         if len(union) > self._limit:
             return (yield from self._spelled_out())
         if len(union) == 0:
@@ -65,18 +60,18 @@ class DictionaryPieces:
         if union.has_nulls or any(p.ok is not None for p in pieces):
             validity = self._upload.start(np.ones(rows, np.uint8))
             self._order.possible = False
-        yield self._write(codes, validity)
+        yield self._write(union, codes, validity)
         nulls = 0 if validity is None else rows - int(np.count_nonzero(validity.host))
         ok = validity.buffer() if validity is not None and nulls else None
         return union.column(codes.buffer(), ok, nulls, self._order.order(codes.host, self._starts))
 
-    def _write(self, codes: Transfer, validity: Transfer | None) -> list[Task]:
+    def _write(self, union: DictionaryUnion, codes: Transfer, validity: Transfer | None) -> list[Task]:
         def write(first: int, start: int, pieces: list[Codes]) -> None:
             at = start
             for number, piece in enumerate(pieces, first):
                 to = at + len(piece.raw)
                 ok = None if validity is None else validity.host[at:to]
-                self._union.write(number, piece, codes.host[at:to], ok)
+                union.write(number, piece, codes.host[at:to], ok)
                 at = to
             codes.send(start, at)
             if validity is not None:

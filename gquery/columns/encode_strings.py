@@ -1,7 +1,7 @@
 """Strings from Arrow: codes into one sorted dictionary where they repeat, offsets and bytes where they do not.
 
 A dictionary turns string work into integer work, so a sample decides whether one pays, and codes that Arrow or a file
-has already stay codes. Arrow's dictionaries differ from chunk to chunk and are in no order: `DictionaryUnion` makes one
+has already stay codes. Arrow's dictionaries differ from chunk to chunk and are in no order: `union_in_phases` makes one
 of them, and each chunk's codes are looked up in a table.
 """
 
@@ -15,14 +15,14 @@ import numpy as np
 import pyarrow as pa
 
 from gquery import tuning
-from gquery.columns.arrow import code_array, string_array
-from gquery.columns.arrow_buffers import bits_of, buffer_of, numpy_name, offsets_of, values_of
-from gquery.columns.statistics import Order, chao, order_of
+from gquery.columns.arrow import string_array
+from gquery.columns.arrow_buffers import bits_of, buffer_of, offsets_of, values_of
+from gquery.columns.dictionary_union import codes_of, union_in_phases
+from gquery.columns.statistics import chao, order_of
 from gquery.columns.table import ColumnData, ColumnStatistics, Dictionary
 from gquery.device.buffer import Buffer
-from gquery.expression.types import VARCHAR, Bounds, PhysicalType, physical_type_for
+from gquery.expression.types import VARCHAR, Bounds, PhysicalType
 from gquery.runtime.arrow_compute import pc
-from gquery.runtime.records import dataclass
 from gquery.runtime.threads import Phases, run_phases
 
 
@@ -98,99 +98,6 @@ def without_views(array: Any) -> Any:
 # ---- dictionaries ------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Codes:
-    """A piece of a column as codes into a dictionary of its own; ``ok`` is 1 where there is a value, None for no NULL."""
-
-    dictionary: pa.Array
-    raw: Any
-    ok: Any
-
-
-def codes_of(array: pa.DictionaryArray) -> Codes:
-    """The codes of an Arrow array, in few bytes; 0 for NULL, under which Arrow leaves anything."""
-    indices = array.indices
-    raw = values_of(indices, numpy_name(indices.type))
-    ok = bits_of(indices, 0) if indices.null_count else None
-    if ok is not None:
-        raw = np.where(ok.view(np.bool_), raw, raw.dtype.type(0))
-    physical_type = physical_type_for(Bounds(0, max(len(array.dictionary) - 1, 0)))
-    return Codes(array.dictionary, raw.astype(physical_type.numpy, copy=False), ok)
-
-
-def strings_of(codes: Codes) -> pa.Array:
-    """The strings that codes stand for."""
-    return codes.dictionary.take(code_array(codes.raw, None if codes.ok is None else codes.ok.view(np.bool_)))
-
-
-class DictionaryUnion:
-    """One sorted dictionary for pieces with a dictionary each, and the tables from their codes to its own.
-
-    A dictionary may hold a value twice, NULL, or values that no row has; ``len`` is 0 where none holds a value.
-    """
-
-    def __init__(self, pieces: Sequence[Codes]) -> None:
-        found: list[pa.Array] = []
-        self._starts: list[int] = []
-        rows = 0
-        for piece in pieces:
-            if not found or not found[-1].equals(piece.dictionary):
-                rows += len(found[-1]) if found else 0
-                found.append(piece.dictionary)
-            self._starts.append(rows)
-        if any(d.type == pa.large_string() for d in found):
-            found = [d.cast(pa.large_string()) for d in found]
-        values = pa.concat_arrays(found)
-        once = (values.cast(pa.string()) if values.type == pa.string_view() else values).dictionary_encode()
-        indices = pc.sort_indices(once.dictionary)  # Arrow compares strings bytewise
-        self.values: pa.Array = once.dictionary.take(indices)
-        order = values_of(indices, np.uint64)
-        self.physical_type = physical_type_for(Bounds(0, max(len(order) - 1, 0)))
-        rank = np.empty(len(order) + 1, np.int64)
-        rank[order] = np.arange(len(order))
-        rank[-1] = 0  # for NULL, and for a piece whose dictionary is empty
-        entries = np.append(values_of(once.indices, np.int32), len(order))
-        if once.null_count:
-            entries[:-1][bits_of(once.indices, 0) == 0] = len(order)
-        self._recode = rank[entries].astype(self.physical_type.numpy)
-        self._entry_ok = None if once.null_count == 0 else (entries != len(order)).view(np.uint8)
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    @property
-    def has_nulls(self) -> bool:
-        """Whether a dictionary holds NULL, so that rows are NULL that do not count as such."""
-        return self._entry_ok is not None
-
-    def write(self, number: int, piece: Codes, codes: Any, validity: Any) -> None:
-        """The codes of piece ``number`` into their place in the column, and its NULLs where the column may have some."""
-        start = self._starts[number]
-        np.take(self._recode[start:], piece.raw, out=codes, mode="clip")
-        if validity is None:
-            return
-        if piece.ok is not None:
-            validity[:] = piece.ok
-        if self._entry_ok is not None:
-            validity &= np.take(self._entry_ok[start:], piece.raw, mode="clip")
-        codes[validity == 0] = 0
-
-    def column(self, codes: Buffer, validity: Buffer | None, nulls: int, order: Order) -> ColumnData:
-        """The column whose codes were written."""
-        rows = codes.length
-        stats = ColumnStatistics(
-            Bounds(0, len(self) - 1),
-            nulls,
-            min(len(self), rows - nulls),
-            order.is_sorted,
-            order.is_sorted and order.runs == rows,
-            longest_run=order.longest_run,
-        )
-        return ColumnData(
-            VARCHAR, self.physical_type, rows, codes, validity, dictionary=Dictionary(self.values), statistics=stats
-        )  # fmt: skip
-
-
 def import_dictionary(array: pa.ChunkedArray) -> ColumnData | None:
     """A dictionary column under a sorted dictionary; None where it is larger than any may be."""
     return run_phases([_dictionary_in_phases(array.chunks, tuning.encoding.largest_dictionary)], 1)[0]
@@ -202,7 +109,7 @@ def _dictionary_in_phases(chunks: Sequence[pa.DictionaryArray], limit: int) -> P
     if not chunks:
         return null_strings(0)
     pieces = [codes_of(chunk) for chunk in chunks]
-    union = DictionaryUnion(pieces)
+    union = yield from union_in_phases(pieces)
     if len(union) > limit:
         return None
     if len(union) == 0:

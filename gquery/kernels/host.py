@@ -19,8 +19,8 @@ import pyarrow as pa
 from gquery import tuning
 from gquery.columns.arrow import string_array
 from gquery.columns.arrow_buffers import bits_of, buffer_of
+from gquery.columns.dictionary_union import codes_of, union_in_phases
 from gquery.columns.encode import import_column
-from gquery.columns.encode_strings import DictionaryUnion, codes_of
 from gquery.columns.table import ColumnData, Dictionary
 from gquery.device.buffer import Buffer
 from gquery.errors import DatabaseError
@@ -37,6 +37,7 @@ from gquery.kernels.registers import array_of_registers, bytes_of, registers_of,
 from gquery.kernels.stored import StoredColumn, load
 from gquery.kernels.values import ValueProperties, value_properties
 from gquery.runtime.records import dataclass
+from gquery.runtime.threads import run_phases
 
 
 @dataclass(frozen=True)
@@ -304,7 +305,7 @@ def _as_table(results: Any, known: ValueProperties, evaluation: _Evaluation) -> 
 
 def _encoded(texts: pa.Array) -> tuple[Dictionary, list[Any]]:
     """The sorted dictionary of texts, and their codes."""
-    union = DictionaryUnion([codes := codes_of(texts.dictionary_encode())])
+    union = run_phases([union_in_phases([codes := codes_of(texts.dictionary_encode())])], 1)[0]
     if len(union) == 0:
         return Dictionary(string_array([""])), [0] * len(texts)
     written = np.zeros(len(texts), union.physical_type.numpy)

@@ -9,6 +9,7 @@ from gquery.tuning.record import Record, number
 _SORTED = "2026-11-22: a sorted Parquet file asked for little"
 _PARQUET = "2026-11-21: columns of the 22 queries from Parquet"
 _ZONES = "2026-11-22: blocks of rows that cannot match"
+_FIRST_RUNS = "2026-11-22: first runs of ClickBench on a GPU"
 _BEING_RIGHT = "2026-11-22: what being right costs"
 
 
@@ -31,6 +32,16 @@ class Encoding(Record):
     one_thread: int = number(200_000, "values", "that one thread encodes before others have started", _PARQUET)
     piece: int = number(1 << 20, "rows", "that a thread encodes at once", _PARQUET)
     dictionary_piece: int = number(1 << 18, "texts", "that a thread gives a dictionary of their own")
+    union_part: int = number(
+        1 << 16, "entries", "of many dictionaries that are joined as one range, at least", _FIRST_RUNS
+    )
+    union_ranges: int = number(
+        16,
+        "ranges",
+        "that long dictionaries are cut into: a thread each, and what is in one stays in cache",
+        _FIRST_RUNS,
+    )
+    union_sample: int = number(64, "entries", "a range that are sampled for that")
     zone_rows: int = number(
         1 << 14, "rows", "of a block whose extremes are kept: a multiple of what one count covers", _ZONES
     )

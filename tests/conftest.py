@@ -25,6 +25,7 @@ from tests.support.tuned import Tune
 # Partitions begin at multiples of so many rows: few, so that three partitions of a small table are three.
 tuning.use(replace(tuning.materialization, unit=32))
 tuning.use(replace(tuning.encoding, zone_rows=64))
+tuning.use(replace(tuning.loops, marked_least_rows=0, marked_rows=128))  # small tables, too, are several blocks
 tuning.use(replace(tuning.interpreting, plain_rows=8))  # most units run with primitives inlined, the last ones without
 
 

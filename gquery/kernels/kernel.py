@@ -48,6 +48,7 @@ class Kernel:
     full unrolled iteration is left; others ignore it.
     ``uses_private``: threads have private accumulators (``private_*``); ``uses_block``: blocks have shared ones,
     or copies of small bitmaps (``shared_*``). How many 64-bit words, of a thread or of a block, is said at launch.
+    ``marked_rows``: a processor computes the first filters for blocks of so many rows before it does the rest (`kernels.marks`).
     ``functions`` are bodies of scalar functions from `gquery.functions` that the text calls by name: plain Python
     functions over registers that call primitives by name.
     ``cut`` are functions that ``written`` calls already.
@@ -65,6 +66,7 @@ class Kernel:
     wide_index: bool = False  # row indices need 64 bits on cuda (2^32 rows and more)
     uses_private: bool = False
     uses_block: bool = False
+    marked_rows: int = 0
     cut: tuple[ir.Function, ...] = ()
     is_long: bool = False
     claimed: tuple[tuple[str, ...], tuple[str, ...]] | None = field(default=None, compare=False, repr=False)
@@ -103,6 +105,8 @@ class Kernel:
         as it was written, which decides how it is cut."""
         text = self._text(self.written, self.cut) if self.is_long else self.text
         parts = [text, repr((self.wide_index, self.uses_private, self.uses_block))]
+        if self.marked_rows:
+            parts.append(f"{self.marked_rows} rows are marked")
         if self.unrolled is not None:
             parts += [*self.unrolled.text, *ir.printed(self.unrolled.single)]
         parts += [f"{name}\n{function_source(f)}" for name, f in self.functions]

@@ -21,6 +21,7 @@ from gquery.kernels.bindings import Binding, Constant, ErrorSite, SlotConstant, 
 from gquery.kernels.code import Code
 from gquery.kernels.interleave import interleaved
 from gquery.kernels.kernel import Kernel, Parameter
+from gquery.kernels.marks import filters
 from gquery.kernels.render import condition, described, render
 from gquery.kernels.targets.capabilities import capabilities
 from gquery.kernels.unroll import unrolled
@@ -189,6 +190,8 @@ def _unit(pipeline: Pipeline, target: str, role: str, counted: bool = False, row
         kernel = replace(
             kernel, unrolled=unrolled(kernel.body, tuning.loops.unrolled_rows, code.hoisted, kernel.prologue)
         )
+    elif not counted and row is ir.ROW and _marks_rows(pipeline, target, kernel):
+        kernel = replace(kernel, marked_rows=tuning.loops.marked_rows)
     return Unit(
         role,
         kernel,
@@ -245,6 +248,13 @@ def _count(step: int, code: Code) -> None:
         add = "reduce_add_i64" if capabilities(code.target).has_warps else "atomic_add_i64"
         counters = code.pointer("i64", StatePart("counters"), "s")
         code.epilogue.append(ir.Store(code.call(add, counters, ir.Constant(step), counter)))
+
+
+def _marks_rows(pipeline: Pipeline, target: str, kernel: Kernel) -> bool:
+    """Whether the first filters are computed for a block of rows: where there are rows enough for a larger kernel."""
+    if not capabilities(target).marks_rows or pipeline.rows < tuning.loops.marked_least_rows:
+        return False
+    return filters(kernel.body) is not None
 
 
 def _gains_from_unrolling(pipeline: Pipeline, target: str, kernel: Kernel) -> bool:

@@ -106,6 +106,10 @@ class Loops(Record):
         2**22, "rows", "from which on interleaved probes pay for a larger kernel's load", _H200_QUERIES
     )
     interleaved_lines: int = number(48, "lines", "of a loop with interleaved probes: the rest is written once a row")
+    marked_rows: int = number(
+        1024, "rows", "of a block whose filters a processor computes before the rest: they stay in L1"
+    )
+    marked_least_rows: int = number(2**16, "rows", "from which on that pays for a larger kernel")
     unrolled_lines: int = number(60, "lines", "of an unrolled loop that materializes")
     unrolled_variables: int = number(48, "variables", "of a thread beside which several rows at once find no registers")
     unrolled_lines_reduced: int = number(

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from gquery.expression.facts import INT64_BITS
 from gquery.functions.registry import is_user_function
 from gquery.kernels import ir
 from gquery.kernels.kernel import Kernel
@@ -15,6 +16,7 @@ from gquery.kernels.lowering.intrinsics import INLINED
 from gquery.kernels.lowering.library import Library
 from gquery.kernels.lowering.user import LINKED
 from gquery.kernels.lowering.values import Type, llvm_type
+from gquery.kernels.marks import MARKS, filters, marked_loop
 
 ENTRY = "kernel"
 _BODY = "rows"
@@ -58,15 +60,18 @@ def cpu_module(kernel: Kernel, library: Library, head: Sequence[str]) -> str:
 
     Its entry ``kernel(lo, hi, words)`` takes the rows (int64) and the address of one word of 64 bits for each parameter: an
     address, an integer or a double's bits."""
-    rows = ir.For(ir.ROW, ir.LOW, ir.HIGH, kernel.body)
+    first = filters(kernel.body) if kernel.marked_rows else None
+    rows = (ir.For(ir.ROW, ir.LOW, ir.HIGH, kernel.body),) if first is None else marked_loop(first, kernel.marked_rows)
     types = _parameter_types(kernel)
-    body = (*kernel.prologue, rows, *kernel.epilogue)
+    body = (*kernel.prologue, *rows, *kernel.epilogue)
     scope = Scope(
         kernel, library, "noinline nounwind"
     )  # inlined, parts would be the long function that they were cut from
-    made = _rows(kernel, scope, [("lo", "u64"), ("hi", "u64")], body)
+    made = _rows(kernel, scope, [("lo", "u64"), ("hi", "u64"), (MARKS.id, "*u8")], body)
     lines = [f"define void @{ENTRY}(i64 %lo, i64 %hi, i64* %words) nounwind {{", "entry:"]
-    arguments = ["i64 %lo", "i64 %hi"]
+    room = kernel.marked_rows or 1
+    lines += [f"%block = alloca [{room} x i8], align {INT64_BITS}", f"%marks = bitcast [{room} x i8]* %block to i8*"]
+    arguments = ["i64 %lo", "i64 %hi", "i8* %marks"]
     for n, type_ in enumerate(types):
         spelled = llvm_type(type_)
         lines += [

@@ -29,6 +29,7 @@ class Capabilities:
     has_warps: bool = False  # neighbouring threads have neighbouring rows; they vote, sum and wait together
     has_shared_memory: bool = False  # the threads of a block have memory close by
     has_atomic_bits: bool = False  # threads set bits of one word at once, so flags take an eighth of the cache
+    marks_rows: bool = False  # filters are computed for a block of rows, without a branch
     interleaves_rows: bool = False  # a thread takes several rows at once, to have more loads under way
     scans_text: bool = False  # patterns are looked for in the characters of a whole column, not row by row
     prefers_sorting: bool = False  # sorting values is faster than a hash table that lies in no cache
@@ -36,7 +37,7 @@ class Capabilities:
 
 
 PYTHON = Capabilities("python", array_target="cpu", is_interpreted=True, scans_ranges=True)
-CPU = Capabilities("cpu", array_target="cpu", runs_morsels=True, scans_ranges=True)
+CPU = Capabilities("cpu", array_target="cpu", runs_morsels=True, scans_ranges=True, marks_rows=True)
 CUDA = Capabilities(
     "cuda",
     array_target="cuda",

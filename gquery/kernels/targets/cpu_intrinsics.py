@@ -6,7 +6,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from gquery.kernels.targets.intrinsics import F64, I8, I32, I64, Definition, Emit, constant, element
+from gquery.kernels.targets.intrinsics import F64, I1, I8, I32, I64, Definition, Emit, constant, element
 
 ELEMENTS = ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64")
 
@@ -40,6 +40,13 @@ def _accumulate_u32(b: Any, state: Any, slot: Any, value: Any) -> None:
     b.store(b.add(b.load(place), b.trunc(value, I32)), place)
 
 
+def _marks_word(b: Any, marks: Any, index: Any) -> Any:
+    """A bit for each of 64 bytes, the first of which is byte ``index``: whether it is not 0."""
+    bytes_ = ir.VectorType(I8, 64)
+    found = b.load(b.bitcast(b.gep(marks, [index]), bytes_.as_pointer()))
+    return b.bitcast(b.icmp_unsigned("!=", found, ir.Constant(bytes_, None)), I64)
+
+
 _ACCUMULATE = {
     "add_i64": ("i64", _accumulate(lambda b, x, y: b.add(x, y), I64)),
     "min_i64": ("i64", _accumulate(lambda b, x, y: b.select(b.icmp_signed("<", y, x), y, x), I64)),
@@ -52,6 +59,8 @@ CPU_DEFINITIONS = {
        for name, (type_, emit) in _ACCUMULATE.items() for how in ("accumulate", "reduce")},
     "atomic_add_f64": Definition("atomic_add_f64", ("*", "i64", "f64"), "f64", _fadd_atomic),
     "accumulate_add_u32": Definition("accumulate_add_u32", ("*", "i64", "i64"), "void", _accumulate_u32),
+    "lowest_bit": Definition("lowest_bit", ("i64",), "i64", lambda b, x: b.cttz(x, constant(1, I1))),
+    "marks_word": Definition("marks_word", ("*", "i64"), "i64", _marks_word),
     "prefetch": Definition("prefetch", ("*", "i64"), "void", _prefetch),
     "reserve": Definition("reserve", ("*", "i64"), "i64", _reserve),
 }  # fmt: skip

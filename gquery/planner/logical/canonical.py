@@ -94,15 +94,14 @@ class _Canonical:
         return (type(p).__name__, own, exprs, tuple([self.column(c) for c in p.columns]), below)
 
     def expr(self, e: Expr) -> tuple[Hashable, ...]:
-        kids = e.children
-        if kids:
+        if isinstance(e, Column):  # half of all are
+            return ("column", self.column(e))
+        if kids := e.children:
             if (number := self.seen.get(id(e))) is not None:
                 return ("again", number)
             self.seen[id(e)] = len(self.seen)
         below = tuple([self.expr(k) for k in kids])
         match e:
-            case Column():
-                return ("column", self.column(e))
             case Literal():
                 return ("literal", e)
             case ScalarSubquery() | Exists() | InSubquery():

@@ -20,11 +20,13 @@ Late, as pruning would take away from each what only the other asks for.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 from gquery import tuning
 from gquery.expression.expr import AggregateCall, And, Column, Expr, Or, new_column
 from gquery.expression.traverse import conjunction, conjuncts, disjunction
 from gquery.expression.traverse import walk as walk_expr
-from gquery.planner.logical.canonical import canonical
+from gquery.planner.logical.canonical import canonical, expression_key
 from gquery.planner.logical.nodes import Aggregate, Filter, Join, JoinKind, Plan, Scan
 from gquery.planner.logical.tree import remap_expr, walk, with_sources
 from gquery.planner.rules.reduce_outer_joins import null_if_null
@@ -48,7 +50,8 @@ def merge_aggregates(plan: Plan) -> Plan | None:
             and calls <= tuning.rewrites.most_merged_calls
             and len({canonical(p.aggregate) for p in parts}) > 1
         ):
-            new = [_with_all(p, parts) for p in parts]
+            alike = _alike(parts)
+            new = [_with_all(p, parts, alike) for p in parts]
             if len({canonical(a) for a in new}) == 1:
                 merged.update({id(p.aggregate): a for p, a in zip(parts, new, strict=True)})
     return _replaced(plan, merged) if merged else None
@@ -72,6 +75,12 @@ class _Part:
     @property
     def fields(self) -> dict[int, int]:
         return {c.id: f for c, f in zip(self.scan.columns, self.scan.fields, strict=True)}
+
+    @property
+    def filter_key(self) -> Hashable:
+        """Equal for parts that have the same predicates over the table's fields."""
+        fields = self.fields
+        return tuple([expression_key(t, lambda c: fields[c.id]) for t in self.terms])
 
     @property
     def key_fields(self) -> tuple[int, ...]:
@@ -128,32 +137,39 @@ def _rejects_nulls(e: Expr, columns: frozenset[int]) -> bool:
             return bool(null_if_null(e) & columns)
 
 
-def _with_all(part: _Part, parts: list[_Part]) -> Aggregate:
-    """The part's aggregate, computing what all parts ask for, each from the rows that it takes."""
+def _alike(parts: list[_Part]) -> list[int]:
+    """For each part the first one whose predicates are the same, over fields of the table."""
+    first: dict[Hashable, int] = {}
+    return [first.setdefault(p.filter_key, n) for n, p in enumerate(parts)]
+
+
+def _with_all(part: _Part, parts: list[_Part], alike: list[int]) -> Aggregate:
+    """The part's aggregate, computing what all parts ask for, each from the rows that it takes. Parts that are ``alike`` have
+    the same filter, the very object: three averages of each of five ranges have five."""
     columns = {f: c for c, f in zip(part.scan.columns, part.scan.fields, strict=True)}
     for other in parts:
         for c, f in zip(other.scan.columns, other.scan.fields, strict=True):
             if f not in columns:
                 columns[f] = new_column(c.name, c.dtype, c.nullable)
     names = [{i: columns[f] for i, f in other.fields.items()} for other in parts]
-    terms = [tuple(remap_expr(t, n) for t in other.terms) for other, n in zip(parts, names, strict=True)]
-    common = tuple(t for t in terms[0] if all(t in ts for ts in terms))
-    rest = [tuple(t for t in ts if t not in common) for ts in terms]
+    terms = {n: tuple([remap_expr(t, names[n]) for t in parts[n].terms]) for n in dict.fromkeys(alike)}
+    common = tuple(t for t in terms[0] if all(t in ts for ts in terms.values()))
+    rest = {n: tuple(t for t in ts if t not in common) for n, ts in terms.items()}
+    wheres = {n: conjunction(ts) for n, ts in rest.items()}
     fields = sorted(columns)
     plan: Plan = Scan(part.scan.source, tuple(columns[f] for f in fields), tuple(fields))
-    if all(rest):
-        common = (*common, disjunction(tuple(conjunction(r) for r in rest)))
+    if all(rest.values()):
+        common = (*common, disjunction(tuple(wheres[n] for n in alike)))
     if common:
         plan = Filter(plan, conjunction(common))
     for join in reversed(part.joins):
         plan = with_sources(join, (plan, join.right))
     calls: list[tuple[Column, AggregateCall]] = []
-    for other, n, own in zip(parts, names, rest, strict=True):
+    for other, n, like in zip(parts, names, alike, strict=True):
         for c, a in other.aggregate.aggregates:
-            where = (*own, *(conjuncts(remap_expr(a.filter, n)) if a.filter is not None else ()))
-            call = AggregateCall(
-                a.function, tuple(remap_expr(x, n) for x in a.args), a.dtype, False, conjunction(where)
-            )
-            call = call if where else AggregateCall(call.function, call.args, call.dtype)
+            where = wheres[like] if rest[like] else None
+            if a.filter is not None:
+                where = conjunction((*rest[like], remap_expr(a.filter, n)))
+            call = AggregateCall(a.function, tuple(remap_expr(x, n) for x in a.args), a.dtype, False, where)
             calls.append((c if other is part else new_column(c.name, c.dtype, c.nullable), call))
     return Aggregate(plan, part.aggregate.keys, tuple(calls))

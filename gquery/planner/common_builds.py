@@ -18,9 +18,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import fields, is_dataclass, replace
+from functools import cache
 from typing import assert_never
 
 from gquery.expression.expr import Column, Expr, In, Literal, same_objects
+from gquery.expression.types import DType
 from gquery.kernels.values import ValueProperties
 from gquery.planner.physical import (
     AggregateSegment,
@@ -215,6 +217,11 @@ def _canonical(what: Hashable, values: Values, seen: dict[int, int] | None = Non
     """A hashable key of a part of a plan, in which columns stand as where their values come from. An expression that comes
     again in it stands as its number: written out, nested ones would double in size at each level."""
     seen = {} if seen is None else seen
+    if isinstance(what, tuple):
+        return tuple([_canonical(x, values, seen) for x in what])
+    names = _names_of(type(what))
+    if names is None or isinstance(what, Literal | DType):  # most are
+        return what
     if isinstance(what, Expr) and what.children:
         if (number := seen.get(id(what))) is not None:
             return ("again", number)
@@ -222,18 +229,18 @@ def _canonical(what: Hashable, values: Values, seen: dict[int, int] | None = Non
     match what:
         case Column():
             return _value(what, values)
-        case Literal():
-            return what
         case In(arg=arg, items=items):
             return ("in", _canonical(arg, values, seen), items)
         case ValueProperties():
             return _properties(what)
-        case tuple():
-            return tuple([_canonical(x, values, seen) for x in what])
-        case _ if is_dataclass(what):
-            return (type(what).__name__, *(_canonical(getattr(what, f.name), values, seen) for f in fields(what)))
         case _:
-            return what
+            return (type(what).__name__, *[_canonical(getattr(what, name), values, seen) for name in names])
+
+
+@cache
+def _names_of(kind: type) -> tuple[str, ...] | None:
+    """The fields of a class of records; None for other classes."""
+    return tuple(f.name for f in fields(kind)) if is_dataclass(kind) else None
 
 
 def _value(column: Column, values: Values) -> Hashable:

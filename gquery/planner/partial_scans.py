@@ -49,7 +49,10 @@ _NOTHING = _Above()
 
 def partial_scans(query: Query, parts: int) -> PartialQuery:
     """The query, reading no more than it needs; ``parts`` of a source are tried where a LIMIT ends the query."""
-    if not any(isinstance(p, Scan) and isinstance(p.source, DivisibleSource) for p in every_node(query.plan)):
+    read = {id(p.source): p.source for p in every_node(query.plan) if isinstance(p, Scan)}
+    if not any(
+        isinstance(s, DivisibleSource) for s in read.values()
+    ):  # each once: Python goes through a protocol's methods
         return PartialQuery(query)
     limit = _limited(query.plan)
     uses: dict[int, list[ScanUse]] = {}

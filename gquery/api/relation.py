@@ -224,7 +224,7 @@ def message(connection: Connection, columns: Mapping[str, Sequence[Any]], show_t
 
 def _python_rows(table: pa.Table) -> Iterator[tuple[Any, ...]]:
     """Rows as tuples, made a batch at a time."""
-    from gquery.columns.arrow import python_values
+    from gquery.columns.python_values import python_values
 
     for batch in table.to_batches(max_chunksize=10_000):
         try:

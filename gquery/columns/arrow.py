@@ -214,14 +214,6 @@ def _export_views(views: Any, ok: Any) -> pa.Array:
     return array.cast(pa.string()) if sum(b.size for b in array.buffers() if b is not None) < 2**31 else array
 
 
-def python_values(array: pa.Array | pa.ChunkedArray) -> list[Any]:
-    """An array's values as Python objects; maps as dicts, as in DuckDB, and as lists of pairs where a key comes twice."""
-    try:
-        return list(array.to_pylist(maps_as_pydicts="strict"))
-    except KeyError:
-        return list(array.to_pylist())
-
-
 def string_array(values: Sequence[str | bytes | None]) -> pa.Array:
     """Strings or UTF-8 bytes as a large_string array. (Arrow's own way from Python lists imports pandas where that is
     installed, which takes longer than many queries.)"""

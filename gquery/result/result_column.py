@@ -86,7 +86,8 @@ class ResultColumn:
 
             return export_column(self._column).to_numpy(zero_copy_only=False)
         if self.dtype.is_opaque:
-            from gquery.columns.arrow import export_column, python_values
+            from gquery.columns.arrow import export_column
+            from gquery.columns.python_values import python_values
 
             found = np.empty(len(self), object)
             for n, value in enumerate(python_values(export_column(self._column))):

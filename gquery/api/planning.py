@@ -73,18 +73,24 @@ class Plans(Session):
         from gquery.device.profile import get_profile
         from gquery.execution import run
         from gquery.execution.feedback import RunFeedback
+        from gquery.planner.late_fetch import late_query
         from gquery.planner.lower import lower
         from gquery.planner.partial_scans import partial_scans
 
         query, parts = prepared.query, tuning.reading.first_groups
         while True:
             partial = partial_scans(query, parts)
-            if load_tables(partial.query.plan, prepared.sources):
+            late = late_query(partial.query)
+            if late is not None:
+                load_tables(late.query.plan, ())
+            elif load_tables(partial.query.plan, prepared.sources):
                 query = self._optimize(prepared.made())
                 partial = partial_scans(query, parts)
                 load_tables(partial.query.plan, ())
-            made = partial.query
+            made = partial.query if late is None else late.query
             program = with_room(functools.partial(lower, made, self.target, get_profile(self.device)))
+            if late is not None:
+                program = replace(program, fetch=late.fetch)
             if partial.enough is not None and prepared.slots is not None:
                 prepared.slots.pin()  # how many parts are enough depends on all constants
             if partial.enough is None or run(program, self._context(), RunFeedback()).rows >= partial.enough:

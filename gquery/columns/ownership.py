@@ -55,7 +55,7 @@ class Origin:
         """The array in memory that nobody else can write to, valid in full."""
         self.structure(array, column)
         if self.is_shared:
-            with self._named(column):
+            with self.named(column):
                 array = _copied(array)
         self._validate(array, column, full=True)
         return array
@@ -71,14 +71,14 @@ class Origin:
             yield [lambda: made.append(self.take(array, column))]
             return made[0]
         self.structure(array, column)
-        with self._named(column):
+        with self.named(column):
             text = OwnedText(array)
         for tasks in (text.copies, text.checks):
             yield [partial(self._do, task, column) for task in tasks()]
         return pa.chunked_array([text.array])
 
     def _do(self, task: Task, column: str) -> None:
-        with self._named(column):
+        with self.named(column):
             task()
 
     def blocks(self, piece: pa.Array, column: str) -> Iterator[pa.Array]:
@@ -93,11 +93,11 @@ class Origin:
             yield block
 
     def _validate(self, array: Any, column: str, full: bool) -> None:
-        with self._named(column):
+        with self.named(column):
             array.validate(full=full)
 
     @contextmanager
-    def _named(self, column: str) -> Iterator[None]:
+    def named(self, column: str) -> Iterator[None]:
         """Within it, what Arrow finds wrong is an error of the column's."""
         try:
             yield

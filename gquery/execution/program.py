@@ -13,6 +13,7 @@ from gquery.device.device import cpu_device
 from gquery.errors import InterruptError, OutOfMemoryError
 from gquery.execution.choose import breaker_device
 from gquery.execution.feedback import RunFeedback
+from gquery.execution.late_fetch import with_fetched
 from gquery.execution.measure import Meter, named_range
 from gquery.execution.pipelines import run_pipeline
 from gquery.execution.prepare import prepare
@@ -46,7 +47,11 @@ def run_with_report(
     program: Program, context: ExecutionContext, feedback: RunFeedback | None = None
 ) -> tuple[Table, list[StageReport]]:
     """The result of a program, and what each stage did. A run that is not measured speculates where it can."""
-    feedback = feedback or RunFeedback()
+    table, reports = _run_stages(program, context, feedback or RunFeedback())
+    return table if program.fetch is None else with_fetched(program.fetch, table), reports
+
+
+def _run_stages(program: Program, context: ExecutionContext, feedback: RunFeedback) -> tuple[Table, list[StageReport]]:
     if context.device.is_cuda and (table := replayed(program, context, feedback, _run)) is not None:
         return table, []
     state = Run(program, context, feedback, Speculation(feedback, context.device, context.meter is not None))

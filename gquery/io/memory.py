@@ -18,9 +18,10 @@ from gquery.columns.domain import Restriction, ScanUse
 from gquery.columns.statistics import estimate_distinct
 from gquery.columns.store import TableStore, check_names, new_version
 from gquery.columns.table import ColumnData, ColumnStatistics, Table, TableSource
+from gquery.device.array import Array
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device, adopt
-from gquery.errors import DataError, InterfaceError
+from gquery.errors import InterfaceError
 from gquery.expression.types import (
     BIGINT,
     BOOLEAN,
@@ -39,7 +40,9 @@ from gquery.expression.types import (
     PhysicalType,
     Schema,
 )
+from gquery.io.fetched_rows import check_nullable, fetched
 from gquery.io.first_rows import FirstRows
+from gquery.io.numbered import NumberedRows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -71,6 +74,7 @@ class ArrowSource:
         self._narrow = narrow
         self._version = new_version()
         self._lock = threading.RLock()
+        self._numbered: NumberedRows | None = None
         self.schema = Schema(tuple(self._field(n, a) for n, a in zip(names, arrays, strict=True)))
         check_names(self.schema, name)
 
@@ -150,6 +154,31 @@ class ArrowSource:
             held = {f: self._columns[f].slice(0, rows) for f in fields if f in self._columns}
             return held | self._encoded([f for f in fields if f not in held], rows)
 
+    # ---- few rows of columns that are not encoded, see `planner.late_fetch` ----
+
+    def unloaded(self, fields: Sequence[int]) -> list[int]:
+        """Those of the fields that are not encoded, and of which rows can be fetched."""
+        from gquery.columns.pick import is_pickable
+
+        with self._lock:
+            arrays = {f: self._arrays[f] for f in fields if f not in self._columns and not self.is_live}
+        return [f for f, array in arrays.items() if not _is_cupy(array) and is_pickable(array.type)]
+
+    def numbered(self) -> TableSource:
+        """The same table with the number of each row in its last field."""
+        with self._lock:
+            if self._numbered is None:
+                self._numbered = NumberedRows(self)
+            return self._numbered
+
+    def fetch(self, fields: Sequence[int], rows: Array) -> dict[int, ColumnData]:
+        """By field, its values in the rows of these numbers (on the host), if it is not encoded; it stays so."""
+        with self._lock:
+            arrays = {f: self._arrays[f] for f in fields if f not in self._columns}
+            origins = {f: None if f in self._taken else self._origin for f in arrays}
+        of, narrow = self.schema.fields, self._narrow
+        return {f: fetched(self.name, of[f], array, origins[f], rows, narrow) for f, array in arrays.items()}
+
     def _encoded(self, fields: Sequence[int], rows: int | None) -> dict[int, ColumnData]:
         """Columns made of the arrays, of all rows or the first ones. DataError where a column that had no NULL has got one, on
         which plans rest that are made already."""
@@ -163,10 +192,7 @@ class ArrowSource:
         for origin, of in ((None, self._taken & arrays.keys()), (self._origin, arrays.keys() - self._taken)):
             made |= self._imported({f: arrays[f] for f in sorted(of)}, origin)
         for f, column in made.items():
-            if column.statistics.null_count and not self.schema.fields[f].nullable:
-                raise DataError(
-                    f'Column "{self.schema.fields[f].name}" of {self.name} has changed since it became a table'
-                )
+            check_nullable(column, self.schema.fields[f], self.name)
         return made
 
     def _imported(self, arrays: Mapping[int, Any], origin: Origin | None) -> dict[int, ColumnData]:

@@ -15,6 +15,7 @@ from gquery.expression.frozen import frozen_open
 from gquery.expression.types import PhysicalType
 from gquery.kernels.values import ValueProperties
 from gquery.planner.aggregates import Accumulator, AggregatePlan
+from gquery.planner.late_fetch import LateFetch
 from gquery.planner.layouts import InlinePayload, KeyEncoding, KeyFilter
 from gquery.planner.logical.nodes import JoinKind
 
@@ -85,9 +86,7 @@ class FilterRows:
 
 @frozen_open
 class Compute:
-    """Binds new columns to expressions."""
-
-    exprs: tuple[tuple[Column, Expr], ...]
+    exprs: tuple[tuple[Column, Expr], ...]  # new columns, which it binds to expressions
 
 
 JoinLayout = Literal["one", "loop", "direct-address", "hash"]
@@ -230,8 +229,7 @@ class Group:
     windows: int = 1
 
 
-TOUCHED = -1
-"""Stands for the flags of groups that are there, among the accumulators of sparse groups."""
+TOUCHED = -1  # stands for the flags of groups that are there, among the accumulators of sparse groups
 
 
 @frozen_open
@@ -359,11 +357,12 @@ class Stage:
 
 @frozen_open
 class Program:
-    """What a query runs: stages in order, and the last one's columns under the names that the user sees."""
+    """What a query runs: stages in order, and the last one's columns under the names that the user sees; then what is fetched."""
 
     stages: tuple[Stage, ...]
     outputs: tuple[Stored, ...]
     names: tuple[str, ...]
+    fetch: LateFetch | None = None
 
 
 def stage_columns(work: Pipeline | PipelineBreaker) -> tuple[Stored, ...]:

@@ -78,6 +78,8 @@ def explain_program(
                 lines += ["", *("    " + line for line in kernel.text.splitlines()), ""]
                 if unrolled := kernel.unrolled:
                     lines += [*("    " + line if line else "" for line in unrolled.text), ""]
+    if program.fetch is not None:
+        lines.append(f"then fetch {len(program.fetch.fields)} columns of {program.fetch.name} by row number")
     return "\n".join(lines) + "\n"
 
 

@@ -19,6 +19,7 @@ from gquery.tuning.planning import (
     JoinLayouts,
     JoinOrder,
     KeyFilters,
+    LateFetches,
     Rewrites,
     SemiJoins,
     Windows,
@@ -43,6 +44,7 @@ cardinality = Cardinality()
 join_costs = JoinCosts()
 join_order = JoinOrder()
 rewrites = Rewrites()
+late_fetch = LateFetches()
 semi_joins = SemiJoins()
 join_layouts = JoinLayouts()
 key_filters = KeyFilters()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from gquery.tuning.record import Record, number
 
 _H200_QUERIES = "2026-11-21: where the time of the 22 queries goes on an H200"
+_FIRST_RUNS = "2026-11-22: first runs of ClickBench on a GPU"
 _KEY_FILTERS = "2026-11-22: key filters"
 _INTERPRETED = "2026-11-21: what is interpreted, and for how long"
 
@@ -235,3 +236,11 @@ class InterpreterCosts(Record):
     probe: int = number(2, "row-steps", "to probe a join table")
     duplicate_probe: int = number(3, "row-steps", "for each match of a key that repeats")
     state_slots_a_step: int = number(64, "slots", "of an array that are initialized in one row-step", _INTERPRETED)
+
+
+@dataclass(init=False, eq=False, repr=False)
+class LateFetches(Record):
+    """When columns of a table in memory are read for the rows of a result alone, by row number."""
+
+    least_rows: int = number(200_000, "rows", "of a table, from which on encoding a column takes longer", _FIRST_RUNS)
+    most_rows: int = number(1_000, "rows", "of a result: some 0.1 us a row and column", _FIRST_RUNS)

@@ -1,0 +1,56 @@
+"""A table in memory with one more field: the number of each row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gquery.columns.table import ColumnData, ColumnStatistics, Table, TableSource
+from gquery.device.buffer import Buffer
+from gquery.expression.types import BIGINT, Bounds, Field, Schema, physical_type_for
+
+ROW_NUMBER = "row number"
+
+
+class NumberedRows:
+    """The table, and numbers from 0 on in its last field. See `TableSource`."""
+
+    def __init__(self, whole: TableSource) -> None:
+        self._whole = whole
+        self.name, self.version, self.rows = whole.name, whole.version, whole.rows
+        self.schema = Schema((*whole.schema.fields, Field(ROW_NUMBER, BIGINT, False)))
+        self._number = len(whole.schema.fields)
+        bounds = Bounds(0, max(self.rows - 1, 0))
+        self._statistics = ColumnStatistics(
+            bounds, 0, self.rows, is_sorted=True, is_unique=True, values=bounds, longest_run=1
+        )
+        self._column: ColumnData | None = None
+
+    def statistics(self, field: int) -> ColumnStatistics:
+        """What is known of the field at a position."""
+        return self._statistics if field == self._number else self._whole.statistics(field)
+
+    def has_nulls(self, field: int) -> bool:
+        """Whether the field may hold NULLs."""
+        return field != self._number and self._whole.has_nulls(field)
+
+    def is_unique(self, field: int) -> bool:
+        """Whether no value comes twice and none is NULL, for certain."""
+        return field == self._number or self._whole.is_unique(field)
+
+    def load(self, fields: Sequence[int]) -> Table:
+        """The fields in the order that is asked for."""
+        own = [f for f in fields if f != self._number]
+        found = dict(zip(own, self._whole.load(own).columns, strict=True))
+        if self._number in fields:
+            found[self._number] = self._numbers()
+        return Table(Schema(tuple(self.schema.fields[f] for f in fields)), tuple(found[f] for f in fields), self.rows)
+
+    def _numbers(self) -> ColumnData:
+        made = self._column
+        if made is None:
+            type_ = physical_type_for(Bounds(0, max(self.rows - 1, 0)))
+            data = Buffer(np.arange(self.rows, dtype=type_.numpy))
+            made = self._column = ColumnData(BIGINT, type_, self.rows, data, statistics=self._statistics)
+        return made

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 class ArrowSource:
     """Columns in memory: Arrow arrays, and CuPy arrays that stay on their GPU. Encoded at first use, then kept; the arrays
-    are given up then. ``origin`` tells whose they are, None that gquery made them."""
+    are given up then. ``origin`` tells whose they are, None that gquery made them. See `planner.late_fetch` for `fetch`."""
 
     def __init__(
         self,
@@ -154,8 +154,6 @@ class ArrowSource:
             held = {f: self._columns[f].slice(0, rows) for f in fields if f in self._columns}
             return held | self._encoded([f for f in fields if f not in held], rows)
 
-    # ---- few rows of columns that are not encoded, see `planner.late_fetch` ----
-
     def unloaded(self, fields: Sequence[int]) -> list[int]:
         """Those of the fields that are not encoded, and of which rows can be fetched."""
         from gquery.columns.pick import is_pickable
@@ -176,8 +174,8 @@ class ArrowSource:
         with self._lock:
             arrays = {f: self._arrays[f] for f in fields if f not in self._columns}
             origins = {f: None if f in self._taken else self._origin for f in arrays}
-        of, narrow = self.schema.fields, self._narrow
-        return {f: fetched(self.name, of[f], array, origins[f], rows, narrow) for f, array in arrays.items()}
+        of = self.schema.fields
+        return {f: fetched(self.name, of[f], a, origins[f], rows, self._narrow) for f, a in arrays.items()}
 
     def _encoded(self, fields: Sequence[int], rows: int | None) -> dict[int, ColumnData]:
         """Columns made of the arrays, of all rows or the first ones. DataError where a column that had no NULL has got one, on

@@ -8,6 +8,7 @@ from llvmlite import ir
 
 from gquery.kernels.targets.intrinsics import F64, I1, I8, I32, I64, Definition, Emit, constant, element
 
+_BYTES = ir.VectorType(I8, 64)
 ELEMENTS = ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64")
 
 
@@ -42,9 +43,21 @@ def _accumulate_u32(b: Any, state: Any, slot: Any, value: Any) -> None:
 
 def _marks_word(b: Any, marks: Any, index: Any) -> Any:
     """A bit for each of 64 bytes, the first of which is byte ``index``: whether it is not 0."""
-    bytes_ = ir.VectorType(I8, 64)
-    found = b.load(b.bitcast(b.gep(marks, [index]), bytes_.as_pointer()))
-    return b.bitcast(b.icmp_unsigned("!=", found, ir.Constant(bytes_, None)), I64)
+    found = b.load(b.bitcast(b.gep(marks, [index]), _BYTES.as_pointer()))
+    return b.bitcast(b.icmp_unsigned("!=", found, ir.Constant(_BYTES, None)), I64)
+
+
+def _byte_pairs(b: Any, one: Any, other: Any, first: Any, second: Any) -> Any:
+    """A bit for each of the 64 bytes at one address that is ``first`` where the byte at the other is ``second``."""
+
+    def found(address: Any, byte: Any) -> Any:
+        bytes_ = b.load(b.inttoptr(address, _BYTES.as_pointer()))
+        bytes_.align = 1
+        alone = b.insert_element(ir.Constant(_BYTES, ir.Undefined), b.trunc(byte, I8), constant(0, I32))
+        every = b.shuffle_vector(alone, alone, ir.Constant(ir.VectorType(I32, _BYTES.count), None))
+        return b.icmp_unsigned("==", bytes_, every)
+
+    return b.bitcast(b.and_(found(one, first), found(other, second)), I64)
 
 
 _ACCUMULATE = {
@@ -59,6 +72,7 @@ CPU_DEFINITIONS = {
        for name, (type_, emit) in _ACCUMULATE.items() for how in ("accumulate", "reduce")},
     "atomic_add_f64": Definition("atomic_add_f64", ("*", "i64", "f64"), "f64", _fadd_atomic),
     "accumulate_add_u32": Definition("accumulate_add_u32", ("*", "i64", "i64"), "void", _accumulate_u32),
+    "byte_pairs": Definition("byte_pairs", ("i64",) * 4, "i64", _byte_pairs),
     "lowest_bit": Definition("lowest_bit", ("i64",), "i64", lambda b, x: b.cttz(x, constant(1, I1))),
     "marks_word": Definition("marks_word", ("*", "i64"), "i64", _marks_word),
     "prefetch": Definition("prefetch", ("*", "i64"), "void", _prefetch),

@@ -25,6 +25,7 @@ from gquery.kernels.lowering.library import Library
 from gquery.kernels.lowering.module import ENTRY, cpu_module
 from gquery.kernels.lowering.user import LINKED, UserModule
 from gquery.kernels.lowering.values import Type
+from gquery.kernels.primitives import vector_search
 from gquery.kernels.targets.binding import Primitives
 from gquery.kernels.targets.cache import KernelSource, compile_error, kernel_cache, source_name
 from gquery.kernels.targets.cpu_intrinsics import CPU_DEFINITIONS
@@ -40,7 +41,7 @@ _loading = threading.Lock()
 @cache
 def library() -> Library:
     """The primitives of processors."""
-    return Library(Primitives(CPU_DEFINITIONS), _MATHEMATICS, _user_module)
+    return Library(Primitives(CPU_DEFINITIONS, own_bodies=(vector_search,)), _MATHEMATICS, _user_module)
 
 
 @holding()  # Numba would stay broken where an interrupt ends its import

@@ -9,6 +9,7 @@ from typing import Any
 from numba import types, uint64
 from numba.extending import intrinsic
 
+from gquery.kernels.primitives import vector_search
 from gquery.kernels.targets.binding import Binding, Primitives
 from gquery.kernels.targets.cpu_intrinsics import CPU_DEFINITIONS, ELEMENTS
 from gquery.kernels.targets.cpu_linking import object_code, part
@@ -46,7 +47,10 @@ def _pointer(name: str) -> Any:
 @cache
 def binding() -> Binding:
     return Binding(
-        intrinsic, device, Primitives(CPU_DEFINITIONS), given={f"pointer_{e}": _pointer(e) for e in ELEMENTS}
+        intrinsic,
+        device,
+        Primitives(CPU_DEFINITIONS, own_bodies=(vector_search,)),
+        given={f"pointer_{e}": _pointer(e) for e in ELEMENTS},
     )
 
 

@@ -90,6 +90,18 @@ def byte_swap(word: int) -> int:
     return int.from_bytes((word & MASK).to_bytes(8, "little"), "big", signed=True)
 
 
+def lowest_bit(word: int) -> int:
+    """Which bit is the lowest that is set, of a word that has one."""
+    return (word & -word).bit_length() - 1
+
+
+def byte_pairs(one: int, other: int, first: int, second: int) -> int:
+    """A bit for each of the 64 bytes at one address that is ``first`` where the byte at the other is ``second``."""
+    pairs = zip(string_at(one, 64), string_at(other, 64), strict=True)
+    bits = sum(1 << k for k, pair in enumerate(pairs) if pair == (first, second))
+    return bits - (bits >> 63 << 64)
+
+
 def lowest_byte(word: int) -> int:
     """The number of the byte that has the lowest set bit. The word is not 0."""
     return ((word & -word).bit_length() - 1) >> 3

@@ -254,7 +254,7 @@ def _marks_rows(pipeline: Pipeline, target: str, kernel: Kernel) -> bool:
     """Whether the first filters are computed for a block of rows: where there are rows enough for a larger kernel."""
     if not capabilities(target).marks_rows or pipeline.rows < tuning.loops.marked_least_rows:
         return False
-    return filters(kernel.body) is not None
+    return filters(kernel.written) is not None  # the body would have a long loop cut into functions now
 
 
 def _gains_from_unrolling(pipeline: Pipeline, target: str, kernel: Kernel) -> bool:

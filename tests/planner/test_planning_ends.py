@@ -229,6 +229,29 @@ def test_functions_of_a_long_kernel_are_short(query: Callable[[int], str]) -> No
     assert sizes[1] <= 2.2 * sizes[0]
 
 
+@pytest.mark.parametrize("query", MANY.values(), ids=MANY)
+def test_planning_for_a_cpu_cuts_no_kernel(
+    query: Callable[[int], str], tune: Tune, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only who compiles one does: it takes as long as all other planning, for kernels that may lie on disk."""
+    tune(tuning.loops, marked_least_rows=1)
+    tune(tuning.kernel_parts, lines=20)
+    connection = gquery.connect("cpu").register("t", TABLES["t"])
+    cut: list[ir.Block] = []
+
+    def parted(body: ir.Block, outside: ir.Block) -> tuple[ir.Block, tuple[ir.Function, ...]]:
+        cut.append(body)
+        return body, ()
+
+    monkeypatch.setattr("gquery.kernels.parts.parted", parted)
+    kernels = connection.kernels(query(50), "cpu")
+    assert any(kernel.is_long for kernel in kernels)
+    assert [len(kernel.digest) for kernel in kernels] == [32] * len(kernels)
+    assert not cut
+    assert any(kernel.parts == () for kernel in kernels)
+    assert cut
+
+
 @pytest.fixture
 def small_parts(tune: Tune) -> None:
     """Nearly every kernel is cut into parts, has its constants in an array and is given its arguments in one."""

@@ -80,11 +80,6 @@ class ScannedPattern:
     middle: int
     end: int
 
-    @property
-    def is_one_part(self) -> bool:
-        """Whether a text matches wherever the one part occurs in it."""
-        return self.middle == int(self.keys.host[0]) and not self.begin and not self.end
-
 
 def longest_part(prepared: bytes) -> int:
     """The bytes of the longest part of a prepared pattern; 0 where it has none, or is matched a code point at a time."""

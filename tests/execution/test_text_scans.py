@@ -52,7 +52,7 @@ def tables() -> dict[str, pa.Table]:
 @pytest.fixture(params=["scan", "row by row"])
 def scanning(request: pytest.FixtureRequest, tune: Tune, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The CPU scans texts for tables of any size; what is scanned for is noted."""
-    tune(tuning.text_scans, least_rows=1, most_frequent=1.0 if request.param == "scan" else 0.0, chunk_bytes=512)
+    tune(tuning.text_scans, least_rows=1, most_frequent=1.0 if request.param == "scan" else 0.0)
     return watched(monkeypatch)
 
 
@@ -133,7 +133,7 @@ def test_kernels_of_scans_are_compiled_with_the_query(scanning: list[str], monke
     connection = gquery.connect(device="cpu").register("t", tables()["t"])
     connection.sql("SET interpret_limit = 0")
     connection.sql("SELECT count(*) FROM t WHERE s LIKE '%special%' AND u LIKE '%requests%'").fetchall()
-    scans = text_scan.SCANS[PhysicalType.STRING32, 4].kernel
+    scans = text_scan.MARKS[PhysicalType.STRING32, 4].kernel
     assert prepared.count(scans) == 1
     assert len(prepared) == len(set(prepared)) >= 5
 

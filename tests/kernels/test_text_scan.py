@@ -92,9 +92,9 @@ def check(column: ColumnData, values: Sequence[str | None], pattern: str, device
 @pytest.mark.parametrize("frequent", [0.0, 1.0], ids=["row by row", "scan"])
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_rows_are_pythons(pattern: str, frequent: float, device: str, tune: Tune) -> None:
-    """Compiled, whatever a sample says, with chunks that end within the texts."""
+    """Compiled, whatever a sample says, with tiles that end within the texts."""
     tune(tuning.built_in_kernels, interpreted_rows=0)
-    tune(tuning.text_scans, most_frequent=frequent, least_chunk_rows=1, chunk_bytes=256)
+    tune(tuning.text_scans, most_frequent=frequent)
     place = cpu_device() if device == "cpu" else Device("cuda")
     values = texts(len(pattern), 700)
     for column in forms(values):
@@ -109,13 +109,12 @@ def test_interpreted_alike(tune: Tune) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("chunk", [1, 32, 100, 4096])
-def test_chunks(device: str, chunk: int, tune: Tune) -> None:
-    """A chunk of many rows, of rows without text, of a row that is longer than 64 words of 32 threads."""
+def test_tiles(device: str, tune: Tune) -> None:
+    """A tile of many rows, of rows without text, of a part of a row; a part that lies in two tiles."""
     tune(tuning.built_in_kernels, interpreted_rows=0)
-    tune(tuning.text_scans, least_chunk_rows=chunk, most_chunk_rows=chunk, most_frequent=1.0)
+    tune(tuning.text_scans, most_frequent=1.0)
     place = cpu_device() if device == "cpu" else Device("cuda")
-    long = ["y" * k + "special" for k in (16_370, 16_384, 40_000)] + [
+    long = ["y" * k + "special" for k in (8_170, 8_190, 16_384, 40_000)] + [
         "special" + "y" * 40_000,
         "y" * 70_000,
     ]
@@ -169,14 +168,12 @@ def test_patterns_that_are_scanned() -> None:
     }
     assert {p: longest_part(like_pattern(p, "")) for p in longest} == longest
     assert longest_part(like_pattern("%a!%b!_c%", "!")) == 5
-    assert scanned_pattern(b"\xffabc\xff").is_one_part
-    assert not any(scanned_pattern(p).is_one_part for p in (b"a\xffabc\xff", b"\xffabc\xffa", b"\xffabc\xffa\xff"))
 
 
 def test_random_patterns(tune: Tune) -> None:
     """Parts of two letters, over texts of two letters: occurrences overlap each other and the borders of rows."""
     tune(tuning.built_in_kernels, interpreted_rows=0)
-    tune(tuning.text_scans, most_frequent=1.0, least_chunk_rows=1, chunk_bytes=128)
+    tune(tuning.text_scans, most_frequent=1.0)
     r = random.Random(5)
     values: list[str | None] = ["".join(r.choices("ab", k=r.randrange(30))) for _ in range(400)]
     columns = forms(values)

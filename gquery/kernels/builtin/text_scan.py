@@ -5,13 +5,16 @@ they read neighbouring words of the characters, whatever row these belong to:
 
     characters   ...ly final requests.|the special deposits haggle|carefully even...      | marks where rows begin
     threads      01234567 01234567 0...
+    marks        00000000 00100000 0...                                                   a bit a word
 
-Each of 32 threads takes every 32nd word of the texts of some rows (a *chunk*) and compares the aligned units of it with the
-few units that a part of the pattern has at an aligned place. Only where one is equal, the whole part is compared, and the row
-is searched in the offsets of the chunk. Rows that have the part are bits of a bitmap; of those the whole pattern is tested then.
+1. *Mark*: a thread takes every 32nd word of 8 KiB of text and compares the aligned units of it with the few units that a part of
+   the pattern has at an aligned place. A word that has one is marked in a bitmap of words.
+2. *Candidates*: a thread takes a row, and looks for a mark among its words. No text is read, and nothing is searched.
+3. *Verify*: the whole pattern is tested on the rows that have one. A thread goes from one candidate to the next, so that its
+   neighbours have some to test at the same time.
 
-Which part is looked for, a sample of the rows decides: the one that is the least frequent. Where all are frequent, every row is
-tested by itself. All of that happens on the device, so that nobody waits for a number, and the launches can be recorded.
+Which part is looked for, a sample of the rows decides: the one of which the fewest rows are candidates. Where too many are, every
+row is tested by itself. All of that happens on the device, so that nobody waits for a number, and the launches can be recorded.
 """
 
 from __future__ import annotations
@@ -26,9 +29,11 @@ from gquery.kernels.builtin.define import BuiltinKernel, address, builtin_kernel
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.patterns import KEY_WORDS, ScannedPattern
 
-_THREADS = 32  # that take a chunk together
+_THREADS = 32  # that take a tile together
 _WORD = 8  # bytes that a thread reads at once
 _STRIDE = _THREADS * _WORD
+_WORDS = 32  # that a thread takes of a tile
+_TILE = _THREADS * _WORDS * _WORD  # bytes
 _AT_ONCE = 4  # words that are read before the first is looked at
 _ROWS_A_THREAD = 256  # of which one thread tests those that are candidates: enough of them to keep its neighbours busy
 _STRINGS = (
@@ -45,6 +50,7 @@ _HOLDS_UNIT = {
     2: f"ne_i64(and_i64(or_i64(and_i64(sub_i64(low, {_ONES}), xor_i64(low, -1)),"
     f" and_i64(sub_i64(high, {_ONES}), xor_i64(high, -1))), {_TOPS}), 0)",
 }
+_BELOW = "sub_i64(and_i64(hits, sub_i64(0, hits)), 1)"  # the bits below the lowest of the hits
 _SPLIT = {
     4: ("low = word{n}", "high = shr_u64(word{n}, 32)"),
     2: (f"low = xor_i64(word{{n}}, mul_i64(key0, {_ONES}))", f"high = xor_i64(word{{n}}, mul_i64(key1, {_ONES}))"),
@@ -55,9 +61,8 @@ def _indented(lines: tuple[str, ...], levels: int) -> list[str]:
     return ["    " * levels + line for line in lines]
 
 
-def _scan(element: str, unit: int) -> BuiltinKernel:
-    """For thread ``i``: its words of chunk ``i // 32``. ``hits`` are those of 64 words that hold a unit of the part: they are
-    looked at behind, when all threads that have one do so at once."""
+def _marks(element: str, unit: int) -> BuiltinKernel:
+    """For thread ``i``: its words of tile ``i // 32``, the first of which has the first character."""
     loop: list[str] = []
     for n in range(_AT_ONCE):
         loop.append(f"word{n} = load_word(min_i64(add_i64(at, {n * _STRIDE}), last))")
@@ -72,78 +77,81 @@ def _scan(element: str, unit: int) -> BuiltinKernel:
     ]
     body = [
         "if ne_i64(runs, 0):",
-        "    low_row = mul_i64(shr_i64(i64(i), 5), chunk)",
-        "    high_row = min_i64(add_i64(low_row, chunk), rows)",
-        "    begin = add_i64(characters, i64(offsets[row_index(low_row)]))",
-        "    end = add_i64(characters, i64(offsets[row_index(high_row)]))",
-        "    last = and_i64(sub_i64(end, 1), -8)",
-        "    at = add_i64(and_i64(begin, -8), shl_i64(and_i64(i64(i), 31), 3))",
-        "    while le_i64(at, last):",
-        "        base = at",
-        "        hits = i64(0)",
-        "        n = i64(0)",
-        "        while lt_i64(n, 64) and le_i64(at, last):",
-        *_indented(tuple(loop), 3),
-        "        while ne_i64(hits, 0):",
-        "            n = popcount(sub_i64(and_i64(hits, sub_i64(0, hits)), 1))",
-        "            hits = and_i64(hits, sub_i64(hits, 1))",
-        f"            place = min_i64(add_i64(base, mul_i64(n, {_STRIDE})), last)",
-        *_indented(_look(unit), 3),
+        f"    place = add_i64(mul_i64(shr_i64(i64(i), 5), {_THREADS * _WORDS}), and_i64(i64(i), 31))",
+        "    at = add_i64(begin, shl_i64(place, 3))",
+        "    hits = i64(0)",
+        "    n = i64(0)",
+        f"    while lt_i64(n, {_WORDS}) and le_i64(at, last):",
+        *_indented(tuple(loop), 2),
+        "    while ne_i64(hits, 0):",
+        f"        word = add_i64(place, mul_i64(popcount({_BELOW}), {_THREADS}))",
+        "        hits = and_i64(hits, sub_i64(hits, 1))",
+        "        if le_i64(add_i64(begin, shl_i64(word, 3)), last):",
+        "            bit_set(marks, word)",
     ]
     prologue = (
         "runs = load_i64(chosen, 0)",
-        "length = load_i64(chosen, 1)",
-        "needle = make_str(add_i64(needles, load_i64(chosen, 2)), length)",
         *(f"key{k} = load_i64(chosen, {3 + k})" for k in range(unit)),
+        "begin = and_i64(add_i64(characters, i64(offsets[row_index(0)])), -8)",
+        "last = and_i64(sub_i64(add_i64(characters, i64(offsets[row_index(rows)])), 1), -8)",
     )
-    parameters = _TEXTS.format(element=element) + " rows:i64 chunk:i64 chosen:*i64 needles:i64 bits:*u32"
+    parameters = _TEXTS.format(element=element) + " rows:i64 chosen:*i64 marks:*u32"
     return builtin_kernel(parameters, *body, prologue=prologue)
 
 
-def _look(unit: int) -> tuple[str, ...]:
-    """Look at each unit of the word at ``place``, and at each way in which it may stand in the part: eight of both together."""
-    return (
-        "word = load_word(place)",
-        "turn = i64(0)",
-        "while lt_i64(turn, 8):",
-        f"    before = and_i64(turn, {unit - 1})",
-        f"    unit_at = and_i64(turn, {8 - unit})" if unit == 4 else "    unit_at = and_i64(turn, 6)",
-        f"    this = and_i64(shr_u64(word, shl_i64(unit_at, 3)), {2 ** (8 * unit) - 1})",
-        "    if eq_i64(this, load_i64(chosen, add_i64(before, 3))):",
-        "        start = sub_i64(add_i64(place, unit_at), before)",
-        "        if ge_i64(start, begin) and le_i64(add_i64(start, length), end):",
-        "            if eq_str(make_str(start, length), needle):",
-        "                offset = sub_i64(start, characters)",
-        "                row = low_row",
-        "                beyond = high_row",
-        "                while gt_i64(sub_i64(beyond, row), 1):",
-        "                    middle = shr_i64(add_i64(row, beyond), 1)",
-        "                    if le_i64(i64(offsets[row_index(middle)]), offset):",
-        "                        row = middle",
-        "                    else:",
-        "                        beyond = middle",
-        "                if le_i64(add_i64(offset, length), i64(offsets[row_index(add_i64(row, 1))])):",
-        "                    bit_set(bits, row)",
-        "    turn = add_i64(turn, 1)",
-    )
+MARKS = {(type_, unit): _marks(element, unit) for type_, element, _ in _STRINGS for unit in _HOLDS_UNIT}
 
-
-SCANS = {(type_, unit): _scan(element, unit) for type_, element, _ in _STRINGS for unit in _HOLDS_UNIT}
-
-_SAMPLES = {
+_CANDIDATES = {
     type_: builtin_kernel(
-        _TEXTS.format(element=element) + " stride:i64 longest:i64 keys:*i64 candidates:i64 needles:i64 counts:*i64",
-        f"whole = {string}(offsets, characters, mul_i64(i64(i), stride))",
-        "text = make_str(str_address(whole), min_i64(str_bytes(whole), longest))",
+        _TEXTS.format(element=element) + " chosen:*i64 marks:*u32 bits:*u32",
+        "if ne_i64(runs, 0):",
+        "    start = sub_i64(add_i64(characters, i64(offsets[i])), begin)",
+        "    stop = sub_i64(add_i64(characters, i64(offsets[next_index(i)])), begin)",
+        "    if lt_i64(start, stop):",
+        "        at = shr_i64(start, 8)",
+        "        beyond = shr_i64(sub_i64(stop, 1), 8)",
+        "        found = and_i64(load_u32(marks, at), shl_i64(-1, and_i64(shr_i64(start, 3), 31)))",
+        "        while eq_i64(found, 0) and lt_i64(at, beyond):",
+        "            at = add_i64(at, 1)",
+        "            found = load_u32(marks, at)",
+        "        if eq_i64(at, beyond):",
+        "            found = and_i64(found, sub_i64(shl_i64(2, and_i64(shr_i64(sub_i64(stop, 1), 3), 31)), 1))",
+        "        if ne_i64(found, 0):",
+        "            bit_set(bits, i64(i))",
+        prologue=(
+            "runs = load_i64(chosen, 0)",
+            "begin = and_i64(add_i64(characters, i64(offsets[row_index(0)])), -8)",
+        ),
+    )
+    for type_, element, _ in _STRINGS
+}
+
+
+def _sample(element: str, string: str, unit: int) -> BuiltinKernel:
+    """Counts the candidates among some rows, one in each stretch of ``stride`` rows, for each part of the pattern."""
+    return builtin_kernel(
+        _TEXTS.format(element=element) + " stride:i64 longest:i64 keys:*i64 candidates:i64 counts:*i64",
+        f"text = {string}(offsets, characters, add_i64(mul_i64(i64(i), stride), mod_u64(hash_i64(i64(i)), stride)))",
+        "last = add_i64(str_address(text), sub_i64(min_i64(str_bytes(text), longest), 1))",
         "part = i64(0)",
         "while lt_i64(part, candidates):",
         f"    key = mul_i64(part, {KEY_WORDS})",
-        "    needle = make_str(add_i64(needles, load_i64(keys, add_i64(key, 1))), load_i64(keys, key))",
-        "    if str_contains(text, needle):",
+        *(f"    key{k} = load_i64(keys, add_i64(key, {2 + k}))" for k in range(unit)),
+        "    at = and_i64(str_address(text), -8)",
+        "    found = i64(0)",
+        "    while eq_i64(found, 0) and le_i64(at, last):",
+        "        word = load_word(at)",
+        *_indented(tuple(line.format(n="") for line in _SPLIT[unit]), 2),
+        f"        found = i64(1) if {_HOLDS_UNIT[unit]} else i64(0)",
+        "        at = add_i64(at, 8)",
+        "    if ne_i64(found, 0):",
         "        atomic_add_i64(counts, part, 1)",
         "    part = add_i64(part, 1)",
     )
-    for type_, element, string in _STRINGS
+
+
+_SAMPLES = {
+    (type_, unit): _sample(element, string, unit) for type_, element, string in _STRINGS for unit in _HOLDS_UNIT
 }
 
 _CHOOSE = builtin_kernel(
@@ -222,29 +230,22 @@ def matching_rows(column: ColumnData, pattern: ScannedPattern, device: Device, c
     counts, chosen = device.zeros(pattern.candidates, "int64"), device.zeros(1 + KEY_WORDS, "int64")
     sampled = min(rows, limits.sampled_rows)
     stride, longest, candidates = rows // sampled, limits.sampled_bytes, pattern.candidates
-    launch(_SAMPLES[type_], sampled, bits, *texts, stride, longest, keys, candidates, needles, counts)
+    launch(_SAMPLES[type_, pattern.unit], sampled, bits, *texts, stride, longest, keys, candidates, counts)
     launch(_CHOOSE, 1, bits, keys, candidates, counts, int(limits.most_frequent * sampled), chosen)
-    chunk = _chunk_rows(column)
-    launch(SCANS[type_, pattern.unit], _THREADS * -(-rows // chunk), bits, *texts, rows, chunk, chosen, needles, bits)
+    size = 0 if column.characters is None else column.characters.nbytes
+    tiles = -(-(size + _WORD) // _TILE)  # the first character may lie anywhere in its word
+    marks = device.zeros(tiles * _THREADS * _WORDS // BITMAP_BITS, "uint32", context)
+    launch(MARKS[type_, pattern.unit], _THREADS * tiles, bits, *texts, rows, chosen, marks)
+    launch(_CANDIDATES[type_], rows, bits, *texts, chosen, marks, bits)
     parts = pattern.parts.on(device)
     pieces = chosen, parts, int(parts.size), needles, pattern.begin, pattern.middle, pattern.end, bits
-    if not pattern.is_one_part:
-        launch(_VERIFY[type_], -(-rows // _ROWS_A_THREAD), bits, *texts, rows, *pieces)
+    launch(_VERIFY[type_], -(-rows // _ROWS_A_THREAD), bits, *texts, rows, *pieces)
     launch(_EACH_ROW[type_], rows, bits, *texts, *pieces)
     return bits
 
 
 def scan_kernels(type_: PhysicalType, pattern: ScannedPattern) -> list[Kernel]:
     """The kernels that `matching_rows` runs for a column of such a physical type."""
-    needed = [_SAMPLES[type_], _CHOOSE, SCANS[type_, pattern.unit], _EACH_ROW[type_]]
-    if not pattern.is_one_part:
-        needed.append(_VERIFY[type_])
+    by_unit, unit = (_SAMPLES, MARKS), pattern.unit
+    needed = [*(kernels[type_, unit] for kernels in by_unit), _CHOOSE, _CANDIDATES[type_], _VERIFY[type_], _EACH_ROW[type_]]
     return [builtin.kernel for builtin in needed]
-
-
-def _chunk_rows(column: ColumnData) -> int:
-    """Rows whose texts 32 threads take together: about as many bytes for short texts as for long ones."""
-    limits = tuning.text_scans
-    size = 0 if column.characters is None else column.characters.nbytes
-    rows = limits.chunk_bytes * column.length // max(1, size)
-    return max(limits.least_chunk_rows, min(rows, limits.most_chunk_rows))

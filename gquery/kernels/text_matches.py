@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gquery import tuning
-from gquery.expression.expr import Call, Column, Literal
+from gquery.expression.expr import Call, Column, Expr, Literal
 from gquery.expression.slots import decided, shown
 from gquery.expression.types import BOOLEAN
 from gquery.kernels import ir
@@ -19,35 +19,57 @@ from gquery.kernels.code import Code
 from gquery.kernels.patterns import ANY, like_pattern, longest_part, scanned_pattern
 from gquery.kernels.slot_constants import note_slots
 from gquery.kernels.values import Value, value_properties
+from gquery.runtime.records import dataclass
+
+
+@dataclass(frozen=True)
+class ScannedTest:
+    """A test of column ``column``: ``prepare`` makes a pattern of the literals' values."""
+
+    column: int
+    literals: tuple[Literal, ...]
+    prepare: Callable[..., bytes]
+
+
+def scanned_test(e: Expr) -> ScannedTest | None:
+    """What a text scan would have to test for an expression, if its pattern has a part that is long enough; None for others."""
+    match e:
+        case Call("like", (Column(id=column), Literal() as pattern, *others)):
+            literals = pattern, *(x for x in others if isinstance(x, Literal))
+            if len(literals) < len(e.args) - 1:
+                return None
+            found = ScannedTest(column, literals, like_pattern if others else _without_escape)
+        case Call("contains", (Column(id=column), Literal() as needle)):
+            found = ScannedTest(column, (needle,), _anywhere)
+        case _:
+            return None
+    return None if any(x.is_null for x in found.literals) else found
+
+
+def is_scanned(test: ScannedTest) -> bool:
+    """Whether its pattern, as it is now, has a part that is long enough."""
+    return _has_long_part(*map(shown, test.literals), test.prepare, tuning.text_scans.least_bytes)
 
 
 def by_scan(e: Call, code: Code) -> Value | None:
     """The value of a test that a text scan makes for all rows; None where it is to be made row by row."""
     texts = code.scannable
-    if texts is None:
+    test = None if texts is None else scanned_test(e)
+    if texts is None or test is None:
         return None
-    match e:
-        case Call("like", (Column(id=column), Literal() as pattern, *others)):
-            prepare: Callable[..., bytes] = like_pattern if others else _without_escape
-            literals = pattern, *(x for x in others if isinstance(x, Literal))
-            if len(literals) < len(e.args) - 1:
-                return None
-        case Call("contains", (Column(id=column), Literal() as needle)):
-            prepare, literals = _anywhere, (needle,)
-        case _:
-            return None
-    nullable = texts.columns.get(column)
+    nullable = texts.columns.get(test.column)
     selectivity = code.selectivity if code.body is texts.block else texts.inner_selectivity
-    if nullable is None or selectivity < tuning.text_scans.least_selectivity or any(x.is_null for x in literals):
+    if nullable is None or selectivity < tuning.text_scans.least_selectivity:
         return None
-    if not decided(_has_long_part, literals, prepare, tuning.text_scans.least_bytes):
+    if not decided(_has_long_part, test.literals, test.prepare, tuning.text_scans.least_bytes):
         return None
     bitmap = texts.bitmaps.get(e)
     if bitmap is None:
-        bitmap = code.pointer("u32", _matches(*map(shown, literals), prepare, (column,)), "f")
-        note_slots(bitmap, _matches, prepare, literals, (column,), code)
+        given = test.prepare, (test.column,)
+        bitmap = code.pointer("u32", _matches(*map(shown, test.literals), *given), "f")
+        note_slots(bitmap, _matches, test.prepare, test.literals, (test.column,), code)
         texts.bitmaps[e] = bitmap
-    return _bit(bitmap, column, nullable, texts.row, code)
+    return _bit(bitmap, test.column, nullable, texts.row, code)
 
 
 def _bit(bitmap: ir.Name, column: int, nullable: bool, row: ir.Name, code: Code) -> Value:

@@ -268,7 +268,8 @@ def _gains_from_unrolling(pipeline: Pipeline, target: str, kernel: Kernel) -> bo
     if any(isinstance(s, SegmentHeads) for s in pipeline.steps):  # few rows get to the sink
         return lines <= tuning.loops.unrolled_lines and pipeline.rows >= tuning.loops.interleaved_rows
     if isinstance(sink, Build) or (isinstance(sink, Group) and state_location(sink, target) == "global"):
-        return False
+        is_windowed = isinstance(sink, Group) and sink.windows > 1  # most rows are passed over
+        return is_windowed and lines <= tuning.loops.unrolled_lines
     if isinstance(sink, Materialize):
         return lines <= tuning.loops.unrolled_lines and materialize.materialize_mode(pipeline.steps, True) in (
             "dense",

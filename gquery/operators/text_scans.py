@@ -23,15 +23,20 @@ _WITH_OFFSETS = (PhysicalType.STRING32, PhysicalType.STRING64)
 
 def scannable_texts(pipeline: Pipeline, code: Code, row: ir.Name) -> ScannableTexts | None:
     """The texts of a pipeline's source that may be scanned for its kernel, which is at ``row`` of the source."""
-    source, able = pipeline.source, capabilities(code.target)
-    if not able.scans_text or not isinstance(source, ReadTable) or pipeline.host is not None:
-        return None
-    if finds_heads(pipeline.steps):  # whose threads test rows of others
-        return None
-    if not tuning.text_scans.least_rows <= pipeline.rows < NARROW_ROWS:
-        return None
-    columns = {s.column.id: s.properties.nullable for s in source.columns if s.physical_type in _WITH_OFFSETS}
+    columns = scannable_columns(pipeline, code.target)
     return ScannableTexts(columns, row, code.body) if columns else None
+
+
+def scannable_columns(pipeline: Pipeline, target: str) -> dict[int, bool]:
+    """The columns of a pipeline's source that may be scanned, by id: whether they have NULLs."""
+    source = pipeline.source
+    if not capabilities(target).scans_text or not isinstance(source, ReadTable) or pipeline.host is not None:
+        return {}
+    if finds_heads(pipeline.steps):  # whose threads test rows of others
+        return {}
+    if not tuning.text_scans.least_rows <= pipeline.rows < NARROW_ROWS:
+        return {}
+    return {s.column.id: s.properties.nullable for s in source.columns if s.physical_type in _WITH_OFFSETS}
 
 
 def kernels_of_scans(source: Source, bindings: Iterable[Binding]) -> Iterator[Kernel]:

@@ -142,6 +142,10 @@ class Windows(Record):
     cache_fraction: float = number(0.55, "of the L2 cache", "that a window takes")
     rows_a_slot: int = number(2, "rows a slot", "that are accumulated, from which on windows pay")
     most: int = number(8, "windows", "each of which reads the keys again")
+    tested_again_selectivity: float = number(
+        0.5, "share of rows", "that get past filters which each window tests again"
+    )
+    tested_again_bytes: int = number(4, "bytes a row", "that such filters read: as many as the number of a row has")
 
 
 @dataclass(init=False, eq=False, repr=False)

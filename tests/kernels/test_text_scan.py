@@ -134,6 +134,37 @@ def test_no_texts(device: str) -> None:
     check(nothing, [""] * 10, "%special%", place)
 
 
+def test_beyond_two_gigabytes(tune: Tune) -> None:
+    """Offsets of 64 bits that begin behind 2^31 characters, none of which is read: memory that is never touched."""
+    tune(tuning.built_in_kernels, interpreted_rows=0)
+    tune(tuning.text_scans, most_frequent=1.0)
+    values = texts(3, 200)
+    column = forms(values)[1]
+    assert column.characters is not None
+    characters = np.zeros(2**31 + 2**20, np.uint8)
+    start = 2**31 - 1_003  # the texts lie on both sides
+    characters[start : start + column.characters.nbytes] = column.characters.host
+    far = replace(column, data=Buffer(column.data.host + start), characters=Buffer(characters))
+    check(far, values, "%special%", cpu_device())
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_every_row_has_a_mark(device: str, tune: Tune) -> None:
+    """Of the part itself, of a unit of it, or in a word that two or more rows have bytes of."""
+    tune(tuning.built_in_kernels, interpreted_rows=0)
+    tune(tuning.text_scans, most_frequent=1.0)
+    place = cpu_device() if device == "cpu" else Device("cuda")
+    for values in (
+        ["special"] * 1_000,
+        ["x" * (k % 9) + "special" for k in range(1_000)],
+        ["spec"] * 999,
+        ["sp", "ecial"] * 700,
+    ):
+        for column in forms(values):
+            check(column, values, "%special%", place)
+            check(column, values, "%spe%", place)
+
+
 def test_the_least_frequent_part_is_looked_for(tune: Tune, monkeypatch: pytest.MonkeyPatch) -> None:
     """And where all parts are frequent, nothing is scanned: the answer is the same."""
     values: Sequence[str | None] = ["often requests"] * 900 + ["often requests, once special"] * 10

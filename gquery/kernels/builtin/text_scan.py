@@ -247,5 +247,11 @@ def matching_rows(column: ColumnData, pattern: ScannedPattern, device: Device, c
 def scan_kernels(type_: PhysicalType, pattern: ScannedPattern) -> list[Kernel]:
     """The kernels that `matching_rows` runs for a column of such a physical type."""
     by_unit, unit = (_SAMPLES, MARKS), pattern.unit
-    needed = [*(kernels[type_, unit] for kernels in by_unit), _CHOOSE, _CANDIDATES[type_], _VERIFY[type_], _EACH_ROW[type_]]
+    needed = [
+        *(kernels[type_, unit] for kernels in by_unit),
+        _CHOOSE,
+        _CANDIDATES[type_],
+        _VERIFY[type_],
+        _EACH_ROW[type_],
+    ]
     return [builtin.kernel for builtin in needed]

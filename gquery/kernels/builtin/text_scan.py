@@ -104,8 +104,9 @@ MARKS = {(type_, unit): _marks(element, unit) for type_, element, _ in _STRINGS 
 _CANDIDATES = {
     type_: builtin_kernel(
         _TEXTS.format(element=element) + " chosen:*i64 marks:*u32 bits:*u32",
+        "v0 = i64(offsets[i])",
         "if ne_i64(runs, 0):",
-        "    start = sub_i64(add_i64(characters, i64(offsets[i])), begin)",
+        "    start = sub_i64(add_i64(characters, v0), begin)",
         "    stop = sub_i64(add_i64(characters, i64(offsets[next_index(i)])), begin)",
         "    if lt_i64(start, stop):",
         "        at = shr_i64(start, 8)",
@@ -118,6 +119,7 @@ _CANDIDATES = {
         "            found = and_i64(found, sub_i64(shl_i64(2, and_i64(shr_i64(sub_i64(stop, 1), 3), 31)), 1))",
         "        if ne_i64(found, 0):",
         "            bit_set(bits, i64(i))",
+        hoisted=("v0",),
         prologue=(
             "runs = load_i64(chosen, 0)",
             "begin = and_i64(add_i64(characters, i64(offsets[row_index(0)])), -8)",

@@ -87,7 +87,7 @@ def _marks(element: str, unit: int) -> BuiltinKernel:
         f"        word = add_i64(place, mul_i64(popcount({_BELOW}), {_THREADS}))",
         "        hits = and_i64(hits, sub_i64(hits, 1))",
         "        if le_i64(add_i64(begin, shl_i64(word, 3)), last):",
-        "            bit_set(marks, word)",
+        "            atomic_or_u32(marks, shr_i64(word, 5), shl_i64(1, and_i64(word, 31)))",
     ]
     prologue = (
         "runs = load_i64(chosen, 0)",
@@ -118,7 +118,7 @@ _CANDIDATES = {
         "        if eq_i64(at, beyond):",
         "            found = and_i64(found, sub_i64(shl_i64(2, and_i64(shr_i64(sub_i64(stop, 1), 3), 31)), 1))",
         "        if ne_i64(found, 0):",
-        "            bit_set(bits, i64(i))",
+        "            atomic_or_u32(bits, shr_i64(i64(i), 5), shl_i64(1, and_i64(i64(i), 31)))",
         hoisted=("v0",),
         prologue=(
             "runs = load_i64(chosen, 0)",

@@ -12,7 +12,7 @@ from gquery.device.buffer import Buffer
 from gquery.runtime.records import dataclass
 
 ANY, ONE = 0xFF, 0xFE  # % and _ in a prepared pattern: bytes that UTF-8 never has
-KEY_WORDS = 6  # of a part in `ScannedPattern.keys`
+KEY_WORDS = 4  # of a part in `ScannedPattern.keys`
 _EVERY_BYTE = 0x0101010101010101
 _WIDE, _NARROW = 4, 2  # bytes of an aligned unit of the characters that is compared at once
 
@@ -65,10 +65,10 @@ class ScannedPattern:
     """A pattern without ``_`` that a text scan can look for, as it was ``prepared``.
 
     An aligned unit of the characters, ``unit`` bytes of them, lies within every occurrence of a part that is at least twice as
-    long less one. ``keys`` (int64, `KEY_WORDS` a part) has each of the ``candidates`` that are long enough, the longest first:
-    its length, where it begins in ``needles``, and the units that it can have at an aligned place, by how many of its bytes
-    stand before it. ``parts`` is the `part_table` of all parts. ``needles`` (uint8) has the bytes of the beginning, of the
-    parts one after another, and of the end; ``begin``, ``middle`` and ``end`` are how many each has."""
+    long less one. ``keys`` (int64, `KEY_WORDS` a part) has for each of the ``candidates`` that are long enough the units that
+    it can have at an aligned place, by how many of its bytes stand before it. ``parts`` is the `part_table` of all parts.
+    ``needles`` (uint8) has the bytes of the beginning, of the parts one after another, and of the end; ``begin``, ``middle`` and
+    ``end`` are how many each has."""
 
     prepared: bytes
     unit: int
@@ -92,20 +92,17 @@ def scanned_pattern(prepared: bytes) -> ScannedPattern:
     """What a text scan wants to know of a prepared pattern, whose `longest_part` has three bytes at least.
 
     >>> p = scanned_pattern(b"\\xffspecial\\xffrequests\\xff")
-    >>> p.unit, p.candidates, p.keys.host[:2].tolist()
-    (4, 2, [8, 7])
+    >>> p.unit, p.candidates, p.keys.host[:4].tobytes()[::2]
+    (4, 2, b'se\\x00\\x00pc\\x00\\x00ei\\x00\\x00ca\\x00\\x00')
     """
     begin, *parts, end = prepared.split(bytes([ANY]))
     unit = _WIDE if longest_part(prepared) >= 2 * _WIDE - 1 else _NARROW
     keys: list[list[int]] = []
-    place = len(begin)
     for part in parts:
         if len(part) >= 2 * unit - 1:
             units = [int.from_bytes(part[k : k + unit], "little") for k in range(unit)]
-            keys.append([len(part), place, *units, *[0] * (KEY_WORDS - 2 - unit)])
-        place += len(part)
+            keys.append([*units, *[0] * (KEY_WORDS - unit)])
     assert keys, "a part of three bytes"
-    keys.sort(key=lambda key: -key[0])
     needles = begin + b"".join(parts) + end
     return ScannedPattern(
         prepared,

@@ -133,7 +133,7 @@ def test_kernels_of_scans_are_compiled_with_the_query(scanning: list[str], monke
     connection = gquery.connect(device="cpu").register("t", tables()["t"])
     connection.sql("SET interpret_limit = 0")
     connection.sql("SELECT count(*) FROM t WHERE s LIKE '%special%' AND u LIKE '%requests%'").fetchall()
-    scans = text_scan.MARKS[PhysicalType.STRING32, 4].kernel
+    scans = text_scan.MARKS[PhysicalType.STRING32, 4, 1].kernel
     assert prepared.count(scans) == 1
     assert len(prepared) == len(set(prepared)) >= 5
 

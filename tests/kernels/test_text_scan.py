@@ -165,7 +165,11 @@ def test_every_row_has_a_mark(device: str, tune: Tune) -> None:
             check(column, values, "%spe%", place)
 
 
-def test_the_least_frequent_part_is_looked_for(tune: Tune, monkeypatch: pytest.MonkeyPatch) -> None:
+def unit_keys(part: str) -> list[int]:
+    return [int.from_bytes(part[k : k + 4].encode(), "little") for k in range(4)]
+
+
+def test_the_least_frequent_parts_are_looked_for(tune: Tune, monkeypatch: pytest.MonkeyPatch) -> None:
     """And where all parts are frequent, nothing is scanned: the answer is the same."""
     values: Sequence[str | None] = ["often requests"] * 900 + ["often requests, once special"] * 10
     chosen: list[list[int]] = []
@@ -178,7 +182,11 @@ def test_the_least_frequent_part_is_looked_for(tune: Tune, monkeypatch: pytest.M
 
     monkeypatch.setattr(text_scan, "launch", launch)
     check(plain(values), values, "%requests%special%", cpu_device())
-    assert chosen[-1][:3] == [1, len("special"), len("requests")]
+    assert chosen[-1] == [1, *unit_keys("special"), *unit_keys("requests")]
+    check(plain(values), values, "%nowhere%special%requests%", cpu_device())
+    assert chosen[-1] == [1, *unit_keys("nowhere"), *unit_keys("special")]
+    check(plain(values), values, "%often%special%", cpu_device())
+    assert chosen[-1] == [1, *unit_keys("special"), *unit_keys("special")]
     check(plain(values), values, "%requests%often%", cpu_device())
     assert chosen[-1][0] == 0
     assert tuning.text_scans.most_frequent < 0.9

@@ -13,8 +13,9 @@ they read neighbouring words of the characters, whatever row these belong to:
 3. *Verify*: the whole pattern is tested on the rows that have one. A thread goes from one candidate to the next, so that its
    neighbours have some to test at the same time.
 
-Which part is looked for, a sample of the rows decides: the one of which the fewest rows are candidates. Where too many are, every
-row is tested by itself. All of that happens on the device, so that nobody waits for a number, and the launches can be recorded.
+Of a pattern of several parts two are looked for at once, each with a bitmap of its own: the text is read once, and a candidate
+has marks of both. Which ones, a sample of the rows decides: those that the fewest rows have units of. Where too many rows have,
+every row is tested by itself. All of that happens on the device: nobody waits for a number, and the launches can be recorded.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ _WORDS = 32  # that a thread takes of a tile
 _TILE = _THREADS * _WORDS * _WORD  # bytes
 _AT_ONCE = 4  # words that are read before the first is looked at
 _ROWS_A_THREAD = 256  # of which one thread tests those that are candidates: enough of them to keep its neighbours busy
+_MOST_PARTS = 2  # that are looked for at once
+_LOW = 2**32 - 1
 _STRINGS = (
     (PhysicalType.STRING32, "i32", "string32"),
     (PhysicalType.STRING64, "i64", "string64"),
@@ -44,54 +47,61 @@ _TEXTS = "offsets:*{element} characters:i64"
 
 # of 16-bit units in a word: 1 in each, the top bit of each
 _ONES, _TOPS = 0x0001000100010001, 0x8000800080008000 - 2**64
-_HOLDS_UNIT = {
-    4: "eq_u32(low, key0) or eq_u32(low, key1) or eq_u32(low, key2) or eq_u32(low, key3)"
-    " or eq_u32(high, key0) or eq_u32(high, key1) or eq_u32(high, key2) or eq_u32(high, key3)",
-    2: f"ne_i64(and_i64(or_i64(and_i64(sub_i64(low, {_ONES}), xor_i64(low, -1)),"
-    f" and_i64(sub_i64(high, {_ONES}), xor_i64(high, -1))), {_TOPS}), 0)",
-}
-_BELOW = "sub_i64(and_i64(hits, sub_i64(0, hits)), 1)"  # the bits below the lowest of the hits
-_SPLIT = {
-    4: ("low = word{n}", "high = shr_u64(word{n}, 32)"),
-    2: (f"low = xor_i64(word{{n}}, mul_i64(key0, {_ONES}))", f"high = xor_i64(word{{n}}, mul_i64(key1, {_ONES}))"),
-}
+_UNITS = (4, 2)  # bytes
+_BELOW = "sub_i64(and_i64({hits}, sub_i64(0, {hits})), 1)"  # the bits below the lowest of the hits
+
+
+def _holds_unit(word: str, unit: int, part: int) -> tuple[tuple[str, ...], str]:
+    """Lines, and a condition behind them: whether a word holds a unit of a part."""
+    if unit == 4:
+        keys = [f"key{part}_{k}" for k in range(4)]
+        return (f"low = {word}", f"high = shr_u64({word}, 32)"), " or ".join(
+            f"eq_u32({half}, {key})" for half in ("low", "high") for key in keys
+        )
+    split = tuple(
+        f"{half} = xor_i64({word}, mul_i64(key{part}_{k}, {_ONES}))" for k, half in enumerate(("low", "high"))
+    )
+    zeros = [f"and_i64(sub_i64({half}, {_ONES}), xor_i64({half}, -1))" for half in ("low", "high")]
+    return split, f"ne_i64(and_i64(or_i64({zeros[0]}, {zeros[1]}), {_TOPS}), 0)"
 
 
 def _indented(lines: tuple[str, ...], levels: int) -> list[str]:
     return ["    " * levels + line for line in lines]
 
 
-def _marks(element: str, unit: int) -> BuiltinKernel:
-    """For thread ``i``: its words of tile ``i // 32``, the first of which has the first character."""
-    loop: list[str] = []
-    for n in range(_AT_ONCE):
-        loop.append(f"word{n} = load_word(min_i64(add_i64(at, {n * _STRIDE}), last))")
-    loop.append("found = i64(0)")
-    for n in range(_AT_ONCE):
-        loop += [line.format(n=n) for line in _SPLIT[unit]]
-        loop.append(f"found = or_i64(found, i64({1 << n}) if {_HOLDS_UNIT[unit]} else i64(0))")
-    loop += [
-        "hits = or_i64(hits, shl_i64(found, n))",
-        f"n = add_i64(n, {_AT_ONCE})",
-        f"at = add_i64(at, {_AT_ONCE * _STRIDE})",
-    ]
+def _marks(element: str, unit: int, parts: int) -> BuiltinKernel:
+    """For thread ``i``: its words of tile ``i // 32``, the first of which has the first character. The bitmaps of two parts take
+    turns, 32 bits of one and 32 of the other."""
+    loop = [f"word{n} = load_word(min_i64(add_i64(at, {n * _STRIDE}), last))" for n in range(_AT_ONCE)]
+    for part in range(parts):
+        loop.append("found = i64(0)")
+        for n in range(_AT_ONCE):
+            lines, holds = _holds_unit(f"word{n}", unit, part)
+            loop += [*lines, f"found = or_i64(found, i64({1 << n}) if {holds} else i64(0))"]
+        loop.append(f"hits{part} = or_i64(hits{part}, shl_i64(found, n))")
+    loop += [f"n = add_i64(n, {_AT_ONCE})", f"at = add_i64(at, {_AT_ONCE * _STRIDE})"]
     body = [
         "if ne_i64(runs, 0):",
         f"    place = add_i64(mul_i64(shr_i64(i64(i), 5), {_THREADS * _WORDS}), and_i64(i64(i), 31))",
         "    at = add_i64(begin, shl_i64(place, 3))",
-        "    hits = i64(0)",
+        *(f"    hits{part} = i64(0)" for part in range(parts)),
         "    n = i64(0)",
         f"    while lt_i64(n, {_WORDS}) and le_i64(at, last):",
         *_indented(tuple(loop), 2),
-        "    while ne_i64(hits, 0):",
-        f"        word = add_i64(place, mul_i64(popcount({_BELOW}), {_THREADS}))",
-        "        hits = and_i64(hits, sub_i64(hits, 1))",
-        "        if le_i64(add_i64(begin, shl_i64(word, 3)), last):",
-        "            atomic_or_u32(marks, shr_i64(word, 5), shl_i64(1, and_i64(word, 31)))",
     ]
+    for part in range(parts):
+        hits = f"hits{part}"
+        at = "shr_i64(word, 5)" if parts == 1 else f"or_i64(shl_i64(shr_i64(word, 5), 1), {part})"
+        body += [
+            f"    while ne_i64({hits}, 0):",
+            f"        word = add_i64(place, mul_i64(popcount({_BELOW.format(hits=hits)}), {_THREADS}))",
+            f"        {hits} = and_i64({hits}, sub_i64({hits}, 1))",
+            "        if le_i64(add_i64(begin, shl_i64(word, 3)), last):",
+            f"            atomic_or_u32(marks, {at}, shl_i64(1, and_i64(word, 31)))",
+        ]
     prologue = (
         "runs = load_i64(chosen, 0)",
-        *(f"key{k} = load_i64(chosen, {3 + k})" for k in range(unit)),
+        *(f"key{p}_{k} = load_i64(chosen, {1 + p * KEY_WORDS + k})" for p in range(parts) for k in range(unit)),
         "begin = and_i64(add_i64(characters, i64(offsets[row_index(0)])), -8)",
         "last = and_i64(sub_i64(add_i64(characters, i64(offsets[row_index(rows)])), 1), -8)",
     )
@@ -99,25 +109,38 @@ def _marks(element: str, unit: int) -> BuiltinKernel:
     return builtin_kernel(parameters, *body, prologue=prologue)
 
 
-MARKS = {(type_, unit): _marks(element, unit) for type_, element, _ in _STRINGS for unit in _HOLDS_UNIT}
+MARKS = {
+    (type_, unit, parts): _marks(element, unit, parts)
+    for type_, element, _ in _STRINGS
+    for unit in _UNITS
+    for parts in (1, _MOST_PARTS)
+}
 
-_CANDIDATES = {
-    type_: builtin_kernel(
-        _TEXTS.format(element=element) + " chosen:*i64 marks:*u32 bits:*u32",
+
+def _candidates(element: str, parts: int) -> BuiltinKernel:
+    """For row ``i``: whether its words have a mark of each part. ``mask`` are those of 32 words that it has bytes of."""
+    marks, load, both = ("u32", "load_u32", 1) if parts == 1 else ("i64", "load_i64", 2**32 + 1)
+    masked = f"and_i64({load}(marks, at), mul_i64(mask, {both}))"
+    found = "ne_i64(found, 0)"
+    if parts == 2:
+        found = f"ne_i64(and_i64(found, {_LOW}), 0) and ne_i64(shr_u64(found, 32), 0)"
+    return builtin_kernel(
+        _TEXTS.format(element=element) + f" chosen:*i64 marks:*{marks} bits:*u32",
         "v0 = i64(offsets[i])",
         "if ne_i64(runs, 0):",
         "    start = sub_i64(add_i64(characters, v0), begin)",
-        "    stop = sub_i64(add_i64(characters, i64(offsets[next_index(i)])), begin)",
-        "    if lt_i64(start, stop):",
+        "    final = sub_i64(sub_i64(add_i64(characters, i64(offsets[next_index(i)])), begin), 1)",
+        "    if le_i64(start, final):",
         "        at = shr_i64(start, 8)",
-        "        beyond = shr_i64(sub_i64(stop, 1), 8)",
-        "        found = and_i64(load_u32(marks, at), shl_i64(-1, and_i64(shr_i64(start, 3), 31)))",
-        "        while eq_i64(found, 0) and lt_i64(at, beyond):",
+        "        found = i64(0)",
+        f"        mask = and_i64(shl_i64(-1, and_i64(shr_i64(start, 3), 31)), {_LOW})",
+        "        while lt_i64(at, shr_i64(final, 8)):",
+        f"            found = or_i64(found, {masked})",
+        f"            mask = i64({_LOW})",
         "            at = add_i64(at, 1)",
-        "            found = load_u32(marks, at)",
-        "        if eq_i64(at, beyond):",
-        "            found = and_i64(found, sub_i64(shl_i64(2, and_i64(shr_i64(sub_i64(stop, 1), 3), 31)), 1))",
-        "        if ne_i64(found, 0):",
+        "        mask = and_i64(mask, sub_i64(shl_i64(2, and_i64(shr_i64(final, 3), 31)), 1))",
+        f"        found = or_i64(found, {masked})",
+        f"        if {found}:",
         "            atomic_or_u32(bits, shr_i64(i64(i), 5), shl_i64(1, and_i64(i64(i), 31)))",
         hoisted=("v0",),
         prologue=(
@@ -125,12 +148,16 @@ _CANDIDATES = {
             "begin = and_i64(add_i64(characters, i64(offsets[row_index(0)])), -8)",
         ),
     )
-    for type_, element, _ in _STRINGS
+
+
+_CANDIDATES = {
+    (type_, parts): _candidates(element, parts) for type_, element, _ in _STRINGS for parts in (1, _MOST_PARTS)
 }
 
 
 def _sample(element: str, string: str, unit: int) -> BuiltinKernel:
-    """Counts the candidates among some rows, one in each stretch of ``stride`` rows, for each part of the pattern."""
+    """Counts those of some rows, one in each stretch of ``stride`` rows, that have a unit of each part of the pattern."""
+    lines, holds = _holds_unit("word", unit, 0)
     return builtin_kernel(
         _TEXTS.format(element=element) + " stride:i64 longest:i64 keys:*i64 candidates:i64 counts:*i64",
         f"text = {string}(offsets, characters, add_i64(mul_i64(i64(i), stride), mod_u64(hash_i64(i64(i)), stride)))",
@@ -138,13 +165,13 @@ def _sample(element: str, string: str, unit: int) -> BuiltinKernel:
         "part = i64(0)",
         "while lt_i64(part, candidates):",
         f"    key = mul_i64(part, {KEY_WORDS})",
-        *(f"    key{k} = load_i64(keys, add_i64(key, {2 + k}))" for k in range(unit)),
+        *(f"    key0_{k} = load_i64(keys, add_i64(key, {k}))" for k in range(unit)),
         "    at = and_i64(str_address(text), -8)",
         "    found = i64(0)",
         "    while eq_i64(found, 0) and le_i64(at, last):",
         "        word = load_word(at)",
-        *_indented(tuple(line.format(n="") for line in _SPLIT[unit]), 2),
-        f"        found = i64(1) if {_HOLDS_UNIT[unit]} else i64(0)",
+        *_indented(lines, 2),
+        f"        found = i64(1) if {holds} else i64(0)",
         "        at = add_i64(at, 8)",
         "    if ne_i64(found, 0):",
         "        atomic_add_i64(counts, part, 1)",
@@ -152,26 +179,37 @@ def _sample(element: str, string: str, unit: int) -> BuiltinKernel:
     )
 
 
-_SAMPLES = {
-    (type_, unit): _sample(element, string, unit) for type_, element, string in _STRINGS for unit in _HOLDS_UNIT
-}
+_SAMPLES = {(type_, unit): _sample(element, string, unit) for type_, element, string in _STRINGS for unit in _UNITS}
+
+
+def _least(name: str, but: str) -> tuple[str, ...]:
+    """``name`` becomes the number of a part, other than ``but``, that fewer rows than ``least`` have units of than of others."""
+    return (
+        f"{name} = i64(-1)",
+        "part = i64(0)",
+        "while lt_i64(part, candidates):",
+        f"    if lt_i64(load_i64(counts, part), least) and ne_i64(part, {but}):",
+        "        least = load_i64(counts, part)",
+        f"        {name} = part",
+        "    part = add_i64(part, 1)",
+    )
+
 
 _CHOOSE = builtin_kernel(
     "keys:*i64 candidates:i64 counts:*i64 most:i64 chosen:*i64",
-    "best = i64(-1)",
     "least = add_i64(most, 1)",
-    "part = i64(0)",
-    "while lt_i64(part, candidates):",
-    "    if lt_i64(load_i64(counts, part), least):",
-    "        least = load_i64(counts, part)",
-    "        best = part",
-    "    part = add_i64(part, 1)",
+    *_least("best", "-1"),
     "if ge_i64(best, 0):",
+    f"    least = i64({2**62})",
+    *_indented(_least("second", "best"), 1),
+    "    if lt_i64(second, 0):",
+    "        second = best",
     "    store_i64(chosen, 0, i64(1))",
-    "    part = i64(0)",
-    f"    while lt_i64(part, {KEY_WORDS}):",
-    f"        store_i64(chosen, add_i64(part, 1), load_i64(keys, add_i64(mul_i64(best, {KEY_WORDS}), part)))",
-    "        part = add_i64(part, 1)",
+    "    n = i64(0)",
+    f"    while lt_i64(n, {KEY_WORDS}):",
+    f"        store_i64(chosen, add_i64(n, 1), load_i64(keys, add_i64(mul_i64(best, {KEY_WORDS}), n)))",
+    f"        store_i64(chosen, add_i64(n, {1 + KEY_WORDS}), load_i64(keys, add_i64(mul_i64(second, {KEY_WORDS}), n)))",
+    "        n = add_i64(n, 1)",
 )
 
 _PATTERN = " chosen:*i64 parts:*i64 stop:i64 needles:i64 begin:i64 middle:i64 end:i64 bits:*u32"
@@ -229,16 +267,20 @@ def matching_rows(column: ColumnData, pattern: ScannedPattern, device: Device, c
     type_, offsets = column.physical_type, column.data.on(device, context)
     texts = offsets, 0 if column.characters is None else address(column.characters.on(device, context))
     keys, needles = pattern.keys.on(device), address(pattern.needles.on(device))
-    counts, chosen = device.zeros(pattern.candidates, "int64"), device.zeros(1 + KEY_WORDS, "int64")
+    counts, chosen = device.zeros(pattern.candidates, "int64"), device.zeros(1 + _MOST_PARTS * KEY_WORDS, "int64")
     sampled = min(rows, limits.sampled_rows)
     stride, longest, candidates = rows // sampled, limits.sampled_bytes, pattern.candidates
     launch(_SAMPLES[type_, pattern.unit], sampled, bits, *texts, stride, longest, keys, candidates, counts)
     launch(_CHOOSE, 1, bits, keys, candidates, counts, int(limits.most_frequent * sampled), chosen)
     size = 0 if column.characters is None else column.characters.nbytes
-    tiles = -(-(size + _WORD) // _TILE)  # the first character may lie anywhere in its word
-    marks = device.zeros(tiles * _THREADS * _WORDS // BITMAP_BITS, "uint32", context)
-    launch(MARKS[type_, pattern.unit], _THREADS * tiles, bits, *texts, rows, chosen, marks)
-    launch(_CANDIDATES[type_], rows, bits, *texts, chosen, marks, bits)
+    tiles, together = (
+        -(-(size + _WORD) // _TILE),
+        parts_at_once(pattern),
+    )  # the first character may lie anywhere in its word
+    marks = device.zeros(together * tiles * _THREADS * _WORDS // BITMAP_BITS, "uint32", context)
+    launch(MARKS[type_, pattern.unit, together], _THREADS * tiles, bits, *texts, rows, chosen, marks)
+    found = marks if together == 1 else marks.view("int64")
+    launch(_CANDIDATES[type_, together], rows, bits, *texts, chosen, found, bits)
     parts = pattern.parts.on(device)
     pieces = chosen, parts, int(parts.size), needles, pattern.begin, pattern.middle, pattern.end, bits
     launch(_VERIFY[type_], -(-rows // _ROWS_A_THREAD), bits, *texts, rows, *pieces)
@@ -246,14 +288,13 @@ def matching_rows(column: ColumnData, pattern: ScannedPattern, device: Device, c
     return bits
 
 
+def parts_at_once(pattern: ScannedPattern) -> int:
+    """How many parts of a pattern are looked for at once."""
+    return min(pattern.candidates, _MOST_PARTS)
+
+
 def scan_kernels(type_: PhysicalType, pattern: ScannedPattern) -> list[Kernel]:
     """The kernels that `matching_rows` runs for a column of such a physical type."""
-    by_unit, unit = (_SAMPLES, MARKS), pattern.unit
-    needed = [
-        *(kernels[type_, unit] for kernels in by_unit),
-        _CHOOSE,
-        _CANDIDATES[type_],
-        _VERIFY[type_],
-        _EACH_ROW[type_],
-    ]
-    return [builtin.kernel for builtin in needed]
+    unit, together = pattern.unit, parts_at_once(pattern)
+    needed = [_SAMPLES[type_, unit], _CHOOSE, MARKS[type_, unit, together], _CANDIDATES[type_, together]]
+    return [builtin.kernel for builtin in (*needed, _VERIFY[type_], _EACH_ROW[type_])]

@@ -42,8 +42,8 @@ def windowed(pipeline: Pipeline, rows: int, target: str, profile: DeviceProfile)
     )
     if not 1 < windows <= limits.most or not meets_memory or not _is_cheap(pipeline):
         return pipeline
-    selected = 0 if _tests_again(pipeline, target) else len(pipeline.steps)
-    return replace(pipeline, sink=replace(sink, windows=windows), selection_steps=selected)
+    selection_steps = 0 if _tests_again(pipeline, target) else len(pipeline.steps)
+    return replace(pipeline, sink=replace(sink, windows=windows), selection_steps=selection_steps)
 
 
 def _is_cheap(pipeline: Pipeline) -> bool:

@@ -75,10 +75,10 @@ class TextScans(Record):
     sampled_rows: int = number(2**14, "rows", "that tell which part of the pattern is the least frequent")
     sampled_bytes: int = number(2**10, "bytes", "of a row's text that are looked at for that")
     most_frequent: float = number(
-        0.3,
+        0.25,
         "share of rows",
-        "that have a unit of the part, from which on each row is tested by itself: an H200 takes 7 ms for each row of 150 million"
-        " that is tested behind a scan, predicted",
+        "that have a unit of the part, from which on each row is tested by itself: for 150 million texts of 49 bytes an H200 takes"
+        " 2.6 ms to find the rows and 16 to test all of them so; row by row 5.3 to 8",
     )
 
 

@@ -77,8 +77,8 @@ class TextScans(Record):
     most_frequent: float = number(
         0.25,
         "share of rows",
-        "that have a unit of the part, from which on each row is tested by itself: for 150 million texts of 49 bytes an H200 takes"
-        " 2.6 ms to find the rows and 16 to test all of them so; row by row 5.3 to 8",
+        "that have a unit of the part, from which on each row is tested by itself: for 150 million texts of 49 bytes an H200"
+        " takes 2.6 ms to find the rows and 16 to test all of them so; row by row 5.3 to 8",
     )
 
 

@@ -98,7 +98,7 @@ def late_query(query: Query) -> LateQuery | None:
     if not late:
         return None
     row = new_column(_ROW, BIGINT, False)
-    plan = _narrowed(query.plan, frozenset(i for i, o in origin.items() if o in late), row, source.numbered())
+    plan = _without_late(query.plan, frozenset(i for i, o in origin.items() if o in late), row, source.numbered())
     kept = [n for n, c in enumerate(query.outputs) if origin.get(c.id) not in late]
     columns = (*[query.outputs[n] for n in kept], row)
     names = (*[query.names[n] for n in kept], _ROW)
@@ -148,7 +148,7 @@ def _traced(nodes: Sequence[Plan], scan: Scan) -> tuple[dict[int, int], frozense
     return origin, frozenset(origin[i] for i in used if i in origin)
 
 
-def _narrowed(plan: Plan, late: frozenset[int], row: Column, source: TableSource) -> Plan:
+def _without_late(plan: Plan, late: frozenset[int], row: Column, source: TableSource) -> Plan:
     """The plan without the late columns, with the row's number."""
     match plan:
         case Scan(_, columns, fields):
@@ -157,8 +157,8 @@ def _narrowed(plan: Plan, late: frozenset[int], row: Column, source: TableSource
             return Scan(source, (*[c for c, _ in kept], row), (*[f for _, f in kept], number))
         case Project(below, exprs):
             exprs = (*[(c, e) for c, e in exprs if c.id not in late], (row, row))
-            return Project(_narrowed(below, late, row, source), exprs)
+            return Project(_without_late(below, late, row, source), exprs)
         case Filter(below) | Sort(below):
-            return replace(plan, source=_narrowed(below, late, row, source))
+            return replace(plan, source=_without_late(below, late, row, source))
         case _:
             raise AssertionError(plan)

@@ -20,6 +20,7 @@ from gquery.errors import Error
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.targets import cubin
 from gquery.kernels.targets.compilers import Compiler
+from gquery.kernels.targets.cubin_assembler import assemble
 
 
 def kernels(workload: workloads.Workload) -> Iterator[Kernel]:
@@ -43,7 +44,7 @@ def measure(found: list[Kernel], name: Compiler, cc: tuple[int, int]) -> tuple[d
         times.append(time.process_time())
         text, entry = compiler.ptx(source, cc)
         times.append(time.process_time())
-        code = cubin._assemble(text, cc)
+        code = assemble(text, cc)
         times.append(time.process_time())
         if place == 0:  # its imports and tables
             continue

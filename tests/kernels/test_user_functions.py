@@ -19,6 +19,7 @@ from gquery.kernels.lowering.assembler import LoweringError
 from gquery.kernels.lowering.user import LINKED, UserModule
 from gquery.kernels.targets import cpu_llvm, cubin, cuda_llvm
 from gquery.kernels.targets.compilers import compiling_by
+from gquery.kernels.targets.cubin_assembler import assemble
 from tests.support.paths import ROOT
 
 TABLE = pa.table(
@@ -125,7 +126,7 @@ def test_a_gpu_has_them_inlined(calls: str, cc: tuple[int, int]) -> None:
         assert len(source.text.split(LINKED)) > 1
         text, entry = cuda_llvm.ptx(source, cc)
         assert "user_" not in text and "call" not in text.replace("calls", "")
-        assert cubin._resources(cubin._assemble(text, cc), entry)[1] == 0
+        assert cubin._resources(assemble(text, cc), entry)[1] == 0
 
 
 SCRIPT = """

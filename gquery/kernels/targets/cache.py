@@ -162,7 +162,7 @@ def build_hash() -> str:
     """Hash of the sources of what compiles and of the compilers' versions: what two processes have in common that make the same
     machine code of a kernel."""
     parts = [sys.version]
-    for package in ("numba", "llvmlite", "numba-cuda", "cuda-core", "nvidia-nvvm"):
+    for package in ("numba", "llvmlite", "numba-cuda", "cuda-core", "nvidia-nvvm", "nvidia-nvjitlink"):
         try:
             parts.append(f"{package} {version(package)}")
         except PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""From a kernel's module to a cubin, with no GPU: PTX by one of two compilers, assembled by `cuda.core`. CI compiles this way.
+"""From a kernel's module to a cubin, with no GPU: PTX by one of two compilers, then `cubin_assembler`. CI compiles this way.
 
 A cubin rather than PTX, because a driver assembles PTX anew in each process (0.4 s) and only if it knows the version
 that the compiler wrote. What a kernel uses is read off the cubin, an ELF file.
@@ -16,6 +16,7 @@ from gquery.errors import InternalError
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.targets.cache import KernelSource, compile_error, kernel_cache
 from gquery.kernels.targets.compilers import Compiler
+from gquery.kernels.targets.cubin_assembler import assemble
 from gquery.runtime.interrupt import holding
 from gquery.runtime.records import dataclass
 
@@ -68,7 +69,7 @@ def make_cubin(name: Compiler, source: KernelSource, cc: tuple[int, int]) -> Cub
     """Compile a kernel's module by the compiler of that name, and keep the result. InternalError where that fails."""
     try:
         text, entry = cuda_compiler(name).ptx(source, cc)
-        code = _assemble(text, cc)
+        code = assemble(text, cc)
     except InternalError:
         raise
     except Exception as e:
@@ -84,12 +85,6 @@ def make_cubin(name: Compiler, source: KernelSource, cc: tuple[int, int]) -> Cub
 def cubin_entry(source: KernelSource, cc: tuple[int, int]) -> str:
     """The name in the cache of a kernel's machine code: a line of JSON with what `Cubin` says of it, then the code."""
     return f"{source.name}-sm{cc[0]}{cc[1]}.cubin"
-
-
-def _assemble(text: str, cc: tuple[int, int]) -> bytes:
-    from cuda.core import Program, ProgramOptions
-
-    return bytes(Program(text, "ptx", ProgramOptions(arch=f"sm_{cc[0]}{cc[1]}")).compile("cubin").code)
 
 
 def _resources(code: bytes, entry: str) -> tuple[int, int, int]:

@@ -6,7 +6,6 @@ which this text has.
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Callable
 from functools import cache
@@ -20,6 +19,7 @@ from gquery.kernels.lowering.module import ENTRY, cuda_module
 from gquery.kernels.lowering.user import LINKED, UserModule
 from gquery.kernels.lowering.values import Type
 from gquery.kernels.primitives import block, partition, warp
+from gquery.kernels.targets import cubin_assembler
 from gquery.kernels.targets.binding import Primitives
 from gquery.kernels.targets.cache import KernelSource, compile_error, source_name
 from gquery.kernels.targets.cuda_intrinsics import CUDA_DEFINITIONS
@@ -81,11 +81,10 @@ def ptx(source: KernelSource, cc: tuple[int, int]) -> tuple[str, str]:
 
 
 def warm_up() -> None:
-    """Compile a first small module: libNVVM makes its tables at that. It is not assembled: that wakes the driver, after which a
-    process cannot be forked."""
-    importlib.import_module("cuda.core")  # for what is forked
+    """Compile a first small module: libNVVM and the assembler make their tables at that."""
     lines = [*head(), f"define void @{ENTRY}() {{", "ret void", "}", "!nvvm.annotations = !{!0}"]
     compiled("\n".join([*lines, f'!0 = !{{void ()* @{ENTRY}, !"kernel", i32 1}}']), (9, 0))
+    cubin_assembler.warm_up()
 
 
 def compiled(text: str, cc: tuple[int, int]) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 from gquery.kernels.ir import printed, printed_body
 from gquery.kernels.kernel import Kernel
+from gquery.kernels.targets import cubin_assembler
 from gquery.kernels.targets.cache import KernelSource, kernel_source, load_module
 from gquery.kernels.targets.text import free_names, functions_text
 from gquery.runtime import collector
@@ -54,9 +54,7 @@ def ptx(source: KernelSource, cc: tuple[int, int]) -> tuple[str, str]:
 
 
 def warm_up() -> None:
-    """Compile a first small kernel: Numba makes its tables at that. It is not assembled: that wakes the driver, after which
-    a process cannot be forked."""
-    importlib.import_module("cuda.core")  # for what is forked
+    """Compile a first small kernel: Numba and the assembler make their tables at that."""
     from gquery.kernels.targets.cuda_primitives import compiling_for, ptx
 
     def kernel(state: Any) -> None:
@@ -65,3 +63,4 @@ def warm_up() -> None:
     any_gpu = (9, 0)
     with compiling_for(any_gpu):
         ptx(kernel, ("*i64",), any_gpu)
+    cubin_assembler.warm_up()

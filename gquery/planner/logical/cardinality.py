@@ -104,6 +104,8 @@ class Estimator:
                     out *= self._base_distinct(a, done)
                 done[id(e)] = out
                 return out
+            case Case(branches=branches, otherwise=otherwise):
+                return sum(self._base_distinct(value, done) for value in (*(v for _, v in branches), otherwise))
             case _:
                 return tuning.cardinality.unknown_distinct
 
@@ -166,8 +168,10 @@ class Estimator:
                 groups = min(groups, rows) if keys else 1.0
                 for c, e in keys:
                     self._describe(c, e, groups)
-                for c, _ in plan.aggregates:
+                for c, call in plan.aggregates:
                     self._column_rows[c.id] = groups
+                    if call.function == "count":
+                        self.columns[c.id] = ColumnStatistics(distinct=distinct_counts(rows, groups))
                 return max(groups, tuning.cardinality.least_rows)
             case Sort(source=s, limit=limit, offset=offset) | Limit(source=s, limit=limit, offset=offset):
                 rows = max(0.0, self.rows(s) - offset)
@@ -357,6 +361,14 @@ class Estimator:
 
 
 _FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+
+
+def distinct_counts(rows: float, groups: float) -> int:
+    """Estimated distinct values of a count of rows by group: no more than k of them fit into k * (k - 1) / 2 rows, and of rows that
+    are spread evenly, all lie near their mean."""
+    limits = tuning.cardinality
+    near = limits.counts_a_mean * rows / max(groups, 1.0) + limits.least_counts
+    return int(max(1.0, min(near, sqrt(2 * rows) + 1, groups / 2)))
 
 
 def weight(raw: float, filtered: float) -> float:

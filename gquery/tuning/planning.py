@@ -36,7 +36,9 @@ class Cardinality(Record):
         16, "times", "more rows may pass a filter than in the text that a template was planned for, roughly"
     )
     least_range: float = number(1e-4, "share of rows", "that a range keeps at least")
-    counts_a_mean: float = number(16, "times their mean", "distinct values that counts by group have, and so many more:")
+    counts_a_mean: float = number(
+        16, "times their mean", "distinct values that counts by group have, and so many more:"
+    )
     least_counts: int = number(64, "distinct values", "of counts by group whose mean is small")
 
 

@@ -11,7 +11,7 @@ from gquery.expression.expr import Call, Column
 from gquery.expression.traverse import conjunction
 from gquery.planner import optimizer
 from gquery.planner.logical.canonical import canonical
-from gquery.planner.logical.cardinality import Estimator
+from gquery.planner.logical.cardinality import Estimator, distinct_counts
 from gquery.planner.logical.nodes import Aggregate, Filter, Join, JoinKind, Plan, Project, Query, Scan
 from gquery.planner.logical.properties import (
     determined,
@@ -146,3 +146,30 @@ def test_an_outer_join_makes_nulls_where_nothing_matches() -> None:
         text = str(connection.explain(sql, "tree"))
     line = next(line for line in text.splitlines() if "Filter" in line)
     assert 8_000 <= int(line.split("about ")[1].split(" row")[0].replace(",", "")) <= 10_000, line
+
+
+@pytest.mark.parametrize(
+    ("rows", "groups", "most"),
+    [(150e6, 15e6, 1_000), (1e6, 1e6, 100), (10, 5, 2), (1e9, 100, 50), (1e6, 1e3, 500), (0, 0.1, 1)],
+)
+def test_counts_by_group_have_few_values(rows: float, groups: float, most: int) -> None:
+    assert 1 <= distinct_counts(rows, groups) <= most
+
+
+def test_groups_by_a_count_or_a_case_are_few() -> None:
+    counts = "SELECT k, count(*) AS c FROM a GROUP BY k"
+    for sql in (
+        f"SELECT c, count(*) FROM ({counts}) GROUP BY c",
+        f"SELECT coalesce(c, 0), count(*) FROM a LEFT JOIN ({counts}) t ON a.id = t.k GROUP BY 1",
+    ):
+        plan = optimized(sql).plan
+        top = next(p for p in walk(plan) if isinstance(p, Aggregate) and len(p.aggregates) == 1)
+        estimator = Estimator()
+        estimator.rows(plan)
+        assert estimator.rows(top) <= estimator.rows(next(p for p in walk(top) if isinstance(p, Scan)))
+    estimator = Estimator()
+    plan = optimized(
+        "SELECT CASE WHEN x > 3 THEN 'a' WHEN x > 1 THEN 'b' ELSE 'c' END AS v, count(*) FROM a GROUP BY v"
+    ).plan
+    top = next(p for p in walk(plan) if isinstance(p, Aggregate))
+    assert estimator.rows(top) <= 3

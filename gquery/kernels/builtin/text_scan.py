@@ -35,7 +35,7 @@ _WORD = 8  # bytes that a thread reads at once
 _STRIDE = _THREADS * _WORD
 _WORDS = 32  # that a thread takes of a tile
 _TILE = _THREADS * _WORDS * _WORD  # bytes
-_AT_ONCE = 4  # words that are read before the first is looked at
+_AT_ONCE = 4  # words, or rows' marks, that are read before the first is looked at
 _ROWS_A_THREAD = 256  # of which one thread tests those that are candidates: enough of them to keep its neighbours busy
 _MOST_PARTS = 2  # that are looked for at once
 _LOW = 2**32 - 1
@@ -97,7 +97,7 @@ def _marks(element: str, unit: int, parts: int) -> BuiltinKernel:
             f"        word = add_i64(place, mul_i64(popcount({_BELOW.format(hits=hits)}), {_THREADS}))",
             f"        {hits} = and_i64({hits}, sub_i64({hits}, 1))",
             "        if le_i64(add_i64(begin, shl_i64(word, 3)), last):",
-            f"            atomic_or_u32(marks, {at}, shl_i64(1, and_i64(word, 31)))",
+            f"            atomic_or_u32(marked, {at}, shl_i64(1, and_i64(word, 31)))",
         ]
     prologue = (
         "runs = load_i64(chosen, 0)",
@@ -105,7 +105,7 @@ def _marks(element: str, unit: int, parts: int) -> BuiltinKernel:
         "begin = and_i64(add_i64(characters, i64(offsets[row_index(0)])), -8)",
         "last = and_i64(sub_i64(add_i64(characters, i64(offsets[row_index(rows)])), 1), -8)",
     )
-    parameters = _TEXTS.format(element=element) + " rows:i64 chosen:*i64 marks:*u32"
+    parameters = _TEXTS.format(element=element) + " rows:i64 chosen:*i64 marked:*u32"
     return builtin_kernel(parameters, *body, prologue=prologue)
 
 
@@ -118,34 +118,46 @@ MARKS = {
 
 
 def _candidates(element: str, parts: int) -> BuiltinKernel:
-    """For row ``i``: whether its words have a mark of each part. ``mask`` are those of 32 words that it has bytes of."""
-    marks, load, both = ("u32", "load_u32", 1) if parts == 1 else ("i64", "load_i64", 2**32 + 1)
-    masked = f"and_i64({load}(marks, at), mul_i64(mask, {both}))"
-    found = "ne_i64(found, 0)"
-    if parts == 2:
-        found = f"ne_i64(and_i64(found, {_LOW}), 0) and ne_i64(shr_u64(found, 32), 0)"
+    """For thread ``i``: which of its rows have a mark of each part among their words. It takes several rows, every 32nd: what
+    all of them load comes first, so that the loads wait together. Of a row without bytes one is looked at, which does no harm."""
+    word, load, both = ("u32", "load_u32", 1) if parts == 1 else ("i64", "load_i64", 2**32 + 1)
+    lines = [f"first = add_i64(mul_i64(shr_i64(i64(i), 5), {_THREADS * _AT_ONCE}), and_i64(i64(i), 31))"]
+    for k in range(_AT_ONCE):
+        lines += [
+            f"row{k} = min_i64(add_i64(first, {_THREADS * k}), sub_i64(rows, 1))",
+            f"start{k} = add_i64(i64(offsets[row_index(row{k})]), shift)",
+        ]
+    for k in range(_AT_ONCE):
+        behind = f"add_i64(i64(offsets[row_index(add_i64(row{k}, 1))]), shift)"
+        lines.append(f"final{k} = max_i64(sub_i64({behind}, 1), start{k})")
+    for k in range(_AT_ONCE):
+        lines += [f"low{k} = {load}(marked, shr_i64(start{k}, 8))", f"high{k} = {load}(marked, shr_i64(final{k}, 8))"]
+    for k in range(_AT_ONCE):
+        from_first = f"and_i64(shl_i64(-1, and_i64(shr_i64(start{k}, 3), 31)), {_LOW})"
+        to_last = f"sub_i64(shl_i64(2, and_i64(shr_i64(final{k}, 3), 31)), 1)"
+        lines += [
+            f"low = and_i64(low{k}, mul_i64({from_first}, {both}))",
+            f"high = and_i64(high{k}, mul_i64({to_last}, {both}))",
+            f"at = shr_i64(start{k}, 8)",
+            "found = and_i64(low, high)",
+            f"if lt_i64(at, shr_i64(final{k}, 8)):",
+            "    found = or_i64(low, high)",
+            "    at = add_i64(at, 1)",
+            f"    while lt_i64(at, shr_i64(final{k}, 8)):",
+            f"        found = or_i64(found, {load}(marked, at))",
+            "        at = add_i64(at, 1)",
+            "if ne_i64(found, 0):"
+            if parts == 1
+            else f"if ne_i64(and_i64(found, {_LOW}), 0) and ne_i64(shr_u64(found, 32), 0):",
+            f"    atomic_or_u32(bits, shr_i64(row{k}, 5), shl_i64(1, and_i64(row{k}, 31)))",
+        ]
     return builtin_kernel(
-        _TEXTS.format(element=element) + f" chosen:*i64 marks:*{marks} bits:*u32",
-        "v0 = i64(offsets[i])",
+        _TEXTS.format(element=element) + f" rows:i64 chosen:*i64 marked:*{word} bits:*u32",
         "if ne_i64(runs, 0):",
-        "    start = sub_i64(add_i64(characters, v0), begin)",
-        "    final = sub_i64(sub_i64(add_i64(characters, i64(offsets[next_index(i)])), begin), 1)",
-        "    if le_i64(start, final):",
-        "        at = shr_i64(start, 8)",
-        "        found = i64(0)",
-        f"        mask = and_i64(shl_i64(-1, and_i64(shr_i64(start, 3), 31)), {_LOW})",
-        "        while lt_i64(at, shr_i64(final, 8)):",
-        f"            found = or_i64(found, {masked})",
-        f"            mask = i64({_LOW})",
-        "            at = add_i64(at, 1)",
-        "        mask = and_i64(mask, sub_i64(shl_i64(2, and_i64(shr_i64(final, 3), 31)), 1))",
-        f"        found = or_i64(found, {masked})",
-        f"        if {found}:",
-        "            atomic_or_u32(bits, shr_i64(i64(i), 5), shl_i64(1, and_i64(i64(i), 31)))",
-        hoisted=("v0",),
+        *_indented(tuple(lines), 1),
         prologue=(
             "runs = load_i64(chosen, 0)",
-            "begin = and_i64(add_i64(characters, i64(offsets[row_index(0)])), -8)",
+            "shift = sub_i64(characters, and_i64(add_i64(characters, i64(offsets[row_index(0)])), -8))",
         ),
     )
 
@@ -280,7 +292,8 @@ def matching_rows(column: ColumnData, pattern: ScannedPattern, device: Device, c
     marks = device.zeros(together * tiles * _THREADS * _WORDS // BITMAP_BITS, "uint32", context)
     launch(MARKS[type_, pattern.unit, together], _THREADS * tiles, bits, *texts, rows, chosen, marks)
     found = marks if together == 1 else marks.view("int64")
-    launch(_CANDIDATES[type_, together], rows, bits, *texts, chosen, found, bits)
+    threads = _THREADS * -(-rows // (_THREADS * _AT_ONCE))
+    launch(_CANDIDATES[type_, together], threads, bits, *texts, rows, chosen, found, bits)
     parts = pattern.parts.on(device)
     pieces = chosen, parts, int(parts.size), needles, pattern.begin, pattern.middle, pattern.end, bits
     launch(_VERIFY[type_], -(-rows // _ROWS_A_THREAD), bits, *texts, rows, *pieces)

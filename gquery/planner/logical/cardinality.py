@@ -160,19 +160,8 @@ class Estimator:
                     if c.id not in self.columns:
                         self._describe(c, e, rows)
                 return rows
-            case Aggregate(source=s, keys=keys):
-                rows = self.rows(s)
-                groups = 1.0
-                for _, e in keys:
-                    groups *= self.distinct(e, rows)
-                groups = min(groups, rows) if keys else 1.0
-                for c, e in keys:
-                    self._describe(c, e, groups)
-                for c, call in plan.aggregates:
-                    self._column_rows[c.id] = groups
-                    if call.function == "count":
-                        self.columns[c.id] = ColumnStatistics(distinct=distinct_counts(rows, groups))
-                return max(groups, tuning.cardinality.least_rows)
+            case Aggregate():
+                return self._groups(plan)
             case Sort(source=s, limit=limit, offset=offset) | Limit(source=s, limit=limit, offset=offset):
                 rows = max(0.0, self.rows(s) - offset)
                 return rows if limit is None else min(rows, float(limit))
@@ -191,6 +180,20 @@ class Estimator:
                 )
             case _:
                 assert_never(plan)
+
+    def _groups(self, plan: Aggregate) -> float:
+        rows = self.rows(plan.source)
+        groups = 1.0
+        for _, e in plan.keys:
+            groups *= self.distinct(e, rows)
+        groups = min(groups, rows) if plan.keys else 1.0
+        for c, e in plan.keys:
+            self._describe(c, e, groups)
+        for c, call in plan.aggregates:
+            self._column_rows[c.id] = groups
+            if call.function == "count":
+                self.columns[c.id] = ColumnStatistics(distinct=distinct_counts(rows, groups))
+        return max(groups, tuning.cardinality.least_rows)
 
     def _describe(self, c: Column, e: Expr, rows: float) -> None:
         if isinstance(e, Column):

@@ -232,28 +232,29 @@ def unify(exprs: Sequence[Expr], comparing: bool = False, ordering: bool = False
     first = exprs[0].dtype if exprs else DType(Kind.NULL)
     if all(e.dtype == first and not isinstance(e, Literal) for e in exprs):
         return first
-    flexible = [e for e in exprs if is_integer_literal(e)]
-    texts = [e for e in exprs if is_text_literal(e)]
+    flexible: list[Expr] = []
+    has_text = has_varchar = False
     meet = comparison_type if comparing else common_type
     firm: DType | None = None
-    has_varchar = False
     for e in exprs:
-        if is_integer_literal(e) or is_text_literal(e) or e.dtype.kind is Kind.NULL:
-            continue
-        if comparing and e.dtype == VARCHAR:
+        if is_integer_literal(e):
+            flexible.append(e)
+        elif is_text_literal(e):
+            has_text = True
+        elif comparing and e.dtype == VARCHAR:
             has_varchar = True
-            continue
-        firm = e.dtype if firm is None else meet(firm, e.dtype)
-        if firm is None:
-            return None
+        elif e.dtype.kind is not Kind.NULL:
+            firm = e.dtype if firm is None else meet(firm, e.dtype)
+            if firm is None:
+                return None
     for e in flexible:
         if firm is None or not (firm.is_integer and fits(e, firm)):
             firm = e.dtype if firm is None else meet(firm, e.dtype)
             if firm is None:
                 return None
     if firm is None:
-        return VARCHAR if texts or has_varchar else DType(Kind.NULL)
-    if texts and firm == BOOLEAN and not comparing:
+        return VARCHAR if has_text or has_varchar else DType(Kind.NULL)
+    if has_text and firm == BOOLEAN and not comparing:
         return BOOLEAN
     return firm
 

@@ -17,6 +17,7 @@ from gquery.expression.facts import ROW_ID_BITS, UNBOUNDED
 from gquery.expression.traverse import conjunction, conjuncts
 from gquery.expression.types import BIGINT, Bounds
 from gquery.kernels.bindings import NeedsHostError
+from gquery.kernels.bodies import has_body
 from gquery.kernels.dictionaries import code_properties, opaque_properties
 from gquery.kernels.values import ValueProperties, value_properties
 from gquery.planner.logical.cardinality import Estimator
@@ -123,13 +124,20 @@ class Lowering(ABC):
             terms = (*terms[: most - 1], conjunction(terms[most - 1 :]))
         for term in terms:
             selectivity *= self.estimator.selectivity(term)
-            try:
-                stream.describe(term)
-            except NeedsHostError:
+            if not (has_body(term) or self._is_rendered(stream, term)):
                 column = new_column("condition", term.dtype)
                 stream, term = self.on_host(stream, ((column, term),)), column
             stream = stream.then(FilterRows(term, selectivity))
         return replace(stream, rows=min(stream.rows, rows if rows is not None else stream.rows))
+
+    @staticmethod
+    def _is_rendered(stream: Stream, e: Expr) -> bool:
+        """Whether a kernel can compute an expression: by rendering it."""
+        try:
+            stream.describe(e)
+        except NeedsHostError:
+            return False
+        return True
 
     def compute(self, stream: Stream, exprs: Sequence[tuple[Column, Expr]]) -> Stream:
         """New columns. Plain renames of stored columns become further names of the source's columns."""

@@ -25,7 +25,8 @@ from gquery.kernels.kernel import Kernel, Parameter
 from gquery.kernels.lowering.assembler import LoweringError
 from gquery.kernels.lowering.bodies import read_body
 from gquery.kernels.lowering.library import Library
-from gquery.kernels.lowering.module import ENTRY, cpu_module
+from gquery.kernels.lowering.module import cpu_module
+from gquery.kernels.lowering.names import ENTRY
 from gquery.kernels.lowering.user import UserModule
 from gquery.kernels.lowering.values import Type
 from gquery.kernels.primitives import ALIASES

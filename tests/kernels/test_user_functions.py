@@ -16,7 +16,8 @@ import gquery
 from gquery import udf
 from gquery.errors import InternalError
 from gquery.kernels.lowering.assembler import LoweringError
-from gquery.kernels.lowering.user import LINKED, UserModule
+from gquery.kernels.lowering.names import LINKED
+from gquery.kernels.lowering.user import UserModule
 from gquery.kernels.targets import cpu_llvm, cubin, cuda_llvm
 from gquery.kernels.targets.compilers import compiling_by
 from gquery.kernels.targets.cubin_assembler import assemble

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 import pytest
 
-from gquery.kernels.lowering.module import ENTRY, module_text
+from gquery.kernels.lowering.module import module_text
+from gquery.kernels.lowering.names import ENTRY
 from gquery.kernels.primitives import vector_search
 from gquery.kernels.targets import cpu_llvm
 from tests.support.harness import assert_same

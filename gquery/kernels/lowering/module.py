@@ -14,11 +14,10 @@ from gquery.kernels.lowering.function import LoweredFunction, lower
 from gquery.kernels.lowering.grid import ABORT, grid_body
 from gquery.kernels.lowering.intrinsics import INLINED
 from gquery.kernels.lowering.library import Library
-from gquery.kernels.lowering.user import LINKED
+from gquery.kernels.lowering.names import ENTRY, LINKED
 from gquery.kernels.lowering.values import Type, llvm_type
 from gquery.kernels.marks import MARKS, filters, marked_loop
 
-ENTRY = "kernel"
 _BODY = "rows"
 
 

@@ -13,9 +13,6 @@ from gquery.kernels.lowering.function import LoweredFunction
 from gquery.kernels.lowering.intrinsics import INLINED
 from gquery.kernels.lowering.values import Type, items_of, llvm_type
 
-LINKED = "\n; ---- linked with what stands above ----\n"
-"""Stands between the modules in a text: that of a kernel, and those that it needs."""
-
 
 class UserModule(NamedTuple):
     """The text of a module with an entry of the name that was asked for, and the type of what the function gives: ``i64``,

@@ -22,7 +22,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import ModuleType
 
@@ -30,9 +29,11 @@ from gquery import kernels, tuning
 from gquery.errors import InternalError
 from gquery.kernels.targets.folder import has_file, open_folder, read_file, write_file
 from gquery.runtime.interrupt import holding
+from gquery.runtime.versions import installed_versions
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 OTHER_BUILD = 4  # how a process ends that is to compile for one of another `build_hash`
+_COMPILERS = ("numba", "llvmlite", "numba-cuda", "cuda-core", "nvidia-nvvm", "nvidia-nvjitlink")
 _MAGIC = b"gquery kernel 1\n"
 _KEY_BYTES = _SEAL_BYTES = 32
 _HEADER_BYTES = len(_MAGIC) + _SEAL_BYTES
@@ -162,11 +163,8 @@ def build_hash() -> str:
     """Hash of the sources of what compiles and of the compilers' versions: what two processes have in common that make the same
     machine code of a kernel."""
     parts = [sys.version]
-    for package in ("numba", "llvmlite", "numba-cuda", "cuda-core", "nvidia-nvvm", "nvidia-nvjitlink"):
-        try:
-            parts.append(f"{package} {version(package)}")
-        except PackageNotFoundError:
-            parts.append(f"{package} -")
+    found = installed_versions(_COMPILERS)
+    parts += [f"{package} {found.get(package, '-')}" for package in _COMPILERS]
     parts += [Path(file).read_text(encoding="utf-8") for file in _sources()]
     if is_replaced():  # what is read now is not what runs: entries of this process are for nobody else
         parts.append(os.urandom(_KEY_BYTES).hex())

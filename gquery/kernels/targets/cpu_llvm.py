@@ -13,24 +13,22 @@ import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import cache
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import llvmlite.binding as llvm
 
 from gquery import tuning
 from gquery.errors import InternalError
 from gquery.kernels.kernel import Kernel
-from gquery.kernels.lowering.assembler import LoweringError
-from gquery.kernels.lowering.library import Library
-from gquery.kernels.lowering.module import ENTRY, cpu_module
-from gquery.kernels.lowering.user import LINKED, UserModule
-from gquery.kernels.lowering.values import Type
-from gquery.kernels.primitives import vector_search
-from gquery.kernels.targets.binding import Primitives
+from gquery.kernels.lowering.names import ENTRY, LINKED
 from gquery.kernels.targets.cache import KernelSource, compile_error, kernel_cache, source_name
-from gquery.kernels.targets.cpu_intrinsics import CPU_DEFINITIONS
 from gquery.kernels.targets.cpu_numba import cpu_entry
 from gquery.runtime.interrupt import holding
+
+if TYPE_CHECKING:
+    from gquery.kernels.lowering.library import Library
+    from gquery.kernels.lowering.user import UserModule
+    from gquery.kernels.lowering.values import Type
 
 _MATHEMATICS = {n: f"llvm.{n}.f64" for n in ("sqrt", "copysign", "log", "log2", "log10", "exp", "pow", "sin", "cos")}
 _MATHEMATICS |= {n: n for n in ("tan", "asin", "acos", "atan", "atan2", "fmod")}
@@ -40,7 +38,12 @@ _loading = threading.Lock()
 
 @cache
 def library() -> Library:
-    """The primitives of processors."""
+    """The primitives of processors. They are imported here: a kernel from the cache is loaded without them."""
+    from gquery.kernels.lowering.library import Library
+    from gquery.kernels.primitives import vector_search
+    from gquery.kernels.targets.binding import Primitives
+    from gquery.kernels.targets.cpu_intrinsics import CPU_DEFINITIONS
+
     return Library(Primitives(CPU_DEFINITIONS, own_bodies=(vector_search,)), _MATHEMATICS, _user_module)
 
 
@@ -48,7 +51,7 @@ def library() -> Library:
 def _user_module(function: Callable[..., Any], given: tuple[Type, ...], name: str) -> UserModule:
     from gquery.kernels.targets.cpu_user import make_module
 
-    return cast(UserModule, make_module(function, given, name))
+    return cast("UserModule", make_module(function, given, name))
 
 
 @cache
@@ -96,6 +99,9 @@ def warm_up() -> None:
 
 
 def _module_text(kernel: Kernel, name: str) -> str:
+    from gquery.kernels.lowering.assembler import LoweringError
+    from gquery.kernels.lowering.module import cpu_module
+
     try:
         return cpu_module(kernel, library(), head())
     except (LoweringError, SyntaxError) as error:

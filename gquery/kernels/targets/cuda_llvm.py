@@ -15,8 +15,9 @@ from typing import Any
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.lowering.assembler import LoweringError
 from gquery.kernels.lowering.library import Library
-from gquery.kernels.lowering.module import ENTRY, cuda_module
-from gquery.kernels.lowering.user import LINKED, UserModule
+from gquery.kernels.lowering.module import cuda_module
+from gquery.kernels.lowering.names import ENTRY, LINKED
+from gquery.kernels.lowering.user import UserModule
 from gquery.kernels.lowering.values import Type
 from gquery.kernels.primitives import block, partition, warp
 from gquery.kernels.targets import cubin_assembler

@@ -10,7 +10,8 @@ from numba.cuda.compiler import compile_cuda
 from numba.cuda.core.errors import NumbaError
 
 from gquery.expression.facts import OLDEST_CAPABILITY
-from gquery.kernels.lowering.user import LINKED, UserModule
+from gquery.kernels.lowering.names import LINKED
+from gquery.kernels.lowering.user import UserModule
 from gquery.kernels.lowering.values import Type
 from gquery.kernels.targets.cuda_primitives import binding, compiling_for, device, void
 from gquery.kernels.targets.user_entry import bound, entry, numba_types, refusal, result_type

@@ -95,6 +95,8 @@ class Attempt:
                 return self.counters
             case "selection":
                 return self.selection
+            case "selected":
+                return 0 if self.selection is None else int(self.selection.size)
             case "rows":
                 return self.frame.rows
             case _:

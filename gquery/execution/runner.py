@@ -57,11 +57,12 @@ class Runner:
         """What the pipeline made."""
         context = self.state.context
         while True:
-            sink = sink_of(self.state, self.stage, self.decision, self.frame, self.device)
             attempt = self._begin()
             if "select" in attempt.units:
                 attempt = self._select(attempt)
-            rows = self.frame.rows if attempt.selection is None else int(attempt.selection.size)
+            selected = None if attempt.selection is None else int(attempt.selection.size)
+            sink = sink_of(self.state, self.stage, self.decision, self.frame, self.device, selected)
+            rows = self.frame.rows if selected is None else selected
             partitions = place(rows, self._partitions(), tuning.materialization.unit, self.device)
             run_partitions(sink, partitions, sink.launch.workers, self._range(attempt))
             if self._full(attempt, sink):

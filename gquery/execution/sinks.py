@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import assert_never
 
 from gquery import tuning
@@ -12,7 +13,7 @@ from gquery.execution.variants import output_of
 from gquery.kernels.builtin import scans
 from gquery.operators import materialize
 from gquery.operators.base import Frame, Launch, SinkRun, SinkState
-from gquery.operators.codegen import passes
+from gquery.operators.codegen import behind_selection, passes
 from gquery.operators.group import GroupRun
 from gquery.operators.join_table import BuildRun
 from gquery.operators.materialize import MaterializeRun
@@ -21,14 +22,17 @@ from gquery.planner.physical import Build, Group, Materialize, Reduce, Sink, Sta
 from gquery.settings import Settings
 
 
-def sink_of(state: Run, stage: Stage, decision: Decision, frame: Frame, device: Device) -> SinkRun[SinkState]:
-    """The sink of a pipeline over the rows of a frame, on the device of its target."""
-    pipeline, target = decision.runs.pipeline, decision.runs.target
+def sink_of(
+    state: Run, stage: Stage, decision: Decision, frame: Frame, device: Device, selected: int | None
+) -> SinkRun[SinkState]:
+    """The sink of a pipeline over the rows of a frame, or over so many ``selected`` ones, on the device of its target."""
+    pipeline, target = behind_selection(decision.runs.pipeline), decision.runs.target
     sink, label, able = pipeline.sink, stage.label, decision.able
     workers = _workers(sink, frame.rows, state.context.settings) if able.runs_morsels else 1
     launch = Launch(device, frame.rows, workers, decision.unit, able)
     match sink:
         case Materialize(few=few):
+            launch = launch if selected is None else replace(launch, rows=selected)
             mode = materialize.materialize_mode(pipeline.steps, able.has_warps, few)
             return MaterializeRun(sink, mode, launch, label, materialize.selectivity(pipeline.steps))
         case Reduce():

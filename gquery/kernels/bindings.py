@@ -36,9 +36,9 @@ JoinName = OneOf[
 ]
 """The fields of `operators.base.JoinArrays`, and ``matched`` of the run."""
 
-RunName = OneOf["status", "counters", "selection", "rows"]
-"""What an attempt has beside the sink's own: errors, rows behind each step, the rows to look at, and how many rows its source
-has."""
+RunName = OneOf["status", "counters", "selection", "selected", "rows"]
+"""What an attempt has beside the sink's own: errors, rows behind each step, the rows to look at and how many these are, and how
+many rows its source has."""
 
 SinkName = OneOf[
     "accumulators",

@@ -51,7 +51,7 @@ from gquery.planner.physical import (
     Source,
     Step,
 )
-from gquery.planner.segments import closing
+from gquery.planner.segments import closing, finds_heads
 from gquery.runtime import collector
 
 
@@ -108,16 +108,17 @@ def units(pipeline: Pipeline, target: str, counted: bool = False) -> tuple[Unit,
     sink = pipeline.sink
     if isinstance(sink, Build) and sink.table.layout in ("one", "loop"):
         return ()
-    made = passes(pipeline, target)
+    behind = behind_selection(pipeline)
+    made = passes(behind, target)
     with collector.paused():  # kernels stay
         if pipeline.selection_steps:
-            behind, row = _behind_selection(pipeline), ir.Name("r")
-            return _selection(pipeline, target), *_each(behind, made, target, counted, row)
+            return _selection(pipeline, target), *_each(behind, made, target, counted, ir.Name("r"))
         return _each(pipeline, made, target, counted, ir.ROW)
 
 
 def passes(pipeline: Pipeline, target: str) -> dict[str, Sink]:
-    """What is done by each of the kernels that go over the rows one after another, by its role."""
+    """What is done by each of the kernels that go over the rows one after another, by its role. Where rows are selected first,
+    the pipeline is what is left to do behind that."""
     able = capabilities(target)
     match pipeline.sink:
         case Materialize() as sink:
@@ -152,9 +153,15 @@ def _selection(pipeline: Pipeline, target: str) -> Unit:
     return replace(_unit(replace(pipeline, steps=steps, sink=none, selection_steps=0), target, "count"), role="select")
 
 
-def _behind_selection(pipeline: Pipeline) -> Pipeline:
-    """What is left to do for a row that gets past the first steps: the columns that they give are made again."""
+def behind_selection(pipeline: Pipeline) -> Pipeline:
+    """What is left to do for a row that gets past the first steps: the columns that they give are made again. The pipeline itself
+    where no rows are selected."""
+    if not pipeline.selection_steps:
+        return pipeline
     first, rest = pipeline.steps[: pipeline.selection_steps], pipeline.steps[pipeline.selection_steps :]
+    has_all_heads = finds_heads(first) and all(isinstance(s, SegmentHeads | Compute) for s in first)
+    if has_all_heads and isinstance(rows := rest[0] if rest else None, SegmentRows):
+        rest = (replace(rows, to_next_head=True), *rest[1:])
     return replace(pipeline, steps=materialize.steps_again(first, needed_by(rest, pipeline.sink)) + rest)
 
 

@@ -5,6 +5,10 @@ Threads go in warps of 32. Where one row in twenty gets past the first steps, a 
 rows while the other lanes wait. So a pipeline whose first steps drop most rows has two kernels: *select* marks the rows that
 get past these steps in a bitmap, which becomes a selection vector; *main* has a thread for each row of that. What goes through
 memory between them is a bit a row and four bytes a marked row.
+
+Rows that head segments are always compacted where there are many: a thread that stands for a segment goes over its rows, while
+the threads of these rows would have nothing to do. Behind that every thread has a segment. Where no other step drops heads, a
+segment ends where the next one begins, so that its key is read no more. What materializes segments then writes a row a thread.
 """
 
 from __future__ import annotations
@@ -15,7 +19,9 @@ from typing import assert_never
 
 from gquery import tuning
 from gquery.expression.expr import Expr
+from gquery.expression.facts import MOST_ROW_IDS
 from gquery.operators.base import JoinIndex
+from gquery.operators.materialize import selectivity
 from gquery.planner.logical.nodes import JoinKind
 from gquery.planner.logical.tree import used_columns
 from gquery.planner.physical import (
@@ -35,6 +41,7 @@ from gquery.planner.physical import (
     Sink,
     Step,
 )
+from gquery.planner.segments import segment_steps
 from gquery.planner.step_columns import accumulated, exprs_read
 
 
@@ -43,10 +50,12 @@ def compacted(pipeline: Pipeline, rows: int, joins: Mapping[int, JoinIndex]) -> 
     built: one with a key filter has few keys of its range, whatever was expected."""
     steps = pipeline.steps
     limits = tuning.materialization
-    if rows < limits.compacted_least_rows or pipeline.host is not None:
+    if not limits.compacted_least_rows <= rows <= MOST_ROW_IDS or pipeline.host is not None:
         return pipeline
     if not isinstance(pipeline.source, ReadTable | ReadStage):
         return pipeline
+    if (segment := segment_steps(steps)) is not None:
+        return _with_heads(pipeline, segment.heads)
     if not _takes_any_row(pipeline.sink):
         return pipeline
     for n, step in enumerate(steps, 1):
@@ -62,6 +71,15 @@ def compacted(pipeline: Pipeline, rows: int, joins: Mapping[int, JoinIndex]) -> 
                 n += 1
             return replace(pipeline, selection_steps=n)
     return pipeline
+
+
+def _with_heads(pipeline: Pipeline, heads: tuple[Step, ...]) -> Pipeline:
+    """The pipeline with the rows compacted that head segments and get past the other steps of heads."""
+    if selectivity(heads) > tuning.materialization.compacted_most_heads:
+        return pipeline
+    if not isinstance(pipeline.sink, Materialize) and not _takes_any_row(pipeline.sink):
+        return pipeline
+    return replace(pipeline, selection_steps=len(heads))
 
 
 def _slots(steps: Sequence[Step], sink: Sink) -> int:
@@ -100,7 +118,7 @@ def _takes_any_row(sink: Sink) -> bool:
         case Build(table=table):
             return table.exists or (table.unique and table.inline_payload is not None)
         case Materialize():
-            return False  # materializes by bitmap themselves
+            return False  # has a bitmap of its own
         case _:
             assert_never(sink)
 

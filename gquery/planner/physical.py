@@ -159,9 +159,11 @@ class SegmentHeads:
 
 @frozen_open
 class SegmentRows:
-    """Passes on all rows of a segment, one after another, whichever row its first one is."""
+    """Passes on all rows of a segment, one after another, whichever row its first one is. ``to_next_head``: the rows are taken
+    from a selection vector that holds the first row of every segment, so one ends where the next one begins."""
 
     key: Stored
+    to_next_head: bool = False
 
 
 @frozen_open

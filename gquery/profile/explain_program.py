@@ -15,7 +15,7 @@ from gquery.kernels.bindings import TextMatches
 from gquery.kernels.patterns import ANY
 from gquery.kernels.targets.capabilities import capabilities
 from gquery.operators import accumulate
-from gquery.operators.codegen import kernels, units
+from gquery.operators.codegen import behind_selection, kernels, units
 from gquery.operators.join_build import is_speculated
 from gquery.operators.materialize import materialize_mode
 from gquery.planner.physical import (
@@ -263,7 +263,7 @@ def _sink(work: Pipeline, sink: Sink, target: str, printer: Printer) -> str:
                 "count_then_scatter": "count, then scatter", "bounded_morsels": "per-morsel compaction if there is room",
             }  # fmt: skip
             first = "" if limit is None else f", until {limit:,} are there"
-            how = mode[materialize_mode(work.steps, capabilities(target).has_warps, few)]
+            how = mode[materialize_mode(behind_selection(work).steps, capabilities(target).has_warps, few)]
             return f"materialize ({_names((s.column for s in columns), printer)}), {how}{first}"
         case Reduce(accumulators, aggregates):
             return f"reduce to ({_names((c for c, _ in aggregates), printer)}), {len(accumulators)} words"

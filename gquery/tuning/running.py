@@ -87,6 +87,9 @@ class Materialization(Record):
     compacted_most_selectivity: float = number(
         1 / 6, "share of rows", "that pass the first steps, for a selection vector", _H200_QUERIES
     )
+    compacted_most_heads: float = number(
+        0.5, "share of rows", "that head segments, for a selection vector of them: it is four bytes each"
+    )
     compacted_least_probes: int = number(
         2, "memory accesses", "behind the first steps, which the selection spares other rows"
     )

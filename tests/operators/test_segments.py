@@ -195,9 +195,12 @@ def test_other_groups_need_one(sql: str) -> None:
 ON_LANES = [IN_SEGMENTS[n] for n in (0, 4, 6, 8, 9, 11, 13, 17, 18)] + BY_JOIN[2:5]
 
 
+@pytest.mark.parametrize("compacted_least_rows", [1, 2**40])
 @pytest.mark.parametrize("shape", ["segments", "long"])
-def test_on_lanes(shape: str) -> None:
-    """As a GPU runs them: rows are marked by warps, then written, and their segments aggregated for both."""
+def test_on_lanes(shape: str, compacted_least_rows: int, tune: Tune) -> None:
+    """As a GPU runs them: heads are compacted, and a thread takes a segment; or the thread of a head does, whose rows are marked
+    by warps, then written, and their segments aggregated for both."""
+    tune(tuning.materialization, compacted_least_rows=compacted_least_rows)
     few = {name: table.slice(0, 150) for name, table in tables(shape).items()}
     with simulated_connection() as connection:
         for name, table in few.items():

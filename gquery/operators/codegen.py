@@ -51,7 +51,7 @@ from gquery.planner.physical import (
     Source,
     Step,
 )
-from gquery.planner.segments import closing, finds_heads
+from gquery.planner.segments import closing
 from gquery.runtime import collector
 
 
@@ -159,9 +159,8 @@ def behind_selection(pipeline: Pipeline) -> Pipeline:
     if not pipeline.selection_steps:
         return pipeline
     first, rest = pipeline.steps[: pipeline.selection_steps], pipeline.steps[pipeline.selection_steps :]
-    has_all_heads = finds_heads(first) and all(isinstance(s, SegmentHeads | Compute) for s in first)
-    if has_all_heads and isinstance(rows := rest[0] if rest else None, SegmentRows):
-        rest = (replace(rows, to_next_head=True), *rest[1:])
+    if rest and isinstance(rows := rest[0], SegmentRows) and not any(materialize.drops_rows(s) for s in first[1:]):
+        rest = (replace(rows, to_next_head=True), *rest[1:])  # behind the heads themselves
     return replace(pipeline, steps=materialize.steps_again(first, needed_by(rest, pipeline.sink)) + rest)
 
 

@@ -59,26 +59,31 @@ Mode = Literal["dense", "compact_morsels", "bounded_morsels", "selection_bitmap"
 
 def materialize_mode(steps: Sequence[Step], by_row: bool, few: bool = False) -> Mode:
     """How the rows of a pipeline find their positions; ``few`` is the sink's."""
-    drops = fans_out = False
-    for step in steps:
-        match step:
-            case FilterRows() | SegmentHeads():
-                drops = True
-            case Probe(always=True):
-                pass
-            case Probe(kind=kind, table=table):
-                one = table.unique or table.layout == "one"
-                fans_out |= kind in (JoinKind.INNER, JoinKind.LEFT, JoinKind.FULL) and not one
-                drops |= kind in (JoinKind.INNER, JoinKind.SEMI, JoinKind.ANTI)
-            case Compute() | SegmentRows() | AggregateSegment():  # which are one row of a segment
-                pass
-            case _:
-                assert_never(step)
-    if not drops and not fans_out:
-        return "dense"
-    if fans_out:
+    if any(fans_out(s) for s in steps):
         return "bounded_morsels" if few and not by_row else "count_then_scatter"
+    if not any(drops_rows(s) for s in steps):
+        return "dense"
     return "selection_bitmap" if by_row else "compact_morsels"
+
+
+def drops_rows(step: Step) -> bool:
+    """Whether there may be rows that a step does not pass on. The rows of a segment are one row, which is passed on."""
+    match step:
+        case FilterRows() | SegmentHeads():
+            return True
+        case Probe(kind=kind, always=always):
+            return kind in (JoinKind.INNER, JoinKind.SEMI, JoinKind.ANTI) and not always
+        case Compute() | SegmentRows() | AggregateSegment():
+            return False
+        case _:
+            assert_never(step)
+
+
+def fans_out(step: Step) -> bool:
+    """Whether a step may pass a row on several times."""
+    if not isinstance(step, Probe) or step.always or step.table.unique or step.table.layout == "one":
+        return False
+    return step.kind in (JoinKind.INNER, JoinKind.LEFT, JoinKind.FULL)
 
 
 def selectivity(steps: Sequence[Step]) -> float:

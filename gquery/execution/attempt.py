@@ -95,7 +95,7 @@ class Attempt:
                 return self.counters
             case "selection":
                 return self.selection
-            case "selected":
+            case "compacted":
                 return 0 if self.selection is None else int(self.selection.size)
             case "rows":
                 return self.frame.rows

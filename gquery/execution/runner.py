@@ -60,9 +60,9 @@ class Runner:
             attempt = self._begin()
             if "select" in attempt.units:
                 attempt = self._select(attempt)
-            selected = None if attempt.selection is None else int(attempt.selection.size)
-            sink = sink_of(self.state, self.stage, self.decision, self.frame, self.device, selected)
-            rows = self.frame.rows if selected is None else selected
+            compacted = None if attempt.selection is None else int(attempt.selection.size)
+            sink = sink_of(self.state, self.stage, self.decision, self.frame, self.device, compacted)
+            rows = self.frame.rows if compacted is None else compacted
             partitions = place(rows, self._partitions(), tuning.materialization.unit, self.device)
             run_partitions(sink, partitions, sink.launch.workers, self._range(attempt))
             if self._full(attempt, sink):

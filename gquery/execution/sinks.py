@@ -23,16 +23,16 @@ from gquery.settings import Settings
 
 
 def sink_of(
-    state: Run, stage: Stage, decision: Decision, frame: Frame, device: Device, selected: int | None
+    state: Run, stage: Stage, decision: Decision, frame: Frame, device: Device, compacted: int | None
 ) -> SinkRun[SinkState]:
-    """The sink of a pipeline over the rows of a frame, or over so many ``selected`` ones, on the device of its target."""
+    """The sink of a pipeline over the rows of a frame, or over so many ``compacted`` ones, on the device of its target."""
     pipeline, target = behind_selection(decision.runs.pipeline), decision.runs.target
     sink, label, able = pipeline.sink, stage.label, decision.able
     workers = _workers(sink, frame.rows, state.context.settings) if able.runs_morsels else 1
     launch = Launch(device, frame.rows, workers, decision.unit, able)
     match sink:
         case Materialize(few=few):
-            launch = launch if selected is None else replace(launch, rows=selected)
+            launch = launch if compacted is None else replace(launch, rows=compacted)
             mode = materialize.materialize_mode(pipeline.steps, able.has_warps, few)
             return MaterializeRun(sink, mode, launch, label, materialize.selectivity(pipeline.steps))
         case Reduce():

@@ -36,7 +36,7 @@ JoinName = OneOf[
 ]
 """The fields of `operators.base.JoinArrays`, and ``matched`` of the run."""
 
-RunName = OneOf["status", "counters", "selection", "selected", "rows"]
+RunName = OneOf["status", "counters", "selection", "compacted", "rows"]
 """What an attempt has beside the sink's own: errors, rows behind each step, the rows to look at and how many these are, and how
 many rows its source has."""
 

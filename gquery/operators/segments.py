@@ -110,7 +110,7 @@ def _up_to_next_head(segment: Segment, code: Code, write: Consumer, stops: ir.Na
     """The same where the head of the next segment is known: no row waits for the key of the one before."""
     end = code.let(code.scalar(StatePart("rows")))
     following = code.let(code.call("add_i64", code.call("i64", ir.ROW), code.integer(1)))
-    with code.when(code.call("lt_i64", following, code.scalar(StatePart("selected")))):
+    with code.when(code.call("lt_i64", following, code.scalar(StatePart("compacted")))):
         code.set(end, code.call("i64", ir.Load(code.pointer("u32", StatePart("selection"), "s"), following)))
     write()
     member = code.let(code.call("add_i64", segment.head, code.integer(1)))

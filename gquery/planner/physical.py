@@ -159,11 +159,10 @@ class SegmentHeads:
 
 @frozen_open
 class SegmentRows:
-    """Passes on all rows of a segment, one after another, whichever row its first one is. ``to_next_head``: the rows are taken
-    from a selection vector that holds the first row of every segment, so one ends where the next one begins."""
+    """Passes on all rows of a segment, one after another, whichever row its first one is."""
 
     key: Stored
-    to_next_head: bool = False
+    to_next_head: bool = False  # all heads are in a selection vector, so a segment ends where the next one begins
 
 
 @frozen_open
@@ -182,9 +181,8 @@ Step = FilterRows | Compute | Probe | SegmentHeads | SegmentRows | AggregateSegm
 
 @frozen_open
 class Materialize:
-    """Writes rows to a new frame; ``ordered`` keeps the order of the source. With a ``limit`` the first so many rows are
-    enough: the pipeline may stop there. ``few``: it speculates that no morsel gives more rows than it has, though rows may
-    find several matches."""
+    """Writes rows to a new frame; ``ordered`` keeps the order of the source. With a ``limit`` the first so many are enough.
+    ``few``: it speculates that no morsel gives more rows than it has, though rows may find several matches."""
 
     columns: tuple[Stored, ...]
     ordered: bool

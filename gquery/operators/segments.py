@@ -1,8 +1,9 @@
-"""Segments: groups whose rows lie together, aggregated by the thread of their first row, in registers.
+"""Segments: groups whose rows lie together, aggregated by one thread, in registers.
 
-A row heads a segment where the row before it has another key. Its thread goes over the rows of the segment, whose memory the
-threads beside it have brought into the first cache. There is no state, and nothing to clear, to combine or to look up. Segments
-may lie across morsels, partitions and scanned ranges: a row belongs to its head.
+A row heads a segment where the row before it has another key. A thread goes over the rows of a segment, whose memory the threads
+beside it have brought into the first cache: that of the head, or, where heads are compacted (`operators.selection`), the one that
+takes the head from the selection vector. There is no state, and nothing to clear, to combine or to look up. Segments may lie across
+morsels, partitions and scanned ranges: a row belongs to its head.
 """
 
 from __future__ import annotations

@@ -18,8 +18,10 @@ from gquery import tuning
 from gquery.errors import ConversionError, InternalError, OutOfRangeError
 from gquery.kernels.targets.compilers import compiling_by
 from gquery.kernels.targets.cuda import CudaTarget
-from gquery.operators.codegen import kernels
-from gquery.planner.physical import AggregateSegment, Pipeline, Program
+from gquery.operators.codegen import behind_selection, kernels
+from gquery.operators.materialize import materialize_mode
+from gquery.operators.selection import compacted
+from gquery.planner.physical import AggregateSegment, Pipeline, Program, SegmentRows
 from gquery.planner.segments import finds_heads
 from gquery.planner.verify_program import verify_program
 from tests.support import harness
@@ -192,11 +194,17 @@ def test_other_groups_need_one(sql: str) -> None:
     assert not any(isinstance(s, AggregateSegment) and s.aggregates for s in steps)
 
 
-ON_LANES = [IN_SEGMENTS[n] for n in (0, 4, 6, 8, 9, 11, 13, 17, 18)] + BY_JOIN[2:5]
+ON_LANES = [
+    *[IN_SEGMENTS[n] for n in (0, 4, 6, 8, 9, 11, 13, 17, 18)],
+    *BY_JOIN[2:5],
+    "SELECT id, count(*) FROM lines WHERE id IN (SELECT oid FROM orders WHERE comment = 'none') GROUP BY id",
+    "SELECT id, sum(y) FROM lines WHERE y > 20 GROUP BY id",
+    "SELECT t, count(*) FROM (SELECT id, sum(y) AS t FROM lines GROUP BY id) GROUP BY t",
+]
 
 
 @pytest.mark.parametrize("compacted_least_rows", [1, 2**40])
-@pytest.mark.parametrize("shape", ["segments", "long"])
+@pytest.mark.parametrize("shape", ["segments", "long", "alone", "one row", "empty"])
 def test_on_lanes(shape: str, compacted_least_rows: int, tune: Tune) -> None:
     """As a GPU runs them: heads are compacted, and a thread takes a segment; or the thread of a head does, whose rows are marked
     by warps, then written, and their segments aggregated for both."""
@@ -217,10 +225,39 @@ def test_kernels_for_a_gpu_compile() -> None:
         stages = connection.program(sql, "cuda").stages
         work = [s.work for s in stages if isinstance(s.work, Pipeline) and finds_heads(s.work.steps)]
         assert work, sql
-        for kernel in (k for w in work for k in kernels(w, "cuda")):
+        behind = [compacted(w, tuning.materialization.compacted_least_rows, {}) for w in work]
+        assert all(w.selection_steps for w in behind), sql
+        for kernel in (k for w in (*work, *behind) for k in kernels(w, "cuda")):
             for compiler in ("llvm", "numba"):
                 with compiling_by(compiler):
                     assert target.compile_cubin(kernel, (9, 0)).local_bytes == 0
+
+
+def _behind_heads(sql: str) -> Pipeline:
+    """What is left to do for a head once heads are compacted."""
+    stages = harness.connect("cpu", 1, tables("segments")).program(sql, "cuda").stages
+    (work,) = [s.work for s in stages if isinstance(s.work, Pipeline) and finds_heads(s.work.steps)]
+    return behind_selection(compacted(work, tuning.materialization.compacted_least_rows, {}))
+
+
+@pytest.mark.parametrize(
+    ("sql", "to_next_head"),
+    [
+        (IN_SEGMENTS[0], True),
+        (IN_SEGMENTS[5], True),
+        (BY_JOIN[4], True),  # LEFT JOIN
+        (IN_SEGMENTS[6], False),
+        (IN_SEGMENTS[17], False),
+    ],
+)
+def test_a_segment_ends_at_the_next_head_where_all_are_there(sql: str, to_next_head: bool) -> None:
+    (rows,) = [s for s in _behind_heads(sql).steps if isinstance(s, SegmentRows)]
+    assert rows.to_next_head is to_next_head
+
+
+@pytest.mark.parametrize(("n", "mode"), [(0, "dense"), (17, "dense"), (4, "selection_bitmap"), (5, "selection_bitmap")])
+def test_segments_are_aggregated_once_where_all_are_written(n: int, mode: str) -> None:
+    assert materialize_mode(_behind_heads(IN_SEGMENTS[n]).steps, True) == mode
 
 
 @pytest.mark.parametrize(

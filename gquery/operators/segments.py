@@ -1,9 +1,9 @@
 """Segments: groups whose rows lie together, aggregated by one thread, in registers.
 
 A row heads a segment where the row before it has another key. A thread goes over the rows of a segment, whose memory the threads
-beside it have brought into the first cache: that of the head, or, where heads are compacted (`operators.selection`), the one that
-takes the head from the selection vector. There is no state, and nothing to clear, to combine or to look up. Segments may lie across
-morsels, partitions and scanned ranges: a row belongs to its head.
+beside it have brought into the first cache: that of the head, or, where heads are compacted (`operators.selection`), the one
+that takes the head from the selection vector. There is no state, and nothing to clear, to combine or to look up. Segments may lie
+across morsels, partitions and scanned ranges: a row belongs to its head.
 """
 
 from __future__ import annotations

@@ -6,13 +6,16 @@ What is made here is the same for every row, so it is made once, on the host: `k
 
 from __future__ import annotations
 
+from itertools import zip_longest
+
 import numpy as np
 
+from gquery import tuning
 from gquery.device.buffer import Buffer
 from gquery.runtime.records import dataclass
 
 ANY, ONE = 0xFF, 0xFE  # % and _ in a prepared pattern: bytes that UTF-8 never has
-KEY_WORDS = 4  # of a part in `ScannedPattern.keys`
+KEY_WORDS = 4  # of a window in `ScannedPattern.keys`
 _EVERY_BYTE = 0x0101010101010101
 _WIDE, _NARROW = 4, 2  # bytes of an aligned unit of the characters that is compared at once
 
@@ -64,15 +67,14 @@ def part_table(parts: list[bytes]) -> np.ndarray[tuple[int], np.dtype[np.int64]]
 class ScannedPattern:
     """A pattern without ``_`` that a text scan can look for, as it was ``prepared``.
 
-    An aligned unit of the characters, ``unit`` bytes of them, lies within every occurrence of a part that is at least twice as
-    long less one. ``keys`` (int64, `KEY_WORDS` a part) has for each of the ``candidates`` that are long enough the units that
-    it can have at an aligned place, by how many of its bytes stand before it. ``parts`` is the `part_table` of all parts.
-    ``needles`` (uint8) has the bytes of the beginning, of the parts one after another, and of the end; ``begin``, ``middle`` and
-    ``end`` are how many each has."""
+    Bytes of a part, twice ``unit`` less one of them, are a *window*: wherever they occur, an aligned unit of the characters lies
+    within them. ``keys`` (int64, `KEY_WORDS` a window) has for each of the ``windows`` the units that it can have at an aligned
+    place, by how many of its bytes stand before it. ``parts`` is the `part_table` of all parts. ``needles`` (uint8) has the bytes
+    of the beginning, of the parts one after another, and of the end; ``begin``, ``middle`` and ``end`` are how many each has."""
 
     prepared: bytes
     unit: int
-    candidates: int
+    windows: int
     keys: Buffer
     parts: Buffer
     needles: Buffer
@@ -92,26 +94,36 @@ def scanned_pattern(prepared: bytes) -> ScannedPattern:
     """What a text scan wants to know of a prepared pattern, whose `longest_part` has three bytes at least.
 
     >>> p = scanned_pattern(b"\\xffspecial\\xffrequests\\xff")
-    >>> p.unit, p.candidates, p.keys.host[:4].tobytes()[::2]
-    (4, 2, b'se\\x00\\x00pc\\x00\\x00ei\\x00\\x00ca\\x00\\x00')
+    >>> p.unit, p.windows, p.keys.host[:4].tobytes()[::2]
+    (4, 3, b'se\\x00\\x00pc\\x00\\x00ei\\x00\\x00ca\\x00\\x00')
     """
     begin, *parts, end = prepared.split(bytes([ANY]))
     unit = _WIDE if longest_part(prepared) >= 2 * _WIDE - 1 else _NARROW
-    keys: list[list[int]] = []
-    for part in parts:
-        if len(part) >= 2 * unit - 1:
-            units = [int.from_bytes(part[k : k + unit], "little") for k in range(unit)]
-            keys.append([*units, *[0] * (KEY_WORDS - unit)])
+    keys = [[int.from_bytes(w[k : k + unit], "little") for k in range(unit)] for w in _windows(parts, 2 * unit - 1)]
     assert keys, "a part of three bytes"
     needles = begin + b"".join(parts) + end
     return ScannedPattern(
         prepared,
         unit,
         len(keys),
-        Buffer(np.array(keys, np.int64).reshape(-1)),
+        Buffer(np.array([row + [0] * (KEY_WORDS - unit) for row in keys], np.int64).reshape(-1)),
         Buffer(part_table(parts)),
         Buffer(np.frombuffer(needles, np.uint8).copy()),
         len(begin),
         sum(map(len, parts)),
         len(end),
     )
+
+
+def _windows(parts: list[bytes], size: int) -> list[bytes]:
+    """Windows of the parts that are long enough: the first one of each part, then the last one of each, then others.
+
+    >>> _windows([b"google", b"a", b"maps"], 3)
+    [b'goo', b'map', b'gle', b'aps', b'oog', b'ogl']
+    """
+    of_each = []
+    for part in parts:
+        starts = range(len(part) - size + 1)
+        of_each.append([part[s : s + size] for s in (*starts[:1], *starts[1:][-1:], *starts[1:-1])])
+    turns = zip_longest(*of_each)
+    return [w for turn in turns for w in turn if w is not None][: tuning.text_scans.sampled_windows]

@@ -72,12 +72,13 @@ class TextScans(Record):
     least_rows: int = number(2**22, "rows", "of a table from which on a text scan pays")
     least_selectivity: float = number(0.5, "share of rows", "that get to the test, at least: a scan reads all texts")
     least_bytes: int = number(3, "bytes", "of the longest part of a pattern: shorter ones are in most texts")
-    sampled_rows: int = number(2**14, "rows", "that tell which part of the pattern is the least frequent")
+    sampled_rows: int = number(2**14, "rows", "that tell which windows of the pattern are the least frequent")
+    sampled_windows: int = number(6, "windows", "of a pattern's parts that are counted for that")
     sampled_bytes: int = number(2**10, "bytes", "of a row's text that are looked at for that")
     most_frequent: float = number(
         0.25,
         "share of rows",
-        "that have a unit of the part, from which on each row is tested by itself: for 150 million texts of 49 bytes an H200"
+        "that have units of both windows, from which on each row is tested by itself: for 150 million texts of 49 bytes an H200"
         " takes 2.6 ms to find the rows and 16 to test all of them so; row by row 5.3 to 8",
     )
 

@@ -171,7 +171,7 @@ def unit_keys(part: str) -> list[int]:
 
 def test_the_least_frequent_parts_are_looked_for(tune: Tune, monkeypatch: pytest.MonkeyPatch) -> None:
     """And where all parts are frequent, nothing is scanned: the answer is the same."""
-    values: Sequence[str | None] = ["often requests"] * 900 + ["often requests, once special"] * 10
+    values: list[str | None] = [*["often requests"] * 900, *["often requests, once special"] * 10]
     chosen: list[list[int]] = []
     real = define.launch
 
@@ -182,13 +182,17 @@ def test_the_least_frequent_parts_are_looked_for(tune: Tune, monkeypatch: pytest
 
     monkeypatch.setattr(text_scan, "launch", launch)
     check(plain(values), values, "%requests%special%", cpu_device())
-    assert chosen[-1] == [1, *unit_keys("special"), *unit_keys("requests")]
+    assert chosen[-1] == [1, *unit_keys("requests"), *unit_keys("special")]
     check(plain(values), values, "%nowhere%special%requests%", cpu_device())
     assert chosen[-1] == [1, *unit_keys("nowhere"), *unit_keys("special")]
     check(plain(values), values, "%often%special%", cpu_device())
     assert chosen[-1] == [1, *unit_keys("special"), *unit_keys("special")]
     check(plain(values), values, "%requests%often%", cpu_device())
     assert chosen[-1][0] == 0
+    values += ["queue of quests"] * 99
+    check(plain(values), values, "%requests, once%", cpu_device())
+    assert chosen[-1][0] == 1
+    assert chosen[-1][5:9] != unit_keys("requests")  # what stands behind them is not so frequent
     assert tuning.text_scans.most_frequent < 0.9
 
 

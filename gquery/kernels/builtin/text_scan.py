@@ -8,14 +8,15 @@ they read neighbouring words of the characters, whatever row these belong to:
     marks        00000000 00100000 0...                                                   a bit a word
 
 1. *Mark*: a thread takes every 32nd word of 8 KiB of text and compares the aligned units of it with the few units that a part of
-   the pattern has at an aligned place. A word that has one is marked in a bitmap of words.
+   the pattern can have at an aligned place. A word that has one is marked in a bitmap of words.
 2. *Candidates*: a thread takes a row, and looks for a mark among its words. No text is read, and nothing is searched.
 3. *Verify*: the whole pattern is tested on the rows that have one. A thread goes from one candidate to the next, so that its
    neighbours have some to test at the same time.
 
-Of a pattern of several parts two are looked for at once, each with a bitmap of its own: the text is read once, and a candidate
-has marks of both. Which ones, a sample of the rows decides: those that the fewest rows have units of. Where too many rows have,
-every row is tested by itself. All of that happens on the device: nobody waits for a number, and the launches can be recorded.
+Two *windows*, runs of a few bytes of the parts, are looked for at once, each with a bitmap of its own: the text is read once, and
+a candidate has marks of both. Which ones, a sample of the rows decides: those that the fewest rows have units of. Where too many
+rows have, every row is tested by itself. All of that happens on the device: nobody waits for a number, and the launches can be
+recorded.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _WORDS = 32  # that a thread takes of a tile
 _TILE = _THREADS * _WORDS * _WORD  # bytes
 _AT_ONCE = 4  # words, or rows' marks, that are read before the first is looked at
 _ROWS_A_THREAD = 256  # of which one thread tests those that are candidates: enough of them to keep its neighbours busy
-_MOST_PARTS = 2  # that are looked for at once
+_MOST_WINDOWS = 2  # of a pattern that are looked for at once
 _LOW = 2**32 - 1
 _STRINGS = (
     (PhysicalType.STRING32, "i32", "string32"),
@@ -51,15 +52,15 @@ _UNITS = (4, 2)  # bytes
 _BELOW = "sub_i64(and_i64({hits}, sub_i64(0, {hits})), 1)"  # the bits below the lowest of the hits
 
 
-def _holds_unit(word: str, unit: int, part: int) -> tuple[tuple[str, ...], str]:
-    """Lines, and a condition behind them: whether a word holds a unit of a part."""
+def _holds_unit(word: str, unit: int, window: int) -> tuple[tuple[str, ...], str]:
+    """Lines, and a condition behind them: whether a word holds a unit of a window."""
     if unit == 4:
-        keys = [f"key{part}_{k}" for k in range(4)]
+        keys = [f"key{window}_{k}" for k in range(4)]
         return (f"low = {word}", f"high = shr_u64({word}, 32)"), " or ".join(
             f"eq_u32({half}, {key})" for half in ("low", "high") for key in keys
         )
     split = tuple(
-        f"{half} = xor_i64({word}, mul_i64(key{part}_{k}, {_ONES}))" for k, half in enumerate(("low", "high"))
+        f"{half} = xor_i64({word}, mul_i64(key{window}_{k}, {_ONES}))" for k, half in enumerate(("low", "high"))
     )
     zeros = [f"and_i64(sub_i64({half}, {_ONES}), xor_i64({half}, -1))" for half in ("low", "high")]
     return split, f"ne_i64(and_i64(or_i64({zeros[0]}, {zeros[1]}), {_TOPS}), 0)"
@@ -69,29 +70,29 @@ def _indented(lines: tuple[str, ...], levels: int) -> list[str]:
     return ["    " * levels + line for line in lines]
 
 
-def _marks(element: str, unit: int, parts: int) -> BuiltinKernel:
-    """For thread ``i``: its words of tile ``i // 32``, the first of which has the first character. The bitmaps of two parts take
-    turns, 32 bits of one and 32 of the other."""
+def _marks(element: str, unit: int, windows: int) -> BuiltinKernel:
+    """For thread ``i``: its words of tile ``i // 32``, the first of which has the first character. The bitmaps of two windows
+    take turns, 32 bits of one and 32 of the other."""
     loop = [f"word{n} = load_word(min_i64(add_i64(at, {n * _STRIDE}), last))" for n in range(_AT_ONCE)]
-    for part in range(parts):
+    for w in range(windows):
         loop.append("found = i64(0)")
         for n in range(_AT_ONCE):
-            lines, holds = _holds_unit(f"word{n}", unit, part)
+            lines, holds = _holds_unit(f"word{n}", unit, w)
             loop += [*lines, f"found = or_i64(found, i64({1 << n}) if {holds} else i64(0))"]
-        loop.append(f"hits{part} = or_i64(hits{part}, shl_i64(found, n))")
+        loop.append(f"hits{w} = or_i64(hits{w}, shl_i64(found, n))")
     loop += [f"n = add_i64(n, {_AT_ONCE})", f"at = add_i64(at, {_AT_ONCE * _STRIDE})"]
     body = [
         "if ne_i64(runs, 0):",
         f"    place = add_i64(mul_i64(shr_i64(i64(i), 5), {_THREADS * _WORDS}), and_i64(i64(i), 31))",
         "    at = add_i64(begin, shl_i64(place, 3))",
-        *(f"    hits{part} = i64(0)" for part in range(parts)),
+        *(f"    hits{w} = i64(0)" for w in range(windows)),
         "    n = i64(0)",
         f"    while lt_i64(n, {_WORDS}) and le_i64(at, last):",
         *_indented(tuple(loop), 2),
     ]
-    for part in range(parts):
-        hits = f"hits{part}"
-        at = "shr_i64(word, 5)" if parts == 1 else f"or_i64(shl_i64(shr_i64(word, 5), 1), {part})"
+    for w in range(windows):
+        hits = f"hits{w}"
+        at = "shr_i64(word, 5)" if windows == 1 else f"or_i64(shl_i64(shr_i64(word, 5), 1), {w})"
         body += [
             f"    while ne_i64({hits}, 0):",
             f"        word = add_i64(place, mul_i64(popcount({_BELOW.format(hits=hits)}), {_THREADS}))",
@@ -101,7 +102,7 @@ def _marks(element: str, unit: int, parts: int) -> BuiltinKernel:
         ]
     prologue = (
         "runs = load_i64(chosen, 0)",
-        *(f"key{p}_{k} = load_i64(chosen, {1 + p * KEY_WORDS + k})" for p in range(parts) for k in range(unit)),
+        *(f"key{p}_{k} = load_i64(chosen, {1 + p * KEY_WORDS + k})" for p in range(windows) for k in range(unit)),
         "begin = and_i64(add_i64(characters, i64(offsets[row_index(0)])), -8)",
         "last = and_i64(sub_i64(add_i64(characters, i64(offsets[row_index(rows)])), 1), -8)",
     )
@@ -110,17 +111,17 @@ def _marks(element: str, unit: int, parts: int) -> BuiltinKernel:
 
 
 MARKS = {
-    (type_, unit, parts): _marks(element, unit, parts)
+    (type_, unit, windows): _marks(element, unit, windows)
     for type_, element, _ in _STRINGS
     for unit in _UNITS
-    for parts in (1, _MOST_PARTS)
+    for windows in (1, _MOST_WINDOWS)
 }
 
 
-def _candidates(element: str, parts: int) -> BuiltinKernel:
-    """For thread ``i``: which of its rows have a mark of each part among their words. It takes several rows, every 32nd: what
+def _candidates(element: str, windows: int) -> BuiltinKernel:
+    """For thread ``i``: which of its rows have a mark of each window among their words. It takes several rows, every 32nd: what
     all of them load comes first, so that the loads wait together. Of a row without bytes one is looked at, which does no harm."""
-    word, load, both = ("u32", "load_u32", 1) if parts == 1 else ("i64", "load_i64", 2**32 + 1)
+    word, load, both = ("u32", "load_u32", 1) if windows == 1 else ("i64", "load_i64", 2**32 + 1)
     lines = [f"first = add_i64(mul_i64(shr_i64(i64(i), 5), {_THREADS * _AT_ONCE}), and_i64(i64(i), 31))"]
     for k in range(_AT_ONCE):
         lines += [
@@ -147,7 +148,7 @@ def _candidates(element: str, parts: int) -> BuiltinKernel:
             f"        found = or_i64(found, {load}(marked, at))",
             "        at = add_i64(at, 1)",
             "if ne_i64(found, 0):"
-            if parts == 1
+            if windows == 1
             else f"if ne_i64(and_i64(found, {_LOW}), 0) and ne_i64(shr_u64(found, 32), 0):",
             f"    atomic_or_u32(bits, shr_i64(row{k}, 5), shl_i64(1, and_i64(row{k}, 31)))",
         ]
@@ -163,20 +164,22 @@ def _candidates(element: str, parts: int) -> BuiltinKernel:
 
 
 _CANDIDATES = {
-    (type_, parts): _candidates(element, parts) for type_, element, _ in _STRINGS for parts in (1, _MOST_PARTS)
+    (type_, windows): _candidates(element, windows) for type_, element, _ in _STRINGS for windows in (1, _MOST_WINDOWS)
 }
 
 
 def _sample(element: str, string: str, unit: int) -> BuiltinKernel:
-    """Counts those of some rows, one in each stretch of ``stride`` rows, that have a unit of each part of the pattern."""
+    """Counts those of some rows, one in each stretch of ``stride`` rows, that have units of two windows of the pattern, for each
+    pair of windows; of the one, if there is one."""
     lines, holds = _holds_unit("word", unit, 0)
     return builtin_kernel(
-        _TEXTS.format(element=element) + " stride:i64 longest:i64 keys:*i64 candidates:i64 counts:*i64",
+        _TEXTS.format(element=element) + " stride:i64 longest:i64 keys:*i64 windows:i64 counts:*i64",
         f"text = {string}(offsets, characters, add_i64(mul_i64(i64(i), stride), mod_u64(hash_i64(i64(i)), stride)))",
         "last = add_i64(str_address(text), sub_i64(min_i64(str_bytes(text), longest), 1))",
-        "part = i64(0)",
-        "while lt_i64(part, candidates):",
-        f"    key = mul_i64(part, {KEY_WORDS})",
+        "held = i64(0)",
+        "window = i64(0)",
+        "while lt_i64(window, windows):",
+        f"    key = mul_i64(window, {KEY_WORDS})",
         *(f"    key0_{k} = load_i64(keys, add_i64(key, {k}))" for k in range(unit)),
         "    at = and_i64(str_address(text), -8)",
         "    found = i64(0)",
@@ -185,43 +188,46 @@ def _sample(element: str, string: str, unit: int) -> BuiltinKernel:
         *_indented(lines, 2),
         f"        found = i64(1) if {holds} else i64(0)",
         "        at = add_i64(at, 8)",
-        "    if ne_i64(found, 0):",
-        "        atomic_add_i64(counts, part, 1)",
-        "    part = add_i64(part, 1)",
+        "    held = or_i64(held, shl_i64(found, window))",
+        "    window = add_i64(window, 1)",
+        *_each_pair(
+            "both = or_i64(shl_i64(1, first), shl_i64(1, second))",
+            "if eq_i64(and_i64(held, both), both):",
+            "    atomic_add_i64(counts, add_i64(mul_i64(first, windows), second), 1)",
+        ),
+    )
+
+
+def _each_pair(*lines: str) -> tuple[str, ...]:
+    """Lines for each pair of windows, ``first`` and ``second``: of a single one for itself."""
+    return (
+        "first = i64(0)",
+        "while lt_i64(first, max_i64(sub_i64(windows, 1), 1)):",
+        "    second = min_i64(add_i64(first, 1), sub_i64(windows, 1))",
+        "    while lt_i64(second, windows):",
+        *_indented(lines, 2),
+        "        second = add_i64(second, 1)",
+        "    first = add_i64(first, 1)",
     )
 
 
 _SAMPLES = {(type_, unit): _sample(element, string, unit) for type_, element, string in _STRINGS for unit in _UNITS}
 
 
-def _least(name: str, but: str) -> tuple[str, ...]:
-    """``name`` becomes the number of a part, other than ``but``, that fewer rows than ``least`` have units of than of others."""
-    return (
-        f"{name} = i64(-1)",
-        "part = i64(0)",
-        "while lt_i64(part, candidates):",
-        f"    if lt_i64(load_i64(counts, part), least) and ne_i64(part, {but}):",
-        "        least = load_i64(counts, part)",
-        f"        {name} = part",
-        "    part = add_i64(part, 1)",
-    )
-
-
 _CHOOSE = builtin_kernel(
-    "keys:*i64 candidates:i64 counts:*i64 most:i64 chosen:*i64",
+    "keys:*i64 windows:i64 counts:*i64 most:i64 chosen:*i64",
     "least = add_i64(most, 1)",
-    *_least("best", "-1"),
-    "if ge_i64(best, 0):",
-    f"    least = i64({2**62})",
-    *_indented(_least("second", "best"), 1),
-    "    if lt_i64(second, 0):",
-    "        second = best",
-    "    store_i64(chosen, 0, i64(1))",
-    "    n = i64(0)",
-    f"    while lt_i64(n, {KEY_WORDS}):",
-    f"        store_i64(chosen, add_i64(n, 1), load_i64(keys, add_i64(mul_i64(best, {KEY_WORDS}), n)))",
-    f"        store_i64(chosen, add_i64(n, {1 + KEY_WORDS}), load_i64(keys, add_i64(mul_i64(second, {KEY_WORDS}), n)))",
-    "        n = add_i64(n, 1)",
+    *_each_pair(
+        "count = load_i64(counts, add_i64(mul_i64(first, windows), second))",
+        "if lt_i64(count, least):",
+        "    least = count",
+        "    store_i64(chosen, 0, i64(1))",
+        "    n = i64(0)",
+        f"    while lt_i64(n, {KEY_WORDS}):",
+        f"        store_i64(chosen, add_i64(n, 1), load_i64(keys, add_i64(mul_i64(first, {KEY_WORDS}), n)))",
+        f"        store_i64(chosen, add_i64(n, {1 + KEY_WORDS}), load_i64(keys, add_i64(mul_i64(second, {KEY_WORDS}), n)))",
+        "        n = add_i64(n, 1)",
+    ),
 )
 
 _PATTERN = " chosen:*i64 parts:*i64 stop:i64 needles:i64 begin:i64 middle:i64 end:i64 bits:*u32"
@@ -279,15 +285,15 @@ def matching_rows(column: ColumnData, pattern: ScannedPattern, device: Device, c
     type_, offsets = column.physical_type, column.data.on(device, context)
     texts = offsets, 0 if column.characters is None else address(column.characters.on(device, context))
     keys, needles = pattern.keys.on(device), address(pattern.needles.on(device))
-    counts, chosen = device.zeros(pattern.candidates, "int64"), device.zeros(1 + _MOST_PARTS * KEY_WORDS, "int64")
+    counts, chosen = device.zeros(pattern.windows**2, "int64"), device.zeros(1 + _MOST_WINDOWS * KEY_WORDS, "int64")
     sampled = min(rows, limits.sampled_rows)
-    stride, longest, candidates = rows // sampled, limits.sampled_bytes, pattern.candidates
-    launch(_SAMPLES[type_, pattern.unit], sampled, bits, *texts, stride, longest, keys, candidates, counts)
-    launch(_CHOOSE, 1, bits, keys, candidates, counts, int(limits.most_frequent * sampled), chosen)
+    stride, longest, windows = rows // sampled, limits.sampled_bytes, pattern.windows
+    launch(_SAMPLES[type_, pattern.unit], sampled, bits, *texts, stride, longest, keys, windows, counts)
+    launch(_CHOOSE, 1, bits, keys, windows, counts, int(limits.most_frequent * sampled), chosen)
     size = 0 if column.characters is None else column.characters.nbytes
     tiles, together = (
         -(-(size + _WORD) // _TILE),
-        parts_at_once(pattern),
+        windows_at_once(pattern),
     )  # the first character may lie anywhere in its word
     marks = device.zeros(together * tiles * _THREADS * _WORDS // BITMAP_BITS, "uint32", context)
     launch(MARKS[type_, pattern.unit, together], _THREADS * tiles, bits, *texts, rows, chosen, marks)
@@ -301,13 +307,13 @@ def matching_rows(column: ColumnData, pattern: ScannedPattern, device: Device, c
     return bits
 
 
-def parts_at_once(pattern: ScannedPattern) -> int:
-    """How many parts of a pattern are looked for at once."""
-    return min(pattern.candidates, _MOST_PARTS)
+def windows_at_once(pattern: ScannedPattern) -> int:
+    """How many windows of a pattern are looked for at once."""
+    return min(pattern.windows, _MOST_WINDOWS)
 
 
 def scan_kernels(type_: PhysicalType, pattern: ScannedPattern) -> list[Kernel]:
     """The kernels that `matching_rows` runs for a column of such a physical type."""
-    unit, together = pattern.unit, parts_at_once(pattern)
+    unit, together = pattern.unit, windows_at_once(pattern)
     needed = [_SAMPLES[type_, unit], _CHOOSE, MARKS[type_, unit, together], _CANDIDATES[type_, together]]
     return [builtin.kernel for builtin in (*needed, _VERIFY[type_], _EACH_ROW[type_])]

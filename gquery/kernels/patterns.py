@@ -95,11 +95,11 @@ def scanned_pattern(prepared: bytes) -> ScannedPattern:
 
     >>> p = scanned_pattern(b"\\xffspecial\\xffrequests\\xff")
     >>> p.unit, p.windows, p.keys.host[:4].tobytes()[::2]
-    (4, 3, b'se\\x00\\x00pc\\x00\\x00ei\\x00\\x00ca\\x00\\x00')
+    (4, 2, b'se\\x00\\x00pc\\x00\\x00ei\\x00\\x00ca\\x00\\x00')
     """
     begin, *parts, end = prepared.split(bytes([ANY]))
     unit = _WIDE if longest_part(prepared) >= 2 * _WIDE - 1 else _NARROW
-    keys = [[int.from_bytes(w[k : k + unit], "little") for k in range(unit)] for w in _windows(parts, 2 * unit - 1)]
+    keys = [[int.from_bytes(w[k : k + unit], "little") for k in range(unit)] for w in _windows(parts, unit)]
     assert keys, "a part of three bytes"
     needles = begin + b"".join(parts) + end
     return ScannedPattern(
@@ -115,15 +115,19 @@ def scanned_pattern(prepared: bytes) -> ScannedPattern:
     )
 
 
-def _windows(parts: list[bytes], size: int) -> list[bytes]:
-    """Windows of the parts that are long enough: the first one of each part, then the last one of each, then others.
+def _windows(parts: list[bytes], unit: int) -> list[bytes]:
+    """Windows of the parts that are long enough: the first one of each part; of units that are in many texts also the last one of
+    each, and then others.
 
-    >>> _windows([b"google", b"a", b"maps"], 3)
+    >>> _windows([b"google", b"a", b"maps"], 2)
     [b'goo', b'map', b'gle', b'aps', b'oog', b'ogl']
+    >>> _windows([b"requests", b"special"], 4)
+    [b'request', b'special']
     """
-    of_each = []
+    size, of_each = 2 * unit - 1, []
     for part in parts:
         starts = range(len(part) - size + 1)
-        of_each.append([part[s : s + size] for s in (*starts[:1], *starts[1:][-1:], *starts[1:-1])])
+        more = (*starts[1:][-1:], *starts[1:-1]) if unit == _NARROW else ()
+        of_each.append([part[s : s + size] for s in (*starts[:1], *more)])
     turns = zip_longest(*of_each)
     return [w for turn in turns for w in turn if w is not None][: tuning.text_scans.sampled_windows]

@@ -169,6 +169,10 @@ def unit_keys(part: str) -> list[int]:
     return [int.from_bytes(part[k : k + 4].encode(), "little") for k in range(4)]
 
 
+def two_keys(window: str) -> tuple[int, ...]:
+    return tuple(int.from_bytes(window[k : k + 2].encode(), "little") for k in range(2))
+
+
 def test_the_least_frequent_parts_are_looked_for(tune: Tune, monkeypatch: pytest.MonkeyPatch) -> None:
     """And where all parts are frequent, nothing is scanned: the answer is the same."""
     values: list[str | None] = [*["often requests"] * 900, *["often requests, once special"] * 10]
@@ -189,10 +193,12 @@ def test_the_least_frequent_parts_are_looked_for(tune: Tune, monkeypatch: pytest
     assert chosen[-1] == [1, *unit_keys("special"), *unit_keys("special")]
     check(plain(values), values, "%requests%often%", cpu_device())
     assert chosen[-1][0] == 0
-    values += ["queue of quests"] * 99
-    check(plain(values), values, "%requests, once%", cpu_device())
+    some = [f"{word:_^30}" for word in ("goose", "ogle", "google")]
+    values += some[:2] * 300 + some[2:] * 5  # windows of the same part: units of both are rare
+    tune(tuning.text_scans, most_frequent=0.02)
+    check(plain(values), values, "%google%", cpu_device())
     assert chosen[-1][0] == 1
-    assert chosen[-1][5:9] != unit_keys("requests")  # what stands behind them is not so frequent
+    assert {tuple(chosen[-1][1:3]), tuple(chosen[-1][5:7])} < {two_keys(w) for w in ("goo", "oog", "ogl", "gle")}
     assert tuning.text_scans.most_frequent < 0.9
 
 

@@ -23,7 +23,7 @@ from gquery.columns.table import ColumnData, ColumnStatistics, Dictionary
 from gquery.device.buffer import Buffer
 from gquery.expression.types import VARCHAR, Bounds, PhysicalType
 from gquery.runtime.arrow_compute import pc
-from gquery.runtime.threads import Phases, run_phases
+from gquery.runtime.threads import Phases, core_count, run_phases
 
 
 def null_strings(rows: int) -> ColumnData:
@@ -52,7 +52,7 @@ def import_strings_in_phases(array: pa.ChunkedArray) -> Phases[ColumnData]:
     array = plain(array)
     limit, distinct = dictionary_limit(rows), estimate_strings(array, array.null_count)
     if distinct <= limit:
-        size = tuning.encoding.dictionary_piece
+        size = _piece_rows(rows)
         pieces = [array.slice(at, size) for at in range(0, rows, size)]
         encoded: list[Sequence[pa.Array]] = [()] * len(pieces)
 
@@ -71,6 +71,13 @@ def dictionary_limit(rows: int) -> int:
     """How large a dictionary pays for so many rows."""
     limits = tuning.encoding
     return min(limits.largest_dictionary, max(limits.small_dictionary, rows // limits.rows_an_entry))
+
+
+def _piece_rows(rows: int) -> int:
+    """How many rows a thread gives a dictionary of their own, so that all threads end together."""
+    cores, limits = core_count(), tuning.encoding
+    rounds = -(-rows // (cores * limits.largest_piece))
+    return max(limits.least_piece, -(-rows // max(cores * rounds, 1)))
 
 
 def estimate_strings(array: pa.ChunkedArray, nulls: int) -> int:

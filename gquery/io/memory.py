@@ -40,7 +40,7 @@ from gquery.expression.types import (
     PhysicalType,
     Schema,
 )
-from gquery.io.fetched_rows import check_nullable, fetched
+from gquery.io.fetched_rows import RowFetcher, check_nullable
 from gquery.io.first_rows import FirstRows
 from gquery.io.numbered import NumberedRows
 
@@ -77,6 +77,7 @@ class ArrowSource:
         self._numbered: NumberedRows | None = None
         self.schema = Schema(tuple(self._field(n, a) for n, a in zip(names, arrays, strict=True)))
         check_names(self.schema, name)
+        self._fetcher = RowFetcher(name, self.schema)
 
     def _field(self, name: str, array: Any) -> Field:
         if _is_cupy(array):
@@ -119,6 +120,7 @@ class ArrowSource:
             self._columns |= self._encoded(missing, None)
             for f in missing:
                 self._arrays[f] = None
+                self._fetcher.forget(f)
             if all(a is None for a in self._arrays):
                 self._owner = None
             columns = tuple(self._columns[f] for f in fields)
@@ -172,10 +174,9 @@ class ArrowSource:
     def fetch(self, fields: Sequence[int], rows: Array) -> dict[int, ColumnData]:
         """By field, its values in the rows of these numbers (on the host), if it is not encoded; it stays so."""
         with self._lock:
-            arrays = {f: self._arrays[f] for f in fields if f not in self._columns}
-            origins = {f: None if f in self._taken else self._origin for f in arrays}
-        of = self.schema.fields
-        return {f: fetched(self.name, of[f], a, origins[f], rows, self._narrow) for f, a in arrays.items()}
+            left = [f for f in fields if f not in self._columns]
+            arrays = {f: (self._arrays[f], None if f in self._taken else self._origin) for f in left}
+        return self._fetcher.fetch(arrays, rows)
 
     def _encoded(self, fields: Sequence[int], rows: int | None) -> dict[int, ColumnData]:
         """Columns made of the arrays, of all rows or the first ones. DataError where a column that had no NULL has got one, on

@@ -54,7 +54,7 @@ def _texts(kind: str) -> pa.Array:
 def test_pieces_give_what_the_whole_gives(kind: str, type_: pa.DataType, tune: Tune) -> None:
     array = pa.chunked_array([_texts(kind)]).cast(type_)
     whole = import_strings(array)
-    tune(tuning.encoding, dictionary_piece=100)
+    tune(tuning.encoding, least_piece=100, largest_piece=100)
     made = run_phases([import_strings_in_phases(array)], 3)[0]
     assert export_column(made).equals(export_column(whole))
     assert made.statistics == whole.statistics and made.physical_type is whole.physical_type

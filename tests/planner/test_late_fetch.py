@@ -10,7 +10,7 @@ import pytest
 
 import gquery
 from gquery import tuning
-from gquery.columns.pick import picked
+from gquery.columns.pick import Picker
 from tests.support.tuned import Tune
 
 ROWS = 3_000
@@ -31,6 +31,9 @@ def made(chunks: int) -> pa.Table:
             "s": pa.array(texts),
             "large": pa.array([t or "" for t in texts], pa.large_string()),
             "b": pa.array([None if n % 3 == 0 else n % 2 == 0 for n in range(ROWS)]),
+            "i16": pa.array([None if n % 4 == 1 else n - 99 for n in range(ROWS)], pa.int16()),
+            "u8": pa.array([n % 200 for n in range(ROWS)], pa.uint8()),
+            "us": pa.array([None if n % 6 == 1 else n * 10**9 for n in range(ROWS)], pa.timestamp("us")),
             "i8": pa.array([n % 100 - 50 for n in range(ROWS)], pa.int8()),
             "u64": pa.array([2**63 + n for n in range(ROWS)], pa.uint64()),
             "day": pa.array(rng.integers(0, 9_999, ROWS).astype("datetime64[D]")),
@@ -128,7 +131,7 @@ def broken_text(offsets: list[int], characters: bytes) -> pa.ChunkedArray:
 )
 def test_text_outside_of_its_bytes_is_an_error(offsets: list[int]) -> None:
     with pytest.raises(pa.ArrowInvalid):
-        picked(broken_text(offsets, b"abc"), np.arange(3))
+        Picker(broken_text(offsets, b"abc")).rows(np.arange(3))
 
 
 def test_text_that_is_not_utf8_is_an_error() -> None:
@@ -138,3 +141,19 @@ def test_text_that_is_not_utf8_is_an_error() -> None:
     with pytest.raises(gquery.DataError, match='Column "s" of t is not valid'):
         connection.sql("SELECT s FROM t ORDER BY f LIMIT 2").fetchall()
     assert connection.sql("SELECT f FROM t ORDER BY f LIMIT 1").fetchall() == [(0.0,)]
+
+
+def test_a_result_with_fetched_columns_is_a_table_like_others() -> None:
+    table = made(3)
+    connection = gquery.connect("cpu").register("t", table)
+    oracle = duckdb.connect().register("t", table)
+    sql = "SELECT * EXCLUDE (list, coded) FROM t ORDER BY f LIMIT 50"
+    connection.sql(f"CREATE TABLE few AS {sql}")
+    oracle.execute(f"CREATE TABLE few AS {sql}")
+    connection.register("again", connection.sql(sql))
+    for name in ("few", "again"):
+        asked = (
+            f"SELECT s, sum(i16), max(u64), min(day), max(large), count(us), sum(dec) FROM {name} GROUP BY s ORDER BY s"
+        )
+        expected = oracle.execute(asked.replace("again", "few")).fetchall()
+        assert connection.sql(asked).fetchall() == expected

@@ -61,13 +61,27 @@ VOTES = {
     )
     for name, word in (("bool", "u8"), ("uint8", "u8"), ("uint32", "u32"), ("int64", "i64"))
 }
+_WORDS_A_TILE = 32  # words of a bitmap that a warp takes one after another, a bit a lane
+_COUNT_TILES = builtin_kernel(  # neighbouring lanes have the words of a tile: it is a sum of theirs
+    "bits:*u32 words:i64 counts:*i64",
+    "n = i64(0)",
+    "if lt_i64(i64(i), words):",
+    "    n = popcount(i64(bits[i]))",
+    "reduce_add_i64(counts, row_index(shr_i64(i64(i), 5)), n)",
+)
 _PLACE = builtin_kernel(
-    "s0:*u32 s1:*i64 rows:*u32",
-    "v0 = i64(s0[word_index(i)])",
-    "v1 = i64(s1[word_index(i)])",
-    "if bit_at(v0, i):",
-    "    store_u32(rows, sub_i64(v1, bits_from(v0, i)), i64(i))",
-    hoisted=("v0", "v1"),
+    "bits:*u32 words:i64 starts:*i64 rows:*u32",
+    "at = and_i64(i64(i), 31)",
+    "word = sub_i64(i64(i), at)",
+    "end = min_i64(add_i64(word, 32), words)",
+    "place = i64(starts[row_index(shr_i64(word, 5))])",
+    "while lt_i64(word, end):",
+    "    here = i64(bits[row_index(word)])",
+    "    if ne_i64(here, 0):",
+    "        place = add_i64(place, popcount(here))",
+    "        if bit_at(here, i):",
+    "            store_u32(rows, sub_i64(place, bits_from(here, i)), add_i64(shl_i64(word, 5), at))",
+    "    word = add_i64(word, 1)",
 )
 
 
@@ -184,8 +198,11 @@ def flags_of_bits(bits: Array, size: int) -> Array:
 
 def rows_of_bits(bits: Array) -> Array:
     """The numbers of the bits that are set in a bitmap in words of 32, ascending (uint32)."""
-    ends, total = bits_up_to(bits)
+    tiles = -(-bits.size // _WORDS_A_TILE)
+    counts = namespace(bits).zeros(tiles, np.int64)
+    launch(_COUNT_TILES, _WORDS_A_TILE * tiles, bits, bits, bits.size, counts)
+    starts, total = exclusive_scan(counts)
     rows: Array = namespace(bits).empty(total, np.uint32)
     if total:
-        launch(_PLACE, 32 * bits.size, bits, bits, ends, rows)
+        launch(_PLACE, _WORDS_A_TILE * tiles, bits, bits, bits.size, starts, rows)
     return rows

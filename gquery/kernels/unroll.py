@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Sequence
 from gquery import tuning
 from gquery.kernels.ir.expressions import ROW, Call, Constant, Expression, Leaf, LeafMap, Load, Name, Tuple
 from gquery.kernels.ir.statements import Block, Function, Let, Return, Statement, Store, Unpack, line_count, printed
-from gquery.kernels.ir.walk import assigned, blocks, over, read, with_blocks
+from gquery.kernels.ir.walk import assigned, blocks, over, read, statements, with_blocks
 from gquery.runtime.records import dataclass
 
 _FUNCTION = "do_row"
@@ -126,24 +126,36 @@ def returned(results: tuple[Name, ...]) -> Block:
     return (Return(results[0] if len(results) == 1 else Tuple(results)),) if results else ()
 
 
-def split_loads(body: Block, hoisted: Collection[Name]) -> tuple[Block, Block]:
-    """The loads of the variables ``hoisted``, wherever they stand, and the body without them."""
+def split_loads(body: Block, hoisted: Collection[Name], places: Sequence[Expression] = _PLACES) -> tuple[Block, Block]:
+    """The loads of the variables ``hoisted`` from these places of arrays, wherever they stand, and the body without them."""
     loads: list[Statement] = []
-    rest = _without_loads(body, hoisted, loads)
+    rest = _without_loads(body, hoisted, places, loads)
     return tuple(loads), rest
 
 
-def _without_loads(block: Block, hoisted: Collection[Name], loads: list[Statement]) -> Block:
+def loads_at(body: Block, row: Name) -> frozenset[Name]:
+    """The variables that are loaded from place ``row`` of arrays."""
+    return frozenset(
+        s.target
+        for s in statements(body)
+        if isinstance(s, Let) and isinstance(s.value, Call) and s.value.function in _LOADS
+        and [a.index for a in s.value.arguments if isinstance(a, Load)] == [row]
+    )  # fmt: skip
+
+
+def _without_loads(
+    block: Block, hoisted: Collection[Name], places: Sequence[Expression], loads: list[Statement]
+) -> Block:
     """The block without loads that move to the front, which are appended to ``loads``."""
     out: list[Statement] = []
     for s in block:
         match s:
             case Let(target, Call(function, (Load(index=index),))) if (
-                target in hoisted and function in _LOADS and index in _PLACES
+                target in hoisted and function in _LOADS and index in places
             ):
                 loads.append(s)
             case _:
-                out.append(with_blocks(s, [_without_loads(inner, hoisted, loads) for inner in blocks(s)]))
+                out.append(with_blocks(s, [_without_loads(inner, hoisted, places, loads) for inner in blocks(s)]))
     return tuple(out)
 
 

@@ -23,6 +23,7 @@ from gquery.operators.aggregates import emit_accumulate
 from gquery.operators.finalize import emit_result
 from gquery.operators.read import read
 from gquery.operators.reduce import identity
+from gquery.operators.segment_rows import RowsOfSegment, emit_rows
 from gquery.planner.aggregates import AggregatePlan
 from gquery.planner.physical import AggregateSegment, SegmentHeads, SegmentRows, Source, Stored
 
@@ -72,7 +73,12 @@ def emit_segment(segment: Segment, code: Code, each: Callable[[Consumer], None],
             lambda n, one, word: code.set(words[n], code.call(f"{one.op}_{one.word}", words[n], word)),
         )
 
-    _each_row(segment, code, lambda: each(take), None if step.accumulators else found)
+    stops = None if step.accumulators else found
+    if segment.head is ir.ROW:
+        _each_row(segment, code, lambda: each(take), stops)
+    else:
+        kept = (*words, *(() if found is None else (found,)))
+        emit_rows(RowsOfSegment(segment.rows, segment.source, segment.head, kept, stops), code, lambda: each(take))
     if found is None:
         _pass_on(step, words, code, consume)
         return
@@ -83,9 +89,6 @@ def emit_segment(segment: Segment, code: Code, each: Callable[[Consumer], None],
 def _each_row(segment: Segment, code: Code, write: Consumer, stops: ir.Name | None) -> None:
     """The first row, whose columns an unrolled loop loads ahead, and a loop over the others of a segment; it may end as soon as
     ``stops`` is true."""
-    if segment.rows.to_next_head:
-        _up_to_next_head(segment, code, write, stops)
-        return
     stored, rows = segment.rows.key, code.scalar(StatePart("rows"))
     key = code.column(stored.column).var
     write()
@@ -104,22 +107,6 @@ def _each_row(segment: Segment, code: Code, write: Consumer, stops: ir.Name | No
         code.set(member, code.call("add_i64", member, code.integer(1)))
         code.set(going, ir.FALSE)
         look()
-    read(segment.source, code, segment.head)
-
-
-def _up_to_next_head(segment: Segment, code: Code, write: Consumer, stops: ir.Name | None) -> None:
-    """The same where the head of the next segment is known: no row waits for the key of the one before."""
-    end = code.let(code.scalar(StatePart("rows")))
-    following = code.let(code.call("add_i64", code.call("i64", ir.ROW), code.integer(1)))
-    with code.when(code.call("lt_i64", following, code.scalar(StatePart("compacted")))):
-        code.set(end, code.call("i64", ir.Load(code.pointer("u32", StatePart("selection"), "s"), following)))
-    write()
-    member = code.let(code.call("add_i64", segment.head, code.integer(1)))
-    inside = code.call("lt_i64", member, end)
-    with code.another_row(), code.loop(inside if stops is None else ir.And((inside, ir.Not(stops)))):
-        read(segment.source, code, member)
-        write()
-        code.set(member, code.call("add_i64", member, code.integer(1)))
     read(segment.source, code, segment.head)
 
 

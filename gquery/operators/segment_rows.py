@@ -1,0 +1,136 @@
+"""The rows of a segment whose head comes from a selection vector, several at once.
+
+Threads whose segments lie apart have memory of their own under way, more than the caches hold: what a thread loads for one row
+is gone when it comes to the next, which lies in the same sectors. So the columns of a few rows are loaded before the first of
+them is looked at, also those behind the end of the segment or behind a filter. It is made from the statements of a single row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from gquery import tuning
+from gquery.expression.frozen import frozen_open
+from gquery.kernels import ir
+from gquery.kernels.bindings import ColumnPart, StatePart
+from gquery.kernels.code import Code
+from gquery.kernels.ir.expressions import Leaf, LeafMap
+from gquery.kernels.ir.statements import line_count
+from gquery.kernels.ir.walk import assigned, over
+from gquery.kernels.stored import element_type
+from gquery.kernels.unroll import loads_at, split_loads
+from gquery.operators.read import read
+from gquery.planner.physical import SegmentRows, Source, Stored
+
+
+@frozen_open
+class RowsOfSegment:
+    """Where the rows of a segment come from: it begins at row ``head`` of the source. ``kept`` are variables that outlive a row;
+    as soon as the one of them called ``stops`` is true, if there is one, the rest of the rows is left out."""
+
+    rows: SegmentRows
+    source: Source
+    head: ir.Name
+    kept: tuple[ir.Name, ...]
+    stops: ir.Name | None
+
+
+def emit_rows(segment: RowsOfSegment, code: Code, write: Callable[[], None]) -> None:
+    """The loops over the rows of a segment; ``write`` writes what is done for one."""
+    key = None if segment.rows.to_next_head else code.column(segment.rows.key.column).var
+    end = _next_head(code) if key is None else code.scalar(StatePart("rows"))
+    member = code.let(code.call("i64", segment.head))
+    going = code.let(ir.TRUE) if key is not None else code.call("lt_i64", member, end)
+    with code.another_row(), code.loop(going):
+        read(segment.source, code, member)
+        write()
+    row = code.body.pop()
+    assert isinstance(row, ir.While)
+    place = _Place(key, end, member, going)
+    _several(segment, row.body, place, code)
+    _single(segment, row.body, place, code)
+    read(segment.source, code, segment.head)
+
+
+@frozen_open
+class _Place:
+    """The key of the segment, None where it is known to end before row ``end``, which is else that of all rows; the variable of
+    the row at hand; and the test whether that may be one of the segment: a variable where the key tells."""
+
+    key: ir.Expression | None
+    end: ir.Expression
+    member: ir.Name
+    going: ir.Expression
+
+
+def _several(segment: RowsOfSegment, row: ir.Block, place: _Place, code: Code) -> None:
+    """The loop over several rows at once, as long as the source has as many."""
+    count, member, key = tuning.loops.segment_rows, place.member, place.key
+    loads, rest = split_loads(row, loads_at(row, member), (member,))
+    if line_count(rest) > tuning.loops.segment_lines or len(loads) > tuning.loops.segment_loads:
+        return
+    fits = code.call("le_i64", code.call("add_i64", member, code.integer(count)), code.scalar(StatePart("rows")))
+    with code.loop(_unless(segment.stops, place.going, fits)):
+        places = [member, *[code.let(code.call("add_i64", member, code.integer(n))) for n in range(1, count)]]
+        keys = [] if key is None else [_load_key(segment.rows.key, p, code) for p in places]
+        each = [_names_of_row(n, member, p, assigned(row), segment.kept) for n, p in enumerate(places)]
+        for load in loads:
+            code.body += [s for names in each for s in over((load,), names)]
+        for n, names in enumerate(each):
+            if key is None:
+                going: ir.Expression = code.call("lt_i64", places[n], place.end)
+            else:
+                going, same = place.going, code.call("eq_i64", key, keys[n])
+                code.set(going, ir.And((going, same)) if n else same)
+            with code.when(going):
+                code.body += over(rest, names)
+        code.set(member, code.call("add_i64", member, code.integer(count)))
+
+
+def _single(segment: RowsOfSegment, row: ir.Block, place: _Place, code: Code) -> None:
+    """The loop over one row after another."""
+    member, key = place.member, place.key
+    with code.loop(_unless(segment.stops, place.going)):
+        if key is None:
+            code.body += row
+        else:
+            code.set(place.going, code.call("lt_i64", member, place.end))
+            with code.when(place.going):
+                code.set(place.going, code.call("eq_i64", key, _load_key(segment.rows.key, member, code)))
+            with code.when(place.going):
+                code.body += row
+        code.set(member, code.call("add_i64", member, code.integer(1)))
+
+
+def _unless(stops: ir.Name | None, *tests: ir.Expression) -> ir.Expression:
+    all_tests = tests if stops is None else (*tests, ir.Not(stops))
+    return all_tests[0] if len(all_tests) == 1 else ir.And(all_tests)
+
+
+def _next_head(code: Code) -> ir.Name:
+    """A variable with the row of the next head; with the number of all rows behind the last."""
+    end = code.let(code.scalar(StatePart("rows")))
+    following = code.let(code.call("add_i64", code.call("i64", ir.ROW), code.integer(1)))
+    with code.when(code.call("lt_i64", following, code.scalar(StatePart("compacted")))):
+        code.set(end, code.call("i64", ir.Load(code.pointer("u32", StatePart("selection"), "s"), following)))
+    return end
+
+
+def _load_key(key: Stored, row: ir.Name, code: Code) -> ir.Name:
+    data = code.pointer(element_type(key.physical_type), ColumnPart(None, key.column.id, "data"), "c")
+    return code.let(code.call("i64", ir.Load(data, row)))
+
+
+def _names_of_row(
+    number: int, member: ir.Name, place: ir.Name, own: Collection[ir.Name], kept: Collection[ir.Name]
+) -> LeafMap:
+    """Gives the names of one row of several: its own variables are numbered, its place is another one."""
+
+    def renamed(leaf: Leaf) -> Leaf:
+        if leaf == member:
+            return place
+        if isinstance(leaf, ir.Name) and leaf.role == "row" and leaf in own and leaf not in kept:
+            return ir.Name(f"{leaf.id}_{number}", "row")
+        return leaf
+
+    return renamed

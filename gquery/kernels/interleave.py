@@ -15,7 +15,7 @@ from gquery import tuning
 from gquery.kernels.ir.expressions import FALSE, Constant, Expression, LeafMap, Name, name_of
 from gquery.kernels.ir.statements import Block, If, Let, Loop, Statement, line_count
 from gquery.kernels.ir.walk import assigned, blocks, loads_memory, over, read, statements
-from gquery.kernels.unroll import UnrolledLoop, row_function, row_names, split_loads
+from gquery.kernels.unroll import UnrolledLoop, of_whole_warps, row_function, row_names, split_loads
 from gquery.runtime.records import dataclass
 
 
@@ -64,7 +64,7 @@ def interleaved(body: Block, rows: int, hoisted: Collection[Name], prologue: Blo
     for row in each:
         out += before
         out += _guarded(over(tail, row), guard, row)
-        out += over(behind, row)
+        out += of_whole_warps(over(behind, row))
     return UnrolledLoop(rows, tuple(out), function=function)
 
 

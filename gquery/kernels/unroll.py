@@ -14,14 +14,14 @@ from collections.abc import Collection, Iterable, Sequence
 from gquery import tuning
 from gquery.kernels.ir.expressions import ROW, Call, Constant, Expression, Leaf, LeafMap, Load, Name, Tuple
 from gquery.kernels.ir.statements import Block, Function, Let, Return, Statement, Store, Unpack, line_count, printed
-from gquery.kernels.ir.walk import assigned, blocks, over, read, statements, with_blocks
+from gquery.kernels.ir.walk import assigned, blocks, over, read, statements, with_blocks, with_calls
 from gquery.runtime.records import dataclass
 
 _FUNCTION = "do_row"
+_ALL_LANES = Call("i64", (Constant(0xFFFFFFFF),))
 _LOADS = frozenset(["i64", "f64", "truth"])  # what makes a register of an element
-PREVIOUS_ROW = Call(
-    "max_i64", (Call("sub_i64", (Call("i64", (ROW,)), Call("i64", (Constant(1),)))), Call("i64", (Constant(0),)))
-)
+_NUMBER = Call("i64", (ROW,))
+PREVIOUS_ROW = Call("sub_i64", (_NUMBER, Call("from_bool", (Call("ne_i64", (_NUMBER, Call("i64", (Constant(0),)))),))))
 """The row before the one at hand; the first row itself."""
 _PLACES: tuple[Expression, ...] = (ROW, Call("word_index", (ROW,)), PREVIOUS_ROW)  # known before anything is loaded
 
@@ -90,7 +90,22 @@ def unrolled(body: Block, rows: int, hoisted: Collection[Name], prologue: Block 
         single = (*loads, *rest)
     rows_ = [row_names(row) for row in range(rows)]
     made = [s for load in loads for names in rows_ for s in over((load,), names)]
-    return UnrolledLoop(rows, tuple(made + [s for names in rows_ for s in over(rest, names)]), single, function)
+    made += [s for names in rows_ for s in of_whole_warps(over(rest, names))]
+    return UnrolledLoop(rows, tuple(made), single, function)
+
+
+def of_whole_warps(block: Block) -> Block:
+    """The statements where all lanes of a warp have a row, as in an unrolled loop: who votes need not be found out.
+
+    >>> from gquery.kernels.ir.read import read_lines
+    >>> print(*printed(of_whole_warps(read_lines("v0 = ballot(members(i, hi), keep)"))))
+    v0 = ballot(i64(4294967295), keep)
+    """
+    return with_calls(block, _by_all)
+
+
+def _by_all(call: Call) -> Call:
+    return Call("ballot", (_ALL_LANES, *call.arguments[1:])) if call.function == "ballot" else call
 
 
 def row_function(block: Block, shared: Iterable[Name]) -> RowFunction | None:

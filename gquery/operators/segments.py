@@ -39,7 +39,7 @@ def emit_heads(step: SegmentHeads, row: ir.Name, code: Code, consume: Consumer) 
     last = code.let(_key(step.key, before, code))
     code.hoisted.add(last)
     key = code.column(step.key.column).var
-    with code.when(ir.Or((code.call("eq_i64", number, zero), code.call("ne_i64", key, last)))):
+    with code.when(ir.Or((code.call("ne_i64", key, last), code.call("eq_i64", number, zero)))):
         consume()
 
 

@@ -12,13 +12,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from gquery import tuning
+from gquery.expression.facts import BITMAP_BITS
 from gquery.kernels.ir.expressions import ROW, Call, Constant, Expression, Leaf, LeafMap, Load, Name, Tuple
 from gquery.kernels.ir.statements import Block, Function, Let, Return, Statement, Store, Unpack, line_count, printed
 from gquery.kernels.ir.walk import assigned, blocks, over, read, statements, with_blocks, with_calls
 from gquery.runtime.records import dataclass
 
 _FUNCTION = "do_row"
-_ALL_LANES = Call("i64", (Constant(0xFFFFFFFF),))
+_ALL_LANES = Call("i64", (Constant((1 << BITMAP_BITS) - 1),))
 _LOADS = frozenset(["i64", "f64", "truth"])  # what makes a register of an element
 _NUMBER = Call("i64", (ROW,))
 PREVIOUS_ROW = Call("sub_i64", (_NUMBER, Call("from_bool", (Call("ne_i64", (_NUMBER, Call("i64", (Constant(0),)))),))))

@@ -46,14 +46,14 @@ def emit_rows(segment: RowsOfSegment, code: Code, write: Callable[[], None]) -> 
         write()
     row = code.body.pop()
     assert isinstance(row, ir.While)
-    place = _Place(key, end, member, going)
-    _several(segment, row.body, place, code)
-    _single(segment, row.body, place, code)
+    position = _Position(key, end, member, going)
+    _several(segment, row.body, position, code)
+    _single(segment, row.body, position, code)
     read(segment.source, code, segment.head)
 
 
 @frozen_open
-class _Place:
+class _Position:
     """The key of the segment, None where it is known to end before row ``end``, which is else that of all rows; the variable of
     the row at hand; and the test whether that may be one of the segment: a variable where the key tells."""
 
@@ -63,41 +63,41 @@ class _Place:
     going: ir.Expression
 
 
-def _several(segment: RowsOfSegment, row: ir.Block, place: _Place, code: Code) -> None:
+def _several(segment: RowsOfSegment, row: ir.Block, position: _Position, code: Code) -> None:
     """The loop over several rows at once, as long as the source has as many."""
-    count, member, key = tuning.loops.segment_rows, place.member, place.key
+    count, member, key = tuning.loops.segment_rows, position.member, position.key
     loads, rest = split_loads(row, loads_at(row, member), (member,))
     if line_count(rest) > tuning.loops.segment_lines or len(loads) > tuning.loops.segment_loads:
         return
     fits = code.call("le_i64", code.call("add_i64", member, code.integer(count)), code.scalar(StatePart("rows")))
-    with code.loop(_unless(segment.stops, place.going, fits)):
-        places = [member, *[code.let(code.call("add_i64", member, code.integer(n))) for n in range(1, count)]]
-        keys = [] if key is None else [_load_key(segment.rows.key, p, code) for p in places]
-        each = [_names_of_row(n, member, p, assigned(row), segment.kept) for n, p in enumerate(places)]
+    with code.loop(_unless(segment.stops, position.going, fits)):
+        members = [member, *[code.let(code.call("add_i64", member, code.integer(n))) for n in range(1, count)]]
+        keys = [] if key is None else [_load_key(segment.rows.key, p, code) for p in members]
+        each = [_names_of_row(n, member, p, assigned(row), segment.kept) for n, p in enumerate(members)]
         for load in loads:
             code.body += [s for names in each for s in over((load,), names)]
         for n, names in enumerate(each):
             if key is None:
-                going: ir.Expression = code.call("lt_i64", places[n], place.end)
+                going: ir.Expression = code.call("lt_i64", members[n], position.end)
             else:
-                going, same = place.going, code.call("eq_i64", key, keys[n])
+                going, same = position.going, code.call("eq_i64", key, keys[n])
                 code.set(going, ir.And((going, same)) if n else same)
             with code.when(going):
                 code.body += over(rest, names)
         code.set(member, code.call("add_i64", member, code.integer(count)))
 
 
-def _single(segment: RowsOfSegment, row: ir.Block, place: _Place, code: Code) -> None:
+def _single(segment: RowsOfSegment, row: ir.Block, position: _Position, code: Code) -> None:
     """The loop over one row after another."""
-    member, key = place.member, place.key
-    with code.loop(_unless(segment.stops, place.going)):
+    member, key = position.member, position.key
+    with code.loop(_unless(segment.stops, position.going)):
         if key is None:
             code.body += row
         else:
-            code.set(place.going, code.call("lt_i64", member, place.end))
-            with code.when(place.going):
-                code.set(place.going, code.call("eq_i64", key, _load_key(segment.rows.key, member, code)))
-            with code.when(place.going):
+            code.set(position.going, code.call("lt_i64", member, position.end))
+            with code.when(position.going):
+                code.set(position.going, code.call("eq_i64", key, _load_key(segment.rows.key, member, code)))
+            with code.when(position.going):
                 code.body += row
         code.set(member, code.call("add_i64", member, code.integer(1)))
 
@@ -122,13 +122,13 @@ def _load_key(key: Stored, row: ir.Name, code: Code) -> ir.Name:
 
 
 def _names_of_row(
-    number: int, member: ir.Name, place: ir.Name, own: Collection[ir.Name], kept: Collection[ir.Name]
+    number: int, member: ir.Name, position: ir.Name, own: Collection[ir.Name], kept: Collection[ir.Name]
 ) -> LeafMap:
-    """Gives the names of one row of several: its own variables are numbered, its place is another one."""
+    """Gives the names of one row of several: its own variables are numbered, its position is another one."""
 
     def renamed(leaf: Leaf) -> Leaf:
         if leaf == member:
-            return place
+            return position
         if isinstance(leaf, ir.Name) and leaf.role == "row" and leaf in own and leaf not in kept:
             return ir.Name(f"{leaf.id}_{number}", "row")
         return leaf

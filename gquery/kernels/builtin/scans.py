@@ -10,7 +10,7 @@ import numpy as np
 from gquery.device.array import Array
 from gquery.device.device import Device
 from gquery.errors import OperationalError
-from gquery.expression.facts import MOST_ROW_IDS
+from gquery.expression.facts import BITMAP_BITS, MOST_ROW_IDS
 from gquery.kernels.builtin.define import builtin_kernel, element_word, launch, namespace, reducing
 from gquery.kernels.readback import read_scalar
 
@@ -61,7 +61,7 @@ VOTES = {
     )
     for name, word in (("bool", "u8"), ("uint8", "u8"), ("uint32", "u32"), ("int64", "i64"))
 }
-_WORDS_A_TILE = 32  # words of a bitmap that a warp takes one after another, a bit a lane
+_WORDS_A_TILE = BITMAP_BITS  # words of a bitmap that a warp takes one after another, a bit a lane
 _COUNT_TILES = builtin_kernel(  # neighbouring lanes have the words of a tile: it is a sum of theirs
     "bits:*u32 words:i64 counts:*i64",
     "n = i64(0)",

@@ -105,7 +105,7 @@ class Loops(Record):
     unrolled_rows: int = number(
         4, "rows", "an iteration of the unrolled loop: 8 are no faster with narrow columns", _HOISTED
     )
-    segment_rows: int = number(4, "rows", "of a segment that are loaded at once: as many as an order of TPC-H has")
+    segment_rows: int = number(4, "rows", "of a segment that are loaded at once: most segments are short")
     segment_lines: int = number(24, "lines", "that are written once for each of them, at most")
     segment_loads: int = number(8, "columns", "that are loaded for each of them, at most: in registers of the thread")
     interleaved_rows: int = number(

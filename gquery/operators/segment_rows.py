@@ -3,6 +3,7 @@
 Threads whose segments lie apart have memory of their own under way, more than the caches hold: what a thread loads for one row
 is gone when it comes to the next, which lies in the same sectors. So the columns of a few rows are loaded before the first of
 them is looked at, also those behind the end of the segment or behind a filter. It is made from the statements of a single row.
+Where all segments are there, their neighbours have the rest of a sector, and a loop over single rows does.
 """
 
 from __future__ import annotations
@@ -37,51 +38,66 @@ class RowsOfSegment:
 
 def emit_rows(segment: RowsOfSegment, code: Code, write: Callable[[], None]) -> None:
     """The loops over the rows of a segment; ``write`` writes what is done for one."""
-    key = None if segment.rows.to_next_head else code.column(segment.rows.key.column).var
-    end = _next_head(code) if key is None else code.scalar(StatePart("rows"))
-    member = code.let(code.call("i64", segment.head))
-    going = code.let(ir.TRUE) if key is not None else code.call("lt_i64", member, end)
+    if segment.rows.to_next_head:
+        _up_to_next_head(segment, code, write)
+    else:
+        _by_key(segment, code, write)
+    read(segment.source, code, segment.head)
+
+
+def _up_to_next_head(segment: RowsOfSegment, code: Code, write: Callable[[], None]) -> None:
+    """The first row, and a loop over the others: no row waits for the key of the one before."""
+    end = code.let(code.scalar(StatePart("rows")))
+    following = code.let(code.call("add_i64", code.call("i64", ir.ROW), code.integer(1)))
+    with code.when(code.call("lt_i64", following, code.scalar(StatePart("compacted")))):
+        code.set(end, code.call("i64", ir.Load(code.pointer("u32", StatePart("selection"), "s"), following)))
+    write()
+    member = code.let(code.call("add_i64", segment.head, code.integer(1)))
+    with code.another_row(), code.loop(_unless(segment.stops, code.call("lt_i64", member, end))):
+        read(segment.source, code, member)
+        write()
+        code.set(member, code.call("add_i64", member, code.integer(1)))
+
+
+def _by_key(segment: RowsOfSegment, code: Code, write: Callable[[], None]) -> None:
+    """Loops over several rows and over single ones, as long as their key is that of the segment."""
+    key, rows = code.column(segment.rows.key.column).var, code.scalar(StatePart("rows"))
+    member, going = code.let(code.call("i64", segment.head)), code.let(ir.TRUE)
     with code.another_row(), code.loop(going):
         read(segment.source, code, member)
         write()
     row = code.body.pop()
     assert isinstance(row, ir.While)
-    position = _Position(key, end, member, going)
-    _several(segment, row.body, position, code)
-    _single(segment, row.body, position, code)
-    read(segment.source, code, segment.head)
+    _several(segment, row.body, _Position(key, rows, member, going), code)
+    _single(segment, row.body, _Position(key, rows, member, going), code)
 
 
 @frozen_open
 class _Position:
-    """The key of the segment, None where it is known to end before row ``end``, which is else that of all rows; the variable of
-    the row at hand; and the test whether that may be one of the segment: a variable where the key tells."""
+    """The key of the segment, how many rows there are, the one at hand, and whether it may be one of the segment."""
 
-    key: ir.Expression | None
-    end: ir.Expression
+    key: ir.Expression
+    rows: ir.Expression
     member: ir.Name
-    going: ir.Expression
+    going: ir.Name
 
 
 def _several(segment: RowsOfSegment, row: ir.Block, position: _Position, code: Code) -> None:
     """The loop over several rows at once, as long as the source has as many."""
-    count, member, key = tuning.loops.segment_rows, position.member, position.key
+    count, member, going = tuning.loops.segment_rows, position.member, position.going
     loads, rest = split_loads(row, loads_at(row, member), (member,))
     if line_count(rest) > tuning.loops.segment_lines or len(loads) > tuning.loops.segment_loads:
         return
-    fits = code.call("le_i64", code.call("add_i64", member, code.integer(count)), code.scalar(StatePart("rows")))
-    with code.loop(_unless(segment.stops, position.going, fits)):
+    fits = code.call("le_i64", code.call("add_i64", member, code.integer(count)), position.rows)
+    with code.loop(_unless(segment.stops, going, fits)):
         members = [member, *[code.let(code.call("add_i64", member, code.integer(n))) for n in range(1, count)]]
-        keys = [] if key is None else [_load_key(segment.rows.key, p, code) for p in members]
-        each = [_names_of_row(n, member, p, assigned(row), segment.kept) for n, p in enumerate(members)]
+        keys = [_load_key(segment.rows.key, m, code) for m in members]
+        each = [_names_of_row(n, member, m, assigned(row), segment.kept) for n, m in enumerate(members)]
         for load in loads:
             code.body += [s for names in each for s in over((load,), names)]
         for n, names in enumerate(each):
-            if key is None:
-                going: ir.Expression = code.call("lt_i64", members[n], position.end)
-            else:
-                going, same = position.going, code.call("eq_i64", key, keys[n])
-                code.set(going, ir.And((going, same)) if n else same)
+            same = code.call("eq_i64", position.key, keys[n])
+            code.set(going, ir.And((going, same)) if n else same)
             with code.when(going):
                 code.body += over(rest, names)
         code.set(member, code.call("add_i64", member, code.integer(count)))
@@ -89,31 +105,19 @@ def _several(segment: RowsOfSegment, row: ir.Block, position: _Position, code: C
 
 def _single(segment: RowsOfSegment, row: ir.Block, position: _Position, code: Code) -> None:
     """The loop over one row after another."""
-    member, key = position.member, position.key
-    with code.loop(_unless(segment.stops, position.going)):
-        if key is None:
+    member, going = position.member, position.going
+    with code.loop(_unless(segment.stops, going)):
+        code.set(going, code.call("lt_i64", member, position.rows))
+        with code.when(going):
+            code.set(going, code.call("eq_i64", position.key, _load_key(segment.rows.key, member, code)))
+        with code.when(going):
             code.body += row
-        else:
-            code.set(position.going, code.call("lt_i64", member, position.end))
-            with code.when(position.going):
-                code.set(position.going, code.call("eq_i64", key, _load_key(segment.rows.key, member, code)))
-            with code.when(position.going):
-                code.body += row
         code.set(member, code.call("add_i64", member, code.integer(1)))
 
 
 def _unless(stops: ir.Name | None, *tests: ir.Expression) -> ir.Expression:
     all_tests = tests if stops is None else (*tests, ir.Not(stops))
     return all_tests[0] if len(all_tests) == 1 else ir.And(all_tests)
-
-
-def _next_head(code: Code) -> ir.Name:
-    """A variable with the row of the next head; with the number of all rows behind the last."""
-    end = code.let(code.scalar(StatePart("rows")))
-    following = code.let(code.call("add_i64", code.call("i64", ir.ROW), code.integer(1)))
-    with code.when(code.call("lt_i64", following, code.scalar(StatePart("compacted")))):
-        code.set(end, code.call("i64", ir.Load(code.pointer("u32", StatePart("selection"), "s"), following)))
-    return end
 
 
 def _load_key(key: Stored, row: ir.Name, code: Code) -> ir.Name:

@@ -40,6 +40,7 @@ from gquery.expression.types import (
     Schema,
     decimal,
 )
+from gquery.runtime.arrow_compute import cast, take
 
 _FROM_ARROW: dict[Any, DType] = {
     pa.null(): NULL, pa.bool_(): BOOLEAN, pa.int8(): TINYINT, pa.int16(): SMALLINT, pa.int32(): INTEGER,
@@ -177,8 +178,7 @@ def _words128(column: ColumnData, data: Any) -> Any:
 def _export_strings(column: ColumnData, data: Any, ok: Any) -> pa.Array:
     rows = column.length
     if isinstance(column.dictionary, Dictionary):
-        taken = column.dictionary.result_values.take(code_array(data[:rows], ok))
-        return taken if taken.type == pa.string() else taken.cast(pa.string())
+        return cast(take(column.dictionary.result_values, code_array(data[:rows], ok)), pa.string())
     if column.physical_type is PhysicalType.VIEW:
         return _export_views(data[: 2 * rows].reshape(-1, 2), ok)
     assert column.characters is not None
@@ -211,7 +211,7 @@ def _export_views(views: Any, ok: Any) -> pa.Array:
             for a, n, valid in zip(views[:, 0].tolist(), views[:, 1].tolist(), ok.tolist(), strict=True)
         ]
     array = string_array(items)
-    return array.cast(pa.string()) if sum(b.size for b in array.buffers() if b is not None) < 2**31 else array
+    return cast(array, pa.string()) if sum(b.size for b in array.buffers() if b is not None) < 2**31 else array
 
 
 def string_array(values: Sequence[str | bytes | None]) -> pa.Array:

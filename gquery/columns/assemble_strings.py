@@ -27,6 +27,7 @@ from gquery.columns.encode_strings import (
 from gquery.columns.statistics import OrderOfParts
 from gquery.columns.table import ColumnData
 from gquery.device.transfer import Transfer, Upload
+from gquery.runtime.arrow_compute import cast, dictionary_encode
 from gquery.runtime.threads import Phases, Task
 
 
@@ -122,7 +123,7 @@ class Strings:
     def _look(self) -> None:
         """Find out what all pieces together tell, and give them one type."""
         if any(p.type == pa.large_string() for group in self._groups for p in group):
-            self._groups = [[p.cast(pa.large_string()) for p in group] for group in self._groups]
+            self._groups = [[cast(p, pa.large_string()) for p in group] for group in self._groups]
         pieces = [p for group in self._groups for p in group]
         self._nulls = sum(p.null_count for p in pieces)
         if not self._may_repeat and self._starts[-1] < tuning.reading.coded_rows:  # nobody would do anything about it
@@ -135,7 +136,7 @@ class Strings:
         pieces = DictionaryPieces(self._starts, self._upload, dictionary_limit(self._starts[-1]))
 
         def encode(group: int, strings: list[pa.Array]) -> None:
-            pieces.add(group, pa.chunked_array(strings).dictionary_encode().chunks if strings else ())
+            pieces.add(group, dictionary_encode(pa.chunked_array(strings)).chunks if strings else ())
 
         yield [_task(encode, group, strings) for group, strings in enumerate(self._groups)]
         return (yield from pieces.finish())

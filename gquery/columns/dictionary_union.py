@@ -20,7 +20,7 @@ from gquery.columns.statistics import Order
 from gquery.columns.table import ColumnData, ColumnStatistics, Dictionary
 from gquery.device.buffer import Buffer
 from gquery.expression.types import VARCHAR, Bounds, physical_type_for
-from gquery.runtime.arrow_compute import pc
+from gquery.runtime.arrow_compute import cast, dictionary_encode, pc, sorted_places, take
 from gquery.runtime.records import dataclass
 from gquery.runtime.threads import Phases
 
@@ -47,7 +47,7 @@ def codes_of(array: pa.DictionaryArray) -> Codes:
 
 def strings_of(codes: Codes) -> pa.Array:
     """The strings that codes stand for."""
-    return codes.dictionary.take(code_array(codes.raw, None if codes.ok is None else codes.ok.view(np.bool_)))
+    return take(codes.dictionary, code_array(codes.raw, None if codes.ok is None else codes.ok.view(np.bool_)))
 
 
 class DictionaryUnion:
@@ -131,8 +131,8 @@ def _different(pieces: Sequence[Codes]) -> tuple[list[pa.Array], list[int]]:
             found.append(piece.dictionary)
         starts.append(rows)
     if any(d.type == pa.large_string() for d in found):
-        return [d.cast(pa.large_string()) for d in found], starts
-    return [d.cast(pa.string()) if d.type == pa.string_view() else d for d in found], starts
+        return [cast(d, pa.large_string()) for d in found], starts
+    return [cast(d, pa.string()) if d.type == pa.string_view() else d for d in found], starts
 
 
 def _bounds(dictionaries: Sequence[pa.Array], ranges: int) -> pa.Array:
@@ -183,9 +183,9 @@ class _Range:
     def sort(self) -> None:
         parts = [d.part(self._number) for d in self._dictionaries]
         self._places = np.concatenate([places for _, places in parts])
-        once = pa.concat_arrays([values for values, _ in parts]).dictionary_encode()
-        order = pc.sort_indices(once.dictionary)  # Arrow compares strings bytewise
-        self.values = once.dictionary.take(order)
+        once = dictionary_encode(pa.concat_arrays([values for values, _ in parts]))
+        order = sorted_places(once.dictionary)  # Arrow compares strings bytewise
+        self.values = take(once.dictionary, order)
         rank = np.empty(len(order), np.uint32)
         rank[values_of(order, np.uint64)] = np.arange(len(order), dtype=np.uint32)
         codes = values_of(once.indices, np.int32)

@@ -22,7 +22,7 @@ from gquery.columns.statistics import chao, order_of
 from gquery.columns.table import ColumnData, ColumnStatistics, Dictionary
 from gquery.device.buffer import Buffer
 from gquery.expression.types import VARCHAR, Bounds, PhysicalType
-from gquery.runtime.arrow_compute import pc
+from gquery.runtime.arrow_compute import cast, dictionary_encode, pc, value_counts
 from gquery.runtime.threads import Phases, core_count, run_phases
 
 
@@ -46,7 +46,7 @@ def import_strings_in_phases(array: pa.ChunkedArray) -> Phases[ColumnData]:
         column = yield from _dictionary_in_phases(array.chunks, tuning.encoding.largest_dictionary)
         if column is not None:
             return column
-        array = array.cast(pa.large_string() if array.type.value_type == pa.large_string() else pa.string())
+        array = cast(array, pa.large_string() if array.type.value_type == pa.large_string() else pa.string())
     if array.null_count == rows:
         return null_strings(rows)
     array = plain(array)
@@ -57,7 +57,7 @@ def import_strings_in_phases(array: pa.ChunkedArray) -> Phases[ColumnData]:
         encoded: list[Sequence[pa.Array]] = [()] * len(pieces)
 
         def encode(number: int) -> None:
-            encoded[number] = pieces[number].dictionary_encode().chunks
+            encoded[number] = dictionary_encode(pieces[number]).chunks
 
         yield [partial(encode, number) for number in range(len(pieces))]
         # the sample can be wrong, so the dictionary is judged again once it is whole
@@ -86,7 +86,7 @@ def estimate_strings(array: pa.ChunkedArray, nulls: int) -> int:
     size, places = tuning.encoding.sample, tuning.encoding.sampled_places
     pieces = [array] if rows <= size else [array.slice(k * (rows // places), size // places) for k in range(places)]
     sample = pa.chunked_array([c for p in pieces for c in p.chunks], array.type)
-    counts = values_of(pc.value_counts(plain(sample).combine_chunks()).field("counts"), np.int64)
+    counts = values_of(value_counts(plain(sample).combine_chunks()).field("counts"), np.int64)
     return chao(len(counts), int((counts == 1).sum()), int((counts == 2).sum()), len(sample), rows - nulls)
 
 
@@ -99,7 +99,7 @@ def without_views(array: Any) -> Any:
     """The same of an array; any other is given back."""
     if array.type != pa.string_view():
         return array
-    return array.cast(pa.string() if array.nbytes < 2**31 else pa.large_string())
+    return cast(array, pa.string() if array.nbytes < 2**31 else pa.large_string())
 
 
 # ---- dictionaries ------------------------------------------------------------------------------------------------
@@ -141,7 +141,7 @@ def _dictionary_in_phases(chunks: Sequence[pa.DictionaryArray], limit: int) -> P
 def _import_characters(array: pa.ChunkedArray, distinct: int) -> ColumnData:
     """Offsets and bytes: Arrow's own where the column is one chunk."""
     if array.type == pa.string() and array.num_chunks > 1 and array.nbytes >= 2**31:
-        array = array.cast(pa.large_string())
+        array = cast(array, pa.large_string())
     whole = array.chunk(0) if array.num_chunks == 1 else pa.concat_arrays(array.chunks or [pa.nulls(0, array.type)])
     nulls = whole.null_count
     validity = bits_of(whole, 0) if nulls else None

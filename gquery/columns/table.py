@@ -89,7 +89,9 @@ class Dictionary:
         """The values in the type that results have, where they fit it: with offsets of 32 bits."""
         import pyarrow as pa
 
-        return self.values if self.values.nbytes >= 2**31 else self.values.cast(pa.string())
+        from gquery.runtime.arrow_compute import cast
+
+        return self.values if self.values.nbytes >= 2**31 else cast(self.values, pa.string())
 
     @cached_property
     def strings(self) -> list[str]:

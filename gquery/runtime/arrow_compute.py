@@ -1,12 +1,16 @@
 """Arrow's compute functions, imported when the first of them is called.
 
 ``pyarrow.compute`` takes 40 ms to import, as it writes a Python function for each of Arrow's. Functions over text are made
-of it, and are declared when gquery is imported; a query that calls none of them should not wait.
+of it, and are declared when gquery is imported; a query that calls none of them should not wait. Methods of arrays such as
+``take`` and ``cast`` import it, too. What reading a file and handing out a result call is here without it.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class _Compute:
@@ -19,3 +23,38 @@ class _Compute:
 
 
 pc: Any = _Compute()
+
+
+def take(array: pa.Array, places: pa.Array) -> pa.Array:
+    """The values at some places, which have to be there; NULL where a place is."""
+    return _call("array_take", array, places)
+
+
+def cast(array: Any, to: pa.DataType) -> Any:
+    """An array, or a chunked one, as another type; ArrowInvalid where a value has no meaning there."""
+    if array.type == to:
+        return array
+    from pyarrow._compute import CastOptions
+
+    return _call("cast", array, options=CastOptions.safe(to))
+
+
+def dictionary_encode(array: pa.Array | pa.ChunkedArray) -> Any:
+    """An array by codes, a chunked one in chunks; what is NULL has none."""
+    return _call("dictionary_encode", array)
+
+
+def value_counts(array: pa.Array) -> pa.StructArray:
+    """Each value (``values``) and how often it stands there (``counts``, int64)."""
+    return _call("value_counts", array)
+
+
+def sorted_places(array: pa.Array) -> pa.Array:
+    """Where the values of an array lie, the least first, NULLs last (uint64)."""
+    return _call("array_sort_indices", array)
+
+
+def _call(function: str, *arguments: pa.Array | pa.ChunkedArray, options: Any = None) -> Any:
+    from pyarrow._compute import call_function
+
+    return call_function(function, list(arguments), options)

@@ -24,7 +24,7 @@ def installed_versions(names: Sequence[str], path: Sequence[str] | None = None) 
             if os.path.isfile(folder):  # packages in an archive: who knows how to read it
                 return _told_versions(names)
             continue
-        for entry in sorted(entries):
+        for entry in sorted([entry for entry in entries if entry.endswith("-info")]):
             kind = re.fullmatch(r"(.+?)-([^-]+)(?:-py[^-]*)?\.(?:dist|egg)-info", entry)
             name = wanted.get(_normal(kind[1])) if kind else None
             if kind is not None and name is not None:

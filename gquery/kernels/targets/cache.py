@@ -165,7 +165,9 @@ def build_hash() -> str:
     parts = [sys.version]
     found = installed_versions(_COMPILERS)
     parts += [f"{package} {found.get(package, '-')}" for package in _COMPILERS]
-    parts += [Path(file).read_text(encoding="utf-8") for file in _sources()]
+    for file in _sources():
+        with open(file, encoding="utf-8") as opened:
+            parts.append(opened.read())
     if is_replaced():  # what is read now is not what runs: entries of this process are for nobody else
         parts.append(os.urandom(_KEY_BYTES).hex())
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()

@@ -1,0 +1,56 @@
+"""What a fresh process does not import for a query over a Parquet file, and the functions that it calls instead."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from gquery.runtime.arrow_compute import cast, dictionary_encode, sorted_places, take, value_counts
+
+SCRIPT = """
+import sys, gquery
+rows = gquery.connect("cpu").sql(sys.argv[1]).fetchall()
+print(len(rows), rows[0], [m for m in ("pyarrow.compute", "pyarrow.parquet") if m in sys.modules])
+"""
+
+
+@pytest.mark.parametrize(
+    "where", ["k < 3000", "k BETWEEN 10 AND 4000 AND s <> 'x' ORDER BY s, k", "s = 'text 7'", "k < 9 LIMIT 3"]
+)
+def test_what_reading_text_does_not_import(tmp_path: Path, where: str) -> None:
+    texts = [None if n % 5 == 0 else f"text {n % 40}" for n in range(20_000)]
+    table = pa.table({"k": range(20_000), "s": texts, "u": [f"own {n}" for n in range(20_000)]})
+    pq.write_table(table, tmp_path / "t.parquet", row_group_size=2_500)
+    query = f"SELECT * FROM '{tmp_path / 't.parquet'}' WHERE {where}"
+    found = subprocess.run([sys.executable, "-c", SCRIPT, query], check=True, capture_output=True, text=True).stdout
+    assert int(found.split()[0]) > 0 and found.rstrip().endswith("[]"), found
+
+
+def test_functions_are_arrows() -> None:
+    texts = pa.array(["b", None, "a", "ä", "", "b"])
+    for array in (texts, texts.slice(1, 4), texts.cast(pa.large_string()), texts.slice(0, 0)):
+        encoded = dictionary_encode(array)
+        assert encoded.equals(array.dictionary_encode())
+        order = sorted_places(encoded.dictionary)
+        assert order.equals(pc.sort_indices(encoded.dictionary))
+        assert take(array, pa.array(np.arange(len(array))[::-1])).equals(
+            array.take(pa.array(np.arange(len(array))[::-1]))
+        )
+        assert cast(array, pa.large_string()).equals(array.cast(pa.large_string()))
+        assert value_counts(array).equals(pc.value_counts(array))
+    chunked = pa.chunked_array([texts, texts.slice(2)])
+    assert dictionary_encode(chunked).equals(chunked.dictionary_encode())
+    assert cast(chunked, pa.large_string()).equals(chunked.cast(pa.large_string()))
+    assert take(texts, pa.array([None, 0], pa.int32())).to_pylist() == [None, "b"]
+    assert cast(texts, texts.type) is texts
+    with pytest.raises(pa.ArrowInvalid):
+        cast(pa.array(["x"]), pa.int64())
+    with pytest.raises(IndexError):
+        take(texts, pa.array([99]))

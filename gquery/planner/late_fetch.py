@@ -71,6 +71,11 @@ class LateFetch:
     fields: tuple[int, ...]
     outputs: tuple[FetchedOutput, ...]
 
+    @property
+    def text(self) -> str:
+        """What EXPLAIN says of it."""
+        return f"then fetch {len(self.fields)} column{'s' * (len(self.fields) > 1)} of {self.name} by row number"
+
 
 @dataclass(frozen=True)
 class LateQuery:

@@ -79,7 +79,7 @@ def explain_program(
                 if unrolled := kernel.unrolled:
                     lines += [*("    " + line if line else "" for line in unrolled.text), ""]
     if program.fetch is not None:
-        lines.append(f"then fetch {len(program.fetch.fields)} columns of {program.fetch.name} by row number")
+        lines.append(program.fetch.text)
     return "\n".join(lines) + "\n"
 
 

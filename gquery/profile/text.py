@@ -17,6 +17,8 @@ def as_text(tree: Explained) -> str:
     lines = [f"Query {', '.join(tree.columns)}", *_plan(tree.plan, 1)]
     for stage in tree.stages:
         lines += ["", *_stage(stage)]
+    if tree.fetch:
+        lines += ["", tree.fetch]
     if tree.analyzed:
         lines += ["", *_total(tree)]
     return "\n".join(lines) + "\n"

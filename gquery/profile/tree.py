@@ -122,6 +122,7 @@ class Explained:
     peak_bytes: int | None = None
     copy_bandwidth: float | None = None
     template: str = ""  # whether the plan came of a template, or why not
+    fetch: str = ""  # what is read by row number behind the stages
 
     def as_dict(self) -> dict[str, Any]:
         """The tree as JSON knows it."""
@@ -166,7 +167,9 @@ def explained(
     known = _Known(query.plan, printer_of(program), specialized(program, context, feedback), context.target, analysis)
     stages = [_stage(s, known) for s in program.stages]
     plan = _plan(query.plan, Printer(query.plan), known)
-    result = Explained(sql.strip(), device, list(query.names), plan, stages)
+    fetch = program.fetch
+    names = list(query.names) if fetch is None else [o.name for o in fetch.outputs]
+    result = Explained(sql.strip(), device, names, plan, stages, fetch="" if fetch is None else fetch.text)
     if analysis is not None:
         result.analyzed = True
         result.seconds, result.rows = analysis.seconds, analysis.rows

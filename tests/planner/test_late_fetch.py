@@ -87,6 +87,9 @@ def test_which_queries_fetch() -> None:
     assert not fetches(connection, "SELECT b, sum(k) FROM t GROUP BY b ORDER BY b LIMIT 3")
     assert not fetches(connection, "SELECT t.b, u.b FROM t, t AS u WHERE t.f = u.f ORDER BY t.f LIMIT 3")
     sql = "SELECT s, f FROM t ORDER BY f LIMIT 4"
+    for explain in ("EXPLAIN", "EXPLAIN ANALYZE"):
+        told = connection.sql(f"{explain} {sql}").fetchall()[0][-1]
+        assert told.startswith("Query s, f\n") and "then fetch 1 column of t by row number" in told
     assert fetches(connection, sql)
     connection.sql("SELECT max(s) FROM t").fetchall()  # encodes it
     assert not fetches(connection, "SELECT s AS other, f FROM t ORDER BY f LIMIT 4")

@@ -16,7 +16,8 @@ nobody else may be able to write to what it keeps. `caller_origin` and `file_ori
 A variable that is named in SQL is read by `Connection.sql`, the columns that the query uses. Arrow cannot tell memory of its
 own from NumPy's, and Polars and pandas can lie over either, so no array of another library counts as immutable. Bounds and
 all else are computed from the copies. A column that is narrowed is a copy then; what is copied before is small or would
-have been kept as it lies.
+have been kept as it lies. A late fetch (`planner.late_fetch`) reads rows of columns that were not used before: as these are
+when it runs, with their text compared with its bytes and validated; nothing is kept of them, and nothing rests on them.
 """
 
 from __future__ import annotations

@@ -59,13 +59,15 @@ class Template:
 
     def lowered(self, prepared: PreparedPlan, program: Program) -> None:
         """The program is made: kernels of it have guards of their own."""
-        from gquery.execution.feedback import Shared
+        from gquery.execution.feedback import Shared, TemplateProgress
         from gquery.execution.shared_units import SharedUnits
         from gquery.execution.stage_scalars import StageScalars
 
         self.slots.slots.is_closed = True
         self.recorder.made_for = values = SlotValues([shown(self.slots.literal(n)) for n in range(self._count)])
-        prepared.feedback.shared = Shared(SharedUnits(self.slots.slots), StageScalars(program), values)
+        prepared.feedback.shared = Shared(
+            SharedUnits(self.slots.slots), StageScalars(program), values, TemplateProgress()
+        )
 
     @cached_property
     def _fixed(self) -> frozenset[int]:

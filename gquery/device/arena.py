@@ -10,20 +10,23 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from gquery.device.array import Array, on_gpu
+from gquery.device.array import READ_AHEAD, Array, on_gpu
+from gquery.device.graph import RecordedGraph
+
+_ALIGNMENT = 16  # of what is sent together: the largest that a load asks for
 
 
-class Graph(Protocol):
-    """A CUDA graph, as CuPy has it."""
+class Sent(NamedTuple):
+    """Arrays that were copied to a GPU: where each is, in memory that goes with ``held``."""
 
-    def launch(self, stream: Any) -> None:
-        """Queue all of it on a stream of CuPy's."""
+    places: list[int]
+    held: object
 
 
 class Holder(Protocol):
@@ -48,16 +51,17 @@ class Arena:
             self._beside = cupy.cuda.Stream(non_blocking=True)
         self._pinned: Array = np.empty(0, np.uint8)
         self._pinned_at = 0
+        self._outgoing: Array = np.empty(0, np.uint8)
         self._taken: set[int] = set()
         self._is_recording = False
         self._ran_out = False
         self._holders: weakref.WeakSet[Holder] = weakref.WeakSet()
 
     @contextmanager
-    def recording(self) -> Iterator[list[Graph]]:
+    def recording(self) -> Iterator[list[RecordedGraph]]:
         """Within it, what this thread launches is recorded and does not run, and its arrays come from the arena. Afterwards the
         list has the graph; it is empty where memory ran out meanwhile. An exception ends the recording."""
-        made: list[Graph] = []
+        made: list[RecordedGraph] = []
         self._taken.clear()
         self._is_recording, self._ran_out = True, False
         try:
@@ -70,7 +74,7 @@ class Arena:
             self.release_all()
 
     @contextmanager
-    def _captured(self, made: list[Graph]) -> Iterator[None]:
+    def _captured(self, made: list[RecordedGraph]) -> Iterator[None]:
         with self._cuda.using_allocator(self._allocate), self.stream:
             self.stream.begin_capture()
             try:
@@ -78,7 +82,8 @@ class Arena:
             except BaseException:
                 self._abandon()
                 raise
-            made.append(self.stream.end_capture())
+            runtime = self._cuda.runtime
+            made.append(RecordedGraph(runtime, runtime.streamEndCapture(self.stream.ptr)))
 
     @contextmanager
     def apart(self) -> Iterator[None]:
@@ -107,6 +112,24 @@ class Arena:
         wait(self.stream.synchronize)
         fetched: Array = self._pinned[:size].copy()
         return fetched
+
+    def send(self, arrays: Sequence[Array]) -> Sent:
+        """Queue a copy of arrays of the host; before another one the stream is waited for."""
+        starts, size = [], 0
+        for array in arrays:
+            starts.append(size)
+            size = -(-(size + array.nbytes + READ_AHEAD) // _ALIGNMENT) * _ALIGNMENT
+        if size == 0:
+            return Sent([], None)
+        if self._outgoing.size < size:
+            self._outgoing = np.frombuffer(self._cuda.alloc_pinned_memory(2 * size), np.uint8, 2 * size)
+        for start, array in zip(starts, arrays, strict=True):
+            self._outgoing[start : start + array.nbytes] = np.ascontiguousarray(array).view(np.uint8).reshape(-1)
+        with self.stream:
+            memory = self._usual.malloc(size)
+        runtime, first = self._cuda.runtime, int(memory.ptr)
+        runtime.memcpyAsync(first, int(self._outgoing.ctypes.data), size, runtime.memcpyHostToDevice, self.stream.ptr)
+        return Sent([first + start for start in starts], memory)
 
     def set_flag(self, address: int) -> None:
         """Set a word of the GPU that kernels look at, beside what runs, and wait until that has ended."""
@@ -147,7 +170,7 @@ class Arena:
 
     def _abandon(self) -> None:
         try:
-            self.stream.end_capture()
+            self._cuda.runtime.graphDestroy(self._cuda.runtime.streamEndCapture(self.stream.ptr))
         except self._cuda.runtime.CUDARuntimeError:
             return  # something in it has ended it already
 

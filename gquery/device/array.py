@@ -11,6 +11,9 @@ Array: TypeAlias = np.ndarray[Any, ElementDType]
 """An array of NumPy, on the host, or of CuPy, on a GPU. CuPy has NumPy's interface and no types of its own, so NumPy's stand for
 both. What elements it has, and who may write to it, is said where it is made."""
 
+READ_AHEAD = 16
+"""Bytes behind the last character that a kernel may read (and never looks at)."""
+
 
 class GpuMemory(Protocol):
     """A piece of a GPU's memory as it was taken; ``ptr`` is its address."""

@@ -21,7 +21,7 @@ import numpy as np
 
 from gquery import tuning
 from gquery.device.arena import reclaimable_bytes, release_recordings
-from gquery.device.array import Array, on_gpu
+from gquery.device.array import READ_AHEAD, Array, on_gpu
 from gquery.device.host import machine_memory, processor, refuse_huge_pages
 from gquery.errors import DeviceError, InterfaceError, OutOfMemoryError
 from gquery.runtime import device_faults
@@ -29,8 +29,6 @@ from gquery.runtime.amounts import format_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
-
-READ_AHEAD = 16  # bytes behind the last character that a kernel may read (and never looks at)
 
 
 class Device:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from gquery.device.arena import Arena
-from gquery.device.array import Array, on_gpu
-from gquery.device.device import READ_AHEAD, Device
+from gquery.device.array import READ_AHEAD, Array, on_gpu
+from gquery.device.device import Device
 
 
 class CannotRecordError(Exception):

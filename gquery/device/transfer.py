@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from gquery import tuning
-from gquery.device.array import Array, on_gpu
+from gquery.device.array import READ_AHEAD, Array, on_gpu
 from gquery.device.buffer import Buffer
-from gquery.device.device import READ_AHEAD, Device
+from gquery.device.device import Device
 from gquery.errors import OutOfMemoryError
 
 

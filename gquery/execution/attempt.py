@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import field
 from typing import assert_never
 
@@ -12,7 +12,8 @@ from gquery.device.array import Array
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device
 from gquery.device.host import address_of
-from gquery.execution.state import Run
+from gquery.device.recording import CannotRecordError
+from gquery.execution.state import BoundArguments, BoundPattern, Run
 from gquery.expression.frozen import frozen_open
 from gquery.kernels import checks
 from gquery.kernels.bindings import Argument, Binding, BuildPart, ColumnPart, Constant, Content, StatePart, TextMatches
@@ -32,7 +33,7 @@ class Attempt:
     ``scan`` are the rows of the frame to run over. ``counters`` (int64, one for the source and each step) count rows where the
     run is to count. ``selection`` are the numbers (uint32) of the rows that the kernel *select* has found, None where there is
     no such kernel, or it has not run yet. ``matches`` are the bitmaps of text scans, by column and pattern: all partitions and
-    kernels have one."""
+    kernels have one. ``number`` is that of the rows (see `Frame`) that kernels go over: of the frame, or of the selection."""
 
     run: Run
     frame: Frame
@@ -43,12 +44,15 @@ class Attempt:
     looked_at: tuple[str, ...]
     counters: Array | None
     scan: ScanRanges
+    number: Array | None = None
     selection: Array | None = None
-    matches: dict[tuple[int, bytes], Array] = field(default_factory=dict)
+    matches: dict[Hashable, Array] = field(default_factory=dict)
 
     def arguments(self, unit: Unit, state: SinkState, target: Target) -> list[object]:
         """What a target's launch of a kernel takes; ``state`` is the sink's own for the worker."""
         made = unit.constants.copy()
+        if self.run.bound is not None:
+            self.run.bound.append(BoundArguments(unit, made))
         for place, parameter, binding in unit.open:
             value = self.value(unit, binding, state)
             if not parameter.is_pointer and not isinstance(value, (int, float)):
@@ -69,22 +73,29 @@ class Attempt:
                 return value
             case BuildPart(number, "matched"):
                 return self.run.matched[number]
+            case BuildPart(number, "count"):
+                return known_rows(self.run.joins[number].frame)
             case BuildPart(number, part):
                 found = self.run.joins[number].arrays.part(part)
                 return found.on(self.device, self.label) if isinstance(found, Buffer) else found
             case Content(buffer):
                 return buffer.on(self.device)
             case TextMatches():
-                return self._matches(binding)
+                return self._matches(unit, binding)
             case _:
                 assert_never(binding)
 
-    def _matches(self, binding: TextMatches) -> Array:
-        key = binding.column, binding.pattern.prepared
+    def _matches(self, unit: Unit, binding: TextMatches) -> Array:
+        name = next(p.name for p, b in unit.parameters if b is binding)
+        slot = unit.slots.get(name)
+        key = binding.column, binding.pattern.prepared, None if slot is None else tuple(map(repr, slot.literals))
         found = self.matches.get(key)
         if found is None:
-            column = self.frame.columns[binding.column]
-            found = self.matches[key] = matching_rows(column, binding.pattern, self.device, self.label)
+            column, pattern = self.frame.columns[binding.column], binding.pattern
+            packed = self.device.from_host(pattern.packed())
+            if slot is not None and self.run.bound_patterns is not None:
+                self.run.bound_patterns.append(BoundPattern(unit, name, pattern, packed))
+            found = self.matches[key] = matching_rows(column, pattern, packed, self.device, self.label)
         return found
 
     def _part(self, unit: Unit, binding: StatePart, state: SinkState) -> Argument:
@@ -98,9 +109,16 @@ class Attempt:
             case "compacted":
                 return 0 if self.selection is None else int(self.selection.size)
             case "rows":
-                return self.frame.rows
+                return known_rows(self.frame)
             case _:
                 return state.part(binding)
+
+
+def known_rows(frame: Frame) -> int:
+    """How many rows a frame has. CannotRecordError where only the GPU knows."""
+    if frame.number is not None:
+        raise CannotRecordError("a kernel counts on the number of rows of a stage")
+    return frame.rows
 
 
 def _address(array: Array) -> int:

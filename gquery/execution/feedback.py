@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from gquery.execution.dataflow import Dataflow
@@ -53,6 +53,10 @@ class Store(Generic[K, V]):
     def __iter__(self) -> Iterator[K]:
         return iter(list(self._made))
 
+    def items(self) -> list[tuple[K, V]]:
+        """All that was made, with its keys."""
+        return list(self._made.items())
+
 
 class Recorded(Protocol):
     """A recorded run of a program (`execution.recording`)."""
@@ -79,19 +83,44 @@ class ReplayProgress:
     refused: str | None = None  # why the program is never recorded
 
 
+class RecordedStages(Protocol):
+    """The first stages of a template's programs, recorded for all constants (`execution.template_recording`)."""
+
+    def release(self) -> None:
+        """Let go of what it holds."""
+
+
+@dataclass
+class TemplateProgress:
+    """How far a template has come to being replayed (`execution.template_replay`): only who has the lock of a GPU's arena changes
+    it, but for ``runs``."""
+
+    runs: int = 0  # of plans that had not run before
+    kernels: tuple[Kernel, ...] | None = None
+    asks_at: float = 0.0
+    recorded: RecordedStages | None = None
+    given_up: int = 0
+    refused: str | None = None  # these as in `ReplayProgress`
+    bounds: Mapping[ScalarSite, int] = field(default_factory=dict)  # of counts, in the recording that was given up last
+
+
 class Units(Protocol):
     """Keeps the kernels of a template (`execution.shared_units`)."""
 
     def get(self, key: UnitsKey, values: SlotValues, make: Callable[[], tuple[Unit, ...]]) -> tuple[Unit, ...]: ...
 
+    def find(self, key: UnitsKey, values: SlotValues) -> tuple[Unit, ...] | None: ...
+
 
 @dataclass(frozen=True)
 class Shared:
-    """What the plans of a template have in common, for a plan with these values of its slots."""
+    """What the plans of a template have in common, for a plan with these values of its slots. ``scalars`` are None for a run that
+    is not like those of the template: it is recorded."""
 
     units: Units
-    scalars: StageScalars
+    scalars: StageScalars | None
     values: SlotValues
+    replay: TemplateProgress
 
 
 class RunFeedback:
@@ -125,18 +154,20 @@ class RunFeedback:
         the template read back; None where there are none."""
         if self.scalars is not None:
             return Expected(self.scalars, None)
-        return None if self.shared is None else self.shared.scalars.expected(self.shared.values)
+        if self.shared is None or self.shared.scalars is None:
+            return None
+        return self.shared.scalars.expected(self.shared.values)
 
     def ended(self, seen: Mapping[ScalarSite, int], on_gpu: bool) -> None:
         """A run has ended, and everything in it was right; it read these scalars back, on a CPU none."""
-        if on_gpu and self.shared is not None and seen != self.scalars:
+        if on_gpu and self.shared is not None and self.shared.scalars is not None and seen != self.scalars:
             grown = [n for n, known in self._stages.copy().items() if known.capacity]
             self.shared.scalars.keep(self.shared.values, seen, grown)
         self.scalars = seen
 
     def misspeculated(self) -> None:
         """A run has to be made once more; what it took as given was wrong."""
-        if self.scalars is None and self.shared is not None:
+        if self.scalars is None and self.shared is not None and self.shared.scalars is not None:
             self.shared.scalars.misspeculated()
 
     def stage(self, number: int) -> StageFeedback:
@@ -156,6 +187,13 @@ class RunFeedback:
         made.units, made.outputs = self.units, self.outputs
         made._stages = self._stages.copy()
         made._prepared = {False}
+        return made
+
+    def for_template_recording(self) -> RunFeedback:
+        """The same for runs that are recorded for all constants: the kernels are the template's."""
+        made = self.for_recording()
+        made.units = Store()
+        made.shared = None if self.shared is None else replace(self.shared, scalars=None)
         return made
 
     def begin_preparing(self, counts: bool) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gquery import tuning
+from gquery.device.recording import CannotRecordError
 from gquery.execution.decide import decide
 from gquery.execution.runner import Runner
 from gquery.execution.sources import read
@@ -69,7 +70,9 @@ def _scan(state: Run, stage: Stage, pipeline: Pipeline, frame: Frame, able: Capa
     scan = scan_ranges(pipeline, frame, state.joins, able)
     if scan.rows > tuning.encoding.whole_scan * frame.rows:
         state.feedback.whole_scans.add(stage.number)
-    return scan
+    elif state.bound is not None:
+        raise CannotRecordError("which rows are scanned depends on constants")
+    return scan if state.bound is None else whole_scan(frame)
 
 
 def _run(state: Run, stage: Stage, pipeline: Pipeline, frame: Frame, report: StageReport) -> Frame | JoinIndex:

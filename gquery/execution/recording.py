@@ -10,10 +10,11 @@ import numpy as np
 
 from gquery import tuning
 from gquery.columns.table import ColumnData, Table, TableSource
-from gquery.device.arena import Arena, Graph
+from gquery.device.arena import Arena
 from gquery.device.array import Array, ElementDType
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device, cpu_device
+from gquery.device.graph import RecordedGraph
 from gquery.device.recording import CannotRecordError, RecordingDevice
 from gquery.errors import InterruptError
 from gquery.execution.feedback import RunFeedback
@@ -23,7 +24,7 @@ from gquery.expression.frozen import frozen_open
 from gquery.expression.types import PhysicalType
 from gquery.kernels.builtin.define import address
 from gquery.kernels.targets import get_target
-from gquery.kernels.targets.base import AbortableTarget
+from gquery.kernels.targets.base import AbortableTarget, Launched
 from gquery.planner.physical import Pipeline, Program, ReadTable
 from gquery.runtime.interrupt import beside
 from gquery.runtime.records import dataclass
@@ -39,6 +40,22 @@ class Input:
     source: TableSource
     fields: tuple[int, ...]
     columns: tuple[ColumnData, ...]
+
+
+@frozen_open
+class Inputs:
+    """All that a recorded run reads of tables: the columns, and their buffers with the arrays where they were recorded."""
+
+    columns: tuple[Input, ...]
+    arrays: tuple[tuple[Buffer, Array], ...]
+
+    def are_current(self, device: Device) -> bool:
+        """Whether the tables still have the columns that were recorded, at the same place."""
+        for given in self.columns:
+            now = given.source.load(given.fields).columns
+            if any(a is not b for a, b in zip(now, given.columns, strict=True)):
+                return False
+        return all(buffer.on(device) is array for buffer, array in self.arrays)
 
 
 class Output(NamedTuple):
@@ -61,33 +78,24 @@ class Recording:
     ``block`` (uint8) has the status words and, where the result is small, all of it."""
 
     program: Program
-    graph: Graph | None  # None once it was let go of
+    graph: RecordedGraph | None  # None once it was let go of
     speculation: Speculation
     result: Table
     outputs: dict[int, Output]
     block: Array
     status_bytes: int  # at the beginning of the block
     is_small: bool
-    inputs: tuple[Input, ...]
-    arrays: tuple[tuple[Buffer, Array], ...]  # of the inputs, where they were recorded
+    inputs: Inputs
     kept: list[object]  # kernels, arrays and constants that the graph uses
     seconds: float = 0.0  # that the last run took
 
     def release(self) -> None:
         """Let go of everything; nobody plays it again."""
-        self.graph, self.arrays, self.kept, self.block = None, (), [], np.empty(0, np.uint8)
-
-    def is_current(self, device: Device) -> bool:
-        """Whether the tables still have the columns that were recorded, at the same place."""
-        for given in self.inputs:
-            now = given.source.load(given.fields).columns
-            if any(a is not b for a, b in zip(now, given.columns, strict=True)):
-                return False
-        return all(buffer.on(device) is array for buffer, array in self.arrays)
+        self.graph, self.inputs, self.kept, self.block = None, Inputs((), ()), [], np.empty(0, np.uint8)
 
     def play(self, device: Device, arena: Arena) -> Table | None:
         """The result of another run; None where the recording is of no use any more. Raises what kernels have to say."""
-        if not self.is_current(device):
+        if not self.inputs.are_current(device):
             return None
         start = time.perf_counter()
         copies: dict[int, Array] = {}
@@ -99,7 +107,7 @@ class Recording:
             self.graph.launch(arena.stream)
             for identity, copy in copies.items():
                 arena.copy(address(copy), self.outputs[identity].address, copy.nbytes)
-            fetched = self._fetch(arena)
+            fetched = fetch_block(self.block, self.speculation, arena, self.seconds)
         self.seconds = time.perf_counter() - start
         try:
             self.speculation.check(fetched[: self.status_bytes].view(np.uint32))
@@ -111,15 +119,17 @@ class Recording:
                 made[identity] = Buffer(fetched[output.offset : output.offset + output.nbytes].view(output.dtype))
         return _with_buffers(self.result, made)
 
-    def _fetch(self, arena: Arena) -> Array:
-        """The block, once all has run. An interrupt has the kernels that did not begin yet do nothing."""
-        is_long = self.seconds > tuning.replay.long_seconds
-        try:
-            return arena.fetch(address(self.block), self.block.size, beside if is_long else _at_once)
-        except (InterruptError, KeyboardInterrupt):
-            assert self.speculation.abort_flag is not None
-            arena.set_flag(address(self.speculation.abort_flag))
-            raise
+
+def fetch_block(block: Array, speculation: Speculation, arena: Arena, seconds: float) -> Array:
+    """The block of a run on the host, once all has run; the last one took so many seconds. An interrupt has the kernels that did
+    not begin yet do nothing."""
+    is_long = seconds > tuning.replay.long_seconds
+    try:
+        return arena.fetch(address(block), block.size, beside if is_long else _at_once)
+    except (InterruptError, KeyboardInterrupt):
+        assert speculation.abort_flag is not None
+        arena.set_flag(address(speculation.abort_flag))
+        raise
 
 
 def _at_once(wait: Callable[[], None]) -> None:
@@ -152,21 +162,30 @@ def record(
         device.constants = None
     if not graph:
         raise CannotRecordError("memory has run out")
-    inputs = tuple(_inputs(state))
-    arrays = tuple((b, b.on(device)) for i in inputs for c in i.columns for b in c.buffers if b.is_on(device))
-    theirs = [a for a in noted.arrays if a is not None and not arena.owns(a)]
-    kept = [*noted.kernels, *theirs, *constants]
+    kept = [*noted.kernels, *foreign(noted, arena), *constants]
     made = Recording(
-        program, graph[0], state.speculation, result, outputs, block, words.nbytes, is_small, inputs, arrays, kept
+        program, graph[0], state.speculation, result, outputs, block, words.nbytes, is_small, inputs_of(state), kept
     )
     arena.add(made)
     return made
 
 
+def foreign(noted: Launched, arena: Arena) -> list[Array]:
+    """The arrays that launches were handed and that do not lie in the arena."""
+    return [a for a in noted.arrays if a is not None and not arena.owns(a)]
+
+
+def inputs_of(state: Run) -> Inputs:
+    """What the stages that have run have read of tables."""
+    device, columns = state.context.device, tuple(_inputs(state))
+    arrays = tuple((b, b.on(device)) for i in columns for c in i.columns for b in c.buffers if b.is_on(device))
+    return Inputs(columns, arrays)
+
+
 def _inputs(state: Run) -> Iterator[Input]:
     works = [stage.work for stage in state.program.stages]
     sources = [w.source.source for w in works if isinstance(w, Pipeline) and isinstance(w.source, ReadTable)]
-    for source in {id(s): s for s in sources}.values():
+    for source in {id(s): s for s in sources if id(s) in state.tables}.values():
         columns = state.tables[id(source)]
         yield Input(source, tuple(columns), tuple(columns.values()))
 

@@ -39,10 +39,12 @@ from gquery.planner.physical import Group, HostRows, Pipeline, Program, Reduce
 def replayed(program: Program, context: ExecutionContext, feedback: RunFeedback, run_stages: RunStages) -> Table | None:
     """The result by a recording, or by a run that leads to one; None: the program is to run as usual."""
     progress = feedback.replay
-    if progress.refused is not None or feedback.scalars is None or not _may_be_recorded(program, context):
+    has_run = feedback.scalars is not None or progress.runs > 0
+    if progress.refused is not None or not has_run or not may_be_recorded(program, context):
         return None
     progress.runs += 1
-    if progress.runs < tuning.replay.runs:
+    is_served = feedback.shared is not None and feedback.shared.replay.recorded is not None
+    if progress.runs < (tuning.replay.runs_beside_template if is_served else tuning.replay.runs):
         return None
     arena = arena_of(context.device.ordinal)
     if not arena.lock.acquire(blocking=False):  # a recording runs for another thread: this GPU has work
@@ -54,7 +56,7 @@ def replayed(program: Program, context: ExecutionContext, feedback: RunFeedback,
         arena.lock.release()
 
 
-def _may_be_recorded(program: Program, context: ExecutionContext) -> bool:
+def may_be_recorded(program: Program, context: ExecutionContext) -> bool:
     """Whether a program runs on one GPU, with nothing on the host, and under no limit of memory."""
     settings = context.settings
     if not context.device.is_cuda or context.meter is not None or not settings.replay:
@@ -104,7 +106,7 @@ def _rehearse(
     """A run with all work on the GPU, once its kernels are there: it leaves the numbers that the recording speculates on."""
     progress, target = feedback.replay, cast(AbortableTarget, get_target(context.target))
     if progress.kernels is None:
-        progress.kernels = tuple(dict.fromkeys(_kernels(program, context, feedback)))
+        progress.kernels = tuple(dict.fromkeys(kernels_to_record(program, context, feedback)))
         target.compile_in_background(progress.kernels)
     if time.monotonic() < progress.asks_at:
         return None
@@ -119,7 +121,7 @@ def _rehearse(
     return table
 
 
-def _kernels(program: Program, context: ExecutionContext, feedback: RunFeedback) -> Iterator[Kernel]:
+def kernels_to_record(program: Program, context: ExecutionContext, feedback: RunFeedback) -> Iterator[Kernel]:
     """The kernels that a program probably needs where all of its work is on the GPU."""
     for found in forecast(program, context, feedback):
         number, pipeline = found.stage.number, found.runs.pipeline

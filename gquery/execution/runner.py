@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import cast
@@ -26,7 +27,7 @@ from gquery.expression.facts import BITMAP_BITS
 from gquery.kernels import host
 from gquery.kernels.builtin import scans
 from gquery.kernels.targets import get_target
-from gquery.kernels.targets.base import Compiled, MorselTarget
+from gquery.kernels.targets.base import AbortableTarget, Compiled, MorselTarget
 from gquery.kernels.targets.capabilities import capabilities
 from gquery.kernels.targets.python import make_ready
 from gquery.kernels.targets.python_pace import looking
@@ -60,9 +61,8 @@ class Runner:
             attempt = self._begin()
             if "select" in attempt.units:
                 attempt = self._select(attempt)
-            compacted = None if attempt.selection is None else int(attempt.selection.size)
-            sink = sink_of(self.state, self.stage, self.decision, self.frame, self.device, compacted)
-            rows = self.frame.rows if compacted is None else compacted
+            sink = sink_of(attempt, self.stage, self.decision)
+            rows = self.frame.rows if attempt.selection is None else int(attempt.selection.size)
             partitions = place(rows, self._partitions(), tuning.materialization.unit, self.device)
             run_partitions(sink, partitions, sink.launch.workers, self._range(attempt))
             if self._full(attempt, sink):
@@ -96,7 +96,16 @@ class Runner:
                 self.state.matched[step.table.stage] = self.device.zeros(max(rows, 1), "uint8", self.label)
         units = {u.role: u for u in made}
         return Attempt(
-            self.state, self.frame, self.label, self.device, units, status, tuple(looked_at), counters, self.scan
+            self.state,
+            self.frame,
+            self.label,
+            self.device,
+            units,
+            status,
+            tuple(looked_at),
+            counters,
+            self.scan,
+            self.frame.number,
         )
 
     def _range(self, attempt: Attempt) -> RunRange:
@@ -106,11 +115,13 @@ class Runner:
     def _select(self, attempt: Attempt) -> Attempt:
         """The attempt with the rows that get past the first steps."""
         rows, run = self.frame.rows, self._range(attempt)
-        bits = self.device.empty(-(-rows // BITMAP_BITS), "uint32", self.label)
+        make = self.device.empty if self.frame.number is None else self.device.zeros
+        bits = make(-(-rows // BITMAP_BITS), "uint32", self.label)
         for partition in place(rows, self._partitions(), tuning.materialization.unit, self.device):
             run("select", partition, [MaterializeState(tuning.materialization.unit, bits)])
-        selection = scans.rows_of_bits(bits)
-        return replace(attempt, selection=selection, scan=ScanRanges(((0, int(selection.size)),)))
+        selection, count = scans.counted_rows_of_bits(bits, rows, behind=rows)  # where the last segment ends
+        scan = ScanRanges(((0, count.bound),))
+        return replace(attempt, selection=selection, scan=scan, number=count.number)
 
     def _partitions(self) -> int:
         sink = self.pipeline.sink
@@ -169,15 +180,25 @@ class Runner:
         elif self.target.is_interpreted:
             self._interpret(attempt, unit, ranges, states[0], arguments[0])
         else:
-            step = self._rows_at_once(tuning.interpreting.loop_steps_gpu, partition.hi - partition.lo)
-            for state in states[0].each_window():
-                given = arguments[0] if state.windows == 1 else attempt.arguments(unit, state, target)
-                for first, last in ranges:
-                    for lo in range(first, last, step):
-                        check()
-                        target.run(compiled, lo, min(lo + step, last), given, unit.shared_words)
-                        if lo + step < last:
-                            attempt.device.synchronize()
+            number = attempt.number
+            with nullcontext() if number is None else cast(AbortableTarget, target).limited_to(number):
+                self._run_windows(attempt, unit, partition, states[0], arguments[0])
+
+    def _run_windows(
+        self, attempt: Attempt, unit: Unit, partition: Placed, state: SinkState, arguments: list[object]
+    ) -> None:
+        """Queue a GPU's launches of a kernel over one partition: one for each window, or several where rows take long."""
+        target = get_target(self.name)
+        compiled = target.compile(unit.kernel)
+        step = self._rows_at_once(tuning.interpreting.loop_steps_gpu, partition.hi - partition.lo)
+        for part in state.each_window():
+            given = arguments if part.windows == 1 else attempt.arguments(unit, part, target)
+            for first, last in attempt.scan.within(partition.lo, partition.hi):
+                for lo in range(first, last, step):
+                    check()
+                    target.run(compiled, lo, min(lo + step, last), given, unit.shared_words)
+                    if lo + step < last:
+                        attempt.device.synchronize()
 
     def _failure(self, attempt: Attempt, unit: Unit) -> Callable[[], bool]:
         """Says whether the attempt has failed, so that no more rows need be run: a table of groups is full, or a value does not

@@ -19,11 +19,18 @@ class SharedUnits:
         self._made: dict[UnitsKey, tuple[tuple[Recorder, tuple[Unit, ...]], ...]] = {}
         self._lock = threading.Lock()
 
-    def get(self, key: UnitsKey, values: SlotValues, make: Callable[[], tuple[Unit, ...]]) -> tuple[Unit, ...]:
-        """The kernels of a stage for these values: found, or made now."""
+    def find(self, key: UnitsKey, values: SlotValues) -> tuple[Unit, ...] | None:
+        """The kernels of a stage for these values, if they were made."""
         for recorder, units in self._made.get(key, ()):
             if recorder.failed(values) is None:
                 return tuple(u.with_values(values) for u in units)
+        return None
+
+    def get(self, key: UnitsKey, values: SlotValues, make: Callable[[], tuple[Unit, ...]]) -> tuple[Unit, ...]:
+        """The kernels of a stage for these values: found, or made now."""
+        found = self.find(key, values)
+        if found is not None:
+            return found
         with self._slots.recording(Recorder(values)) as recorder:
             made = make()
         with self._lock:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from gquery import tuning
-from gquery.device.device import Device
+from gquery.execution.attempt import Attempt
 from gquery.execution.decision import Decision
 from gquery.execution.state import Run
 from gquery.execution.variants import output_of
@@ -22,19 +22,18 @@ from gquery.planner.physical import Build, Group, Materialize, Reduce, Sink, Sta
 from gquery.settings import Settings
 
 
-def sink_of(
-    state: Run, stage: Stage, decision: Decision, frame: Frame, device: Device, compacted: int | None
-) -> SinkRun[SinkState]:
-    """The sink of a pipeline over the rows of a frame, or over so many ``compacted`` ones, on the device of its target."""
+def sink_of(attempt: Attempt, stage: Stage, decision: Decision) -> SinkRun[SinkState]:
+    """The sink of a pipeline over the rows of an attempt, on the device of its target."""
+    state, frame, device = attempt.run, attempt.frame, attempt.device
     pipeline, target = behind_selection(decision.runs.pipeline), decision.runs.target
     sink, label, able = pipeline.sink, stage.label, decision.able
     workers = _workers(sink, frame.rows, state.context.settings) if able.runs_morsels else 1
     launch = Launch(device, frame.rows, workers, decision.unit, able)
     match sink:
         case Materialize(few=few):
-            launch = launch if compacted is None else replace(launch, rows=compacted)
+            launch = launch if attempt.selection is None else replace(launch, rows=int(attempt.selection.size))
             mode = materialize.materialize_mode(pipeline.steps, able.has_warps, few)
-            return MaterializeRun(sink, mode, launch, label, materialize.selectivity(pipeline.steps))
+            return MaterializeRun(sink, mode, launch, label, materialize.selectivity(pipeline.steps), attempt.number)
         case Reduce():
             output = output_of(state.feedback, stage.number, as_group(sink), target) if device.stays else None
             return ReduceRun(sink, tuple(passes(pipeline, target)), launch, label, output)

@@ -25,7 +25,8 @@ def read(state: Run, source: Source) -> Frame:
             return frame
         case ReadStage(number, columns, origins):
             frame = state.frames[number]
-            return Frame({s.column.id: frame.columns[o] for s, o in zip(columns, origins, strict=True)}, frame.rows)
+            found = {s.column.id: frame.columns[o] for s, o in zip(columns, origins, strict=True)}
+            return Frame(found, frame.rows, number=frame.number)
         case ReadRange(rows=rows):
             return Frame({}, rows)
         case ReadOne():

@@ -7,11 +7,14 @@ same numbers again. So a later run takes them from the feedback, queues everythi
 Misspeculation must do no harm: arrays would be too small, or hold rows that nobody wrote. So the GPU compares each number where
 it is made, and sets the *abort flag* if it differs. Every kernel that is queued behind reads that flag first and does nothing
 if it is set. The run is then made once more, waiting for each number.
+
+A run that is to serve other constants, too, takes counts with *slack*: some more than there were. The GPU compares whether there
+are more than that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -23,13 +26,19 @@ from gquery.execution.stage_feedback import ScalarSite
 from gquery.expression.facts import BITMAP_BITS
 from gquery.kernels.bindings import ErrorSite
 from gquery.kernels.builtin.define import builtin_kernel, launch
-from gquery.kernels.readback import wait_for_scalar
+from gquery.kernels.readback import Count, wait_for_scalar
 
 _VALIDATE = builtin_kernel(
     "numbers:*i64 expected:i64 word:*u32",
     "if ne_i64(i64(numbers[i]), expected):",
     "    store_u32(word, i64(i), 1)",
 )
+_VALIDATE_MOST = builtin_kernel(
+    "numbers:*i64 most:i64 word:*u32",
+    "if gt_i64(i64(numbers[i]), most):",
+    "    store_u32(word, i64(i), 1)",
+)
+_NO_BOUNDS: Mapping[ScalarSite, int] = {}
 
 
 class MisspeculationError(Exception):
@@ -40,12 +49,22 @@ class Speculation:
     """The state of one run's speculation: the scalars that it takes as given, and what is validated in the end.
 
     ``feedback`` is what earlier runs left, ``abort_flag`` one uint32 on the GPU that kernels read before they do anything (None
-    on a CPU). Nothing is speculated where ``waits``, on a CPU, and before a program's first run has ended.
+    on a CPU). Nothing is speculated where ``waits``, on a CPU, and before a program's first run has ended. ``slack`` is what
+    counts are multiplied by (0: they are taken as they are), and ``bounds`` are what they were taken as before, by a recording
+    that had too little of it.
     """
 
-    def __init__(self, feedback: RunFeedback, device: Device, waits: bool) -> None:
+    def __init__(
+        self,
+        feedback: RunFeedback,
+        device: Device,
+        waits: bool,
+        slack: float = 0.0,
+        bounds: Mapping[ScalarSite, int] = _NO_BOUNDS,
+    ) -> None:
         self.feedback = feedback
         self.device = device
+        self.slack, self._bounds = slack, bounds
         self._expected = None if waits or not device.is_cuda else feedback.expected()
         self._seen: dict[ScalarSite, int] = {}
         self._reads: dict[int, int] = {}  # by stage, how many numbers it asked for
@@ -55,6 +74,11 @@ class Speculation:
         self._used = 1
         self._sites: list[tuple[int, Sequence[ErrorSite]]] = []
         self._is_open = False  # something was taken as given since the GPU was last waited for
+
+    @property
+    def seen(self) -> Mapping[ScalarSite, int]:
+        """The scalars of the run so far, and as what it took counts."""
+        return self._seen
 
     @property
     def speculates(self) -> bool:
@@ -81,6 +105,31 @@ class Speculation:
             self._is_open = True
         self._seen[key] = value
         return value
+
+    def read_count(self, array: Array, most: int | None) -> Count:
+        """How many elements an array says that there are, ``most`` at most; with slack as many as there may be."""
+        if not self.slack or isinstance(array, np.ndarray):
+            return Count(self.read_scalar(array))
+        key = ScalarSite(self.stage, self._reads.get(self.stage, 0))
+        self._reads[self.stage] = key.ordinal + 1
+        number = array.reshape(1).astype(np.int64)  # a copy: where it was counted may be written to
+        bound = None if self._expected is None else self._expected.scalars.get(key)
+        if bound is None:
+            bound = self._with_slack(key, wait_for_scalar(array), most)
+            self._look_early()
+        elif bound != most:
+            self._take_as_most(number, bound)
+            self._is_open = True
+        self._seen[key] = bound
+        return Count(bound, number)
+
+    def _with_slack(self, key: ScalarSite, count: int, most: int | None) -> int:
+        bound = max(int(count * self.slack) + tuning.replay.slack_rows, self._bounds.get(key, 0))
+        return bound if most is None else min(bound, most)
+
+    def _take_as_most(self, number: Array, bound: int) -> None:
+        """Have the GPU set the abort flag if a number is greater than this one."""
+        launch(_VALIDATE_MOST, 1, number, number, bound, self.abort_flag)
 
     def _take_as(self, array: Array, value: int) -> None:
         """Have the GPU set the abort flag if a number is not this one."""

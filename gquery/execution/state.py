@@ -10,7 +10,9 @@ from gquery.device.device import Device
 from gquery.execution.feedback import RunFeedback
 from gquery.execution.measure import Meter
 from gquery.execution.speculation import Speculation
+from gquery.kernels.patterns import ScannedPattern
 from gquery.operators.base import Frame, JoinIndex
+from gquery.operators.codegen import Unit
 from gquery.planner.physical import (
     Program,
 )
@@ -48,6 +50,24 @@ class StageReport:
     skipped_blocks: int = 0
 
 
+@dataclass(frozen=True, eq=False)
+class BoundArguments:
+    """What a launch of a kernel is given, parameter by parameter."""
+
+    unit: Unit
+    values: list[object]
+
+
+@dataclass(frozen=True, eq=False)
+class BoundPattern:
+    """A text scan by a pattern that depends on slots: parameter ``name`` of a kernel. ``packed`` is the pattern on the device."""
+
+    unit: Unit
+    name: str
+    pattern: ScannedPattern
+    packed: Array
+
+
 @dataclass
 class Run:
     """The state of one run of a program."""
@@ -63,6 +83,8 @@ class Run:
         default_factory=dict
     )  # FULL joins: build rows that matched (uint8), by build stage
     reports: list[StageReport] = field(default_factory=list)
+    bound_patterns: list[BoundPattern] | None = None  # as ``bound``
+    bound: list[BoundArguments] | None = None  # of all kernels, where the run is recorded for other constants, too
 
     def __post_init__(self) -> None:
         self.dataflow = self.feedback.dataflow(self.program)

@@ -6,7 +6,7 @@ What is made here is the same for every row, so it is made once, on the host: `k
 
 from __future__ import annotations
 
-from itertools import zip_longest
+from itertools import cycle, islice, zip_longest
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from gquery.runtime.records import dataclass
 
 ANY, ONE = 0xFF, 0xFE  # % and _ in a prepared pattern: bytes that UTF-8 never has
 KEY_WORDS = 4  # of a window in `ScannedPattern.keys`
+_ROOM, _READ_AHEAD_WORDS = 32, 3  # words: steps in which packed patterns grow, and what may be read behind the needles
 _EVERY_BYTE = 0x0101010101010101
 _WIDE, _NARROW = 4, 2  # bytes of an aligned unit of the characters that is compared at once
 
@@ -82,6 +83,38 @@ class ScannedPattern:
     middle: int
     end: int
 
+    def packed(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        """All that kernels read of the pattern, as `PackedPattern` says: as long for others that are about as long."""
+        places = PackedPattern(self)
+        words = np.zeros(places.size, np.int64)
+        words[: places.keys] = [self.parts.length, self.begin, self.middle, self.end]
+        words[places.keys : places.keys + self.keys.length] = self.keys.host
+        words[places.parts : places.parts + self.parts.length] = self.parts.host
+        words[places.needles :].view(np.uint8)[: self.needles.length] = self.needles.host
+        return words
+
+    def is_like(self, other: ScannedPattern) -> bool:
+        """Whether the same kernels look for both, in the same places of their packed words."""
+        mine, theirs = PackedPattern(self), PackedPattern(other)
+        kinds = (self.unit, self.windows) == (other.unit, other.windows)
+        return kinds and (mine.parts, mine.needles, mine.size) == (theirs.parts, theirs.needles, theirs.size)
+
+
+class PackedPattern:
+    """Where the words (int64) of a packed pattern are: first how many ``parts`` has, then ``begin``, ``middle`` and ``end``; from
+    ``keys`` on the keys, and so on. ``size`` are all words."""
+
+    def __init__(self, pattern: ScannedPattern) -> None:
+        self.keys = 4
+        self.parts = self.keys + pattern.keys.length
+        self.needles = self.parts + _rounded(pattern.parts.length)
+        self.size = self.needles + _rounded(pattern.needles.length // 8 + _READ_AHEAD_WORDS)
+
+
+def _rounded(words: int) -> int:
+    """Room for words that other patterns have, too."""
+    return -(-max(words, 1) // _ROOM) * _ROOM
+
 
 def longest_part(prepared: bytes) -> int:
     """The bytes of the longest part of a prepared pattern; 0 where it has none, or is matched a code point at a time."""
@@ -129,5 +162,10 @@ def _windows(parts: list[bytes], unit: int) -> list[bytes]:
         starts = range(len(part) - size + 1)
         more = (*starts[1:][-1:], *starts[1:-1]) if unit == _NARROW else ()
         of_each.append([part[s : s + size] for s in (*starts[:1], *more)])
-    turns = zip_longest(*of_each)
-    return [w for turn in turns for w in turn if w is not None][: tuning.text_scans.sampled_windows]
+    most, turns = tuning.text_scans.sampled_windows, zip_longest(*of_each)
+    found = [w for turn in turns for w in turn if w is not None][:most]
+    if (
+        unit == _NARROW and len(found) > 1
+    ):  # as many for most patterns, so that a recorded run serves others (`is_like`)
+        found = list(islice(cycle(found), most))
+    return found

@@ -1,46 +1,74 @@
 """Numbers that a GPU makes and the host needs, to allocate or to branch: how a thread learns of them.
 
 Array functions ask `read_scalar` for every such integer. Usually that waits for the GPU. While a query runs that has
-run before, `execution.speculation` answers from what it saw then, and has the GPU compare.
+run before, `execution.speculation` answers from what it saw then, and has the GPU compare. Where a number says how many elements
+of an array there are, and more would do no harm, `read_count` is asked: a run that is recorded for other constants, too, takes
+as many as there may be, and what goes over them finds the number on the GPU.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NamedTuple, Protocol
 
 from gquery.device.array import Array
 
 _local = threading.local()
-Ask = Callable[[Array | int, int | None], int]
-"""Gives the integer in an array of one; the second is what it is in all likelihood, None where that is not known."""
+
+
+class Count(NamedTuple):
+    """How many elements there are: at most ``bound``, and where the number is smaller than that, ``number`` (int64, one, on the
+    GPU) has it. None: it is ``bound``."""
+
+    bound: int
+    number: Array | None = None
+
+
+class Readback(Protocol):
+    """Answers a thread's questions for numbers."""
+
+    def read_scalar(self, array: Array | int, expected: int | None = None) -> int:
+        """See `read_scalar`."""
+
+    def read_count(self, array: Array, most: int | None) -> Count:
+        """See `read_count`."""
+
+    def validate(self) -> None:
+        """See `validate`."""
 
 
 def read_scalar(array: Array | int, expected: int | None = None) -> int:
     """The integer in an array of one (NumPy or CuPy). ``expected`` is what it is but in rare cases: of what is only checked."""
-    ask: Ask = getattr(_local, "ask", wait_for_scalar)
-    return ask(array, expected)
+    asked: Readback | None = getattr(_local, "asked", None)
+    return wait_for_scalar(array) if asked is None else asked.read_scalar(array, expected)
 
 
-def wait_for_scalar(array: Array | int, _: int | None = None) -> int:
+def read_count(array: Array, most: int | None = None) -> Count:
+    """How many elements there are: the integer in an array of one, which is ``most`` at most."""
+    asked: Readback | None = getattr(_local, "asked", None)
+    return Count(wait_for_scalar(array)) if asked is None else asked.read_count(array, most)
+
+
+def wait_for_scalar(array: Array | int) -> int:
     """The integer, once it is there."""
     return array if isinstance(array, int) else int(array.item())
 
 
 def validate() -> None:
     """See that every number so far is right: before the host reads what a GPU has made, other than numbers."""
-    check: Callable[[], None] | None = getattr(_local, "check", None)
-    if check is not None:
-        check()
+    asked: Readback | None = getattr(_local, "asked", None)
+    if asked is not None:
+        asked.validate()
 
 
 @contextmanager
-def scalar_readback(ask: Ask, check: Callable[[], None]) -> Iterator[None]:
-    """Within it, this thread's `read_scalar` is ``ask``, and `validate` is ``check``."""
-    before = getattr(_local, "ask", wait_for_scalar), getattr(_local, "check", None)
-    _local.ask, _local.check = ask, check
+def scalar_readback(asked: Readback) -> Iterator[None]:
+    """Within it, ``asked`` answers this thread's questions."""
+    before = getattr(_local, "asked", None)
+    _local.asked = asked
     try:
         yield
     finally:
-        _local.ask, _local.check = before
+        _local.asked = before

@@ -37,6 +37,9 @@ class Frame:
     rank_values: dict[int, ColumnData] = field(
         default_factory=dict
     )  # RankEncode: for each code column the values it ranks
+    number: Array | None = (
+        None  # int64, one, on the GPU: how many rows there are, where ``rows`` is the most; see `Count`
+    )
 
 
 @frozen_single

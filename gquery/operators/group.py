@@ -22,6 +22,7 @@ from gquery.expression.expr import Column
 from gquery.expression.facts import BITMAP_BITS, UNBOUNDED
 from gquery.kernels.builtin import define, gathers, grouping, scans
 from gquery.kernels.code import Code
+from gquery.kernels.readback import Count
 from gquery.kernels.render import render
 from gquery.kernels.targets.morsels import run_parts
 from gquery.kernels.values import ValueProperties
@@ -184,9 +185,10 @@ class GroupRun(SinkRun[GroupState]):
         if output is not None and self._finalizes_by_kernel(capacity, device):
             count, columns = output.columns(states[0], capacity, device, workers, self.label)
         else:
-            count, columns = self._picked(states, capacity, device)
+            groups, columns = self._picked(states, capacity, device)
+            count = Count(groups)
         named = [(c, what) for c, _, what in sink.keys] + [(c, plan.result) for c, plan in sink.aggregates]
-        return Frame(self._columns(named, columns, count, device, workers), count)
+        return Frame(self._columns(named, columns, count.bound, device, workers), count.bound, number=count.number)
 
     def _finalizes_by_kernel(self, slots: int, device: Device) -> bool:
         """Whether a kernel makes the columns of a state that lies on ``device``: that of a few groups came to the host."""
@@ -208,9 +210,9 @@ class GroupRun(SinkRun[GroupState]):
         """The groups of a table of row numbers."""
         device, workers = self.device, self.launch.workers
         assert state.slots is not None
-        rows, slots = grouping.rows_in_order(state.slots)  # any order would do, but always the same
+        rows, slots, count = grouping.rows_in_order(state.slots)  # any order would do, but always the same
         if self.output is not None and self._finalizes_by_kernel(rows.size, device):
-            state.slots_in_order = slots
+            state.slots_in_order, state.groups = slots, count
             _, results = self.output.columns(state, self.capacity, device, workers, self.label)
         else:
             results = self._results([a[slots] for a in state.accumulators], device.xp)
@@ -219,8 +221,8 @@ class GroupRun(SinkRun[GroupState]):
         assert self.frame is not None
         for column, e, _ in self.sink.keys:
             assert isinstance(e, Column)
-            columns[column.id] = gathers.take(self.frame.columns[e.id], rows, device)
-        return Frame(columns, int(rows.size))
+            columns[column.id] = gathers.take(self.frame.columns[e.id], rows, device, count.number)
+        return Frame(columns, int(rows.size), number=count.number)
 
     def _results(self, words: Sequence[Array], xp: ModuleType) -> list[Values]:
         found = [(plan, finalize_aggregate(plan, words, xp)) for _, plan in self.sink.aggregates]

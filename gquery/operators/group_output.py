@@ -6,9 +6,10 @@ row numbers the slots come in the order of their rows, and what the keys are is 
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import field, replace
 from functools import cached_property, partial
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 
@@ -17,15 +18,16 @@ from gquery.device.array import Array
 from gquery.device.device import Device
 from gquery.errors import InternalError
 from gquery.expression.facts import INT64_BITS
-from gquery.expression.types import Register
+from gquery.expression.types import PhysicalType, Register
 from gquery.kernels import ir
 from gquery.kernels.bindings import Argument, Binding, Constant, ErrorSite, SinkName, StatePart
 from gquery.kernels.builtin import scans
 from gquery.kernels.code import Code
 from gquery.kernels.kernel import ElementType, Kernel
-from gquery.kernels.readback import read_scalar
+from gquery.kernels.readback import Count, read_scalar
 from gquery.kernels.stored import element_type, store
 from gquery.kernels.targets import get_target
+from gquery.kernels.targets.base import AbortableTarget
 from gquery.kernels.targets.capabilities import capabilities
 from gquery.kernels.targets.morsels import run_parts
 from gquery.kernels.unroll import unrolled
@@ -222,7 +224,7 @@ class GroupOutput:
 
     def columns(
         self, state: GroupState, capacity: int, device: Device, workers: int, label: str
-    ) -> tuple[int, list[Values]]:
+    ) -> tuple[Count, list[Values]]:
         """How many groups there are in a state, and the columns of their keys and aggregates; of aggregates alone for a
         table of row numbers, whose ``slots_in_order`` are in the state. OutOfRangeError where a result does not fit its type."""
         sites = self.unit[2]
@@ -231,27 +233,28 @@ class GroupOutput:
         if self.sink.layout == "row-id hash":
             assert state.slots_in_order is not None
             total = int(state.slots_in_order.size)
-            self._allocate(made, total, device, label)
+            count = state.groups or Count(total)
+            self._allocate(made, count, device, label)
             part = max(total, 1) if device.is_cuda else max(tuning.accumulators.finalized_slots, -(-total // workers))
-            run_parts(lambda lo, hi: self._write(made, lo, hi), total, part, workers)
+            run_parts(lambda lo, hi: self._write(made, lo, hi, count.number), total, part, workers)
         else:
-            total = self._picked(made, device, workers, label)
+            count = self._picked(made, device, workers, label)
         for n in range(failed.size):
             if bits := read_scalar(failed[n : n + 1], expected=0):
                 site = sites[INT64_BITS * n + (bits & -bits).bit_length() - 1]
                 raise site.error(site.message)
         columns = [*zip(made.key, made.key_valid, strict=True), *zip(made.out, made.out_valid, strict=True)]
-        return total, columns
+        return count, columns
 
-    def _picked(self, made: OutputState, device: Device, workers: int, label: str) -> int:
+    def _picked(self, made: OutputState, device: Device, workers: int, label: str) -> Count:
         """Write the groups of a state by encoded keys; how many there are."""
         stride = slot_words(self.sink) if self.sink.layout == "hash" else 1
         size, state = made.behind + (self.sink.layout == "hash"), made.groups
         if self._has_warps:
             if state.bits is None:
                 state.bits = scans.bits_of_every(self._presence(state)[: size * stride], stride)
-            made.ends, total = scans.bits_up_to(state.bits)
-            self._allocate(made, total, device, label)
+            made.ends, count = scans.bits_up_to(state.bits, size)
+            self._allocate(made, count, device, label)
             self._write(made, 0, size)
         else:
             flags = self._presence(state)[: size * stride : stride]
@@ -261,12 +264,12 @@ class GroupOutput:
             )
             counts = run_parts(lambda lo, hi: int(np.count_nonzero(flags[lo:hi])), size, part, workers)
             starts = np.cumsum([0, *counts])
-            total = int(starts[-1])
-            self._allocate(made, total, device, label)
+            count = Count(int(starts[-1]))
+            self._allocate(made, count, device, label)
             run_parts(
                 lambda lo, hi: self._write(replace(made, start=int(starts[lo // part])), lo, hi), size, part, workers
             )
-        return total
+        return count
 
     def _presence(self, state: GroupState) -> Array:
         """The array that `_flags` binds: every `slot_words`-th word of a hash table is a key, and not 0 where there is one."""
@@ -274,17 +277,21 @@ class GroupOutput:
             return state.words_i64
         return state.presence(has_plain_count(self.sink.accumulators))
 
-    def _write(self, made: OutputState, lo: int, hi: int) -> None:
-        """Write the groups in a part of the slots."""
+    def _write(self, made: OutputState, lo: int, hi: int, number: Array | None = None) -> None:
+        """Write the groups in a part of the slots; of those in order as many as ``number`` says."""
         (kernel, bindings, _), target = self.unit, get_target(self.target)
         arguments = [target.argument(p, _value(bindings[p.name], made)) for p in kernel.parameters]
-        target.run(target.compile(kernel), lo, hi, arguments)
+        with nullcontext() if number is None else cast(AbortableTarget, target).limited_to(number):
+            target.run(target.compile(kernel), lo, hi, arguments)
 
-    def _allocate(self, made: OutputState, rows: int, device: Device, label: str) -> None:
-        """Room for the columns."""
+    def _allocate(self, made: OutputState, count: Count, device: Device, label: str) -> None:
+        """Room for the columns; behind the last row stand empty texts."""
+        rows = count.bound
 
         def column(what: ValueProperties) -> Values:
-            values = device.empty(words_a_row(what.physical_type) * rows, what.physical_type.numpy, label)
+            is_cleared = count.number is not None and what.physical_type is PhysicalType.VIEW
+            make = device.zeros if is_cleared else device.empty
+            values = make(words_a_row(what.physical_type) * rows, what.physical_type.numpy, label)
             return values, device.empty(rows, "uint8", label) if what.nullable else None
 
         keys = () if self.sink.layout == "row-id hash" else self.sink.keys

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gquery.device.array import Array
+from gquery.kernels.readback import Count
 from gquery.operators.base import SinkState
 from gquery.runtime.records import dataclass
 
@@ -27,6 +28,7 @@ class GroupState(SinkState):
         None  # uint32, row-id hash: the number plus 1 of a row that has the slot's key, 0 where it is empty
     )
     slots_in_order: Array | None = None  # uint32, row-id hash: the slots that have rows, in the order of these
+    groups: Count | None = None  # how many of them count; None: all
     cache_i64: Array | None = None  # the worker's own: `aggregation_cache`
     windows: int = 1  # that the slots are filled in, see `operators.windows`
     window_low: int = 0  # the first slot of the one at hand, and the one behind its last

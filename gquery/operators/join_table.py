@@ -11,10 +11,11 @@ from dataclasses import replace
 from gquery import tuning
 from gquery.device.array import Array
 from gquery.device.buffer import Buffer
+from gquery.device.recording import CannotRecordError
 from gquery.errors import OperationalError
 from gquery.expression.facts import BITMAP_BITS, MOST_ROW_IDS, NOT_IN
 from gquery.kernels.builtin import define, grouping, partition, scans
-from gquery.kernels.readback import read_scalar
+from gquery.kernels.readback import read_count, read_scalar
 from gquery.operators.base import DuplicateKeysError, Frame, JoinArrays, JoinIndex, Launch, SinkRun, SinkState
 from gquery.operators.join_build import is_counted, is_radix_partitioned, is_speculated, slot_physical_type
 from gquery.operators.key_filter import is_selective
@@ -139,7 +140,7 @@ class BuildRun(SinkRun[BuildState]):
         )
         entered = self.frame.rows
         if self.table.counted and state.entered is not None:
-            entered = read_scalar(state.entered)
+            entered = read_count(state.entered, self.frame.rows).bound
         return JoinIndex(arrays, self.frame, table, entered)
 
     def _ranges_of(self, state: BuildState) -> tuple[Array | None, Array | None, int | None]:
@@ -178,6 +179,8 @@ class BuildRun(SinkRun[BuildState]):
 
     def _null_keys(self) -> int:
         """How many rows have a NULL among their keys (at least: rows with two count twice)."""
+        if self.frame.number is not None:
+            raise CannotRecordError("a kernel counts on the NULLs of a stage")
         total = 0
         for key in self.table.keys:
             validity = self.frame.columns[key.id].validity

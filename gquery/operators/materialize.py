@@ -30,6 +30,7 @@ from gquery.kernels.builtin import gathers, scans
 from gquery.kernels.code import Code
 from gquery.kernels.convert import convert
 from gquery.kernels.kernel import ElementType
+from gquery.kernels.readback import Count
 from gquery.kernels.stored import element_type, store
 from gquery.kernels.values import Value
 from gquery.operators.base import FannedOutError, Frame, Launch, SinkRun, SinkState, make_column, words_a_row
@@ -292,7 +293,16 @@ class MaterializeRun(SinkRun[MaterializeState]):
 
     shared = True
 
-    def __init__(self, sink: Materialize, mode: Mode, launch: Launch, label: str, selectivity: float = 1.0) -> None:
+    def __init__(
+        self,
+        sink: Materialize,
+        mode: Mode,
+        launch: Launch,
+        label: str,
+        selectivity: float = 1.0,
+        number: Array | None = None,
+    ) -> None:
+        """``number`` is that of the frame that the launch is over (see `Frame`)."""
         super().__init__(launch, label)
         self.sink = sink
         self.mode = mode
@@ -300,7 +310,7 @@ class MaterializeRun(SinkRun[MaterializeState]):
             mode in ("compact_morsels", "bounded_morsels") and selectivity < tuning.materialization.sparse_selectivity
         )
         self.roles = roles(mode)
-        self.total = launch.rows
+        self.count = Count(launch.rows, number)
 
     def make_state(self) -> MaterializeState:
         """What the first kernel writes: counts, or a bitmap, or at once the columns."""
@@ -309,7 +319,8 @@ class MaterializeRun(SinkRun[MaterializeState]):
         match self.mode:
             case "selection_bitmap":
                 assert self.launch.unit % BITMAP_BITS == 0, "partitions would share a word"
-                state.bits = self.device.empty(-(-rows // BITMAP_BITS), "uint32", self.label)
+                make = self.device.empty if self.count.number is None else self.device.zeros
+                state.bits = make(-(-rows // BITMAP_BITS), "uint32", self.label)
             case "count_then_scatter" if by_row:
                 state.counts = scans.zeros_by_row(rows, self.device, self.label)
             case "count_then_scatter" | "compact_morsels" | "bounded_morsels":
@@ -327,17 +338,19 @@ class MaterializeRun(SinkRun[MaterializeState]):
         (state,) = self.states
         if self.mode == "selection_bitmap":
             assert state.bits is not None
-            state.ends, self.total = scans.bits_up_to(state.bits)
+            state.ends, self.count = scans.bits_up_to(state.bits, self.launch.rows)
         else:
             assert state.counts is not None
             scan = scans.starts_by_row if self.launch.by_row else scans.exclusive_scan
-            state.starts, self.total = scan(state.counts)
-        self._columns(state, self.total)
+            state.starts, self.count = scan(state.counts)
+        self._columns(state, self.count.bound)
 
     def _columns(self, state: MaterializeState, rows: int) -> None:
         make = self.device.empty_sparse if self.is_sparse else self.device.empty
         for stored in self.sink.columns:
             words = rows * words_a_row(stored.physical_type)
+            if stored.physical_type is PhysicalType.VIEW and self.count.number is not None:
+                make = self.device.zeros  # behind the last row stand empty texts
             state.data.append(make(words, stored.physical_type.numpy, self.label))
             state.validity.append(make(rows, "uint8", self.label) if stored.properties.nullable else None)
 
@@ -353,14 +366,15 @@ class MaterializeRun(SinkRun[MaterializeState]):
                 raise FannedOutError
             (units,) = np.nonzero(counts)
             pieces = [(int(u) * self.launch.unit, int(counts[u])) for u in units]
-            self.total = sum(n for _, n in pieces)
+            self.count = Count(sum(n for _, n in pieces))
+        rows = self.count.bound
         columns: dict[int, ColumnData] = {}
         for stored, written, flags in zip(self.sink.columns, state.data, state.validity, strict=True):
             data = close_gaps(written, pieces, words_a_row(stored.physical_type))
             validity = None if flags is None else close_gaps(flags, pieces, 1)
-            column = make_column(stored.properties, stored.physical_type, data, validity, self.total, self.device)
+            column = make_column(stored.properties, stored.physical_type, data, validity, rows, self.device)
             columns[stored.column.id] = contiguous(column, self.device, self.launch.workers)
-        return Frame(columns, self.total)
+        return Frame(columns, rows, number=self.count.number)
 
 
 def close_gaps(array: Array, pieces: list[tuple[int, int]] | None, words: int) -> Array:

@@ -120,7 +120,7 @@ def zero_copy(
         if column is None:
             return None
         made[stored.column.id] = column
-    return Frame(made, frame.rows)
+    return Frame(made, frame.rows, number=frame.number)
 
 
 def _is_taken(column: int, readers: Sequence[Pipeline | PipelineBreaker]) -> bool:

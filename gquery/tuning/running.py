@@ -213,10 +213,20 @@ class Replay(Record):
     """Runs that are recorded as CUDA graphs."""
 
     runs: int = number(2, "runs", "behind the first with which a program begins to be recorded")
+    runs_beside_template: int = number(
+        8, "runs", "likewise, where the stages of its template are recorded for all constants"
+    )
     poll_seconds: float = number(
         0.05, "seconds", "between two looks at whether the kernels of a recording are compiled"
     )
     given_up: int = number(3, "recordings", "of one program that may be given up before none is made any more")
+    template_runs: int = number(
+        2, "runs", "of plans of one template, with other constants each, with which one begins to be recorded for all"
+    )
+    slack: float = number(
+        1.3, "", "by which counts may be greater than they were where a run is recorded for all constants"
+    )
+    slack_rows: int = number(1024, "rows", "that are added to that")
     alignment: int = number(16, "bytes", "at multiples of which the buffers of a result lie in one piece")
     block_bytes: int = number(1 << 20, "bytes", "of a result that is copied to the host in one piece")
     long_seconds: float = number(

@@ -15,7 +15,7 @@ from gquery.planner.physical import Build, Pipeline, Program
 
 
 def test_a_program_holds_its_plan_alone() -> None:
-    assert {f.name for f in fields(Program)} == {"stages", "outputs", "names"}
+    assert {f.name for f in fields(Program)} == {"stages", "outputs", "names", "fetch"}
 
 
 def test_threads_add_up_what_they_report() -> None:

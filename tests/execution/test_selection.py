@@ -11,10 +11,12 @@ import pytest
 import gquery
 from gquery import tuning
 from gquery.columns.arrow import export_table
+from gquery.device.array import Array
 from gquery.distributed.place import Placed
 from gquery.execution.attempt import Attempt
 from gquery.execution.runner import Runner
 from gquery.kernels.builtin import scans
+from gquery.kernels.readback import Count
 from gquery.operators.base import SinkState
 from tests.support.lanes import answer
 from tests.support.tuned import Tune
@@ -52,7 +54,7 @@ def test_selecting_goes_on_where_a_value_fails(
 ) -> None:
     """Whoever runs the kernel a part at a time may leave out rows of the other one, which ends in the error anyway. Bits of rows
     that were left out here would be read as rows, whatever memory held before."""
-    run_range, rows_of_bits = Runner._run_range, scans.rows_of_bits
+    run_range, rows_of_bits = Runner._run_range, scans.counted_rows_of_bits
     failed: list[str] = []
     stopped: list[str] = []
     selected: list[list[int]] = []
@@ -63,13 +65,13 @@ def test_selecting_goes_on_where_a_value_fails(
         failed.extend([role] if status is not None and status.any() else [])
         stopped.extend([role] if self._failure(attempt, attempt.units[role])() else [])
 
-    def noted(bits: np.ndarray) -> np.ndarray:
-        rows = rows_of_bits(bits)
+    def noted(bits: np.ndarray, most: int, behind: int) -> tuple[Array, Count]:
+        rows, count = rows_of_bits(bits, most, behind)
         selected.append(rows.tolist())
-        return rows
+        return rows, count
 
     monkeypatch.setattr(Runner, "_run_range", watched)
-    monkeypatch.setattr(scans, "rows_of_bits", noted)
+    monkeypatch.setattr(scans, "counted_rows_of_bits", noted)
     with pytest.raises(gquery.OutOfRangeError):
         answer(connection(x, y), SQL, monkeypatch)
     assert failed == ["select" if stops is None else stops]

@@ -93,7 +93,9 @@ def _texts(shape: str, constants: list[str]) -> list[str]:
 def _shared(connection: gquery.Connection, sql: str) -> StageScalars:
     prepared = connection._plans.find(sql, None, connection.settings)
     assert prepared is not None and prepared.feedback.shared is not None
-    return prepared.feedback.shared.scalars
+    scalars = prepared.feedback.shared.scalars
+    assert scalars is not None
+    return scalars
 
 
 @pytest.mark.parametrize("name", SHAPES)

@@ -62,9 +62,11 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     noted: list[str] = []
     real = text_scan.matching_rows
 
-    def matching_rows(column: ColumnData, pattern: ScannedPattern, device: Device, context: str) -> Array:
+    def matching_rows(
+        column: ColumnData, pattern: ScannedPattern, packed: Array, device: Device, context: str
+    ) -> Array:
         noted.append(pattern.prepared.replace(b"\xff", b"%").decode())
-        return real(column, pattern, device, context)
+        return real(column, pattern, packed, device, context)
 
     monkeypatch.setattr(attempt, "matching_rows", matching_rows)
     return noted

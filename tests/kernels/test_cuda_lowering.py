@@ -94,6 +94,7 @@ def test_the_rows_of_a_thread() -> None:
     """The loop that Numba is given, as nodes."""
     made = kernel("v0 = i64(c0[i])", "store_i64(s0, i64(i), v0)", rows=2)
     assert ir.printed(grid_body(made)) == [
+        "hi = uint32(min_i64(i64(row_end), row_limit[0]))",
         "if eq_i64(abort[0], 0):",
         "    step = uint32(thread_count())",
         "    i = lo + uint32(thread_index())",
@@ -116,7 +117,7 @@ def test_the_rows_of_a_thread() -> None:
 def test_the_index_is_as_wide_as_asked_for(wide: bool, bits: int) -> None:
     """Parameters too: the launch packs them so."""
     text = cuda_llvm.source(kernel("store_i64(s0, i64(i), i64(c0[i]))", wide=wide)).text
-    assert f"define void @kernel(i{bits} %a0, i{bits} %a1, i32* %a2, i64* %a3, i64* %a4)" in text
+    assert f"define void @kernel(i{bits} %a0, i{bits} %a1, i32* %a2, i64* %a3, i64* %a4, i64* %a5)" in text
     assert f"icmp ult i{bits}" in text and f"add i{bits}" in text
 
 

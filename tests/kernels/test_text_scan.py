@@ -77,7 +77,8 @@ def matches(pattern: str, text: str) -> bool:
 
 
 def found(column: ColumnData, pattern: str, device: Device) -> list[bool]:
-    bits = device.to_host(text_scan.matching_rows(column, scanned_pattern(like_pattern(pattern, "")), device))
+    scanned = scanned_pattern(like_pattern(pattern, ""))
+    bits = device.to_host(text_scan.matching_rows(column, scanned, device.from_host(scanned.packed()), device))
     assert bits.dtype == np.uint32
     assert not np.unpackbits(bits.view(np.uint8), bitorder="little")[column.length :].any()
     return [bool(b) for b in np.unpackbits(bits.view(np.uint8), bitorder="little")[: column.length]]
@@ -127,7 +128,9 @@ def test_tiles(device: str, tune: Tune) -> None:
 def test_no_texts(device: str) -> None:
     place = cpu_device() if device == "cpu" else Device("cuda")
     pattern = scanned_pattern(b"\xffspecial\xff")
-    assert not place.to_host(text_scan.matching_rows(plain([]), pattern, place)).any()
+    assert not place.to_host(
+        text_scan.matching_rows(plain([]), pattern, place.from_host(pattern.packed()), place)
+    ).any()
     for values in ([""], [None], ["", None] * 3_000):
         check(plain(values, ""), values, "%special%", place)
     nothing = replace(plain([""] * 10), characters=None)

@@ -126,9 +126,9 @@ def test_gather(dtype: str, row: str, device: str) -> None:
 @pytest.mark.parametrize("device", DEVICES)
 def test_scan_and_compact(device: str) -> None:
     counts = np.array([3, 0, 2, 5], np.uint32)
-    starts, total = scans.exclusive_scan(on(device, counts))
-    assert (host(starts).tolist(), total) == ([0, 3, 3, 5], 10)
-    assert scans.exclusive_scan(on(device, counts[:0]))[1] == 0
+    starts, count = scans.exclusive_scan(on(device, counts))
+    assert (host(starts).tolist(), count.bound) == ([0, 3, 3, 5], 10)
+    assert scans.exclusive_scan(on(device, counts[:0]))[1].bound == 0
     assert host(scans.compact(on(device, np.array([0, 1, 1, 0, 1], np.uint8)))).tolist() == [1, 2, 4]
     rows = on(device, np.array([2, 0], np.uint32))
     assert host(gathers.gather(on(device, np.arange(6)), rows, 2)).tolist() == [4, 5, 0, 1]

@@ -126,8 +126,8 @@ def test_starts_by_row(rows: int) -> None:
 
     counts: Any = scans.zeros_by_row(rows, cpu_device())
     counts[:rows] = np.random.default_rng(rows).integers(0, 5, rows)
-    starts, total = scans.starts_by_row(counts)
-    assert total == counts.sum()
+    starts, count = scans.starts_by_row(counts)
+    assert count.bound == counts.sum()
     assert np.array_equal(starts, (np.cumsum(counts, dtype=np.int64) - counts)[:: scans.ROWS_A_START])
 
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 
 import gquery
 from gquery.columns.table import Table
+from gquery.device.array import Array
 from gquery.execution import ExecutionContext
 from gquery.execution.program import run
 from gquery.kernels.kernel import Kernel
@@ -31,6 +33,16 @@ class Lanes(PythonTarget):
     """Stands for the cuda target."""
 
     name = "cuda"
+    _limit: Sequence[int] = (2**63 - 1,)
+
+    @contextmanager
+    def limited_to(self, rows: Array | None) -> Iterator[None]:
+        """See `AbortableTarget.limited_to`."""
+        before, self._limit = self._limit, self._limit if rows is None else [int(rows[0])]
+        try:
+            yield
+        finally:
+            self._limit = before
 
     def source(self, kernel: Kernel) -> str:
         text = CudaTarget().source(kernel)
@@ -57,7 +69,7 @@ class Lanes(PythonTarget):
             simulated.enter(block, thread)
             _own.number = number * THREADS + thread
             try:
-                compiled.entry(lo, hi, (0,), *arguments)
+                compiled.entry(lo, hi, (0,), self._limit, *arguments)
             except BaseException as error:
                 failures.append(error)
 

@@ -84,7 +84,7 @@ class SimulatedTarget(CudaTarget):
                 namespace = _namespace(first + thread, BLOCKS * THREADS)
                 try:
                     exec(self._codes[kernel.digest], namespace)
-                    namespace["kernel"](lo, hi, np.zeros(1, np.uint32), *arguments)
+                    namespace["kernel"](lo, hi, np.zeros(1, np.uint32), np.full(1, 2**63 - 1), *arguments)
                 except BaseException as error:
                     errors.append(error)
                     mine.barrier.abort()

@@ -74,7 +74,7 @@ def speculate_on_host(monkeypatch: pytest.MonkeyPatch) -> Reads:
     kind: Any = type("Counted", (HostSpeculation,), {"reads": reads})
 
     def run(state: Run) -> Table:
-        with scalar_readback(state.speculation.read_scalar, state.speculation.validate):
+        with scalar_readback(state.speculation):
             return run_stages(state)
 
     monkeypatch.setattr(program, "Speculation", kind)

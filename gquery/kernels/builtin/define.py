@@ -22,6 +22,7 @@ from gquery.kernels.bindings import Argument
 from gquery.kernels.ir.read import read_lines
 from gquery.kernels.kernel import ElementType, Kernel, Parameter
 from gquery.kernels.targets import get_target
+from gquery.kernels.targets.base import AbortableTarget
 from gquery.kernels.targets.morsels import run_parts
 from gquery.kernels.unroll import unrolled
 from gquery.runtime.recent import Recent
@@ -48,8 +49,11 @@ class BuiltinKernel:
         return self.make()
 
 
-def launch(builtin: BuiltinKernel, rows: int, like: Array, *values: Argument, workers: int = 1) -> None:
-    """Run a kernel over all rows where the arrays lie; on a CPU by so many threads, if its rows do not meet in memory."""
+def launch(
+    builtin: BuiltinKernel, rows: int, like: Array, *values: Argument, workers: int = 1, number: Array | None = None
+) -> None:
+    """Run a kernel over all rows where the arrays lie; on a CPU by so many threads, if its rows do not meet in memory, on a GPU
+    over as many as ``number`` says there (see `readback.Count`; None: all)."""
     kernel = builtin.kernel
     name = "cuda" if namespace(like) is not np else "python" if is_interpreted(kernel, rows) else "cpu"
     target = get_target(name)
@@ -57,8 +61,11 @@ def launch(builtin: BuiltinKernel, rows: int, like: Array, *values: Argument, wo
     compiled = target.compile(kernel)
     if name == "cpu" and workers > 1:
         run_parts(lambda lo, hi: target.run(compiled, lo, hi, arguments), rows, PART, workers)
-    else:
+    elif number is None:
         target.run(compiled, 0, rows, arguments)
+    else:
+        with cast(AbortableTarget, target).limited_to(number):
+            target.run(compiled, 0, rows, arguments)
 
 
 def is_interpreted(kernel: Kernel, rows: int) -> bool:

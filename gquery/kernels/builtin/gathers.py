@@ -10,12 +10,12 @@ import ctypes
 import numpy as np
 
 from gquery.columns.table import ColumnData, ColumnStatistics
-from gquery.device.array import Array
+from gquery.device.array import READ_AHEAD, Array
 from gquery.device.buffer import Buffer
-from gquery.device.device import READ_AHEAD, Device
+from gquery.device.device import Device
 from gquery.expression.types import PhysicalType
 from gquery.kernels.builtin.define import address, builtin_kernel, is_interpreted, launch, namespace
-from gquery.kernels.readback import read_scalar
+from gquery.kernels.readback import read_count
 
 
 def _nth(row: str, words: int, word: int) -> str:
@@ -62,7 +62,7 @@ def gather_strings(views: Array, workers: int = 1) -> tuple[Array, Array]:
     rows = views.size // 2
     offsets = xp.zeros(rows + 1, np.int64)
     xp.cumsum(views[1::2], out=offsets[1:])
-    total = read_scalar(offsets[-1])
+    total = read_count(offsets[-1:]).bound
     characters = xp.empty(total + READ_AHEAD, np.uint8)[:total]
     if xp is np and is_interpreted(_COPY.kernel, rows):
         characters[:] = np.frombuffer(
@@ -132,30 +132,33 @@ COPIES = {
 }
 
 
-def take_strings(column: ColumnData, rows: Array, device: Device) -> tuple[Array, Array]:
+def take_strings(column: ColumnData, rows: Array, device: Device, number: Array | None = None) -> tuple[Array, Array]:
     """The strings of these rows one after another, as `gather_strings` gives them: two kernels and a scan, where array
-    functions would be a dozen."""
+    functions would be a dozen. Behind as many as ``number`` says come empty ones."""
     xp, n = device.xp, int(rows.size)
     rows = rows.astype(np.uint32, copy=False)
     data = column.data.on(device)
     characters = 0 if column.characters is None else address(column.characters.on(device))
-    lengths = xp.empty(n + 1, np.int64) if n else xp.zeros(1, np.int64)
-    launch(LENGTHS[column.physical_type], n, lengths, data, characters, rows, lengths)
+    lengths = xp.empty(n + 1, np.int64) if n and number is None else xp.zeros(n + 1, np.int64)
+    launch(LENGTHS[column.physical_type], n, lengths, data, characters, rows, lengths, number=number)
     offsets = xp.cumsum(lengths)
-    total = read_scalar(offsets[-1])
+    total = read_count(offsets[-1:]).bound
     copy = xp.empty(total + READ_AHEAD, np.uint8)[:total]
     if total:
         launch(COPIES[column.physical_type], n, copy, data, characters, rows, offsets, address(copy))
     return offsets, copy
 
 
-def take(column: ColumnData, rows: Array, device: Device) -> ColumnData:
-    """The column's rows of these numbers, in their order; strings are copied out."""
+def take(column: ColumnData, rows: Array, device: Device, number: Array | None = None) -> ColumnData:
+    """The column's rows of these numbers, in their order; strings are copied out. As many count as ``number`` (int64, one, on the
+    GPU) says; None: all."""
     validity = None if column.validity is None else Buffer(gather(column.validity.on(device), rows), device)
     statistics = ColumnStatistics(column.statistics.bounds, 0 if validity is None else None)
     if column.physical_type.is_string:
         taken = (
-            gather_strings(string_views(column, device, rows)) if device.is_cpu else take_strings(column, rows, device)
+            gather_strings(string_views(column, device, rows))
+            if device.is_cpu
+            else take_strings(column, rows, device, number)
         )
         return _plain_text(column, taken, validity, statistics, device)
     words = 2 if column.physical_type is PhysicalType.I128 else 1

@@ -14,8 +14,8 @@ from gquery.device.array import Array
 from gquery.expression.facts import NOT_IN
 from gquery.kernels.builtin.define import builtin_kernel, launch, namespace
 from gquery.kernels.builtin.gathers import gather
-from gquery.kernels.builtin.scans import check_rows, compact, count_others
-from gquery.kernels.readback import read_scalar
+from gquery.kernels.builtin.scans import bits_of, check_rows, compact, count_others, counted_rows_of_bits, pad
+from gquery.kernels.readback import Count, read_count, read_scalar
 from gquery.kernels.targets.morsels import run_parts
 
 _COUNT = builtin_kernel("slots:*u32 counts:*u32", f"if ne_i64(i64(slots[i]), {NOT_IN}):",
@@ -93,20 +93,23 @@ _HALVES = builtin_kernel(
 )
 
 
-def rows_in_order(slots: Array) -> tuple[Array, Array]:
-    """The row numbers in a table whose slots have a number more than their row, or 0: ascending, and the place of each."""
-    places = compact(slots)
+def rows_in_order(slots: Array) -> tuple[Array, Array, Count]:
+    """The row numbers in a table whose slots have a number more than their row, or 0: ascending, the place of each, and how many
+    there are: behind these stand zeros."""
     xp = namespace(slots)
     if xp is np:
+        places = compact(slots)
         pairs = slots[places].astype(np.uint64) - np.uint64(1) << np.uint64(32) | places.astype(np.uint64)
         pairs.sort()
-        return (pairs >> np.uint64(32)).astype(np.uint32), pairs.astype(np.uint32)
+        return (pairs >> np.uint64(32)).astype(np.uint32), pairs.astype(np.uint32), Count(int(places.size))
+    places, count = counted_rows_of_bits(bits_of(slots), int(slots.size))
     pairs = xp.empty(places.size, np.uint64)
     launch(_ROW_PAIRS, places.size, pairs, places, slots, pairs)
+    pad(pairs, count)
     pairs.sort()
-    rows = xp.empty(places.size, np.uint32)
-    launch(_HALVES, places.size, rows, pairs, rows, places)
-    return rows, places
+    rows, places = xp.zeros(places.size, np.uint32), xp.zeros(places.size, np.uint32)
+    launch(_HALVES, places.size, rows, pairs, rows, places, number=count.number)
+    return rows, places, count
 
 
 def _count(values: Array, wanted: int, workers: int) -> int:
@@ -140,7 +143,7 @@ _LONGEST = builtin_kernel(
 
 
 def longest_range(starts: Array) -> int:
-    """The most rows of a slot, of those whose rows begin at ``starts`` (uint32); the last one is the end of all."""
+    """The most rows of a slot at most, of those whose rows begin at ``starts`` (uint32); the last one is the end of all."""
     xp, slots = namespace(starts), starts.size - 1
     if slots < 1:
         return 0
@@ -148,7 +151,7 @@ def longest_range(starts: Array) -> int:
         return int((starts[1:] - starts[:-1]).max())
     longest = xp.zeros(1, np.int64)
     launch(_LONGEST, slots, starts, starts, longest)
-    return read_scalar(longest)
+    return read_count(longest).bound
 
 
 def rows_by_sorting(slots: Array, counts: Array) -> tuple[Array, Array]:
@@ -161,7 +164,7 @@ def rows_by_sorting(slots: Array, counts: Array) -> tuple[Array, Array]:
     halves = pairs.view(np.uint32)
     launch(_RUNS, slots.size, slots, halves, 2, 1, slots.size, counts)
     starts = xp.cumsum(counts, dtype=np.uint32)
-    return starts, xp.ascontiguousarray(halves[: 2 * read_scalar(starts[-1]) : 2])
+    return starts, xp.ascontiguousarray(halves[: 2 * read_count(starts[-1:], slots.size).bound : 2])
 
 
 def accumulate_at(total: Array, slots: Array, values: Array, op: Literal["add", "min", "max"]) -> None:

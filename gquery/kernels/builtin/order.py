@@ -24,9 +24,9 @@ from gquery.expression.facts import INT64_BITS, UINT64_MAX
 from gquery.expression.types import Bounds, PhysicalType
 from gquery.kernels.builtin.define import builtin_kernel, launch, namespace
 from gquery.kernels.builtin.gathers import gather, gather_views
-from gquery.kernels.builtin.scans import check_rows, compact, rows_of_bits
+from gquery.kernels.builtin.scans import bits_of, check_rows, compact, counted_rows_of_bits, pad, rows_of_bits
 from gquery.kernels.builtin.text_keys import bytes_of_rows, text_words
-from gquery.kernels.readback import read_scalar
+from gquery.kernels.readback import Count, read_scalar
 from gquery.runtime.records import dataclass
 
 Fetch = Callable[[Array | None], Array]
@@ -227,6 +227,20 @@ def candidates(keys: Sequence[OrderKey], k: int) -> Array | None:
         if values is not None:
             return compact(values <= _bound(values, k))
     return None
+
+
+def counted_candidates(keys: Sequence[OrderKey], k: int, number: Array) -> tuple[Array, Count] | None:
+    """Rows among which the first ``k`` of `sort_order` are, of so many rows as ``number`` (int64, one, on the GPU) says, and how
+    many these are. None where there are not many rows, and where the first key is of unknown bounds: nothing is read back."""
+    first, n = keys[0], keys[0].size
+    if not isinstance(first, Integers) or first.bounds is None or not 0 < k < n // tuning.sorting.candidate_rows:
+        return None
+    values = _Digits([first]).take(None, INT64_BITS - 1)
+    if values is None:
+        return None
+    pad(values, Count(n, number))
+    flags = (values <= _bound(values, k)) & (values != np.uint64(UINT64_MAX))
+    return counted_rows_of_bits(bits_of(flags), n)
 
 
 def _bound(values: Array, k: int) -> Array:

@@ -11,8 +11,8 @@ from gquery.device.array import Array
 from gquery.device.device import Device
 from gquery.errors import OperationalError
 from gquery.expression.facts import BITMAP_BITS, MOST_ROW_IDS
-from gquery.kernels.builtin.define import builtin_kernel, element_word, launch, namespace, reducing
-from gquery.kernels.readback import read_scalar
+from gquery.kernels.builtin.define import builtin_kernel, element_word, fill, launch, namespace, reducing
+from gquery.kernels.readback import Count, read_count, read_scalar
 
 
 def check_rows(rows: int) -> None:
@@ -24,11 +24,11 @@ def check_rows(rows: int) -> None:
         )
 
 
-def exclusive_scan(counts: Array) -> tuple[Array, int]:
+def exclusive_scan(counts: Array) -> tuple[Array, Count]:
     """Where each run starts when runs of these lengths lie one after another (int64), and the length of all."""
     xp = namespace(counts)
     ends = xp.cumsum(counts, dtype=np.int64)
-    total = read_scalar(ends[-1]) if ends.size else 0
+    total = _last_of(ends, None)
     return xp.subtract(ends, counts, out=ends), total  # in place: the arrays may have billions of rows
 
 
@@ -42,7 +42,11 @@ def zeros_by_row(rows: int, device: Device, context: str = "") -> Array:
     return device.zeros(-(-rows // ROWS_A_START) * ROWS_A_START, np.uint32, context)
 
 
-def starts_by_row(counts: Array) -> tuple[Array, int]:
+def _last_of(ends: Array, most: int | None) -> Count:
+    return read_count(ends[-1:], most) if ends.size else Count(0)
+
+
+def starts_by_row(counts: Array) -> tuple[Array, Count]:
     """Where the rows of every `ROWS_A_START` start when each takes as many places as its count says, and all places."""
     sums = namespace(counts).empty(counts.size // ROWS_A_START, np.int64)
     launch(_SUM_COUNTS, sums.size, counts, counts, sums)
@@ -85,13 +89,13 @@ _PLACE = builtin_kernel(
 )
 
 
-def bits_up_to(bits: Array) -> tuple[Array, int]:
-    """How many bits of a bitmap in words of 32 are set up to the end of each word (int64), and in all."""
+def bits_up_to(bits: Array, most: int | None = None) -> tuple[Array, Count]:
+    """How many bits of a bitmap in words of 32 are set up to the end of each word (int64), and in all: ``most`` at most."""
     xp = namespace(bits)
     counts = xp.empty(bits.size, np.int64)
     launch(_COUNT_BITS, bits.size, bits, bits, counts)
     ends = xp.cumsum(counts)
-    return ends, read_scalar(ends[-1]) if ends.size else 0
+    return ends, _last_of(ends, most)
 
 
 def compact(flags: Array, none: int = 0) -> Array:
@@ -198,11 +202,44 @@ def flags_of_bits(bits: Array, size: int) -> Array:
 
 def rows_of_bits(bits: Array) -> Array:
     """The numbers of the bits that are set in a bitmap in words of 32, ascending (uint32)."""
+    counts = _tile_counts(bits)
+    ends = namespace(bits).cumsum(counts)
+    return _rows_of_bits(bits, counts, ends, Count(read_scalar(ends[-1]) if ends.size else 0))
+
+
+def counted_rows_of_bits(bits: Array, most: int, behind: int = 0) -> tuple[Array, Count]:
+    """The same, ``most`` at most, and how many there are: in the places that are left over stands ``behind``."""
+    counts = _tile_counts(bits)
+    ends = namespace(bits).cumsum(counts)
+    count = _last_of(ends, most)
+    return _rows_of_bits(bits, counts, ends, count, behind), count
+
+
+def _tile_counts(bits: Array) -> Array:
+    """How many bits of each tile of a bitmap are set."""
     tiles = -(-bits.size // _WORDS_A_TILE)
-    counts = namespace(bits).zeros(tiles, np.int64)
+    counts: Array = namespace(bits).zeros(tiles, np.int64)
     launch(_COUNT_TILES, _WORDS_A_TILE * tiles, bits, bits, bits.size, counts)
-    starts, total = exclusive_scan(counts)
-    rows: Array = namespace(bits).empty(total, np.uint32)
+    return counts
+
+
+def _rows_of_bits(bits: Array, counts: Array, ends: Array, count: Count, behind: int = 0) -> Array:
+    xp, total = namespace(bits), count.bound
+    rows: Array = xp.empty(total, np.uint32)
+    if count.number is not None:
+        fill(rows, behind)
     if total:
-        launch(_PLACE, _WORDS_A_TILE * tiles, bits, bits, bits.size, starts, rows)
+        starts = xp.subtract(ends, counts, out=ends)
+        launch(_PLACE, _WORDS_A_TILE * counts.size, bits, bits, bits.size, starts, rows)
     return rows
+
+
+PADDED = builtin_kernel(
+    "number:*i64 words:*u64", "if ge_i64(i64(i), load_i64(number, 0)):", "    store_u64(words, i, -1)"
+)
+
+
+def pad(words: Array, count: Count) -> None:
+    """Give words (uint64) behind the last that counts the greatest value, as they are to be sorted."""
+    if count.number is not None:
+        launch(PADDED, words.size, words, count.number, words)

@@ -29,7 +29,7 @@ from gquery.expression.facts import BITMAP_BITS
 from gquery.expression.types import PhysicalType
 from gquery.kernels.builtin.define import BuiltinKernel, address, builtin_kernel, launch
 from gquery.kernels.kernel import Kernel
-from gquery.kernels.patterns import KEY_WORDS, ScannedPattern
+from gquery.kernels.patterns import KEY_WORDS, PackedPattern, ScannedPattern
 
 _THREADS = 32  # that take a tile together
 _WORD = 8  # bytes that a thread reads at once
@@ -230,9 +230,13 @@ _CHOOSE = builtin_kernel(
     ),
 )
 
-_PATTERN = " chosen:*i64 parts:*i64 stop:i64 needles:i64 begin:i64 middle:i64 end:i64 bits:*u32"
+_PATTERN = " chosen:*i64 numbers:*i64 parts:*i64 needles:i64 bits:*u32"
 _PIECES = (
     "runs = load_i64(chosen, 0)",
+    "stop = load_i64(numbers, 0)",
+    "begin = load_i64(numbers, 1)",
+    "middle = load_i64(numbers, 2)",
+    "end = load_i64(numbers, 3)",
     "first = make_str(needles, begin)",
     "between = make_str(add_i64(needles, begin), middle)",
     "final = make_str(add_i64(add_i64(needles, begin), middle), end)",
@@ -275,16 +279,20 @@ _EACH_ROW = {
 }
 
 
-def matching_rows(column: ColumnData, pattern: ScannedPattern, device: Device, context: str = "") -> Array:
+def matching_rows(
+    column: ColumnData, pattern: ScannedPattern, packed: Array, device: Device, context: str = ""
+) -> Array:
     """The bitmap (uint32, on ``device``) of the rows whose text matches; bits of rows that are NULL mean nothing. The column has
-    offsets, and at most 2^32 rows less some."""
+    offsets, and at most 2^32 rows less some. ``packed`` is what `ScannedPattern.packed` gives, there: all that depends on more
+    of the pattern than `ScannedPattern.is_like` compares."""
     rows, limits = column.length, tuning.text_scans
     bits = device.zeros(max(1, -(-rows // BITMAP_BITS)), "uint32", context)
     if rows == 0:
         return bits
     type_, offsets = column.physical_type, column.data.on(device, context)
     texts = offsets, 0 if column.characters is None else address(column.characters.on(device, context))
-    keys, needles = pattern.keys.on(device), address(pattern.needles.on(device))
+    places = PackedPattern(pattern)
+    keys, parts = packed[places.keys : places.parts], packed[places.parts : places.needles]
     counts, chosen = device.zeros(pattern.windows**2, "int64"), device.zeros(1 + _MOST_WINDOWS * KEY_WORDS, "int64")
     sampled = min(rows, limits.sampled_rows)
     stride, longest, windows = rows // sampled, limits.sampled_bytes, pattern.windows
@@ -300,8 +308,7 @@ def matching_rows(column: ColumnData, pattern: ScannedPattern, device: Device, c
     found = marks if together == 1 else marks.view("int64")
     threads = _THREADS * -(-rows // (_THREADS * _AT_ONCE))
     launch(_CANDIDATES[type_, together], threads, bits, *texts, rows, chosen, found, bits)
-    parts = pattern.parts.on(device)
-    pieces = chosen, parts, int(parts.size), needles, pattern.begin, pattern.middle, pattern.end, bits
+    pieces = chosen, packed[: places.keys], parts, address(packed[places.needles :]), bits
     launch(_VERIFY[type_], -(-rows // _ROWS_A_THREAD), bits, *texts, rows, *pieces)
     launch(_EACH_ROW[type_], rows, bits, *texts, *pieces)
     return bits

@@ -1,7 +1,8 @@
 """Grid: what one thread of a GPU's grid does in a kernel, as nodes.
 
 It takes the rows lo + its number, and from there on every thread-count-th, several at once while there are as many. Indices
-are of 32 bits, which wrap, or of 64. All is behind a look at the abort flag.
+are of 32 bits, which wrap, or of 64. All is behind a look at the abort flag. A launch that does not know how many rows there are
+has a limit beside its last row: a number in the GPU's memory.
 """
 
 from __future__ import annotations
@@ -13,12 +14,16 @@ from gquery.kernels.unroll import UnrolledLoop
 ABORT = Name("abort")
 """The parameter that points to the abort flag: nothing is done where that is not 0."""
 
+END, LIMIT = Name("row_end"), Name("row_limit")
+"""The parameters for the end of the rows, and for where the number lies (int64) of which the lesser one counts."""
+
 _STEP = Name("step")
 _WARP = 31  # or'ed to a row's index: that of the last lane of its warp
 
 
 def grid_body(kernel: Kernel) -> Block:
-    """The statements of a kernel's entry, whose parameters are ``lo``, ``hi``, ``abort`` and the kernel's own."""
+    """The statements of a kernel's entry, whose parameters are ``lo``, ``row_end``, ``abort``, ``row_limit`` and its own. Both
+    words are loaded before either is looked at."""
     index = "uint64" if kernel.wide_index else "uint32"
     own: list[Let] = [
         Let(_STEP, Call(index, (Call("thread_count", ()),))),
@@ -30,8 +35,12 @@ def grid_body(kernel: Kernel) -> Block:
         several = (_several_rows(kernel.unrolled, index),)
         body = kernel.unrolled.single or body
     rows = While(Operation(ROW, "<", HIGH), (*body, Let(ROW, Operation(ROW, "+", _STEP))))
+    least = Call("min_i64", (Call("i64", (END,)), Load(LIMIT, Constant(0))))
     runs = Call("eq_i64", (Load(ABORT, Constant(0)), Constant(0)))
-    return (If(runs, (*own, *kernel.prologue, *several, rows, *kernel.epilogue)),)
+    return (
+        Let(HIGH, Call(index, (least,))),
+        If(runs, (*own, *kernel.prologue, *several, rows, *kernel.epilogue)),
+    )
 
 
 def _several_rows(unrolled: UnrolledLoop, index: str) -> While:

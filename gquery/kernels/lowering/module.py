@@ -11,7 +11,7 @@ from gquery.functions.registry import is_user_function
 from gquery.kernels import ir
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.lowering.function import LoweredFunction, lower
-from gquery.kernels.lowering.grid import ABORT, grid_body
+from gquery.kernels.lowering.grid import ABORT, END, LIMIT, grid_body
 from gquery.kernels.lowering.intrinsics import INLINED
 from gquery.kernels.lowering.library import Library
 from gquery.kernels.lowering.names import ENTRY, LINKED
@@ -87,10 +87,10 @@ def cuda_module(kernel: Kernel, library: Library, head: Sequence[str]) -> str:
     """The text of a kernel's module for a GPU, in libNVVM's dialect; ``head`` are the lines before its functions, among them all
     metadata but ``!0`` and the annotations.
 
-    Its entry ``kernel(lo, hi, abort, ...)`` takes the rows (uint32, or uint64 where the kernel's index is wide), the address of
-    the abort flag (uint32) and the kernel's own parameters."""
+    Its entry ``kernel(lo, row_end, abort, row_limit, ...)`` takes the rows (uint32, or uint64 where the kernel's index is wide),
+    the addresses of the abort flag (uint32) and of a limit of the rows (int64), and the kernel's own parameters."""
     index = "u64" if kernel.wide_index else "u32"
-    own = [("lo", index), ("hi", index), (ABORT.id, "*u32")]
+    own = [("lo", index), (END.id, index), (ABORT.id, "*u32"), (LIMIT.id, "*i64")]
     made = _rows(kernel, Scope(kernel, library, "nounwind"), own, grid_body(kernel))
     types = [llvm_type(t) for t in made.parameters]
     given = ", ".join([f"{t} %a{n}" for n, t in enumerate(types)])

@@ -111,6 +111,11 @@ class AbortableTarget(Target, Protocol):
         """Within it, kernels that this thread launches do nothing once ``word`` (uint32, on the GPU) is not 0."""
         ...
 
+    def limited_to(self, rows: Array | None) -> AbstractContextManager[None]:
+        """Within it, kernels that this thread launches go no further than to the row whose number ``rows`` (int64, one, on the
+        GPU) has by then; None: to their last one."""
+        ...
+
     def noting(self) -> AbstractContextManager[Launched]:
         """Within it, what this thread launches is noted."""
         ...
@@ -124,10 +129,23 @@ class AbortableTarget(Target, Protocol):
         ...
 
 
+@dataclass(frozen=True, eq=False)
+class LaunchedKernel:
+    """One launch: ``shape`` are its blocks, the threads of one, and that one's shared memory in bytes. ``values`` are all
+    arguments, of which those of ``arguments`` come last. ``node`` is what the current stream has captured it as (None: it
+    captures nothing)."""
+
+    compiled: Compiled
+    shape: tuple[int, int, int]
+    values: tuple[Any, ...]
+    arguments: Sequence[object]
+    node: int | None
+
+
 @dataclass
 class Launched:
     """What was launched: kernels, and the arrays that they were handed (None: one without rows). A recording of launches needs
     both for as long as it is there."""
 
-    kernels: list[Compiled] = field(default_factory=list)
+    kernels: list[LaunchedKernel] = field(default_factory=list)
     arrays: list[Array | None] = field(default_factory=list)

@@ -19,14 +19,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gquery import tuning
+from gquery.device.array import Array, on_gpu
 from gquery.device.device import Device
+from gquery.device.graph import last_node
 from gquery.device.profile import DeviceProfile, get_profile
 from gquery.errors import DeviceError
 from gquery.expression.facts import INT64_BYTES
+from gquery.expression.types import INT64
 from gquery.kernels.builtin.registry import builtin_kernels
 from gquery.kernels.kernel import Kernel, Parameter
 from gquery.kernels.targets import cuda_numba
-from gquery.kernels.targets.base import NARROW_ROWS, PRIVATE_THREADS, Compiled, Launched, Perhaps
+from gquery.kernels.targets.base import NARROW_ROWS, PRIVATE_THREADS, Compiled, Launched, LaunchedKernel, Perhaps
 from gquery.kernels.targets.cache import KernelSource, kernel_cache
 from gquery.kernels.targets.compilers import Compiler, compiler_of
 from gquery.kernels.targets.cubin import Cubin, cuda_compiler, make_cubin, read_cubin
@@ -179,9 +182,12 @@ class CudaTarget:
         if shared > profile.shared_bytes:
             _allow_shared(compiled.entry, shared)
         blocks = min(-(-(hi - lo) // threads), profile.processors * resident)
+        values = (lo, hi, self._abort_flag(), self._limit(), *arguments)
+        compiled.entry(blocks, threads, shared, values)
         if self._local.noted is not None:
-            self._local.noted.kernels.append(compiled)
-        compiled.entry(blocks, threads, shared, (lo, hi, self._abort_flag(), *arguments))
+            shape = blocks, threads, shared
+            made = LaunchedKernel(compiled, shape, values, arguments, last_node(_current_stream()))
+            self._local.noted.kernels.append(made)
 
     @contextmanager
     def noting(self) -> Iterator[Launched]:
@@ -202,15 +208,30 @@ class CudaTarget:
         finally:
             self._local.abort_flag = before
 
+    @contextmanager
+    def limited_to(self, rows: Array | None) -> Iterator[None]:
+        """See `AbortableTarget.limited_to`."""
+        before = self._local.limit
+        self._local.limit = None if rows is None else int(on_gpu(rows).data.ptr)
+        try:
+            yield
+        finally:
+            self._local.limit = before
+
     def _abort_flag(self) -> int:
         word = self._local.abort_flag
-        return _never(_device())[1] if word is None else word
+        return _defaults(_device()).never if word is None else word
+
+    def _limit(self) -> int:
+        limit = self._local.limit
+        return _defaults(_device()).unlimited if limit is None else limit
 
 
 class _Local(threading.local):
     """What launches of one thread depend on."""
 
     abort_flag: int | None = None  # the address of the word that kernels look at; None: of one that stays 0
+    limit: int | None = None  # the address of the number that rows stay below; None: of one that is greater than all
     noted: Launched | None = None
 
 
@@ -283,15 +304,30 @@ def _device() -> int:
     return int(cupy.cuda.runtime.getDevice())
 
 
+class _Defaults(NamedTuple):
+    """What launches are given where nobody says otherwise: the addresses of an abort flag that stays 0, and of a limit beyond all
+    rows, in ``words``."""
+
+    words: Array
+    never: int
+    unlimited: int
+
+
 @cache
-def _never(device: int) -> tuple[Any, int]:
-    """An abort flag that stays 0, and its address."""
+def _defaults(device: int) -> _Defaults:
     import cupy
 
     with cupy.cuda.Device(device):
-        word = cupy.zeros(1, np.uint32)
+        words = cupy.asarray(np.array([0, INT64.high], np.int64))
         cupy.cuda.get_current_stream().synchronize()  # other streams read it too
-    return word, int(word.data.ptr)
+    first = int(words.data.ptr)
+    return _Defaults(words, first, first + INT64_BYTES)
+
+
+def _current_stream() -> int:
+    import cupy
+
+    return int(cupy.cuda.get_current_stream().ptr)
 
 
 @cache

@@ -13,8 +13,10 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
+from gquery.device.graph import RecordedGraph
 from gquery.kernels.kernel import Kernel
 
+_OWN = 4  # parameters that every kernel has: the rows from and to, the addresses of the abort flag and of the limit
 _SIZE = 8  # bytes of a parameter's place; indices of 32 bits leave half of theirs unused
 
 
@@ -28,8 +30,8 @@ class Launcher:
         self.ptr = int(function.ptr)
         index = "Q" if kernel.wide_index else "I4x"
         own = ("Q" if p.is_pointer else "d" if p.type == "f64" else "q" for p in kernel.parameters)
-        self._packer = struct.Struct("<" + index * 2 + "Q" + "".join(own))
-        count = 3 + len(kernel.parameters)
+        self._packer = struct.Struct("<" + index * 2 + "QQ" + "".join(own))
+        count = _OWN + len(kernel.parameters)
         assert self._packer.size == _SIZE * count
         self._values = bytearray(self._packer.size)
         first = ctypes.addressof(ctypes.c_char.from_buffer(self._values))
@@ -39,8 +41,14 @@ class Launcher:
         self._lock = threading.Lock()  # the driver copies the values before it returns
 
     def __call__(self, blocks: int, threads: int, shared: int, values: Sequence[Any]) -> None:
-        """Queue the kernel on the current stream. ``values`` are the rows from and to, the address of the abort flag, and the
-        kernel's own parameters: addresses and integers as int, doubles as float."""
+        """Queue the kernel on the current stream. ``values`` are the rows from and to, the addresses of the abort flag and
+        of the limit, and the kernel's own parameters: addresses and integers as int, doubles as float."""
         with self._lock:
             self._packer.pack_into(self._values, 0, *values)
             self._launch(self.ptr, blocks, 1, 1, threads, 1, 1, shared, self._stream().ptr, self._parameters, 0)
+
+    def set_in(self, graph: RecordedGraph, node: int, shape: tuple[int, int, int], values: Sequence[Any]) -> None:
+        """Have a recorded launch of the kernel take these values from now on; see `RecordedGraph.set_arguments`."""
+        with self._lock:
+            self._packer.pack_into(self._values, 0, *values)
+            graph.set_arguments(node, self.ptr, shape, self._parameters)

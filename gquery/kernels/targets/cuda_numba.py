@@ -21,10 +21,12 @@ def module_text(kernel: Kernel) -> str:
     """The text of the module that Numba compiles."""
     index = "uint64" if kernel.wide_index else "uint32"
     own = [f"{'*' * p.is_pointer}{p.type}" for p in kernel.parameters]
-    signature = [index.replace("uint", "u")] * 2 + ["*u32", *own]
+    signature = [index.replace("uint", "u")] * 2 + ["*u32", "*i64", *own]
     lines = [f"SIGNATURE = {tuple(signature)!r}", "", ""]
-    lines.append(f"def kernel({', '.join(['lo', 'hi', 'abort', *(p.name for p in kernel.parameters)])}):")
-    lines += ["    if abort[0] != 0:", "        return"]
+    lines.append(
+        f"def kernel({', '.join(['lo', 'row_end', 'abort', 'row_limit', *(p.name for p in kernel.parameters)])}):"
+    )
+    lines += [f"    hi = {index}(min_i64(i64(row_end), row_limit[0]))", "    if abort[0] != 0:", "        return"]
     lines += [f"    step = {index}(thread_count())", f"    i = {index}(lo + thread_index())"]
     lines += printed(kernel.prologue, 1)
     unrolled, body = kernel.unrolled, kernel.body

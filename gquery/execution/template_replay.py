@@ -1,0 +1,135 @@
+"""Replay for constants that never were: the stages of a template's program are recorded once, and each plan of the template plays
+them with its own constants.
+
+It begins once plans of a template have run some times with other constants each (`tuning.replay`). The steps are those of
+`replay`: kernels are compiled in the background, the stages are rehearsed, then recorded. How many of them is found out by
+rehearsing: the first stage that cannot be recorded, and those behind, run as usual over what was replayed.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import cast
+
+from gquery import tuning
+from gquery.columns.table import Table
+from gquery.device.arena import Arena, arena_of
+from gquery.device.recording import CannotRecordError, RecordingDevice
+from gquery.execution.feedback import RunFeedback, Shared, TemplateProgress
+from gquery.execution.replay import kernels_to_record, may_be_recorded
+from gquery.execution.speculation import Speculation
+from gquery.execution.stages import result_of, run_stages
+from gquery.execution.state import ExecutionContext, Run
+from gquery.execution.template_recording import TemplateRecording, record_stages, run_first_stages
+from gquery.kernels.targets import get_target
+from gquery.kernels.targets.base import AbortableTarget
+from gquery.operators.prefix import rows_wanted
+from gquery.planner.physical import Pipeline, Probe, Program, Stage
+
+
+def replayed_stages(program: Program, context: ExecutionContext, feedback: RunFeedback) -> Table | None:
+    """The result of a plan that a template made, with the first stages replayed; None: the program is to run as usual."""
+    shared = feedback.shared
+    if shared is None or shared.replay.refused is not None or not may_be_recorded(program, context):
+        return None
+    progress = shared.replay
+    if progress.recorded is None:
+        progress.runs += feedback.scalars is None
+        if progress.runs <= tuning.replay.template_runs:
+            return None
+    arena = arena_of(context.device.ordinal)
+    if not arena.lock.acquire(blocking=False):  # a recording runs for another thread: this GPU has work
+        return None
+    try:
+        with context.device.activate():
+            return _next(program, context, feedback, shared, arena)
+    finally:
+        arena.lock.release()
+
+
+def _next(
+    program: Program, context: ExecutionContext, feedback: RunFeedback, shared: Shared, arena: Arena
+) -> Table | None:
+    """One step further; the caller has the arena's lock."""
+    while True:
+        recorded = cast(TemplateRecording | None, shared.replay.recorded)
+        if recorded is None:
+            recorded = _record(program, context, feedback, shared.replay, arena)
+        units = None if recorded is None else recorded.constants(shared)
+        if recorded is None or units is None:
+            return None
+        made = recorded.play(units, context.device, arena)
+        if made is not None:
+            break
+        _give_up(shared.replay, recorded)  # another one has room for the rows of this query, too
+    state = Run(program, context, feedback, Speculation(feedback, context.device, waits=True), made.frames, made.joins)
+    run_stages(state, recorded.end, len(program.stages))
+    feedback.replay.runs = max(1, feedback.replay.runs)
+    result = result_of(state)
+    if made.joins:
+        context.device.synchronize()  # they lie where the next recorded run writes
+    return result
+
+
+def _give_up(progress: TemplateProgress, recorded: TemplateRecording) -> None:
+    """Let go of a recording that does not fit any more; another is made, but not for ever."""
+    progress.bounds, progress.recorded = dict(recorded.speculation.seen), None
+    recorded.release()
+    progress.given_up += 1
+    if progress.given_up >= tuning.replay.given_up:
+        progress.refused = "each recording was soon of no use"
+
+
+def _record(
+    program: Program, context: ExecutionContext, feedback: RunFeedback, progress: TemplateProgress, arena: Arena
+) -> TemplateRecording | None:
+    """A recording, once the kernels that it needs are there."""
+    target = cast(AbortableTarget, get_target(context.target))
+    staying = replace(context, device=RecordingDevice(context.device, arena))
+    if progress.kernels is None:
+        progress.kernels = tuple(dict.fromkeys(kernels_to_record(program, staying, feedback)))
+        target.compile_in_background(progress.kernels)
+    if time.monotonic() < progress.asks_at:
+        return None
+    if not target.is_at_hand(progress.kernels):
+        progress.asks_at = time.monotonic() + tuning.replay.poll_seconds
+        return None
+    if progress.refused is not None:
+        return None
+    try:
+        rehearsed, end = _rehearse(program, staying, feedback, progress)
+        recorded = record_stages(program, staying, rehearsed, end, arena)
+    except CannotRecordError as reason:
+        progress.refused = str(reason)
+        return None
+    progress.recorded = recorded
+    return recorded
+
+
+def _rehearse(
+    program: Program, context: ExecutionContext, feedback: RunFeedback, progress: TemplateProgress
+) -> tuple[RunFeedback, int]:
+    """What a run with all work on the GPU and with slack leaves, and the stage that it had to end before. CannotRecordError where
+    that is the first one."""
+    stages, reason = program.stages, "nothing of it can be recorded"
+    end = next((n for n, stage in enumerate(stages) if not _may_be_recorded(stage)), len(stages))
+    while end:
+        rehearsed = feedback.for_template_recording()
+        speculation = Speculation(rehearsed, context.device, True, tuning.replay.slack, progress.bounds)
+        try:
+            run_first_stages(Run(program, context, rehearsed, speculation, bound=[]), end)
+        except CannotRecordError as error:
+            end, reason = speculation.stage, str(error)
+            continue
+        speculation.validate_all()
+        return rehearsed, end
+    raise CannotRecordError(reason)
+
+
+def _may_be_recorded(stage: Stage) -> bool:
+    """Whether a stage is one that goes without knowing how many rows there are."""
+    work = stage.work
+    if not isinstance(work, Pipeline) or work.host is not None or rows_wanted(work) is not None:
+        return False
+    return not any(isinstance(s, Probe) and s.records_matches for s in work.steps)

@@ -1,0 +1,219 @@
+"""Stages that are recorded once and played with the constants of each query: what comes of them is what DuckDB says, whatever the
+constants are."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import gquery
+from gquery.execution.feedback import TemplateProgress
+
+ROWS = 300_000
+SHAPES = {
+    "filter": "SELECT k, v FROM t WHERE v < {a} AND k >= {b} ORDER BY k",
+    "texts": "SELECT k, s, n FROM t WHERE v BETWEEN {a} AND {a} + 3 ORDER BY k",
+    "reduce": "SELECT count(*), sum(v), sum(d), min(k), max(k) FROM t WHERE v > {a} AND k < {b}",
+    "few groups": "SELECT g, count(*), sum(d), avg(v) FROM t WHERE v <> {a} GROUP BY g ORDER BY g",
+    "many groups": "SELECT k % 5000 AS r, sum(v) AS total FROM t WHERE v < {a} GROUP BY r ORDER BY total DESC, r LIMIT 10",
+    "hash groups": "SELECT k * 977 AS r, count(*), sum(v) FROM t WHERE k < {b} GROUP BY r ORDER BY r LIMIT 20",
+    "text groups": "SELECT s, count(*) FROM t WHERE v < {a} GROUP BY s ORDER BY 2 DESC, 1 LIMIT 20",
+    "join": "SELECT a.k, b.v FROM t a JOIN t b ON a.k = b.k + 1 WHERE b.v < {a} AND a.v < 50 ORDER BY 1, 2",
+    "join of groups": "SELECT count(*), sum(u.n) FROM t JOIN (SELECT v AS w, count(*) AS n FROM t WHERE k < {b} GROUP BY v) u "
+    "ON v = w WHERE u.n > {a}",
+    "fan-out": "SELECT t.v, count(*), sum(o.k) FROM t JOIN (SELECT v, k FROM t WHERE k < {b} / 100) o ON t.v = o.v "
+    "WHERE t.k < 5000 GROUP BY t.v ORDER BY 1",
+    "left join": "SELECT g, count(s.n), count(*) FROM t LEFT JOIN (SELECT * FROM small WHERE n > {a} / 20) s ON t.v = s.id "
+    "GROUP BY g ORDER BY g NULLS FIRST",
+    "not in": "SELECT count(*) FROM t WHERE v NOT IN (SELECT id FROM small WHERE id > {a} / 2)",
+    "exists": "SELECT count(*) FROM t WHERE EXISTS (SELECT * FROM small WHERE small.id = t.v AND small.n < {a})",
+    "scalar": "SELECT count(*) FROM t WHERE v > (SELECT avg(v) FROM t WHERE k < {b})",
+    "dictionary": "SELECT g, count(*) FROM t WHERE g IN ('{c}', 'b') AND v < {a} GROUP BY g ORDER BY g",
+    "segments": "SELECT o, sum(v) AS total, count(*) FROM ordered GROUP BY o HAVING sum(v) > {a} * 4 "
+    "ORDER BY total DESC, o LIMIT 50",
+    "segments of some": "SELECT o, max(v) FROM ordered WHERE v < {a} GROUP BY o ORDER BY o LIMIT 20",
+    "parts": "SELECT count(*), min(k) FROM t WHERE s LIKE '%xt {a}%' OR s NOT LIKE '%{b}%{a}'",
+    "like": "SELECT count(*), sum(k) FROM t WHERE s LIKE '%{a}%' AND v < 90",
+    "case": "SELECT sum(CASE WHEN v < {a} THEN k ELSE -{b} END), count(CASE WHEN k > {b} THEN 1 END) FROM t",
+    "distinct": "SELECT DISTINCT g, v FROM t WHERE k > {b} ORDER BY ALL",
+    "union": "(SELECT g FROM t WHERE v < {a}) UNION ALL (SELECT g FROM t WHERE k > {b}) ORDER BY 1 NULLS LAST LIMIT 50",
+    "having": "SELECT k % 1000 AS r, sum(v) FROM t GROUP BY r HAVING sum(v) > {b} / 20 ORDER BY r",
+    "shared": "WITH u AS (SELECT k % 3000 AS r, sum(v) AS total FROM t WHERE v < {a} GROUP BY r) "
+    "SELECT r, total FROM u WHERE total = (SELECT max(total) FROM u) ORDER BY r",
+    "window of keys": "SELECT count(*) FROM t a WHERE a.k IN (SELECT b.k + {a} FROM t b WHERE b.v = 7)",
+}
+
+
+def _table(seed: int, rows: int = ROWS) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    v = rng.integers(0, 100, rows)
+    null = rng.random(rows) < 0.1
+    k = rng.permutation(rows)
+    return pa.table(
+        {
+            "k": k,
+            "e": np.where(k % 1000 == 999, "bad", (1 + k % 1).astype(str)),
+            "v": v,
+            "g": pa.array(np.array(["a", "b", "c", "d"])[v % 4], mask=null),
+            "s": [f"text {n % 977}" for n in v * 7919],
+            "n": pa.array(v * 3, mask=null),
+            "d": pa.array([Decimal(int(n)) / 100 for n in v], pa.decimal128(12, 2)),
+        }
+    )
+
+
+def _ordered() -> pa.Table:
+    """Rows that lie in the order of a key, some of each."""
+    rng = np.random.default_rng(7)
+    keys = np.repeat(np.arange(ROWS // 3), rng.integers(1, 8, ROWS // 3))
+    return pa.table({"o": keys, "v": rng.integers(0, 100, len(keys))})
+
+
+@pytest.fixture
+def connection() -> Iterator[gquery.Connection]:
+    with gquery.connect(device="cuda") as made:
+        made.register("t", _table(1))
+        made.register("ordered", _ordered())
+        made.register("small", pa.table({"id": [1, 2, 3, 50, 50, 60], "n": [1, None, 3, 4, 5, 6]}))
+        yield made
+
+
+def _oracle(seed: int = 1) -> duckdb.DuckDBPyConnection:
+    oracle = duckdb.connect()
+    oracle.register("t", _table(seed))
+    oracle.register("ordered", _ordered())
+    oracle.register("small", pa.table({"id": [1, 2, 3, 50, 50, 60], "n": [1, None, 3, 4, 5, 6]}))
+    return oracle
+
+
+def _texts(shape: str, count: int, seed: int = 3) -> list[str]:
+    """Texts of a shape: some constants near each other, then extremes, for which no or all rows are left."""
+    rng = random.Random(seed)
+    made = [(rng.randrange(10, 60), rng.randrange(100_000, 200_000), rng.choice("acd")) for _ in range(count - 4)]
+    return [
+        shape.format(a=a, b=b, c=c)
+        for a, b, c in [*made, (0, 0, "z"), (99, 299_999, "a"), (1, 1, "c"), (50, 10**6, "d")]
+    ]
+
+
+def _progress(connection: gquery.Connection, sql: str) -> TemplateProgress:
+    prepared = connection._plans.find(sql, None, connection.settings)
+    assert prepared is not None and prepared.feedback.shared is not None, sql
+    return prepared.feedback.shared.replay
+
+
+def _alike(rows: list[tuple[Any, ...]], others: list[tuple[Any, ...]]) -> bool:
+    """Whether rows are the same, averages of doubles aside."""
+    return len(rows) == len(others) and all(
+        x == y or (isinstance(x, float) and isinstance(y, float) and abs(x - y) <= 1e-9 * abs(y))
+        for a, b in zip(rows, others, strict=True)
+        for x, y in zip(a, b, strict=True)
+    )
+
+
+def _recorded(connection: gquery.Connection, texts: list[str]) -> TemplateProgress:
+    """Run texts, each once, until their template is recorded, or for good is not."""
+    for sql in texts:
+        connection.sql(sql).fetchall()
+        progress = _progress(connection, sql)
+        if progress.recorded is not None or progress.refused is not None:
+            return progress
+        threading.Event().wait(0.1)  # its kernels are compiled in the background
+    return progress
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("name", SHAPES)
+def test_what_is_played_is_right(connection: gquery.Connection, name: str) -> None:
+    texts, oracle = _texts(SHAPES[name], 60), _oracle()
+    progress = _recorded(connection, texts[:40])
+    print(name, "refused:", progress.refused, "stages:", getattr(progress.recorded, "end", None))
+    for sql in texts[36:]:
+        rows = connection.sql(sql).fetchall()
+        assert _alike(rows, oracle.sql(sql).fetchall()), sql
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("name", ["few groups", "many groups", "scalar", "join of groups", "not in"])
+def test_most_shapes_are_played(connection: gquery.Connection, name: str) -> None:
+    texts = _texts(SHAPES[name], 40)
+    progress = _recorded(connection, texts[:30])
+    assert progress.recorded is not None, progress.refused
+    recorded = progress.recorded
+    for sql in texts[24:30]:
+        connection.sql(sql).fetchall()
+    assert progress.recorded is recorded
+
+
+@pytest.mark.cuda
+def test_more_rows_than_there_was_room_for(connection: gquery.Connection) -> None:
+    """The GPU notices, and the query runs as usual."""
+    oracle, shape = _oracle(), "SELECT k, v FROM t WHERE k < {} ORDER BY k"
+    progress = _recorded(connection, [shape.format(1000 + n) for n in range(30)])
+    assert progress.recorded is not None, progress.refused
+    for most in (1010, 3000, 0, 100_000, 299_999, 1005):
+        sql = shape.format(most)
+        assert connection.sql(sql).fetchall() == oracle.sql(sql).fetchall()
+    assert progress.given_up > 0, "3,000 rows are more than 1,029 and some slack"
+
+
+@pytest.mark.cuda
+def test_a_recording_gets_more_room(connection: gquery.Connection) -> None:
+    """Few and many rows in turns: once there is room for the many, it stays."""
+    oracle, shape = _oracle(), "SELECT k, v FROM t WHERE k % 1000 < {} ORDER BY k"
+    progress = _recorded(connection, [shape.format(1 + n % 3) for n in range(30)])
+    assert progress.recorded is not None, progress.refused
+    for n in range(10):
+        sql = shape.format(20 + n if n % 2 else 1)
+        assert connection.sql(sql).fetchall() == oracle.sql(sql).fetchall()
+    assert progress.given_up == 1 and progress.refused is None
+
+
+@pytest.mark.cuda
+def test_a_table_that_was_replaced_is_seen(connection: gquery.Connection) -> None:
+    texts = _texts(SHAPES["join"], 40)
+    _recorded(connection, texts[:30])
+    connection.register("t", _table(2))
+    oracle = _oracle(2)
+    for sql in texts[28:]:
+        assert connection.sql(sql).fetchall() == oracle.sql(sql).fetchall()
+
+
+@pytest.mark.cuda
+def test_a_constant_that_fails_is_an_error(connection: gquery.Connection) -> None:
+    """Only rows that a filter lets through are looked at."""
+    shape = "SELECT sum(CAST(e AS INTEGER)) FROM t WHERE k % 1000 < {}"
+    progress = _recorded(connection, [shape.format(500 + n) for n in range(30)])
+    assert progress.recorded is not None, progress.refused
+    for n in range(3):
+        with pytest.raises(gquery.ConversionError):
+            connection.sql(shape.format(1000 + n)).fetchall()
+        assert connection.sql(shape.format(300 + n)).fetchall() == [(300 * (300 + n),)]
+
+
+@pytest.mark.cuda
+def test_threads_play_with_constants_of_their_own(connection: gquery.Connection) -> None:
+    texts, oracle = _texts(SHAPES["many groups"], 60), _oracle()
+    _recorded(connection, texts[:30])
+    expected = {sql: oracle.sql(sql).fetchall() for sql in texts[30:]}
+    wrong: list[str] = []
+
+    def play(part: int) -> None:
+        for sql in texts[30 + part :: 4]:
+            if connection.sql(sql).fetchall() != expected[sql]:
+                wrong.append(sql)
+
+    threads = [threading.Thread(target=play, args=(n,)) for n in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong

@@ -51,7 +51,7 @@ NO_TUNING: dict[str, tuple[set[int | float], str]] = {
     "targets/cuda_numba.py": ({9}, "a compute capability that every version of the compiler knows"),
     "targets/cuda_llvm.py": ({9}, "the same"),
     "targets/cubin_assembler.py": ({9}, "the same"),
-    "targets/cuda_launch.py": ({3, 8}, "parameters that every kernel has, bytes of one"),
+    "targets/cuda_launch.py": ({4, 8}, "parameters that every kernel has, bytes of one"),
     "targets/cuda_shared.py": ({3}, "the number of an address space of LLVM"),
 }
 KERNELS = sorted(p.relative_to(ROOT / "gquery" / "kernels").as_posix() for p in (ROOT / "gquery/kernels").rglob("*.py"))

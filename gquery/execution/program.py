@@ -6,8 +6,8 @@ from gquery.columns.table import Table
 from gquery.execution.feedback import RunFeedback
 from gquery.execution.late_fetch import with_fetched
 from gquery.execution.replay import replayed
+from gquery.execution.run_stages import result_of, run_stages
 from gquery.execution.speculation import MisspeculationError, Speculation
-from gquery.execution.stages import result_of, run_stages
 from gquery.execution.state import ExecutionContext, Run, StageReport
 from gquery.execution.template_replay import replayed_stages
 from gquery.planner.physical import Program

@@ -25,9 +25,9 @@ from gquery.device.recording import CannotRecordError, RecordingDevice
 from gquery.errors import InterruptError
 from gquery.execution.feedback import RunFeedback, Shared
 from gquery.execution.recording import Inputs, fetch_block, foreign, inputs_of
+from gquery.execution.run_stages import reading_scalars, run_stages
 from gquery.execution.speculation import MisspeculationError, Speculation
 from gquery.execution.stage_feedback import UnitsKey
-from gquery.execution.stages import reading_scalars, run_stages
 from gquery.execution.state import BoundPattern, ExecutionContext, Run
 from gquery.expression.facts import INT64_BYTES
 from gquery.expression.frozen import frozen_open

@@ -18,8 +18,8 @@ from gquery.device.arena import Arena, arena_of
 from gquery.device.recording import CannotRecordError, RecordingDevice
 from gquery.execution.feedback import RunFeedback, Shared, TemplateProgress
 from gquery.execution.replay import kernels_to_record, may_be_recorded
+from gquery.execution.run_stages import result_of, run_stages
 from gquery.execution.speculation import Speculation
-from gquery.execution.stages import result_of, run_stages
 from gquery.execution.state import ExecutionContext, Run
 from gquery.execution.template_recording import TemplateRecording, record_stages, run_first_stages
 from gquery.kernels.targets import get_target

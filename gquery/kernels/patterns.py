@@ -16,7 +16,7 @@ from gquery.runtime.records import dataclass
 
 ANY, ONE = 0xFF, 0xFE  # % and _ in a prepared pattern: bytes that UTF-8 never has
 KEY_WORDS = 4  # of a window in `ScannedPattern.keys`
-_ROOM, _READ_AHEAD_WORDS = 32, 3  # words: steps in which packed patterns grow, and what may be read behind the needles
+_ROOM, _SPARE_WORDS = 32, 3  # words: steps in which packed patterns grow, and what may be read behind the needles
 _EVERY_BYTE = 0x0101010101010101
 _WIDE, _NARROW = 4, 2  # bytes of an aligned unit of the characters that is compared at once
 
@@ -108,7 +108,7 @@ class PackedPattern:
         self.keys = 4
         self.parts = self.keys + pattern.keys.length
         self.needles = self.parts + _rounded(pattern.parts.length)
-        self.size = self.needles + _rounded(pattern.needles.length // 8 + _READ_AHEAD_WORDS)
+        self.size = self.needles + _rounded(pattern.needles.length // 8 + _SPARE_WORDS)
 
 
 def _rounded(words: int) -> int:

@@ -224,7 +224,7 @@ class Replay(Record):
         2, "runs", "of plans of one template, with other constants each, with which one begins to be recorded for all"
     )
     slack: float = number(
-        1.3, "", "by which counts may be greater than they were where a run is recorded for all constants"
+        1.3, "times", "by which counts may be greater than they were where a run is recorded for all constants"
     )
     slack_rows: int = number(1024, "rows", "that are added to that")
     alignment: int = number(16, "bytes", "at multiples of which the buffers of a result lie in one piece")

@@ -14,8 +14,8 @@ from gquery.device.array import Array
 from gquery.device.recording import CannotRecordError
 from gquery.execution import ExecutionContext
 from gquery.execution.feedback import RunFeedback
+from gquery.execution.run_stages import run_stages
 from gquery.execution.speculation import Speculation
-from gquery.execution.stages import run_stages
 from gquery.execution.state import Run
 from gquery.kernels.readback import Count, scalar_readback
 from gquery.kernels.targets import get_target

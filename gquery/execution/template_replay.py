@@ -16,6 +16,7 @@ from gquery import tuning
 from gquery.columns.table import Table
 from gquery.device.arena import Arena, arena_of
 from gquery.device.recording import CannotRecordError, RecordingDevice
+from gquery.errors import OutOfMemoryError
 from gquery.execution.feedback import RunFeedback, Shared, TemplateProgress
 from gquery.execution.replay import kernels_to_record, may_be_recorded
 from gquery.execution.run_stages import result_of, run_stages
@@ -100,7 +101,7 @@ def _record(
     try:
         rehearsed, end = _rehearse(program, staying, feedback, progress)
         recorded = record_stages(program, staying, rehearsed, end, arena)
-    except CannotRecordError as reason:
+    except (CannotRecordError, OutOfMemoryError) as reason:  # of memory for more rows than there are
         progress.refused = str(reason)
         return None
     progress.recorded = recorded

@@ -11,6 +11,7 @@ Arrays are NumPy's or CuPy's; row numbers are uint32. Sorts are stable.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 from types import ModuleType
 from typing import Protocol
 
@@ -232,10 +233,10 @@ def candidates(keys: Sequence[OrderKey], k: int) -> Array | None:
 def counted_candidates(keys: Sequence[OrderKey], k: int, number: Array) -> tuple[Array, Count] | None:
     """Rows among which the first ``k`` of `sort_order` are, of so many rows as ``number`` (int64, one, on the GPU) says, and how
     many these are. None where there are not many rows, and where the first key is of unknown bounds: nothing is read back."""
-    first, n = keys[0], keys[0].size
-    if not isinstance(first, Integers) or first.bounds is None or not 0 < k < n // tuning.sorting.candidate_rows:
+    n, known = keys[0].size, list(takewhile(lambda key: isinstance(key, Integers) and key.bounds is not None, keys))
+    if not known or not 0 < k < n // tuning.sorting.candidate_rows:
         return None
-    values = _Digits([first]).take(None, INT64_BITS - 1)
+    values = _Digits(known).take(None, INT64_BITS - 1)
     if values is None:
         return None
     pad(values, Count(n, number))

@@ -141,7 +141,8 @@ class TemplateRecording:
     def release(self) -> None:
         """Let go of everything; nobody plays it again."""
         self.graph, self.kept, self.block, self.given = None, [], np.empty(0, np.uint8), None
-        self.frames, self.tables, self.places, self.launches = {}, {}, {}, ()
+        self.frames, self.tables, self.places = {}, {}, {}
+        self.units, self.launches, self.patterns, self.inputs = (), (), (), Inputs((), ())
 
     def constants(self, shared: Shared) -> list[tuple[Unit, ...]] | None:
         """The kernels with the constants of a plan; None where other kernels would serve it."""

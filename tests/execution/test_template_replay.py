@@ -16,6 +16,7 @@ import pytest
 
 import gquery
 from gquery.execution.feedback import TemplateProgress
+from gquery.execution.template_recording import TemplateRecording
 
 ROWS = 300_000
 SHAPES = {
@@ -175,6 +176,18 @@ def test_a_recording_gets_more_room(connection: gquery.Connection) -> None:
         sql = shape.format(20 + n if n % 2 else 1)
         assert connection.sql(sql).fetchall() == oracle.sql(sql).fetchall()
     assert progress.given_up == 1 and progress.refused is None
+
+
+@pytest.mark.cuda
+def test_memory_that_runs_out_ends_a_recording(connection: gquery.Connection) -> None:
+    """It holds nothing any more, no column of a table either, and another one is made."""
+    texts, oracle = _texts(SHAPES["few groups"], 40), _oracle()
+    recorded = _recorded(connection, texts[:30]).recorded
+    assert isinstance(recorded, TemplateRecording)
+    connection.device.make_room()
+    assert recorded.graph is None and recorded.inputs.columns == () and not recorded.frames
+    for sql in texts[30:]:
+        assert _alike(connection.sql(sql).fetchall(), oracle.sql(sql).fetchall())
 
 
 @pytest.mark.cuda

@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -119,6 +120,16 @@ def test_the_index_is_as_wide_as_asked_for(wide: bool, bits: int) -> None:
     text = cuda_llvm.source(kernel("store_i64(s0, i64(i), i64(c0[i]))", wide=wide)).text
     assert f"define void @kernel(i{bits} %a0, i{bits} %a1, i32* %a2, i64* %a3, i64* %a4, i64* %a5)" in text
     assert f"icmp ult i{bits}" in text and f"add i{bits}" in text
+
+
+@pytest.mark.parametrize("name", ["marks", "row_limit", "hi"])
+@pytest.mark.faulty
+def test_no_parameter_is_called_as_one_of_entries(name: str) -> None:
+    """Of any target's: a kernel is compiled for one today, for another tomorrow."""
+    made = kernel("store_i64(s0, i64(i), 1)")
+    wrong = replace(made, parameters=(Parameter(name, "i64", True), *made.parameters))
+    with pytest.raises(InternalError, match=name):
+        _ = cuda_llvm.source(wrong).text
 
 
 def test_a_row_s_function_is_inlined() -> None:

@@ -118,10 +118,11 @@ def test_other_constants_by_the_template() -> None:
 
 def test_variables_are_taken_as_they_are() -> None:
     values = np.arange(1_000)
-    data = {"f": np.arange(1_000.0), "x": values}  # noqa: F841
+    data = {"f": np.arange(1_000.0), "x": values}
     relation = gquery.connect("cpu").sql("SELECT x, f FROM data ORDER BY f LIMIT 3")
     values[:] = -1
     assert relation.fetchall() == [(0, 0.0), (1, 1.0), (2, 2.0)]
+    assert data["x"][0] == -1, "the caller's own has changed"
 
 
 def broken_text(offsets: list[int], characters: bytes) -> pa.ChunkedArray:

@@ -323,7 +323,7 @@ PLACED = builtin_kernel("c0:*u64 bits:i64 words:*u64", "v0 = i64(c0[i])",
 PLACES = builtin_kernel("c0:*u64 mask:i64 places:*u32", "v0 = i64(c0[i])", "store_u32(places, i, and_i64(v0, mask))",
                      hoisted=("v0",))  # fmt: skip
 TIED = builtin_kernel(
-    "c0:*u64 bits:i64 marks:*u32",
+    "c0:*u64 bits:i64 voted:*u32",
     "v0 = i64(c0[i])",
     "tied = False",
     "if gt_i64(i64(i), 0):",
@@ -332,7 +332,7 @@ TIED = builtin_kernel(
     "    tied = eq_i64(shr_u64(v0, bits), shr_u64(i64(c0[row_index(add_i64(i64(i), 1))]), bits))",
     "v1 = ballot(members(i, hi), tied)",
     "if eq_i64(lane(), 0):",
-    "    store_u32(marks, word_index(i), v1)",
+    "    store_u32(voted, word_index(i), v1)",
     hoisted=("v0",),
 )
 

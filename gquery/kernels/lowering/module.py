@@ -10,6 +10,7 @@ from gquery.expression.facts import INT64_BITS
 from gquery.functions.registry import is_user_function
 from gquery.kernels import ir
 from gquery.kernels.kernel import Kernel
+from gquery.kernels.lowering.assembler import LoweringError
 from gquery.kernels.lowering.function import LoweredFunction, lower
 from gquery.kernels.lowering.grid import ABORT, END, LIMIT, grid_body
 from gquery.kernels.lowering.intrinsics import INLINED
@@ -19,6 +20,7 @@ from gquery.kernels.lowering.values import Type, llvm_type
 from gquery.kernels.marks import MARKS, filters, marked_loop
 
 _BODY = "rows"
+_RESERVED = frozenset(name.id for name in (ir.LOW, ir.HIGH, END, ABORT, LIMIT, MARKS))  # of the entries of any target
 
 
 class Scope:
@@ -103,6 +105,8 @@ def cuda_module(kernel: Kernel, library: Library, head: Sequence[str]) -> str:
 
 def _rows(kernel: Kernel, scope: Scope, own: Sequence[tuple[str, Type]], body: ir.Block) -> LoweredFunction:
     """The function that an entry calls: of its ``own`` parameters, with their types, and the kernel's."""
+    if taken := _RESERVED.intersection(p.name for p in kernel.parameters):
+        raise LoweringError(f"a parameter has the name of one that entries have: {', '.join(sorted(taken))}")
     names = [name for name, _ in own] + [p.name for p in kernel.parameters]
     function = ir.Function(_BODY, tuple([ir.Name(name) for name in names]), body)
     return lower(function, [*[t for _, t in own], *_parameter_types(kernel)], scope.find, _BODY, INLINED)

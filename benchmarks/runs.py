@@ -131,7 +131,7 @@ def main() -> None:
         for name in wanted:
             try:
                 runs.append(measured(connection, oracle, name, workload.texts[name], given.runs))
-            except gquery.Error as error:
+            except (gquery.NotSupportedError, gquery.BindError) as error:
                 refused[name] = str(error).splitlines()[0]
         print(f"{workload.name}, {workload.data}, compiler {given.compiler}")
         print_table(runs, refused)

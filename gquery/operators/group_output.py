@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from dataclasses import field, replace
 from functools import cached_property, partial
-from typing import Literal, cast
+from typing import Literal, assert_never, cast
 
 import numpy as np
 
@@ -20,7 +20,18 @@ from gquery.errors import InternalError
 from gquery.expression.facts import INT64_BITS
 from gquery.expression.types import PhysicalType, Register
 from gquery.kernels import ir
-from gquery.kernels.bindings import Argument, Binding, Constant, ErrorSite, SinkName, StatePart
+from gquery.kernels.bindings import (
+    Argument,
+    Binding,
+    BuildPart,
+    ColumnPart,
+    Constant,
+    Content,
+    ErrorSite,
+    SinkName,
+    StatePart,
+    TextMatches,
+)
 from gquery.kernels.builtin import scans
 from gquery.kernels.code import Code
 from gquery.kernels.kernel import ElementType, Kernel
@@ -53,6 +64,7 @@ class OutputState(SinkState):
     groups: GroupState
     behind: int  # the slot of the key 0, behind the others of a hash table
     status: Array  # uint32: errors
+    device: Device
     start: int = 0  # the row that the first group of a part is written to
     ends: Array | None = None  # int64: the groups up to the end of each word of the bitmap
     key: list[Array] = field(default_factory=list)
@@ -229,7 +241,7 @@ class GroupOutput:
         table of row numbers, whose ``slots_in_order`` are in the state. OutOfRangeError where a result does not fit its type."""
         sites = self.unit[2]
         failed = device.zeros(-(-len(sites) // INT64_BITS), "int64", label)
-        made = OutputState(state, capacity, failed.view("uint32"))
+        made = OutputState(state, capacity, failed.view("uint32"), device)
         if self.sink.layout == "row-id hash":
             assert state.slots_in_order is not None
             total = int(state.slots_in_order.size)
@@ -309,7 +321,11 @@ def _value(binding: Binding, given: OutputState) -> Argument:
     match binding:
         case Constant(value):
             return value
+        case Content(buffer):  # the constants of many aggregates
+            return buffer.on(given.device)
         case StatePart():
             return given.part(binding)
-        case _:
+        case ColumnPart() | BuildPart() | TextMatches():
             raise InternalError(f"groups are made of their state, not of {binding}")
+        case _:
+            assert_never(binding)

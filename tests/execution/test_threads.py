@@ -221,6 +221,9 @@ LARGE = {
     "hash of several": "SELECT narrow, n, runs > 200, sum(v) FROM t GROUP BY narrow, n, runs > 200",
     "wide sums": "SELECT dense, sum(big), avg(big), sum(wide), avg(wide), avg(money), sum(money), avg(n) FROM t GROUP BY dense",
     "sums of few": "SELECT dense, sum(wide) FILTER (WHERE n > 8), avg(big) FILTER (WHERE n > 8) FROM t GROUP BY dense",
+    "many constants": "SELECT dense, "
+    + ", ".join(f"sum(money * v + {n})" for n in range(80))
+    + " FROM t GROUP BY dense",
     "small floats": "SELECT dense, sum(real), max(real), min(-f), max(f > 0), min(day) FROM t GROUP BY dense",
     "rows": "SELECT text, f, count(*), sum(v), avg(big), min(n), sum(wide), max(f) FROM t GROUP BY text, f",
     "one text": "SELECT ordered, any_value(text) FROM t WHERE text = 'text 7' GROUP BY ordered",

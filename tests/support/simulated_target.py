@@ -45,6 +45,14 @@ def _namespace(thread: int, threads: int) -> dict[str, Any]:
     return found
 
 
+class _Elements(np.ndarray):
+    """An array whose elements are Python's integers, which primitives of 128 bits count on."""
+
+    def __getitem__(self, at: Any) -> Any:
+        found = super().__getitem__(at)
+        return found.item() if isinstance(found, np.generic) else found
+
+
 class SimulatedTarget(CudaTarget):
     """Runs the text of cuda kernels in threads of Python. See `Target`."""
 
@@ -70,7 +78,8 @@ class SimulatedTarget(CudaTarget):
         if not parameter.is_pointer:
             return float(value) if parameter.type == "f64" else int(value)
         kind = np.dtype(f"{parameter.type[0]}{int(parameter.type[1:]) // 8}")
-        return np.zeros(1, kind) if value is None or value.size == 0 else value.view(kind)
+        found = np.zeros(1, kind) if value is None or value.size == 0 else value.view(kind)
+        return found.view(_Elements) if parameter.type == "i64" else found
 
     def run(self, compiled: Compiled, lo: int, hi: int, arguments: Sequence[Any], shared_words: int = 0) -> None:
         kernel = compiled.kernel

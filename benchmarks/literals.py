@@ -5,7 +5,8 @@
 Each query runs with its own text until nothing more is learned (kernels are compiled, and on a GPU the run is recorded). *hot*
 is the median of ``--runs`` runs behind it. *new* is the median over the seeds of the first run of a text with that seed's
 parameters, from the text to Arrow, and *worst* the longest; *hits* says how many of them a template served. The sums are what
-counts: of the hot medians, and the median over the seeds of the sum of their 22 runs.
+counts: of the hot medians, and the median over the seeds of the sum of their 22 runs. How many of the new runs waited for a
+compiler is counted, too.
 """
 
 from __future__ import annotations
@@ -13,9 +14,12 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from gquery.api.connection import Connection
+from gquery.runtime.stopwatch import Part, Watch, watched
 from tpch import parameters, queries
 from tpch.engines.base import Options
 from tpch.engines.gquery_engine import GQueryEngine
@@ -23,6 +27,16 @@ from tpch.generate import generate
 
 LEARNING_RUNS = 12  # at least, until a recorded run is there
 LEARNING_SECONDS = 4.0
+WAITED = 0.001  # seconds: looking kernels up takes less
+
+
+class CompileWatch(Watch):
+    """Books what waits for a compiler alone, so that it costs the runs nothing."""
+
+    @contextmanager
+    def part(self, name: Part) -> Iterator[None]:
+        with super().part(name) if name == "compile" else nullcontext():
+            yield
 
 
 def seconds(connection: Connection, sql: str) -> float:
@@ -59,10 +73,14 @@ def main() -> None:
         hot[number] = statistics.median(seconds(connection, queries.sql(number)) for _ in range(given.runs))
     new: dict[int, list[float]] = {number: [] for number in queries.NUMBERS}
     hits = dict.fromkeys(queries.NUMBERS, 0)
+    waits: list[float] = []
     for seed in range(1, given.seeds + 1):
         for number in queries.NUMBERS:
             sql = parameters.sql(number, seed, given.sf)
-            new[number].append(seconds(connection, sql))
+            watch = CompileWatch()
+            with watched(watch):
+                new[number].append(seconds(connection, sql))
+            waits.append(watch.seconds["compile"])
             plan = connection._plans.find(sql, None, connection.settings)
             hits[number] += plan is not None and plan.template == "hit"
     print(f"{'query':>6}{'hot ms':>9}{'new ms':>9}{'worst ms':>10}{'new/hot':>9}{'hits':>6}")
@@ -73,6 +91,10 @@ def main() -> None:
     sums = [1e3 * sum(new[number][n] for number in queries.NUMBERS) for n in range(given.seeds)]
     total, middle = 1e3 * sum(hot.values()), statistics.median(sums)
     print(f"sums: hot {total:.1f} ms, new {middle:.1f} ms ({middle / total:.2f} times), worst seed {max(sums):.1f}")
+    waited = [s for s in waits if s > WAITED]
+    print(
+        f"runs that waited for a compiler: {len(waited)} of {len(waits)}, {1e3 * max(waits):.1f} ms at most, {sum(waited):.2f} s in all"
+    )
     print("sums by seed: " + " ".join(f"{s:.0f}" for s in sums))
 
 

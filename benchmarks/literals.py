@@ -91,9 +91,9 @@ def main() -> None:
     sums = [1e3 * sum(new[number][n] for number in queries.NUMBERS) for n in range(given.seeds)]
     total, middle = 1e3 * sum(hot.values()), statistics.median(sums)
     print(f"sums: hot {total:.1f} ms, new {middle:.1f} ms ({middle / total:.2f} times), worst seed {max(sums):.1f}")
-    waited = [s for s in waits if s > WAITED]
+    waited = [1e3 * s for s in waits if s > WAITED]
     print(
-        f"runs that waited for a compiler: {len(waited)} of {len(waits)}, {1e3 * max(waits):.1f} ms at most, {sum(waited):.2f} s in all"
+        f"runs that waited for a compiler: {len(waited)} of {len(waits)}, {sum(waited):.0f} ms, one {max(waits) * 1e3:.1f}"
     )
     print("sums by seed: " + " ".join(f"{s:.0f}" for s in sums))
 

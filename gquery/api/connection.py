@@ -20,7 +20,7 @@ from gquery.api.explain import Explains, explain_options
 from gquery.api.plan_cache import Parameters, PlanCache, PreparedPlan
 from gquery.api.planning import Plans
 from gquery.api.readers import Files
-from gquery.api.startup import Target, choose, preload
+from gquery.api.startup import Target, choose, load_engine, wake
 from gquery.api.templates import Question, Template, Templates
 from gquery.errors import (
     CatalogError,
@@ -74,6 +74,7 @@ class Connection(Plans, Frames, Files, Explains, Exceptions):
             self._begin(device)
 
     def _begin(self, device: str) -> None:
+        load_engine()
         self.target: Target
         self.device: Device
         self.target, self.device = choose(device, self.settings.memory_limit)
@@ -90,7 +91,7 @@ class Connection(Plans, Frames, Files, Explains, Exceptions):
         self._files_lock = threading.RLock()
         self._running = Running()
         self._closed = False
-        preload(self.target, self.device)
+        wake(self.target, self.device)
 
     @property
     def device_name(self) -> str:

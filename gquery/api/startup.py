@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from functools import cache
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from gquery import tuning
 from gquery.errors import InterfaceError
+from gquery.runtime import collector
 
 if TYPE_CHECKING:
     from gquery.device.device import Device
@@ -34,7 +34,6 @@ def import_numpy() -> None:
 
 
 def choose(name: str, memory_limit: int | None) -> tuple[Target, Device]:
-    import_numpy()
     from gquery.device.device import best_device, cpu_device, cuda_device
 
     kind, _, ordinal = name.lower().partition(":")
@@ -52,20 +51,28 @@ def choose(name: str, memory_limit: int | None) -> tuple[Target, Device]:
     return ("cuda" if device.is_cuda else "cpu"), device.with_limit(memory_limit)
 
 
-def preload(target: Target, device: Device) -> None:
-    """Import the engine and wake the device when a connection is made, so that the first query does not wait for them."""
-    import sqlglot.dialects.duckdb  # noqa: F401  (loaded ahead)
+@cache
+def load_engine() -> None:
+    """Import the engine, once, so that the first query does not wait for it. None of it belongs to a connection."""
+    with collector.permanent():
+        import_numpy()
+        import sqlglot.dialects.duckdb  # noqa: F401  (loaded ahead)
 
-    import gquery.api.relation
-    import gquery.execution
-    import gquery.planner.lower
-    import gquery.planner.optimizer
-    import gquery.sql.bind  # noqa: F401  (loaded ahead)
-    from gquery.kernels.targets import get_target, python
+        import gquery.api.relation
+        import gquery.execution
+        import gquery.planner.lower
+        import gquery.planner.optimizer
+        import gquery.sql.bind  # noqa: F401  (loaded ahead)
+        from gquery.kernels.targets import python
+
+        python.primitives()
+
+
+def wake(target: Target, device: Device) -> None:
+    """Have the target and the device ready when a connection is made."""
+    from gquery.kernels.targets import get_target
 
     get_target(target)
-    python.primitives()
-    _age_imports()
     if device.is_cuda:  # makes the driver's context, loads CuPy's first kernel
         device.zeros(1, "uint8", "connecting")
         device.synchronize()
@@ -73,12 +80,3 @@ def preload(target: Target, device: Device) -> None:
 
         with device.activate():
             TARGET.precompile()
-
-
-@cache
-def _age_imports() -> None:
-    """Have the collector take all that is there for old, once in a process: it would look through what was imported in the midst
-    of a first query, for 50 ms."""
-    if gc.get_freeze_count() == 0:  # else somebody keeps objects from it, which they would not be any more
-        gc.freeze()
-        gc.unfreeze()

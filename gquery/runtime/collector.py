@@ -1,4 +1,4 @@
-"""Pauses Python's cyclic garbage collector while many objects are made that all stay: plans, kernel text, a compiler's state.
+"""Keeps Python's cyclic garbage collector from objects that stay: plans, kernel text, a compiler's state, modules.
 
 The collector looks at every new object some times before it leaves it alone. That took a fifth of the time of planning and
 compiling long queries, and found nothing. References are still counted meanwhile, so memory is freed but for circles.
@@ -7,9 +7,13 @@ compiling long queries, and found nothing. References are still counted meanwhil
 from __future__ import annotations
 
 import gc
+import sys
 import threading
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from gquery import tuning
 
 _lock = threading.Lock()
 _paused = 0  # callers, of all threads
@@ -32,3 +36,47 @@ def paused() -> Iterator[None]:
             _paused -= 1
             if _paused == 0 and _was_on:
                 gc.enable()
+
+
+@contextmanager
+def permanent() -> Iterator[None]:
+    """What the block makes stays until the process ends, so no collection looks at it again: modules. The interpreter's end
+    would go through it three times, 0.1 s. Everything that was there before is collected as ever: a file that is only held
+    by a circle of the user's is written out. Where that cannot be told apart, nothing is done but to have all taken for old."""
+    before = [] if _others_run() or not _can_track() else gc.get_objects()
+    with paused():
+        yield
+        if not 0 < len(before) <= tuning.memory.collected_before or _others_run():
+            _age()
+            return
+        gc.freeze()
+        _unfreeze(before)
+
+
+def _others_run() -> bool:
+    """Whether another thread may make objects meanwhile."""
+    return len(sys._current_frames()) > 1
+
+
+def _can_track() -> bool:
+    """Whether the interpreter is CPython with its lock, where objects can be tracked one by one."""
+    return sys.implementation.name == "cpython" and "t" not in getattr(sys, "abiflags", "t")
+
+
+def _unfreeze(objects: list[object]) -> None:
+    """Give objects back to the collector, as new ones."""
+    import ctypes
+
+    untrack, track = ctypes.pythonapi.PyObject_GC_UnTrack, ctypes.pythonapi.PyObject_GC_Track
+    for call in (untrack, track):
+        call.argtypes, call.restype = (ctypes.py_object,), None
+    tracked = list(filter(gc.is_tracked, objects))
+    # one after the other without a step of Python's between, as a dictionary that is changed tracks itself
+    deque(zip(map(untrack, tracked), map(track, tracked), strict=True), maxlen=0)
+
+
+def _age() -> None:
+    """Have the collector take all that is there for old: it would look through it in the midst of a first query, for 50 ms."""
+    if gc.get_freeze_count() == 0:  # else somebody keeps objects from it, which they would not be any more
+        gc.freeze()
+        gc.unfreeze()

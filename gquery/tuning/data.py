@@ -10,6 +10,7 @@ _SORTED = "2026-11-22: a sorted Parquet file asked for little"
 _PARQUET = "2026-11-21: columns of the 22 queries from Parquet"
 _ZONES = "2026-11-22: blocks of rows that cannot match"
 _FIRST_RUNS = "2026-11-22: first runs of ClickBench on a GPU"
+_FROZEN = "2026-11-23: the end of a process, and cold files"
 _BEING_RIGHT = "2026-11-22: what being right costs"
 
 
@@ -118,6 +119,12 @@ class Memory(Record):
     plans: int = number(256, "plans", "that a connection keeps")
     templates: int = number(
         8, "plans", "of texts of one shape that a connection keeps, whose constants decide otherwise"
+    )
+    collected_before: int = number(
+        50_000,
+        "objects",
+        "before the first connection up to which the engine's own are kept from the collector: 0.3 us each",
+        _FROZEN,
     )
     files: int = number(1024, "paths", "of files that a connection keeps open", _BEING_RIGHT)
     shared_nodes: int = number(10_000, "plan nodes", "of a shared definition that is bound for another use")

@@ -7,6 +7,8 @@ there, of offsets that were copied first, as another thread may write to them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -24,38 +26,84 @@ def is_pickable(type_: pa.DataType) -> bool:
     return type_ in _TEXT or is_number or is_time or bool(pa.types.is_decimal128(type_))
 
 
+class Places:
+    """Where rows lie in arrays that are cut into chunks alike; ``starts`` are the first rows of the chunks and the rows' number.
+    Found once for all columns of a table."""
+
+    def __init__(self, starts: Sequence[int], rows: Any) -> None:
+        self.count = len(rows)
+        self._starts, self._rows = starts, rows
+        self.is_one_chunk = len(starts) == 2
+
+    @cached_property
+    def parts(self) -> list[tuple[int, Any, Any]]:
+        """By chunk: its number, which of the rows lie there, and their numbers in it."""
+        if self.is_one_chunk:
+            return [(0, slice(None), self._rows)]
+        which = np.searchsorted(self._starts, self._rows, side="right") - 1
+        found = []
+        for n in np.unique(which).tolist():
+            here = np.flatnonzero(which == n)
+            found.append((n, here, self._rows[here] - self._starts[n]))
+        return found
+
+
 class Picker:
     """Takes rows out of an array. What it has to know of the array is found out once."""
 
     def __init__(self, array: pa.ChunkedArray) -> None:
         self.type = array.type
-        self._starts = np.cumsum([0, *(len(chunk) for chunk in array.chunks)])
+        self.is_text, self.is_number = array.type in _TEXT, _is_number(array.type)
+        self.starts = (0, *accumulate(len(chunk) for chunk in array.chunks))
         self._chunks = [_Chunk(chunk) for chunk in array.chunks]
+        self._has_nulls = any(chunk.has_nulls for chunk in self._chunks)
+        if self.is_text or self.is_number:
+            self._word = np.dtype(_TEXT.get(array.type) or numpy_name(array.type))
 
-    def rows(self, rows: Any) -> pa.Array:
-        """The values in these rows (int64), in their order, in memory of their own. ArrowInvalid where text does not lie within
-        its bytes; what the values are is not looked at."""
-        found = self._each(rows, lambda chunk, own: chunk.rows(own), pa.concat_arrays)
-        return pa.nulls(0, self.type) if found is None else found
+    def rows(self, at: Places) -> pa.Array:
+        """The values in these rows, in their order, in memory of their own. What the values are is not looked at."""
+        if not at.count:
+            return pa.nulls(0, self.type)
+        taken = [self._chunks[n].rows(rows) for n, _, rows in at.parts]
+        if at.is_one_chunk:
+            return taken[0]
+        back = np.empty(at.count, np.int64)
+        back[np.concatenate([here for _, here, _ in at.parts])] = np.arange(at.count)
+        return pa.concat_arrays(taken).take(pa.array(back))
 
-    def numbers(self, rows: Any) -> tuple[Any, Any]:
-        """The same of integers, dates and timestamps as NumPy's integers, with 1 or 0 by row for value or NULL, or None."""
-        found = self._each(rows, lambda chunk, own: chunk.numbers(own), np.concatenate)
-        if not any(chunk.has_nulls for chunk in self._chunks):
-            return found, None
-        return found, self._each(rows, lambda chunk, own: chunk.validity(own), np.concatenate)
+    def numbers(self, at: Places) -> tuple[Any, Any]:
+        """The same as NumPy's numbers of what `is_number`, 0 for NULL; with 1 or 0 by row for value or NULL, or None."""
+        values, ok = self._gathered(at, self._word, _Chunk.numbers), self._validity(at)
+        return (values, ok) if ok is None else (np.where(ok == 1, values, self._word.type(0)), ok)
 
-    def _each(self, rows: Any, take: Callable[[_Chunk, Any], Any], join: Callable[[Sequence[Any]], Any]) -> Any:
-        """What ``take`` gives for the rows of each chunk, put together in the rows' order."""
-        if len(self._chunks) == 1:
-            return take(self._chunks[0], rows)
-        which = np.searchsorted(self._starts, rows, side="right") - 1
-        parts = [take(self._chunks[n], rows[which == n] - self._starts[n]) for n in np.unique(which).tolist()]
-        if not parts:
-            return None
-        back = np.empty(len(rows), np.int64)
-        back[np.argsort(which, kind="stable")] = np.arange(len(rows))
-        return join(parts).take(pa.array(back) if isinstance(parts[0], pa.Array) else back)
+    def texts(self, at: Places) -> tuple[Any, bytes, Any]:
+        """The same of text: offsets, bytes, and 1 or 0 by row for value or NULL, or None; NULLs have no bytes. ArrowInvalid
+        where text does not lie within its bytes, UnicodeDecodeError where it is not UTF-8."""
+        pieces: list[Any] = [b""] * at.count
+        lengths = np.zeros(at.count, np.int64)
+        ok = self._validity(at)
+        for n, here, rows in at.parts:
+            lengths[here] = self._chunks[n].slices(rows, None if ok is None else ok[here], here, pieces)
+        joined = b"".join(pieces)
+        if not joined.isascii():
+            for piece in pieces:  # valid one by one: none begins or ends in the midst of a character
+                str(piece, "utf-8")
+        offsets = np.zeros(at.count + 1, self._word)
+        np.cumsum(lengths, out=offsets[1:])
+        return offsets, joined, ok
+
+    def _validity(self, at: Places) -> Any:
+        return self._gathered(at, np.dtype(np.uint8), _Chunk.validity) if self._has_nulls else None
+
+    def _gathered(self, at: Places, type_: np.dtype[Any], of: Callable[[_Chunk, Any], Any]) -> Any:
+        """What ``of`` gives for the rows of each chunk, in the rows' order."""
+        if at.is_one_chunk and at.count:
+            return of(self._chunks[0], at.parts[0][2])
+        out = np.empty(at.count, type_)
+        if at.count:
+            for n, here, rows in at.parts:
+                out[here] = of(self._chunks[n], rows)
+        return out
 
 
 class _Chunk:
@@ -71,7 +119,7 @@ class _Chunk:
         if word is not None and len(array):
             self._data = np.frombuffer(rest[0], word)
             self._characters = memoryview(b"" if rest[1] is None else rest[1])
-        elif is_integral(array.type) and len(array):
+        elif _is_number(array.type) and len(array):
             self._data = np.frombuffer(rest[0], numpy_name(array.type))
 
     @property
@@ -79,12 +127,10 @@ class _Chunk:
         return self._bitmap is not None
 
     def rows(self, rows: Any) -> pa.Array:
-        if self._array.type in _TEXT:
-            return self._texts(rows)
         return self._array.take(pa.array(rows))  # no further than there are rows, for which a valid structure has room
 
     def numbers(self, rows: Any) -> Any:
-        return self._data[rows + self._offset]
+        return self._data[rows + self._offset if self._offset else rows]
 
     def validity(self, rows: Any) -> Any:
         if self._bitmap is None:
@@ -92,25 +138,24 @@ class _Chunk:
         at = rows + self._offset
         return self._bitmap[at >> 3] >> (at & 7).astype(np.uint8) & 1
 
-    def _texts(self, rows: Any) -> pa.Array:
-        if not len(rows):
-            return pa.nulls(0, self._array.type)
-        at = rows + self._offset
+    def slices(self, rows: Any, ok: Any, here: Any, pieces: list[Any]) -> Any:
+        """Put the bytes of each row's text into ``pieces``, at the places ``here``, and give the lengths."""
+        at = rows + self._offset if self._offset else rows
         lows, highs = self._data[at].astype(np.int64), self._data[at + 1].astype(np.int64)
-        ok = None if self._bitmap is None else self.validity(rows)
         if ok is not None:
             highs = np.where(ok == 1, highs, lows)
-        if lows.min() < 0 or (lows > highs).any() or highs.max() > self._characters.nbytes:
-            raise pa.ArrowInvalid(f"offsets from {lows.min()} to {highs.max()} into {self._characters.nbytes} bytes")
-        pieces = b"".join([self._characters[a:b] for a, b in zip(lows.tolist(), highs.tolist(), strict=True)])
-        offsets = np.zeros(len(rows) + 1, self._data.dtype)
-        np.cumsum(highs - lows, out=offsets[1:])
-        valid = None if ok is None else pa.py_buffer(np.packbits(ok, bitorder="little"))
-        buffers = [valid, pa.py_buffer(offsets), pa.py_buffer(pieces)]
-        return pa.Array.from_buffers(self._array.type, len(rows), buffers)
+        characters, size = self._characters, self._characters.nbytes
+        ends = list(zip(lows.tolist(), highs.tolist(), strict=True))
+        if not all(0 <= low <= high <= size for low, high in ends):
+            raise pa.ArrowInvalid(f"offsets from {lows.min()} to {highs.max()} into {size} bytes")
+        places = range(len(ends)) if isinstance(here, slice) else here.tolist()
+        for place, (low, high) in zip(places, ends, strict=True):
+            pieces[place] = characters[low:high]
+        return highs - lows
 
 
-def is_integral(type_: pa.DataType) -> bool:
-    """Whether values lie in Arrow as the integers that they are here: whole numbers up to 64 bits, days, microseconds."""
-    is_number = pa.types.is_integer(type_) and type_ != pa.uint64()
-    return bool(is_number or pa.types.is_date32(type_) or (pa.types.is_timestamp(type_) and type_.unit == "us"))
+def _is_number(type_: pa.DataType) -> bool:
+    """Whether values lie in Arrow as the numbers that they are here: whole ones up to 64 bits, floats, days, microseconds."""
+    is_integer = pa.types.is_integer(type_) and type_ != pa.uint64()
+    is_time = pa.types.is_date32(type_) or (pa.types.is_timestamp(type_) and type_.unit == "us")
+    return bool(is_integer or type_ in (pa.float32(), pa.float64()) or is_time)

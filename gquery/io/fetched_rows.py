@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from gquery.columns.ownership import Origin
-    from gquery.columns.pick import Picker
+    from gquery.columns.pick import Picker, Places
 
-_WORDS = ("I8", "I16", "I32", "I64", "U8", "U16", "U32")
+_NO_NULLS = ColumnStatistics(null_count=0)
+_WORDS = ("I8", "I16", "I32", "I64", "U8", "U16", "U32", "F32", "F64")
 _PHYSICAL = {np.dtype(PhysicalType[name].numpy): PhysicalType[name] for name in _WORDS}
 
 
@@ -34,32 +35,39 @@ class RowFetcher:
 
     def fetch(self, arrays: Mapping[int, tuple[pa.ChunkedArray, Origin | None]], rows: Array) -> dict[int, ColumnData]:
         """By field, its values in these rows; with each array goes whose it is, None that gquery made it."""
+        from gquery.columns.pick import Places
+
         numbers = rows.astype(np.int64)
-        return {f: self._fetched(f, array, origin, numbers) for f, (array, origin) in arrays.items()}
+        places: dict[tuple[int, ...], Places] = {}  # most columns of a table are cut into chunks alike
+        made = {}
+        for f, (array, origin) in arrays.items():
+            picker = self._picker(f, array)
+            at = places.get(picker.starts)
+            if at is None:
+                at = places[picker.starts] = Places(picker.starts, numbers)
+            made[f] = self._fetched(f, picker, origin, at)
+        return made
 
-    def _fetched(self, field: int, array: pa.ChunkedArray, origin: Origin | None, rows: Any) -> ColumnData:
-        from gquery.columns.ownership import Origin
-        from gquery.columns.pick import is_integral
-
-        of, picker = self._fields[field], self._picker(field, array)
-        if is_integral(array.type):
-            made = _integers(of, *picker.numbers(rows), len(rows))
+    def _fetched(self, field: int, picker: Picker, origin: Origin | None, at: Places) -> ColumnData:
+        of = self._fields[field]
+        if picker.is_number:
+            made = _numbers(of, *picker.numbers(at))
         else:
+            from gquery.columns.ownership import Origin
+
             with (origin or Origin(self._name, is_shared=False)).named(of.name):
-                values = picker.rows(rows)
-                values.validate(full=True)
-            made = _others(of, values)
+                made = _texts(*picker.texts(at)) if picker.is_text else _others(of, picker.rows(at))
         check_nullable(made, of, self._name)
         return made
 
     def _picker(self, field: int, array: pa.ChunkedArray) -> Picker:
         from gquery.columns.pick import Picker
 
-        with self._lock:
-            known = self._pickers.get(field)
-            if known is None or known[0] is not array:
+        known = self._pickers.get(field)
+        if known is None or known[0] is not array:
+            with self._lock:
                 known = self._pickers[field] = array, Picker(array)
-            return known[1]
+        return known[1]
 
     def forget(self, field: int) -> None:
         """Let go of an array, which is encoded."""
@@ -73,26 +81,26 @@ def check_nullable(column: ColumnData, field: Field, table: str) -> None:
         raise DataError(f'Column "{field.name}" of {table} has changed since it became a table')
 
 
-def _integers(field: Field, values: Any, ok: Any, rows: int) -> ColumnData:
-    if values is None:
-        values = np.zeros(0, np.int8)
-    nulls = 0 if ok is None else rows - int(np.count_nonzero(ok))
-    if nulls:
-        values = np.where(ok == 1, values, values.dtype.type(0))
+def _numbers(field: Field, values: Any, ok: Any) -> ColumnData:
+    nulls = 0 if ok is None else len(values) - int(np.count_nonzero(ok))
+    statistics = ColumnStatistics(null_count=nulls) if nulls else _NO_NULLS
     valid = Buffer(ok) if nulls else None
-    return ColumnData(
-        field.dtype, _PHYSICAL[values.dtype], rows, Buffer(values), valid, statistics=ColumnStatistics(null_count=nulls)
-    )
+    return ColumnData(field.dtype, _PHYSICAL[values.dtype], len(values), Buffer(values), valid, statistics=statistics)
+
+
+def _texts(offsets: Any, characters: bytes, ok: Any) -> ColumnData:
+    from gquery.columns.encode_strings import characters_column, null_strings
+
+    rows = len(offsets) - 1
+    nulls = 0 if ok is None else rows - int(np.count_nonzero(ok))
+    if nulls == rows:
+        return null_strings(rows)
+    valid = Buffer(ok) if nulls else None
+    return characters_column(Buffer(offsets), Buffer(np.frombuffer(characters, np.uint8)), valid, nulls, rows)
 
 
 def _others(field: Field, values: pa.Array) -> ColumnData:
-    from gquery.columns.arrow_buffers import bits_of, buffer_of
     from gquery.columns.encode import import_column
-    from gquery.columns.encode_strings import characters_column, characters_of, cleared
 
-    nulls = values.null_count
-    if not field.dtype.is_string or nulls == len(values):
-        return import_column(values, field)
-    whole, offsets = cleared(values, bits_of(values, 0) if nulls else None)
-    ok = buffer_of(bits_of(values, 0) if nulls else None)
-    return characters_column(Buffer(offsets), Buffer(characters_of(whole)), ok, nulls, len(values))
+    values.validate(full=True)
+    return import_column(values, field)

@@ -10,7 +10,7 @@ import pytest
 
 import gquery
 from gquery import tuning
-from gquery.columns.pick import Picker
+from gquery.columns.pick import Picker, Places
 from tests.support.tuned import Tune
 
 ROWS = 3_000
@@ -135,7 +135,21 @@ def broken_text(offsets: list[int], characters: bytes) -> pa.ChunkedArray:
 )
 def test_text_outside_of_its_bytes_is_an_error(offsets: list[int]) -> None:
     with pytest.raises(pa.ArrowInvalid):
-        Picker(broken_text(offsets, b"abc")).rows(np.arange(3))
+        picker = Picker(broken_text(offsets, b"abc"))
+        picker.texts(Places(picker.starts, np.arange(3)))
+
+
+@pytest.mark.parametrize("chunks", [1, 40])
+def test_texts_that_are_all_empty_and_rows_of_far_chunks(chunks: int) -> None:
+    n = 4_000
+    whole = pa.table({"f": np.arange(float(n))[::-1], "s": [""] * n, "x": [None if k % 3 else k for k in range(n)]})
+    table = pa.concat_tables([whole.slice(a, n // chunks) for a in range(0, n, n // chunks)])
+    connection = gquery.connect("cpu").register("t", table)
+    for offset in (0, 37, 940):
+        sql = f"SELECT s, x, f FROM t WHERE f % 2 = 1 ORDER BY f LIMIT 50 OFFSET {offset}"
+        assert fetches(connection, sql)
+        rows = [("", None if k % 3 else k, float(n - 1 - k)) for k in range(n - 2, -1, -2)]
+        assert connection.sql(sql).fetchall() == rows[offset : offset + 50]
 
 
 def test_text_that_is_not_utf8_is_an_error() -> None:

@@ -46,7 +46,7 @@ def permanent() -> Iterator[None]:
     before = [] if _others_run() or not _can_track() else gc.get_objects()
     with paused():
         yield
-        if not 0 < len(before) <= tuning.memory.collected_before or _others_run():
+        if not 0 < len(before) <= tuning.startup.collected_before or _others_run():
             _age()
             return
         gc.freeze()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from gquery.tuning.data import Encoding, Memory, Ownership, Reading, Transfers
+from gquery.tuning.data import Encoding, Memory, Ownership, Reading, Startup, Transfers
 from gquery.tuning.kernels import BuiltInKernels, Compiling, KernelParts, KernelTexts, Sorting, TextScans
 from gquery.tuning.planning import (
     Cardinality,
@@ -76,6 +76,7 @@ ownership = Ownership()
 reading = Reading()
 transfers = Transfers()
 memory = Memory()
+startup = Startup()
 
 _NAMES = {type(record): name for name, record in globals().items() if isinstance(record, Record)}
 

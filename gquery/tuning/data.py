@@ -120,12 +120,6 @@ class Memory(Record):
     templates: int = number(
         8, "plans", "of texts of one shape that a connection keeps, whose constants decide otherwise"
     )
-    collected_before: int = number(
-        50_000,
-        "objects",
-        "before the first connection up to which the engine's own are kept from the collector: 0.3 us each",
-        _FROZEN,
-    )
     files: int = number(1024, "paths", "of files that a connection keeps open", _BEING_RIGHT)
     shared_nodes: int = number(10_000, "plan nodes", "of a shared definition that is bound for another use")
     previewed_rows: int = number(1_000, "rows", "that are made of a result, so that a small one is shown whole")
@@ -133,3 +127,16 @@ class Memory(Record):
     nested_calls: int = number(40_000, "calls", "within each other, of Python")
     stack_bytes: int = number(2**28, "bytes", "of the stack of a thread for them, of which what is used takes memory")
     wait_seconds: float = number(0.05, "seconds", "between two looks at whether a query that waits is interrupted")
+
+
+@dataclass(init=False, eq=False, repr=False)
+class Startup(Record):
+    """What a process does before its first answer."""
+
+    collected_before: int = number(
+        50_000,
+        "objects",
+        "before the first connection up to which the engine's own are kept from the collector: 0.3 us each",
+        _FROZEN,
+    )
+    compiled_calls: int = number(24, "records", "of a class that are made before its __init__ is compiled", _FROZEN)

@@ -125,7 +125,7 @@ def test_what_a_block_makes_is_permanent_and_a_circle_from_before_is_found() -> 
     circle.itself = circle
     gone = weakref.ref(circle)
     frozen = gc.get_freeze_count()
-    with tuning.using(replace(tuning.memory, collected_before=10**9)), permanent():
+    with tuning.using(replace(tuning.startup, collected_before=10**9)), permanent():
         made: list[object] = [[]]
     try:
         assert gc.get_freeze_count() > frozen

@@ -53,6 +53,10 @@ ACTS = {
     "all given": lambda c: vars_of(c(1, [2], "x", 2.5, f=3)),
     "by name": lambda c: vars_of(c(c="x", a=1)),
     "too few": lambda c: c(),
+    "too many, by name": lambda c: c(1, zz=5),
+    "twice": lambda c: c(1, a=5),
+    "twice, later": lambda c: c(1, [], b=5),
+    "not to be given": lambda c: c(1, e=5),
     "too many": lambda c: c(1, [], "", 0.0, 8),
     "a list of its own": lambda c: c(1).b is c(1).b,
     "printed": lambda c: repr(c(1, f=2)) if "object at" not in repr(c(1)) else None,
@@ -84,6 +88,8 @@ def test_a_record_is_a_dataclass(act: str, options: dict[str, bool]) -> None:
         return
     assert got == want
     assert outcome(ACTS[act], ours) == want, "and once more, with what was made"
+    _ = [ours(n) for n in range(100)]
+    assert outcome(ACTS[act], ours) == want, "and with what was compiled"
 
 
 @dataclass(frozen=True)
@@ -147,6 +153,8 @@ def test_methods_are_made_when_they_are_called() -> None:
 
     before = dict(vars(Late))
     made = Late(1)
+    assert vars(Late)["__init__"] is before["__init__"]
+    assert {Late(n).a for n in range(100)} == set(range(100))
     assert vars(Late)["__init__"] is not before["__init__"] and vars(Late)["__eq__"] is before["__eq__"]
     assert made == Late(1)
     assert vars(Late)["__eq__"] is not before["__eq__"] and vars(Late)["__hash__"] is before["__hash__"]

@@ -30,7 +30,7 @@ from gquery.kernels.lowering.names import ENTRY
 from gquery.kernels.lowering.user import UserModule
 from gquery.kernels.lowering.values import Type
 from gquery.kernels.primitives import ALIASES
-from gquery.kernels.targets import cpu_llvm, get_target
+from gquery.kernels.targets import cpu_code, cpu_llvm, get_target
 from gquery.kernels.targets.binding import BODIES, Primitives
 from gquery.kernels.targets.compilers import compiler_of, compiling_by
 from gquery.kernels.targets.intrinsics import DEFINITIONS
@@ -241,7 +241,7 @@ def test_no_primitive_calls_what_nobody_has() -> None:
     functions = [*primitives.every_one(library), *primitives.mathematics(library)]
     assert len(functions) > 250
     entry = f"define void @{ENTRY}() {{\nret void\n}}"
-    cpu_llvm.load(cpu_llvm.object_code(primitives.exported(functions, cpu_llvm.head()) + entry))
+    cpu_llvm.load(cpu_code.object_code(primitives.exported(functions, cpu_code.head()) + entry))
 
 
 def pick(a: int, b: int) -> int:
@@ -273,7 +273,7 @@ def test_bodies_have_symbols_of_their_own() -> None:
     functions = [library.find(name, pair) for name in ("pick", "pick_f64") for pair in types]
     functions += [library.find("pick", ((a, "i64"), "i64")) for a in ("i64", "*")]
     assert len({f.symbol for f in functions}) == len(functions)
-    cpu_llvm.object_code(primitives.exported(functions, cpu_llvm.head()))
+    cpu_code.object_code(primitives.exported(functions, cpu_code.head()))
 
 
 def test_built_in_kernels_lower() -> None:
@@ -282,10 +282,10 @@ def test_built_in_kernels_lower() -> None:
     for name, made in builtin_kernels().items():
         if "members(" in made.text or "radix_partition(" in made.text:
             with pytest.raises(LoweringError, match="there is no primitive"):
-                cpu_module(made, library, cpu_llvm.head())
+                cpu_module(made, library, cpu_code.head())
             alone += 1
         else:
-            assert cpu_module(made, library, cpu_llvm.head()), name
+            assert cpu_module(made, library, cpu_code.head()), name
     assert 0 < alone < 10
 
 
@@ -324,11 +324,11 @@ def test_broken_text_is_an_error() -> None:
 def test_a_symbol_that_nobody_has_is_an_error() -> None:
     """And not the end of the process."""
     text = "\n".join(
-        [*cpu_llvm.head(), "declare void @gquery_nowhere()", "define void @kernel(i64 %lo, i64 %hi, i64* %words) {",
+        [*cpu_code.head(), "declare void @gquery_nowhere()", "define void @kernel(i64 %lo, i64 %hi, i64* %words) {",
          "call void @gquery_nowhere()", "ret void", "}"]
     )  # fmt: skip
     with pytest.raises(InternalError, match="cannot be linked"):
-        cpu_llvm.load(cpu_llvm.object_code(text))
+        cpu_llvm.load(cpu_code.object_code(text))
 
 
 def relocations(code: bytes) -> set[int]:
@@ -353,9 +353,9 @@ def test_code_counts_on_no_distance() -> None:
         "store_i64(s0, i64(i), bits_f64(fmod_f64(y, 7.25)))",
     )
     texts = [
-        cpu_module(k, cpu_llvm.library(), cpu_llvm.head()) for k in (far, *builtin_kernels().values()) if is_for_cpu(k)
+        cpu_module(k, cpu_llvm.library(), cpu_code.head()) for k in (far, *builtin_kernels().values()) if is_for_cpu(k)
     ]
-    found = set().union(*(relocations(cpu_llvm.object_code(text)) for text in texts))
+    found = set().union(*(relocations(cpu_code.object_code(text)) for text in texts))
     assert found == {1}, "R_X86_64_64"
 
 

@@ -14,7 +14,7 @@ import pytest
 from gquery.kernels.lowering.module import module_text
 from gquery.kernels.lowering.names import ENTRY
 from gquery.kernels.primitives import vector_search
-from gquery.kernels.targets import cpu_llvm
+from gquery.kernels.targets import cpu_code, cpu_llvm
 from tests.support.harness import assert_same
 
 Search = Callable[[int, int, bytes], int]
@@ -27,8 +27,8 @@ def compiled() -> Search:
     call = f"%found = call i64 @{made.symbol}(i64 %v0, i64 %v1, i64 %v2, i64 %v3)"
     store = "%place = inttoptr i64 %v4 to i64*\nstore i64 %found, i64* %place\nret void\n}"
     head = f"define void @{ENTRY}(i64 %lo, i64 %hi, i64* %words) {{"
-    text = module_text(made, cpu_llvm.head(), ["\n".join([head, *words, call, store])])
-    entry = cpu_llvm.load(cpu_llvm.object_code(text))
+    text = module_text(made, cpu_code.head(), ["\n".join([head, *words, call, store])])
+    entry = cpu_llvm.load(cpu_code.object_code(text))
     found = ctypes.c_int64()
 
     def search(start: int, end: int, needle: bytes) -> int:

@@ -1,39 +1,33 @@
 """Our own way to machine code for this processor: a kernel lowered to LLVM's text, which LLVM makes object code of.
 
-Nothing here needs Numba. Each kernel that is loaded has a library of its own in one linker (LLJIT), which is freed with the
-function that Python calls.
+Nothing here needs Numba, and LLVM only what is not in the cache: code from there is put into memory as it is (`objects`), and
+freed with the function that Python calls.
 """
 
 from __future__ import annotations
 
 import ctypes
-import itertools
 import struct
-import threading
 from collections.abc import Callable
-from contextlib import ExitStack
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
-import llvmlite.binding as llvm
-
-from gquery import tuning
-from gquery.errors import InternalError
 from gquery.kernels.kernel import Kernel
-from gquery.kernels.lowering.names import ENTRY, LINKED
+from gquery.kernels.lowering.names import ENTRY
 from gquery.kernels.targets.cache import KernelSource, compile_error, kernel_cache, source_name
 from gquery.kernels.targets.cpu_numba import cpu_entry
+from gquery.kernels.targets.objects import LoadedObject, NotPlainError
 from gquery.runtime.interrupt import holding
 
 if TYPE_CHECKING:
     from gquery.kernels.lowering.library import Library
     from gquery.kernels.lowering.user import UserModule
     from gquery.kernels.lowering.values import Type
+    from gquery.kernels.targets.cpu_code import Linked
 
 _MATHEMATICS = {n: f"llvm.{n}.f64" for n in ("sqrt", "copysign", "log", "log2", "log10", "exp", "pow", "sin", "cos")}
 _MATHEMATICS |= {n: n for n in ("tan", "asin", "acos", "atan", "atan2", "fmod")}
 _PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
-_loading = threading.Lock()
 
 
 @cache
@@ -56,8 +50,30 @@ def _user_module(function: Callable[..., Any], given: tuple[Type, ...], name: st
 
 @cache
 def _processor() -> str:
-    """What machine code depends on beside the text."""
-    return f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()} LLVM {llvm.llvm_version_info}"
+    """What machine code depends on beside the text. LLVM tells it once while a machine is up, and the cache keeps that."""
+    started = _started()
+    name = source_name("processor", started) if started else ""
+    known = kernel_cache().read(name) if started else None
+    if known is not None:
+        return known.decode()
+    from gquery.kernels.targets.cpu_code import processor
+
+    told = processor()
+    if started:
+        kernel_cache().write(name, told.encode())
+    return told
+
+
+def _started() -> str:
+    """The machine with its processor's features, by a number that it drew when it was started; empty where it does not tell."""
+    told = []
+    for path in ("/proc/sys/kernel/random/boot_id", "/sys/devices/system/cpu/modalias"):
+        try:
+            with open(path, encoding="utf-8") as file:
+                told.append(file.read())
+        except OSError:
+            return ""
+    return "".join(told)
 
 
 def source(kernel: Kernel) -> KernelSource:
@@ -73,6 +89,8 @@ def read_code(source: KernelSource) -> bytes | None:
 
 def make_code(source: KernelSource) -> bytes:
     """Compile a kernel's module and keep the result."""
+    from gquery.kernels.targets.cpu_code import object_code
+
     try:
         code = object_code(source.text)
     except RuntimeError as error:
@@ -93,14 +111,10 @@ def function_of(kernel: Kernel, code: bytes) -> Callable[..., None]:
     return function
 
 
-def warm_up() -> None:
-    """Compile a first small module: LLVM makes its tables at that."""
-    object_code("\n".join([*head(), f"define void @{ENTRY}() {{", "ret void", "}"]))
-
-
 def _module_text(kernel: Kernel, name: str) -> str:
     from gquery.kernels.lowering.assembler import LoweringError
     from gquery.kernels.lowering.module import cpu_module
+    from gquery.kernels.targets.cpu_code import head
 
     try:
         return cpu_module(kernel, library(), head())
@@ -108,88 +122,24 @@ def _module_text(kernel: Kernel, name: str) -> str:
         raise compile_error(KernelSource(name, lambda: kernel.text), error) from error
 
 
-def head() -> list[str]:
-    """The lines that a module begins with."""
-    return [f'target triple = "{llvm.get_process_triple()}"', f'target datalayout = "{_machine().target_data}"']
-
-
-def object_code(text: str) -> bytes:
-    """The object code of a module's text. RuntimeError, with what LLVM says, for text that is none."""
-    with ExitStack() as stack:
-        context = llvm.create_context()  # which keeps what all modules in it have used
-        stack.callback(context.close)
-        own, *linked = text.split(LINKED)
-        module = stack.enter_context(llvm.parse_assembly(own, context))
-        for other in linked:
-            module.link_in(llvm.parse_assembly(other, context))
-        if linked:
-            _close(module)
-        module.verify()
-        options = stack.enter_context(llvm.create_pipeline_tuning_options(speed_level=tuning.compiling.optimization))
-        options.loop_vectorization = options.loop_interleaving = True
-        options.slp_vectorization = False
-        builder = stack.enter_context(llvm.create_pass_builder(_machine(), options))
-        inlining = stack.enter_context(llvm.create_new_module_pass_manager())
-        inlining.add_always_inliner_pass()
-        inlining.run(module, builder)
-        stack.enter_context(builder.getModulePassManager()).run(module, builder)
-        return bytes(_machine().emit_object(module))
-
-
-def _close(module: Any) -> None:
-    """Leave nothing but the entry of linked modules for others to see, so that what is inlined goes. RuntimeError where one calls
-    what nobody has."""
-    for found in module.functions:
-        if not found.is_declaration:
-            found.linkage = found.linkage if found.name == ENTRY else "internal"
-        elif not found.name.startswith("llvm.") and not llvm.address_of_symbol(found.name):
-            raise RuntimeError(f"a module that is linked calls {found.name}, which nobody has")
-
-
 def load(code: bytes) -> Callable[[int, int, bytes], None]:
     """The entry of a kernel's object code, of rows and of a word for each parameter. The code lies in memory as long as the
     function. InternalError for code that needs what there is not."""
-    builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process().export_symbol(ENTRY)
-    with _loading:
-        try:
-            linked = builder.link(_linker(), f"kernel{_number()}")
-        except RuntimeError as error:
-            raise InternalError(f"a kernel's machine code cannot be linked: {error}") from None
-    function: Any = _PROTOTYPE(linked[ENTRY])
-    function.linked = linked
+    try:
+        loaded: LoadedObject | Linked = LoadedObject(code)
+        address = loaded.address(ENTRY)
+    except NotPlainError:
+        from gquery.kernels.targets.cpu_code import Linked
+
+        loaded = Linked(code)
+        address = loaded.address(ENTRY)
+    function: Any = _PROTOTYPE(address)
+    function.loaded = loaded
     return function  # type: ignore[no-any-return]
 
 
-@cache
-def _target() -> Any:
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    return llvm.Target.from_triple(llvm.get_process_triple())
+def warm_up() -> None:
+    """Compile a first small module: LLVM makes its tables at that."""
+    from gquery.kernels.targets.cpu_code import head, object_code
 
-
-@cache
-def _machine() -> Any:
-    """This processor, for code whose sections and callees may lie anywhere: a linker that finds two of them further than 2 GB
-    apart, where the code counts on less, ends the process."""
-    return _target().create_target_machine(
-        cpu=llvm.get_host_cpu_name(),
-        features=llvm.get_host_cpu_features().flatten(),
-        opt=tuning.compiling.optimization,
-        reloc="static",
-        codemodel="jitdefault",
-        jit=True,
-    )
-
-
-@cache
-def _linker() -> Any:
-    return llvm.create_lljit_compiler(
-        _target().create_target_machine(opt=0, reloc="static", codemodel="jitdefault", jit=True)
-    )
-
-
-_numbers = itertools.count()
-
-
-def _number() -> int:
-    return next(_numbers)
+    object_code("\n".join([*head(), f"define void @{ENTRY}() {{", "ret void", "}"]))

@@ -57,4 +57,4 @@ def _validated(state: Run) -> tuple[Table, list[StageReport]]:
 def _run(state: Run) -> Table:
     """Run all stages. What was speculated has not been validated yet."""
     run_stages(state, 0, len(state.program.stages))
-    return result_of(state)
+    return result_of(state.program, state.frames)

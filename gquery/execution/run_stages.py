@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import cast
+
+import numpy as np
 
 from gquery.columns.table import Table
 from gquery.device.device import cpu_device
@@ -28,7 +31,7 @@ from gquery.kernels.targets.base import AbortableTarget
 from gquery.operators.base import Frame, JoinIndex
 from gquery.operators.breakers import run_breaker
 from gquery.operators.host_rows import run_host_rows
-from gquery.planner.physical import HostRows, Materialize, Pipeline, Stage
+from gquery.planner.physical import HostRows, Materialize, Pipeline, PipelineBreaker, Program, SortRows, Stage
 from gquery.runtime import stopwatch
 from gquery.runtime.interrupt import check
 
@@ -71,10 +74,9 @@ def run_stages(state: Run, first: int, end: int) -> None:
                 _note_table(state, number, state.joins.pop(number, None))
 
 
-def result_of(state: Run) -> Table:
-    """The table of the last stage."""
-    program = state.program
-    frame = state.frames[program.stages[-1].number]
+def result_of(program: Program, frames: Mapping[int, Frame]) -> Table:
+    """The table of the last stage, by the frames that stages made."""
+    frame = frames[program.stages[-1].number]
     columns = tuple(frame.columns[s.column.id] for s in program.outputs)
     fields = tuple(
         Field(n, s.column.dtype, s.properties.nullable) for n, s in zip(program.names, program.outputs, strict=True)
@@ -143,7 +145,8 @@ def _stage(state: Run, stage: Stage, report: StageReport) -> None:
                         state.speculation.validate()
                     report.target = at.name
                     workers = state.context.settings.worker_count
-                    made = run_breaker(stage.work, state.frames, state.joins, state.matched, at, workers)
+                    frames = _counted(state, stage.work) if state.bound is not None else state.frames
+                    made = run_breaker(stage.work, frames, state.joins, state.matched, at, workers)
                     state.frames[stage.number] = made
             return
         except MemoryError as error:  # NumPy's and CuPy's; the traceback, and with it the arrays, is let go of here
@@ -154,6 +157,15 @@ def _stage(state: Run, stage: Stage, report: StageReport) -> None:
         device.make_room()
     _forget(state)
     raise device.exhausted(stage.label, failures[-1])
+
+
+def _counted(state: Run, work: PipelineBreaker) -> Mapping[int, Frame]:
+    """The frames, where the run is recorded for other constants, too: what is sorted has its number of rows on the GPU, so that
+    the sort counts on none of its values."""
+    if not isinstance(work, SortRows) or (frame := state.frames[work.stage]).number is not None:
+        return state.frames
+    number = state.context.device.from_host(np.array([frame.rows], np.int64))
+    return {**state.frames, work.stage: replace(frame, number=number)}
 
 
 def _forget(state: Run) -> None:

@@ -110,22 +110,29 @@ class Speculation:
         """How many elements an array says that there are, ``most`` at most; with slack as many as there may be."""
         if not self.slack or isinstance(array, np.ndarray):
             return Count(self.read_scalar(array))
+        number = array.reshape(1).astype(np.int64)  # a copy: where it was counted may be written to
+        return Count(self._read_bound(number, tuning.replay.slack_rows, most), number)
+
+    def read_most(self, array: Array) -> int:
+        """A number that the one in ``array`` does not exceed; with slack one that it may grow to."""
+        if not self.slack or isinstance(array, np.ndarray):
+            return self.read_scalar(array)
+        return self._read_bound(array.reshape(1).astype(np.int64), 0, None)
+
+    def _read_bound(self, number: Array, spare: int, most: int | None) -> int:
+        """What a number is taken to be at most, ``most`` in any case: ``spare`` are added to what it is with slack."""
         key = ScalarSite(self.stage, self._reads.get(self.stage, 0))
         self._reads[self.stage] = key.ordinal + 1
-        number = array.reshape(1).astype(np.int64)  # a copy: where it was counted may be written to
         bound = None if self._expected is None else self._expected.scalars.get(key)
         if bound is None:
-            bound = self._with_slack(key, wait_for_scalar(array), most)
+            bound = max(int(wait_for_scalar(number) * self.slack) + spare, self._bounds.get(key, 0))
+            bound = bound if most is None else min(bound, most)
             self._look_early()
         elif bound != most:
             self._take_as_most(number, bound)
             self._is_open = True
         self._seen[key] = bound
-        return Count(bound, number)
-
-    def _with_slack(self, key: ScalarSite, count: int, most: int | None) -> int:
-        bound = max(int(count * self.slack) + tuning.replay.slack_rows, self._bounds.get(key, 0))
-        return bound if most is None else min(bound, most)
+        return bound
 
     def _take_as_most(self, number: Array, bound: int) -> None:
         """Have the GPU set the abort flag if a number is greater than this one."""

@@ -33,7 +33,7 @@ from gquery.expression.facts import INT64_BYTES
 from gquery.expression.frozen import frozen_open
 from gquery.expression.types import PhysicalType
 from gquery.kernels.bindings import Constant, Content, TextMatches
-from gquery.kernels.builtin import gathers, order
+from gquery.kernels.builtin import counted_order, gathers
 from gquery.kernels.builtin.define import address
 from gquery.kernels.patterns import ScannedPattern
 from gquery.kernels.targets import get_target
@@ -311,7 +311,9 @@ def run_first_stages(state: Run, end: int) -> None:
         return
     state.speculation.stage = end
     with reading_scalars(state):
-        found = order.counted_candidates(sort_keys(work.keys, frame, device), work.limit + work.offset, frame.number)
+        found = counted_order.counted_candidates(
+            sort_keys(work.keys, frame, device), work.limit + work.offset, frame.number
+        )
         if found is not None:
             rows, count = found
             columns = {i: gathers.take(c, rows, device, count.number) for i, c in frame.columns.items()}

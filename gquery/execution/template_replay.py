@@ -26,7 +26,7 @@ from gquery.execution.template_recording import TemplateRecording, record_stages
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.base import AbortableTarget
 from gquery.operators.prefix import rows_wanted
-from gquery.planner.physical import Pipeline, Probe, Program, Stage
+from gquery.planner.physical import Pipeline, Probe, Program, SliceRows, SortRows, Stage
 
 
 def replayed_stages(program: Program, context: ExecutionContext, feedback: RunFeedback) -> Table | None:
@@ -64,10 +64,11 @@ def _next(
         if made is not None:
             break
         _give_up(shared.replay, recorded)  # another one has room for the rows of this query, too
-    state = Run(program, context, feedback, Speculation(feedback, context.device, waits=True), made.frames, made.joins)
-    run_stages(state, recorded.end, len(program.stages))
     feedback.replay.runs = max(1, feedback.replay.runs)
-    result = result_of(state)
+    if recorded.end < len(program.stages):
+        waiting = Speculation(feedback, context.device, waits=True)
+        run_stages(Run(program, context, feedback, waiting, made.frames, made.joins), recorded.end, len(program.stages))
+    result = result_of(program, made.frames)
     if made.joins:
         context.device.synchronize()  # they lie where the next recorded run writes
     return result
@@ -130,7 +131,10 @@ def _rehearse(
 
 def _may_be_recorded(stage: Stage) -> bool:
     """Whether a stage is one that goes without knowing how many rows there are."""
-    work = stage.work
-    if not isinstance(work, Pipeline) or work.host is not None or rows_wanted(work) is not None:
-        return False
-    return not any(isinstance(s, Probe) and s.records_matches for s in work.steps)
+    match stage.work:
+        case Pipeline() as work if work.host is None and rows_wanted(work) is None:
+            return not any(isinstance(s, Probe) and s.records_matches for s in work.steps)
+        case SortRows() | SliceRows():
+            return True
+        case _:
+            return False

@@ -35,6 +35,9 @@ class Readback(Protocol):
     def read_count(self, array: Array, most: int | None) -> Count:
         """See `read_count`."""
 
+    def read_most(self, array: Array) -> int:
+        """See `read_most`."""
+
     def validate(self) -> None:
         """See `validate`."""
 
@@ -49,6 +52,13 @@ def read_count(array: Array, most: int | None = None) -> Count:
     """How many elements there are: the integer in an array of one, which is ``most`` at most."""
     asked: Readback | None = getattr(_local, "asked", None)
     return Count(wait_for_scalar(array)) if asked is None else asked.read_count(array, most)
+
+
+def read_most(array: Array) -> int:
+    """A number that the integer in an array of one does not exceed: that integer, but in a run that is recorded for other
+    constants, too."""
+    asked: Readback | None = getattr(_local, "asked", None)
+    return wait_for_scalar(array) if asked is None else asked.read_most(array)
 
 
 def wait_for_scalar(array: Array | int) -> int:

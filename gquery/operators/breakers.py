@@ -13,11 +13,12 @@ from gquery.columns.table import ColumnData
 from gquery.device.array import Array
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device, cpu_device
+from gquery.device.recording import CannotRecordError
 from gquery.expression.expr import Column, SortKey
 from gquery.expression.types import INT64, Bounds, PhysicalType
-from gquery.kernels.builtin import gathers, order, scans, wide_arrays
+from gquery.kernels.builtin import counted_order, gathers, order, scans, wide_arrays
 from gquery.kernels.builtin.text_extremes import text_extremes
-from gquery.kernels.readback import validate
+from gquery.kernels.readback import Count, validate
 from gquery.kernels.values import ValueProperties
 from gquery.operators.base import Frame, JoinIndex, make_column, narrow
 from gquery.planner.logical.tree import used_columns
@@ -49,12 +50,11 @@ def run_breaker(
             return _sort(work, frames[work.stage], device)
         case SliceRows(stage, columns, origins, limit, offset):
             frame = frames[stage]
-            lo = min(offset, frame.rows)
-            hi = frame.rows if limit is None else min(lo + limit, frame.rows)
             found = {s.column.id: frame.columns[o] for s, o in zip(columns, origins, strict=True)}
-            if (lo, hi) == (0, frame.rows):
-                return Frame(found, frame.rows)
-            return Frame({i: c.slice(lo, hi) for i, c in found.items()}, hi - lo)
+            part = counted_order.rows_between(Count(frame.rows, frame.number), offset, limit)
+            if part.lo > 0 or part.hi < frame.rows:
+                found = {i: c.slice(part.lo, part.hi) for i, c in found.items()}
+            return Frame(found, part.hi - part.lo, number=part.number)
         case ConcatRows(stages, inputs, columns):
             return _concat([frames[n] for n in stages], inputs, columns, device)
         case RankEncode(stage=stage):
@@ -76,6 +76,8 @@ def run_breaker(
 
 def _sort(work: SortRows, frame: Frame, device: Device) -> Frame:
     keys = sort_keys(work.keys, frame, device)
+    if frame.number is not None:
+        return _counted_sort(work, keys, frame, frame.number, device)
     if work.limit is not None:
         wanted = min(work.limit + work.offset, frame.rows)
         found = order.candidates(keys, wanted)
@@ -88,6 +90,21 @@ def _sort(work: SortRows, frame: Frame, device: Device) -> Frame:
     return Frame(
         {s.column.id: gathers.take(frame.columns[s.column.id], rows, device) for s in work.columns}, int(rows.size)
     )
+
+
+def _counted_sort(work: SortRows, keys: Sequence[order.OrderKey], frame: Frame, number: Array, device: Device) -> Frame:
+    """The same of so many rows as ``number`` says on the GPU: nothing is read back."""
+    rows, count = None, Count(frame.rows, number)
+    if work.limit is not None:
+        found = counted_order.counted_candidates(keys, work.limit + work.offset, number)
+        rows, count = (rows, count) if found is None else found
+    rows = counted_order.counted_order(keys, count, rows)
+    if rows is None:
+        raise CannotRecordError("the keys of a sort have too many bits for so many rows")
+    part = counted_order.rows_between(count, work.offset, work.limit)
+    rows = rows[part.lo : part.hi]
+    columns = {s.column.id: gathers.take(frame.columns[s.column.id], rows, device, part.number) for s in work.columns}
+    return Frame(columns, part.hi - part.lo, number=part.number)
 
 
 def _few(work: SortRows, frame: Frame, rows: Array, device: Device) -> Frame:

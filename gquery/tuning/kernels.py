@@ -95,6 +95,12 @@ class Sorting(Record):
     candidate_rows: int = number(
         4, "rows a wanted row", "from which on the first rows are chosen before they are sorted"
     )
+    counted_words: int = number(
+        1 << 22,
+        "64-bit words",
+        "of the keys of a sort that nothing is read back for: with more, ties are looked for round by round",
+    )
+    counted_rounds: int = number(16, "rounds", "of such a sort: its keys have more bits where texts are long")
 
 
 @dataclass(init=False, eq=False, repr=False)

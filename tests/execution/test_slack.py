@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,7 @@ from gquery.execution.speculation import Speculation
 from gquery.execution.state import Run
 from gquery.kernels.readback import Count, scalar_readback
 from gquery.kernels.targets import get_target
-from gquery.operators.base import Frame
+from gquery.operators.base import Frame, words_a_row
 from tests.support.lanes import Lanes
 
 ROWS = 700
@@ -34,6 +36,27 @@ QUERIES = {
     "groups": "SELECT g, count(*), sum(w) FROM (SELECT v % 7 AS g, k AS w FROM t WHERE v < 50) GROUP BY g",
     "sums": "SELECT count(*), sum(v), max(s) FROM (SELECT v, s FROM t WHERE v < 50 AND k > 3)",
 }
+ORDERED = {
+    "sort": "SELECT k, v, s FROM t WHERE v < 20 ORDER BY v DESC, k",
+    "equal keys": "SELECT k, v FROM t WHERE v < 20 ORDER BY v % 3",
+    "texts": "SELECT s, k FROM t WHERE v < 20 ORDER BY s DESC NULLS FIRST, k",
+    "nulls": "SELECT k, n FROM t WHERE k % 2 = 0 ORDER BY n NULLS FIRST, k DESC",
+    "nulls last": "SELECT k, n FROM t WHERE k % 2 = 0 ORDER BY n DESC NULLS LAST, k",
+    "doubles": "SELECT k, d FROM t WHERE v < 30 ORDER BY d, k",
+    "wide sums": "SELECT v, sum(w) AS x FROM t GROUP BY v ORDER BY x DESC, v",
+    "first rows": "SELECT k, v FROM t WHERE v < 60 ORDER BY v, k LIMIT 7",
+    "first of ties": "SELECT k, s FROM t WHERE v < 60 ORDER BY v DESC, k LIMIT 5 OFFSET 3",
+    "offset": "SELECT k FROM t WHERE v < 60 ORDER BY k DESC OFFSET 300",
+    "offset behind the last": "SELECT k FROM t WHERE v < 60 ORDER BY k OFFSET 5000",
+    "fewer than the limit": "SELECT k, s FROM t WHERE k < 3 ORDER BY k DESC LIMIT 5",
+    "no row": "SELECT k, s FROM t WHERE v < -5 ORDER BY s, k",
+    "one row": "SELECT k, s FROM t WHERE k = 5 ORDER BY s, k",
+    "rows that are all there": "SELECT k, v FROM t ORDER BY v, k LIMIT 9",
+    "more behind a sort": "SELECT k + 1 AS j, s FROM (SELECT k, s FROM t WHERE v < 60 ORDER BY v, k LIMIT 20) WHERE k % 2 = 0",
+    "a join behind a sort": "SELECT a.k, b.s FROM (SELECT k, v FROM t WHERE v < 60 ORDER BY v, k LIMIT 20) a "
+    "JOIN t b ON a.k + 1 = b.k",
+    "groups": "SELECT v % 7 AS g, count(*), max(s) FROM t WHERE v < 50 GROUP BY g ORDER BY 2 DESC, 1",
+}
 
 
 class Slack(Speculation):
@@ -46,15 +69,25 @@ class Slack(Speculation):
         number = np.asarray(array).reshape(1).astype(np.int64)
         return Count(int(number[0]) * 2 + 70, number)
 
+    def read_most(self, array: Array) -> int:
+        return int(np.asarray(array).item()) + 9
+
 
 def _table() -> pa.Table:
     rng = np.random.default_rng(3)
     v = rng.integers(0, 100, ROWS)
-    return pa.table({"k": np.arange(ROWS), "v": v, "s": [None if n % 11 == 0 else "x" * (n % 30) for n in v]})
+    return pa.table(
+        {"k": np.arange(ROWS), "v": v, "s": [None if n % 11 == 0 else "x" * (n % 30) for n in v]}
+        | {
+            "n": [None if n % 5 == 0 else int(n) % 9 for n in v],
+            "d": v / 7 - 5,
+            "w": [Decimal(10**34) * int(n) for n in v],
+        }
+    )
 
 
 def _rows(frame: Frame) -> list[tuple[Any, ...]]:
-    """The rows of a frame that count, by the ids of its columns."""
+    """The rows of a frame that count, in their order, by the ids of its columns."""
     count = frame.rows if frame.number is None else int(frame.number[0])
     columns = []
     for _, column in sorted(frame.columns.items()):
@@ -64,9 +97,9 @@ def _rows(frame: Frame) -> list[tuple[Any, ...]]:
             ends, characters = part.data.host, part.characters.host if part.characters is not None else np.empty(0)
             values: list[Any] = [bytes(characters[ends[n] : ends[n + 1]]) for n in range(count)]
         else:
-            values = part.data.host.tolist()
+            values = part.data.host.reshape(count, words_a_row(part.physical_type)).tolist()
         columns.append([x if ok else None for x, ok in zip(values, valid, strict=True)])
-    return sorted(zip(*columns, strict=True), key=repr)
+    return list(zip(*columns, strict=True))
 
 
 def _run(connection: gquery.Connection, sql: str, slack: bool) -> list[tuple[Any, ...]]:
@@ -80,14 +113,25 @@ def _run(connection: gquery.Connection, sql: str, slack: bool) -> list[tuple[Any
     return _rows(state.frames[len(program.stages) - 1])
 
 
-@pytest.mark.parametrize("name", QUERIES)
-def test_rows_behind_the_last_do_no_harm(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def connection(monkeypatch: pytest.MonkeyPatch) -> Iterator[gquery.Connection]:
     lanes = Lanes()
     for module in ("gquery.execution.prepare", "gquery.execution.runner", "gquery.execution.variants"):
         monkeypatch.setattr(f"{module}.get_target", lambda name: lanes if name == "cuda" else get_target(name))
-    with gquery.connect(device="cpu", partitions=1) as connection:
-        connection.register("t", _table())
-        assert _run(connection, QUERIES[name], slack=True) == _run(connection, QUERIES[name], slack=False)
+    with gquery.connect(device="cpu", partitions=1) as made:
+        made.register("t", _table())
+        yield made
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_rows_behind_the_last_do_no_harm(connection: gquery.Connection, name: str) -> None:
+    with_slack, without = (_run(connection, QUERIES[name], slack) for slack in (True, False))
+    assert sorted(with_slack, key=repr) == sorted(without, key=repr)
+
+
+@pytest.mark.parametrize("name", ORDERED)
+def test_rows_behind_the_last_are_sorted_behind(connection: gquery.Connection, name: str) -> None:
+    assert _run(connection, ORDERED[name], slack=True) == _run(connection, ORDERED[name], slack=False)
 
 
 def test_a_kernel_that_counts_on_rows_is_not_recorded() -> None:

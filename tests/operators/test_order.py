@@ -17,7 +17,6 @@ from gquery.expression.types import VARCHAR, Bounds, PhysicalType
 from gquery.kernels.builtin import define, order, scans, text_keys
 from gquery.kernels.builtin.order import Integers, Text
 from gquery.kernels.kernel import Kernel
-from gquery.kernels.readback import Count
 from gquery.operators import prefix
 from gquery.operators.base import Frame
 from gquery.planner.physical import Pipeline, ReadTable
@@ -187,11 +186,11 @@ def test_kernels_of_a_round(rows: int, bits: int, monkeypatch: pytest.MonkeyPatc
         lanes.run(lanes.compile(kernel), 0, rows, arguments)
         return made
 
-    words = order._with_places(values, bits)
+    words = order.with_places(values, bits)
     assert np.array_equal(run(order.PLACED.kernel, values, bits, np.empty(rows, np.uint64)), words)
     words.sort()
     assert np.array_equal(
-        run(order.PLACES.kernel, words, 2**bits - 1, np.empty(rows, np.uint32)), order._places(words, bits)
+        run(order.PLACES.kernel, words, 2**bits - 1, np.empty(rows, np.uint32)), order.places_of(words, bits)
     )
     marks = run(order.TIED.kernel, words, bits, np.empty(-(-rows // 32), np.uint32))
     assert np.array_equal(scans.rows_of_bits(marks), order._tied([(words, bits)]))
@@ -216,27 +215,3 @@ def test_kernels_of_a_part(descending: bool, monkeypatch: pytest.MonkeyPatch) ->
     offsets = part.bounds.high - data.astype(object) if descending else data.astype(object) - part.bounds.low
     assert both.tolist() == [(x >> part.bits - 9 & 2**9 - 1) << 20 | x >> 5 & 2**20 - 1 for x in offsets]
     assert [order.signed(x) for x in (2**64 - 1, 2**63, -1, 5)] == [-1, -(2**63), -1, 5]
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_candidates_of_as_many_rows_as_a_number_says(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What stands behind them may be anything."""
-    monkeypatch.setattr(order, "bits_of", lambda flags: flags)  # bitmaps are made by warps
-    monkeypatch.setattr(
-        order, "counted_rows_of_bits", lambda flags, _: (np.flatnonzero(flags), Count(int(flags.sum())))
-    )
-    rng = np.random.default_rng(seed)
-    count, room = 3_000, 4_000
-    nulls, values = rng.integers(0, 2, room).astype(np.uint8), rng.integers(-5, 40, room)
-    keys = [order.Integers(nulls, Bounds(0, 1)), order.Integers(values, Bounds(-5, 40), descending=bool(seed % 2))]
-    found = order.counted_candidates(keys, 7, np.array([count]))
-    assert found is not None
-    rows = found[0].tolist()
-    wanted = order.sort_order([order.Integers(k.data[:count], k.bounds, k.descending) for k in keys])[:7]
-    assert set(wanted.tolist()) <= set(rows) and max(rows) < count and len(rows) < count // 2
-
-
-def test_no_candidates_of_keys_without_bounds() -> None:
-    values = np.arange(4_000)
-    assert order.counted_candidates([order.Integers(values)], 7, np.array([3_000])) is None
-    assert order.counted_candidates([order.Integers(values, Bounds(0, 4_000))], 3_999, np.array([3_000])) is None

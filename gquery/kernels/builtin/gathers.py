@@ -145,7 +145,7 @@ def take_strings(column: ColumnData, rows: Array, device: Device, number: Array 
     total = read_count(offsets[-1:]).bound
     copy = xp.empty(total + READ_AHEAD, np.uint8)[:total]
     if total:
-        launch(COPIES[column.physical_type], n, copy, data, characters, rows, offsets, address(copy))
+        launch(COPIES[column.physical_type], n, copy, data, characters, rows, offsets, address(copy), number=number)
     return offsets, copy
 
 

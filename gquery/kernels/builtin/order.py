@@ -11,7 +11,6 @@ Arrays are NumPy's or CuPy's; row numbers are uint32. Sorts are stable.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import takewhile
 from types import ModuleType
 from typing import Protocol
 
@@ -25,9 +24,9 @@ from gquery.expression.facts import INT64_BITS, UINT64_MAX
 from gquery.expression.types import Bounds, PhysicalType
 from gquery.kernels.builtin.define import builtin_kernel, launch, namespace
 from gquery.kernels.builtin.gathers import gather, gather_views
-from gquery.kernels.builtin.scans import bits_of, check_rows, compact, counted_rows_of_bits, pad, rows_of_bits
+from gquery.kernels.builtin.scans import check_rows, compact, rows_of_bits
 from gquery.kernels.builtin.text_keys import bytes_of_rows, text_words
-from gquery.kernels.readback import Count, read_scalar
+from gquery.kernels.readback import read_scalar
 from gquery.runtime.records import dataclass
 
 Fetch = Callable[[Array | None], Array]
@@ -51,20 +50,22 @@ NEXT_BITS = builtin_kernel(
 
 @dataclass(frozen=True)
 class Part:
-    """A number by which rows are sorted, or a part of one. Descending is ascending with every bit turned."""
+    """A number by which rows are sorted, or a part of one. Descending is ascending with every bit turned. The last ``zeros`` bits
+    are 0 in all values."""
 
     fetch: Fetch
     bounds: Bounds
     descending: bool
+    zeros: int = 0
 
     @property
     def bits(self) -> int:
         """Bits that tell the values within the bounds apart."""
-        return (self.bounds.width - 1).bit_length()
+        return (self.bounds.width - 1).bit_length() - self.zeros
 
     def append(self, words: Array | None, rows: Array | None, right: int, count: int) -> Array:
         """``words`` (None: nothing) with ``count`` bits of the rows' numbers behind them, those before the last ``right``."""
-        found = self.fetch(rows)
+        found, right = self.fetch(rows), right + self.zeros
         if found.dtype.itemsize < 8:
             found = found.astype(np.int64)
         flip, least = (-1, ~self.bounds.high) if self.descending else (0, self.bounds.low)
@@ -160,7 +161,7 @@ class Text:
         return Part(lambda rows: placed if rows is None else gather(placed, rows), bounds, self.descending)
 
 
-class _Digits:
+class Digits:
     """The bits of all keys, taken from the front."""
 
     def __init__(self, keys: Sequence[OrderKey]) -> None:
@@ -224,27 +225,13 @@ def candidates(keys: Sequence[OrderKey], k: int) -> Array | None:
     n = keys[0].size
     check_rows(n)
     if 0 < k < n // tuning.sorting.candidate_rows:
-        values = _Digits(keys).take(None, INT64_BITS, n.bit_length() + tuning.sorting.spare_bits)
+        values = Digits(keys).take(None, INT64_BITS, n.bit_length() + tuning.sorting.spare_bits)
         if values is not None:
-            return compact(values <= _bound(values, k))
+            return compact(values <= bound_of(values, k))
     return None
 
 
-def counted_candidates(keys: Sequence[OrderKey], k: int, number: Array) -> tuple[Array, Count] | None:
-    """Rows among which the first ``k`` of `sort_order` are, of so many rows as ``number`` (int64, one, on the GPU) says, and how
-    many these are. None where there are not many rows, and where the first key is of unknown bounds: nothing is read back."""
-    n, known = keys[0].size, list(takewhile(lambda key: isinstance(key, Integers) and key.bounds is not None, keys))
-    if not known or not 0 < k < n // tuning.sorting.candidate_rows:
-        return None
-    values = _Digits(known).take(None, INT64_BITS - 1)
-    if values is None:
-        return None
-    pad(values, Count(n, number))
-    flags = (values <= _bound(values, k)) & (values != np.uint64(UINT64_MAX))
-    return counted_rows_of_bits(bits_of(flags), n)
-
-
-def _bound(values: Array, k: int) -> Array:
+def bound_of(values: Array, k: int) -> Array:
     """A value that at least ``k`` of the values do not exceed, and few more."""
     xp = namespace(values)
     if xp is np:
@@ -260,7 +247,7 @@ def _bound(values: Array, k: int) -> Array:
 def _sorted(keys: Sequence[OrderKey], rows: Array | None, with_starts: bool) -> tuple[Array, Array | None]:
     xp, n = keys[0].xp, keys[0].size if rows is None else int(rows.size)
     check_rows(n)
-    digits, order = _Digits(keys), rows
+    digits, order = Digits(keys), rows
     starts: Array | None = None
     if with_starts:
         starts = xp.zeros(n, np.bool_)
@@ -295,7 +282,7 @@ TieGroups = list[tuple[Array, int]]
 
 
 def _round(
-    digits: _Digits, rows: Array | None, size: int, runs: Array | None, xp: ModuleType
+    digits: Digits, rows: Array | None, size: int, runs: Array | None, xp: ModuleType
 ) -> tuple[TieGroups, Array | None]:
     """Sort ``size`` tied rows within their runs by the next bits: what tells them apart now, and the place that each had
     before; None where no bit is left."""
@@ -311,11 +298,11 @@ def _round(
         places = xp.argsort(values, kind="stable")
         places = places[xp.argsort(behind[places], kind="stable")]
         return [(behind[places], 0), (values[places], 0)], places.astype(np.uint32)
-    words = _with_places(values, place_bits)
+    words = with_places(values, place_bits)
     if runs is not None and run_bits:
         words |= runs << np.uint64(INT64_BITS - run_bits)
     words.sort()
-    return [(words, place_bits)], _places(words, place_bits)
+    return [(words, place_bits)], places_of(words, place_bits)
 
 
 PLACED = builtin_kernel("c0:*u64 bits:i64 words:*u64", "v0 = i64(c0[i])",
@@ -337,7 +324,7 @@ TIED = builtin_kernel(
 )
 
 
-def _with_places(values: Array, bits: int) -> Array:
+def with_places(values: Array, bits: int) -> Array:
     """Each value with its place in so many bits behind it."""
     xp = namespace(values)
     if xp is np:
@@ -347,7 +334,7 @@ def _with_places(values: Array, bits: int) -> Array:
     return words
 
 
-def _places(words: Array, bits: int) -> Array:
+def places_of(words: Array, bits: int) -> Array:
     """The places in the last bits (uint32)."""
     xp = namespace(words)
     if xp is np:

@@ -106,6 +106,19 @@ def compact(flags: Array, none: int = 0) -> Array:
     return rows_of_bits(bits_of(flags, none))
 
 
+def counted_compact(flags: Array) -> tuple[Array, Count]:
+    """The row numbers whose flag is not 0, ascending (uint32), and how many there are: in the places that are left over
+    stands 0."""
+    check_rows(flags.size)
+    if namespace(flags) is not np:
+        return counted_rows_of_bits(bits_of(flags), flags.size)
+    (found,) = flags.nonzero()
+    count = read_count(np.array([found.size]), flags.size)
+    rows = np.zeros(count.bound, np.uint32)
+    rows[: found.size] = found
+    return rows, count
+
+
 _INTEGERS = ("u8", "i8", "i16", "u16", "i32", "u32", "i64")
 COUNTS = {
     word: reducing(f"c0:*{word} none:i64", "if ne_i64(v0, none):", "    n = add_i64(n, i64(1))") for word in _INTEGERS

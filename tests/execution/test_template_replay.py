@@ -49,6 +49,14 @@ SHAPES = {
     "having": "SELECT k % 1000 AS r, sum(v) FROM t GROUP BY r HAVING sum(v) > {b} / 20 ORDER BY r",
     "shared": "WITH u AS (SELECT k % 3000 AS r, sum(v) AS total FROM t WHERE v < {a} GROUP BY r) "
     "SELECT r, total FROM u WHERE total = (SELECT max(total) FROM u) ORDER BY r",
+    "nulls": "SELECT n, g, k FROM t WHERE v < {a} ORDER BY n DESC NULLS FIRST, g NULLS LAST, k LIMIT 100 OFFSET 5",
+    "text keys": "SELECT s, k FROM t WHERE k < {b} / 100 ORDER BY s DESC, k",
+    "averages": "SELECT k % 700 AS r, avg(v) AS m FROM t WHERE v < {a} GROUP BY r ORDER BY m DESC, r",
+    "wide sums": "SELECT v, sum(CAST(k AS DECIMAL(38, 0)) * 10000000000000000) AS x FROM t WHERE k < {b} GROUP BY v "
+    "ORDER BY x DESC, v",
+    "behind a sort": "SELECT x.k, b.s FROM (SELECT k, v FROM t WHERE v < {a} ORDER BY v, k LIMIT 20) x "
+    "JOIN t b ON x.k + 1 = b.k ORDER BY 1",
+    "part of a sort": "SELECT k, g FROM t WHERE v < {a} AND k < {b} / 50 ORDER BY k DESC OFFSET 700",
     "window of keys": "SELECT count(*) FROM t a WHERE a.k IN (SELECT b.k + {a} FROM t b WHERE b.v = 7)",
 }
 
@@ -155,6 +163,31 @@ def test_most_shapes_are_played(connection: gquery.Connection, name: str) -> Non
 
 
 @pytest.mark.cuda
+@pytest.mark.parametrize(
+    "name",
+    [
+        "few groups",
+        "many groups",
+        "texts",
+        "nulls",
+        "text keys",
+        "averages",
+        "wide sums",
+        "behind a sort",
+        "part of a sort",
+    ],
+)
+def test_whole_queries_are_played(connection: gquery.Connection, name: str) -> None:
+    """Sorts, what comes behind them, and a result of a few rows or of thousands."""
+    texts = _texts(SHAPES[name], 40)
+    recorded = _recorded(connection, texts[:30]).recorded
+    assert isinstance(recorded, TemplateRecording)
+    prepared = connection._plans.find(texts[0], None, connection.settings)
+    assert prepared is not None and prepared.program is not None
+    assert recorded.end == len(prepared.program.stages)
+
+
+@pytest.mark.cuda
 def test_more_rows_than_there_was_room_for(connection: gquery.Connection) -> None:
     """The GPU notices, and the query runs as usual."""
     oracle, shape = _oracle(), "SELECT k, v FROM t WHERE k < {} ORDER BY k"
@@ -176,6 +209,34 @@ def test_a_recording_gets_more_room(connection: gquery.Connection) -> None:
         sql = shape.format(20 + n if n % 2 else 1)
         assert connection.sql(sql).fetchall() == oracle.sql(sql).fetchall()
     assert progress.given_up == 1 and progress.refused is None
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("order", ["k", "k DESC LIMIT 3000"])
+def test_as_many_rows_as_there_is_room_for(connection: gquery.Connection, order: str) -> None:
+    """No row, one, all that have room, and one more."""
+    oracle, shape = _oracle(), f"SELECT k, s FROM t WHERE k < {{}} ORDER BY {order}"
+    progress = _recorded(connection, [shape.format(900 + n % 3) for n in range(30)])
+    assert isinstance(progress.recorded, TemplateRecording), progress.refused
+    room = max(frame.frame.rows for frame in progress.recorded.frames.values())
+    for most in (0, 1, room - 1, room, 0, 2, room + 1, 0, 1):
+        sql = shape.format(most)
+        assert connection.sql(sql).fetchall() == oracle.sql(sql).fetchall()
+    assert progress.refused is None
+
+
+@pytest.mark.cuda
+def test_longer_texts_than_there_were(connection: gquery.Connection) -> None:
+    """What is sorted by has more words then."""
+    texts = [(n, "x" * (n // 1000) + str(n % 7)) for n in np.random.default_rng(4).permutation(50_000).tolist()]
+    connection.register("names", pa.table({"k": [k for k, _ in texts], "s": [s for _, s in texts]}))
+    shape = "SELECT s, k FROM names WHERE k < {} ORDER BY s DESC, k LIMIT 50"
+    progress = _recorded(connection, [shape.format(9000 + n) for n in range(30)])
+    assert progress.recorded is not None, progress.refused
+    for most in (9020, 9700, 30_000, 50_000, 0, 9001):
+        rows = sorted([(s, k) for k, s in texts if k < most], key=lambda row: row[1])
+        rows.sort(key=lambda row: row[0], reverse=True)
+        assert connection.sql(shape.format(most)).fetchall() == rows[:50]
 
 
 @pytest.mark.cuda

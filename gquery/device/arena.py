@@ -23,10 +23,11 @@ _ALIGNMENT = 16  # of what is sent together: the largest that a load asks for
 
 
 class Sent(NamedTuple):
-    """Arrays that were copied to a GPU: where each is, in memory that goes with ``held``."""
+    """Arrays that were copied to a GPU: where each is, in so many bytes of memory that go with ``held``."""
 
     places: list[int]
-    held: object
+    held: Any
+    room: int
 
 
 class Holder(Protocol):
@@ -113,23 +114,28 @@ class Arena:
         fetched: Array = self._pinned[:size].copy()
         return fetched
 
-    def send(self, arrays: Sequence[Array]) -> Sent:
-        """Queue a copy of arrays of the host; before another one the stream is waited for."""
+    def send(self, arrays: Sequence[Array], before: Sent | None = None) -> Sent:
+        """Queue a copy of arrays of the host, to where those ``before`` lie if there is room; before another one the stream is
+        waited for."""
         starts, size = [], 0
         for array in arrays:
             starts.append(size)
             size = -(-(size + array.nbytes + READ_AHEAD) // _ALIGNMENT) * _ALIGNMENT
         if size == 0:
-            return Sent([], None)
+            return Sent([], None, 0) if before is None else before._replace(places=[])
         if self._outgoing.size < size:
             self._outgoing = np.frombuffer(self._cuda.alloc_pinned_memory(2 * size), np.uint8, 2 * size)
         for start, array in zip(starts, arrays, strict=True):
             self._outgoing[start : start + array.nbytes] = np.ascontiguousarray(array).view(np.uint8).reshape(-1)
-        with self.stream:
-            memory = self._usual.malloc(size)
+        if before is not None and before.room >= size:
+            memory, room = before.held, before.room
+        else:
+            room = 2 * size
+            with self.stream:
+                memory = self._usual.malloc(room)
         runtime, first = self._cuda.runtime, int(memory.ptr)
         runtime.memcpyAsync(first, int(self._outgoing.ctypes.data), size, runtime.memcpyHostToDevice, self.stream.ptr)
-        return Sent([first + start for start in starts], memory)
+        return Sent([first + start for start in starts], memory, room)
 
     def set_flag(self, address: int) -> None:
         """Set a word of the GPU that kernels look at, beside what runs, and wait until that has ended."""

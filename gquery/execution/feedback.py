@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gquery.device.arena import Arena
     from gquery.device.device import Device
     from gquery.execution.decision import Decision
-    from gquery.expression.slots import SlotValues
+    from gquery.expression.slots import Recorder, SlotValues
     from gquery.kernels.kernel import Kernel
     from gquery.operators.codegen import Unit
     from gquery.operators.group_output import GroupOutput
@@ -110,6 +110,8 @@ class Units(Protocol):
     def get(self, key: UnitsKey, values: SlotValues, make: Callable[[], tuple[Unit, ...]]) -> tuple[Unit, ...]: ...
 
     def find(self, key: UnitsKey, values: SlotValues) -> tuple[Unit, ...] | None: ...
+
+    def guards(self, key: UnitsKey, units: tuple[Unit, ...]) -> Recorder | None: ...
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,13 @@ class SharedUnits:
                 return tuple(u.with_values(values) for u in units)
         return None
 
+    def guards(self, key: UnitsKey, units: tuple[Unit, ...]) -> Recorder | None:
+        """The guards of kernels that `get` gave."""
+        for recorder, made in self._made.get(key, ()):
+            if len(made) == len(units) and all(a.kernel is b.kernel for a, b in zip(made, units, strict=True)):
+                return recorder
+        return None
+
     def get(self, key: UnitsKey, values: SlotValues, make: Callable[[], tuple[Unit, ...]]) -> tuple[Unit, ...]:
         """The kernels of a stage for these values: found, or made now."""
         found = self.find(key, values)

@@ -8,7 +8,7 @@ ends before the first stage that has to know numbers exactly, such as a sort, an
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, cast
 
@@ -23,39 +23,23 @@ from gquery.device.device import Device, cpu_device
 from gquery.device.graph import RecordedGraph
 from gquery.device.recording import CannotRecordError, RecordingDevice
 from gquery.errors import InterruptError
-from gquery.execution.feedback import RunFeedback, Shared
+from gquery.execution.feedback import RunFeedback
+from gquery.execution.recorded_slots import Made, RecordedSlots
 from gquery.execution.recording import Inputs, fetch_block, foreign, inputs_of
 from gquery.execution.run_stages import reading_scalars, run_stages
 from gquery.execution.speculation import MisspeculationError, Speculation
-from gquery.execution.stage_feedback import UnitsKey
-from gquery.execution.state import BoundPattern, ExecutionContext, Run
+from gquery.execution.state import ExecutionContext, Run
 from gquery.expression.facts import INT64_BYTES
 from gquery.expression.frozen import frozen_open
 from gquery.expression.types import PhysicalType
-from gquery.kernels.bindings import Constant, Content, TextMatches
 from gquery.kernels.builtin import counted_order, gathers
 from gquery.kernels.builtin.define import address
-from gquery.kernels.patterns import ScannedPattern
 from gquery.kernels.targets import get_target
-from gquery.kernels.targets.base import AbortableTarget, LaunchedKernel
-from gquery.kernels.targets.cuda_launch import Launcher
+from gquery.kernels.targets.base import AbortableTarget
 from gquery.operators.base import Frame, JoinIndex, words_a_row
 from gquery.operators.breakers import sort_keys
-from gquery.operators.codegen import Unit
 from gquery.planner.physical import Program, SortRows
 from gquery.runtime.records import dataclass
-
-
-def _pattern(units: Sequence[tuple[Unit, ...]], scan: SlotPattern) -> ScannedPattern:
-    """What a text scan looks for in a run with these constants."""
-    binding = units[scan.stage][scan.place].bindings[scan.bound.name]
-    assert isinstance(binding, TextMatches)
-    return binding.pattern
-
-
-def _slot_arrays(unit: Unit) -> list[Content]:
-    """What a kernel's parameters for arrays stand for that depend on slots, one after another."""
-    return [b for p, b in unit.parameters if p.name in unit.slots and isinstance(b, Content)]
 
 
 class Place(NamedTuple):
@@ -91,32 +75,6 @@ class Played:
     joins: dict[int, JoinIndex]
 
 
-@frozen_open
-class StageUnits:
-    """The kernels of a stage as they were recorded, with what tells them from others."""
-
-    key: UnitsKey
-    units: tuple[Unit, ...]
-
-
-@frozen_open
-class SlotLaunch:
-    """A launch of the ``place``-th of a stage's kernels, which is given constants."""
-
-    stage: int  # index of its units among those of the recording
-    place: int
-    launched: LaunchedKernel
-
-
-@frozen_open
-class SlotPattern:
-    """A text scan for the ``place``-th of a stage's kernels, whose parameter ``name`` stands for what it finds."""
-
-    stage: int
-    place: int
-    bound: BoundPattern
-
-
 @dataclass(eq=False)
 class TemplateRecording:
     """See above. ``block`` (uint8) has the status words, the numbers of rows, and where they are small, all live frames."""
@@ -124,9 +82,7 @@ class TemplateRecording:
     end: int  # the first stage that is not recorded
     graph: RecordedGraph | None  # None once it was let go of
     speculation: Speculation
-    units: tuple[StageUnits, ...]
-    launches: tuple[SlotLaunch, ...]
-    patterns: tuple[SlotPattern, ...]
+    slots: RecordedSlots | None  # as ``graph``
     frames: dict[int, LiveFrame]
     tables: dict[int, LiveTable]
     places: dict[int, Place]  # of the buffers that are written anew in each run, by their identity
@@ -135,35 +91,23 @@ class TemplateRecording:
     is_small: bool
     inputs: Inputs
     kept: list[object]  # kernels, arrays and constants that the graph uses
-    given: object = None  # the arrays among the constants of the last run, in one
     seconds: float = 0.0  # that it took
 
     def release(self) -> None:
         """Let go of everything; nobody plays it again."""
-        self.graph, self.kept, self.block, self.given = None, [], np.empty(0, np.uint8), None
-        self.frames, self.tables, self.places = {}, {}, {}
-        self.units, self.launches, self.patterns, self.inputs = (), (), (), Inputs((), ())
+        self.graph, self.slots, self.kept, self.block = None, None, [], np.empty(0, np.uint8)
+        self.frames, self.tables, self.places, self.inputs = {}, {}, {}, Inputs((), ())
 
-    def constants(self, shared: Shared) -> list[tuple[Unit, ...]] | None:
-        """The kernels with the constants of a plan; None where other kernels would serve it."""
-        made = []
-        for stage in self.units:
-            found = shared.units.find(stage.key, shared.values)
-            if found is None or any(a.kernel is not b.kernel for a, b in zip(found, stage.units, strict=True)):
-                return None
-            made.append(found)
-        return made if all(p.bound.pattern.is_like(_pattern(made, p)) for p in self.patterns) else None
-
-    def play(self, units: Sequence[tuple[Unit, ...]], device: Device, arena: Arena) -> Played | None:
-        """What a run with these constants has made; None where the recording is of no use any more. Raises what kernels have to
-        say."""
+    def play(self, constants: Sequence[Made], device: Device, arena: Arena) -> Played | None:
+        """What a run with these constants (`RecordedSlots.made`) has made; None where the recording is of no use any more. Raises
+        what kernels have to say."""
         if not self.inputs.are_current(device):
             return None
         start = time.perf_counter()
         with arena.stream:
-            if self.graph is None:  # memory ran out
+            if self.graph is None or self.slots is None:  # memory ran out
                 return None
-            self._set(units, self.graph, arena)
+            self.slots.set(constants, self.graph, arena)
             self.graph.launch(arena.stream)
             fetched = fetch_block(self.block, self.speculation, arena, self.seconds)
         self.seconds = time.perf_counter() - start
@@ -177,27 +121,6 @@ class TemplateRecording:
                 arena.stream.synchronize()
         joins = {number: _with_rows(live.index, _rows(live.number, fetched)) for number, live in self.tables.items()}
         return Played(frames, joins)
-
-    def _set(self, units: Sequence[tuple[Unit, ...]], graph: RecordedGraph, arena: Arena) -> None:
-        """Give the launches the constants of a run."""
-        chosen = [(units[n.stage][n.place], n.launched) for n in self.launches]
-        patterns = [_pattern(units, p).packed() for p in self.patterns]
-        arrays = arena.send([*(b.buffer.host for u, _ in chosen for b in _slot_arrays(u)), *patterns])
-        self.given, places = arrays.held, iter(arrays.places)
-        for scan, sent in zip(self.patterns, arrays.places[len(arrays.places) - len(self.patterns) :], strict=True):
-            arena.copy(address(scan.bound.packed), sent, scan.bound.packed.nbytes)
-        for unit, launched in chosen:
-            assert launched.node is not None
-            values = list(launched.values)
-            first = len(values) - len(unit.parameters)
-            for n, (parameter, binding) in enumerate(unit.parameters):
-                if parameter.name not in unit.slots or isinstance(binding, TextMatches):
-                    continue
-                if isinstance(binding, Constant):
-                    values[first + n] = parameter.number(binding.value)
-                else:
-                    values[first + n] = next(places)
-            cast(Launcher, launched.compiled.entry).set_in(graph, launched.node, launched.shape, values)
 
     def _frame(self, live: LiveFrame, fetched: Array, device: Device, arena: Arena) -> Frame:
         frame, rows = live.frame, _rows(live.number, fetched)
@@ -250,6 +173,8 @@ def record_stages(
     """A recording of the stages before ``end`` of a program that was rehearsed; nothing has run yet. CannotRecordError says what
     stands in its way."""
     device, cuda = cast(RecordingDevice, context.device), cast(AbortableTarget, get_target(context.target))
+    shared = rehearsed.shared
+    assert shared is not None, "a template's plan"
     constants = device.constants = []
     try:
         with cuda.noting() as noted, arena.recording() as graph:
@@ -278,15 +203,12 @@ def record_stages(
         device.constants = None
     if not graph:
         raise CannotRecordError("memory has run out")
-    units, launches, patterns = _slot_launches(state, rehearsed, noted.kernels)
     kept = [*noted.kernels, *foreign(noted, arena), *constants]
     made = TemplateRecording(
         end,
         graph[0],
         speculation,
-        units,
-        launches,
-        patterns,
+        RecordedSlots(state, noted.kernels, shared),
         frames,
         tables,
         places,
@@ -353,29 +275,3 @@ def _places(frames: Mapping[int, Frame], start: int, arena: Arena, device: Devic
 
 def _aligned(place: int) -> int:
     return -(-place // tuning.replay.alignment) * tuning.replay.alignment
-
-
-def _slot_launches(
-    state: Run, feedback: RunFeedback, launched: Sequence[LaunchedKernel]
-) -> tuple[tuple[StageUnits, ...], tuple[SlotLaunch, ...], tuple[SlotPattern, ...]]:
-    """The kernels of all stages that were recorded, and the launches and text scans that are given constants."""
-    bound, patterns = state.bound or [], state.bound_patterns or []
-    used = {id(b.unit) for b in bound}
-    stages = tuple(
-        [StageUnits(key, units) for key, units in feedback.units.items() if any(id(u) in used for u in units)]
-    )
-    places = {id(unit): (n, place) for n, stage in enumerate(stages) for place, unit in enumerate(stage.units)}
-    by_arguments = {id(b.values): b.unit for b in bound}
-    scans = tuple([SlotPattern(*places[id(p.unit)], p) for p in patterns])
-    return stages, tuple(_with_slots(launched, by_arguments, places)), scans
-
-
-def _with_slots(
-    launched: Sequence[LaunchedKernel], by_arguments: Mapping[int, Unit], places: Mapping[int, tuple[int, int]]
-) -> Iterator[SlotLaunch]:
-    for launch in launched:
-        unit = by_arguments.get(id(launch.arguments))
-        if unit is not None and unit.slots:
-            if launch.node is None:
-                raise CannotRecordError("a launch is not known by its node")
-            yield SlotLaunch(*places[id(unit)], launch)

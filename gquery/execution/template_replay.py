@@ -57,10 +57,10 @@ def _next(
         recorded = cast(TemplateRecording | None, shared.replay.recorded)
         if recorded is None:
             recorded = _record(program, context, feedback, shared.replay, arena)
-        units = None if recorded is None else recorded.constants(shared)
-        if recorded is None or units is None:
+        constants = None if recorded is None or recorded.slots is None else recorded.slots.made(shared)
+        if recorded is None or constants is None:
             return None
-        made = recorded.play(units, context.device, arena)
+        made = recorded.play(constants, context.device, arena)
         if made is not None:
             break
         _give_up(shared.replay, recorded)  # another one has room for the rows of this query, too

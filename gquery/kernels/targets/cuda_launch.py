@@ -47,8 +47,12 @@ class Launcher:
             self._packer.pack_into(self._values, 0, *values)
             self._launch(self.ptr, blocks, 1, 1, threads, 1, 1, shared, self._stream().ptr, self._parameters, 0)
 
-    def set_in(self, graph: RecordedGraph, node: int, shape: tuple[int, int, int], values: Sequence[Any]) -> None:
+    def packed(self, values: Sequence[Any]) -> bytes:
+        """The values of a launch, as `set_in` takes them."""
+        return self._packer.pack(*values)
+
+    def set_in(self, graph: RecordedGraph, node: int, shape: tuple[int, int, int], packed: bytes) -> None:
         """Have a recorded launch of the kernel take these values from now on; see `RecordedGraph.set_arguments`."""
         with self._lock:
-            self._packer.pack_into(self._values, 0, *values)
+            self._values[:] = packed
             graph.set_arguments(node, self.ptr, shape, self._parameters)

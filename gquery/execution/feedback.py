@@ -99,8 +99,8 @@ class TemplateProgress:
     kernels: tuple[Kernel, ...] | None = None
     asks_at: float = 0.0
     recorded: RecordedStages | None = None
-    given_up: int = 0
-    refused: str | None = None  # these as in `ReplayProgress`
+    given_up: int = 0  # recordings one after another that soon did not fit any more
+    refused: str | None = None  # as in `ReplayProgress`
     bounds: Mapping[ScalarSite, int] = field(default_factory=dict)  # of counts, in the recording that was given up last
 
 

@@ -1,8 +1,9 @@
 """The first stages of a program, recorded so that they serve all plans of a template: with the constants of each.
 
 What differs from a recording of one query (`recording`): Counts of rows have slack, and what goes over the rows of a stage reads
-their number on the GPU (`Frame.number`). Before it is played, the launches that depend on constants get those of the query. It
-ends before the first stage that has to know numbers exactly, such as a sort, and gives the frames that the stages behind read.
+their number on the GPU (`Frame.number`). Before it is played, the launches that depend on constants get those of the query
+(`recorded_slots`). It ends before the first stage that has to know numbers exactly, if there is one, and gives the frames that
+stages behind read, or the result.
 """
 
 from __future__ import annotations
@@ -91,7 +92,8 @@ class TemplateRecording:
     is_small: bool
     inputs: Inputs
     kept: list[object]  # kernels, arrays and constants that the graph uses
-    seconds: float = 0.0  # that it took
+    seconds: float = 0.0  # that the last run took
+    played: int = 0  # runs that it gave
 
     def release(self) -> None:
         """Let go of everything; nobody plays it again."""
@@ -119,6 +121,7 @@ class TemplateRecording:
             frames = {number: self._frame(live, fetched, device, arena) for number, live in self.frames.items()}
             if not self.is_small:
                 arena.stream.synchronize()
+        self.played += 1
         joins = {number: _with_rows(live.index, _rows(live.number, fetched)) for number, live in self.tables.items()}
         return Played(frames, joins)
 

@@ -78,7 +78,7 @@ def _give_up(progress: TemplateProgress, recorded: TemplateRecording) -> None:
     """Let go of a recording that does not fit any more; another is made, but not for ever."""
     progress.bounds, progress.recorded = dict(recorded.speculation.seen), None
     recorded.release()
-    progress.given_up += 1
+    progress.given_up = progress.given_up + 1 if recorded.played < tuning.replay.worthwhile else 1
     if progress.given_up >= tuning.replay.given_up:
         progress.refused = "each recording was soon of no use"
 

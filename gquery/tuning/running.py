@@ -223,6 +223,11 @@ class Replay(Record):
     template_runs: int = number(
         2, "runs", "of plans of one template, with other constants each, with which one begins to be recorded for all"
     )
+    worthwhile: int = number(
+        20,
+        "runs",
+        "for which a recording of a template was worth making: it may be given up and made again any number of times",
+    )
     slack: float = number(
         1.3, "times", "by which counts may be greater than they were where a run is recorded for all constants"
     )

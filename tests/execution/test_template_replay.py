@@ -7,6 +7,7 @@ import random
 import threading
 from collections.abc import Iterator
 from decimal import Decimal
+from types import SimpleNamespace
 from typing import Any
 
 import duckdb
@@ -15,6 +16,8 @@ import pyarrow as pa
 import pytest
 
 import gquery
+from gquery import tuning
+from gquery.execution import template_replay
 from gquery.execution.feedback import TemplateProgress
 from gquery.execution.template_recording import TemplateRecording
 
@@ -209,6 +212,20 @@ def test_a_recording_gets_more_room(connection: gquery.Connection) -> None:
         sql = shape.format(20 + n if n % 2 else 1)
         assert connection.sql(sql).fetchall() == oracle.sql(sql).fetchall()
     assert progress.given_up == 1 and progress.refused is None
+
+
+def test_recordings_that_paid_may_be_given_up_any_number_of_times() -> None:
+    """Those that did not are given up some times, one after another."""
+    recorded: Any = SimpleNamespace(speculation=SimpleNamespace(seen={}), release=lambda: None, played=1000)
+    progress = TemplateProgress()
+    for _ in range(5 * tuning.replay.given_up):
+        template_replay._give_up(progress, recorded)
+    assert progress.refused is None
+    recorded.played = 1
+    for _ in range(tuning.replay.given_up - 1):
+        assert progress.refused is None
+        template_replay._give_up(progress, recorded)
+    assert progress.refused is not None
 
 
 @pytest.mark.cuda

@@ -191,6 +191,8 @@ class Speculation:
 
     def check(self, words: Array) -> None:
         """Raise what the status words of a run say, which were copied to the host."""
+        if not words.any():  # nearly always
+            return
         self._look(words)
         for at, sites in self._sites:
             for site in raised(words[at:], sites):

@@ -49,6 +49,7 @@ class Kernel:
     ``uses_private``: threads have private accumulators (``private_*``); ``uses_block``: blocks have shared ones,
     or copies of small bitmaps (``shared_*``). How many 64-bit words, of a thread or of a block, is said at launch.
     ``marked_rows``: a processor computes the first filters for blocks of so many rows before it does the rest (`kernels.marks`).
+    ``lookup_rows``: a processor looks rows up in blocks of so many (`kernels.lookahead`).
     ``functions`` are bodies of scalar functions from `gquery.functions` that the text calls by name: plain Python
     functions over registers that call primitives by name.
     ``cut`` are functions that ``written`` calls already.
@@ -67,6 +68,7 @@ class Kernel:
     uses_private: bool = False
     uses_block: bool = False
     marked_rows: int = 0
+    lookup_rows: int = 0
     cut: tuple[ir.Function, ...] = ()
     is_long: bool = False
     claimed: tuple[tuple[str, ...], tuple[str, ...]] | None = field(default=None, compare=False, repr=False)
@@ -107,6 +109,8 @@ class Kernel:
         parts = [text, repr((self.wide_index, self.uses_private, self.uses_block))]
         if self.marked_rows:
             parts.append(f"{self.marked_rows} rows are marked")
+        if self.lookup_rows:
+            parts.append(f"{self.lookup_rows} rows are looked up together")
         if self.unrolled is not None:
             parts += [*self.unrolled.text, *ir.printed(self.unrolled.single)]
         parts += [f"{name}\n{function_source(f)}" for name, f in self.functions]

@@ -11,6 +11,8 @@ nearest cache. Only the lowered loop for a processor has this form; the kernel's
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from gquery.expression.facts import INT64_BITS
 from gquery.kernels.ir.expressions import (
     HIGH,
@@ -38,7 +40,7 @@ MARKS = Name("marks")
 
 _FIRST, _END, _WORD, _BITS, _PAD = Name("block"), Name("block_end"), Name("word"), Name("bits"), Name("pad")
 _OPERATIONS = frozenset(["add", "sub", "mul", "min", "max", "neg", "eq", "ne", "lt", "le", "gt", "ge"])
-_PURE = frozenset([f"{name}_{t}" for name in _OPERATIONS for t in ("i64", "f64")]) | frozenset(
+PURE = frozenset([f"{name}_{t}" for name in _OPERATIONS for t in ("i64", "f64")]) | frozenset(
     [
         "i64",
         "f64",
@@ -79,7 +81,7 @@ def filters(body: Block) -> Filters | None:
     tests: list[Expression] = []
     rest = body
     while rest and isinstance(last := rest[-1], If) and last.otherwise is None and _is_pure(last.test):
-        if not all(_is_computed(s) for s in rest[:-1]):
+        if not all(is_computed(s) for s in rest[:-1]):
             break
         computed += rest[:-1]
         tests.append(last.test)
@@ -140,28 +142,31 @@ def _integer(e: Expression) -> Call:
     return Call("i64", (e,))
 
 
-def _is_computed(s: Statement) -> bool:
-    """Whether a statement only sets variables of the row, to what has a value for all rows."""
+def is_computed(s: Statement, functions: Collection[str] = PURE) -> bool:
+    """Whether a statement only sets variables of the row, to what has a value for all rows; ``functions`` are the primitives that
+    have."""
     match s:
         case Let(target, value):
-            return target.role == "row" and _is_pure(value)
+            return target.role == "row" and _is_pure(value, functions)
         case If(test=test):
-            return _is_pure(test) and all(_is_computed(inner) for block in blocks(s) for inner in block)
+            return _is_pure(test, functions) and all(
+                is_computed(inner, functions) for block in blocks(s) for inner in block
+            )
         case _:
             return False
 
 
-def _is_pure(e: Expression) -> bool:
+def _is_pure(e: Expression, functions: Collection[str] = PURE) -> bool:
     match e:
         case Name() | Constant() | Element():
             return True
         case Load(pointer, index):
             return pointer.role == "column" and index == ROW
         case Call(function, arguments):
-            return function in _PURE and all(_is_pure(a) for a in arguments)
+            return function in functions and all(_is_pure(a, functions) for a in arguments)
         case And(terms) | Or(terms):
-            return all(_is_pure(t) for t in terms)
+            return all(_is_pure(t, functions) for t in terms)
         case Not(inner) | Group(inner):
-            return _is_pure(inner)
+            return _is_pure(inner, functions)
         case _:
             return False

@@ -21,6 +21,7 @@ from gquery.kernels.bindings import Binding, Constant, ErrorSite, SlotConstant, 
 from gquery.kernels.code import Code
 from gquery.kernels.interleave import interleaved
 from gquery.kernels.kernel import Kernel, Parameter
+from gquery.kernels.lookahead import lookup
 from gquery.kernels.marks import filters
 from gquery.kernels.render import condition, described, render
 from gquery.kernels.targets.capabilities import capabilities
@@ -198,6 +199,8 @@ def _unit(pipeline: Pipeline, target: str, role: str, counted: bool = False, row
         )
     elif not counted and row is ir.ROW and _marks_rows(pipeline, target, kernel):
         kernel = replace(kernel, marked_rows=tuning.loops.marked_rows)
+    elif not counted and row is ir.ROW and _looks_ahead(pipeline, target, kernel):
+        kernel = replace(kernel, lookup_rows=tuning.loops.lookup_rows)
     return Unit(
         role,
         kernel,
@@ -261,6 +264,13 @@ def _marks_rows(pipeline: Pipeline, target: str, kernel: Kernel) -> bool:
     if not capabilities(target).marks_rows or pipeline.rows < tuning.loops.marked_least_rows:
         return False
     return filters(kernel.written) is not None  # the body would have a long loop cut into functions now
+
+
+def _looks_ahead(pipeline: Pipeline, target: str, kernel: Kernel) -> bool:
+    """Whether rows are looked up in a table of row numbers a block at a time: where there are rows enough for a larger kernel."""
+    if not capabilities(target).marks_rows or pipeline.rows < tuning.loops.lookup_least_rows:
+        return False
+    return isinstance(pipeline.sink, Group | Build) and lookup(kernel.written) is not None
 
 
 def _gains_from_unrolling(pipeline: Pipeline, target: str, kernel: Kernel) -> bool:

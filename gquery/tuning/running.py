@@ -12,6 +12,7 @@ _MANY_CORES = "2026-11-21: many cores"
 _FEW = "2026-11-22: blocks of rows that cannot match"
 _CASE_SUMS = "2026-11-22: sums of CASE columns for a GPU"
 _FIRST = "2026-11-22: what a fresh process does not need"
+_LOOKUPS = "2026-11-23: rows looked up together"
 _HOISTED = "2026-11-21: columns loaded ahead"
 _OPERATIONS = "2026-11-21: single operations on an H200"
 _INTERPRETED = "2026-11-21: what is interpreted, and for how long"
@@ -116,6 +117,12 @@ class Loops(Record):
         1024, "rows", "of a block whose filters a processor computes before the rest: they stay in L1"
     )
     marked_least_rows: int = number(2**16, "rows", "from which on that pays for a larger kernel")
+    lookup_rows: int = number(
+        64,
+        "rows",
+        "that a processor looks up together: what they ask for stays in L1, and is there when the last has asked",
+    )
+    lookup_least_rows: int = number(2**16, "rows", "from which on that pays for a larger kernel", _LOOKUPS)
     unrolled_lines: int = number(60, "lines", "of an unrolled loop that materializes")
     unrolled_variables: int = number(48, "variables", "of a thread beside which several rows at once find no registers")
     unrolled_lines_reduced: int = number(

@@ -10,6 +10,7 @@ from gquery.expression.facts import INT64_BITS
 from gquery.functions.registry import is_user_function
 from gquery.kernels import ir
 from gquery.kernels.kernel import Kernel
+from gquery.kernels.lookahead import KEPT, looked_up_loop, lookup
 from gquery.kernels.lowering.assembler import LoweringError
 from gquery.kernels.lowering.function import LoweredFunction, lower
 from gquery.kernels.lowering.grid import ABORT, END, LIMIT, grid_body
@@ -20,7 +21,9 @@ from gquery.kernels.lowering.values import Type, llvm_type
 from gquery.kernels.marks import MARKS, filters, marked_loop
 
 _BODY = "rows"
-_RESERVED = frozenset(name.id for name in (ir.LOW, ir.HIGH, END, ABORT, LIMIT, MARKS))  # of the entries of any target
+_RESERVED = frozenset(
+    name.id for name in (ir.LOW, ir.HIGH, END, ABORT, LIMIT, MARKS, KEPT)
+)  # of the entries of any target
 
 
 class Scope:
@@ -61,18 +64,18 @@ def cpu_module(kernel: Kernel, library: Library, head: Sequence[str]) -> str:
 
     Its entry ``kernel(lo, hi, words)`` takes the rows (int64) and the address of one word of 64 bits for each parameter: an
     address, an integer or a double's bits."""
-    first = filters(kernel.body) if kernel.marked_rows else None
-    rows = (ir.For(ir.ROW, ir.LOW, ir.HIGH, kernel.body),) if first is None else marked_loop(first, kernel.marked_rows)
     types = _parameter_types(kernel)
-    body = (*kernel.prologue, *rows, *kernel.epilogue)
+    body = (*kernel.prologue, *_processor_loop(kernel), *kernel.epilogue)
     scope = Scope(
         kernel, library, "noinline nounwind"
     )  # inlined, parts would be the long function that they were cut from
-    made = _rows(kernel, scope, [("lo", "u64"), ("hi", "u64"), (MARKS.id, "*u8")], body)
+    made = _rows(kernel, scope, [("lo", "u64"), ("hi", "u64"), (MARKS.id, "*u8"), (KEPT.id, "*i64")], body)
     lines = [f"define void @{ENTRY}(i64 %lo, i64 %hi, i64* %words) nounwind {{", "entry:"]
     room = kernel.marked_rows or 1
     lines += [f"%block = alloca [{room} x i8], align {INT64_BITS}", f"%marks = bitcast [{room} x i8]* %block to i8*"]
-    arguments = ["i64 %lo", "i64 %hi", "i8* %marks"]
+    lines += [f"%slots_of_block = alloca [{kernel.lookup_rows or 1} x i64], align {INT64_BITS}"]
+    lines += [f"%block_slots = bitcast [{kernel.lookup_rows or 1} x i64]* %slots_of_block to i64*"]
+    arguments = ["i64 %lo", "i64 %hi", "i8* %marks", "i64* %block_slots"]
     for n, type_ in enumerate(types):
         spelled = llvm_type(type_)
         lines += [
@@ -83,6 +86,18 @@ def cpu_module(kernel: Kernel, library: Library, head: Sequence[str]) -> str:
         arguments.append(f"{spelled} %v{n}")
     lines += [f"call void @{_BODY}({', '.join(arguments)})", "ret void", "}"]
     return module_text(made, head, ["\n".join(lines)])
+
+
+def _processor_loop(kernel: Kernel) -> ir.Block:
+    """The loop over all rows."""
+    first = filters(kernel.body) if kernel.marked_rows else None
+    if first is not None:
+        return marked_loop(first, kernel.marked_rows)
+    found = lookup(kernel.body) if kernel.lookup_rows else None
+    if found is not None:
+        elements = {p.name: p.type for p in kernel.parameters if p.is_pointer}
+        return looked_up_loop(found, kernel.lookup_rows, elements)
+    return (ir.For(ir.ROW, ir.LOW, ir.HIGH, kernel.body),)
 
 
 def cuda_module(kernel: Kernel, library: Library, head: Sequence[str]) -> str:

@@ -30,10 +30,23 @@ def _reserve(b: Any, counter: Any, n: Any) -> Any:
 
 def _prefetch(b: Any, pointer: Any, index: Any) -> None:
     """Have the line of word ``index`` of 64 bits come to this core, to be written."""
+    _bring(b, b.bitcast(element(b, pointer, index, I64), I8.as_pointer()), constant(1, I32))
+
+
+def _prefetch_bytes(b: Any, pointer: Any, index: Any) -> None:
+    """Have the line of byte ``index`` come to this core, to be read."""
+    _bring(b, element(b, pointer, index, I8), constant(0, I32))
+
+
+def _prefetch_text(b: Any, address: Any) -> None:
+    """Have the line at an address come to this core, to be read."""
+    _bring(b, b.inttoptr(address, I8.as_pointer()), constant(0, I32))
+
+
+def _bring(b: Any, place: Any, is_written: Any) -> None:
     type_ = ir.FunctionType(ir.VoidType(), [I8.as_pointer(), I32, I32, I32])
     take = b.module.declare_intrinsic("llvm.prefetch", [I8.as_pointer()], type_)
-    place = b.bitcast(element(b, pointer, index, I64), I8.as_pointer())
-    b.call(take, [place, constant(1, I32), constant(3, I32), constant(1, I32)])
+    b.call(take, [place, is_written, constant(3, I32), constant(1, I32)])
 
 
 def _accumulate_u32(b: Any, state: Any, slot: Any, value: Any) -> None:
@@ -76,5 +89,7 @@ CPU_DEFINITIONS = {
     "lowest_bit": Definition("lowest_bit", ("i64",), "i64", lambda b, x: b.cttz(x, constant(1, I1))),
     "marks_word": Definition("marks_word", ("*", "i64"), "i64", _marks_word),
     "prefetch": Definition("prefetch", ("*", "i64"), "void", _prefetch),
+    "prefetch_bytes": Definition("prefetch_bytes", ("*", "i64"), "void", _prefetch_bytes),
+    "prefetch_text": Definition("prefetch_text", ("i64",), "void", _prefetch_text),
     "reserve": Definition("reserve", ("*", "i64"), "i64", _reserve),
 }  # fmt: skip

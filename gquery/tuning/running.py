@@ -122,7 +122,7 @@ class Loops(Record):
         "rows",
         "that a processor looks up together: what they ask for stays in L1, and is there when the last has asked",
     )
-    lookup_least_rows: int = number(2**16, "rows", "from which on that pays for a larger kernel", _LOOKUPS)
+    lookup_least_rows: int = number(2**12, "rows", "from which on that pays for a larger kernel", _LOOKUPS)
     unrolled_lines: int = number(60, "lines", "of an unrolled loop that materializes")
     unrolled_variables: int = number(48, "variables", "of a thread beside which several rows at once find no registers")
     unrolled_lines_reduced: int = number(

@@ -155,8 +155,9 @@ def test_a_process_with_its_kernels_on_disk_imports_no_llvm(tmp_path: Path, monk
     assert said[0].split()[:-1] == said[1].split()[:-1]
 
 
-def test_another_start_of_the_machine_asks_llvm_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_start_of_the_machine_asks_llvm_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder that several machines see has a line for each."""
+    monkeypatch.setenv("GQUERY_CACHE_DIR", str(tmp_path / "kernels"))
     numbers = itertools.count(1)
     monkeypatch.setattr(cpu_code, "processor", lambda: f"processor {next(numbers)}")
     tell = cpu_llvm._processor.__wrapped__

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import datetime
 from decimal import Context, Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 from gquery.columns.domain import Domain, Value, at_most
 from gquery.expression.types import DType, Kind, type_bounds
-from gquery.runtime.records import dataclass
 
 _DIGITS = Context(prec=80)  # of a decimal, whose own arithmetic rounds to 28
 _LONG_TEXT = 16  # bytes of a greatest text from which on a writer may have cut it short without making it greater
 _LAST = "\U0010ffff"
 
 
-@dataclass(frozen=True, slots=True)
-class Extent:
+class Extent(NamedTuple):
     """A column in a part of its rows: minimum and maximum, and how many values are NULL; None: not known. Both ends are known,
     or neither is."""
 

@@ -2,8 +2,9 @@
 
 ``footer.row_group(g).column(c)`` makes an object of Arrow's in a call that lets no C++ exception out, so that lengths which
 contradict each other abort. Reading goes through calls that let them out, and before a reader reads anything it makes those
-objects for all columns of all row groups. So one is set up over a file that cannot be read. What is left is a minimum or
-maximum that is shorter than its type, which nothing tells before the object for statistics is made.
+objects for all that it will read. So one is set up over a file that cannot be read, for those columns and row
+groups that are asked for. What is left is a minimum or maximum that is shorter than its type, which nothing tells before the
+object for statistics is made.
 """
 
 from __future__ import annotations
@@ -48,16 +49,20 @@ class _Unreadable(io.RawIOBase):
         return self._size
 
 
-def check_footer(footer: Any, size: int) -> None:
-    """OSError or ArrowException where the footer of a file of so many bytes cannot be used."""
-    with OpenedParquet(pa.PythonFile(_Unreadable(size), mode="r"), footer, pre_buffer=True) as file:
-        try:
-            next(file.batches(1, range(footer.num_row_groups)), None)
-        except _ReachedError as reached:
-            reached.__traceback__ = None  # Arrow keeps the error: it must not keep who called
+def check_rows(footer: Any) -> None:
+    """OSError where a footer contradicts itself about rows."""
     counts = [footer.row_group(g).num_rows for g in range(footer.num_row_groups)]
     if min(counts, default=0) < 0 or sum(counts) != footer.num_rows:
         raise OSError(f"its footer tells of {footer.num_rows} rows, and of {sum(counts)} in its row groups")
+
+
+def check_chunks(footer: Any, size: int, row_groups: Sequence[int], leaves: Sequence[int]) -> None:
+    """OSError or ArrowException where the footer of a file of so many bytes cannot be asked about columns in row groups."""
+    with OpenedParquet(pa.PythonFile(_Unreadable(size), mode="r"), footer, pre_buffer=True) as file:
+        try:
+            next(file.batches(1, row_groups, leaves), None)
+        except _ReachedError as reached:
+            reached.__traceback__ = None  # Arrow keeps the error: it must not keep who called
 
 
 def types_of(footer: Any) -> list[str]:

@@ -6,9 +6,10 @@ A `ParquetFiles` is a number of files of one schema as they were when they were 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -18,18 +19,17 @@ from gquery.errors import FileError
 from gquery.expression.types import Schema
 from gquery.io.extents import Extent, extent_of, extent_of_value, nulls_of
 from gquery.io.files import File, PathColumn, readable, reading
-from gquery.io.footers import check_footer, chunk_of, types_of
+from gquery.io.footers import check_chunks, check_rows, chunk_of, types_of
 from gquery.io.parquet_opened import OpenedParquet, random_access
 from gquery.io.watched import Asked
 from gquery.runtime.interrupt import check
 from gquery.runtime.records import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class RowGroup:
-    """The first ``rows`` rows of a row group: number ``number`` of file ``file``; ``index`` counts through all files."""
+class RowGroup(NamedTuple):
+    """The first ``rows`` rows of a row group: number ``number`` of file ``file``; ``position`` counts through all files."""
 
-    index: int
+    position: int
     file: int
     number: int
     rows: int
@@ -70,17 +70,33 @@ class ParquetFiles:
 
     def chunks(self, field: int, groups: Sequence[RowGroup]) -> Iterator[Any]:
         """The metadata of a field's leaves in row groups, of which statistics can be asked."""
+        self.check([field], groups)
         leaves, row_groups, types = self.leaves(field), self._row_groups, self._types
         for group in groups:
             for leaf in leaves:
-                yield chunk_of(row_groups[group.index], leaf, types[group.file], self.files[group.file].name)
+                yield chunk_of(row_groups[group.position], leaf, types[group.file], self.files[group.file].name)
+
+    def check(self, fields: Iterable[int], groups: Sequence[RowGroup]) -> None:
+        """FileError where footers cannot be asked about fields in row groups; each is looked at once, several fields together in
+        less time than one by one."""
+        positions = {group.position for group in groups}
+        wanted = [f for f in fields if f not in self.path_columns and not self._checked[f] >= positions]
+        by_file: dict[int, list[int]] = {}
+        for group in groups if wanted else ():
+            by_file.setdefault(group.file, []).append(group.number)
+        for number, numbers in by_file.items():
+            file, footer = self.files[number], self.footers[number]
+            with reading(file.name, "Parquet file"):
+                check_chunks(footer, file.size, numbers, [leaf for f in wanted for leaf in self.leaves(f)])
+        for f in wanted:
+            self._checked[f] |= positions
 
     def extents(self, field: int, groups: Sequence[RowGroup]) -> list[Extent]:
         """What is known of a column in row groups, each of which is looked up in the footers once."""
         known = self._extents.setdefault(field, {})
-        missing = [self.groups[g.index] for g in groups if g.index not in known]
-        known.update(zip([g.index for g in missing], self._read_extents(field, missing), strict=True))
-        return [known[g.index] for g in groups]
+        missing = [self.groups[g.position] for g in groups if g.position not in known]
+        known.update(zip([g.position for g in missing], self._read_extents(field, missing), strict=True))
+        return [known[g.position] for g in groups]
 
     def has_nulls(self, field: int, groups: Sequence[RowGroup]) -> bool:
         """Whether there may be NULLs in row groups: less to look up than `extents`, and no more than up to the first of them."""
@@ -101,6 +117,11 @@ class ParquetFiles:
         return {}
 
     @cached_property
+    def _checked(self) -> dict[int, set[int]]:
+        """By field, the positions of the row groups where it can be asked about."""
+        return defaultdict(set)
+
+    @cached_property
     def _row_groups(self) -> list[Any]:
         return [footer.row_group(g) for footer in self.footers for g in range(footer.num_row_groups)]
 
@@ -117,7 +138,7 @@ def open_files(asked: Asked, files: list[File]) -> ParquetFiles:
     for file in files:
         check()
         with reading(file.name, "Parquet file"), OpenedParquet(random_access(file)) as opened:
-            check_footer(opened.metadata, file.size)
+            check_rows(opened.metadata)
             footers.append(opened.metadata)
             arrow_schema = readable(opened.schema)
             file.check_unchanged()

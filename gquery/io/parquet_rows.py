@@ -196,6 +196,7 @@ class _Loading:
         self.found: dict[int, ColumnData] = {}
         self.wanted: dict[int, Wanted] = {}  # what is to be read
         files = source._contents
+        files.check(set(fields), source._groups)
         for f in set(fields):
             column = source._cache.get(id(source), f)
             if column is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from gquery.columns.domain import Domain, ScanUse
 from gquery.io.parquet_files import ParquetFiles, RowGroup
@@ -21,10 +20,10 @@ def needed(files: ParquetFiles, uses: Sequence[ScanUse]) -> tuple[tuple[RowGroup
         elif use.parts is not None and use.parts < len(groups):
             groups, is_cut = groups[: use.parts], True
         for group in groups:
-            other = taken.get(group.index)
+            other = taken.get(group.position)
             if other is None or other.rows < group.rows:
-                taken[group.index] = group
-    return tuple(taken[index] for index in sorted(taken)), is_cut
+                taken[group.position] = group
+    return tuple(taken[position] for position in sorted(taken)), is_cut
 
 
 def _holding(files: ParquetFiles, domains: Mapping[int, Domain]) -> list[RowGroup]:
@@ -43,6 +42,6 @@ def _first(groups: Sequence[RowGroup], rows: int) -> list[RowGroup]:
     for group in groups:
         if rows <= 0:
             break
-        out.append(group if group.rows <= rows else replace(group, rows=rows, whole=False))
+        out.append(group if group.rows <= rows else group._replace(rows=rows, whole=False))
         rows -= group.rows
     return out

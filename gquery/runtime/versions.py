@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -24,11 +23,13 @@ def installed_versions(names: Sequence[str], path: Sequence[str] | None = None) 
             if os.path.isfile(folder):  # packages in an archive: who knows how to read it
                 return _told_versions(names)
             continue
-        for entry in sorted([entry for entry in entries if entry.endswith("-info")]):
-            kind = re.fullmatch(r"(.+?)-([^-]+)(?:-py[^-]*)?\.(?:dist|egg)-info", entry)
-            name = wanted.get(_normal(kind[1])) if kind else None
-            if kind is not None and name is not None:
-                found.setdefault(name, kind[2])
+        for entry in sorted([entry for entry in entries if entry.endswith((".dist-info", ".egg-info"))]):
+            parts = entry.rpartition(".")[0].split("-")  # name-version, name-version-py3.11
+            if len(parts) > 2 and parts[-1].startswith("py"):
+                parts.pop()
+            name = wanted.get(_normal("-".join(parts[:-1])))
+            if name is not None:
+                found.setdefault(name, parts[-1])
     return found
 
 
@@ -43,5 +44,5 @@ def _told_versions(names: Sequence[str]) -> dict[str, str]:
 
 
 def _normal(name: str) -> str:
-    """Names are equal where these are (PEP 503)."""
-    return re.sub(r"[-_.]+", "-", name).lower()
+    """Names are equal where these are (PEP 503). No regular expression: to compile one takes longer than all the rest."""
+    return "-".join([part for part in name.lower().replace("_", "-").replace(".", "-").split("-") if part])

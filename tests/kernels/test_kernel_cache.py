@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import os
 import random
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import platformdirs
 import pytest
 
 from gquery.kernels.targets import cpu_llvm, cpu_numba
@@ -340,6 +342,36 @@ def test_a_write_that_fails_warns_once(folder: Path, monkeypatch: pytest.MonkeyP
         warnings.simplefilter("error")
         kernel_cache().write("k3.cpu", b"x")
         assert kernel_cache().read("k1.cpu") is None
+
+
+def test_the_hash_of_sources_is_kept_and_made_anew_for_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GQUERY_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(module, "_PACKAGE", tmp_path)
+    for name in ("primitives", "targets", "lowering", "ir"):
+        (tmp_path / name).mkdir()
+    file = tmp_path / "targets" / "x.py"
+    file.write_text("one")
+    first = module._hash_of_sources()
+    (kept,) = (tmp_path / "cache").glob("b*")
+    assert module._hash_of_sources() == first
+    whole = kept.read_bytes()
+    kept.write_bytes(whole[:-1] + b"x")  # damaged
+    assert module._hash_of_sources() == first
+    assert kept.read_bytes() == whole
+    for content in ("two", "three"):  # of the same length, and of another
+        file.write_text(content)
+        assert module._hash_of_sources() == hashlib.sha256(content.encode() + b"\0").hexdigest() != first
+    file.write_text("one")
+    assert module._hash_of_sources() == first
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the XDG folders")
+@pytest.mark.parametrize("own", [None, "", "/somewhere", "not/absolute"])
+def test_the_folder_is_the_one_of_platformdirs(own: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    if own is not None:
+        monkeypatch.setenv("XDG_CACHE_HOME", own)
+    assert module._user_folder() == platformdirs.user_cache_dir("gquery")
 
 
 def test_a_process_whose_sources_were_replaced_keeps_to_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,7 +33,9 @@ class Cardinality(Record):
     least_unmatched: float = number(0.1, "share of rows", "that an ANTI join keeps at least")
     least_match: float = number(1e-6, "share of rows", "that a SEMI join keeps at least")
     served_selectivities: float = number(
-        16, "times", "more rows may pass a filter than in the text that a template was planned for, roughly"
+        16,
+        "times",
+        "as many rows pass a filter at most as at least where one template serves; what it was planned for is between",
     )
     least_range: float = number(1e-4, "share of rows", "that a range keeps at least")
     counts_a_mean: float = number(

@@ -94,6 +94,16 @@ def test_another_magnitude_of_rows() -> None:
     assert hits(served, alone, [text.format(*ends) for ends in ((5, 95_000), (60_077, 60_088))]) == 2
 
 
+@pytest.mark.parametrize("days", [20, 31, 80, 92, 180, 350, 366, 700])
+def test_a_few_rows_more_or_less(days: int) -> None:
+    """Whatever the first text keeps, a plan for it serves those that keep a little more or less."""
+    text, table = "SELECT count(*) c FROM t WHERE x >= {} AND x < {}", pa.table({"x": range(2_557)})
+    for more in (-1, 1, 3, -days // 2, days // 2):
+        served, alone = pair("python", t=table)
+        ends = [(100, 100 + days), (300, 300 + days + more)]
+        assert hits(served, alone, [text.format(*given) for given in ends]) == 1
+
+
 NOT_SERVED = {
     "LIMIT": "SELECT i FROM t ORDER BY i LIMIT {}",
     "OFFSET": "SELECT i FROM t ORDER BY i LIMIT 3 OFFSET {}",

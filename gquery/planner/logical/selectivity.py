@@ -1,7 +1,7 @@
 """How many rows a range of a column keeps: from comparisons with constants, and the column's bounds.
 
 Constants that are slots are looked at, and not pinned: an estimate may be wrong. But a plan that was made for a day serves no
-text that asks for ten years: the magnitude of what a range keeps is a guard.
+text that asks for ten years: that a range keeps about as many rows is a guard.
 """
 
 from __future__ import annotations
@@ -59,8 +59,9 @@ def factor(constant: DType, column: DType) -> float:
 def selectivity_of(ends: Sequence[tuple[Literal, RangeEnd]]) -> float:
     """The share of rows that pass all comparisons of one column."""
     constants, given = tuple(c for c, _ in ends), tuple(e for _, e in ends)
-    decided(_magnitude, constants, given)
-    return _kept(given, [shown(c) for c in constants])
+    kept = _kept(given, [shown(c) for c in constants])
+    decided(_keeps_about_as_many, constants, given, kept)
+    return kept
 
 
 def _kept(ends: tuple[RangeEnd, ...], constants: Sequence[float]) -> float:
@@ -69,9 +70,10 @@ def _kept(ends: tuple[RangeEnd, ...], constants: Sequence[float]) -> float:
     return max(width, tuning.cardinality.least_range)
 
 
-def _magnitude(*given: float | tuple[RangeEnd, ...]) -> int:
-    """The order of magnitude of what the constants keep, by the base that plans are told apart by."""
-    *constants, ends = given
-    assert isinstance(ends, tuple)
+def _keeps_about_as_many(*given: float | tuple[RangeEnd, ...]) -> bool:
+    """Whether the constants keep about the share of rows that a plan was made for, which comes last: the one is in the middle of
+    those that the plan serves, so that no constant a little greater or less is beyond them."""
+    *constants, ends, planned = given
+    assert isinstance(ends, tuple) and not isinstance(planned, tuple)
     kept = _kept(ends, [c for c in constants if not isinstance(c, tuple)])
-    return round(log(kept) / log(tuning.cardinality.served_selectivities))
+    return abs(log(kept / planned)) <= log(tuning.cardinality.served_selectivities) / 2

@@ -82,7 +82,10 @@ class Domain:
         """
         every = self.intervals
         first = 0
-        if low is not None:
+        if low is not None and len(every) == 1:  # as most have, and many row groups are asked about
+            end = every[0].high
+            first = int(end is not None and not at_most(low, end))
+        elif low is not None:
             first = bisect_left(every, True, key=lambda i: i.high is None or at_most(low, i.high))
         if first == len(every):
             return False

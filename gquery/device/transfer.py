@@ -11,7 +11,6 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
@@ -89,6 +88,8 @@ def send_whole(device: Device, host: Array, context: str) -> Array:
     stage.drain()
     raw = host.view(np.uint8)
     part, start = tuning.transfers.mover_bytes, on_gpu(array).data.ptr
+    from concurrent.futures import ThreadPoolExecutor
+
     with ThreadPoolExecutor(tuning.transfers.movers) as pool:
         for sent in [pool.submit(stage.send, start + at, raw[at : at + part]) for at in range(0, raw.size, part)]:
             sent.result()

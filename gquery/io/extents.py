@@ -11,7 +11,7 @@ from decimal import Context, Decimal
 from typing import Any, NamedTuple
 
 from gquery.columns.domain import Domain, Value, at_most
-from gquery.expression.types import DType, Kind, type_bounds
+from gquery.expression.types import INTEGER_BOUNDS, DType, Kind
 
 _DIGITS = Context(prec=80)  # of a decimal, whose own arithmetic rounds to 28
 _LONG_TEXT = 16  # bytes of a greatest text from which on a writer may have cut it short without making it greater
@@ -84,12 +84,12 @@ def extent_of_value(value: Any, dtype: DType, rows: int) -> Extent:
 
 def physical(value: Any, dtype: DType) -> Value | None:
     """A footer's minimum or maximum as a physical value; None where the footer's unit is not certain."""
+    if type(value) is int:  # most are
+        bounds = INTEGER_BOUNDS.get(dtype.kind)
+        return value if bounds is not None and bounds[0] <= value <= bounds[1] else None
     match value:
         case bool() if dtype.kind is Kind.BOOLEAN:
             return int(value)
-        case int() if dtype.is_integer:
-            bounds = type_bounds(dtype)
-            return int(value) if bounds is not None and bounds.low <= value <= bounds.high else None
         case float() if dtype.is_float:
             return value if value == value else None
         case str() if dtype.is_string:

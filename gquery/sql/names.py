@@ -111,10 +111,10 @@ def _query(node: exp.Expr) -> str:
 
 
 def _called(name: str, args: list[exp.Expr]) -> str:
+    if name == "count" and (not args or isinstance(args[0], exp.Star)):
+        return "count_star()"
     names = [column_name(a) for a in args]
     match name:
-        case "count" if not args or isinstance(args[0], exp.Star):
-            return "count_star()"
         case "coalesce" | "ifnull":
             return f"COALESCE({', '.join(names)})"
         case "if" if len(names) == 3:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gquery.planner.physical import Program
     from gquery.planner.rebind import Rebinding
     from gquery.sql.cut import Shape, TextSlots
+    from gquery.sql.known_shapes import KnownShapes
     from gquery.sql.lexer import Lexed
 
 
@@ -36,7 +37,7 @@ class Question:
     shape: Shape
     parameters: Mapping[str, Literal]
     key: Hashable
-    tokens: Lexed | None = field(default=None, repr=False)  # of the text, until it is parsed
+    tokens: Lexed | None = field(default=None, repr=False)  # of a text that was lexed, until it is parsed
 
 
 @dataclass(eq=False)
@@ -144,19 +145,28 @@ class Templates:
     def __init__(self) -> None:
         self._found: OrderedDict[Hashable, tuple[Template, ...]] = OrderedDict()
         self._lock = threading.Lock()
+        self._shapes: KnownShapes | None = None
 
     def question(self, text: str, params: Parameters, settings: Settings) -> Question | None:
         """What is asked; None for a text without tokens, and for parameters that cannot be kept."""
         from gquery.errors import ParseError, ProgrammingError
         from gquery.sql.cut import parameter_types, shape_of
+        from gquery.sql.known_shapes import KnownShapes
         from gquery.sql.lexer import lex
         from gquery.sql.types import python_literals
 
         if not text.lstrip()[:6].lower().startswith(("select", "with", "(")):
             return None
+        if self._shapes is None:
+            self._shapes = KnownShapes()
+        tokens = None
         try:
-            tokens = lex(text)
-            shape, literals = shape_of(tokens), python_literals(params)
+            shape = self._shapes.find(text)
+            if shape is None:
+                tokens = lex(text)
+                shape = shape_of(tokens)
+                self._shapes.keep(text, shape)
+            literals = python_literals(params)
             key = (shape.key, parameter_types(literals), settings)
             hash(key)
         except (ParseError, ProgrammingError, TypeError):  # it is told when the text is bound

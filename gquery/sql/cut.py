@@ -32,33 +32,54 @@ _PASSED = frozenset(  # nodes whose operands are bound as any expression
 _KINDS = frozenset((Kind.VARCHAR, Kind.DOUBLE, Kind.DECIMAL, Kind.DATE, Kind.TIMESTAMP))
 
 
+class ShapeKey:
+    """The words of a text, with types in place of constants. It is looked up several times a query: its hash is made once."""
+
+    __slots__ = ("_hash", "words")
+
+    def __init__(self, words: tuple[Hashable, ...]) -> None:
+        self.words = words
+        self._hash = hash(words)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, ShapeKey) and self.words == other.words)
+
+
 @dataclass(frozen=True)
 class Shape:
     """A text: ``key`` is that of all texts that differ in the values of constants alone (not in their types), ``constants`` are
     these as they are written, ``starts`` where."""
 
-    key: Hashable
+    key: ShapeKey
     constants: tuple[str, ...]
     starts: tuple[int, ...] = field(repr=False)
 
 
 def shape_of(tokens: Lexed) -> Shape:
     """The shape of a text."""
-    key: list[object] = list(tokens.words)
+    key: list[Hashable] = list(tokens.words)
     constants: list[str] = []
     starts: list[int] = []
     for n, kind in enumerate(tokens.kinds):
         if kind in (NUMBER, STRING):
             text = tokens.words[n]
-            key[n] = _number(text).dtype if kind == NUMBER else VARCHAR
+            key[n] = type_of(text)
             constants.append(text)
             starts.append(tokens.starts[n])
-    return Shape(tuple(key), tuple(constants), tuple(starts))
+    return Shape(ShapeKey(tuple(key)), tuple(constants), tuple(starts))
 
 
 @lru_cache(maxsize=1024)
 def _number(text: str) -> Literal:
     return number(text)
+
+
+def type_of(text: str) -> DType:
+    """The type of a constant as it is written."""
+    return VARCHAR if text[0] == "'" else _number(text).dtype
 
 
 def constant(text: str) -> Literal:

@@ -55,6 +55,9 @@ from gquery.planner.physical import (
 from gquery.planner.segments import closing
 from gquery.runtime import collector
 
+_SEARCHES = frozenset({"shared_find", "one_of", "hash_str"})
+"""Primitives with loops whose length is another for each row: four copies of one take an assembler four times as long."""
+
 
 @frozen_open
 class Unit:
@@ -276,8 +279,10 @@ def _looks_ahead(pipeline: Pipeline, target: str, kernel: Kernel) -> bool:
 def _gains_from_unrolling(pipeline: Pipeline, target: str, kernel: Kernel) -> bool:
     """Whether the loop is bound by waiting for columns: a sink that accumulates into registers or shared memory, or marks rows.
     What enters tables waits for these. A long loop is bound by what it computes, and an assembler takes its time for each copy
-    of it: the more so where rows also meet tables."""
+    of it: the more so where rows also meet tables, and most of all where each row has a search of its own."""
     if not capabilities(target).interleaves_rows or not isinstance(pipeline.source, ReadTable | ReadStage):
+        return False
+    if kernel.primitives & _SEARCHES:
         return False
     sink = pipeline.sink
     lines = ir.line_count(kernel.body) + sum(ir.line_count(part.body) for part in kernel.parts)

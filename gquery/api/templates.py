@@ -119,10 +119,11 @@ class Template:
 
     def plan(self, values: SlotValues) -> PreparedPlan:
         """The plan for other values."""
+        from gquery.planner.later import bound_later
         from gquery.planner.rebind import rebound
         from gquery.runtime.nesting import with_room
 
-        made, program = self.prepared, with_room(lambda: self._program.with_literals(values.literal, values.is_near))
+        made, program = self.prepared, bound_later(self._program, values)
         assert made is not None
         plan = PreparedPlan(
             lambda: with_room(lambda: rebound(made.made(), values)),

@@ -33,6 +33,7 @@ from gquery.kernels.kernel import Kernel
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.base import AbortableTarget
 from gquery.operators.reduce_run import as_group
+from gquery.planner.later import pattern_of
 from gquery.planner.physical import Group, HostRows, Pipeline, Program, Reduce
 
 
@@ -63,7 +64,7 @@ def may_be_recorded(program: Program, context: ExecutionContext) -> bool:
         return False
     if settings.partitions > 1 or context.device.memory_limit is not None:
         return False
-    works = [stage.work for stage in program.stages]
+    works = [stage.work for stage in pattern_of(program)]
     return not any(isinstance(w, HostRows) or (isinstance(w, Pipeline) and w.host is not None) for w in works)
 
 

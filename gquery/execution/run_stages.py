@@ -31,6 +31,7 @@ from gquery.kernels.targets.base import AbortableTarget
 from gquery.operators.base import Frame, JoinIndex
 from gquery.operators.breakers import run_breaker
 from gquery.operators.host_rows import run_host_rows
+from gquery.planner.later import pattern_of
 from gquery.planner.physical import HostRows, Materialize, Pipeline, PipelineBreaker, Program, SortRows, Stage
 from gquery.runtime import stopwatch
 from gquery.runtime.interrupt import check
@@ -43,7 +44,7 @@ def run_stages(state: Run, first: int, end: int) -> None:
         prepare(state)
         watch = stopwatch.current()
         if watch is not None:
-            watch.begin([_weight(s) for s in program.stages])
+            watch.begin([_weight(s) for s in pattern_of(program)])
         for stage in program.stages[first:end]:
             start = time.perf_counter()
             report = StageReport(stage.number, stage.label, "", 0, 0.0)
@@ -76,7 +77,7 @@ def run_stages(state: Run, first: int, end: int) -> None:
 
 def result_of(program: Program, frames: Mapping[int, Frame]) -> Table:
     """The table of the last stage, by the frames that stages made."""
-    frame = frames[program.stages[-1].number]
+    frame = frames[pattern_of(program)[-1].number]
     columns = tuple(frame.columns[s.column.id] for s in program.outputs)
     fields = tuple(
         Field(n, s.column.dtype, s.properties.nullable) for n, s in zip(program.names, program.outputs, strict=True)

@@ -1,12 +1,13 @@
 """The physical plan: what runs. `planner.lower` makes it, `operators.codegen` turns its pipelines into kernels.
 
-A `Program` is a tuple of stages in the order in which they run. A stage is a `Pipeline` (a source, fused steps, a sink: one
-loop over rows) or a `PipelineBreaker` (a whole-table operation). Stages refer to earlier ones by number. Nodes are frozen
-descriptions; what they do stands in `gquery.operators`, one file an operator.
+A `Program` is stages in the order in which they run: a `Pipeline` (a source, fused steps, a sink: one loop over rows) or a
+`PipelineBreaker` (a whole-table operation). Stages refer to earlier ones by number. Nodes are frozen descriptions; what they
+do stands in `gquery.operators`, one file an operator.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from gquery.columns.table import TableSource
@@ -359,7 +360,7 @@ class Stage:
 class Program:
     """What a query runs: stages in order, and the last one's columns under the names that the user sees; then what is fetched."""
 
-    stages: tuple[Stage, ...]
+    stages: Sequence[Stage]
     outputs: tuple[Stored, ...]
     names: tuple[str, ...]
     fetch: LateFetch | None = None

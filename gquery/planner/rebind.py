@@ -4,33 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import fields, is_dataclass
-from typing import Generic, TypeVar, cast
+from typing import Generic, Protocol, TypeVar, cast
 
 from gquery.expression.expr import Literal
 from gquery.expression.slots import SlotLiteral, SlotValues, shown
 
 T = TypeVar("T", bound=Hashable)
+U = TypeVar("U", bound=Hashable)
 _NONE: frozenset[int] = frozenset()
 _OURS = ("gquery.planner.", "gquery.expression.", "gquery.kernels.values")
+
+
+class Literals(Protocol):
+    """What stands for slots in another tree (`SlotValues`)."""
+
+    def literal(self, slot: SlotLiteral) -> Literal: ...
+
+    def is_near(self, literal: Literal) -> bool:
+        """Whether a slot stays as it is."""
 
 
 class Rebinding(Generic[T]):
     """The parts of a tree that depend on slots, found once. What does not is shared by all that are made of it."""
 
     def __init__(self, tree: T) -> None:
-        self._tree = tree
+        self.tree = tree
         self._kept: list[Hashable] = []  # what is known by identity must stay
         self._slots: dict[int, SlotLiteral] = {}  # by key
         self._depends: dict[int, frozenset[int]] = {}  # by identity of a record or tuple, the keys of the slots in it
         self._find(tree)
 
-    def with_literals(
-        self, literal: Callable[[SlotLiteral], Literal], stays: Callable[[SlotLiteral], bool] | None = None
-    ) -> T:
-        """The tree with other literals for slots, but for those that stay as they are; an object that stands in several
-        places does so again."""
-        changed = frozenset(key for key, slot in self._slots.items() if stays is None or not stays(slot))
-        return cast(T, _Rebound(self._depends, literal, changed).of(self._tree))  # a record of the same class
+    def with_literals(self, literal: Callable[[SlotLiteral], Literal]) -> T:
+        """The tree with other literals for slots; an object that stands in several places does so again."""
+        return cast(T, _Rebound(self._depends, literal, frozenset(self._slots)).of(self.tree))  # of the same class
+
+    def binder(self, literals: Literals) -> Callable[[U], U]:
+        """What gives parts of the tree with other literals for slots, but for those that stay as they are; what stands in
+        several of the parts does so again."""
+        changed = frozenset(key for key, slot in self._slots.items() if not literals.is_near(slot))
+        return cast(Callable[[U], U], _Rebound(self._depends, literals.literal, changed).of)  # of the same class
 
     def _find(self, node: Hashable) -> frozenset[int]:
         """The keys of the slots that a node depends on."""

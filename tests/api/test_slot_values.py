@@ -85,15 +85,17 @@ def test_what_depends_on_the_same_values_is_shared() -> None:
     other: Expr = Call("eq", (column, y), BOOLEAN, False)
     first = SlotValues([1, 2])
     values = SlotValues([1, 3], near=first)
-    tree = Rebinding((one, other, one))
-    again = tree.with_literals(values.literal, values.is_near)
-    assert isinstance(again, tuple)
+    both: tuple[Expr, ...] = (one, other, one)
+    tree = Rebinding(both)
+    bind = tree.binder(values)
+    again = bind(both)
+    assert bind(other) is again[1]
     assert again[0] is one
     assert again[2] is one
     changed = again[1]
     assert isinstance(changed, Call)
     assert [a.value for a in changed.args if isinstance(a, Literal)] == [3]
-    assert tree.with_literals(first.literal, lambda _: True) == (one, other, one)
+    assert tree.binder(SlotValues([1, 2], near=first))(both) is both
     whole = tree.with_literals(lambda s: Literal(values.of(s), s.dtype))
     assert isinstance(whole, tuple)
     assert whole[0] is not one

@@ -20,6 +20,7 @@ from gquery import tuning
 from gquery.execution import template_replay
 from gquery.execution.feedback import TemplateProgress
 from gquery.execution.template_recording import TemplateRecording
+from gquery.planner.later import Later
 
 ROWS = 300_000
 SHAPES = {
@@ -188,6 +189,18 @@ def test_whole_queries_are_played(connection: gquery.Connection, name: str) -> N
     prepared = connection._plans.find(texts[0], None, connection.settings)
     assert prepared is not None and prepared.program is not None
     assert recorded.end == len(prepared.program.stages)
+    assert any(_bound_stages(connection, sql) == 0 for sql in texts[30:36]), (
+        "those of some had no use for their constants"
+    )
+
+
+def _bound_stages(connection: gquery.Connection, sql: str) -> int | None:
+    """How many stages of a query got its constants, once it has run; None where its plan is not a template's."""
+    connection.sql(sql).fetchall()
+    prepared = connection._plans.find(sql, None, connection.settings)
+    assert prepared is not None and prepared.program is not None
+    stages = prepared.program.stages
+    return len(stages.bound) if isinstance(stages, Later) else None
 
 
 @pytest.mark.cuda

@@ -80,7 +80,7 @@ class Plans(Session):
         query, parts = prepared.query, tuning.reading.first_groups
         while True:
             partial = partial_scans(query, parts)
-            late = late_query(partial.query)
+            late = late_query(partial.query, on_host=self.device.is_cpu)
             if late is not None:
                 load_tables(late.query.plan, ())
             elif load_tables(partial.query.plan, prepared.sources):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from gquery.columns.table import ColumnStatistics, Table
+from gquery.columns.numbered import NumberedTable
+from gquery.columns.table import ColumnData, ColumnStatistics, Table, TableSource
+from gquery.device.array import Array
 from gquery.errors import InterfaceError
 from gquery.expression.types import Schema
 
@@ -25,6 +27,7 @@ class TableStore:
         self.table = table
         self.schema = table.schema
         self._version = new_version()
+        self._numbered = NumberedTable()
         check_names(self.schema, name)
 
     @property
@@ -53,6 +56,18 @@ class TableStore:
         """The fields at these positions, in this order, where they lie."""
         columns = tuple(self.table.columns[f] for f in fields)
         return Table(Schema(tuple(self.schema.fields[f] for f in fields)), columns, self.table.rows)
+
+    def fetchable(self, fields: Sequence[int], loaded: bool) -> list[int]:
+        """Those of the fields of which rows can be fetched: all are loaded. See `planner.late_fetch`."""
+        return list(fields) if loaded else []
+
+    def numbered(self) -> TableSource:
+        """The same table with the number of each row in its last field."""
+        return self._numbered.of(self)
+
+    def fetch(self, fields: Sequence[int], rows: Array) -> dict[int, ColumnData]:
+        """Nothing: what is loaded is taken out of its columns."""
+        return {}
 
 
 def check_names(schema: Schema, table: str) -> None:

@@ -77,7 +77,9 @@ def regexp_replace(s: Vector, pattern: Vector, new: Vector, options: Vector = _N
             size += _growth(s, prepared, by)
             room(size)
         if most is not None and _LOOKS_AROUND.search(prepared):
-            prepared, by, most = *_whole(prepared, by), None
+            most = None
+            if not _is_anchored(prepared):
+                prepared, by = _whole(prepared, by)
         return _run(lambda p: pc.replace_substring_regex(fitting(s, size), p, by, max_replacements=most), prepared)
 
     return by_parameters(replaced, s, pattern, new, options)
@@ -136,6 +138,31 @@ def _prepared(pattern: str, options: str) -> str:
             pattern += "\\E"
     on = "".join(f for f, is_on in flags.items() if is_on)
     return f"(?{on}:{pattern})" if on else pattern
+
+
+@lru_cache(256)
+def _is_anchored(prepared: str) -> bool:
+    """Whether a pattern, for certain, matches at the beginning of a text alone: then its first match is all of them. It begins
+    with an anchor that is no choice of several, and ``^`` means no line in it."""
+    begins = re.match(r"(?:\(\?[is]+:)?(?:\^|\\A)(?![*+?{])", prepared)
+    if begins is None or re.search(r"\(\?[a-zA-Z]*m", prepared):
+        return False
+    depth, i = 0, begins.end()
+    while i < len(prepared):
+        c = prepared[i]
+        if c == "\\":
+            if prepared[i + 1 : i + 2] == "Q":
+                return False
+            i += 2
+            continue
+        if c == "[":
+            i = _behind_class(prepared, i)
+            continue
+        if c == "|" and depth <= 0:
+            return False
+        depth += (c == "(") - (c == ")")
+        i += 1
+    return True
 
 
 def _whole(prepared: str, by: str) -> tuple[str, str]:

@@ -15,6 +15,7 @@ import numpy as np
 
 from gquery import tuning
 from gquery.columns.domain import Restriction, ScanUse
+from gquery.columns.numbered import NumberedTable
 from gquery.columns.statistics import estimate_distinct
 from gquery.columns.store import TableStore, check_names, new_version
 from gquery.columns.table import ColumnData, ColumnStatistics, Table, TableSource
@@ -42,7 +43,6 @@ from gquery.expression.types import (
 )
 from gquery.io.fetched_rows import RowFetcher, check_nullable
 from gquery.io.first_rows import FirstRows
-from gquery.io.numbered import NumberedRows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -74,7 +74,7 @@ class ArrowSource:
         self._narrow = narrow
         self._version = new_version()
         self._lock = threading.RLock()
-        self._numbered: NumberedRows | None = None
+        self._numbered = NumberedTable()
         self.schema = Schema(tuple(self._field(n, a) for n, a in zip(names, arrays, strict=True)))
         check_names(self.schema, name)
         self._fetcher = RowFetcher(name, self.schema)
@@ -156,20 +156,19 @@ class ArrowSource:
             held = {f: self._columns[f].slice(0, rows) for f in fields if f in self._columns}
             return held | self._encoded([f for f in fields if f not in held], rows)
 
-    def unloaded(self, fields: Sequence[int]) -> list[int]:
-        """Those of the fields that are not encoded, and of which rows can be fetched."""
+    def fetchable(self, fields: Sequence[int], loaded: bool) -> list[int]:
+        """Those of the fields of which rows can be fetched: among those that are encoded, or among the others."""
         from gquery.columns.pick import is_pickable
 
         with self._lock:
+            if loaded:
+                return [f for f in fields if f in self._columns]
             arrays = {f: self._arrays[f] for f in fields if f not in self._columns and not self.is_live}
         return [f for f, array in arrays.items() if not _is_cupy(array) and is_pickable(array.type)]
 
     def numbered(self) -> TableSource:
         """The same table with the number of each row in its last field."""
-        with self._lock:
-            if self._numbered is None:
-                self._numbered = NumberedRows(self)
-            return self._numbered
+        return self._numbered.of(self)
 
     def fetch(self, fields: Sequence[int], rows: Array) -> dict[int, ColumnData]:
         """By field, its values in the rows of these numbers (on the host), if it is not encoded; it stays so."""

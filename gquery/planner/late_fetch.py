@@ -6,7 +6,8 @@
                                                      then the 100 others of hits, by row number
 
 A column of a table in memory is encoded when it is first read as a whole, which takes longer than most queries; fetched columns
-are not. Runs behind the optimizer, where the query is a top-k over one table; columns that are encoded already are read as ever.
+are not. Those that are encoded already are fetched where they lie on the host and many rows get to the sort, which would carry
+them all. Runs behind the optimizer, where the query is a top-k over one table.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from gquery.device.array import Array
 from gquery.expression.expr import Column, new_column
 from gquery.expression.frozen import frozen_open
 from gquery.expression.types import BIGINT, DType
+from gquery.planner.logical.cardinality import Estimator
 from gquery.planner.logical.nodes import Filter, Plan, Project, Query, Scan, Sort
 from gquery.planner.logical.shared import definitions
 from gquery.planner.logical.tree import used_columns
@@ -31,10 +33,10 @@ _ROW = "row number"
 
 @runtime_checkable
 class FetchingSource(Protocol):
-    """A source that can give few rows of columns that are not loaded."""
+    """A source that can give few rows of columns."""
 
-    def unloaded(self, fields: Sequence[int]) -> list[int]:
-        """Those of the fields that are not loaded, and of which rows can be fetched."""
+    def fetchable(self, fields: Sequence[int], loaded: bool) -> list[int]:
+        """Those of the fields of which rows can be fetched: among those that are loaded, or among the others."""
         ...
 
     def numbered(self) -> TableSource:
@@ -85,8 +87,9 @@ class LateQuery:
     fetch: LateFetch
 
 
-def late_query(query: Query) -> LateQuery | None:
-    """The query with a late fetch, where it is a top-k over one table whose other columns are not loaded."""
+def late_query(query: Query, on_host: bool = False) -> LateQuery | None:
+    """The query with a late fetch, where it is a top-k over one table whose other columns are not loaded, or, where they lie
+    ``on_host``, are many values in all."""
     above = _above_scan(query.plan)
     if above is None or definitions(query.plan):
         return None
@@ -98,8 +101,12 @@ def late_query(query: Query) -> LateQuery | None:
     origin, needed = _traced(nodes, scan)
     fields = {c.id: f for c, f in zip(scan.columns, scan.fields, strict=True)}
     passed = {origin[c.id] for c in query.outputs if c.id in origin} - needed
-    unloaded = frozenset(source.unloaded([fields[i] for i in passed]))
-    late = frozenset(i for i in passed if fields[i] in unloaded)
+    wanted = [fields[i] for i in passed]
+    fetched = frozenset(source.fetchable(wanted, loaded=False))
+    if on_host and _sorts_many(nodes):
+        loaded = source.fetchable(wanted, loaded=True)
+        fetched |= frozenset(loaded if len(loaded) > 1 else ())  # the row's number would be one, too
+    late = frozenset(i for i in passed if fields[i] in fetched)
     if not late:
         return None
     row = new_column(_ROW, BIGINT, False)
@@ -132,6 +139,12 @@ def _is_short(nodes: Sequence[Plan]) -> bool:
     """Whether a sort keeps few rows."""
     most = tuning.late_fetch.most_rows
     return any(isinstance(n, Sort) and n.limit is not None and n.limit + n.offset <= most for n in nodes)
+
+
+def _sorts_many(nodes: Sequence[Plan]) -> bool:
+    """Whether so many rows get to the first sort that fetching a column takes less time than carrying it there."""
+    first = next(n for n in nodes if isinstance(n, Sort))
+    return Estimator().rows(first.source) >= tuning.late_fetch.sorted_rows
 
 
 def _traced(nodes: Sequence[Plan], scan: Scan) -> tuple[dict[int, int], frozenset[int]]:

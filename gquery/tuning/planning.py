@@ -8,6 +8,7 @@ from gquery.tuning.record import Record, number
 
 _H200_QUERIES = "2026-11-21: where the time of the 22 queries goes on an H200"
 _FIRST_RUNS = "2026-11-22: first runs of ClickBench on a GPU"
+_LOOKUPS = "2026-11-23: rows looked up together"
 _KEY_FILTERS = "2026-11-22: key filters"
 _INTERPRETED = "2026-11-21: what is interpreted, and for how long"
 
@@ -254,3 +255,6 @@ class LateFetches(Record):
 
     least_rows: int = number(200_000, "rows", "of a table, from which on encoding a column takes longer", _FIRST_RUNS)
     most_rows: int = number(1_000, "rows", "of a result: some 0.1 us a row and column", _FIRST_RUNS)
+    sorted_rows: int = number(
+        2**15, "rows", "that get to a sort: carrying a loaded column takes longer than fetching it", _LOOKUPS
+    )

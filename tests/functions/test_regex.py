@@ -71,6 +71,33 @@ def test_random_patterns_match_as_in_duckdb() -> None:
                 assert got == want, sql
 
 
+_ANCHORED = (
+    "^a", "^a*", "^", "^^a", "^(a|b)+c?", "^a|b", "^(?:a|b)|c", "^(a)(b)?$", "^[|]a", r"^a\|b", r"^\(a|b", r"^\Qa|\E",
+    "^*a", "^?a", "^{0,1}b", r"\Aa", r"\A*a", "(?m)^a", "(?m:^a)", "^a(?m)^b", "^a\n(?m:^b)", "(?i)^A", "(?s)^a.",
+    "^(?i:A|B)", "^a)|(b", "^[^]|]b|a", "(^a|b)", "^a.*$", r"^\s*(a+)", "^$", "^(?P<m>a)", "^(b|^a)",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("options", ["", "i", "s", "c", "m", "l", "g"])
+def test_the_first_match_of_patterns_with_anchors(options: str) -> None:
+    rng = random.Random(7)
+    made = ["".join(rng.choice("aabc|\n (") for _ in range(rng.randint(0, 6))) for _ in range(60)]
+    table = pa.table({"s": pa.array([*made, "a\nb", "aa", "", None])})
+    with gquery.connect(device="python") as engine, duckdb.connect(config={"threads": 1}) as oracle:
+        engine.register("t", table)
+        oracle.register("t", table)
+        for p in _ANCHORED:
+            for new in ("<\\0>", "\\1\\1"):
+                sql = f"SELECT regexp_replace(s, '{p}', '{new}', '{options}') FROM t"
+                try:
+                    want = oracle.execute(sql).fetchall()
+                except duckdb.Error:
+                    with pytest.raises(DataError):
+                        engine.sql(sql).fetchall()
+                    continue
+                assert engine.sql(sql).fetchall() == want, sql
+
+
 def test_patterns_may_be_columns() -> None:
     tables = {
         "t": pa.table(

@@ -1,6 +1,7 @@
 """Late fetch: a top-k gives the same rows whether columns are fetched by row number or read as a whole."""
 
 import decimal
+import weakref
 from itertools import pairwise
 
 import duckdb
@@ -11,6 +12,7 @@ import pytest
 import gquery
 from gquery import tuning
 from gquery.columns.pick import Picker, Places
+from gquery.columns.store import TableStore
 from tests.support.tuned import Tune
 
 ROWS = 3_000
@@ -80,6 +82,26 @@ def test_rows_are_duckdbs(sql: str, chunks: int) -> None:
     assert late.equals(whole)
 
 
+@pytest.mark.parametrize("sql", QUERIES)
+@pytest.mark.parametrize("created", [False, True])
+def test_columns_that_are_loaded_are_fetched_where_many_rows_are_sorted(sql: str, created: bool, tune: Tune) -> None:
+    tune(tuning.late_fetch, sorted_rows=10)
+    table = made(3)
+    expected = duckdb.connect().register("t", table).execute(sql).fetchall()
+    connection = gquery.connect("cpu").register("given", table)
+    connection.sql("CREATE TABLE t AS SELECT * FROM given").fetchall()
+    if not created:
+        connection = gquery.connect("cpu").register("t", table)
+        connection.table("t").to_arrow_table()
+    one_column, no_rows = (
+        "SELECT x, f" in sql,
+        "k < 0" in sql,
+    )  # a row's number in its place; none is expected to be sorted
+    assert fetches(connection, sql) == (not one_column and not no_rows)
+    for _ in range(3):
+        assert connection.sql(sql).fetchall() == expected
+
+
 def test_which_queries_fetch() -> None:
     connection = gquery.connect("cpu").register("t", made(1))
     assert fetches(connection, QUERIES[0])
@@ -96,6 +118,18 @@ def test_which_queries_fetch() -> None:
     assert not fetches(connection, "SELECT * FROM t ORDER BY f LIMIT 2000")
     connection = gquery.connect("cpu").register("t", made(1))
     assert not fetches(connection, "SELECT * FROM t ORDER BY f")
+
+
+def test_a_table_does_not_keep_its_numbered_rows() -> None:
+    connection = gquery.connect("cpu").register("given", made(1))
+    connection.sql("CREATE TABLE t AS SELECT * FROM given").fetchall()
+    store = connection._catalog.lookup("t")
+    assert isinstance(store, TableStore)
+    numbered = store.numbered()
+    assert store.numbered() is numbered
+    known = weakref.ref(numbered)
+    del numbered
+    assert known() is None
 
 
 def test_a_column_that_another_query_loads_meanwhile() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import weakref
 from collections.abc import Sequence
 
 import numpy as np
@@ -54,3 +56,21 @@ class NumberedRows:
             data = Buffer(np.arange(self.rows, dtype=type_.numpy))
             made = self._column = ColumnData(BIGINT, type_, self.rows, data, statistics=self._statistics)
         return made
+
+
+class NumberedTable:
+    """Gives the numbered rows of a table, the same ones as long as somebody has them: the table itself does not keep them, as
+    they keep it."""
+
+    def __init__(self) -> None:
+        self._known: weakref.ref[NumberedRows] | None = None
+        self._lock = threading.Lock()
+
+    def of(self, table: TableSource) -> NumberedRows:
+        """The numbered rows of the table, which is the same at each call."""
+        with self._lock:
+            made = None if self._known is None else self._known()
+            if made is None:
+                made = NumberedRows(table)
+                self._known = weakref.ref(made)
+            return made

@@ -126,6 +126,22 @@ def test_slots_go_to_other_processes() -> None:
     assert not hasattr(Slots(1), "__dict__")
 
 
+@pytest.mark.parametrize("slots", [False, True])
+def test_fields_of_a_base_and_its_class_variables(slots: bool) -> None:
+    for make in (dataclasses.dataclass, dataclass):
+        outer: Any = make
+        base = outer(slots=slots)(type("B", (), {"__annotations__": {"a": "int", "k": "ClassVar[int]"}, "k": 3}))
+        body: dict[str, Any] = {"a": 5, "b": field(default_factory=list), "d": field(default=2, init=False)}
+        derived = outer()(type("D", (base,), {"__annotations__": {"b": "list[int]", "a": "int", "d": "int"}, **body}))
+        empty: Any = outer()(type("E", (derived,), {}))
+        for cls in (derived, empty):
+            assert [f.name for f in dataclasses.fields(cls)] == ["a", "b", "d"]
+            assert cls.__match_args__ == ("a", "b") and cls.k == 3 and not hasattr(cls, "b")
+            assert vars_of(cls()) == [5, [], 2] and vars_of(cls(1, [2])) == [1, [2], 2]
+    with pytest.raises(ValueError, match="mutable default"):
+        dataclass(type("M", (), {"__annotations__": {"a": "list[int]"}, "a": []}))
+
+
 def test_own_methods_stay() -> None:
     @dataclass(frozen=True)
     class Own:

@@ -116,7 +116,8 @@ def _rehearse(
         return None
     rehearsed = feedback.for_recording()
     waiting = Speculation(rehearsed, context.device, waits=True)
-    table = run_stages(Run(program, context, rehearsed, waiting))
+    with target.without_drafts():  # no kernel is loaded while a graph is recorded
+        table = run_stages(Run(program, context, rehearsed, waiting))
     waiting.validate_all()
     progress.rehearsed = rehearsed
     return table

@@ -28,6 +28,7 @@ COMPILERS = {
     "cpu_llvm": "cpu_llvm",
     "cuda_numba": "cuda_numba",
     "cuda_llvm": "cuda_llvm",
+    "cuda_draft": "cuda_llvm",
 }
 """By target and compiler, the module that warms it up."""
 

@@ -34,7 +34,8 @@ class Compiled:
     """A kernel that is ready to run.
 
     ``name`` tells the text of its module from all others. ``cached`` says that nothing was compiled for it, ``seconds`` what
-    making it ready took in this process. The last three are known on cuda alone, per thread and block.
+    making it ready took in this process. The last four are known on cuda alone: what it uses per thread and block, and whether
+    another is being compiled that runs faster.
     """
 
     kernel: Kernel
@@ -45,6 +46,7 @@ class Compiled:
     registers: int = 0
     local_bytes: int = 0
     shared_bytes: int = 0
+    is_draft: bool = False
 
 
 class Target(Protocol):
@@ -114,6 +116,10 @@ class AbortableTarget(Target, Protocol):
     def limited_to(self, rows: Array | None) -> AbstractContextManager[None]:
         """Within it, kernels that this thread launches go no further than to the row whose number ``rows`` (int64, one, on the
         GPU) has by then; None: to their last one."""
+        ...
+
+    def without_drafts(self) -> AbstractContextManager[None]:
+        """Within it, this thread runs no kernel that another is to take the place of."""
         ...
 
     def noting(self) -> AbstractContextManager[Launched]:

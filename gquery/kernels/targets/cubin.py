@@ -10,7 +10,7 @@ import importlib
 import json
 import struct
 from dataclasses import asdict
-from typing import Protocol, cast
+from typing import Literal, Protocol, cast
 
 from gquery.errors import InternalError
 from gquery.kernels.kernel import Kernel
@@ -48,7 +48,7 @@ def read_cubin(source: KernelSource, cc: tuple[int, int]) -> Cubin | None:
 
 
 class CudaCompiler(Protocol):
-    """A module that makes PTX: `cuda_llvm`, `cuda_numba`. Neither needs a GPU."""
+    """A module that makes PTX: `cuda_llvm`, `cuda_numba`, `cuda_draft`. Neither needs a GPU."""
 
     def source(self, kernel: Kernel) -> KernelSource:
         """What is compiled, by its name in the cache."""
@@ -59,13 +59,16 @@ class CudaCompiler(Protocol):
         ...
 
 
-def cuda_compiler(name: Compiler) -> CudaCompiler:
+CubinCompiler = Compiler | Literal["draft"]
+
+
+def cuda_compiler(name: CubinCompiler) -> CudaCompiler:
     """The compiler of that name. What it compiles with is imported when it is given something."""
     return cast(CudaCompiler, importlib.import_module(f"gquery.kernels.targets.cuda_{name}"))
 
 
 @holding()  # the compiler would stay broken where an interrupt ends its import
-def make_cubin(name: Compiler, source: KernelSource, cc: tuple[int, int]) -> Cubin:
+def make_cubin(name: CubinCompiler, source: KernelSource, cc: tuple[int, int]) -> Cubin:
     """Compile a kernel's module by the compiler of that name, and keep the result. InternalError where that fails."""
     try:
         text, entry = cuda_compiler(name).ptx(source, cc)

@@ -4,6 +4,9 @@ A thread takes the rows lo + its number, and from there on every thread-count-th
 elements. The index has 32 bits unless the kernel says otherwise. Every kernel looks at a *abort flag* before it does anything
 (see `execution.speculation`). A cubin from the cache needs no compiler: a warm
 process imports CuPy alone.
+
+What no cache has is waited for as a *draft* (`cuda_draft`), while other processes compile the kernel proper, which takes the
+draft's place as soon as it is on disk; a recording waits for it.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -32,7 +36,7 @@ from gquery.kernels.targets import cuda_numba
 from gquery.kernels.targets.base import NARROW_ROWS, PRIVATE_THREADS, Compiled, Launched, LaunchedKernel, Perhaps
 from gquery.kernels.targets.cache import KernelSource, kernel_cache
 from gquery.kernels.targets.compilers import Compiler, compiler_of
-from gquery.kernels.targets.cubin import Cubin, cuda_compiler, make_cubin, read_cubin
+from gquery.kernels.targets.cubin import Cubin, CubinCompiler, cubin_entry, cuda_compiler, make_cubin, read_cubin
 from gquery.kernels.targets.cuda_launch import Launcher
 from gquery.kernels.targets.workers import Request, workers
 from gquery.runtime.interrupt import beside
@@ -46,6 +50,7 @@ class CudaTarget:
 
     def __init__(self) -> None:
         self._compiled = Recent[_Key, Compiled](tuning.compiling.kept_kernels, _wait)
+        self._drafts: deque[Compiled] = deque(maxlen=tuning.compiling.kept_kernels)  # that were replaced
         self._begun: set[tuple[int, int]] = set()  # capabilities for which the built-in kernels were seen to
         self._lock = threading.Lock()
         self._local = _Local()
@@ -60,16 +65,24 @@ class CudaTarget:
         return self._key(kernel, _device()) in self._compiled
 
     def is_cached(self, kernel: Kernel) -> bool:
-        return self.is_ready(kernel) or not self._missing([kernel], _capability(_device()))
+        return self.is_ready(kernel) or not self._without_code([kernel], _capability(_device()))
 
     def compile(self, kernel: Kernel) -> Compiled:
         key = self._key(kernel, _device())
         compiled = self._compiled.get(key)
-        if compiled is None:
+        if compiled is None or (compiled.is_draft and self._is_due(kernel, _capability(key.device))):
             with self._lock:
-                compiled = self._compiled.get(key) or self._make(kernel, _capability(key.device))
-                self._compiled[key] = compiled
+                known = self._compiled.get(key)
+                if known is None or known is compiled:
+                    known = self._compiled[key] = self._make(kernel, _capability(key.device))
+                    if compiled is not None:
+                        self._drafts.append(compiled)  # which may still be running
+                compiled = known
         return compiled
+
+    def _is_due(self, kernel: Kernel, cc: tuple[int, int]) -> bool:
+        """Whether a draft's kernel proper is there, or is to be waited for: a recording keeps what it launches."""
+        return self._local.is_recorded or kernel_cache().has(cubin_entry(self._source(kernel).source, cc))
 
     def _key(self, kernel: Kernel, device: int) -> _Key:
         return _Key(kernel.digest, device, compiler_of(self.name))
@@ -80,22 +93,31 @@ class CudaTarget:
         device = _device()
         cc = _capability(device)
         missing = [k for k in kernels if self._key(k, device) not in self._compiled]
-        if self._missing(missing, cc):
+        if wanted := self._without_code(missing, cc):
             self._compile_later(list(perhaps()), cc)
             self._compile_builtin(cc)
-            self.compile_cubins(missing, cc)
+            self._compile_now(wanted, cc)
         return [self.compile(k) for k in kernels]
+
+    def _is_final(self, kernel: Kernel, device: int) -> bool:
+        """Whether the kernel is in memory, and no draft."""
+        compiled = self._compiled.get(self._key(kernel, device))
+        return compiled is not None and not compiled.is_draft
 
     def compile_in_background(self, kernels: Sequence[Kernel]) -> None:
         """Begin to compile in the background what no cache has."""
         device = _device()
-        self._compile_later([k for k in kernels if self._key(k, device) not in self._compiled], _capability(device))
+        self._compile_later([k for k in kernels if not self._is_final(k, device)], _capability(device))
 
     def is_at_hand(self, kernels: Sequence[Kernel]) -> bool:
         """Whether nobody would have to wait for a compiler; also where there is no cache through which one could work ahead."""
         device = _device()
-        missing = [k for k in kernels if self._key(k, device) not in self._compiled]
-        return not kernel_cache().is_usable or not self._missing(missing, _capability(device))
+        if not kernel_cache().is_usable:
+            return True
+        cc = _capability(device)
+        missing = [k for k in kernels if not self._is_final(k, device) and self._missing([k], cc)]
+        self._compile_later(missing, cc)  # once more where a worker has died
+        return not missing
 
     def precompile(self) -> None:
         """Where nothing has been compiled yet, begin with the built-in kernels, while files are opened and read."""
@@ -118,16 +140,41 @@ class CudaTarget:
         sources = {self._source(k) for k in kernels}
         return [found for found in sorted(sources) if read_cubin(found.source, cc) is None]
 
+    def _without_code(self, kernels: Sequence[Kernel], cc: tuple[int, int]) -> list[_Source]:
+        """What is to be compiled for kernels of which the cache has neither the machine code nor that of a draft."""
+        found = {k: self._found(k, cc) for k in kernels}
+        return sorted({self._first(k) for k, cubin in found.items() if cubin is None})
+
     def _source(self, kernel: Kernel) -> _Source:
         name = compiler_of(self.name)
         return _Source(name, cuda_compiler(name).source(kernel))
 
+    def _first(self, kernel: Kernel) -> _Source:
+        """What a first run of a kernel waits for: a draft, where the kernel proper can be compiled beside this process."""
+        can_wait = kernel_cache().is_usable and workers().can_start and not self._local.is_recorded
+        if compiler_of(self.name) != "llvm" or not can_wait:
+            return self._source(kernel)
+        return _Source("draft", cuda_compiler("draft").source(kernel))
+
+    def _found(self, kernel: Kernel, cc: tuple[int, int]) -> tuple[Cubin, _Source] | None:
+        """The machine code of a kernel in the cache, or else of what a first run takes, and which of them it is."""
+        for source in (self._source(kernel), self._first(kernel)):
+            cubin = read_cubin(source.source, cc)
+            if cubin is not None:
+                return cubin, source
+        return None
+
     def compile_cubins(self, kernels: Sequence[Kernel], cc: tuple[int, int]) -> None:
         """Have the kernels' machine code in the cache folder. Needs no GPU."""
-        missing = self._missing(kernels, cc) if kernel_cache().is_usable else []
+        self._compile_now(self._missing(kernels, cc) if kernel_cache().is_usable else [], cc)
+
+    def _compile_now(self, missing: Sequence[_Source], cc: tuple[int, int]) -> None:
+        """Compile into the cache folder, if it can be used, in several processes where that is sooner."""
+        if not kernel_cache().is_usable:
+            return
         if len(missing) > 1 or (missing and workers().has_ready):
             # a worker that is ready has done three kernels before this process has imported Numba
-            is_imported = "numba.cuda" in sys.modules or all(found.compiler == "llvm" for found in missing)
+            is_imported = "numba.cuda" in sys.modules or all(found.compiler != "numba" for found in missing)
             patience = 1 if is_imported else tuning.compiling.patience
             compilers = {found.source: found.compiler for found in missing}
             workers().compile_at_once(
@@ -140,22 +187,22 @@ class CudaTarget:
         return read_cubin(source, cc) or beside(lambda: make_cubin(name, source, cc))
 
     def _make(self, kernel: Kernel, cc: tuple[int, int]) -> Compiled:
-        import cupy
-
         start = time.perf_counter()
-        name, source = self._source(kernel)
-        cubin = read_cubin(source, cc)
-        cached = cubin is not None
-        if cubin is None:
-            self.compile_cubins([kernel], cc)
-            cubin = read_cubin(source, cc) or beside(lambda: make_cubin(name, source, cc))
-        module = cupy.cuda.Module()  # launches in half the time of a RawModule
-        module.load(cubin.code)
-        function = Launcher(module.get_function(cubin.entry), kernel)
+        found = self._found(kernel, cc)
+        cached = found is not None
+        if found is None:
+            name, source = first = self._first(kernel)
+            self._compile_now([first], cc)
+            found = self._found(kernel, cc) or (beside(lambda: make_cubin(name, source, cc)), first)
+        cubin, (name, source) = found
+        if name == "draft":
+            self._compile_later([kernel], cc)
+        function = _loaded(cubin, kernel)
         seconds = time.perf_counter() - start
         return Compiled(
-            kernel, function, source.name, seconds, cached, cubin.registers, cubin.local_bytes, cubin.shared_bytes
-        )
+            kernel, function, source.name, seconds, cached, cubin.registers, cubin.local_bytes, cubin.shared_bytes,
+            name == "draft",
+        )  # fmt: skip
 
     def argument(self, parameter: Parameter, value: Any) -> Any:
         if not parameter.is_pointer:
@@ -190,11 +237,21 @@ class CudaTarget:
             self._local.noted.kernels.append(made)
 
     @contextmanager
+    def without_drafts(self) -> Iterator[None]:
+        """Within it, this thread waits for the kernels proper."""
+        before, self._local.is_recorded = self._local.is_recorded, True
+        try:
+            yield
+        finally:
+            self._local.is_recorded = before
+
+    @contextmanager
     def noting(self) -> Iterator[Launched]:
         """Within it, what this thread launches is noted."""
         noted = self._local.noted = Launched()
         try:
-            yield noted
+            with self.without_drafts():
+                yield noted
         finally:
             self._local.noted = None
 
@@ -233,6 +290,7 @@ class _Local(threading.local):
     abort_flag: int | None = None  # the address of the word that kernels look at; None: of one that stays 0
     limit: int | None = None  # the address of the number that rows stay below; None: of one that is greater than all
     noted: Launched | None = None
+    is_recorded: bool = False  # or rehearsed for that: what is launched stays, so that it is no draft
 
 
 class _Key(NamedTuple):
@@ -246,8 +304,17 @@ class _Key(NamedTuple):
 class _Source(NamedTuple):
     """A kernel's module and what compiles it."""
 
-    compiler: Compiler
+    compiler: CubinCompiler
     source: KernelSource
+
+
+def _loaded(cubin: Cubin, kernel: Kernel) -> Launcher:
+    """A kernel's machine code on the current GPU."""
+    import cupy
+
+    module = cupy.cuda.Module()  # launches in half the time of a RawModule
+    module.load(cubin.code)
+    return Launcher(module.get_function(cubin.entry), kernel)
 
 
 def _requests(found: Sequence[_Source], cc: tuple[int, int]) -> list[Request]:

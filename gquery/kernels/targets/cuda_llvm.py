@@ -88,8 +88,10 @@ def warm_up() -> None:
     cubin_assembler.warm_up()
 
 
-def compiled(text: str, cc: tuple[int, int]) -> str:
-    """The PTX of a module's text. RuntimeError, with what libNVVM says, for text that is none."""
+def compiled(text: str, cc: tuple[int, int], is_draft: bool = False) -> str:
+    """The PTX of a module's text, a draft without libNVVM's optimizer. RuntimeError, with what libNVVM says, for text that is
+    none. Functions that others wrote, libdevice's and those of users, are always optimized: what of them is contracted to FMAs
+    is left to the optimizer, and a draft is to round as the kernel proper does."""
     from cuda.bindings import nvvm
 
     program = nvvm.create_program()
@@ -97,9 +99,11 @@ def compiled(text: str, cc: tuple[int, int]) -> str:
         for place, module in enumerate(text.split(LINKED)):
             data = module.encode()
             nvvm.add_module_to_program(program, data, len(data), f"{ENTRY}{place or ''}")
-        if _OUTSIDE.search(text):
+        uses_libdevice = _OUTSIDE.search(text) is not None
+        is_mixed = uses_libdevice or LINKED in text
+        if uses_libdevice:
             nvvm.lazy_add_module_to_program(program, _libdevice(), len(_libdevice()), "libdevice")
-        options = [f"-arch=compute_{cc[0]}{cc[1]}", "-opt=3"]
+        options = [f"-arch=compute_{cc[0]}{cc[1]}", "-opt=0" if is_draft and not is_mixed else "-opt=3"]
         try:
             nvvm.compile_program(program, len(options), options)
         except nvvm.nvvmError as error:

@@ -96,6 +96,14 @@ class Workers:
         """Whether a worker is there that compiles sooner than this process, which has compilers yet to import."""
         return self._ready > 0
 
+    @property
+    def can_start(self) -> bool:
+        """Whether there are workers, or could be: there is a core for one, and no process has been refused."""
+        return bool(self._threads) or (self._count() > 0 and not self._stopped and not self._is_refused)
+
+    def _count(self) -> int:
+        return min(self.most, (os.cpu_count() or 1) - 1)
+
     def stop(self) -> None:
         """End all workers, whatever they do."""
         with self._changed:
@@ -121,7 +129,7 @@ class Workers:
 
     def _start(self, compiler: str, least: int = 0) -> None:
         """Have workers, as many as there are cores for, if there are none."""
-        count = max(least, min(self.most, (os.cpu_count() or 1) - 1))
+        count = max(least, self._count())
         if self._threads or self._stopped or self._is_refused or count < 1:
             return
         lines: list[_Line] = []

@@ -1,0 +1,205 @@
+"""Drafts of a GPU's kernels: what a first run waits for, until the kernel proper has been compiled beside it. Needs no GPU."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import gquery
+from gquery.kernels.builtin.registry import builtin_kernels
+from gquery.kernels.kernel import Kernel
+from gquery.kernels.targets import cubin, cuda, cuda_draft, cuda_llvm, workers
+from gquery.kernels.targets.base import Compiled
+from gquery.kernels.targets.cache import kernel_cache
+from gquery.kernels.targets.compilers import compiling_by
+from gquery.kernels.targets.cubin_assembler import assemble
+from gquery.kernels.targets.cuda import CudaTarget
+from tests.support import programs
+
+pytest.importorskip("cuda.bindings.nvvm")
+ROOT = Path(__file__).parents[2]
+HOPPER = (9, 0)
+
+
+@pytest.fixture
+def mine() -> Iterator[workers.Workers]:
+    """One process that compiles."""
+    made = workers.Workers(1)
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mine: workers.Workers) -> Iterator[CudaTarget]:
+    """A target of a GPU that is not there: what it loads are cubins."""
+    monkeypatch.setenv("GQUERY_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(cuda, "_device", lambda: 0)
+    monkeypatch.setattr(cuda, "_capability", lambda device: HOPPER)
+    monkeypatch.setattr(cuda, "_loaded", lambda made, kernel: made)
+    monkeypatch.setattr(cuda, "workers", lambda: mine)
+    made = CudaTarget()
+    made._begun.add(HOPPER)  # the built-in kernels are left alone
+    with compiling_by("llvm"):
+        yield made
+
+
+def some(count: int) -> list[Kernel]:
+    return list(builtin_kernels().values())[:count]
+
+
+def proper(target: CudaTarget, kernel: Kernel) -> Compiled:
+    """The kernel once it is no draft any more."""
+    until = time.monotonic() + 60
+    while (compiled := target.compile(kernel)).is_draft:
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    return compiled
+
+
+def test_a_draft_is_replaced_by_the_kernel_proper(target: CudaTarget) -> None:
+    kernels = some(3)
+    drafts = target.compile_many(kernels)
+    assert all(d.is_draft for d in drafts)
+    assert not target.is_at_hand(kernels) or not target.compile(kernels[0]).is_draft
+    made = [proper(target, k) for k in kernels]
+    assert [m.name for m in made] == [target._source(k).source.name for k in kernels]
+    assert {d.name for d in drafts}.isdisjoint({m.name for m in made})
+    assert target.is_at_hand(kernels)
+    assert [target.compile(k) for k in kernels] == made  # which stay
+    expected = [CudaTarget().compile_cubin(k, HOPPER) for k in kernels]
+    assert [m.registers for m in made] == [e.registers for e in expected]
+
+
+@pytest.mark.parametrize("records", [True, False], ids=["recorded", "rehearsed"])
+def test_a_recording_waits_for_the_kernel_proper(target: CudaTarget, records: bool) -> None:
+    first, second = some(2)
+    draft = target.compile(first)
+    with target.noting() if records else target.without_drafts():
+        assert not target.compile(first).is_draft
+        assert not target.compile(second).is_draft
+    assert draft.is_draft
+    assert not target.compile(first).is_draft
+    assert target.compile(some(3)[2]).is_draft  # as ever
+
+
+def test_a_new_process_goes_on_from_a_draft(target: CudaTarget) -> None:
+    (kernel,) = some(1)
+    draft = cuda_draft.source(kernel)
+    cubin.make_cubin("draft", draft, HOPPER)
+    found = target.compile(kernel)
+    assert found.is_draft and found.cached and found.name == draft.name
+    assert not proper(target, kernel).is_draft
+
+
+@pytest.mark.parametrize("why", ["one core", "refused", "no folder", "numba"])
+def test_no_draft_where_nobody_would_compile_the_kernel_proper(
+    why: str, target: CudaTarget, mine: workers.Workers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    match why:
+        case "one core":
+            monkeypatch.setattr(os, "cpu_count", lambda: 1)
+        case "refused":
+            mine._refuse()
+        case "no folder":
+            monkeypatch.setattr(kernel_cache(), "_folder", None)
+        case _:
+            pytest.importorskip("numba.cuda")
+            with compiling_by("numba"):
+                assert not target.compile(some(1)[0]).is_draft
+            return
+    assert not target.compile(some(1)[0]).is_draft
+
+
+def test_a_worker_that_dies(target: CudaTarget, mine: workers.Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The draft stays, and whoever asks whether the kernel proper is there has it compiled again."""
+    (kernel,) = some(1)
+    with monkeypatch.context() as dying:
+        dying.setattr(workers._Line, "ask", lambda line, request: False)
+        assert target.compile(kernel).is_draft
+        until = time.monotonic() + 60
+        while mine._threads:
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        assert target.compile(kernel).is_draft
+    assert not target.is_at_hand([kernel])
+    assert not proper(target, kernel).is_draft
+
+
+def test_a_damaged_kernel_proper_is_made_again_behind_the_draft(target: CudaTarget) -> None:
+    (kernel,) = some(1)
+    proper(target, kernel)
+    path = kernel_cache().path / cubin.cubin_entry(target._source(kernel).source, HOPPER)
+    path.write_bytes(path.read_bytes()[:-5])
+    again = CudaTarget()
+    again._begun.add(HOPPER)
+    assert again.compile(kernel).is_draft  # of the first time
+    assert proper(again, kernel).registers > 0
+
+
+def test_a_kernel_that_does_not_compile_is_told_at_once(target: CudaTarget, monkeypatch: pytest.MonkeyPatch) -> None:
+    from gquery.errors import InternalError
+
+    def fails(*_: object, **__: object) -> str:
+        raise RuntimeError("no such instruction")
+
+    monkeypatch.setattr(cuda_llvm, "compiled", fails)
+    with pytest.raises(InternalError, match="no such instruction"):
+        target.compile(some(1)[0])
+
+
+SCRIPT = """
+from gquery.kernels.builtin.registry import builtin_kernels
+from gquery.kernels.targets import cuda
+cuda._device, cuda._capability, cuda._loaded = (lambda: 0), (lambda device: (9, 0)), (lambda made, kernel: made)
+kernels = list(builtin_kernels().values())[:6]
+made = cuda.TARGET.compile_many(kernels)
+print(sum(c.entry.code.startswith(b"\\x7fELF") for c in made))
+"""
+
+
+def test_many_processes_on_an_empty_cache(tmp_path: Path) -> None:
+    environment = {**os.environ, "GQUERY_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    begun = [
+        subprocess.Popen([sys.executable, "-c", SCRIPT], env=environment, stdout=subprocess.PIPE, text=True)
+        for _ in range(5)
+    ]
+    assert [(p.communicate()[0].split(), p.returncode) for p in begun] == [(["6"], 0)] * 5
+
+
+@pytest.mark.parametrize("name", programs.names())
+def test_drafts_keep_their_variables_in_registers(name: str) -> None:
+    connection = programs.small() if name in programs.SMALL else programs.tpch()
+    with compiling_by("llvm"):
+        for kernel in connection.kernels(programs.text(name), target="cuda"):
+            source = cuda_draft.source(kernel)
+            code = assemble(cuda_draft.ptx(source, HOPPER)[0], HOPPER)
+            assert cubin._resources(code, "kernel")[1] == 0, kernel.text
+
+
+def test_drafts_round_as_the_kernels_proper_do() -> None:
+    """Arithmetic that we wrote is never contracted; what calls functions of libdevice is the kernel proper at once."""
+    connection = gquery.connect("cpu").register("t", pa.table({"f": [0.5, 1.5], "g": [2.5, 3.5]}))
+    with compiling_by("llvm"):
+        for sql in (
+            "SELECT f * g + f - g * 3.5 FROM t WHERE f * g + 0.5 > g / f",
+            "SELECT sum(ln(f) + sin(g) * f) FROM t",
+        ):
+            for kernel in connection.kernels(sql, target="cuda"):
+                draft, made = (m.ptx(m.source(kernel), HOPPER)[0] for m in (cuda_draft, cuda_llvm))
+                if "ln" in sql and "log" in kernel.text:
+                    assert draft == made
+                assert rounded(draft) == rounded(made)
+
+
+def rounded(ptx: str) -> Counter[str]:
+    """How many operations there are that round, by name."""
+    return Counter(re.findall(r"\b((?:add|sub|mul|div|fma)\.(?:rn\.)?f64)", ptx))

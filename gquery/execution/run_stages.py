@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import cast
 
@@ -102,7 +102,10 @@ def reading_scalars(state: Run) -> Iterator[None]:
             yield
             return
         cuda = cast(AbortableTarget, get_target("cuda"))
-        with scalar_readback(speculation), cuda.aborting_on(speculation.abort_flag):
+        final = (
+            nullcontext() if state.context.meter is None else cuda.without_drafts()
+        )  # what later runs take is measured
+        with scalar_readback(speculation), cuda.aborting_on(speculation.abort_flag), final:
             yield
 
 

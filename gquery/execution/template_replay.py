@@ -116,11 +116,13 @@ def _rehearse(
     that is the first one."""
     stages, reason = program.stages, "nothing of it can be recorded"
     end = next((n for n, stage in enumerate(stages) if not _may_be_recorded(stage)), len(stages))
+    target = cast(AbortableTarget, get_target(context.target))
     while end:
         rehearsed = feedback.for_template_recording()
         speculation = Speculation(rehearsed, context.device, True, tuning.replay.slack, progress.bounds)
         try:
-            run_first_stages(Run(program, context, rehearsed, speculation, bound=[]), end)
+            with target.without_drafts():  # no kernel is loaded while a graph is recorded
+                run_first_stages(Run(program, context, rehearsed, speculation, bound=[]), end)
         except CannotRecordError as error:
             end, reason = speculation.stage, str(error)
             continue

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import queue
 import re
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import gquery
+from gquery.errors import InternalError
 from gquery.kernels.builtin.registry import builtin_kernels
 from gquery.kernels.kernel import Kernel
-from gquery.kernels.targets import cubin, cuda, cuda_draft, cuda_llvm, workers
+from gquery.kernels.targets import cache, cubin, cuda, cuda_draft, cuda_llvm, workers
 from gquery.kernels.targets.base import Compiled
-from gquery.kernels.targets.cache import kernel_cache
+from gquery.kernels.targets.cache import KernelSource, kernel_cache
 from gquery.kernels.targets.compilers import compiling_by
 from gquery.kernels.targets.cubin_assembler import assemble
 from gquery.kernels.targets.cuda import CudaTarget
@@ -119,19 +124,103 @@ def test_no_draft_where_nobody_would_compile_the_kernel_proper(
     assert not target.compile(some(1)[0]).is_draft
 
 
-def test_a_worker_that_dies(target: CudaTarget, mine: workers.Workers, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The draft stays, and whoever asks whether the kernel proper is there has it compiled again."""
+def ended(target: CudaTarget, mine: workers.Workers) -> None:
+    """Wait until workers have done, or given up, what they were asked for."""
+    until = time.monotonic() + 60
+    while mine._open and mine._threads:
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("answers", [False, True], ids=["dies", "keeps nothing"])
+def test_a_draft_does_not_stay_for_good(
+    answers: bool, target: CudaTarget, mine: workers.Workers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where no worker makes the kernel proper, whether it died or its disk is full, this process does when it next needs it."""
     (kernel,) = some(1)
-    with monkeypatch.context() as dying:
-        dying.setattr(workers._Line, "ask", lambda line, request: False)
-        assert target.compile(kernel).is_draft
-        until = time.monotonic() + 60
-        while mine._threads:
-            assert time.monotonic() < until
-            time.sleep(0.02)
-        assert target.compile(kernel).is_draft
-    assert not target.is_at_hand([kernel])
-    assert not proper(target, kernel).is_draft
+    monkeypatch.setattr(workers._Line, "ask", lambda line, request: answers)
+    assert target.compile(kernel).is_draft
+    ended(target, mine)
+    assert target.is_at_hand([kernel])
+    made = target.compile(kernel)
+    assert not made.is_draft and made.name == target._source(kernel).source.name
+    assert not made.cached
+
+
+def test_a_full_disk(target: CudaTarget, mine: workers.Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What cannot be kept is compiled in this process, and no draft is waited with."""
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(cache, "write_file", full)
+    with pytest.warns(RuntimeWarning, match="in memory alone"):
+        target.compile(some(1)[0])
+    assert not target.compile(some(1)[0]).is_draft
+    assert not target.compile(some(2)[1]).is_draft
+
+
+def test_what_is_wrong_with_the_kernel_proper_alone_is_told(
+    target: CudaTarget, mine: workers.Workers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the run that needs it: the draft has run until then."""
+    (kernel,) = some(1)
+    monkeypatch.setattr(workers._Line, "ask", lambda line, request: True)
+    assert target.compile(kernel).is_draft
+    ended(target, mine)
+    monkeypatch.setattr(cuda_llvm, "compiled", fails)
+    with pytest.raises(InternalError, match="no such instruction"):
+        target.compile(kernel)
+
+
+def test_another_thread_puts_a_draft_there(target: CudaTarget, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the look of a thread that records and its turn."""
+    (kernel,) = some(1)
+    plain, key = target._compiled.get, target._key(kernel, 0)
+    looks: list[Compiled | None] = []
+
+    def get(wanted: Any) -> Compiled | None:
+        if not looks:  # the other thread comes just behind this look
+            looks.append(None)
+            other = threading.Thread(target=lambda: looks.append(target.compile(kernel)))
+            other.start()
+            other.join()
+            return None
+        return plain(wanted)
+
+    monkeypatch.setattr(target._compiled, "get", get)
+    with target.without_drafts(), compiling_by("llvm"):
+        made = target.compile(kernel)
+    assert looks[1] is not None and looks[1].is_draft
+    assert not made.is_draft and plain(key) is made
+
+
+def test_what_no_query_waits_for_leaves_workers_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels that are compiled ahead hold up half of the workers; a query meets the others."""
+    made, gate, asked = workers.Workers(4), threading.Event(), queue.SimpleQueue[str]()
+
+    def ask(line: object, request: workers.Request) -> bool:
+        asked.put(request[1].name)
+        return gate.wait(60)
+
+    monkeypatch.setattr(workers._Line, "ask", ask)
+    monkeypatch.setattr(os, "cpu_count", lambda: 16)
+    try:
+        made.compile_later([("cuda_llvm", KernelSource(f"later {n}", str), HOPPER) for n in range(9)])
+        assert sorted(asked.get(timeout=60) for _ in range(2)) == ["later 0", "later 1"]
+        waiting = threading.Thread(
+            target=made.compile_at_once,
+            args=([("cuda_draft", KernelSource(f"now {n}", str), HOPPER) for n in range(2)], lambda request: None, 9),
+        )
+        waiting.start()
+        assert sorted(asked.get(timeout=60) for _ in range(2)) == ["now 0", "now 1"]
+        assert asked.empty()
+        gate.set()
+        waiting.join(60)
+        assert sorted(asked.get(timeout=60) for _ in range(7)) == [f"later {n}" for n in range(2, 9)]
+    finally:
+        gate.set()
+        made.stop()
 
 
 def test_a_damaged_kernel_proper_is_made_again_behind_the_draft(target: CudaTarget) -> None:
@@ -145,12 +234,11 @@ def test_a_damaged_kernel_proper_is_made_again_behind_the_draft(target: CudaTarg
     assert proper(again, kernel).registers > 0
 
 
+def fails(*_: object, **__: object) -> str:
+    raise RuntimeError("no such instruction")
+
+
 def test_a_kernel_that_does_not_compile_is_told_at_once(target: CudaTarget, monkeypatch: pytest.MonkeyPatch) -> None:
-    from gquery.errors import InternalError
-
-    def fails(*_: object, **__: object) -> str:
-        raise RuntimeError("no such instruction")
-
     monkeypatch.setattr(cuda_llvm, "compiled", fails)
     with pytest.raises(InternalError, match="no such instruction"):
         target.compile(some(1)[0])

@@ -14,9 +14,9 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -38,6 +38,7 @@ from gquery.kernels.targets.cache import KernelSource, kernel_cache
 from gquery.kernels.targets.compilers import Compiler, compiler_of
 from gquery.kernels.targets.cubin import Cubin, CubinCompiler, cubin_entry, cuda_compiler, make_cubin, read_cubin
 from gquery.kernels.targets.cuda_launch import Launcher
+from gquery.kernels.targets.cuda_shape import allow_shared, block_shape, resident_blocks
 from gquery.kernels.targets.workers import Request, workers
 from gquery.runtime.interrupt import beside
 from gquery.runtime.recent import Recent
@@ -50,7 +51,7 @@ class CudaTarget:
 
     def __init__(self) -> None:
         self._compiled = Recent[_Key, Compiled](tuning.compiling.kept_kernels, _wait)
-        self._drafts: deque[Compiled] = deque(maxlen=tuning.compiling.kept_kernels)  # that were replaced
+        self._drafts = Recent[_Key, Compiled](tuning.compiling.kept_kernels, _wait)  # that were replaced
         self._begun: set[tuple[int, int]] = set()  # capabilities for which the built-in kernels were seen to
         self._lock = threading.Lock()
         self._local = _Local()
@@ -73,16 +74,23 @@ class CudaTarget:
         if compiled is None or (compiled.is_draft and self._is_due(kernel, _capability(key.device))):
             with self._lock:
                 known = self._compiled.get(key)
-                if known is None or known is compiled:
-                    known = self._compiled[key] = self._make(kernel, _capability(key.device))
-                    if compiled is not None:
-                        self._drafts.append(compiled)  # which may still be running
+                if known is None or (known.is_draft and self._is_due(kernel, _capability(key.device))):
+                    made = self._make(kernel, _capability(key.device), is_final=known is not None)
+                    if known is not None:
+                        self._drafts[key] = known  # which may still be running
+                        made = replace(made, cached=False, seconds=known.seconds + made.seconds)
+                    known = self._compiled[key] = made
                 compiled = known
         return compiled
 
     def _is_due(self, kernel: Kernel, cc: tuple[int, int]) -> bool:
-        """Whether a draft's kernel proper is there, or is to be waited for: a recording keeps what it launches."""
-        return self._local.is_recorded or kernel_cache().has(cubin_entry(self._source(kernel).source, cc))
+        """Whether a draft's kernel proper is to take its place: it is there; or a recording keeps what it launches; or no process
+        compiles it, as that failed or its result could not be kept, so that this one does."""
+        if self._local.is_recorded or not kernel_cache().is_usable:
+            return True
+        found = self._source(kernel)
+        (request,) = _requests([found], cc)
+        return kernel_cache().has(cubin_entry(found.source, cc)) or not workers().is_open(request)
 
     def _key(self, kernel: Kernel, device: int) -> _Key:
         return _Key(kernel.digest, device, compiler_of(self.name))
@@ -112,12 +120,15 @@ class CudaTarget:
     def is_at_hand(self, kernels: Sequence[Kernel]) -> bool:
         """Whether nobody would have to wait for a compiler; also where there is no cache through which one could work ahead."""
         device = _device()
-        if not kernel_cache().is_usable:
-            return True
         cc = _capability(device)
-        missing = [k for k in kernels if not self._is_final(k, device) and self._missing([k], cc)]
-        self._compile_later(missing, cc)  # once more where a worker has died
-        return not missing
+        return not kernel_cache().is_usable or not any(self._is_awaited(k, device, cc) for k in kernels)
+
+    def _is_awaited(self, kernel: Kernel, device: int, cc: tuple[int, int]) -> bool:
+        """Whether a kernel is missing, or a draft whose kernel proper is being compiled."""
+        compiled = self._compiled.get(self._key(kernel, device))
+        if compiled is None:
+            return bool(self._missing([kernel], cc))
+        return compiled.is_draft and not self._is_due(kernel, cc)
 
     def precompile(self) -> None:
         """Where nothing has been compiled yet, begin with the built-in kernels, while files are opened and read."""
@@ -142,23 +153,24 @@ class CudaTarget:
 
     def _without_code(self, kernels: Sequence[Kernel], cc: tuple[int, int]) -> list[_Source]:
         """What is to be compiled for kernels of which the cache has neither the machine code nor that of a draft."""
-        found = {k: self._found(k, cc) for k in kernels}
-        return sorted({self._first(k) for k, cubin in found.items() if cubin is None})
+        without = [k for k in kernels if self._found(k, cc) is None]
+        longest_first = sorted(without, key=lambda k: (-len(k.text), k.digest))
+        return list(dict.fromkeys(self._first(k) for k in longest_first))
 
     def _source(self, kernel: Kernel) -> _Source:
         name = compiler_of(self.name)
         return _Source(name, cuda_compiler(name).source(kernel))
 
-    def _first(self, kernel: Kernel) -> _Source:
+    def _first(self, kernel: Kernel, is_final: bool = False) -> _Source:
         """What a first run of a kernel waits for: a draft, where the kernel proper can be compiled beside this process."""
-        can_wait = kernel_cache().is_usable and workers().can_start and not self._local.is_recorded
-        if compiler_of(self.name) != "llvm" or not can_wait:
+        is_final = is_final or self._local.is_recorded or compiler_of(self.name) != "llvm"
+        if is_final or not kernel_cache().is_usable or not workers().can_start:
             return self._source(kernel)
         return _Source("draft", cuda_compiler("draft").source(kernel))
 
-    def _found(self, kernel: Kernel, cc: tuple[int, int]) -> tuple[Cubin, _Source] | None:
+    def _found(self, kernel: Kernel, cc: tuple[int, int], is_final: bool = False) -> tuple[Cubin, _Source] | None:
         """The machine code of a kernel in the cache, or else of what a first run takes, and which of them it is."""
-        for source in (self._source(kernel), self._first(kernel)):
+        for source in (self._source(kernel), self._first(kernel, is_final)):
             cubin = read_cubin(source.source, cc)
             if cubin is not None:
                 return cubin, source
@@ -186,14 +198,14 @@ class CudaTarget:
         name, source = self._source(kernel)
         return read_cubin(source, cc) or beside(lambda: make_cubin(name, source, cc))
 
-    def _make(self, kernel: Kernel, cc: tuple[int, int]) -> Compiled:
+    def _make(self, kernel: Kernel, cc: tuple[int, int], is_final: bool) -> Compiled:
         start = time.perf_counter()
-        found = self._found(kernel, cc)
+        found = self._found(kernel, cc, is_final)
         cached = found is not None
         if found is None:
-            name, source = first = self._first(kernel)
+            name, source = first = self._first(kernel, is_final)
             self._compile_now([first], cc)
-            found = self._found(kernel, cc) or (beside(lambda: make_cubin(name, source, cc)), first)
+            found = self._found(kernel, cc, is_final) or (beside(lambda: make_cubin(name, source, cc)), first)
         cubin, (name, source) = found
         if name == "draft":
             self._compile_later([kernel], cc)
@@ -222,12 +234,12 @@ class CudaTarget:
         threads, resident, shared = tuning.launches.threads, tuning.launches.blocks_a_processor, 0
         if kernel.uses_private:
             threads, shared = PRIVATE_THREADS, shared_words * PRIVATE_THREADS * INT64_BYTES
-            resident = _resident(threads, shared, compiled.registers, profile)
+            resident = resident_blocks(threads, shared, compiled.registers, profile)
         elif kernel.uses_block:
             shared = shared_words * INT64_BYTES
             threads, resident = block_shape(shared, compiled.registers, profile)
         if shared > profile.shared_bytes:
-            _allow_shared(compiled.entry, shared)
+            allow_shared(compiled.entry, shared)
         blocks = min(-(-(hi - lo) // threads), profile.processors * resident)
         values = (lo, hi, self._abort_flag(), self._limit(), *arguments)
         compiled.entry(blocks, threads, shared, values)
@@ -327,42 +339,6 @@ def _wait(key: _Key, compiled: Compiled) -> None:
 
     with cupy.cuda.Device(key.device):
         cupy.cuda.runtime.deviceSynchronize()
-
-
-def block_shape(shared: int, registers: int, profile: DeviceProfile) -> tuple[int, int]:
-    """Threads of a block with ``shared`` bytes of shared memory, and the blocks that a processor runs at once: the most threads
-    in all, in small blocks. No more blocks are launched, because each has to be filled and flushed.
-
-    >>> from gquery.device.profile import H200
-    >>> [block_shape(shared, 32, H200) for shared in (8_000, 40_000, 65_536)]
-    [(256, 8), (512, 4), (1024, 2)]
-    >>> block_shape(8_000, 40, H200), block_shape(65_536, 100, H200)
-    ((256, 6), (256, 2))
-    """
-    sizes = [tuning.launches.threads]
-    while sizes[-1] < tuning.launches.most_threads:
-        sizes.append(2 * sizes[-1])
-    shapes = [(n, _resident(n, shared, registers, profile)) for n in sizes]
-    fitting = [(n, blocks) for n, blocks in shapes if n * _rounded(registers) <= profile.processor_registers]
-    return max(fitting, key=lambda shape: shape[0] * shape[1])
-
-
-def _resident(threads: int, shared: int, registers: int, profile: DeviceProfile) -> int:
-    """Blocks that a processor runs at once, one at least."""
-    by_registers = profile.processor_registers // (threads * _rounded(registers))
-    by_shared = profile.processor_shared_bytes // (shared + profile.reserved_shared_bytes)
-    return max(1, min(profile.processor_threads // threads, by_registers, by_shared))
-
-
-def _rounded(registers: int) -> int:
-    """The registers that a thread takes: they are given out eight at a time."""
-    return max(8, -(-registers // 8) * 8)
-
-
-def _allow_shared(function: Any, size: int) -> None:
-    from cupy.cuda import driver
-
-    driver.funcSetAttribute(function.ptr, driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, size)
 
 
 def _device() -> int:

@@ -12,6 +12,7 @@ import pytest
 import gquery
 from gquery import tuning
 from gquery.execution.feedback import ReplayProgress
+from gquery.execution.recording import Recording
 from gquery.execution.template_recording import TemplateRecording
 from gquery.kernels.targets.base import Compiled, LaunchedKernel
 from gquery.kernels.targets.compilers import compiling_by
@@ -62,7 +63,7 @@ def test_drafts_are_right(name: str, connection: gquery.Connection, monkeypatch:
     assert len(_drafts()) < before
 
 
-def test_no_recording_keeps_a_draft(connection: gquery.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_recording_keeps_a_draft(connection: gquery.Connection) -> None:
     """Recorded as soon as it can be, while the kernels proper are compiled."""
     sql = "SELECT s, count(*), sum(x), avg(f) FROM t WHERE y < 40 GROUP BY s ORDER BY s"
     first = connection.sql(sql).fetchall()
@@ -75,7 +76,7 @@ def test_no_recording_keeps_a_draft(connection: gquery.Connection, monkeypatch: 
         if progress.recorded is not None:
             break
         threading.Event().wait(0.01)
-    assert progress.recorded is not None, progress.refused
+    assert isinstance(progress.recorded, Recording), progress.refused
     launched = [kept.compiled for kept in progress.recorded.kept if isinstance(kept, LaunchedKernel)]
     assert launched and not any(made.is_draft for made in launched)
 

@@ -22,7 +22,7 @@ import gquery
 from gquery.errors import InternalError
 from gquery.kernels.builtin.registry import builtin_kernels
 from gquery.kernels.kernel import Kernel
-from gquery.kernels.targets import cache, cubin, cuda, cuda_draft, cuda_llvm, workers
+from gquery.kernels.targets import cubin, cuda, cuda_draft, cuda_llvm, workers
 from gquery.kernels.targets.base import Compiled
 from gquery.kernels.targets.cache import KernelSource, kernel_cache
 from gquery.kernels.targets.compilers import compiling_by
@@ -153,7 +153,7 @@ def test_a_full_disk(target: CudaTarget, mine: workers.Workers, monkeypatch: pyt
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(cache, "write_file", full)
+    monkeypatch.setattr("gquery.kernels.targets.cache.write_file", full)
     with pytest.warns(RuntimeWarning, match="in memory alone"):
         target.compile(some(1)[0])
     assert not target.compile(some(1)[0]).is_draft

@@ -114,7 +114,8 @@ def number(text: str) -> Literal:
     if "e" in text.lower():
         return Literal(float(text), DOUBLE)
     if "." not in text:
-        return integer_literal(int(text))
+        digits = text.lstrip("0") or "0"
+        return integer_literal(int(digits)) if len(digits) <= 38 else Literal(float(digits), DOUBLE)
     whole, fraction = text.split(".")
     width = len(whole) + len(fraction)
     if width > 38:
@@ -123,13 +124,16 @@ def number(text: str) -> Literal:
 
 
 def integer_literal(value: int) -> Literal:
-    """An integer of the least of INTEGER, BIGINT and DECIMAL(n,0) that holds it."""
+    """An integer of the least of INTEGER, BIGINT and DECIMAL(n,0) that holds it, else as a DOUBLE; InterfaceError beyond that."""
     if -(2**31) < value < 2**31:
         return Literal(value, INTEGER)
     if -(2**63) <= value < 2**63:
         return Literal(value, BIGINT)
-    digits = len(str(abs(value)))
-    return Literal(value, decimal(digits, 0)) if digits <= 38 else Literal(float(value), DOUBLE)
+    if abs(value) < 10**38:
+        return Literal(value, decimal(len(str(abs(value))), 0))
+    if value.bit_length() > 1023:
+        raise InterfaceError(f"an integer of {value.bit_length()} bits is too large for any type")
+    return Literal(float(value), DOUBLE)
 
 
 def interval(node: exp.Interval, bound: Callable[[exp.Expr], Any]) -> Literal:

@@ -13,6 +13,7 @@ from typing import Any
 import duckdb
 import pytest
 
+import gquery
 from gquery.errors import BindError, CatalogError, ConversionError, Error, InterfaceError, NotSupportedError
 from gquery.expression.types import INTEGER
 from gquery.planner.logical.nodes import Limit, Query, Range, Values
@@ -265,6 +266,20 @@ def test_parameters(tables: Catalog) -> None:
             bind(sql, tables, parameters)
     with pytest.raises(InterfaceError):
         bind("SELECT ?", tables, [object()])
+    for value_of_no_type in (10**400, -(10**400), 10**5000):
+        with pytest.raises(InterfaceError, match="too large"):
+            bind("SELECT ?", tables, [value_of_no_type])
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["1" * 38, "1" * 40, "9" * 309, "1" * 5000, "-" + "1" * 400, "0" * 5000 + "7", "1" * 5000 + ".5", "0" * 40],
+    ids=lambda text: f"{len(text)} characters",
+)
+def test_numbers_of_many_digits(text: str) -> None:
+    """What no integer type holds is a DOUBLE, infinity where that holds it neither; zeros before a number count for nothing."""
+    sql = f"SELECT CAST({text} AS DOUBLE), x FROM (SELECT 1 AS x) WHERE x < {text} OR x > {text}"
+    assert gquery.sql(sql).fetchall() == duckdb.sql(sql).fetchall()
 
 
 # ---- single rules ----------------------------------------------------------------------------------------------------

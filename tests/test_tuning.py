@@ -26,6 +26,7 @@ GIVEN = {
     "targets/*intrinsics*": "the same in LLVM's instructions",
     "targets/cubin.py": "the format of a GPU's machine code",
     "targets/folder.py": "modes of files",
+    "targets/objects.py": "the format of a processor's machine code",
     "targets/python_strings.py": "marks in prepared patterns: bytes that UTF-8 never has",
     "patterns.py": "the same, and sizes of words",
     "builtin/text_scan.py": "words of text and their halves: texts of built-in kernels count on them",

@@ -75,7 +75,7 @@ class Reading(Record):
     """How files are read."""
 
     one_thread: int = number(200_000, "values", "that one thread reads before others have started", _PARQUET)
-    batch_bytes: int = number(4 << 20, "bytes", "that Arrow decodes at a time: they stay in cache", _PARQUET)
+    batch_bytes: int = number(1 << 20, "bytes", "that Arrow decodes at a time: its allocator uses them again", _FROZEN)
     null_groups: int = number(
         256, "row groups", "of a column whose NULLs are counted before it is read: 2 us each", _SORTED
     )

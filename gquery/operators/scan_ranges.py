@@ -5,8 +5,8 @@
       select quantity > 100
 
 Filters tell a range of a column's values, the keys of a join's build side, once it is built, which values there are. What is
-left are ranges of rows, which every target can run. Only steps that cannot fail are looked through: a row that is an error
-stays one.
+left are ranges of rows, which every target can run; a join table without rows leaves none. Only steps that cannot fail are
+looked through: a row that is an error stays one.
 """
 
 from __future__ import annotations
@@ -72,6 +72,9 @@ def scan_ranges(pipeline: Pipeline, frame: Frame, joins: Mapping[int, JoinIndex]
     everything = whole_scan(frame)
     if not isinstance(pipeline.source, ReadTable) or not able.scans_ranges:
         return everything
+    if _lets_nothing_past(pipeline, joins):
+        blocks = -(-frame.rows // tuning.encoding.zone_rows)
+        return ScanRanges(((0, 0),), blocks, blocks)
     zones = {i: z for i, c in frame.columns.items() if (z := c.statistics.zones) is not None}
     kept = None
     for found in _possible(pipeline, zones, joins) if zones else ():
@@ -87,6 +90,24 @@ def scan_ranges(pipeline: Pipeline, frame: Frame, joins: Mapping[int, JoinIndex]
     return ScanRanges(ranges or ((0, 0),), int((~kept).sum()), len(kept))
 
 
+def _lets_nothing_past(pipeline: Pipeline, joins: Mapping[int, JoinIndex]) -> bool:
+    """Whether one of the first steps, which cannot fail, probes a join table without rows."""
+    for step in pipeline.steps:
+        match step:
+            case FilterRows(predicate) if never_fails(predicate):
+                pass
+            case Probe(kind=JoinKind.INNER | JoinKind.SEMI | JoinKind.ANTI) if _cannot_fail(step):
+                if step.kind is not JoinKind.ANTI and joins[step.table.stage].rows == 0:
+                    return True
+            case _:
+                return False
+    return False
+
+
+def _cannot_fail(step: Probe) -> bool:
+    return all(never_fails(_unwidened(e)) for e in (*step.keys, *(() if step.residual is None else (step.residual,))))
+
+
 def _possible(pipeline: Pipeline, zones: Mapping[int, Zones], joins: Mapping[int, JoinIndex]) -> Iterator[Blocks]:
     """For each step that says something, in which blocks rows may get past it."""
     for step in pipeline.steps:
@@ -97,8 +118,8 @@ def _possible(pipeline: Pipeline, zones: Mapping[int, Zones], joins: Mapping[int
                 for term in conjuncts(predicate):
                     if (found := _of_term(term, zones)) is not None:
                         yield found
-            case Probe(kind=JoinKind.INNER | JoinKind.SEMI | JoinKind.ANTI, residual=residual, keys=keys):
-                if not all(never_fails(_unwidened(e)) for e in (*keys, *(() if residual is None else (residual,)))):
+            case Probe(kind=JoinKind.INNER | JoinKind.SEMI | JoinKind.ANTI):
+                if not _cannot_fail(step):
                     return
                 if step.kind is not JoinKind.ANTI and (found := _of_keys(step, zones, joins)) is not None:
                     yield found

@@ -276,3 +276,37 @@ def test_a_scan_of_all_blocks_is_not_asked_about_again(device: str, monkeypatch:
         assert times("SELECT count(*) FROM facts WHERE up >= 0") == [1, 0, 0]
         assert times("SELECT count(*) FROM facts WHERE up >= 200") == [1, 1, 1]
         assert times("SELECT count(*) FROM facts WHERE up >= -1") == [1, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("sql", "is_skipped"),
+    [
+        ("SELECT count(*), sum(free), min(word) FROM facts JOIN dims ON free = id WHERE kind > 99", True),
+        ("SELECT free, count(*) FROM facts JOIN dims ON free = id WHERE kind > 99 AND far > 1 GROUP BY free", True),
+        ("SELECT free FROM facts WHERE free IN (SELECT id FROM dims WHERE kind > 99)", False),  # a bitmap, not counted
+        ("SELECT count(*) FROM facts, (SELECT id FROM dims WHERE kind > 99 AND id % 2 = 0) d", True),
+        ("SELECT count(*), max(free) FROM facts WHERE free NOT IN (SELECT id FROM dims WHERE kind > 99)", False),
+        ("SELECT count(*), count(id) FROM facts LEFT JOIN (SELECT id FROM dims WHERE kind > 99) d ON free = id", False),
+        ("SELECT count(*), count(id) FROM (SELECT id FROM dims WHERE kind > 99) d FULL JOIN facts ON free = id", False),
+        ("SELECT free, (SELECT max(id) FROM dims WHERE kind > 99 AND id = free) FROM facts WHERE up < 9", False),
+    ],
+)
+def test_a_join_table_without_rows_lets_no_row_past(sql: str, is_skipped: bool) -> None:
+    assert_same(sql, tables())
+    connection = gquery.connect("cpu")
+    for name, table in tables().items():
+        connection.register(name, table)
+    for _ in range(2):
+        told = connection.sql(f"EXPLAIN ANALYZE {sql}").fetchall()[0][-1]
+        reads = told[told.index("read facts") :].split("\n\n")[0]
+        assert ("32 of 32 skipped" in reads) == is_skipped
+
+
+def test_a_step_that_fails_before_an_empty_join_table_still_fails() -> None:
+    empty = "(SELECT id FROM dims WHERE kind > 99) d"
+    connection = gquery.connect("cpu")
+    for name, table in tables().items():
+        connection.register(name, table)
+    sql = f"SELECT count(*) FROM facts JOIN {empty} ON CAST(text AS INTEGER) = id"
+    with pytest.raises(gquery.Error, match="no number"):
+        connection.sql(sql).fetchall()

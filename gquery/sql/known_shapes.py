@@ -27,20 +27,16 @@ class KnownShapes:
         parts = split_at_constants(sql)
         if parts is None:
             return None
-        constants = _constants(parts)
-        key = self._known.get(_key(parts, constants))
-        return None if key is None else Shape(key, constants, _starts(parts))
+        key = self._known.get(_key(parts))
+        return None if key is None else Shape(key, _constants(parts), _starts(parts))
 
     def keep(self, sql: str, shape: Shape) -> None:
         """Remember the shape that the lexer found."""
         parts = split_at_constants(sql)
-        if parts is None:
-            return
-        constants = _constants(parts)
-        if (constants, _starts(parts)) != (shape.constants, shape.starts):
+        if parts is None or (_constants(parts), _starts(parts)) != (shape.constants, shape.starts):
             return
         with self._lock:
-            self._known[_key(parts, constants)] = shape.key
+            self._known[_key(parts)] = shape.key
             while len(self._known) > tuning.memory.plans:
                 self._known.popitem(last=False)
 
@@ -49,23 +45,21 @@ class KnownShapes:
             self._known.clear()
 
 
-def _constants(parts: Sequence[str | None]) -> tuple[str, ...]:
-    return tuple(filter(None, parts[2::3]))
+def _constants(parts: Sequence[str]) -> tuple[str, ...]:
+    return tuple([text for text in parts[1::2] if text[0] != '"'])
 
 
-def _key(parts: list[str | None], constants: Sequence[str]) -> Hashable:
-    """What stands between constants, where these stand, and their types."""
-    return *parts[0::3], *parts[1::3], *map(type_of, constants)
+def _key(parts: Sequence[str]) -> Hashable:
+    """What stands between constants, and their types."""
+    return *parts[0::2], *[text if text[0] == '"' else type_of(text) for text in parts[1::2]]
 
 
-def _starts(parts: Sequence[str | None]) -> tuple[int, ...]:
+def _starts(parts: Sequence[str]) -> tuple[int, ...]:
     """Where the constants begin."""
     starts: list[int] = []
     at = 0
     for n, text in enumerate(parts):
-        if text is None:
-            continue
-        if n % 3 == 2:
+        if n % 2 and text[0] != '"':
             starts.append(at)
         at += len(text)
     return tuple(starts)

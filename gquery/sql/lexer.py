@@ -44,9 +44,12 @@ _TOKEN = re.compile(
     re.X,
 )
 # What `lex` takes for quoted names and for constants in a text without comments, or more than that: a digit behind what a
-# word or a parameter is made of begins no number, nor does a digit that is a letter to the lexer.
+# word or a parameter is made of begins no number, nor does a digit that is a letter to the lexer. All begin with one of few
+# characters, which `re` looks for at once; what was passed tells which it was. Numbers are as in `_NUMBER`.
 _CONSTANTS = re.compile(
-    rf"""("(?:[^"]|"")+")|((?<![^\x00-#%-\-/:->@\[-^`{{-\x7f])(?=[0-9.]){_NUMBER}|'[^']*(?:''[^']*)*+')"""
+    rf"""(["'.0-9](?:(?<=")(?:[^"]|"")+"|(?<=')[^']*(?:''[^']*)*+'
+    |(?<![^\x00-\#%-\-/:->@\[-^`{{-\x7f][.0-9])(?:(?<=\.){_DIGITS}|(?<=[0-9])(?:_?\d)*(?:\.(?!\.)(?:{_DIGITS})?)?)(?:[eE][+-]?{_DIGITS})?))""",
+    re.X,
 )
 _BROKEN = {"'": "a string that does not end", '"': "a name that does not end, or has no letter"}
 _KEEPS_SIGN = re.compile("[~!@#%^&|`?]")
@@ -103,10 +106,10 @@ def lex(sql: str) -> Lexed:
     return Lexed(kinds, words, starts, ends)
 
 
-def split_at_constants(sql: str) -> list[str | None] | None:
-    """A text cut at constants, by a glance: what stands before one, a quoted name or None, the constant or None, and so on; None
-    for a text with comments. Where `lex` finds the same constants, it finds the same tokens in any text that has the same
-    other parts, and constants of the same kinds."""
+def split_at_constants(sql: str) -> list[str] | None:
+    """A text cut at constants, by a glance: what stands before a constant or quoted name, that, and so on; None for a text with
+    comments. Where `lex` finds the same constants, it finds the same tokens in any text that has the same other parts, and
+    constants of the same kinds."""
     return None if "--" in sql or "/*" in sql else _CONSTANTS.split(sql)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gquery import tuning
@@ -20,6 +19,7 @@ from gquery.api.templates import Question, Template, Templates
 from gquery.errors import DataError, Error
 from gquery.runtime.boundary import boundary
 from gquery.runtime.nesting import with_room
+from gquery.runtime.records import replace
 
 if TYPE_CHECKING:
     from gquery.expression.expr import Expr

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, TypeAlias, TypeGuard
 
 from gquery.columns.table import TableSource
 from gquery.runtime.records import dataclass
@@ -149,9 +149,13 @@ class Restriction:
     is_cut: bool = False
 
 
-@runtime_checkable
 class DivisibleSource(Protocol):
     """A source that can be read in part."""
 
     def restricted(self, uses: Sequence[ScanUse]) -> Restriction:
         """The rows that are needed by any of these scans, or all."""
+
+
+def is_divisible(source: TableSource) -> TypeGuard[DivisibleSource]:
+    """Whether a source is a `DivisibleSource`: `isinstance` goes through all classes of a protocol, 20 us at each call."""
+    return hasattr(source, "restricted")

@@ -9,7 +9,6 @@ compiled then.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from gquery import tuning
 from gquery.execution.decision import Specialized
@@ -42,6 +41,7 @@ from gquery.planner.physical import (
     Stage,
 )
 from gquery.runtime import stopwatch
+from gquery.runtime.records import replace
 
 
 def prepare(state: Run) -> None:

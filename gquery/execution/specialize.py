@@ -8,8 +8,6 @@ their keys that probes test first, each where that is a gain. `choose` picks the
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from gquery.execution.choose import choose_target
 from gquery.execution.decision import Specialized
 from gquery.execution.facts import Facts
@@ -21,6 +19,7 @@ from gquery.operators.selection import compacted
 from gquery.operators.specialize import specialize_build, specialize_for_tables, speculate_unique
 from gquery.operators.windows import windowed
 from gquery.planner.physical import Group, Pipeline
+from gquery.runtime.records import replace
 
 
 def specialize(pipeline: Pipeline, facts: Facts) -> Specialized:

@@ -32,13 +32,16 @@ _ids = count(1)
 class _Node:
     """Room for what is remembered of an expression: places without a value until somebody asks."""
 
-    __slots__ = ("memo_columns", "memo_hash", "memo_nullable", "memo_subqueries", "memo_twin", "memo_values")
+    __slots__ = (
+        "memo_columns", "memo_flags", "memo_hash", "memo_nullable", "memo_subqueries", "memo_twin", "memo_values",
+    )  # fmt: skip
 
     memo_hash: int
     memo_nullable: bool
     memo_values: tuple[Any, ...]  # of an IN list without slots
     memo_twin: Expr  # an equal node, which stands for both where they are compared again
     memo_columns: frozenset[int]  # by `planner.logical.tree.used_columns`
+    memo_flags: frozenset[tuple[int, bool]] | None  # by `planner.rules.refresh_nullability`
     memo_subqueries: tuple[ScalarSubquery | Exists | InSubquery, ...]  # by `planner.logical.tree.subqueries`
 
     def __getstate__(self) -> list[object]:

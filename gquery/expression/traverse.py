@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
 from gquery.expression.expr import (
@@ -26,6 +25,7 @@ from gquery.expression.expr import (
     same_objects,
 )
 from gquery.expression.slots import SlotLiteral
+from gquery.runtime.records import replace
 
 if TYPE_CHECKING:
     pass

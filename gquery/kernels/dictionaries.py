@@ -8,7 +8,6 @@ need no table: the dictionary is sorted, so they are comparisons of codes.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -32,6 +31,7 @@ from gquery.kernels.code import Code
 from gquery.kernels.slot_constants import array_of, number_of
 from gquery.kernels.stored import element_type
 from gquery.kernels.values import Value, ValueProperties, value_properties
+from gquery.runtime.records import replace
 
 if TYPE_CHECKING:
     from gquery.kernels.host import Evaluated

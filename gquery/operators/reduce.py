@@ -8,7 +8,6 @@ in constants alone are one kernel.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,7 @@ from gquery.operators.aggregates import emit_accumulate
 from gquery.operators.base import words_part
 from gquery.planner.aggregates import Accumulator
 from gquery.planner.physical import Probe
+from gquery.runtime.records import replace
 
 if TYPE_CHECKING:
     from gquery.planner.physical import Reduce, Step

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import assert_never
 
@@ -51,7 +51,7 @@ from gquery.planner.physical import (
     Step,
     UnmatchedRows,
 )
-from gquery.runtime.records import dataclass
+from gquery.runtime.records import dataclass, replace
 
 Values = dict[int, Hashable]  # column id: where its value comes from
 

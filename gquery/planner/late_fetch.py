@@ -13,7 +13,6 @@ them all. Runs behind the optimizer, where the query is a top-k over one table.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
 from gquery import tuning
@@ -26,7 +25,7 @@ from gquery.planner.logical.cardinality import Estimator
 from gquery.planner.logical.nodes import Filter, Plan, Project, Query, Scan, Sort
 from gquery.planner.logical.shared import definitions
 from gquery.planner.logical.tree import used_columns
-from gquery.runtime.records import dataclass
+from gquery.runtime.records import dataclass, replace
 
 _ROW = "row number"
 

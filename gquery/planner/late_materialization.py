@@ -11,7 +11,6 @@ place of an atomic a row, and text needs no state at all. A sort that keeps few 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import assert_never
 
 from gquery.expression.expr import AggregateCall, Column, Expr, new_column
@@ -22,7 +21,7 @@ from gquery.planner.logical.tree import used_columns
 from gquery.planner.lower_stream import Stream
 from gquery.planner.physical import AggregateSegment, Compute, FilterRows, Probe, SegmentHeads, SegmentRows, Step
 from gquery.planner.step_columns import columns_read
-from gquery.runtime.records import dataclass
+from gquery.runtime.records import dataclass, replace
 
 Named = tuple[tuple[Column, AggregateCall], ...]
 Keys = tuple[tuple[Column, Expr], ...]

@@ -9,7 +9,6 @@ column need none of that (`lower_segments`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from gquery import tuning
 from gquery.expression.expr import AggregateCall, Column, Expr, IsNull, Literal, Not, new_column
@@ -39,6 +38,7 @@ from gquery.planner.physical import (
     Stored,
     stage_columns,
 )
+from gquery.runtime.records import replace
 
 MERGED_BY = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}  # what makes one result of those of parts
 Keys = tuple[tuple[Column, Expr], ...]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from gquery.expression.expr import Literal, new_column
 from gquery.expression.types import BOOLEAN
 from gquery.planner.layouts import nullable
@@ -11,6 +9,7 @@ from gquery.planner.logical.nodes import Join
 from gquery.planner.lower_stream import Stream
 from gquery.planner.lowering import Lowering
 from gquery.planner.physical import ConcatRows, Probe, ReadStage, UnmatchedRows, stage_columns
+from gquery.runtime.records import replace
 
 
 def full_join(

@@ -8,8 +8,6 @@ each match.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from gquery import tuning
 from gquery.expression.expr import Call, Column, Expr, new_column
 from gquery.expression.frozen import frozen_open
@@ -47,6 +45,7 @@ from gquery.planner.physical import (
     ReadTable,
     Stored,
 )
+from gquery.runtime.records import replace
 
 
 def join(lowering: Lowering, plan: Join, wanted: frozenset[int]) -> Stream:

@@ -8,7 +8,7 @@ a key) is done once a segment, and what such a probe gives belongs to the group 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field, replace
+from dataclasses import field
 
 from gquery import tuning
 from gquery.expression.expr import AggregateCall, Column, Expr
@@ -32,7 +32,7 @@ from gquery.planner.physical import (
     Step,
     Stored,
 )
-from gquery.runtime.records import dataclass
+from gquery.runtime.records import dataclass, replace
 
 Keys = tuple[tuple[Column, Expr], ...]
 Calls = tuple[tuple[Column, AggregateCall], ...]

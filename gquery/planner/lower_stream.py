@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import field, replace
+from dataclasses import field
 from typing import assert_never
 
 from gquery import tuning
@@ -31,7 +31,7 @@ from gquery.planner.physical import (
     Step,
     Stored,
 )
-from gquery.runtime.records import dataclass
+from gquery.runtime.records import dataclass, replace
 
 
 @dataclass

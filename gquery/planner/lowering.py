@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from gquery import tuning
 from gquery.columns.table import ColumnData, Dictionary, TableSource
@@ -45,6 +44,7 @@ from gquery.planner.physical import (
     Stored,
     stage_columns,
 )
+from gquery.runtime.records import replace
 
 
 class Lowering(ABC):

@@ -8,7 +8,6 @@ on (subqueries gone, no DISTINCT aggregates) cannot.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from time import perf_counter
 
 from gquery.errors import InternalError
@@ -40,7 +39,7 @@ from gquery.planner.rules.semi_join_reduction import semi_join_reduction
 from gquery.planner.rules.simplify import simplify
 from gquery.planner.rules.unnest_subqueries import unnest_subqueries
 from gquery.runtime.interrupt import check as check_interrupt
-from gquery.runtime.records import dataclass
+from gquery.runtime.records import dataclass, replace
 
 Rewrite = Callable[[Query, Evaluate | None], Query | None]
 

@@ -14,16 +14,15 @@ them only where a part of a source was chosen: the whole of it serves all consta
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
-from gquery.columns.domain import DivisibleSource, Restriction, ScanUse
+from gquery.columns.domain import DivisibleSource, Restriction, ScanUse, is_divisible
 from gquery.expression.expr import Column, Expr
 from gquery.planner.logical.domains import Domains, both, domains
 from gquery.planner.logical.nodes import Filter, Limit, Plan, Project, Query, Scan, UnionAll
 from gquery.planner.logical.shared import definitions, each, every_node
 from gquery.planner.logical.tree import transform_up
 from gquery.planner.rebind import without_slots
-from gquery.runtime.records import dataclass
+from gquery.runtime.records import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -50,9 +49,7 @@ _NOTHING = _Above()
 def partial_scans(query: Query, parts: int) -> PartialQuery:
     """The query, reading no more than it needs; ``parts`` of a source are tried where a LIMIT ends the query."""
     read = {id(p.source): p.source for p in every_node(query.plan) if isinstance(p, Scan)}
-    if not any(
-        isinstance(s, DivisibleSource) for s in read.values()
-    ):  # each once: Python goes through a protocol's methods
+    if not any(is_divisible(s) for s in read.values()):
         return PartialQuery(query)
     limit = _limited(query.plan)
     uses: dict[int, list[ScanUse]] = {}
@@ -60,7 +57,7 @@ def partial_scans(query: Query, parts: int) -> PartialQuery:
     sources: dict[int, DivisibleSource] = {}
 
     def collect(plan: Plan, above: _Above) -> None:
-        if isinstance(plan, Scan) and isinstance(plan.source, DivisibleSource):
+        if isinstance(plan, Scan) and is_divisible(plan.source):
             sources[id(plan.source)] = plan.source
             uses.setdefault(id(plan.source), []).append(_use(plan, above))
             looked_at.setdefault(id(plan.source), []).append(above.domains)

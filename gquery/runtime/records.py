@@ -13,7 +13,7 @@ from copy import copy
 from dataclasses import MISSING, FrozenInstanceError, field
 from operator import attrgetter
 from types import MemberDescriptorType
-from typing import Any, TypeVar, cast, dataclass_transform, overload
+from typing import TYPE_CHECKING, Any, TypeVar, cast, dataclass_transform, overload
 
 from gquery import tuning
 
@@ -115,6 +115,38 @@ def _add_fields(cls: Any) -> bool:
     return True
 
 
+if TYPE_CHECKING:
+    from dataclasses import replace as replace  # whose arguments a type checker knows
+else:
+
+    def replace(record: Any, /, **changes: object) -> Any:
+        """`dataclasses.replace` in half the time: which fields a class has is looked up once. Raises TypeError for a name
+        that is no argument of the class."""
+        cls = record.__class__
+        get, places, plain = _arguments.get(cls) or _arguments_of(cls)
+        values = [*get(record)]
+        for name, value in changes.items():
+            if name not in places:
+                raise TypeError(f"{cls.__name__} is not made with {name!r}")
+            values[places[name]] = value
+        if plain == len(values):
+            return cls(*values)
+        return cls(*values[:plain], **{name: values[n] for name, n in places.items() if n >= plain})
+
+
+_Arguments = tuple[Callable[[object], tuple[object, ...]], dict[str, int], int]
+_arguments: dict[type, _Arguments] = {}
+
+
+def _arguments_of(cls: type) -> _Arguments:
+    """What gives the fields that a record is made of, the place of each, and how many are not given by name."""
+    given = sorted((f for f in dataclasses.fields(cls) if f.init), key=lambda f: bool(f.kw_only))
+    names = [f.name for f in given]
+    plain = sum(not f.kw_only for f in given)
+    found = _arguments[cls] = _getter(names), {name: n for n, name in enumerate(names)}, plain
+    return found
+
+
 def _later(cls: type, name: str, frozen: bool) -> Callable[..., Any]:
     """A method that has the true one made, and put in its place where nobody has put another there, such as one that remembers
     what this one gives."""
@@ -185,7 +217,7 @@ def _made(cls: type, name: str, frozen: bool) -> Any:
             return vars(twin)[name]
 
 
-def _getter(names: list[str]) -> Callable[[object], object]:
+def _getter(names: list[str]) -> Callable[[object], tuple[object, ...]]:
     """Makes a tuple of the fields of a record that are compared: tuples take an object to be equal to itself, a NaN too."""
     if len(names) > 1:
         return attrgetter(*names)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from gquery.runtime.records import dataclass
+from gquery.runtime.records import dataclass, replace
 
 OPTIONS = [
     {},
@@ -90,6 +90,17 @@ def test_a_record_is_a_dataclass(act: str, options: dict[str, bool]) -> None:
     assert outcome(ACTS[act], ours) == want, "and once more, with what was made"
     _ = [ours(n) for n in range(100)]
     assert outcome(ACTS[act], ours) == want, "and with what was compiled"
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=lambda o: " ".join(o) or "plain")
+def test_a_changed_copy(options: dict[str, bool]) -> None:
+    for kind in both(options):
+        made = kind(1, [3], "x", 2.0, f=4)
+        for changes in ({}, {"a": 5}, {"f": 9, "b": []}, {"c": "y", "d": 1.0}):
+            assert vars_of(replace(made, **changes)) == vars_of(dataclasses.replace(made, **changes))
+        with pytest.raises(TypeError, match="'missing'"):
+            replace(made, missing=1)
+    assert type(replace(Plain(5), b=7)) is Plain and replace(Plain(5), b=7).b == 7
 
 
 @dataclass(frozen=True)

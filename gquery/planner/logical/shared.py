@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 
 from gquery.expression.expr import Expr, new_column
 from gquery.expression.traverse import transform
@@ -22,6 +21,7 @@ from gquery.planner.logical.tree import (
     transform_up,
     walk,
 )
+from gquery.runtime.records import replace
 
 Definitions = Mapping[int, Definition]  # by number
 Positions = Mapping[int, Mapping[int, int]]  # for a definition whose outputs moved: the new position of an old one

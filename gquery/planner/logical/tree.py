@@ -8,7 +8,6 @@ what is known of a subplan (free columns, unique keys) stays valid in the cache 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import TypeVar, assert_never
 
 from gquery.expression.expr import (
@@ -38,6 +37,7 @@ from gquery.planner.logical.nodes import (
     UnionAll,
     Values,
 )
+from gquery.runtime.records import replace
 
 Subquery = ScalarSubquery | Exists | InSubquery
 T = TypeVar("T")

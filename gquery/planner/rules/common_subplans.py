@@ -30,7 +30,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable
-from dataclasses import replace
 from functools import cached_property
 
 from gquery import tuning
@@ -53,7 +52,7 @@ from gquery.planner.logical.properties import many_to_one
 from gquery.planner.logical.shared import definitions, new_definition, rebuilt
 from gquery.planner.logical.tree import column_ids, expressions, fresh_copy, used_columns, walk, with_sources
 from gquery.planner.rules.row_shapes import Origin, Origins, Outlines, Shape, Shapes, reading, side_of
-from gquery.runtime.records import dataclass
+from gquery.runtime.records import dataclass, replace
 
 _KINDS = (JoinKind.INNER, JoinKind.SEMI, JoinKind.ANTI)
 

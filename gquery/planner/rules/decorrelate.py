@@ -17,8 +17,6 @@ makes a LEFT join and puts 0 in for count's NULL before anything above the aggre
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from gquery.expression.expr import (
     TRUE,
     Call,
@@ -46,7 +44,7 @@ from gquery.planner.logical.nodes import (
 )
 from gquery.planner.logical.tree import column_ids, free_columns, transform_up, used_columns
 from gquery.planner.rules.decorrelate_domain import by_domain, empty_group, inner_column
-from gquery.runtime.records import dataclass
+from gquery.runtime.records import dataclass, replace
 
 _LEFT_ONLY = (JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK, JoinKind.SINGLE)
 

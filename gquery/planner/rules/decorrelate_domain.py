@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from gquery.errors import NotSupportedError
 from gquery.expression.expr import (
     TRUE,
@@ -38,6 +36,7 @@ from gquery.planner.logical.nodes import (
 )
 from gquery.planner.logical.tree import column_ids, free_columns, fresh_copy, remap_expr
 from gquery.planner.rules.limit_into_sort import limit_into_sort
+from gquery.runtime.records import replace
 
 
 def by_domain(plan: Apply, right: Plan, outer: frozenset[int]) -> Plan:

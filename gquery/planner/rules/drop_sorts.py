@@ -11,8 +11,6 @@ seen if that of one of its uses is.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from gquery.expression.expr import Column, Literal, SortKey
 from gquery.planner.logical.nodes import (
     Aggregate,
@@ -29,6 +27,7 @@ from gquery.planner.logical.nodes import (
 from gquery.planner.logical.properties import is_unique
 from gquery.planner.logical.shared import definitions, rebuilt
 from gquery.planner.logical.tree import with_sources
+from gquery.runtime.records import replace
 
 
 def drop_sorts(query: Query) -> Query | None:

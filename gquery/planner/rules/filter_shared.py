@@ -16,8 +16,6 @@ the filters there.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from gquery import tuning
 from gquery.expression.expr import Expr
 from gquery.expression.traverse import disjunction, substitute, walk
@@ -27,6 +25,7 @@ from gquery.planner.logical.tree import walk as walk_plan
 from gquery.planner.rules.fold_constants import Evaluate
 from gquery.planner.rules.push_down_filter import push_down_filter
 from gquery.planner.rules.simplify import simplify
+from gquery.runtime.records import replace
 
 Asked = dict[
     int, list[Expr | None]

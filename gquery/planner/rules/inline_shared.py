@@ -22,7 +22,6 @@ latter as long as the plan does not become too large.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 
 from gquery import tuning
 from gquery.expression.expr import Column, Expr
@@ -48,6 +47,7 @@ from gquery.planner.logical.tree import (
     remap_node,
     transform_up,
 )
+from gquery.runtime.records import replace
 
 
 def inline_shared(query: Query) -> Query | None:

@@ -9,8 +9,6 @@ Renaming is free in the engine, but a projection in the way hides joins from the
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from gquery.expression.expr import Call, Cast, Column, Expr, Literal
 from gquery.expression.traverse import substitute, walk
 from gquery.planner.logical.nodes import Plan, Project, Query, UnionAll, sources
@@ -21,6 +19,7 @@ from gquery.planner.logical.tree import (
     transform_up,
     with_sources,
 )
+from gquery.runtime.records import replace
 
 
 def inline_renames(query: Query) -> Query | None:

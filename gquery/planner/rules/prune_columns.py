@@ -8,7 +8,6 @@ Project a                       Project a
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import assert_never
 
 from gquery.expression.expr import Expr
@@ -33,6 +32,7 @@ from gquery.planner.logical.nodes import (
 from gquery.planner.logical.properties import many_to_one
 from gquery.planner.logical.shared import definitions, rebuilt, uses
 from gquery.planner.logical.tree import column_ids, free_columns, used_columns, with_sources
+from gquery.runtime.records import replace
 
 Ids = frozenset[int]
 

@@ -9,12 +9,11 @@ of rows that have a unique key is no aggregate at all, nor is DISTINCT of rows t
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from gquery.expression.expr import AggregateCall, Column, Expr
 from gquery.planner.logical.nodes import Aggregate, Join, JoinKind, Plan, Project
 from gquery.planner.logical.properties import determined, is_unique
 from gquery.planner.logical.tree import transform_up, used_columns
+from gquery.runtime.records import replace
 
 
 def reduce_group_keys(plan: Plan) -> Plan | None:

@@ -8,8 +8,6 @@ A SINGLE join becomes a LEFT one where the right side is proved to have one matc
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from gquery.expression.expr import (
     And,
     Call,
@@ -39,6 +37,7 @@ from gquery.planner.logical.nodes import (
 )
 from gquery.planner.logical.properties import many_to_one
 from gquery.planner.logical.tree import column_ids, with_sources
+from gquery.runtime.records import replace
 
 _NONE: frozenset[int] = frozenset()
 

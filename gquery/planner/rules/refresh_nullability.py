@@ -10,7 +10,8 @@ has none, and NOT IN is a plain ANTI join there: so it is worth being exact. Sou
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from functools import cache, partial
 from typing import assert_never
 
 from gquery.expression.expr import (
@@ -45,14 +46,17 @@ from gquery.planner.logical.nodes import (
 )
 from gquery.planner.logical.shared import nodes
 from gquery.planner.logical.tree import Subquery, expressions, map_expressions, used_columns, with_sources
+from gquery.runtime.records import replace
 
 Columns = dict[int, Column]
+Read = Callable[[], frozenset[int]]  # asked where a source may have to look for NULLs, which is seldom a second time
+_NO_FLAGS: frozenset[tuple[int, bool]] = frozenset()
 _FILLING = (JoinKind.LEFT, JoinKind.SINGLE, JoinKind.FULL)  # joins that put NULLs into columns of a side
 
 
 def refresh_nullability(query: Query) -> Query | None:
     """The query with the flags of all columns and calls as they follow from its sources."""
-    plan = _refresh(query.plan, {}, _read(query))
+    plan = _refresh(query.plan, {}, cache(partial(_read, query)))
     if plan is query.plan:
         return None
     made = {c.id: c for c in plan.columns}
@@ -70,7 +74,7 @@ def _read(query: Query) -> frozenset[int]:
     return frozenset(read)
 
 
-def _refresh(plan: Plan, known: Columns, read: frozenset[int]) -> Plan:
+def _refresh(plan: Plan, known: Columns, read: Read) -> Plan:
     """The plan below and the node itself. ``known`` is every column that was met, with the flag that it has where the walk
     stands: no two nodes make one column, so a node finds its sources' columns there, and those of outer queries."""
     if below := plan.sources:
@@ -87,7 +91,7 @@ def _refresh(plan: Plan, known: Columns, read: frozenset[int]) -> Plan:
     return plan
 
 
-def _expression(e: Expr, known: Columns, read: frozenset[int]) -> Expr:
+def _expression(e: Expr, known: Columns, read: Read) -> Expr:
     """The expression with right flags; itself where it has them, which is looked at first: they seldom change."""
     if _is_current(e, known):
         return e
@@ -111,23 +115,38 @@ def _expression(e: Expr, known: Columns, read: frozenset[int]) -> Expr:
 
 def _is_current(e: Expr, known: Columns) -> bool:
     """Whether no flag in ``e`` has to change, as far as that is seen without its subqueries."""
-    stack = [e]
-    seen: set[int] = set()  # of what has children
-    while stack:
-        x = stack.pop()
-        if isinstance(x, Column):
-            made = known.get(x.id)
-            if made is not None and made.nullable != x.nullable:
-                return False
-        elif isinstance(x, Call):
-            if _may_be_null(x) != x.nullable:
-                return False
-        elif isinstance(x, Subquery):
+    flags = _flags(e)
+    if flags is None:
+        return False
+    for id_, nullable in flags:
+        made = known.get(id_)
+        if made is not None and made.nullable != nullable:
             return False
-        if (kids := x.children) and id(x) not in seen:
-            seen.add(id(x))
-            stack += kids
     return True
+
+
+def _flags(e: Expr) -> frozenset[tuple[int, bool]] | None:
+    """The columns that ``e`` reads, each with its flag; None where a call's flag is not what follows from its arguments, or
+    where there is a subquery. Remembered: most expressions go through the rule twice, and into others between."""
+    try:
+        return e.memo_flags
+    except AttributeError:
+        e.memo_flags = found = _found_flags(e)
+        return found
+
+
+def _found_flags(e: Expr) -> frozenset[tuple[int, bool]] | None:
+    if isinstance(e, Column):
+        return frozenset(((e.id, e.nullable),))
+    if isinstance(e, Subquery) or (isinstance(e, Call) and _may_be_null(e) != e.nullable):
+        return None
+    found = _NO_FLAGS
+    for kid in e.children:
+        more = _flags(kid)
+        if more is None:
+            return None
+        found = found | more if found and more else found or more
+    return found
 
 
 def _may_be_null(call: Call) -> bool:
@@ -142,7 +161,7 @@ def _as(c: Column, nullable: bool) -> Column:
     return c if c.nullable == nullable else Column(c.id, c.name, c.dtype, nullable)
 
 
-def _columns(plan: Plan, read: frozenset[int]) -> Plan:
+def _columns(plan: Plan, read: Read) -> Plan:
     """The node with right flags on the columns that it makes and that are read; its sources and expressions have them."""
     match plan:
         case Scan(columns=columns, fields=fields):
@@ -150,7 +169,7 @@ def _columns(plan: Plan, read: frozenset[int]) -> Plan:
                 c.id
                 for c, f in zip(columns, fields, strict=True)
                 # of type NULL are columns that a file has but nobody can read: asking for their statistics is an error
-                if c.nullable and c.id in read and c.dtype.kind is not Kind.NULL and not plan.source.has_nulls(f)
+                if c.nullable and c.id in read() and c.dtype.kind is not Kind.NULL and not plan.source.has_nulls(f)
             }
             if not full:
                 return plan

@@ -13,8 +13,6 @@ plain one where the plan cannot have two rows.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from gquery.errors import NotSupportedError
 from gquery.expression.expr import (
     TRUE,
@@ -58,6 +56,7 @@ from gquery.planner.logical.tree import (
     with_sources,
 )
 from gquery.planner.rules.simplify import simplify_expr
+from gquery.runtime.records import replace
 
 
 def unnest_subqueries(plan: Plan) -> Plan | None:

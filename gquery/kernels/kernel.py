@@ -49,7 +49,7 @@ class Kernel:
     ``uses_private``: threads have private accumulators (``private_*``); ``uses_block``: blocks have shared ones,
     or copies of small bitmaps (``shared_*``). How many 64-bit words, of a thread or of a block, is said at launch.
     ``marked_rows``: a processor computes the first filters for blocks of so many rows before it does the rest (`kernels.marks`).
-    ``lookup_rows``: a processor looks rows up in blocks of so many (`kernels.lookahead`).
+    ``lookup_rows``: a processor looks rows up in blocks of so many (`kernels.prefetch`).
     ``functions`` are bodies of scalar functions from `gquery.functions` that the text calls by name: plain Python
     functions over registers that call primitives by name.
     ``cut`` are functions that ``written`` calls already.

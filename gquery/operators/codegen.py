@@ -21,8 +21,8 @@ from gquery.kernels.bindings import Binding, Constant, ErrorSite, SlotConstant, 
 from gquery.kernels.code import Code
 from gquery.kernels.interleave import interleaved
 from gquery.kernels.kernel import Kernel, Parameter
-from gquery.kernels.lookahead import lookup
 from gquery.kernels.marks import filters
+from gquery.kernels.prefetch import lookup
 from gquery.kernels.render import condition, described, render
 from gquery.kernels.targets.capabilities import capabilities
 from gquery.kernels.unroll import unrolled
@@ -202,7 +202,7 @@ def _unit(pipeline: Pipeline, target: str, role: str, counted: bool = False, row
         )
     elif not counted and row is ir.ROW and _marks_rows(pipeline, target, kernel):
         kernel = replace(kernel, marked_rows=tuning.loops.marked_rows)
-    elif not counted and row is ir.ROW and _looks_ahead(pipeline, target, kernel):
+    elif not counted and row is ir.ROW and _prefetches(pipeline, target, kernel):
         kernel = replace(kernel, lookup_rows=tuning.loops.lookup_rows)
     return Unit(
         role,
@@ -269,7 +269,7 @@ def _marks_rows(pipeline: Pipeline, target: str, kernel: Kernel) -> bool:
     return filters(kernel.written) is not None  # the body would have a long loop cut into functions now
 
 
-def _looks_ahead(pipeline: Pipeline, target: str, kernel: Kernel) -> bool:
+def _prefetches(pipeline: Pipeline, target: str, kernel: Kernel) -> bool:
     """Whether rows are looked up in a table of row numbers a block at a time: where there are rows enough for a larger kernel."""
     if not capabilities(target).marks_rows or pipeline.rows < tuning.loops.lookup_least_rows:
         return False

@@ -108,7 +108,7 @@ class Compiling(Record):
     """Processes that compile kernels, and what is kept of their work."""
 
     workers: int = number(8, "processes", "that compile beside this one")
-    ahead: float = number(
+    speculative: float = number(
         0.5, "share", "of them that compile what no query waits for: a query that comes meets some that are free"
     )
     worker_kernels: int = number(200, "kernels", "that a process compiles before another takes its place")

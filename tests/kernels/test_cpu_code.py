@@ -16,7 +16,7 @@ import pytest
 
 import gquery
 from gquery import tuning
-from gquery.kernels.targets import get_target, workers
+from gquery.kernels.targets import cpu_llvm, get_target, workers
 from gquery.kernels.targets.base import Compiled
 from gquery.kernels.targets.compilers import compiling_by
 from gquery.kernels.targets.cpu import CpuTarget
@@ -36,11 +36,11 @@ Engines = weakref.WeakSet[Any]
 
 @pytest.fixture(params=["llvm", "numba"])
 def engines(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engines]:
-    """What LLVM has loaded for kernels of either compiler and not freed: it is when nobody has it."""
+    """The machine code of kernels of either compiler that is in memory and not freed: it is when nobody has it."""
     with compiling_by(request.param):
         check(CpuTarget().compile(filtered_sum("before")))  # Numba has engines of its own
         opened: Engines = weakref.WeakSet()
-        place, name = (llvm.JITLibraryBuilder, "link") if request.param == "llvm" else (llvm, "create_mcjit_compiler")
+        place, name = (cpu_llvm, "LoadedObject") if request.param == "llvm" else (llvm, "create_mcjit_compiler")
         create = getattr(place, name)
 
         def opening(*args: Any) -> Any:

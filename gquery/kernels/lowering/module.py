@@ -10,7 +10,6 @@ from gquery.expression.facts import INT64_BITS
 from gquery.functions.registry import is_user_function
 from gquery.kernels import ir
 from gquery.kernels.kernel import Kernel
-from gquery.kernels.lookahead import KEPT, looked_up_loop, lookup
 from gquery.kernels.lowering.assembler import LoweringError
 from gquery.kernels.lowering.function import LoweredFunction, lower
 from gquery.kernels.lowering.grid import ABORT, END, LIMIT, grid_body
@@ -19,6 +18,7 @@ from gquery.kernels.lowering.library import Library
 from gquery.kernels.lowering.names import ENTRY, LINKED
 from gquery.kernels.lowering.values import Type, llvm_type
 from gquery.kernels.marks import MARKS, filters, marked_loop
+from gquery.kernels.prefetch import KEPT, looked_up_loop, lookup
 
 _BODY = "rows"
 _RESERVED = frozenset(

@@ -32,13 +32,13 @@ Request = tuple[str, KernelSource, tuple[int, int]]
 @dataclass(eq=False)
 class _Task:
     """A kernel to be compiled; ``done`` also where that failed: it will be tried again where the kernel is needed. One whose
-    worker died is ``orphaned``: somebody else gets it, once, as it may be what the worker died of. One ``is_ahead`` that no query
+    worker died is ``orphaned``: somebody else gets it, once, as it may be what the worker died of. One ``is_perhaps`` that no query
     waited for when a worker took it."""
 
     request: Request
     done: bool = False
     orphaned: bool = False
-    is_ahead: bool = False
+    is_perhaps: bool = False
 
 
 class Workers:
@@ -53,7 +53,7 @@ class Workers:
         self._parent: subprocess.Popen[bytes] | None = None  # of the workers
         self._threads: set[threading.Thread] = set()
         self._ready = 0  # workers that have imported what they need
-        self._ahead = 0  # those that compile what no query waits for
+        self._speculative = 0  # those that compile what no query waits for
         self._used = 0.0  # when one was last given something, or ended it
         self._stopped = False
         self._is_refused = False  # no process compiles as this one does
@@ -186,7 +186,7 @@ class Workers:
                     is_well = task.orphaned = True
                 finally:
                     self._changed.acquire()
-                    self._ahead -= task.is_ahead
+                    self._speculative -= task.is_perhaps
                     if is_well or task.orphaned:
                         self._end(task)
                     else:
@@ -215,12 +215,12 @@ class Workers:
         while not self._stopped:
             if self._urgent:
                 task = self._urgent.popleft()
-                task.is_ahead = False
+                task.is_perhaps = False
                 return task
-            if self._later and self._ahead < max(1, int(len(self._threads) * tuning.compiling.ahead)):
+            if self._later and self._speculative < max(1, int(len(self._threads) * tuning.compiling.speculative)):
                 task = self._later.popleft()
-                task.is_ahead = True
-                self._ahead += 1
+                task.is_perhaps = True
+                self._speculative += 1
                 return task
             left = self._used + tuning.compiling.idle_seconds - time.monotonic()
             if left <= 0:  # for all of them at once, so that there are all or none

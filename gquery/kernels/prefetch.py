@@ -1,4 +1,4 @@
-"""Look-ahead: rows are looked up in a table of row numbers a block at a time, so that they wait for memory together.
+"""Prefetching: rows are looked up in a table of row numbers a block at a time, so that they wait for memory together.
 
 A row of such a table waits three times: for its slot, for the place of the key of the row that stands there, and for the key's
 characters. Each load needs what the one before it has found, so a processor that takes a row after the other has little else to

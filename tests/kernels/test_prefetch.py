@@ -1,4 +1,4 @@
-"""Look-ahead: rows that are looked up a block at a time find the groups and join rows that they find one after another."""
+"""Prefetching: rows that are looked up a block at a time find the groups and join rows that they find one after another."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gquery.kernels.ir.expressions import Leaf
 from gquery.kernels.ir.read import read_lines
 from gquery.kernels.ir.statements import Block
 from gquery.kernels.ir.walk import over
-from gquery.kernels.lookahead import looked_up_loop, lookup
+from gquery.kernels.prefetch import looked_up_loop, lookup
 from tests.support.harness import assert_same
 from tests.support.tuned import Tune
 

@@ -32,8 +32,8 @@ Request = tuple[str, KernelSource, tuple[int, int]]
 @dataclass(eq=False)
 class _Task:
     """A kernel to be compiled; ``done`` also where that failed: it will be tried again where the kernel is needed. One whose
-    worker died is ``orphaned``: somebody else gets it, once, as it may be what the worker died of. One ``is_perhaps`` that no query
-    waited for when a worker took it."""
+    worker died is ``orphaned``: somebody else gets it, once, as it may be what the worker died of. One ``is_perhaps``
+    that no query waited for when a worker took it."""
 
     request: Request
     done: bool = False

@@ -52,7 +52,7 @@ def _user_module(function: Callable[..., Any], given: tuple[Type, ...], name: st
 def _processor() -> str:
     """What machine code depends on beside the text. LLVM tells it once while a machine is up, and the cache keeps that."""
     started = _started()
-    name = source_name("processor", started) if started else ""
+    name = f"p{source_name('processor', started)[1:]}" if started else ""  # k begins the names of kernels
     known = kernel_cache().read(name) if started else None
     if known is not None:
         return known.decode()

@@ -105,6 +105,24 @@ def test_a_new_process_goes_on_from_a_draft(target: CudaTarget) -> None:
     assert not proper(target, kernel).is_draft
 
 
+def test_built_in_kernels_come_as_drafts_until_they_are_used(target: CudaTarget, mine: workers.Workers) -> None:
+    """Those that are used are waited for by recordings, too."""
+    used, other, query = some(3)
+    target._begun.clear()
+    target.compile_many([query])
+    ended(target, mine)
+    assert target._found(used, HOPPER) is not None and target._missing([used, other], HOPPER) == [
+        target._source(k) for k in sorted((used, other), key=lambda k: target._source(k).source.name)
+    ]
+    with mine._changed:  # no worker takes anything
+        assert target.compile(used).is_draft
+        assert not target.is_at_hand([])
+    proper(target, used)
+    ended(target, mine)
+    assert target.is_at_hand([])
+    assert target._missing([used, other], HOPPER) == [target._source(other)]
+
+
 @pytest.mark.parametrize("why", ["one core", "refused", "no folder", "numba"])
 def test_no_draft_where_nobody_would_compile_the_kernel_proper(
     why: str, target: CudaTarget, mine: workers.Workers, monkeypatch: pytest.MonkeyPatch

@@ -102,7 +102,7 @@ class CudaTarget:
         cc = _capability(device)
         missing = [k for k in kernels if self._key(k, device) not in self._compiled]
         if wanted := self._without_code(missing, cc):
-            self._compile_later(list(perhaps()), cc)
+            self._compile_first(list(perhaps()), cc)
             self._compile_builtin(cc)
             self._compile_now(wanted, cc)
         return [self.compile(k) for k in kernels]
@@ -118,10 +118,12 @@ class CudaTarget:
         self._compile_later([k for k in kernels if not self._is_final(k, device)], _capability(device))
 
     def is_at_hand(self, kernels: Sequence[Kernel]) -> bool:
-        """Whether nobody would have to wait for a compiler; also where there is no cache through which one could work ahead."""
+        """Whether nobody would have to wait for a compiler: for these kernels, and the built-in ones that have been used. Also where
+        there is no cache through which one could work ahead."""
         device = _device()
         cc = _capability(device)
-        return not kernel_cache().is_usable or not any(self._is_awaited(k, device, cc) for k in kernels)
+        used = [k for k in builtin_kernels().values() if self._key(k, device) in self._compiled]
+        return not kernel_cache().is_usable or not any(self._is_awaited(k, device, cc) for k in (*kernels, *used))
 
     def _is_awaited(self, kernel: Kernel, device: int, cc: tuple[int, int]) -> bool:
         """Whether a kernel is missing, or a draft whose kernel proper is being compiled."""
@@ -133,17 +135,23 @@ class CudaTarget:
     def precompile(self) -> None:
         """Where nothing has been compiled yet, begin with the built-in kernels, while files are opened and read."""
         cc = _capability(_device())
-        if self._missing(list(builtin_kernels().values())[:1], cc):
+        if self._without_code(list(builtin_kernels().values())[:1], cc):
             self._compile_builtin(cc)
 
     def _compile_builtin(self, cc: tuple[int, int]) -> None:
         """Once in a process: to look for all of them takes as long as a small query."""
         if cc not in self._begun:
             self._begun.add(cc)
-            self._compile_later(list(builtin_kernels().values()), cc)
+            self._compile_first(list(builtin_kernels().values()), cc)
+
+    def _compile_first(self, kernels: Sequence[Kernel], cc: tuple[int, int]) -> None:
+        """Begin with what first runs would wait for: drafts. Only of those that are used the kernels proper follow."""
+        self._begin(self._without_code(kernels, cc), cc)
 
     def _compile_later(self, kernels: Sequence[Kernel], cc: tuple[int, int]) -> None:
-        missing = self._missing(kernels, cc)
+        self._begin(self._missing(kernels, cc), cc)
+
+    def _begin(self, missing: Sequence[_Source], cc: tuple[int, int]) -> None:
         if missing and kernel_cache().is_usable:  # workers hand their results over through it
             workers().compile_later(_requests(missing, cc))
 

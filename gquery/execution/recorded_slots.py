@@ -6,7 +6,7 @@ so that a launch whose constants are as they were is left alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import cast
 
 from gquery.device.arena import Arena, Sent
@@ -14,8 +14,9 @@ from gquery.device.graph import RecordedGraph
 from gquery.device.recording import CannotRecordError
 from gquery.execution.feedback import Shared
 from gquery.execution.state import BoundPattern, Run
+from gquery.expression.exact import exact
 from gquery.expression.frozen import frozen_open
-from gquery.expression.slots import Recorder
+from gquery.expression.slots import Recorder, SlotValues
 from gquery.kernels.bindings import Constant, Content, SlotConstant, TextMatches
 from gquery.kernels.builtin.define import address
 from gquery.kernels.kernel import Parameter
@@ -81,16 +82,30 @@ class RecordedSlots:
         self._guards = tuple(_guards(state, shared))
         self._launches = tuple(self._of_launches(state, launched))
         self._patterns = tuple([SlotPattern(p, self._slot(p.unit, p.name)) for p in state.bound_patterns or ()])
-        self._sent: Sent | None = None  # the arrays of the last run
+        self._kept: dict[
+            int, tuple[list[Hashable], Made]
+        ] = {}  # arrays and patterns of the last run, and the values they are of
+        self._sent: Sent | None = None  # the arrays of the last run, on the GPU
 
     def made(self, shared: Shared) -> list[Made] | None:
         """What the slots are in a run of a plan; None where other kernels would serve its constants."""
         values = shared.values
         if any(recorder.failed(values) is not None for recorder in self._guards):
             return None
-        made = [slot.resolve(values) for slot in self._slots]
+        made = [self._made_of(n, slot, values) for n, slot in enumerate(self._slots)]
         are_like = all(p.bound.pattern.is_like(cast(TextMatches, made[p.slot]).pattern) for p in self._patterns)
         return made if are_like else None
+
+    def _made_of(self, number: int, slot: SlotConstant, values: SlotValues) -> Made:
+        """What a slot is; arrays and patterns are made anew where a value is another one than in the run before."""
+        given = [values.of(literal) for literal in slot.literals]
+        kept = self._kept.get(number)
+        if kept is not None and kept[0] == list(map(exact, given)):
+            return kept[1]
+        made = slot.make(*given, *slot.given)
+        if not isinstance(made, Constant):
+            self._kept[number] = list(map(exact, given)), made
+        return made
 
     def set(self, made: Sequence[Made], graph: RecordedGraph, arena: Arena) -> None:
         """Give the launches what `made` says, before the graph is launched on the arena's stream."""

@@ -14,6 +14,7 @@ import pytest
 
 import gquery
 from gquery import tuning
+from gquery.runtime import collector
 from gquery.runtime.collector import paused, permanent
 
 
@@ -117,7 +118,9 @@ def test_nothing_is_left_out_where_objects_cannot_be_told_apart(tmp_path: Path, 
     assert _logs(tmp_path, line) == (0, _WRITTEN)
 
 
-def test_what_a_block_makes_is_permanent_and_a_circle_from_before_is_found() -> None:
+def test_what_a_block_makes_is_permanent_and_a_circle_from_before_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collector, "_others_run", lambda: False)  # threads of other tests, which make nothing meanwhile
+
     class Circle:
         itself: object = None
 

@@ -118,8 +118,8 @@ class CudaTarget:
         self._compile_later([k for k in kernels if not self._is_final(k, device)], _capability(device))
 
     def is_at_hand(self, kernels: Sequence[Kernel]) -> bool:
-        """Whether nobody would have to wait for a compiler: for these kernels, and the built-in ones that have been used. Also where
-        there is no cache through which one could work ahead."""
+        """Whether nobody would have to wait for a compiler: for these kernels, and the built-in ones that have been used. Also
+        where there is no cache through which kernels could be compiled meanwhile."""
         device = _device()
         cc = _capability(device)
         used = [k for k in builtin_kernels().values() if self._key(k, device) in self._compiled]

@@ -8,7 +8,7 @@ import pytest
 
 from gquery import tuning
 from gquery.kernels.ir import Name, printed
-from gquery.kernels.ir.expressions import Leaf
+from gquery.kernels.ir.expressions import Leaf, Role
 from gquery.kernels.ir.read import read_lines
 from gquery.kernels.ir.statements import Block
 from gquery.kernels.ir.walk import over
@@ -30,13 +30,13 @@ BODY = (
     "            v3 = v2",
     "        v2 = and_i64(add_i64(v2, i64(1)), k0)",
 )
-ROLES = {"v": "row", "c": "column", "s": "state", "b": "build"}
+ROLES: dict[str, Role] = {"v": "row", "c": "column", "s": "state", "b": "build"}
 
 
 def rows(*lines: str) -> Block:
     def role(leaf: Leaf) -> Leaf:
         if isinstance(leaf, Name) and leaf.id[0] in ROLES:
-            return Name(leaf.id, ROLES[leaf.id[0]])  # type: ignore[arg-type]
+            return Name(leaf.id, ROLES[leaf.id[0]])
         return leaf
 
     return over(read_lines(*lines), role)

@@ -168,7 +168,8 @@ def address_of_symbol(name: str) -> int | None:
 def _protect() -> Callable[[int, int, int], int]:
     function: Any = ctypes.pythonapi["mprotect"]
     function.argtypes, function.restype = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int), ctypes.c_int
-    return function  # type: ignore[no-any-return]
+    protect: Callable[[int, int, int], int] = function
+    return protect
 
 
 def _let_run(start: int, size: int) -> None:

@@ -12,6 +12,8 @@ from gquery.errors import InterfaceError
 from gquery.runtime import collector
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from gquery.device.device import Device
 
 Target = Literal["python", "cpu", "cuda"]
@@ -52,20 +54,23 @@ def choose(name: str, memory_limit: int | None) -> tuple[Target, Device]:
 
 
 @cache
-def load_engine() -> None:
-    """Import the engine, once, so that the first query does not wait for it. None of it belongs to a connection."""
+def load_engine() -> tuple[ModuleType, ...]:
+    """Import the engine, once, so that the first query does not wait for it. None of it belongs to a connection. What was
+    imported."""
     with collector.permanent():
         import_numpy()
-        import sqlglot.dialects.duckdb  # noqa: F401  (loaded ahead)
+        import sqlglot.dialects.duckdb
 
         import gquery.api.relation
         import gquery.execution
         import gquery.planner.lower
         import gquery.planner.optimizer
-        import gquery.sql.bind  # noqa: F401  (loaded ahead)
         from gquery.kernels.targets import python
+        from gquery.sql import bind
 
         python.primitives()
+        parser, engine = sqlglot.dialects.duckdb, (gquery.api.relation, gquery.execution, gquery.planner.lower)
+        return parser, *engine, gquery.planner.optimizer, bind
 
 
 def wake(target: Target, device: Device) -> None:

@@ -82,9 +82,8 @@ class RecordedSlots:
         self._guards = tuple(_guards(state, shared))
         self._launches = tuple(self._of_launches(state, launched))
         self._patterns = tuple([SlotPattern(p, self._slot(p.unit, p.name)) for p in state.bound_patterns or ()])
-        self._kept: dict[
-            int, tuple[list[Hashable], Made]
-        ] = {}  # arrays and patterns of the last run, and the values they are of
+        # by slot: an array or a pattern of the last run, and the values that it is of
+        self._kept: dict[int, tuple[list[Hashable], Made]] = {}
         self._sent: Sent | None = None  # the arrays of the last run, on the GPU
 
     def made(self, shared: Shared) -> list[Made] | None:

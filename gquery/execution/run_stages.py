@@ -102,9 +102,8 @@ def reading_scalars(state: Run) -> Iterator[None]:
             yield
             return
         cuda = cast(AbortableTarget, get_target("cuda"))
-        final = (
-            nullcontext() if state.context.meter is None else cuda.without_drafts()
-        )  # what later runs take is measured
+        # what is measured is what later runs take
+        final = nullcontext() if state.context.meter is None else cuda.without_drafts()
         with scalar_readback(speculation), cuda.aborting_on(speculation.abort_flag), final:
             yield
 

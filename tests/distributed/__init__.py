@@ -1,0 +1,1 @@
+"""Ranks: how they meet, and what moves between them."""

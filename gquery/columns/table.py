@@ -75,7 +75,7 @@ class Dictionary:
     """The values of a dictionary-encoded string column: sorted bytewise, no value twice, none NULL, never empty.
 
     Code i stands for ``values[i]``, so codes compare as strings do. Identity is equality: two columns with one
-    Dictionary compare by code.
+    Dictionary compare by code. What comes from another process is compared by ``digest``.
     """
 
     def __init__(self, values: pa.Array) -> None:
@@ -97,6 +97,13 @@ class Dictionary:
     def strings(self) -> list[str]:
         """The values as Python strings, in code order."""
         return list(self.values.to_pylist())
+
+    @cached_property
+    def digest(self) -> bytes:
+        """What tells the values from others: 16 bytes, the same in every process and for offsets of 32 and 64 bits."""
+        from gquery.columns.arrow_buffers import text_digest
+
+        return text_digest(self.values)
 
     @cached_property
     def _keys(self) -> list[bytes]:

@@ -15,7 +15,6 @@ import argparse
 import sys
 from pathlib import Path
 
-from gquery.settings import parse_bytes
 from tests.support.resident import Answer, Limited
 from tpch import queries
 from tpch.generate import files, generate
@@ -56,6 +55,13 @@ def _names(number: int) -> list[str]:
         return list(connection.sql(queries.sql(number)).columns)
 
 
+def _bytes(limit: str) -> int:
+    import gquery
+
+    with gquery.connect(device="python", memory_limit=limit) as connection:
+        return connection.device.total_bytes
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--sf", type=float, default=1.0)
@@ -64,7 +70,7 @@ def main() -> int:
     parser.add_argument("--threads", default="2")
     parser.add_argument("--only-limited", action="store_true", help="do not run them without a limit beside")
     given = parser.parse_args()
-    limit = parse_bytes(given.limit)
+    limit = _bytes(given.limit)
     data, small = generate(given.sf), generate(0.01)
     oracle = Oracle(given.sf, data)
     oracle.prepare(queries.NUMBERS)

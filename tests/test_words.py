@@ -74,7 +74,7 @@ TERMS = (
         "ahead",
         "hoisted loads",
         "kernels|operators",
-        {"kernels/builtin/gathers": "READ_AHEAD: bytes that are read beyond an end"},
+        {"kernels/builtin/(gathers|row_scatter)": "READ_AHEAD: bytes that are read beyond an end"},
     ),
     Term("narrowed|selected", "compaction by selection vector", "planner|operators|execution|profile"),
     Term("adapt|adapted|adaptive|fitted|attempted", "runtime specialization"),

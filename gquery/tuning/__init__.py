@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from gquery.tuning.data import Encoding, Memory, Ownership, Reading, Startup, Transfers
-from gquery.tuning.kernels import BuiltInKernels, Compiling, KernelParts, KernelTexts, Sorting, TextScans
+from gquery.tuning.kernels import BuiltInKernels, Compiling, KernelParts, KernelTexts, Partitioning, Sorting, TextScans
 from gquery.tuning.planning import (
     Cardinality,
     GroupLayouts,
@@ -67,6 +67,7 @@ launches = Launches()
 kernel_texts = KernelTexts()
 kernel_parts = KernelParts()
 built_in_kernels = BuiltInKernels()
+partitioning = Partitioning()
 text_scans = TextScans()
 sorting = Sorting()
 compiling = Compiling()

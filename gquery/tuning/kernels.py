@@ -66,6 +66,20 @@ class BuiltInKernels(Record):
 
 
 @dataclass(init=False, eq=False, repr=False)
+class Partitioning(Record):
+    """Rows that are partitioned by the hashes of keys."""
+
+    unit_rows: int = number(2**17, "rows", "that a thread of a CPU moves at once, and of which parts are counted apart")
+    counters: int = number(1024, "32-bit counters", "of a GPU's block, for all parts that there may be")
+    counter_copies: int = number(
+        32, "counters", "of a part in a block, at most: lanes of a warp that meet at one wait for each other"
+    )
+    blocks_a_processor: int = number(
+        8, "blocks of 1,024 threads", "that a multiprocessor is given, at most: each takes one tile of rows after another"
+    )
+
+
+@dataclass(init=False, eq=False, repr=False)
 class TextScans(Record):
     """When a GPU looks for a LIKE pattern in the characters of a whole column, and how."""
 

@@ -11,7 +11,7 @@ import pytest
 from tests.support.paths import ROOT
 
 
-@pytest.mark.parametrize("module", ["simulated", "simulated_groups", "simulated_radix"])
+@pytest.mark.parametrize("module", ["simulated", "simulated_groups", "simulated_radix", "simulated_rows"])
 def test_primitives_in_the_simulator(module: str) -> None:
     pytest.importorskip("numba_cuda")
     root = ROOT

@@ -8,7 +8,8 @@ from functools import cache
 from gquery.kernels.builtin.define import BuiltinKernel
 from gquery.kernels.kernel import Kernel
 
-MODULES = ("scans", "grouping", "gathers", "define", "order", "counted_order", "partition", "text_keys", "text_scan")
+MODULES = ("scans", "grouping", "gathers", "define", "order", "counted_order", "partition", "row_partition", "text_keys",
+           "text_scan")  # fmt: skip
 
 
 @cache

@@ -98,6 +98,27 @@ def ballot(lanes: int, vote: bool) -> int:
     return here.word
 
 
+def lanes_alike(lanes: int, x: int, k: int) -> int:
+    """Those of ``lanes`` that have the same bit ``k`` in ``x`` as the calling one. All lanes of the warp come here."""
+    votes = ballot(2**32 - 1, x >> k & 1 == 1)
+    return lanes & (votes if x >> k & 1 else ~votes)
+
+
+def lanes_before(lanes: int) -> int:
+    """How many of ``lanes`` come before the calling one."""
+    return (lanes & ((1 << lane()) - 1)).bit_count()
+
+
+def lane_count(lanes: int) -> int:
+    """How many lanes there are."""
+    return lanes.bit_count()
+
+
+def warp_barrier() -> None:
+    """Waits until all lanes of the warp are here."""
+    ballot(2**32 - 1, True)
+
+
 def private_load(word: int) -> int:
     """A 64-bit word of the thread's own in shared memory."""
     return int(_own.block.private[word][_own.thread])
@@ -141,6 +162,16 @@ def shared_load_u32(index: int) -> int:
 def shared_store_u32(index: int, value: int) -> None:
     """Sets a 32-bit word of the block's shared memory."""
     _own.block.shared.view(np.uint32)[index] = value
+
+
+def shared_load_u16(index: int) -> int:
+    """A 16-bit word of the block's shared memory."""
+    return int(_own.block.shared.view(np.uint16)[index])
+
+
+def shared_store_u16(index: int, value: int) -> None:
+    """Sets a 16-bit word of the block's shared memory."""
+    _own.block.shared.view(np.uint16)[index] = value
 
 
 def _locked_shared(type_: Any, combine: Callable[[Any, Any], Any]) -> Callable[[int, Any], Any]:

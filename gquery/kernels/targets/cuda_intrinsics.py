@@ -10,6 +10,7 @@ from gquery.kernels.targets.intrinsics import (
     F64,
     I1,
     I8,
+    I16,
     I32,
     I64,
     Definition,
@@ -17,6 +18,7 @@ from gquery.kernels.targets.intrinsics import (
     constant,
     element,
     pair_load,
+    store_at,
 )
 
 _GLOBAL = 1  # LLVM's address space of global memory
@@ -99,6 +101,27 @@ def _load_global(b: Any, address: Any, type_: Any = I64) -> Any:
     return b.load(b.inttoptr(address, type_.as_pointer(_GLOBAL)))
 
 
+def _lanes_alike(b: Any, lanes: Any, x: Any, k: Any) -> Any:
+    """Those of ``lanes`` that have the same bit ``k`` in ``x``, of 32 bits, as the calling one. All of a warp come here."""
+    bit = b.and_(b.lshr(b.trunc(x, I32), b.trunc(k, I32)), constant(1, I32))
+    all_lanes, result = constant(0xFFFFFFFF, I32), ir.LiteralStructType((I32, I1))
+    is_set = b.icmp_unsigned("!=", bit, constant(0, I32))
+    votes = b.extract_value(call(b, "llvm.nvvm.vote.sync", result, all_lanes, constant(3, I32), is_set), 0)
+    alike = b.xor(votes, b.sub(bit, constant(1, I32)))
+    return b.zext(b.and_(b.trunc(lanes, I32), alike), I64)
+
+
+def _lanes_before(b: Any, lanes: Any) -> Any:
+    """How many of ``lanes`` come before the calling one."""
+    before = call(b, "llvm.nvvm.read.ptx.sreg.lanemask.lt", I32)
+    return b.zext(b.ctpop(b.and_(b.trunc(lanes, I32), before)), I64)
+
+
+def _warp_barrier(b: Any) -> None:
+    """Behind it, all lanes of the warp see what each stored before it."""
+    call(b, "llvm.nvvm.bar.warp.sync", ir.VoidType(), constant(0xFFFFFFFF, I32))
+
+
 def _load_unaligned(b: Any, address: Any) -> Any:
     """Eight bytes from any address on. A GPU loads a word from a multiple of its size, or byte by byte: so it is put
     together from the two words that it may lie in, which are one where the address is a multiple of 8."""
@@ -126,6 +149,14 @@ _WORDS: tuple[tuple[str, str, str, Emit], ...] = (
     ("load_u8", "i64", "i64", lambda b, a: b.zext(_load_global(b, a, I8), I64)),
     ("load_word", "i64", "i64", _load_global),
     ("load_word_unaligned", "i64", "i64", _load_unaligned),
+    ("store_word", "i64 i64", "void", store_at(I64, _GLOBAL)),
+    ("store_half", "i64 i64", "void", store_at(I32, _GLOBAL)),
+    ("store_quarter", "i64 i64", "void", store_at(I16, _GLOBAL)),
+    ("store_byte", "i64 i64", "void", store_at(I8, _GLOBAL)),
+    ("warp_barrier", "", "void", _warp_barrier),
+    ("lanes_alike", "i64 i64 i64", "i64", _lanes_alike),
+    ("lanes_before", "i64", "i64", _lanes_before),
+    ("lane_count", "i64", "i64", lambda b, lanes: b.zext(b.ctpop(b.trunc(lanes, I32)), I64)),
     ("load_pair", "* i64", "str", pair_load(16)),  # one instruction: memory of its own begins at multiples of 256
 )
 CUDA_DEFINITIONS = {

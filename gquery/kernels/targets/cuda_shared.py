@@ -12,7 +12,7 @@ from llvmlite import ir
 
 from gquery.kernels.targets.base import PRIVATE_THREADS
 from gquery.kernels.targets.cuda_intrinsics import call, register
-from gquery.kernels.targets.intrinsics import F64, I32, I64, Definition, Emit, constant
+from gquery.kernels.targets.intrinsics import F64, I16, I32, I64, Definition, Emit, constant
 
 _SHARED = 3  # LLVM's address space of shared memory
 
@@ -68,6 +68,8 @@ _WORDS: tuple[tuple[str, str, str, Emit], ...] = (
     ("block_barrier", "", "void", _barrier),
     ("shared_load_i64", "i64", "i64", lambda b, i: b.load(_shared(b, i))),
     ("shared_load_u32", "i64", "i64", lambda b, i: b.zext(b.load(_shared(b, i, I32)), I64)),
+    ("shared_load_u16", "i64", "i64", lambda b, i: b.zext(b.load(_shared(b, i, I16)), I64)),
+    ("shared_store_u16", "i64 i64", "void", lambda b, i, v: b.store(b.trunc(v, I16), _shared(b, i, I16))),
     ("shared_store_i64", "i64 i64", "void", lambda b, i, v: b.store(v, _shared(b, i))),
     ("shared_store_u32", "i64 i64", "void", lambda b, i, v: b.store(b.trunc(v, I32), _shared(b, i, I32))),
     ("shared_atomic_add_u32", "i64 i64", "i64", _shared_atomic("add", I32)),

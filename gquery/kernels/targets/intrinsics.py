@@ -18,7 +18,7 @@ from llvmlite import ir
 
 from gquery.runtime.records import dataclass
 
-I1, I8, I32, I64, I128 = (ir.IntType(n) for n in (1, 8, 32, 64, 128))
+I1, I8, I16, I32, I64, I128 = (ir.IntType(n) for n in (1, 8, 16, 32, 64, 128))
 F32, F64 = ir.FloatType(), ir.DoubleType()
 
 Emit = Callable[..., Any]
@@ -230,6 +230,20 @@ define(
     "void",
     lambda b, a, v: _aligned_to(b.store(v, b.inttoptr(a, I64.as_pointer())), 1),
 )
+
+
+def store_at(type_: Any, space: int = 0) -> Emit:
+    """A store to an address, a multiple of the type's size, in one of LLVM's address spaces."""
+
+    def emit(b: Any, address: Any, value: Any) -> None:
+        b.store(value if type_ == I64 else b.trunc(value, type_), b.inttoptr(address, type_.as_pointer(space)))
+
+    return emit
+
+
+define("store_word", "i64 i64", "void", store_at(I64))
+define("store_half", "i64 i64", "void", store_at(I32))
+define("store_quarter", "i64 i64", "void", store_at(I16))
 define("load_u32", "* i64", "i64", lambda b, p, i: b.zext(b.load(element(b, p, i, I32)), I64))
 define("load_i64", "* i64", "i64", lambda b, p, i: b.load(element(b, p, i, I64)))
 

@@ -80,6 +80,19 @@ def store_word_unaligned(address: int, v: int) -> None:
     memmove(address, (v & MASK).to_bytes(8, "little"), 8)
 
 
+store_word = store_word_unaligned
+
+
+def store_half(address: int, v: int) -> None:
+    """Sets the four bytes at an address, a multiple of four, to the last 32 bits of ``v``."""
+    memmove(address, (v & 0xFFFFFFFF).to_bytes(4, "little"), 4)
+
+
+def store_quarter(address: int, v: int) -> None:
+    """Sets the two bytes at an address, a multiple of two, to the last 16 bits of ``v``."""
+    memmove(address, (v & 0xFFFF).to_bytes(2, "little"), 2)
+
+
 def zero_bytes(word: int) -> int:
     """The top bit of each byte that is 0, and of some above the first such."""
     return signed((word - 0x0101010101010101) & ~word & 0x8080808080808080)

@@ -1,0 +1,164 @@
+"""Hash partitioning: the rows of a frame, put in the order of the parts that their keys' hashes belong to.
+
+An exchange sends each part to a rank, a spill writes each to a file; `kernels.builtin.key_hashes` says which part a row belongs
+to, the same on every rank. Sizes are known first, then each column is written once (`kernels.builtin.row_partition`). Rows of a
+part keep their order, so that a part of rows in order is in order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from gquery.columns.table import ColumnData
+from gquery.device.array import Array
+from gquery.device.buffer import Buffer
+from gquery.device.device import Device
+from gquery.errors import InternalError
+from gquery.expression.frozen import frozen_single
+from gquery.expression.types import PhysicalType
+from gquery.kernels.builtin import row_partition, row_scatter
+from gquery.kernels.builtin.define import address
+from gquery.kernels.builtin.gathers import take_strings
+from gquery.kernels.builtin.key_hashes import OwnPart, PartRule, label_rows
+from gquery.kernels.builtin.scans import check_rows
+from gquery.kernels.readback import read_scalar
+from gquery.operators.base import Frame, words_a_row
+
+
+@frozen_single
+class HashPartitioning:
+    """By which columns rows are partitioned, and how: the same record gives equal keys the same part wherever they are.
+
+    ``seed`` tells the levels of a recursion apart: parts of a part are made with another. Rows of ``own`` hashes (see
+    `heavy_keys`) go to the part that it names.
+    """
+
+    keys: tuple[int, ...]
+    parts: int
+    seed: int = 0
+    own: OwnPart | None = None
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.parts <= row_partition.MOST_PARTS:
+            raise InternalError(f"rows go to 1 to {row_partition.MOST_PARTS} parts at once, not {self.parts}")
+
+
+@frozen_single
+class Partitioned:
+    """A frame whose rows lie in the order of parts: those of part p from ``starts[p]`` on, up to ``starts[p + 1]``."""
+
+    frame: Frame
+    starts: tuple[int, ...]
+
+    @property
+    def parts(self) -> int:
+        """How many parts there are, with or without rows."""
+        return len(self.starts) - 1
+
+    def part(self, number: int) -> Frame:
+        """The rows of one part, as views of the same memory."""
+        return _rows_between(self.frame, self.starts[number], self.starts[number + 1])
+
+
+def partition_rows(frame: Frame, by: HashPartitioning, device: Device, workers: int, label: str) -> Partitioned:
+    """The frame partitioned; its columns are new ones, but where all rows are in the first part. ``label`` is for errors of
+    memory. The frame's rows are counted: what waits for a GPU's numbers waits here."""
+    if frame.number is not None:
+        frame = _rows_between(frame, 0, read_scalar(frame.number))
+    if by.parts == 1 or frame.rows == 0:
+        return Partitioned(frame, (0,) + (frame.rows,) * by.parts)
+    with device.activate():
+        labels = row_partition.labels_for(frame.rows, by.parts, device, label)
+        keys = [frame.columns[k] for k in by.keys]
+        label_rows(keys, labels, PartRule(by.parts, by.seed, by.own), device, workers)
+        if device.is_cpu:
+            columns, starts = _move_on_cpu(frame, labels, by.parts, device, workers, label)
+        else:
+            columns, starts = _move_on_gpu(frame, labels, by.parts, device, label)
+    return Partitioned(Frame(columns, frame.rows, frame.rank_values), tuple(starts))
+
+
+def _rows_between(frame: Frame, low: int, high: int) -> Frame:
+    columns = {i: c.slice(low, high) for i, c in frame.columns.items()}
+    return Frame(columns, high - low, frame.rank_values)
+
+
+Moved = tuple[dict[int, ColumnData], list[int]]
+
+
+def _move_on_cpu(frame: Frame, labels: Array, parts: int, device: Device, workers: int, label: str) -> Moved:
+    units, starts = row_scatter.count_units(labels, parts, workers)
+    columns = {}
+    for i, column in frame.columns.items():
+        validity = None
+        if column.validity is not None:
+            validity = row_scatter.move_fixed(units, column.validity.on(device), 1, device, label)
+        if column.physical_type.is_string:
+            columns[i] = _text_column(column, row_scatter.move_text(units, column, device, label), validity, device)
+        else:
+            words = words_a_row(column.physical_type)
+            data = row_scatter.move_fixed(units, column.data.on(device), words, device, label)
+            columns[i] = _column(column, data, validity, device)
+    return columns, starts
+
+
+def _move_on_gpu(frame: Frame, labels: Array, parts: int, device: Device, label: str) -> Moved:
+    """All columns of numbers go in one launch, and with them the numbers of rows, if texts are to follow them."""
+    starts = row_partition.count_on_gpu(labels, parts, device, label)
+    moving = _Moving(device, label)
+    validities = {i: moving.add(c.validity.on(device)) for i, c in frame.columns.items() if c.validity is not None}
+    numbers = {
+        i: moving.add(c.data.on(device), words_a_row(c.physical_type))
+        for i, c in frame.columns.items()
+        if not c.physical_type.is_string
+    }
+    texts = [i for i in frame.columns if i not in numbers]
+    rows = None
+    if texts:
+        check_rows(frame.rows)
+        rows = moving.add(device.xp.arange(frame.rows, dtype=np.uint32))
+    row_partition.move_on_gpu(labels, starts, parts, moving.moves, device)
+    columns = {}
+    for i, column in frame.columns.items():
+        if rows is not None and i in texts:
+            columns[i] = _text_column(column, take_strings(column, rows, device), validities.get(i), device)
+        else:
+            columns[i] = _column(column, numbers[i], validities.get(i), device)
+    return columns, row_partition.starts_of_parts(starts, frame.rows, device)
+
+
+class _Moving:
+    """Arrays that are moved together; those that they come from stay until they are."""
+
+    def __init__(self, device: Device, label: str) -> None:
+        self.moves: list[row_partition.Move] = []
+        self._device, self._label = device, label
+        self._sources: list[Array] = []
+
+    def add(self, source: Array, words: int = 1) -> Array:
+        """Have an array moved; the one that it will be in."""
+        made = self._device.empty(source.size, source.dtype, self._label)
+        self._sources.append(source)
+        self.moves.append((address(source), address(made), source.dtype.itemsize, words))
+        return made
+
+
+def _column(column: ColumnData, data: Array, validity: Array | None, device: Device) -> ColumnData:
+    """The column with its values elsewhere, in another order."""
+    return replace(
+        column,
+        data=Buffer(data, device),
+        validity=None if validity is None else Buffer(validity, device),
+        statistics=replace(column.statistics, is_sorted=False, zones=None, longest_run=None),
+    )
+
+
+def _text_column(
+    column: ColumnData, strings: tuple[Array, Array], validity: Array | None, device: Device
+) -> ColumnData:
+    """A column of texts of its own, with 64-bit offsets, as kernels expect it of a frame."""
+    offsets, characters = strings
+    whole = replace(column, physical_type=PhysicalType.STRING64, characters=Buffer(characters, device), owners=())
+    return _column(whole, offsets, validity, device)

@@ -44,6 +44,7 @@ from gquery.execution.prepare import forecast
 from gquery.kernels.targets import compile_many, get_target
 from gquery.operators.codegen import units
 from gquery.planner.physical import Program
+from gquery.runtime import collector
 from gquery.sql.parse import parse
 from gquery.sql.statement import SelectStatement
 from tpch import parameters, queries
@@ -67,15 +68,16 @@ def phases(connection: Connection, sql: str) -> list[float]:
     def lap() -> None:
         clock.append(now())
 
-    question = connection._templates.question(sql, None, connection.settings)
-    assert question is not None
-    (parsed,) = parse(sql, question.tokens)
-    lap()
-    statement, template = connection._bind(parsed, None, question, "")
-    assert isinstance(statement, SelectStatement)
-    parsed.release()
-    lap()
-    planned = connection._plan(statement.query, template=template)
+    with collector.paused():  # as `Connection.sql` has it
+        question = connection._templates.question(sql, None, connection.settings)
+        assert question is not None
+        (parsed,) = parse(sql, question.tokens)
+        lap()
+        statement, template = connection._bind(parsed, None, question, "")
+        assert isinstance(statement, SelectStatement)
+        parsed.release()
+        lap()
+        planned = connection._plan(statement.query, template=template)
     lap()
     program = connection._program(planned)
     lap()

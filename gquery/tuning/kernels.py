@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from gquery.tuning.record import Record, number
 
 _H200_QUERIES = "2026-11-21: where the time of the 22 queries goes on an H200"
+_PARTITIONING = "2026-11-23: rows partitioned by keys"
 
 
 @dataclass(init=False, eq=False, repr=False)
@@ -74,8 +75,17 @@ class Partitioning(Record):
     counter_copies: int = number(
         32, "counters", "of a part in a block, at most: lanes of a warp that meet at one wait for each other"
     )
+    sampled_rows: int = number(
+        2**16, "rows", "of a rank that tell its heavy keys: a key of a twentieth of one part of 64 is met 51 times"
+    )
+    heavy_share: float = number(
+        0.05, "of a mean part's rows", "from which on the rows of a key stay where they are", _PARTITIONING
+    )
+    heavy_least_sampled: int = number(8, "rows", "of a sample that a heavy key has, at least")
     blocks_a_processor: int = number(
-        8, "blocks of 1,024 threads", "that a multiprocessor is given, at most: each takes one tile of rows after another"
+        8,
+        "blocks of 1,024 threads",
+        "that a multiprocessor is given, at most: each takes one tile of rows after another",
     )
 
 

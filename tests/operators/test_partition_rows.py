@@ -122,7 +122,9 @@ def numbers(rows: int, r: random.Random, low: int, high: int, nulls: float = 0.2
 def texts(rows: int, r: random.Random, nulls: float = 0.2) -> list[str | None]:
     """Short and long, of all lengths about a word of eight bytes, with bytes of 0 and of more than 127."""
     made = ["", "a", "b\0", "b", "üß€", "12345678", "123456789", "x" * 1000, "x" * 999 + "y"]
-    return [None if r.random() < nulls else r.choice([*made, "k" * r.randrange(30), str(r.random())]) for _ in range(rows)]
+    return [
+        None if r.random() < nulls else r.choice([*made, "k" * r.randrange(30), str(r.random())]) for _ in range(rows)
+    ]
 
 
 def test_integers_of_every_width_and_dates(device: Device) -> None:
@@ -204,7 +206,10 @@ def test_equal_values_have_one_part_however_they_lie(device: Device) -> None:
     every = {t: column(values, t, device) for t in (*INTEGERS, PhysicalType.I128)}
     text = [None if v is None else str(v) for v in values]
     written = [*(column(text, t, device) for t in TEXTS), encoded(text, device), encoded(text[::-1], device)]
-    zeros = [column([0.0, 1.0, math.nan], PhysicalType.F32, device), column([-0.0, 1.0, -math.nan], PhysicalType.F64, device)]
+    zeros = [
+        column([0.0, 1.0, math.nan], PhysicalType.F32, device),
+        column([-0.0, 1.0, -math.nan], PhysicalType.F64, device),
+    ]
     for alike in (list(every.values()), written, zeros):
         labels = []
         for key in alike:
@@ -267,7 +272,9 @@ def test_a_counted_frame_has_the_rows_that_are_counted() -> None:
 def test_opaque_values_are_no_keys() -> None:
     device = cpu_device()
     codes = column(range(10), PhysicalType.I32, device)
-    opaque = ColumnData(codes.dtype, codes.physical_type, 10, codes.data, dictionary=Opaque(pa.chunked_array([[[1]] * 10])))
+    opaque = ColumnData(
+        codes.dtype, codes.physical_type, 10, codes.data, dictionary=Opaque(pa.chunked_array([[[1]] * 10]))
+    )
     with pytest.raises(InternalError, match="opaque"):
         partition_rows(frame(opaque), HashPartitioning((0,), 2), device, 1, "a test")
     carried = partition_rows(frame(codes, opaque), HashPartitioning((0,), 2), device, 1, "a test")
@@ -294,7 +301,11 @@ def test_kernels_of_keys_compile_for_a_gpu() -> None:
     keys = [
         [column([1], PhysicalType.I64, device)],
         [column([1, None], PhysicalType.I8, device), column([0.5], PhysicalType.F32, device)],
-        [column(["a", None], PhysicalType.STRING32, device), encoded(["a"], device), column([1], PhysicalType.I128, device)],
+        [
+            column(["a", None], PhysicalType.STRING32, device),
+            encoded(["a"], device),
+            column([1], PhysicalType.I128, device),
+        ],
         [column(["a"], PhysicalType.VIEW, device), column([True], PhysicalType.BOOL, device)],
     ]
     for several in keys:

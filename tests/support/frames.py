@@ -102,5 +102,3 @@ def rows_of(frame: Frame) -> list[tuple[Any, ...]]:
     columns = [values_of(c) for c in frame.columns.values()]
     assert all(len(c) == frame.rows for c in columns)
     return list(zip(*columns, strict=True)) if columns else [()] * frame.rows
-
-

@@ -59,7 +59,7 @@ class KeyShape(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class OwnPart:
-    """Rows of these hashes (int64, on the host) belong to this part, whatever their hash says."""
+    """Rows of these hashes (int64, ascending, on the host) belong to this part, whatever their hash says."""
 
     hashes: Array
     part: int
@@ -182,11 +182,17 @@ def _storing(stored: Stored) -> tuple[list[str], list[str]]:
     if own:
         parameters += ["s0:*i64", "own_hashes:i64", "own_part:i64"]
         lines += [
-            "n = i64(0)",
-            "while lt_i64(n, own_hashes):",
-            "    if eq_i64(i64(s0[row_index(n)]), hash):",
+            "low = i64(0)",
+            "high = own_hashes",
+            "while lt_i64(low, high):",
+            "    middle = shr_i64(add_i64(low, high), 1)",
+            "    found = i64(s0[row_index(middle)])",
+            "    if eq_i64(found, hash):",
             "        part = own_part",
-            "    n = add_i64(n, 1)",
+            "    if lt_i64(found, hash):",
+            "        low = add_i64(middle, 1)",
+            "    else:",
+            "        high = middle",
         ]
     return parameters, [*lines, f"store_{word}(labels, i64(i), part)"]
 

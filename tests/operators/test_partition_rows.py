@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import math
 import random
@@ -23,10 +24,12 @@ from gquery.device.profile import H200
 from gquery.errors import InternalError, OutOfMemoryError
 from gquery.expression.types import Bounds, PhysicalType
 from gquery.kernels.builtin import key_hashes, row_partition
+from gquery.kernels.builtin.define import BuiltinKernel
 from gquery.kernels.primitives import row_partition as words
 from gquery.kernels.targets.compilers import compiling_by
 from gquery.kernels.targets.cuda import CudaTarget
 from gquery.kernels.targets.cuda_shape import block_shape
+from gquery.operators import partition_rows as operator
 from gquery.operators.base import Frame
 from gquery.operators.partition_rows import HashPartitioning, Partitioned, partition_rows
 from tests.support.frames import column, encoded, frame, rows_of, values_of
@@ -293,6 +296,50 @@ def test_memory_that_does_not_suffice_is_an_error() -> None:
     given = frame(column(range(2000), PhysicalType.I64, device))
     with pytest.raises(OutOfMemoryError, match="partitioning the orders"):
         partition_rows(given, HashPartitioning((0,), 2), device, 1, "partitioning the orders")
+
+
+# ---- what a GPU is told, where there is none -----------------------------------------------------------------------
+def _elements(address: int, size: int) -> Any:
+    return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
+
+
+def _run_here(
+    builtin: BuiltinKernel, rows: int, shared: int, device: Device, job: np.ndarray, values: np.ndarray
+) -> None:
+    """What the two kernels do, row by row, by what stands in their job."""
+    labels, wide, count, tiles, parts, bits, copies, columns = job[: words.FIRST_COLUMN].tolist()
+    assert count == rows and 2**bits >= parts > 2 ** (bits - 1) and parts * copies <= tuning.partitioning.counters
+    found = _elements(labels, rows << wide).view(np.uint16 if wide else np.uint8)
+    tile = np.arange(rows) // words.TILE
+    if builtin is row_partition.COUNT_ROWS:
+        np.add.at(values.reshape(parts, tiles), (found, tile), 1)
+        return
+    assert shared * 8 <= H200.most_shared_bytes
+    places = values[:-1].reshape(parts, tiles).copy()
+    new = np.empty(rows, np.int64)
+    for row in range(rows):
+        new[row] = places[found[row], tile[row]]
+        places[found[row], tile[row]] += 1
+    for source, target, shift, size in job[words.FIRST_COLUMN :].reshape(columns, words.COLUMN_WORDS).tolist():
+        for row in range(rows):
+            ctypes.memmove(target + (int(new[row]) << shift), source + (row << shift), size)
+
+
+def test_a_gpu_is_told_what_to_move(monkeypatch: pytest.MonkeyPatch) -> None:
+    r, device = random.Random(9), cpu_device()
+    monkeypatch.setattr(row_partition, "_run", _run_here)
+    monkeypatch.setattr(Device, "empty", Device.zeros)  # counts are added to
+    monkeypatch.setattr(
+        operator,
+        "_move_on_cpu",
+        lambda f, labels, parts, d, _, label: operator._move_on_gpu(f, labels, parts, d, label),
+    )
+    for rows, parts in ((1, 2), (300, 3), (4097, 300), (9000, 1024)):
+        types = [PhysicalType.BOOL, PhysicalType.I16, PhysicalType.F32, PhysicalType.I64, PhysicalType.I128]
+        few = [r.choice(["x", "yy", None, "zzz"]) for _ in range(rows)]
+        columns = [column([r.choice([0, 1, None]) for _ in range(rows)], t, device) for t in types]
+        columns += [column(texts(rows, r), t, device) for t in TEXTS]
+        check(frame(*columns, encoded(few, device)), [3, 5], parts, device)
 
 
 # ---- kernels for a GPU where there is none ------------------------------------------------------------------------

@@ -41,11 +41,11 @@ def heavy_among(samples: Sequence[KeySample], parts: int) -> Array:
     """The hashes (int64, ascending, on the host) of the keys that have more than a share of a mean part's rows, by the samples of
     all ranks. A key that was met a few times alone is none: of few rows each key has a large share."""
     every = np.concatenate([np.zeros(0, np.int64), *(s.hashes for s in samples)])
-    found, places, met = np.unique(every, return_inverse=True, return_counts=True)
+    found, group, met = np.unique(every, return_inverse=True, return_counts=True)
     each = [np.full(s.hashes.size, s.rows / max(s.hashes.size, 1)) for s in samples]
-    rows = np.bincount(places, np.concatenate([np.zeros(0), *each]), minlength=found.size)
+    rows = np.bincount(group, np.concatenate([np.zeros(0), *each]), minlength=found.size)
     limits = tuning.partitioning
-    enough = limits.heavy_share * sum(s.rows for s in samples) / parts
+    enough = limits.heavy_fraction * sum(s.rows for s in samples) / parts
     heavy: Array = found[(rows > enough) & (met >= limits.heavy_least_sampled)]
     return heavy
 

@@ -78,7 +78,7 @@ class Partitioning(Record):
     sampled_rows: int = number(
         2**16, "rows", "of a rank that tell its heavy keys: a key of a twentieth of one part of 64 is met 51 times"
     )
-    heavy_share: float = number(
+    heavy_fraction: float = number(
         0.05, "of a mean part's rows", "from which on the rows of a key stay where they are", _PARTITIONING
     )
     heavy_least_sampled: int = number(8, "rows", "of a sample that a heavy key has, at least")

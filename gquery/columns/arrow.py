@@ -7,12 +7,15 @@ bitmap. Only the host side is needed: a column on a GPU is copied when its buffe
 from __future__ import annotations
 
 import ctypes
+from array import array as int32s
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any, assert_never
 
 import numpy as np
 import pyarrow as pa
 
+from gquery import tuning
 from gquery.columns.arrow_buffers import arrow_buffer
 from gquery.columns.arrow_names import sql_name
 from gquery.columns.opaque import Opaque
@@ -108,12 +111,19 @@ def export_schema(schema: Schema) -> pa.Schema:
 def export_table(table: Table) -> pa.Table:
     """A table with the Arrow types of its logical types, column names as they are (a result may repeat one)."""
     arrays = [export_column(c) for c in table.columns]
-    fields = [
-        pa.field(f.name, a.type, f.nullable or a.null_count > 0) for f, a in zip(table.schema, arrays, strict=True)
-    ]
     if not arrays:
         return pa.table({"": pa.nulls(table.rows)}).select([])
-    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+    return pa.Table.from_arrays(arrays, schema=_schema_of(table.schema, arrays))
+
+
+def _schema_of(schema: Schema, arrays: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Schema:
+    """The Arrow schema of a result with these columns. A query that comes again has the one that it had."""
+    found = [(a.type, a.null_count > 0) for a in arrays]
+    known = schema.exported.get("result")
+    if known is None or known[0] != found:
+        fields = [pa.field(f.name, t, f.nullable or nulls) for f, (t, nulls) in zip(schema, found, strict=True)]
+        known = schema.exported["result"] = found, pa.schema(fields)
+    return known[1]
 
 
 def export_column(column: ColumnData) -> pa.Array | pa.ChunkedArray:
@@ -178,6 +188,8 @@ def _words128(column: ColumnData, data: Any) -> Any:
 def _export_strings(column: ColumnData, data: Any, ok: Any) -> pa.Array:
     rows = column.length
     if isinstance(column.dictionary, Dictionary):
+        if ok is None and rows <= tuning.memory.listed_rows and (listed := column.dictionary.listed) is not None:
+            return _few_strings([listed[code] for code in data[:rows].tolist()])
         return cast(take(column.dictionary.result_values, code_array(data[:rows], ok)), pa.string())
     if column.physical_type is PhysicalType.VIEW:
         return _export_views(data[: 2 * rows].reshape(-1, 2), ok)
@@ -196,6 +208,12 @@ def _export_strings(column: ColumnData, data: Any, ok: Any) -> pa.Array:
         return pa.StringArray.from_buffers(rows, arrow_buffer(narrow), part, _bitmap(ok), -1 if ok is not None else 0)
     nulls = -1 if ok is not None else 0
     return pa.LargeStringArray.from_buffers(rows, arrow_buffer(offsets), characters, _bitmap(ok), nulls)
+
+
+def _few_strings(items: Sequence[bytes]) -> pa.Array:
+    """A string array of few texts in UTF-8: without Arrow's functions, whose call takes longer."""
+    offsets = int32s("i", accumulate(map(len, items), initial=0))
+    return pa.StringArray.from_buffers(len(items), pa.py_buffer(offsets), pa.py_buffer(b"".join(items)), None, 0)
 
 
 def _export_views(views: Any, ok: Any) -> pa.Array:

@@ -16,6 +16,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
+from gquery import tuning
 from gquery.columns.opaque import Opaque
 from gquery.columns.zones import Zones
 from gquery.device.buffer import Buffer
@@ -104,6 +105,13 @@ class Dictionary:
         from gquery.columns.arrow_buffers import text_digest
 
         return text_digest(self.values)
+
+    @cached_property
+    def listed(self) -> list[bytes] | None:
+        """The values in UTF-8, in code order, where they are few and short."""
+        limits = tuning.memory
+        few = len(self) <= limits.listed_entries and self.values.nbytes <= limits.listed_bytes
+        return self._keys if few else None
 
     @cached_property
     def _keys(self) -> list[bytes]:

@@ -6,6 +6,7 @@ token itself. A token is set once and never reset, so an interrupt that comes la
 
 from __future__ import annotations
 
+import importlib
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -18,6 +19,11 @@ from gquery import tuning
 from gquery.errors import InterruptError
 
 T = TypeVar("T")
+
+_signals: Any = importlib.import_module("_signal")
+"""What `signal` is made of: that makes members of enumerations of all that it takes and gives, 20 us a run."""
+
+_CTRL_C = int(signal.SIGINT)
 
 
 class Token:
@@ -79,19 +85,19 @@ class _One:
     def __enter__(self) -> None:
         self._running.begin(self._token)
         is_ours = threading.current_thread() is threading.main_thread() and (
-            signal.getsignal(signal.SIGINT) is signal.default_int_handler
+            _signals.getsignal(_CTRL_C) is signal.default_int_handler
         )
         self._handler = _stopping(self._token) if is_ours else None
         if self._handler is not None:
-            signal.signal(signal.SIGINT, self._handler)
+            _signals.signal(_CTRL_C, self._handler)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         try:
             if kind is None and not self._token.told:  # planning is a run of its own, what follows it has another token
                 check()
         finally:
-            if self._handler is not None and signal.getsignal(signal.SIGINT) is self._handler:
-                signal.signal(signal.SIGINT, signal.default_int_handler)
+            if self._handler is not None and _signals.getsignal(_CTRL_C) is self._handler:
+                _signals.signal(_CTRL_C, signal.default_int_handler)
             self._running.end(self._token)
 
 

@@ -126,6 +126,11 @@ class Memory(Record):
     previewed_source: int = number(1_000_000, "rows", "of a source from which on no row more is made than is shown")
     nested_calls: int = number(40_000, "calls", "within each other, of Python")
     stack_bytes: int = number(2**28, "bytes", "of the stack of a thread for them, of which what is used takes memory")
+    listed_rows: int = number(
+        64, "rows", "of text that Python puts together: above 80 a call of Arrow's takes no longer"
+    )
+    listed_entries: int = number(256, "entries", "of a dictionary that is made a list of Python's for that")
+    listed_bytes: int = number(1 << 20, "bytes", "of such a dictionary's texts")
     wait_seconds: float = number(0.05, "seconds", "between two looks at whether a query that waits is interrupted")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 from typing import Any
 
@@ -13,6 +14,7 @@ from gquery.errors import InterruptError
 from gquery.kernels import render
 from gquery.kernels.targets import cpu
 from gquery.planner import lower, optimizer
+from gquery.runtime.interrupt import Running
 from gquery.sql import bind_expr
 
 SQL = "SELECT s, sum(x + 1) AS v FROM t WHERE x > 1 AND s <> 'b' GROUP BY s"
@@ -68,3 +70,24 @@ def test_who_waits_for_a_compiler_is_interrupted(monkeypatch: pytest.MonkeyPatch
     assert not goes_on.is_set()
     goes_on.set()
     assert connection.sql("SELECT sum(x * 7 - 3) AS v FROM t").fetchall() == [(33,)]
+
+
+def test_ctrl_c_is_handled_as_before_behind_a_run() -> None:
+    """Also where a run is in the midst of another, and where the caller has a handler of its own."""
+
+    def own(*_: object) -> None:
+        raise AssertionError
+
+    before = signal.getsignal(signal.SIGINT)
+    running = Running()
+    try:
+        for handler in (signal.default_int_handler, own, signal.SIG_IGN):
+            signal.signal(signal.SIGINT, handler)
+            with running.one():
+                within = signal.getsignal(signal.SIGINT)
+                assert (within is handler) == (handler is not signal.default_int_handler)
+                with running.one():
+                    assert signal.getsignal(signal.SIGINT) is within
+            assert signal.getsignal(signal.SIGINT) is handler
+    finally:
+        signal.signal(signal.SIGINT, before)

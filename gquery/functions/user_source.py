@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 from gquery.errors import InterfaceError, NotSupportedError, did_you_mean
 from gquery.runtime.records import dataclass
+from gquery.runtime.syntax import parse
 
 Node = TypeVar("Node", bound=ast.AST)
 _ONE = {  # functions of math over one double
@@ -68,7 +69,7 @@ def rewrite(function: FunctionType, optional: set[str], result: str, gives_null:
         lines, start = inspect.getsourcelines(function)
     except (OSError, TypeError):
         raise InterfaceError(f'"{function.__name__}": its source cannot be read') from None
-    tree = ast.parse(textwrap.dedent("".join(lines)))
+    tree = parse(textwrap.dedent("".join(lines)))
     ast.increment_lineno(tree, max(start, 1) - 1)
     node = tree.body[0]
     if not isinstance(node, ast.FunctionDef):

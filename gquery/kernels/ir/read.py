@@ -33,6 +33,7 @@ from gquery.kernels.ir.expressions import (
     Tuple,
 )
 from gquery.kernels.ir.statements import Block, For, If, Let, Return, Statement, Store, Unpack, While
+from gquery.runtime.syntax import parse
 
 _ROLES: dict[str, Role] = {
     "v": "row", "j": "row", "c": "column", "m": "column", "s": "state", "b": "build", "t": "table", "k": "scalar",
@@ -49,7 +50,7 @@ def read_lines(*lines: str) -> Block:
     >>> read_lines("v0 = c0[i]")
     (Let(target=Name(id='v0', role='row'), value=Load(pointer=Name(id='c0', role='column'), index=Name(id='i', role='row'))),)
     """
-    return read_tree(ast.parse("\n".join(lines)).body)
+    return read_tree(parse("\n".join(lines)).body)
 
 
 def read_tree(body: Sequence[ast.stmt]) -> Block:

@@ -29,6 +29,7 @@ from gquery import kernels, tuning
 from gquery.errors import InternalError
 from gquery.kernels.targets.folder import has_file, open_folder, read_file, write_file
 from gquery.runtime.interrupt import holding
+from gquery.runtime.syntax import compiled
 from gquery.runtime.versions import installed_versions
 
 _PACKAGE = Path(__file__).resolve().parent.parent
@@ -238,7 +239,7 @@ def load_module(source: KernelSource) -> ModuleType:
     name = f"gquery_kernels.{source.name}"
     module = sys.modules[name] = ModuleType(name)  # Numba looks a function's module up by its name
     try:
-        exec(compile(source.text, f"<{name}>", "exec"), vars(module))  # our own text: no user text enters it
+        exec(compiled(source.text, f"<{name}>"), vars(module))  # our own text: no user text enters it
     except Exception as error:
         raise compile_error(source, error) from error
     finally:

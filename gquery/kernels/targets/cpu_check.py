@@ -14,6 +14,7 @@ from gquery.errors import NotSupportedError
 from gquery.functions.user_source import Rewritten, refusal
 from gquery.kernels.targets.cpu_primitives import binding, part
 from gquery.kernels.targets.user_entry import bound
+from gquery.runtime.syntax import compiled
 
 _TYPES = {"int": types.int64, "float": types.float64, "bool": types.boolean}
 _STATUS = (types.CPointer(types.uint32), types.int64)
@@ -23,7 +24,7 @@ _NOISE = re.compile(r"Failed in|During:|There are|Overload of|>>>|-{3,}|\[|\s*$|
 
 def check(rewritten: Rewritten, name: str, kinds: tuple[str, ...]) -> None:
     """Compile the function for these parameters; NotSupportedError where Numba falls over a line."""
-    module = compile(ast.fix_missing_locations(rewritten.tree), rewritten.file, "exec")
+    module = compiled(ast.fix_missing_locations(rewritten.tree), rewritten.file)
     code = next(c for c in module.co_consts if isinstance(c, CodeType))
     try:
         part(bound(code, binding())).compile((*(_TYPES[k] for k in kinds), *_STATUS))

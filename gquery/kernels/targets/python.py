@@ -26,6 +26,7 @@ from gquery.kernels.targets.python_inline import inlined
 from gquery.kernels.targets.python_pace import paced_next, paced_range
 from gquery.kernels.targets.text import indented
 from gquery.runtime.recent import Recent
+from gquery.runtime.syntax import compiled as compiled_text
 
 _FORMATS = {
     "i8": "b", "i16": "h", "i32": "i", "i64": "q", "u8": "B", "u16": "H", "u32": "I", "u64": "Q",
@@ -139,7 +140,7 @@ class PythonTarget:
         def function(code: Any) -> Any:
             namespace = primitives() | {name: _bound(f) for name, f in kernel.functions} | _OWN
             try:
-                exec(compile(code(text), file, "exec"), namespace)  # our own text: no user text enters it
+                exec(compiled_text(code(text), file), namespace)  # our own text: no user text enters it
             except SyntaxError as e:
                 raise InternalError(f"a kernel is not Python: {e} (text: {text!r})") from e
             return namespace["kernel"]

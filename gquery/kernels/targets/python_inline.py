@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import ast
 
+from gquery.runtime.syntax import parse
+
 _BINARY: dict[str, ast.operator] = {
     "add": ast.Add(), "sub": ast.Sub(), "mul": ast.Mult(), "and": ast.BitAnd(), "or": ast.BitOr(), "xor": ast.BitXor(),
 }  # fmt: skip
@@ -51,5 +53,5 @@ def inlined(text: str) -> ast.Module:
     >>> ast.unparse(inlined("accumulate_add_i64(s0, 3, x)"))  # sums are proved to fit, or accumulated as words of a multiword sum
     's0[3] += x'
     """
-    tree: ast.Module = _Inline().visit(ast.parse(text))
+    tree: ast.Module = _Inline().visit(parse(text))
     return tree

@@ -10,12 +10,13 @@ from functools import lru_cache
 from typing import Any
 
 from gquery.kernels.kernel import Kernel, function_source
+from gquery.runtime.syntax import parse
 
 
 @lru_cache(maxsize=1024)
 def function_text(name: str, function: Callable[..., Any]) -> str:
     """The source of a scalar function's body without decorators, annotations and docstring, named ``name``."""
-    tree = ast.parse(textwrap.dedent(function_source(function)))
+    tree = parse(textwrap.dedent(function_source(function)))
     node = tree.body[0]
     assert isinstance(node, ast.FunctionDef), f"{name} is not a plain function"
     node.name, node.decorator_list, node.returns = name, [], None
@@ -29,7 +30,7 @@ def function_text(name: str, function: Callable[..., Any]) -> str:
 def free_names(text: str) -> set[str]:
     """The names that a module's text loads and nowhere binds: what it has to import."""
     loaded, bound = set(), set(dir(builtins))
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(parse(text)):
         match node:
             case ast.Name(id=name, ctx=ast.Load()):
                 loaded.add(name)

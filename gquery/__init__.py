@@ -14,7 +14,7 @@ The life of a query in ten steps:
  7. `operators.codegen`, `kernels`: the operators of a pipeline write one loop over rows, the kernel's text.
  8. `kernels.targets`: LLVM compiles that for the CPU, Numba for the GPU, once (a cache on disk keeps it), or, for little work,
     Python runs it as it stands.
- 9. `execution`: stages run over partitions and morsels, their sinks' states are combined and finalized.
+ 9. `execution`: stages run over morsels, on several devices by ranks (`distributed`); sinks' states are combined and finalized.
 10. `api.relation`, `result`: the `Relation` hands the rows out: Arrow, pandas, Polars, Python tuples, a box of text.
 
 Importing the package loads no part of the engine; the first connection does.

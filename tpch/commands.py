@@ -19,7 +19,7 @@ DATA = click.option(
 SF = click.option("--sf", type=float, default=1.0, show_default=True, help="Scale factor; 1 is about 1 GB of text.")
 QUERIES = click.option("--queries", "which", default="1-22", show_default=True, help="As in 1,3-5.")
 DEVICE = click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, cuda:1 or python.")
-PARTITIONS = click.option("--partitions", type=int, default=1, show_default=True, help="Row ranges of tables.")
+DEVICES = click.option("--devices", type=int, default=1, show_default=True, help="So many share the rows of each query.")
 ANSWERS = click.option(
     "--answers", default="auto", show_default=True, metavar="auto|duckdb|none|FOLDER",
     help="Expected answers: shipped or DuckDB's where they are quickly there, DuckDB's, none, or files of a folder.",
@@ -64,18 +64,18 @@ def generate_command(sf: float, data: Path | None) -> None:
 @click.option("--checksums", type=FILE, help="Write a checksum of each answer of the engine under test.")
 @click.option("--expect-checksums", "expected", type=FILE, help="Compare with the checksums of another run.")
 @click.option("--json", "json_path", type=FILE, help="Append every sample as a line of JSON; measures bytes as well.")
-@PARTITIONS
+@DEVICES
 @click.option("--threads", type=int, help="Threads of every engine on the CPU [default: all cores].")
 @click.option("--interpret-limit", type=int, help="Row-steps up to which gquery interprets; 0 compiles everything.")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A setting of gquery; may be repeated.")
 def run_command(
     sf: float, data: Path | None, which: str, engines: str, device: str, runs: int, io: Io, cold: bool, warm: bool,
     seed: int | None, streams: int, answers: str, checksums: Path | None, expected: Path | None, json_path: Path | None,
-    partitions: int, threads: int | None, interpret_limit: int | None, settings: tuple[str, ...],
+    devices: int, threads: int | None, interpret_limit: int | None, settings: tuple[str, ...],
 ) -> None:  # fmt: skip
     """Run the queries, check every answer, print a table. The exit code is 0 if no answer is wrong."""
     pairs = tuple((name, value) for name, _, value in (s.partition("=") for s in settings))
-    options = Options(device, partitions, threads, interpret_limit, io, pairs)
+    options = Options(device, devices, threads, interpret_limit, io, pairs)
     _run(
         sf, data, which, engines.split(","), options, answers, checksums, expected, json_path, runs=runs, seed=seed,
         cold=cold, warm=warm or cold, streams=streams, measures=json_path is not None and not streams,
@@ -134,15 +134,15 @@ def report_command(files: tuple[Path, ...], output: Path, title: str, svg_path: 
 @SF
 @DATA
 @DEVICE
-@PARTITIONS
+@DEVICES
 @QUERIES
 @ANSWERS
 @click.option("--seed", type=int, help="Random parameters from this seed [default: the validation parameters].")
 def validate_command(
-    sf: float, data: Path | None, device: str, partitions: int, which: str, answers: str, seed: int | None
+    sf: float, data: Path | None, device: str, devices: int, which: str, answers: str, seed: int | None
 ) -> None:
     """Run each query once with kernels and not the interpreter, and check its answer."""
-    options = Options(device, partitions, None, 0)
+    options = Options(device, devices, None, 0)
     _run(sf, data, which, ["gquery"], options, answers, None, None, None, runs=0, seed=seed)
 
 

@@ -20,7 +20,7 @@ from gquery.api.explain import Explains, explain_options
 from gquery.api.plan_cache import Parameters, PlanCache, PreparedPlan
 from gquery.api.planning import Plans
 from gquery.api.readers import Files
-from gquery.api.startup import Target, choose, load_engine, wake
+from gquery.api.startup import Devices, Target, choose_devices, load_engine, wake
 from gquery.api.templates import Question, Template, Templates
 from gquery.errors import (
     CatalogError,
@@ -51,7 +51,9 @@ class Connection(Plans, Frames, Files, Explains, Exceptions):
 
     ``device`` is "auto" (the first GPU, else the CPU), "cpu", "cuda", "cuda:1" or "python" (the interpreter alone).
     ``partitions`` splits every source by row ranges. ``threads`` and ``memory_limit`` (bytes, or text as "8GB") bound
-    what it takes. DeviceError where the device is not there.
+    what it takes. ``devices`` runs each query on several devices, each with a part of the rows: a number of them, "all" GPUs, or
+    GPUs by number, as ``[0, 1]``. Where ``device`` is the CPU, so many groups of its threads stand for them. DeviceError where a
+    device is not there.
     """
 
     def __init__(
@@ -60,6 +62,7 @@ class Connection(Plans, Frames, Files, Explains, Exceptions):
         partitions: int | None = None,
         threads: int | None = None,
         memory_limit: int | str | None = None,
+        devices: Devices = None,
     ) -> None:
         settings = from_environment()
         given = {"partitions": partitions, "threads": threads, "memory_limit": memory_limit}
@@ -71,13 +74,13 @@ class Connection(Plans, Frames, Files, Explains, Exceptions):
             raise InterfaceError(str(error)) from None
         self.settings = settings
         with collector.paused():  # most of what the first connection imports stays
-            self._begin(device)
+            self._begin(device, devices)
 
-    def _begin(self, device: str) -> None:
+    def _begin(self, device: str, devices: Devices) -> None:
         load_engine()
         self.target: Target
-        self.device: Device
-        self.target, self.device = choose(device, self.settings.memory_limit)
+        self.target, self._ranks = choose_devices(device, devices, self.settings.memory_limit)
+        self.device: Device = self._ranks[0]
 
         from gquery.io.column_cache import ColumnCache
         from gquery.sql.catalog import Catalog
@@ -91,7 +94,8 @@ class Connection(Plans, Frames, Files, Explains, Exceptions):
         self._files_lock = threading.RLock()
         self._running = Running()
         self._closed = False
-        wake(self.target, self.device)
+        for one in self._ranks:
+            wake(self.target, one)
 
     @property
     def device_name(self) -> str:
@@ -242,7 +246,8 @@ class Connection(Plans, Frames, Files, Explains, Exceptions):
         """Change a setting of `gquery.settings.Settings`, as SET does."""
         self.settings = self.settings.with_option(name, value)
         if name.lower() == "memory_limit":
-            self.device = self.device.with_limit(self.settings.memory_limit)
+            self._ranks = tuple([d.with_limit(self.settings.memory_limit) for d in self._ranks])
+            self.device = self._ranks[0]
             self.device.evict = self._cache.evict_bytes
             self._cache.limit, self._cache.device = self.settings.memory_limit, self.device
         self._cache.workers = self.settings.worker_count
@@ -306,7 +311,8 @@ class Connection(Plans, Frames, Files, Explains, Exceptions):
     def _context(self) -> ExecutionContext:
         from gquery.execution import ExecutionContext
 
-        return ExecutionContext(target=self.target, device=self.device, settings=self.settings)
+        ranks = self._ranks if len(self._ranks) > 1 else ()
+        return ExecutionContext(target=self.target, device=self.device, settings=self.settings, ranks=ranks)
 
     def _stored(self, table: Table) -> Table:
         """A result as a table to scan: encoded anew, which narrows its columns and makes their statistics exact."""
@@ -328,6 +334,7 @@ def connect(
     partitions: int | None = None,
     threads: int | None = None,
     memory_limit: int | str | None = None,
+    devices: Devices = None,
 ) -> Connection:
     """A new connection, with tables of its own; see `Connection`."""
-    return Connection(device, partitions, threads, memory_limit)
+    return Connection(device, partitions, threads, memory_limit, devices)

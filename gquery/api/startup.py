@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from gquery.device.device import Device
 
 Target = Literal["python", "cpu", "cuda"]
+Devices = Literal["all"] | int | Sequence[int] | None
 
 
 _SPIN = "OPENBLAS_THREAD_TIMEOUT"
@@ -51,6 +53,35 @@ def choose(name: str, memory_limit: int | None) -> tuple[Target, Device]:
                 f'There is no device "{name}"; there are auto, cpu, cuda, cuda:1 and so on, and python'
             )
     return ("cuda" if device.is_cuda else "cpu"), device.with_limit(memory_limit)
+
+
+def choose_devices(name: str, devices: Devices, memory_limit: int | None) -> tuple[Target, tuple[Device, ...]]:
+    """The target and the device of each rank, at least one. InterfaceError for what names no devices."""
+    target, first = choose(name, memory_limit)
+    if devices is None:
+        return target, (first,)
+    if isinstance(devices, str):
+        if devices.lower() != "all":
+            raise InterfaceError(f'devices is "all", a number, or a list of numbers, not "{devices}"')
+        ordinals = list(range(_gpus())) if first.is_cuda else [0]
+    else:
+        ordinals = list(range(devices) if isinstance(devices, int) else devices)
+    if not ordinals or any(type(n) is not int or n < 0 for n in ordinals):
+        raise InterfaceError(f"devices takes one number or more, from 0 on, not {devices!r}")
+    return target, tuple([_nth(first, n).with_limit(memory_limit) for n in ordinals])
+
+
+def _gpus() -> int:
+    from gquery.device.device import available_devices
+
+    return sum(d.is_cuda for d in available_devices())
+
+
+def _nth(first: Device, ordinal: int) -> Device:
+    """Device number ``ordinal`` of the kind of the first one."""
+    from gquery.device.device import Device, cuda_device
+
+    return cuda_device(ordinal) if first.is_cuda else Device("cpu", ordinal + 1)
 
 
 @cache

@@ -39,7 +39,16 @@ def decide(state: Run, stage: Stage, pipeline: Pipeline, rows: int) -> Decision:
     before = feedback.decisions.get(number)
     if before is not None and before.grounds == grounds:
         return before
-    facts = Facts(context, feedback, number, rows, state.joins, grounds.copied_bytes, grounds.has_room)
+    facts = Facts(
+        context,
+        feedback,
+        number,
+        rows,
+        state.joins,
+        grounds.copied_bytes,
+        grounds.has_room,
+        merges=state.merges(number),
+    )
     runs = specialize(pipeline, facts)
     if is_promising(runs, facts):
         _work_ahead(pipeline, facts)

@@ -19,7 +19,7 @@ class Facts:
     """``rows`` that the source of the stage gives, and the tables that it probes, by their stages. ``copied_bytes`` is the size
     of the largest of these tables that the interpreter would have to bring from a device first. ``has_room``: there is memory
     for a build to be partitioned first. A ``choice`` that is given is not made again. ``asks_kernels``: kernels that are there
-    already are a reason to use them."""
+    already are a reason to use them. ``merges``: the states of several ranks become one, so that their words must be alike."""
 
     context: ExecutionContext
     feedback: RunFeedback
@@ -30,6 +30,7 @@ class Facts:
     has_room: bool = True
     choice: Choice | None = None
     asks_kernels: bool = True
+    merges: bool = False
 
     @property
     def known(self) -> StageFeedback:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from gquery.columns.table import Table
     from gquery.device.arena import Arena
     from gquery.device.device import Device
+    from gquery.distributed.cuts import Cuts
+    from gquery.distributed.placement import Placement
     from gquery.execution.decision import Decision
     from gquery.expression.slots import Recorder, SlotValues
     from gquery.kernels.kernel import Kernel
@@ -125,6 +127,16 @@ class Shared:
     replay: TemplateProgress
 
 
+@dataclass
+class RankedFeedback:
+    """How ranks run a program, and what the runs of each of them leave."""
+
+    program: Program
+    cuts: Cuts
+    placement: Placement
+    ranks: tuple[RunFeedback, ...]
+
+
 class RunFeedback:
     """What the runs of one program have found out, so that later ones need not."""
 
@@ -136,6 +148,7 @@ class RunFeedback:
         self.decisions: dict[int, Decision] = {}  # by stage, the last one
         self.whole_scans: set[int] = set()  # the stages for which it does not pay to ask which blocks they have to scan
         self.replay = ReplayProgress()
+        self.ranked: RankedFeedback | None = None
         self._stages: dict[int, StageFeedback] = {}
         self._dataflow: Dataflow | None = None
         self._prepared: set[bool] = set()
@@ -182,6 +195,13 @@ class RunFeedback:
         if found is None or found.program is not program:
             found = self._dataflow = Dataflow(program)
         return found
+
+    def for_rank(self) -> RunFeedback:
+        """What the runs of one rank begin with: the kernels are those of all ranks."""
+        made = RunFeedback()
+        made.units, made.outputs, made.shared = self.units, self.outputs, self.shared
+        made._stages, made._dataflow = self._stages.copy(), self._dataflow
+        return made
 
     def for_recording(self) -> RunFeedback:
         """What runs that are to be recorded begin with: the same kernels, what is known of the stages, no scalars."""

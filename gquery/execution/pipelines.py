@@ -5,6 +5,7 @@ from __future__ import annotations
 from gquery import tuning
 from gquery.device.recording import CannotRecordError
 from gquery.execution.decide import decide
+from gquery.execution.exchange import merge_matches, rows_read
 from gquery.execution.runner import Runner
 from gquery.execution.sources import read
 from gquery.execution.state import Run, StageReport
@@ -19,7 +20,7 @@ from gquery.planner.physical import Pipeline, ReadStage, Stage
 
 def run_pipeline(state: Run, stage: Stage, pipeline: Pipeline, report: StageReport) -> None:
     """Run a pipeline; what it made is in the run's state."""
-    frame = read(state, pipeline.source)
+    frame = read(state, pipeline.source, rows_read(state, stage))
     wanted = prefix.rows_wanted(pipeline)
     if wanted is None:
         result = _validated(state, stage, pipeline, frame, report)
@@ -29,6 +30,7 @@ def run_pipeline(state: Run, stage: Stage, pipeline: Pipeline, report: StageRepo
         state.joins[stage.number] = result
     else:
         state.frames[stage.number] = result
+    merge_matches(state, stage, pipeline)
 
 
 def _validated(state: Run, stage: Stage, pipeline: Pipeline, frame: Frame, report: StageReport) -> Frame | JoinIndex:

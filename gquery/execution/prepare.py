@@ -8,7 +8,7 @@ compiled then.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from gquery import tuning
 from gquery.execution.decision import Specialized
@@ -60,7 +60,7 @@ def prepare(state: Run) -> None:
 def _kernels(state: Run, few: bool) -> Iterator[Kernel]:
     """The kernels of the pipelines that will surely not be interpreted."""
     context, feedback = state.context, state.feedback
-    for found in forecast(state.program, context, feedback, few):
+    for found in forecast(state.program, context, feedback, few, merges=state.merges):
         if found.runs.target == context.target:
             number, work = found.stage.number, found.runs.pipeline
             for unit in units_of(feedback, number, work, context.target, context.counts):
@@ -90,9 +90,10 @@ def forecast(
     feedback: RunFeedback | None = None,
     few: bool = False,
     asks_kernels: bool = False,
+    merges: Callable[[int], bool] = lambda number: False,
 ) -> Iterator[Forecast]:
     """The pipelines of a program, in their order, by what the last run measured, or by estimates before one; with ``few``,
-    other stages make few rows."""
+    other stages make few rows. ``merges`` says of which stages the states of several ranks become one."""
     feedback = feedback or RunFeedback()
     joins: dict[int, JoinIndex] = {}
     on_device: dict[int, int] = {}  # the bytes of join tables that the interpreter would have to copy
@@ -104,7 +105,9 @@ def forecast(
         known = feedback.stage(stage.number)
         rows = work.rows if known.rows is None else known.rows
         room = has_room(work, rows, context.device)
-        facts = Facts(context, feedback, stage.number, rows, joins, copied, room, asks_kernels=asks_kernels)
+        facts = Facts(
+            context, feedback, stage.number, rows, joins, copied, room, None, asks_kernels, merges(stage.number)
+        )
         runs = specialize(work, facts)
         if few and isinstance(work.source, ReadStage):
             rows = min(work.rows, tuning.interpreting.forecast_rows)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gquery.columns.table import Table
 from gquery.execution.feedback import RunFeedback
 from gquery.execution.late_fetch import with_fetched
+from gquery.execution.ranked import run_ranked
 from gquery.execution.replay import replayed
 from gquery.execution.run_stages import result_of, run_stages
 from gquery.execution.speculation import MisspeculationError, Speculation
@@ -22,6 +23,8 @@ def run_with_report(
     program: Program, context: ExecutionContext, feedback: RunFeedback | None = None
 ) -> tuple[Table, list[StageReport]]:
     """The result of a program, and what each stage did. A run that is not measured speculates where it can."""
+    if context.ranks:
+        return run_ranked(program, context, context.ranks, feedback or RunFeedback())
     table, reports = _run_stages(program, context, feedback or RunFeedback())
     return table if program.fetch is None else with_fetched(program.fetch, table), reports
 

@@ -16,6 +16,7 @@ from gquery.columns.table import Table
 from gquery.device.device import cpu_device
 from gquery.errors import InterruptError, OutOfMemoryError
 from gquery.execution.choose import breaker_device
+from gquery.execution.exchange import breaker_frames, gather_inputs, rows_read
 from gquery.execution.measure import Meter, named_range
 from gquery.execution.pipelines import run_pipeline
 from gquery.execution.prepare import prepare
@@ -69,9 +70,13 @@ def run_stages(state: Run, first: int, end: int) -> None:
             if checks.ENABLED and frame is not None and frame.number is None and not context.device.stays:
                 verify_stage(stage, frame, stage is program.stages[-1])
             report.seconds = time.perf_counter() - start
+            if state.rank is not None:
+                report.received_bytes, state.rank.received_bytes = state.rank.received_bytes, 0
             state.reports.append(report)
             for number in state.dataflow.released[stage.number]:
                 state.frames.pop(number, None)
+                if state.rank is not None:
+                    state.rank.wholes.pop(number, None)
                 _note_table(state, number, state.joins.pop(number, None))
 
 
@@ -137,18 +142,22 @@ def _stage(state: Run, stage: Stage, report: StageReport) -> None:
         try:
             match stage.work:
                 case Pipeline():
+                    gather_inputs(state, stage)
                     run_pipeline(state, stage, stage.work, report)
                 case HostRows():
                     state.speculation.validate()
                     report.target = "host"
-                    state.frames[stage.number] = _on_host(state, stage.work, stage.label)
+                    gather_inputs(state, stage)
+                    state.frames[stage.number] = _on_host(state, stage, stage.work)
                 case _:
                     at = breaker_device(state, stage.work)
                     if at.is_cpu:
                         state.speculation.validate()
                     report.target = at.name
                     workers = state.context.settings.worker_count
-                    frames = _counted(state, stage.work) if state.bound is not None else state.frames
+                    frames = breaker_frames(state, stage, stage.work)
+                    if state.bound is not None:
+                        frames = _counted(state, stage.work)
                     made = run_breaker(stage.work, frames, state.joins, state.matched, at, workers)
                     state.frames[stage.number] = made
             return
@@ -157,6 +166,8 @@ def _stage(state: Run, stage: Stage, report: StageReport) -> None:
         except OutOfMemoryError:
             _forget(state)
             raise
+        if state.rank is not None:  # others have gone on
+            break
         device.make_room()
     _forget(state)
     raise device.exhausted(stage.label, failures[-1])
@@ -177,9 +188,10 @@ def _forget(state: Run) -> None:
     state.context.device.make_room()
 
 
-def _on_host(state: Run, work: HostRows, label: str) -> Frame:
+def _on_host(state: Run, stage: Stage, work: HostRows) -> Frame:
     """A frame with columns that the host makes beside those of a source."""
     device, context = cpu_device(), state.context
     if context.device.is_cpu:
         device = context.device
-    return run_host_rows(work, read(state, work.source), device, context.settings.worker_count, label)
+    frame = read(state, work.source, rows_read(state, stage))
+    return run_host_rows(work, frame, device, context.settings.worker_count, stage.label)

@@ -8,6 +8,7 @@ from typing import assert_never
 from gquery import tuning
 from gquery.execution.attempt import Attempt
 from gquery.execution.decision import Decision
+from gquery.execution.exchange import merge_exchange
 from gquery.execution.state import Run
 from gquery.execution.variants import output_of
 from gquery.kernels.builtin import scans
@@ -36,7 +37,9 @@ def sink_of(attempt: Attempt, stage: Stage, decision: Decision) -> SinkRun[SinkS
             return MaterializeRun(sink, mode, launch, label, materialize.selectivity(pipeline.steps), attempt.number)
         case Reduce():
             output = output_of(state.feedback, stage.number, as_group(sink), target) if device.stays else None
-            return ReduceRun(sink, tuple(passes(pipeline, target)), launch, label, output)
+            reduced = ReduceRun(sink, tuple(passes(pipeline, target)), launch, label, output)
+            reduced.exchange = merge_exchange(state, stage)
+            return reduced
         case Group():
             return _group(state, stage, sink, frame, launch)
         case Build(table):
@@ -51,6 +54,7 @@ def _group(state: Run, stage: Stage, sink: Group, frame: Frame, launch: Launch) 
         scans.check_rows(frame.rows)
     output = output_of(state.feedback, stage.number, sink, launch.target.name)
     made = GroupRun(sink, launch, stage.label, frame, output)
+    made.exchange = merge_exchange(state, stage)
     if sink.layout != "direct-address":
         known = state.feedback.stage(stage.number)
         if launch.target.runs_morsels and known.groups is not None:

@@ -26,7 +26,7 @@ def specialize(pipeline: Pipeline, facts: Facts) -> Specialized:
     """The pipeline as it runs for these facts. A build of which `Facts.known` tells no duplicate keys may raise
     DuplicateKeysError when it runs, and FannedOutError what materializes and is not known to fan out; once that is noted in
     the feedback, it is specialized without the speculation."""
-    pipeline = specialize_for_tables(pipeline, facts.rows, facts.joins)
+    pipeline = specialize_for_tables(pipeline, facts.rows, facts.joins, facts.merges)
     pipeline = specialize_build(pipeline, facts.rows, facts.has_room)
     pipeline = with_filter(pipeline, facts.rows, facts.able, facts.profile)
     if not facts.known.duplicate_keys:

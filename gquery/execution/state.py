@@ -7,6 +7,9 @@ from dataclasses import field
 from gquery.columns.table import ColumnData
 from gquery.device.array import Array
 from gquery.device.device import Device
+from gquery.distributed.cuts import Cuts
+from gquery.distributed.placement import Placement
+from gquery.distributed.transport import Comm
 from gquery.execution.feedback import RunFeedback
 from gquery.execution.measure import Meter
 from gquery.execution.speculation import Speculation
@@ -22,12 +25,14 @@ from gquery.settings import Settings
 
 @dataclass(frozen=True)
 class ExecutionContext:
-    """Where and how a program runs: the name of the target that compiled pipelines run on, its device, the settings."""
+    """Where and how a program runs: the name of the target that compiled pipelines run on, its device, the settings. ``ranks``
+    are the devices of several ranks; none where one device has all rows."""
 
     target: str
     device: Device
     settings: Settings
     meter: Meter | None = None  # of a run that is analyzed
+    ranks: tuple[Device, ...] = ()
 
     @property
     def counts(self) -> bool:
@@ -48,6 +53,8 @@ class StageReport:
     attempts: int = 1
     blocks: int = 0  # of rows of the source, where some are left out
     skipped_blocks: int = 0
+    received_bytes: int = 0  # from other ranks
+    of_ranks: tuple[StageReport, ...] = ()  # what the stage did on each of several ranks
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +76,17 @@ class BoundPattern:
 
 
 @dataclass
+class Rank:
+    """What tells the run of one rank from those of others. ``wholes`` are frames of which it has gathered all rows, by stage."""
+
+    comm: Comm
+    placement: Placement
+    cuts: Cuts
+    wholes: dict[int, Frame] = field(default_factory=dict)
+    received_bytes: int = 0  # from other ranks, in the stage that runs
+
+
+@dataclass
 class Run:
     """The state of one run of a program."""
 
@@ -85,6 +103,11 @@ class Run:
     reports: list[StageReport] = field(default_factory=list)
     bound_patterns: list[BoundPattern] | None = None  # as ``bound``
     bound: list[BoundArguments] | None = None  # of all kernels, where the run is recorded for other constants, too
+    rank: Rank | None = None  # where other ranks run other parts of the rows
 
     def __post_init__(self) -> None:
         self.dataflow = self.feedback.dataflow(self.program)
+
+    def merges(self, stage: int) -> bool:
+        """Whether the states of several ranks become one at the end of a stage."""
+        return self.rank is not None and self.rank.placement[stage].merges

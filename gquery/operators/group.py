@@ -44,8 +44,9 @@ from gquery.operators.group_state import GroupState
 from gquery.operators.join import find_or_insert
 from gquery.operators.keys import decode_keys, decode_raw_key, encode_keys, raw_key
 from gquery.operators.materialize import contiguous
+from gquery.operators.merge_groups import Exchange, merge_arrays, merge_groups, part_groups
 from gquery.operators.windows import is_inside
-from gquery.planner.aggregates import has_plain_count
+from gquery.planner.aggregates import AggregatePlan, has_plain_count
 from gquery.planner.physical import TOUCHED, Group, ReadStage, Source
 
 # ---- text -----------------------------------------------------------------------------------------------------------
@@ -85,6 +86,7 @@ class GroupRun(SinkRun[GroupState]):
         self.sink = sink
         self.output = output
         self.frame = frame
+        self.exchange: Exchange | None = None  # where other ranks have parts of the groups
         self.shared = sink.layout == "row-id hash" or sink.concurrent
         wanted = max(min(2 * sink.groups, 2 * launch.rows), tuning.group_layouts.least_hash_slots)
         self.capacity = 1 << (wanted - 1).bit_length()
@@ -181,6 +183,8 @@ class GroupRun(SinkRun[GroupState]):
         elif device.is_cpu and len(states) > 1 and filled(sink, states) > tuning.accumulators.sorted_slots:
             table, capacity = combine_tables(sink, states, capacity, device, self.label, workers)
             states = [table]
+        if self.exchange is not None:
+            return self._merged(self.exchange, states, capacity, device)
         output = self.output if len(states) == 1 else None
         if output is not None and self._finalizes_by_kernel(capacity, device):
             count, columns = output.columns(states[0], capacity, device, workers, self.label)
@@ -197,14 +201,36 @@ class GroupRun(SinkRun[GroupState]):
 
     def _picked(self, states: Sequence[GroupState], capacity: int, device: Device) -> tuple[int, list[Values]]:
         """How many groups there are, and the columns of their keys and aggregates, by array functions."""
+        encoded, words = self._groups(states, capacity, device)
+        return int(encoded.size), self._keys(encoded) + self._results(words, device.xp)
+
+    def _groups(self, states: Sequence[GroupState], capacity: int, device: Device) -> tuple[Array, list[Array]]:
+        """The encoded keys of the groups that there are, and their words."""
         accumulators = self.sink.accumulators
         if self.sink.layout == "direct-address":
-            encoded = scans.compact(states[0].presence(has_plain_count(accumulators))).astype("int64")
-            words = [a[encoded] for a in states[0].accumulators]
-        else:
-            tables = [slots_of(self.sink, s, capacity) for s in states]
-            encoded, words = tables[0] if len(tables) == 1 else combine_slots(self.sink, tables, device.xp)
-        return int(encoded.size), self._keys(encoded) + self._results(words, device.xp)
+            encoded: Array = scans.compact(states[0].presence(has_plain_count(accumulators))).astype("int64")
+            return encoded, [a[encoded] for a in states[0].accumulators]
+        tables = [slots_of(self.sink, s, capacity) for s in states]
+        return tables[0] if len(tables) == 1 else combine_slots(self.sink, tables, device.xp)
+
+    # ---- several ranks ----
+
+    def _merged(self, exchange: Exchange, states: Sequence[GroupState], capacity: int, device: Device) -> Frame:
+        """The frame of the groups of all ranks."""
+        if self.sink.layout == "direct-address" and len(states) > 1:
+            states = [combine_arrays(states, self.sink.accumulators, capacity, self.launch.workers)]
+        encoded, words = self._groups(states, capacity, device)
+        merged = merge_groups(self.sink, exchange(part_groups(self.sink, encoded, words, device)), device)
+        count = int(merged.encoded.size)
+        named = [(c, what) for c, _, what in self.sink.keys]
+        columns = self._columns(named, self._keys(merged.encoded), count, device, self.launch.workers)
+        for (column, plan), text in zip(self.sink.aggregates, merged.texts, strict=True):
+            if text is not None:
+                columns[column.id] = text
+                continue
+            (values,) = self._results(merged.words, device.xp, [plan])
+            columns |= self._columns([(column, plan.result)], [values], count, device, self.launch.workers)
+        return Frame(columns, count)
 
     def _of_rows(self, state: GroupState) -> Frame:
         """The groups of a table of row numbers."""
@@ -224,8 +250,12 @@ class GroupRun(SinkRun[GroupState]):
             columns[column.id] = gathers.take(self.frame.columns[e.id], rows, device, count.number)
         return Frame(columns, int(rows.size), number=count.number)
 
-    def _results(self, words: Sequence[Array], xp: ModuleType) -> list[Values]:
-        found = [(plan, finalize_aggregate(plan, words, xp)) for _, plan in self.sink.aggregates]
+    def _results(
+        self, words: Sequence[Array], xp: ModuleType, plans: Sequence[AggregatePlan] | None = None
+    ) -> list[Values]:
+        """The values of some aggregates, or of all."""
+        asked = [plan for _, plan in self.sink.aggregates] if plans is None else plans
+        found = [(plan, finalize_aggregate(plan, words, xp)) for plan in asked]
         return [(narrow(values, plan.result.physical_type), validity) for plan, (values, validity) in found]
 
     def _columns(
@@ -265,9 +295,12 @@ class GroupRun(SinkRun[GroupState]):
 
     def _sparse_arrays(self, total: GroupState) -> Frame:
         """The arrays themselves, a row a slot."""
-        columns = {}
-        for stored, accumulator in self.sink.sparse:
-            data = total.presence(None if accumulator == TOUCHED else accumulator)
+        columns, numbers = {}, [n for _, n in self.sink.sparse]
+        arrays = [total.presence(None if n == TOUCHED else n) for n in numbers]
+        if self.exchange is not None:
+            ops = ["max" if n == TOUCHED else self.sink.accumulators[n].op for n in numbers]
+            arrays = merge_arrays(arrays, ops, self.exchange, self.device)
+        for (stored, _), data in zip(self.sink.sparse, arrays, strict=True):
             made = make_column(stored.properties, stored.physical_type, data, None, self.capacity, self.device)
             columns[stored.column.id] = made
         return Frame(columns, self.capacity)

@@ -12,6 +12,7 @@ from gquery.operators.finalize import finalize_aggregate
 from gquery.operators.group_output import GroupOutput
 from gquery.operators.group_state import GroupState
 from gquery.operators.materialize import contiguous
+from gquery.operators.merge_groups import Exchange
 from gquery.planner.physical import Group, Reduce
 from gquery.runtime.records import dataclass
 
@@ -49,6 +50,7 @@ class ReduceRun(SinkRun[ReduceState]):
         self.sink = sink
         self.roles = roles
         self.output = output
+        self.exchange: Exchange | None = None  # where other ranks have words of their own rows
 
     def make_state(self) -> ReduceState:
         """The identities of all accumulators."""
@@ -61,9 +63,11 @@ class ReduceRun(SinkRun[ReduceState]):
 
     def finalize(self) -> Frame:
         """The frame of one row. OutOfRangeError where a result does not fit its type."""
-        if self.output is not None and len(self.states) == 1:
+        if self.output is not None and len(self.states) == 1 and self.exchange is None:
             return self._by_kernel(self.output, self.states[0])
         host = [self.device.to_host(s.words_i64) for s in self.states]
+        if self.exchange is not None:
+            host = [words for rank in self.exchange(host) for words in rank]
         words = []
         for n, accumulator in enumerate(self.sink.accumulators):
             parts = np.array([w.view(np.int64 if accumulator.word == "i64" else np.float64)[n] for w in host])

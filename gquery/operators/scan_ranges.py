@@ -105,7 +105,7 @@ def _lets_nothing_past(pipeline: Pipeline, joins: Mapping[int, JoinIndex]) -> bo
 
 
 def _cannot_fail(step: Probe) -> bool:
-    return all(never_fails(_unwidened(e)) for e in (*step.keys, *(() if step.residual is None else (step.residual,))))
+    return all(never_fails(unwidened(e)) for e in (*step.keys, *(() if step.residual is None else (step.residual,))))
 
 
 def _possible(pipeline: Pipeline, zones: Mapping[int, Zones], joins: Mapping[int, JoinIndex]) -> Iterator[Blocks]:
@@ -134,7 +134,7 @@ def _possible(pipeline: Pipeline, zones: Mapping[int, Zones], joins: Mapping[int
 def _of_keys(step: Probe, zones: Mapping[int, Zones], joins: Mapping[int, JoinIndex]) -> Blocks | None:
     """The blocks that may hold a key of the build side."""
     found: list[Blocks] = []
-    for number, key in enumerate(map(_unwidened, step.keys)):
+    for number, key in enumerate(map(unwidened, step.keys)):
         if isinstance(key, Column) and key.id in zones:
             keys = key_set(joins[step.table.stage], number)
             if keys is not None:
@@ -142,7 +142,7 @@ def _of_keys(step: Probe, zones: Mapping[int, Zones], joins: Mapping[int, JoinIn
     return np.logical_and.reduce(found) if found else None
 
 
-def _unwidened(e: Expr) -> Expr:
+def unwidened(e: Expr) -> Expr:
     """An expression without casts to wider integers around it, which keep every value."""
     while isinstance(e, Cast) and e.dtype.is_integer and e.arg.dtype.is_integer:
         wide, narrow = type_bounds(e.dtype), type_bounds(e.arg.dtype)

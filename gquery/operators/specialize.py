@@ -58,11 +58,14 @@ def has_room(pipeline: Pipeline, rows: int, device: Device) -> bool:
     return device.free_bytes >= tuning.join_layouts.partitioned_row_bytes * rows
 
 
-def specialize_for_tables(pipeline: Pipeline, rows: int, joins: Mapping[int, JoinIndex]) -> Pipeline:
-    """The pipeline as it should run over ``rows`` rows with these join tables."""
+def specialize_for_tables(
+    pipeline: Pipeline, rows: int, joins: Mapping[int, JoinIndex], merges: bool = False
+) -> Pipeline:
+    """The pipeline as it should run over ``rows`` rows with these join tables. Where it ``merges`` its words with those of other
+    ranks, whose rows and tables are others, sums are split as they are planned."""
     if any(isinstance(s, Probe) and not _is_built_so(s.table, joins[s.table.stage].table) for s in pipeline.steps):
         pipeline = _with_tables(pipeline, lambda table: _as_built(table, joins[table.stage].table))
-    if _has_small_sums(pipeline):
+    if not merges and _has_small_sums(pipeline):
         pipeline = with_row_limit(pipeline, _row_limit(pipeline, rows, joins))
     sink = pipeline.sink
     if (

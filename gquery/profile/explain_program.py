@@ -51,6 +51,7 @@ from gquery.planner.physical import (
     stage_columns,
 )
 from gquery.profile.explain import Printer
+from gquery.profile.ranks import placement_texts
 
 COMPACTED = "; rows that get here are compacted into a selection vector"
 ProgramLevel = Literal["physical", "pipelines", "code"]
@@ -62,14 +63,17 @@ def explain_program(
     """The program as it runs next, as far as estimates tell, and exactly where ``feedback`` is that of an earlier run."""
     printer = printer_of(program)
     runs = specialized(program, context, feedback)
+    placed = placement_texts(program, context, feedback or RunFeedback())
     lines: list[str] = []
     for stage in program.stages:
         work = stage.work
         if not isinstance(work, Pipeline):
             lines.append(f"stage {stage.number}: {_breaker(work, printer)}")
+            lines += [f"  {text}" for text in placed[stage.number : stage.number + 1]]
             continue
         where = runs[stage.number]
         lines.append(f"stage {stage.number}: {stage.label}" + ("" if level == "physical" else f"  [{_where(where)}]"))
+        lines += [f"  {text}" for text in placed[stage.number : stage.number + 1]]
         if level == "physical":
             continue
         lines += ["  " + text for text in _pipeline(where.pipeline, where.target, printer)]

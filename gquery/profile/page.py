@@ -129,6 +129,7 @@ def _stage(stage: StageNode, tree: Explained, slowest: float) -> str:
         groups = f"<p class=where>row groups: {stage.row_groups_read:,} read, {skipped}</p>"
     if stage.skipped_blocks is not None:
         groups += f"<p class=where>{blocks_text(stage)}</p>"
+    groups += "".join(f"<p class=where>{escape(text)}</p>" for text in stage.ranks)
     operators = "".join(
         f"<li><code>{escape(o.text)}</code> <span class=rows>{escape(rows_text(o))}</span></li>"
         for o in stage.operators

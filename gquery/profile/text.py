@@ -94,6 +94,8 @@ def _stage(stage: StageNode) -> Iterator[str]:
         yield f"  row groups: {stage.row_groups_read:,} read, {stage.row_groups_skipped or 0:,} skipped"
     if stage.skipped_blocks is not None:
         yield f"  {blocks_text(stage)}"
+    for text in stage.ranks:
+        yield f"  {text}"
     for kernel in stage.kernels:
         facts = ", ".join(f"{name} {value}" for name, value in kernel_facts(kernel))
         if facts:

@@ -50,6 +50,7 @@ from gquery.planner.physical import (
 from gquery.planner.stage_inputs import stage_inputs
 from gquery.profile.explain import Printer
 from gquery.profile.explain_program import describe_work, printer_of, specialized
+from gquery.profile.ranks import placement_texts, ranks_text
 from gquery.runtime.records import dataclass
 
 
@@ -104,6 +105,7 @@ class StageNode:
     skipped_blocks: int | None = None
     row_groups_read: int | None = None  # of Parquet files: those that the scan goes over
     row_groups_skipped: int | None = None  # and those that it leaves out
+    ranks: list[str] = field(default_factory=list)  # what each of several ranks runs, and what it took
 
 
 @dataclass
@@ -150,6 +152,7 @@ class _Known:
     runs: dict[int, Specialized]  # by stage
     target: str
     analysis: Analysis | None
+    placed: list[str] = field(default_factory=list)  # how several ranks run each stage
     estimator: Estimator = field(default_factory=Estimator)
     true: dict[int, tuple[int, int | None]] = field(default_factory=dict)
 
@@ -164,7 +167,8 @@ def explained(
 ) -> Explained:
     """The tree of a query: what a run measured, or what the next run will be."""
     device = context.target if capabilities(context.target).is_interpreted else context.device.name
-    known = _Known(query.plan, printer_of(program), specialized(program, context, feedback), context.target, analysis)
+    runs, placed = specialized(program, context, feedback), placement_texts(program, context, feedback)
+    known = _Known(query.plan, printer_of(program), runs, context.target, analysis, placed)
     stages = [_stage(s, known) for s in program.stages]
     plan = _plan(query.plan, Printer(query.plan), known)
     fetch = program.fetch
@@ -201,7 +205,9 @@ def _stage(stage: Stage, known: _Known) -> StageNode:
     operators = [Node(name, text) for name, text in texts]
     _count_rows(stage, operators, known)
     result = StageNode(stage.number, stage.label, kind, where, reason, stage_inputs(work), operators, [])
+    result.ranks = known.placed[stage.number : stage.number + 1]
     if report is not None:
+        result.ranks += ranks_text(report.of_ranks)
         result.seconds, result.attempts = report.seconds - report.compile_seconds, report.attempts
         if report.skipped_blocks:
             result.blocks, result.skipped_blocks = report.blocks, report.skipped_blocks

@@ -27,6 +27,7 @@ from gquery.tuning.planning import (
 from gquery.tuning.record import Record
 from gquery.tuning.running import (
     Accumulators,
+    Distribution,
     HostFunctions,
     Interpreting,
     Launches,
@@ -52,6 +53,7 @@ windows = Windows()
 group_layouts = GroupLayouts()
 interpreter_costs = InterpreterCosts()
 # operators and execution
+distribution = Distribution()
 accumulators = Accumulators()
 materialization = Materialization()
 loops = Loops()

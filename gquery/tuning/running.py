@@ -273,3 +273,15 @@ class Launches(Record):
     threads: int = number(256, "threads a block", "of a kernel without private state")
     most_threads: int = number(1024, "threads a block", "of a kernel whose blocks have a state: the most of any GPU")
     blocks_a_processor: int = number(16, "blocks a multiprocessor", "of a kernel without shared memory, at most")
+
+
+@dataclass(init=False, eq=False, repr=False)
+class Distribution(Record):
+    """How the rows of a query are divided among ranks."""
+
+    replicated_bytes: int = number(
+        2**28, "bytes", "of the columns that a query reads of a table, below which every rank has all of them"
+    )
+    cut_frame_rows: int = number(
+        2**20, "rows", "of a frame that all ranks have, from which on each takes a part of them"
+    )

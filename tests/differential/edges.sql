@@ -140,4 +140,5 @@ select y, try_cast(x as real), try_cast(x * 10 as real), cast(y * 1e30 as real) 
 
 select try_cast(v.x as real) from (values (1e300), (-1e300), (3.4028235e38), (3.4028236e38), (1e-300), (0e0)) v(x)
 
+-- one rank
 select avg(d38), avg(d38 / 1), sum(s38), avg(s38) from decs

@@ -13,21 +13,21 @@ COMPILED = [case for case in CASES if "cpu" in case.tags]
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_interpreted(case: Case) -> None:
-    assert_same(case.sql, case.tables(), case.ordered, targets=("python",), partitions=(1, 3))
+    assert_same(case.sql, case.tables(), case.ordered, targets=("python",), ranks=case.ranks)
 
 
 @pytest.mark.parametrize("case", COMPILED, ids=lambda c: c.name)
 def test_compiled_for_the_cpu(case: Case) -> None:
-    assert_same(case.sql, case.tables(), case.ordered, targets=("cpu",), partitions=(1, 3))
+    assert_same(case.sql, case.tables(), case.ordered, targets=("cpu",), ranks=case.ranks)
 
 
 @pytest.mark.cuda
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_on_a_gpu(case: Case) -> None:
-    assert_same(case.sql, case.tables(), case.ordered, targets=("cuda",), partitions=(1, 3))
+    assert_same(case.sql, case.tables(), case.ordered, targets=("cuda",), ranks=case.ranks)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_all_compiled_for_the_cpu(case: Case) -> None:
-    assert_same(case.sql, case.tables(), case.ordered, targets=("cpu",), partitions=(1, 3))
+    assert_same(case.sql, case.tables(), case.ordered, targets=("cpu",), ranks=case.ranks)

@@ -1,4 +1,4 @@
-"""Random queries give DuckDB's answers: as planned, in partitions, compiled, and with each rule switched off in turn.
+"""Random queries give DuckDB's answers: as planned, in ranks, compiled, and with each rule switched off in turn.
 
 ``GQUERY_FUZZ=5000 make fuzz`` runs more of them. A failure prints its seed and SQL; the same seed makes them again.
 """
@@ -20,7 +20,7 @@ TABLES = 40  # sets of tables that the seeds share
 OPTIONAL = sorted(rule.name for rule in RULES if not rule.required)
 
 
-def check(seed: int, target: str = "python", partitions: int = 1, disabled: str = "") -> None:
+def check(seed: int, target: str = "python", ranks: int = 1, disabled: str = "") -> None:
     tables = random_tables(seed // BATCH % TABLES)
     sql = Generator(seed).query()
     try:
@@ -29,7 +29,7 @@ def check(seed: int, target: str = "python", partitions: int = 1, disabled: str 
         return  # an overflow, say: `tests/sql/test_errors.py` has those
     settings = {"disabled_rules": disabled} if disabled else None
     try:
-        assert_same(sql, tables, targets=(target,), partitions=(partitions,), settings=settings)
+        assert_same(sql, tables, targets=(target,), ranks=(ranks,), settings=settings)
     except Exception as error:
         error.add_note(f"seed {seed}, tables {seed // BATCH % TABLES}, without {disabled or 'nothing'}:\n{sql}")
         raise
@@ -38,7 +38,7 @@ def check(seed: int, target: str = "python", partitions: int = 1, disabled: str 
 @pytest.mark.parametrize("batch", range(max(1, COUNT // BATCH)))
 def test_random_queries(batch: int) -> None:
     for seed in range(batch * BATCH, (batch + 1) * BATCH):
-        check(seed, partitions=1 + 2 * (seed % 2))
+        check(seed, ranks=1 + 2 * (seed % 2))
 
 
 @pytest.mark.parametrize("rule", OPTIONAL)
@@ -55,14 +55,14 @@ def test_without_any_optional_rule() -> None:
 
 @pytest.mark.parametrize("seed", range(300_000, 300_000 + max(3, COUNT // 80)))
 def test_compiled_for_the_cpu(seed: int) -> None:
-    check(seed, "cpu", partitions=3)
+    check(seed, "cpu", ranks=3)
 
 
 @pytest.mark.cuda
 @pytest.mark.parametrize("batch", range(6))
 def test_on_a_gpu(batch: int) -> None:
     for seed in range(400_000 + batch * BATCH, 400_000 + (batch + 1) * BATCH):
-        check(seed, "cuda", partitions=1 + 2 * (seed % 2))
+        check(seed, "cuda", ranks=1 + 2 * (seed % 2))
 
 
 def test_the_generator_makes_sense() -> None:

@@ -94,9 +94,7 @@ def test_a_fault_is_found_and_made_small(monkeypatch: pytest.MonkeyPatch) -> Non
     from gquery.kernels.targets.python import primitives
 
     monkeypatch.setitem(primitives(), "lt_i64", lambda a, b: a <= b)
-    failing = next(
-        c for c in map(of_seed, range(500)) if c.kind == "query" and fault(c, Engine(partitions=3)) is not None
-    )
-    small = shrink(failing, Engine(partitions=3), 300)
-    assert fault(small, Engine(partitions=3)) is not None
+    failing = next(c for c in map(of_seed, range(500)) if c.kind == "query" and fault(c, Engine(ranks=3)) is not None)
+    small = shrink(failing, Engine(ranks=3), 300)
+    assert fault(small, Engine(ranks=3)) is not None
     assert len(small.sql[0]) <= len(failing.sql[0])

@@ -251,7 +251,7 @@ def test_strings(partitions: int) -> None:
         "t": pa.table({"s": pa.array([None if i % 50 == 0 else s for i, s in enumerate(texts)]), "i": range(5000)})
     }
     for sql in STRINGS:
-        assert_same(sql, tables, targets=("cuda",), partitions=(partitions,))
+        assert_same(sql, tables, targets=("cuda",), ranks=(partitions,))
 
 
 STRINGS = (

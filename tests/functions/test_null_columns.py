@@ -75,9 +75,9 @@ CALLS = (
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("rows", ["", " WHERE y = '7'"], ids=["all rows", "no rows"])
 def test_nothing_but_null(call: str, rows: str) -> None:
-    assert_same(f"SELECT {call} AS v FROM t{rows}", TABLES, targets=("python",), partitions=(1,))
+    assert_same(f"SELECT {call} AS v FROM t{rows}", TABLES, targets=("python",), ranks=(1,))
 
 
 @pytest.mark.parametrize("call", ["concat_ws(NULL, 'a', NULL, 'b')", "regexp_matches('a', NULL)", "lpad('a', 3, NULL)"])
 def test_constants_that_are_null(call: str) -> None:
-    assert_same(f"SELECT {call} AS v", {}, targets=("python",), partitions=(1,))
+    assert_same(f"SELECT {call} AS v", {}, targets=("python",), ranks=(1,))

@@ -49,7 +49,7 @@ class Engine:
     """How gquery runs it."""
 
     target: str = "python"
-    partitions: int = 1
+    ranks: int = 1
     disabled: str = ""
     compiler: str = "auto"
 
@@ -163,7 +163,7 @@ def _connection(case: Case, engine: Engine) -> gquery.Connection:
     settings = {"disabled_rules": engine.disabled} if engine.disabled else {}
     if engine.compiler != "auto":
         settings["compiler"] = engine.compiler
-    return connect(engine.target, engine.partitions, tables(case.sets), settings)
+    return connect(engine.target, engine.ranks, tables(case.sets), settings)
 
 
 def fault(case: Case, engine: Engine) -> str | None:

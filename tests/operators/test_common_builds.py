@@ -39,7 +39,7 @@ def test_the_answer_is_the_same(sql: str) -> None:
 
 @pytest.mark.parametrize("sql", QUERIES[2:5])
 def test_the_answer_is_the_same_compiled(sql: str) -> None:
-    assert_same(sql, joins(), targets=("cpu",), partitions=(3,))
+    assert_same(sql, joins(), targets=("cpu",), ranks=(3,))
 
 
 def _program(sql: str) -> Program:
@@ -123,7 +123,7 @@ def test_few_rows_are_found_once(sql: str, tune: Tune) -> None:
     shared = [s.label for s in _program(sql).stages if s.label == "shared subplan"]
     assert len(shared) == 1
     tables = dict(joins())  # other connections: those at hand keep their plans
-    assert_same(sql, tables, targets=("python", "cpu"), partitions=(3,))
+    assert_same(sql, tables, targets=("python", "cpu"), ranks=(3,))
 
 
 def test_aggregates_of_one_table_read_it_once() -> None:
@@ -133,5 +133,5 @@ def test_aggregates_of_one_table_read_it_once() -> None:
     )
     reads = [w.source for w in (s.work for s in _program(sql).stages) if isinstance(w, Pipeline)]
     assert sum(isinstance(r, ReadTable) for r in reads) == 1
-    assert_same(sql, joins(), targets=("python", "cpu"), partitions=(1, 3))
+    assert_same(sql, joins(), targets=("python", "cpu"), ranks=(1, 3))
     assert_same(sql, {**joins(), "l": joins()["l"].slice(0, 0)}, targets=("python",))

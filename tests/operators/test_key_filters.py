@@ -296,14 +296,14 @@ def test_on_a_gpu(compacted_least_rows: int, key: str, tune: Tune) -> None:
 @pytest.mark.parametrize("batch", range(3))
 def test_random_queries(batch: int) -> None:
     for seed in range(500_000 + 40 * batch, 500_000 + 40 * (batch + 1)):
-        check(seed, partitions=1 + 2 * (seed % 2))
+        check(seed, ranks=1 + 2 * (seed % 2))
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("filters")
 @pytest.mark.parametrize("seed", range(600_000, 600_020))
 def test_random_queries_compiled(seed: int) -> None:
-    check(seed, "cpu", partitions=3)
+    check(seed, "cpu", ranks=3)
 
 
 @pytest.mark.cuda

@@ -73,7 +73,7 @@ USES = (
 @pytest.mark.parametrize("body", BODIES)
 def test_two_uses_are_two_relations(body: str, use: str) -> None:
     names = "(x, w)" if body == "values" else ""
-    assert_same(f"WITH u{names} AS ({BODIES[body]}) {use}", tables(), targets=("python",), partitions=(3,))
+    assert_same(f"WITH u{names} AS ({BODIES[body]}) {use}", tables(), targets=("python",), ranks=(3,))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
@@ -81,9 +81,7 @@ def test_rules_do_not_change_what_uses_mean(case: Any) -> None:
     """Without any rule, when each CTE is computed by itself, and without one rule after the other."""
     number = CASES.index(case)
     for disabled in (",".join(OPTIONAL), "inline_shared", OPTIONAL[number % len(OPTIONAL)]):
-        assert_same(
-            case.sql, case.tables(), targets=("python",), partitions=(1,), settings={"disabled_rules": disabled}
-        )
+        assert_same(case.sql, case.tables(), targets=("python",), ranks=(1,), settings={"disabled_rules": disabled})
 
 
 def _program(sql: str) -> Program:

@@ -20,7 +20,7 @@ from tests.support.tables import all_types, edges, joins
 def expect_error(
     sql: str, error: type[Exception], match: str, tables: Any = None, targets: tuple[str, ...] = ("python",)
 ) -> str:
-    return assert_error(sql, tables or all_types(), error, match, targets=targets, partitions=(1,))
+    return assert_error(sql, tables or all_types(), error, match, targets=targets, ranks=(1,))
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_only_rows_that_are_reached_can_fail() -> None:
 @pytest.mark.parametrize("target", ["python", "cpu"])
 def test_a_scalar_subquery_with_two_rows(target: str) -> None:
     for sql in ("SELECT (SELECT v FROM l)", "SELECT id FROM u WHERE v > (SELECT l.v FROM l WHERE l.k = u.k)"):
-        assert_error(sql, joins(), errors.CardinalityError, "row", targets=(target,), partitions=(1, 3))
+        assert_error(sql, joins(), errors.CardinalityError, "row", targets=(target,), ranks=(1, 3))
 
 
 def test_files(tmp_path: Path) -> None:

@@ -229,7 +229,7 @@ def test_operators_bind_as_in_duckdb(sql: str) -> None:
         connection = gquery.connect(device="python")
         assert connection.sql(sql).fetchall() == [(2000.0, 1)]
         return
-    assert_same(sql, tables, targets=("python",), partitions=(1,))
+    assert_same(sql, tables, targets=("python",), ranks=(1,))
 
 
 def test_headers_are_those_of_duckdb() -> None:
@@ -266,4 +266,4 @@ def test_operators_that_bind_otherwise_in_duckdb_are_refused(sql: str) -> None:
     "sql", ["NOT 1 == 2", "3 & 1 == 1", "1 == 2 + 1", "1 == 1 AND 2 == 2", "(1 == 1) || 'x'", "1 == 1 IS NULL"]
 )
 def test_double_equals(sql: str) -> None:
-    assert_same(f"SELECT {sql} AS v", {}, targets=("python",), partitions=(1,))
+    assert_same(f"SELECT {sql} AS v", {}, targets=("python",), ranks=(1,))

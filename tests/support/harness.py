@@ -1,4 +1,4 @@
-"""The oracle assertion: gquery's answer is DuckDB 1.5.5's, on every target and number of partitions.
+"""The oracle assertion: gquery's answer is DuckDB 1.5.5's, on every target and number of ranks.
 
     assert_same("SELECT a, sum(b) FROM t GROUP BY a", {"t": table})
 
@@ -20,24 +20,23 @@ import duckdb
 import pyarrow as pa
 
 import gquery
+from gquery.device.device import available_devices
 
 Tables = Mapping[str, pa.Table]
 Row = tuple[Any, ...]
 TARGETS = tuple(os.environ.get("GQUERY_TARGETS", "python,cpu").split(","))
-PARTITIONS = (1, 3)
+RANKS = (1, 3)
 _KEEP = 12  # connections with registered tables that are kept for the next assertion
 _connections: OrderedDict[tuple[str, int, int, tuple[tuple[str, str], ...]], tuple[Any, Tables]] = OrderedDict()
 _oracles: OrderedDict[int, tuple[Any, Tables]] = OrderedDict()
 
 
-def connect(
-    target: str, partitions: int, tables: Tables, settings: Mapping[str, str] | None = None
-) -> gquery.Connection:
+def connect(target: str, ranks: int, tables: Tables, settings: Mapping[str, str] | None = None) -> gquery.Connection:
     """A connection with the tables registered; kept, as many assertions share their tables and settings."""
     options = tuple(sorted((settings or {}).items()))
-    key = (target, partitions, id(tables), options)
+    key = (target, ranks, id(tables), options)
     if key not in _connections:
-        connection = gquery.connect(device=target, partitions=partitions)
+        connection = gquery.connect(device=target, devices=_devices(target, ranks))
         if target != "python":
             connection.sql("SET interpret_limit = 0")
         for name, value in options:
@@ -49,6 +48,14 @@ def connect(
     _connections.move_to_end(key)
     found: gquery.Connection = _connections[key][0]
     return found
+
+
+def _devices(target: str, ranks: int) -> int | list[int] | None:
+    """The devices of so many ranks; GPUs have several where there are few."""
+    if ranks == 1:
+        return None
+    gpus = sum(d.is_cuda for d in available_devices()) if target == "cuda" else 0
+    return [n % gpus for n in range(ranks)] if gpus else ranks
 
 
 def oracle(tables: Tables) -> duckdb.DuckDBPyConnection:
@@ -86,14 +93,14 @@ def assert_same(
     tables: Tables,
     ordered: bool = False,
     targets: Sequence[str] = TARGETS,
-    partitions: Sequence[int] = PARTITIONS,
+    ranks: Sequence[int] = RANKS,
     settings: Mapping[str, str] | None = None,
 ) -> None:
     """gquery gives DuckDB's types and rows; in DuckDB's order if ``ordered``."""
     types, want = expect(sql, tables)
     for target in targets:
-        for count in partitions:
-            where = f"{target}, {count} partition{'s' if count > 1 else ''}"
+        for count in ranks:
+            where = f"{target}, {count} rank{'s' if count > 1 else ''}"
             result = connect(target, count, tables, settings).sql(sql)
             got_types = [str(t) for t in result.types]
             assert _types_agree(got_types, types), f"[{where}] types {got_types}, expected {types}\n{sql}"
@@ -107,12 +114,12 @@ def assert_error(
     error: type[Exception],
     match: str = "",
     targets: Sequence[str] = TARGETS,
-    partitions: Sequence[int] = PARTITIONS,
+    ranks: Sequence[int] = RANKS,
 ) -> str:
     """The query raises this error, whose text holds ``match``, and the connection stays usable. Returns the text."""
     text = ""
     for target in targets:
-        for count in partitions:
+        for count in ranks:
             connection = connect(target, count, tables)
             try:
                 connection.sql(sql).fetchall()

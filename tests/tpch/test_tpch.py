@@ -20,17 +20,17 @@ def folder(sf: float) -> Path:
 
 
 @cache
-def engine(sf: float, device: str, partitions: int, narrow: bool = True) -> GQueryEngine:
+def engine(sf: float, device: str, devices: int, narrow: bool = True) -> GQueryEngine:
     """An engine for all queries of a test function: tables are loaded once."""
-    made = GQueryEngine(folder(sf), Options(device, partitions, None, None if device == "python" else 0))
+    made = GQueryEngine(folder(sf), Options(device, devices, None, None if device == "python" else 0))
     if not narrow:
         made.connection.sql("SET narrow = false")
     return made
 
 
-def check(number: int, sf: float, device: str, partitions: int, narrow: bool = True) -> None:
+def check(number: int, sf: float, device: str, devices: int, narrow: bool = True) -> None:
     sql = queries.sql(number)
-    answer = engine(sf, device, partitions, narrow).run(sql)
+    answer = engine(sf, device, devices, narrow).run(sql)
     want = Oracle(sf, folder(sf)).expected(number, answer.types)
     assert want is not None
     assert difference(answer.rows, want, order_columns(sql, answer.table.column_names)) is None
@@ -43,28 +43,28 @@ def test_interpreted(number: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", queries.NUMBERS)
-def test_interpreted_in_partitions(number: int) -> None:
+def test_interpreted_on_three_ranks(number: int) -> None:
     check(number, 0.01, "python", 3)
 
 
-@pytest.mark.parametrize("partitions", [1, 3])
+@pytest.mark.parametrize("devices", [1, 3])
 @pytest.mark.parametrize("number", queries.NUMBERS)
-def test_compiled_for_the_cpu(number: int, partitions: int) -> None:
-    check(number, 0.01, "cpu", partitions)
+def test_compiled_for_the_cpu(number: int, devices: int) -> None:
+    check(number, 0.01, "cpu", devices)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("partitions", [1, 3])
+@pytest.mark.parametrize("devices", [1, 3])
 @pytest.mark.parametrize("number", queries.NUMBERS)
-def test_scale_factor_1(number: int, partitions: int) -> None:
-    check(number, 1.0, "cpu", partitions)
+def test_scale_factor_1(number: int, devices: int) -> None:
+    check(number, 1.0, "cpu", devices)
 
 
 @pytest.mark.cuda
-@pytest.mark.parametrize("partitions", [1, 3])
+@pytest.mark.parametrize("devices", [1, 3])
 @pytest.mark.parametrize("number", queries.NUMBERS)
-def test_on_a_gpu(number: int, partitions: int) -> None:
-    check(number, 0.01, "cuda", partitions)
+def test_on_a_gpu(number: int, devices: int) -> None:
+    check(number, 0.01, "cuda", devices)
 
 
 def test_an_answer_is_compared_in_full() -> None:

@@ -22,7 +22,7 @@ pytest.importorskip("vl_convert")
 
 OWN = Setting(
     time="2026-11-21T00:00:00+00:00", command="tpch run --sf 1 <b>", sf=1.0, io="resident", device="cuda",
-    parameters="validation", options={"partitions": 1, "threads": None, "interpret_limit": None, "settings": []},
+    parameters="validation", options={"devices": 1, "threads": None, "interpret_limit": None, "settings": []},
     machine={"cpu": "A processor", "cores": 16, "memory_bytes": 2**37, "system": "Linux", "gpus": ["A GPU"], "driver": "1"},
     versions={"gquery": "0.1.0", "python": "3.12"}, engine="gquery", description="gquery on cuda:0",
     copy_bandwidth=4e12,

@@ -37,7 +37,7 @@ class Options:
     """How engines are to run. Threads and io hold for all, the rest is gquery's alone."""
 
     device: str = "auto"
-    partitions: int = 1
+    devices: int = 1
     threads: int | None = None
     interpret_limit: int | None = None
     io: Io = "resident"
@@ -54,7 +54,8 @@ class Options:
     def from_dict(values: Mapping[str, Any]) -> Options:
         """The options that `as_dict` gave, through JSON or not."""
         settings = tuple((str(name), str(value)) for name, value in values["settings"])
-        return Options(**{**values, "settings": settings})
+        named = {"devices" if name == "partitions" else name: value for name, value in values.items()}  # of older runs
+        return Options(**{**named, "settings": settings})
 
 
 class Engine(Protocol):

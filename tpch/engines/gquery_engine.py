@@ -26,7 +26,7 @@ class GQueryEngine:
         cores = f" with {self.connection.settings.worker_count} threads" if place == "cpu" else ""
         where = "" if options.io == "resident" else ", reading the files for every query"
         self.description = (
-            f"gquery {gquery.__version__} on {place}{cores}, partitions {options.partitions}{limit}{changed}{where}"
+            f"gquery {gquery.__version__} on {place}{cores}, devices {options.devices}{limit}{changed}{where}"
         )
 
     def run(self, sql: str) -> Answer:
@@ -54,7 +54,8 @@ class GQueryEngine:
 
     def _connect(self, tables: Mapping[str, Path]) -> gquery.Connection:
         options = self.options
-        connection = gquery.connect(device=options.device, partitions=options.partitions, threads=options.threads)
+        devices = options.devices if options.devices > 1 else None
+        connection = gquery.connect(device=options.device, threads=options.threads, devices=devices)
         if options.interpret_limit is not None:
             connection.set("interpret_limit", options.interpret_limit)
         for name, value in options.settings:

@@ -167,8 +167,8 @@ def _identity(setting: Setting) -> tuple[str, ...]:
     threads = str(setting.options["threads"] or machine["cores"])
     others = "".join(
         f" {name.replace('_', ' ')} {value}"
-        for name, value in (("partitions", setting.options["partitions"]), *setting.options["settings"])
-        if setting.engine == OWN and (name, value) != ("partitions", 1)
+        for name, value in (("devices", setting.options.get("devices", 1)), *setting.options["settings"])
+        if setting.engine == OWN and (name, value) != ("devices", 1)
     )
     return setting.engine, device, place, f"{threads} threads", others.strip(), version
 

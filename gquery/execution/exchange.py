@@ -1,0 +1,130 @@
+"""What a rank exchanges with others at the borders of stages; nothing where one rank has all rows.
+
+Every rank makes the same exchanges in the same order, since all run the same program by the same placement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TypeVar
+
+from gquery.distributed.movable import concatenated, movable
+from gquery.distributed.placement import Rows
+from gquery.execution.state import Rank, Run
+from gquery.operators.base import Frame
+from gquery.operators.breakers import run_breaker
+from gquery.operators.merge_groups import Exchange, bytes_of, merge_arrays
+from gquery.planner.physical import (
+    ConcatRows,
+    DistinctRows,
+    HostRows,
+    Pipeline,
+    PipelineBreaker,
+    Probe,
+    RankDecode,
+    RankEncode,
+    SliceRows,
+    SortRows,
+    Stage,
+    Stored,
+    UnmatchedRows,
+    stage_columns,
+)
+from gquery.runtime.records import dataclass
+
+T = TypeVar("T")
+
+
+def rows_read(state: Run, stage: Stage) -> Rows:
+    """Which rows of its source a stage runs over."""
+    return "whole" if state.rank is None else state.rank.placement[stage.number].reads
+
+
+def merge_exchange(state: Run, stage: Stage) -> Exchange | None:
+    """What the sink of a stage hands its state to; None where it is merged with no other."""
+    if state.rank is None or not state.rank.placement[stage.number].merges:
+        return None
+    return StateExchange(state.rank, f"states of stage {stage.number}, {stage.label}")
+
+
+@dataclass(frozen=True)
+class StateExchange:
+    """Hands states to all ranks, and counts what comes of the others; see `Exchange`."""
+
+    rank: Rank
+    what: str
+
+    def __call__(self, value: T, /) -> list[T]:
+        parts = self.rank.comm.all_gather(self.what, value)
+        self.rank.received_bytes += sum(bytes_of(p) for n, p in enumerate(parts) if n != self.rank.comm.rank)
+        return parts
+
+
+def gather_inputs(state: Run, stage: Stage) -> None:
+    """Gather the frames of earlier stages of which a stage needs all rows."""
+    if state.rank is None:
+        return
+    for number in state.rank.placement[stage.number].gathers:
+        if number not in state.rank.wholes:
+            state.rank.wholes[number] = gathered(state, state.rank, number, state.frames[number])
+
+
+def gathered(state: Run, rank: Rank, number: int, part: Frame, only_first: bool = False) -> Frame:
+    """All rows of a frame of which each rank has a part, in rank order; on the first rank alone, others keep their part."""
+    device = state.context.device
+    part = movable(part)
+    device.synchronize()
+    parts = rank.comm.all_gather(f"rows of stage {number}, {state.program.stages[number].label}", part)
+    if only_first and rank.comm.rank > 0:
+        return part
+    rank.received_bytes += sum(c.nbytes for n, p in enumerate(parts) if n != rank.comm.rank for c in p.columns.values())
+    return concatenated(parts, _stored(state, number, part), device)
+
+
+def _stored(state: Run, number: int, frame: Frame) -> tuple[Stored, ...]:
+    """The columns of a frame that a stage made, as later stages take them to be stored."""
+    return tuple([s for s in stage_columns(state.program.stages[number].work) if s.column.id in frame.columns])
+
+
+def breaker_frames(state: Run, stage: Stage, work: PipelineBreaker) -> Mapping[int, Frame]:
+    """The frames that a pipeline breaker reads. What each rank can leave out of its part is not gathered."""
+    rank = state.rank
+    if rank is None:
+        return state.frames
+    frames = {**state.frames, **rank.wholes}
+    for number in rank.placement[stage.number].gathers:
+        if number not in rank.wholes:
+            part = _needed(state, work, number)
+            frames[number] = gathered(state, rank, number, part)
+    return frames
+
+
+def _needed(state: Run, work: PipelineBreaker, number: int) -> Frame:
+    """The rows of a rank's part that may be among those that a pipeline breaker takes, in their order."""
+    device, frame = state.context.device, state.frames[number]
+    stored = _stored(state, number, frame)
+    match work:
+        case SortRows(limit=limit, offset=offset) if limit is not None:
+            first = replace(work, columns=stored, limit=limit + offset, offset=0)
+            return run_breaker(first, {work.stage: frame}, {}, {}, device)
+        case SliceRows(limit=limit, offset=offset) if limit is not None:
+            rows = min(frame.rows, limit + offset)
+            return Frame({i: c.slice(0, rows) for i, c in frame.columns.items()}, rows)
+        case DistinctRows(source=source):
+            own = tuple([s for s in stored if s.column.id == source.id])
+            return run_breaker(replace(work, columns=own, counted=False), {work.stage: frame}, {}, {}, device)
+        case SortRows() | SliceRows() | ConcatRows() | RankEncode() | RankDecode() | UnmatchedRows() | HostRows():
+            return frame
+
+
+def merge_matches(state: Run, stage: Stage, pipeline: Pipeline) -> None:
+    """FULL joins: which build rows matched on any rank, where all ranks have all build rows."""
+    rank = state.rank
+    if rank is None or rank.placement[stage.number].reads == "whole":
+        return
+    for step in pipeline.steps:
+        if isinstance(step, Probe) and step.records_matches and rank.placement[step.table.stage].makes == "whole":
+            number = step.table.stage
+            exchange = StateExchange(rank, f"matches of stage {number}, {stage.label}")
+            (state.matched[number],) = merge_arrays([state.matched[number]], ["max"], exchange, state.context.device)

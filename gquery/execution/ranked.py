@@ -1,0 +1,111 @@
+"""A program on several ranks: all run the same stages, each on a device of its own over its part of the rows.
+
+Ranks are threads of this process. A rank has a run, feedback and a device; with others it shares a `Comm` and nothing else. One
+that fails ends all: the first error is raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from gquery import tuning
+from gquery.columns.table import Table
+from gquery.device.device import Device
+from gquery.distributed.cuts import cut_tables, located_by
+from gquery.distributed.placement import Placement, place
+from gquery.distributed.transport import Comm, run_ranks
+from gquery.execution.exchange import gathered
+from gquery.execution.feedback import RankedFeedback, RunFeedback
+from gquery.execution.late_fetch import with_fetched
+from gquery.execution.measure import Meter
+from gquery.execution.prepare import prepare
+from gquery.execution.run_stages import reading_scalars, result_of, run_stages
+from gquery.execution.speculation import Speculation
+from gquery.execution.state import ExecutionContext, Rank, Run, StageReport
+from gquery.planner.physical import Pipeline, Program, ReadStage
+
+
+def ranked(program: Program, ranks: int, feedback: RunFeedback) -> RankedFeedback:
+    """How so many ranks run a program; found out once. Its tables are loaded."""
+    known = feedback.ranked
+    if known is not None and known.program is program and len(known.ranks) == ranks:
+        return known
+    cuts = cut_tables(program, ranks, tuning.distribution.replicated_bytes)
+    placement = place(program, lambda read: located_by(cuts, read), _cuts_frame)
+    of_ranks = tuple([feedback.for_rank() for _ in range(ranks)])
+    made = feedback.ranked = RankedFeedback(program, cuts, placement, of_ranks)
+    return made
+
+
+def _cuts_frame(pipeline: Pipeline) -> bool:
+    """Whether it is worth it that each rank takes a part of a frame that all have."""
+    return isinstance(pipeline.source, ReadStage) and pipeline.rows >= tuning.distribution.cut_frame_rows
+
+
+def run_ranked(
+    program: Program, context: ExecutionContext, devices: Sequence[Device], feedback: RunFeedback
+) -> tuple[Table, list[StageReport]]:
+    """The result of a program on a device for each rank, and what the first rank's stages did."""
+    made = ranked(program, len(devices), feedback)
+    workers = max(1, context.settings.worker_count // len(devices))
+    settings = replace(context.settings, threads=workers)
+
+    meters = [None if context.meter is None else Meter(d, context.meter.counts) for d in devices]
+
+    def work(comm: Comm) -> tuple[Table | None, list[StageReport]]:
+        own = replace(context, device=devices[comm.rank], settings=settings, meter=meters[comm.rank], ranks=())
+        return _run_rank(made, own, comm)
+
+    tables, of_ranks = zip(*run_ranks(work, len(devices)), strict=True)
+    table, reports = tables[0], _reports(of_ranks, made.placement)
+    assert table is not None
+    if context.meter is not None:
+        _measure(context.meter, [m for m in meters if m is not None], made.placement)
+    return table if program.fetch is None else with_fetched(program.fetch, table), reports
+
+
+def _reports(of_ranks: Sequence[list[StageReport]], placement: Placement) -> list[StageReport]:
+    """What the stages did: the first rank's reports, with the rows of all ranks and with their reports."""
+    made = []
+    for stages, placed in zip(zip(*of_ranks, strict=True), placement, strict=True):
+        first = stages[0]
+        rows = sum(r.rows for r in stages) if placed.reads == "part" else first.rows
+        made.append(replace(first, rows=rows, of_ranks=stages))
+    return made
+
+
+def _measure(meter: Meter, of_ranks: Sequence[Meter], placement: Placement) -> None:
+    """What the meter of a run has of its ranks: rows are those of all, times those of the first one."""
+    first = of_ranks[0]
+    meter.kernels, meter.peak_bytes = first.kernels, max(m.peak_bytes for m in of_ranks)
+    for number, placed in enumerate(placement):
+        if number in first.steps:
+            parts = [m.steps[number] for m in of_ranks] if placed.reads == "part" else [first.steps[number]]
+            meter.steps[number] = [sum(counts) for counts in zip(*parts, strict=True)]
+        if number in first.rows_out:
+            meter.rows_out[number] = sum(m.rows_out[number] for m in (of_ranks if placed.makes == "part" else [first]))
+
+
+def _run_rank(made: RankedFeedback, context: ExecutionContext, comm: Comm) -> tuple[Table | None, list[StageReport]]:
+    feedback = made.ranks[comm.rank]
+    state = Run(
+        made.program,
+        context,
+        feedback,
+        Speculation(feedback, context.device, True),
+        rank=Rank(comm, made.placement, made.cuts),
+    )
+    if comm.rank == 0:
+        with reading_scalars(state):
+            prepare(state)
+    comm.agree("kernels", True)  # those of one are those of all
+    run_stages(state, 0, len(made.program.stages))
+    last = len(made.program.stages) - 1
+    if made.placement[last].makes == "part":
+        assert state.rank is not None
+        state.frames[last] = gathered(state, state.rank, last, state.frames[last], only_first=True)
+    table = result_of(made.program, state.frames) if comm.rank == 0 else None
+    state.speculation.validate_all()
+    context.device.synchronize()
+    return table, state.reports

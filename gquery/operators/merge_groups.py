@@ -1,0 +1,157 @@
+"""Groups of several ranks become one: each rank has the groups of its own rows, and in the end all have the groups of all rows.
+
+What the ranks exchange is the same whatever the layout of a rank's state is: the encoded keys of its groups, and their words.
+Arrays that are addressed by the key, and read as they are (sparse groups), are combined slot by slot instead. A text that
+depends on the key is an address in a state; of it the characters are exchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Protocol, TypeVar
+
+import numpy as np
+
+from gquery.columns.table import ColumnData
+from gquery.device.array import Array
+from gquery.device.buffer import Buffer
+from gquery.device.device import Device
+from gquery.expression.frozen import frozen_single
+from gquery.expression.types import PhysicalType
+from gquery.kernels.builtin import gathers, grouping
+from gquery.kernels.builtin.define import namespace
+from gquery.operators.base import make_column
+from gquery.operators.finalize import finalize_aggregate
+from gquery.operators.materialize import contiguous
+from gquery.planner.aggregates import AggregatePlan
+from gquery.planner.physical import Group
+
+T = TypeVar("T")
+
+
+class Exchange(Protocol):
+    """Hands a value to all ranks."""
+
+    def __call__(self, value: T, /) -> list[T]:
+        """What every rank has, in rank order; all ranks call it."""
+
+
+@frozen_single
+class PartGroups:
+    """The groups of one rank, on the host: ``encoded`` keys (int64, one a group), a word a group for each accumulator (int64 or
+    float64), and for each aggregate that is text a column (None for others)."""
+
+    encoded: Array
+    words: tuple[Array, ...]
+    texts: tuple[ColumnData | None, ...]
+
+
+def bytes_of(value: object) -> int:
+    """The bytes of what a rank hands over: arrays, columns, and what is made of them."""
+    match value:
+        case np.ndarray():
+            return int(value.nbytes)
+        case ColumnData():
+            return value.nbytes
+        case PartGroups():
+            return bytes_of(value.encoded) + bytes_of(value.words) + bytes_of(value.texts)
+        case list() | tuple():
+            return sum(map(bytes_of, value))
+        case _:
+            return 0
+
+
+def part_groups(sink: Group, encoded: Array, words: Sequence[Array], device: Device) -> PartGroups:
+    """What a rank hands over of its groups, whose keys and words lie on ``device``: of texts their characters."""
+    xp = namespace(encoded)
+    texts = [_text(plan, words, xp, int(encoded.size), device) for _, plan in sink.aggregates]
+    return PartGroups(device.to_host(encoded), tuple([device.to_host(w) for w in words]), tuple(texts))
+
+
+def _text(
+    plan: AggregatePlan, words: Sequence[Array], xp: ModuleType, groups: int, device: Device
+) -> ColumnData | None:
+    if plan.finalizer != "text":
+        return None
+    views, validity = finalize_aggregate(plan, words, xp)
+    column = make_column(plan.result, PhysicalType.VIEW, views, validity, groups, device)
+    text = contiguous(column, device)
+    assert text.characters is not None
+    host = [
+        None if b is None else Buffer(device.to_host(b.on(device))) for b in (text.data, text.validity, text.characters)
+    ]
+    assert host[0] is not None
+    return ColumnData(text.dtype, text.physical_type, groups, host[0], host[1], host[2])
+
+
+@frozen_single
+class MergedGroups:
+    """The groups of all ranks, ascending by their encoded keys: keys and words on the device, and the columns of texts."""
+
+    encoded: Array
+    words: list[Array]
+    texts: tuple[ColumnData | None, ...]
+
+
+def merge_groups(sink: Group, parts: Sequence[PartGroups], device: Device) -> MergedGroups:
+    """The groups of all ranks, on ``device``."""
+    xp = device.xp
+    keys = device.from_host(np.concatenate([p.encoded for p in parts]))
+    encoded, inverse = xp.unique(keys, return_inverse=True)
+    words = []
+    for k, accumulator in enumerate(sink.accumulators):
+        values = device.from_host(np.concatenate([p.words[k] for p in parts]))
+        total = xp.full(encoded.size, accumulator.identity, values.dtype)
+        grouping.accumulate_at(total, inverse, values, accumulator.op)
+        words.append(total)
+    texts = tuple(
+        [
+            None if plan.finalizer != "text" else _merged_text(plan, n, parts, inverse, int(encoded.size), device)
+            for n, (_, plan) in enumerate(sink.aggregates)
+        ]
+    )
+    return MergedGroups(encoded, words, texts)
+
+
+def _merged_text(
+    plan: AggregatePlan, n: int, parts: Sequence[PartGroups], inverse: Array, groups: int, device: Device
+) -> ColumnData:
+    """A text for each group, which is the same in every part that has one: that of the first."""
+    columns = [c for p in parts if (c := p.texts[n]) is not None]
+    views = np.concatenate([gathers.string_views(c, _host_of(c)) for c in columns])
+    flags = [np.ones(c.length, np.uint8) if c.validity is None else c.validity.host for c in columns]
+    valid = np.concatenate(flags)
+    rows = np.full(groups, valid.size, np.int64)
+    at = np.flatnonzero(valid)
+    np.minimum.at(rows, device.to_host(inverse)[at], at)
+    has_text = rows < valid.size
+    taken = (
+        views.reshape(-1, 2)[np.where(has_text, rows, 0)] * has_text[:, None]
+        if valid.size
+        else np.zeros((groups, 2), np.int64)
+    )
+    offsets, characters = gathers.gather_strings(np.ascontiguousarray(taken).reshape(-1))
+    del columns  # the views were addresses in them
+    validity = Buffer(has_text.astype(np.uint8)) if plan.result.nullable else None
+    return ColumnData(plan.result.dtype, PhysicalType.STRING64, groups, Buffer(offsets), validity, Buffer(characters))
+
+
+def _host_of(column: ColumnData) -> Device:
+    (device,) = column.data.devices
+    return device
+
+
+def merge_arrays(arrays: Sequence[Array], ops: Sequence[str], exchange: Exchange, device: Device) -> list[Array]:
+    """Arrays whose slots mean the same on every rank, combined slot by slot; fresh arrays on ``device``."""
+    parts = exchange([device.to_host(a) for a in arrays])
+    merged = []
+    for n, op in enumerate(ops):
+        total = parts[0][n].copy()  # others read it, too
+        for part in parts[1:]:
+            _COMBINE[op](total, part[n], out=total)
+        merged.append(device.from_host(total))
+    return merged
+
+
+_COMBINE = {"add": np.add, "min": np.minimum, "max": np.maximum}

@@ -1,0 +1,86 @@
+"""Where rows lie and what is exchanged: tables joined on sorted keys meet without an exchange, what cannot is gathered."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import gquery
+from gquery.distributed.cuts import cut_tables, located_by
+from gquery.distributed.placement import Placement, place
+
+ORDERS = 300
+
+
+def connection() -> gquery.Connection:
+    """``orders`` and ``lines`` are sorted by the order, ``lines`` has one to five of each; ``other`` is in no order."""
+    lines = [o for o in range(ORDERS) for _ in range(1 + o % 5)]
+    db = gquery.connect(device="python")
+    db.register("orders", pa.table({"o": range(ORDERS), "c": [n * 7 % 40 for n in range(ORDERS)]}))
+    db.register(
+        "lines", pa.table({"o": lines, "v": [n % 13 for n in range(len(lines))], "n": [None, *range(len(lines) - 1)]})
+    )
+    db.register("other", pa.table({"k": [n * 11 % 97 for n in range(97)], "w": range(97)}))
+    return db
+
+
+def placement(sql: str, ranks: int = 3) -> Placement:
+    program = connection().program(sql)
+    cuts = cut_tables(program, ranks, 0)
+    return place(program, lambda read: located_by(cuts, read), lambda _: False)
+
+
+def gathers(sql: str) -> int:
+    return sum(len(p.gathers) for p in placement(sql))
+
+
+@pytest.mark.parametrize("kind", ["JOIN", "LEFT JOIN", "FULL JOIN"])
+def test_tables_joined_on_sorted_keys_exchange_no_rows(kind: str) -> None:
+    placed = placement(f"SELECT orders.c, lines.v FROM lines {kind} orders ON lines.o = orders.o")
+    pipelines = [p for p in placed if not p.gathers]
+    assert all(p.reads == "part" for p in pipelines) and not any(p.merges for p in placed)
+
+
+def test_a_join_on_other_keys_builds_of_the_whole_table() -> None:
+    placed = placement("SELECT sum(w + v) FROM lines JOIN other ON v = k")
+    assert [p.reads for p in placed] == ["whole", "part"] and placed[-1].merges
+
+
+def test_groups_by_the_key_of_a_cut_lie_on_one_rank() -> None:
+    assert not any(p.merges for p in placement("SELECT o, sum(v) FROM lines GROUP BY o"))
+    assert any(p.merges for p in placement("SELECT v, count(*) FROM lines GROUP BY v"))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT v FROM lines ORDER BY v LIMIT 3",
+        "SELECT v FROM lines ORDER BY v",
+        "SELECT o, v FROM lines UNION ALL SELECT k, w FROM other",
+        "SELECT count(*) FROM orders WHERE o NOT IN (SELECT n FROM lines WHERE v > 3)",
+    ],
+)
+def test_what_needs_all_rows_gathers(sql: str) -> None:
+    assert gathers(sql) >= 1
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 8, 1000])
+def test_cuts_are_made_between_two_keys(ranks: int) -> None:
+    program = connection().program("SELECT sum(c + v) FROM lines JOIN orders ON lines.o = orders.o")
+    cuts = cut_tables(program, ranks, 0)
+    (one, keys), (two, others) = [(c.starts, c.keys) for c in cuts.values()]
+    assert keys is others and len(one) == len(two) == ranks + 1
+    assert (one[0], two[0]) == (0, 0) and {one[-1], two[-1]} == {ORDERS, 900}
+    for starts in (one, two):
+        assert list(starts) == sorted(starts)
+
+
+def test_a_table_in_which_one_key_has_all_rows_lies_on_one_rank() -> None:
+    db = gquery.connect(device="python")
+    db.register("t", pa.table({"a": [5] * 100, "b": range(100)}))
+    (cut,) = cut_tables(db.program("SELECT a, min(a) FROM t GROUP BY a"), 4, 0).values()
+    assert cut.starts in {(0, 0, 0, 0, 100), (0, 100, 100, 100, 100)}
+
+
+def test_small_tables_are_not_cut() -> None:
+    assert not cut_tables(connection().program("SELECT sum(v) FROM lines"), 4, 10_000)

@@ -4,7 +4,8 @@ All ranks run the same stages. A stage runs over a rank's *part* of the rows or 
 those of all ranks one after another are the rows in their order. Where a stage needs more than its part, the ranks exchange:
 
 - *gather*: every rank gets all rows of an earlier stage's frame (what a join table is built of, what is sorted);
-- *merge*: the states of aggregates become one, which every rank has;
+- *merge*: the states of aggregates become one, which every rank has, and so do join tables that are arrays over their keys and
+  need no rows behind them;
 - nothing, where the rows that belong together lie on one rank: tables that are joined on sorted columns are cut at the same
   keys (`distributed.cuts`), so that a row and its matches lie together, and so do the rows of a group.
 
@@ -16,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, assert_never
 
+from gquery.errors import InternalError
 from gquery.expression.expr import Column
 from gquery.expression.frozen import frozen_open
 from gquery.operators.scan_ranges import unwidened
@@ -27,6 +29,7 @@ from gquery.planner.physical import (
     DistinctRows,
     Group,
     HostRows,
+    JoinTable,
     Materialize,
     Pipeline,
     PipelineBreaker,
@@ -102,6 +105,8 @@ def place(
         placed = tuple([placing.stage(stage) for stage in program.stages])
         if not placing.apart:
             return placed
+        if not placing.apart & together:
+            raise InternalError(f"the join tables of stages {sorted(placing.apart)} lie on no rank as a whole")
         together -= placing.apart
 
 
@@ -142,7 +147,7 @@ class _Placing:
             reads = "part"
         for step in work.steps:
             located = self._behind(step, reads, located)
-        makes, merges, located = self._sink(work.sink, reads, located)
+        makes, merges, located = self._sink(work.sink, reads, located, number)
         return StagePlacement(reads, makes, merges, self._missing(work.source, reads)), located
 
     def _source(self, source: Source, work: Pipeline | HostRows) -> tuple[Rows, Located]:
@@ -164,7 +169,7 @@ class _Placing:
         """Whether the sink of a pipeline can do with parts of the rows of its source."""
         match work.sink:
             case Build(table):
-                return number in self.together and any(k.id in located for k in table.keys)
+                return self._lies_together(table, located, number) or _is_mergeable(table)
             case Group(layout="row-id hash", keys=keys):  # its keys are compared where they stand: in one frame
                 return any(isinstance(e, Column) and e.id in located for _, e, _ in keys)
             case Materialize() | Reduce() | Group():
@@ -177,9 +182,9 @@ class _Placing:
         source = work.source
         if not isinstance(source, ReadStage) or source.numbered is not None or any(map(_is_of_segments, work.steps)):
             return False
-        return not isinstance(work.sink, Build) and not (
-            isinstance(work.sink, Group) and work.sink.layout == "row-id hash"
-        )
+        if isinstance(work.sink, Build):
+            return _is_mergeable(work.sink.table)
+        return not (isinstance(work.sink, Group) and work.sink.layout == "row-id hash")
 
     def _behind(self, step: Step, reads: Rows, located: Located) -> Located:
         """The located columns behind a step."""
@@ -208,12 +213,18 @@ class _Placing:
                 return True
         return False
 
-    def _sink(self, sink: Sink, reads: Rows, located: Located) -> tuple[Rows, bool, Located]:
+    def _lies_together(self, table: JoinTable, located: Located, number: int) -> bool:
+        """Whether a join table of a rank's rows is taken to have all matches of rows of that rank."""
+        return number in self.together and any(k.id in located for k in table.keys)
+
+    def _sink(self, sink: Sink, reads: Rows, located: Located, number: int) -> tuple[Rows, bool, Located]:
         """What the sink makes, whether its states are merged, and the located columns of its frame."""
         match sink:
             case Materialize(columns=columns):
                 return reads, False, _only(located, [s.column.id for s in columns])
             case Build(table):
+                if reads == "part" and not self._lies_together(table, located, number):
+                    return "whole", True, NOWHERE
                 return reads, False, _only(located, [s.column.id for s in table.columns])
             case Reduce():
                 return "whole", reads == "part", NOWHERE
@@ -246,6 +257,13 @@ class _Placing:
                 return StagePlacement("part" if gathers else "whole", "whole", gathers=gathers), NOWHERE
             case _:
                 assert_never(work)
+
+
+def _is_mergeable(table: JoinTable) -> bool:
+    """Whether tables of the parts of the rows are one when they are put on each other: arrays over the keys with nothing behind
+    them, whose slots no two ranks set."""
+    needs_no_rows = table.exists or (table.unique and table.inline_payload is not None)
+    return table.layout == "direct-address" and needs_no_rows
 
 
 def _only(located: Located, columns: Sequence[int]) -> Located:

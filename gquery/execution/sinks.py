@@ -44,7 +44,9 @@ def sink_of(attempt: Attempt, stage: Stage, decision: Decision) -> SinkRun[SinkS
             return _group(state, stage, sink, frame, launch)
         case Build(table):
             scans.check_rows(frame.rows)
-            return BuildRun(table, launch, label, frame, table.stage in state.dataflow.null_tested)
+            built = BuildRun(table, launch, label, frame, table.stage in state.dataflow.null_tested)
+            built.exchange = merge_exchange(state, stage)
+            return built
         case _:
             assert_never(sink)
 

@@ -27,8 +27,8 @@ def specialize(pipeline: Pipeline, facts: Facts) -> Specialized:
     DuplicateKeysError when it runs, and FannedOutError what materializes and is not known to fan out; once that is noted in
     the feedback, it is specialized without the speculation."""
     pipeline = specialize_for_tables(pipeline, facts.rows, facts.joins, facts.merges)
-    pipeline = specialize_build(pipeline, facts.rows, facts.has_room)
-    pipeline = with_filter(pipeline, facts.rows, facts.able, facts.profile)
+    pipeline = specialize_build(pipeline, facts.rows, facts.has_room, facts.merges)
+    pipeline = with_filter(pipeline, facts.rows, facts.able, facts.profile, facts.merges)
     if not facts.known.duplicate_keys:
         pipeline = speculate_unique(pipeline)
     if not facts.known.fanned_out and not facts.able.has_warps:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from gquery import tuning
 from gquery.device.array import Array
 from gquery.device.buffer import Buffer
@@ -19,6 +21,7 @@ from gquery.kernels.readback import read_count, read_scalar
 from gquery.operators.base import DuplicateKeysError, Frame, JoinArrays, JoinIndex, Launch, SinkRun, SinkState
 from gquery.operators.join_build import is_counted, is_radix_partitioned, is_speculated, slot_physical_type
 from gquery.operators.key_filter import is_selective
+from gquery.operators.merge_groups import Exchange, merge_arrays
 from gquery.planner.physical import JoinTable
 from gquery.runtime.records import dataclass
 
@@ -59,6 +62,7 @@ class BuildRun(SinkRun[BuildState]):
         self.table = table
         self.frame = frame
         self.wants_nulls = wants_nulls
+        self.exchange: Exchange | None = None  # where other ranks enter other rows into a table that becomes one
         self.capacity = max(2 * launch.rows, tuning.join_layouts.least_hash_slots)
         if not table.inline_keys:
             self.capacity = 1 << (self.capacity - 1).bit_length()
@@ -120,12 +124,15 @@ class BuildRun(SinkRun[BuildState]):
         if is_speculated(self.table) and self._has_duplicates(state):
             raise DuplicateKeysError
         starts, order, gathers = self._ranges_of(state)
+        rows, null_keys = self.launch.rows, self._null_keys() if self.wants_nulls else None
+        if self.exchange is not None:
+            state, rows, null_keys = self._of_ranks(state, self.exchange, null_keys)
         table = self.table
         if state.filter is not None and table.filter is not None and not is_selective(table.filter, state.filter):
             table, state.filter = replace(table, filter=None), None
         arrays = JoinArrays(
-            count=self.launch.rows,
-            null_keys=self._null_keys() if self.wants_nulls else None,
+            count=rows,
+            null_keys=null_keys,
             bits=self._owned(state.bits),
             slots=self._owned(state.slots),
             keys=self._owned(state.keys),
@@ -138,10 +145,31 @@ class BuildRun(SinkRun[BuildState]):
             filter=self._owned(state.filter),
             filter_shift=state.filter_shift,
         )
-        entered = self.frame.rows
+        entered = rows
         if self.table.counted and state.entered is not None:
-            entered = read_count(state.entered, self.frame.rows).bound
+            entered = read_count(state.entered, rows).bound
         return JoinIndex(arrays, self.frame, table, entered)
+
+    def _of_ranks(
+        self, state: BuildState, exchange: Exchange, null_keys: int | None
+    ) -> tuple[BuildState, int, int | None]:
+        """The state with the rows of all ranks, how many these are, and how many of them have a NULL among their keys. No rank
+        sets what another has set, but for bits."""
+        counts = np.array([self.launch.rows, null_keys or 0], np.int64)
+        entered = self.device.zeros(1, "int64") if state.entered is None else state.entered
+        held = [a for a in (state.bits, state.slots, state.filter) if a is not None]
+        ops = ["or"] * len(held)
+        *merged, entered, counts = merge_arrays([*held, entered, counts], [*ops, "add", "add"], exchange, self.device)
+        of_ranks = iter(merged)
+        made = BuildState(
+            bits=None if state.bits is None else next(of_ranks),
+            slots=None if state.slots is None else next(of_ranks),
+            filter=None if state.filter is None else next(of_ranks),
+            filter_shift=state.filter_shift,
+            entered=None if state.entered is None else entered,
+        )
+        rows, nulls = self.device.to_host(counts).tolist()
+        return made, rows, None if null_keys is None else nulls
 
     def _ranges_of(self, state: BuildState) -> tuple[Array | None, Array | None, int | None]:
         """The ranges of rows that slots have; see `JoinArrays`."""

@@ -33,13 +33,20 @@ from gquery.planner.physical import Build, Group, JoinTable, Pipeline, Probe, Si
 # ---- whether a table has a filter ----
 
 
-def with_filter(pipeline: Pipeline, rows: int, target: Capabilities, profile: DeviceProfile) -> Pipeline:
-    """A build over ``rows`` rows, with a filter beside its table if that is a gain by estimates."""
+def with_filter(
+    pipeline: Pipeline, rows: int, target: Capabilities, profile: DeviceProfile, merges: bool = False
+) -> Pipeline:
+    """A build over ``rows`` rows, with a filter beside its table if that is a gain by estimates. That of a table that is merged
+    with those of other ranks does not depend on its rows: it is the table itself."""
     sink = pipeline.sink
     if not isinstance(sink, Build):
         return pipeline
     made = _planned(sink.table, int(rows * selectivity(pipeline.steps)), target, profile)
-    return pipeline if made is None else replace(pipeline, sink=Build(replace(sink.table, filter=made)))
+    return (
+        pipeline
+        if made is None or (merges and not made.is_table)
+        else replace(pipeline, sink=Build(replace(sink.table, filter=made)))
+    )
 
 
 def _planned(table: JoinTable, keys: int, target: Capabilities, profile: DeviceProfile) -> KeyFilter | None:

@@ -154,4 +154,4 @@ def merge_arrays(arrays: Sequence[Array], ops: Sequence[str], exchange: Exchange
     return merged
 
 
-_COMBINE = {"add": np.add, "min": np.minimum, "max": np.maximum}
+_COMBINE = {"add": np.add, "min": np.minimum, "max": np.maximum, "or": np.bitwise_or}

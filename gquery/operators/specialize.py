@@ -85,14 +85,15 @@ def specialize_for_tables(
     return pipeline
 
 
-def specialize_build(pipeline: Pipeline, rows: int, has_room: bool) -> Pipeline:
+def specialize_build(pipeline: Pipeline, rows: int, has_room: bool, merges: bool = False) -> Pipeline:
     """A build over ``rows`` rows, now that their number is known. An array with many slots and few rows is a hash table
-    instead: what probes it finds it in the cache. One that is to be partitioned first is not if there is no room."""
+    instead: what probes it finds it in the cache; not one that is merged with those of other ranks. One that is to be partitioned
+    first is not if there is no room."""
     sink = pipeline.sink
     if not isinstance(sink, Build):
         return pipeline
     table = sink.table
-    if table.layout == "direct-address" and not table.exists:
+    if table.layout == "direct-address" and not table.exists and not merges:
         assert table.key_encoding is not None
         if table.key_encoding.size > max(tuning.join_layouts.slots_a_row * rows, tuning.join_layouts.small_array):
             table = replace(table, layout="hash", inline_keys=True, radix_partitioned=False)

@@ -57,11 +57,23 @@ def test_groups_by_the_key_of_a_cut_lie_on_one_rank() -> None:
         "SELECT v FROM lines ORDER BY v LIMIT 3",
         "SELECT v FROM lines ORDER BY v",
         "SELECT o, v FROM lines UNION ALL SELECT k, w FROM other",
-        "SELECT count(*) FROM orders WHERE o NOT IN (SELECT n FROM lines WHERE v > 3)",
+        "SELECT count(*) FROM lines a JOIN other b ON a.v = b.k JOIN other c ON b.w = c.w AND a.n < c.k",
     ],
 )
 def test_what_needs_all_rows_gathers(sql: str) -> None:
     assert gathers(sql) >= 1
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT count(*) FROM orders WHERE c NOT IN (SELECT v FROM lines WHERE o > 3)",
+        "SELECT count(*) FROM lines WHERE v IN (SELECT k FROM other WHERE w > 3)",
+    ],
+)
+def test_arrays_over_keys_are_built_in_parts_and_merged(sql: str) -> None:
+    build, probe = placement(sql)[:2]
+    assert (build.reads, build.makes, build.merges) == ("part", "whole", True) and probe.reads == "part"
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 8, 1000])

@@ -50,6 +50,16 @@ def opened(name: str, device: str) -> tuple[Mapping[str, str], gquery.Connection
 
 
 @cache
+def on_ranks(name: str, ranks: int) -> gquery.Connection:
+    """The same tables on a connection of several ranks, which interprets small work."""
+    source = opened(name, "cpu")[1]
+    made = gquery.connect("cpu", devices=ranks)
+    for (table,) in source.sql("SHOW TABLES").fetchall():
+        made.register(table, source.table(table).arrow())
+    return made
+
+
+@cache
 def alone(name: str, device: str) -> gquery.Connection:
     """A connection over the same tables that replays nothing."""
     source = opened(name, device)[1]
@@ -77,8 +87,10 @@ def rows(connection: gquery.Connection, sql: str) -> tuple[list[str], Sequence[R
     return [str(t) for t in found.types], found.fetchall()
 
 
-def check(name: str, number: int, device: str) -> None:
+def check(name: str, number: int, device: str, ranks: int = 1) -> None:
     texts, connection, oracle = opened(name, device)
+    if ranks > 1:
+        connection = on_ranks(name, ranks)
     sql = text_of(texts, name, number)
     whole = _LIMIT.sub("", sql)
     want, limited = oracle.execute(whole).fetchall(), len(oracle.execute(sql).fetchall())
@@ -95,6 +107,12 @@ def check(name: str, number: int, device: str) -> None:
 @pytest.mark.parametrize(("name", "number"), CASES)
 def test_on_a_cpu(name: str, number: int) -> None:
     check(name, number, "cpu")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "number"), CASES)
+def test_on_three_ranks(name: str, number: int) -> None:
+    check(name, number, "cpu", 3)
 
 
 @pytest.mark.cuda

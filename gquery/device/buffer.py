@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from gquery.device.address_space import owner_of
 from gquery.device.array import Array
+from gquery.device.copies import on_device
 from gquery.device.device import Device, cpu_device
 from gquery.runtime.stopwatch import part
 
@@ -27,7 +29,7 @@ class Buffer:
         self.dtype: np.dtype[Any] = array.dtype
         self.length = int(array.shape[0])
         if device is None:
-            device = cpu_device() if isinstance(array, np.ndarray) else Device("cuda", int(array.device.id))
+            device = device_of(array)
         self._copies: dict[Device, Array] = {device: array}
         self._lock = threading.Lock()
         self.used = next(_clock)  # when somebody last asked for it: greater is later
@@ -55,8 +57,7 @@ class Buffer:
                 if array is None:
                     at, source = next(iter(self._copies.items()))
                     with part("copy"):
-                        host = at.to_host(source)
-                        array = self._copies[device] = device.from_host(host, context)
+                        array = self._copies[device] = on_device(source, at, device, context)
         return array
 
     def place(self, device: Device, array: Array) -> None:
@@ -76,6 +77,11 @@ class Buffer:
         """The NumPy array."""
         return self.on(cpu_device())
 
+    @property
+    def cpu(self) -> Array | None:
+        """The array on the host or another CPU device, which NumPy can read; None where a GPU alone has it."""
+        return next((a for d, a in self._copies.copy().items() if d.is_cpu), None)
+
     def drop(self, device: Device) -> None:
         """Forget the copy on ``device``; the last copy stays."""
         with self._lock:
@@ -84,3 +90,11 @@ class Buffer:
 
     def __repr__(self) -> str:
         return f"Buffer({self.dtype}[{self.length}] on {', '.join(d.name for d in self._copies)})"
+
+
+def device_of(array: Array) -> Device:
+    """Where an array lies."""
+    if not isinstance(array, np.ndarray):
+        return Device("cuda", int(array.device.id))
+    owner = owner_of(array)
+    return Device("cpu", owner) if owner else cpu_device()

@@ -25,13 +25,18 @@ def copied(array: Array, source: Device, device: Device, context: str = "") -> A
     return made
 
 
+def on_device(array: Array, source: Device, device: Device, context: str = "") -> Array:
+    """What `Buffer.on` keeps on ``device`` of an array that lies on ``source``: the host's array itself where it can be used."""
+    return device.from_host(source.to_host(array), context)
+
+
 def copy_into(to: Array, device: Device, array: Array, source: Device) -> None:
     """Copy a contiguous array that lies on ``source`` to ``to`` on ``device``, of the same length and type. Where both are one
     GPU it is queued on the current stream, else it has arrived."""
     if not to.size:
         return
     if device.is_cpu:
-        np.copyto(to, source.to_host(array))
+        np.copyto(to, array if isinstance(array, np.ndarray) else source.to_host(array))
     elif source.is_cpu:
         with device.activate():
             on_gpu(to).set(np.ascontiguousarray(array))

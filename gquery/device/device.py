@@ -7,7 +7,6 @@ a GPU is asked for. GPU memory comes from CuPy's pool over plain cudaMalloc: man
 
 from __future__ import annotations
 
-import ctypes
 import math
 import threading
 import weakref
@@ -22,7 +21,7 @@ import numpy as np
 from gquery import tuning
 from gquery.device.arena import reclaimable_bytes, release_recordings
 from gquery.device.array import READ_AHEAD, Array, on_gpu
-from gquery.device.host import machine_memory, processor, refuse_huge_pages
+from gquery.device.host import has_driver, machine_memory, processor, refuse_huge_pages
 from gquery.errors import DeviceError, InterfaceError, OutOfMemoryError
 from gquery.runtime import device_faults
 from gquery.runtime.amounts import format_bytes
@@ -40,6 +39,15 @@ class Device:
 
     stays = False
     """Whether all work of a run stays on this device, small work too (`device.recording`)."""
+
+    _arrays: Any = np  # makes arrays of the host's memory
+
+    def __new__(cls, kind: str = "", ordinal: int = 0, *_: object, **__: object) -> Device:
+        if cls is Device and kind == "cpu" and ordinal:
+            from gquery.device.simulated import SimulatedDevice
+
+            return object.__new__(SimulatedDevice)
+        return object.__new__(cls)
 
     def __init__(self, kind: str, ordinal: int = 0, memory_limit: int | None = None) -> None:
         self.kind = kind
@@ -229,7 +237,7 @@ class Device:
         if self.is_cuda:
             return self._on_gpu(lambda cupy: getattr(cupy, how)(shape, dtype), wanted, context)
         try:
-            array: Array = getattr(np, how)(shape, dtype)
+            array: Array = getattr(self._arrays, how)(shape, dtype)
         except MemoryError:
             raise self._out_of_memory(wanted, context) from None
         if self.memory_limit is not None:
@@ -331,7 +339,7 @@ def available_devices() -> list[Device]:
     """Every device that can be used here, the CPU first."""
     device_faults.check()
     try:
-        count = _gpu_count() if _has_driver() else 0
+        count = _gpu_count() if has_driver() else 0
     except DeviceError:
         count = 0
     return [cpu_device(), *(Device("cuda", i) for i in range(count))]
@@ -341,17 +349,6 @@ def best_device() -> Device:
     """The first GPU, or the CPU where there is none."""
     devices = available_devices()
     return devices[min(1, len(devices) - 1)]
-
-
-def _has_driver() -> bool:
-    """Whether NVIDIA's driver library is there: asking costs nothing, importing CuPy half a second."""
-    for name in ("libcuda.so.1", "nvcuda.dll"):
-        try:
-            ctypes.CDLL(name)
-        except OSError:
-            continue
-        return True
-    return False
 
 
 def _gpu_count() -> int:

@@ -75,3 +75,14 @@ def _read_number(path: str, key: str) -> int | None:
     except OSError:
         return None
     return None
+
+
+def has_driver() -> bool:
+    """Whether NVIDIA's driver library is there: asking costs nothing, importing CuPy half a second."""
+    for name in ("libcuda.so.1", "nvcuda.dll"):
+        try:
+            ctypes.CDLL(name)
+        except OSError:
+            continue
+        return True
+    return False

@@ -57,6 +57,8 @@ class Attempt:
             value = self.value(unit, binding, state)
             if not parameter.is_pointer and not isinstance(value, (int, float)):
                 value = 0 if value is None or value.size == 0 else _address(value)
+            if checks.ENABLED:
+                checks.check_owner(unit.kernel, parameter.name, value)
             made[place] = target.argument(parameter, value)
         return made
 

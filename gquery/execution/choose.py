@@ -92,9 +92,8 @@ def state_work(sink: Sink) -> float:
 
 def bytes_on_device(probe: Probe, index: JoinIndex) -> int:
     """Bytes of a join table, and of the columns that a probe reads of it, that lie on a device alone."""
-    host = cpu_device()
     held = [b for s in probe.table.columns if (c := index.frame.columns.get(s.column.id)) for b in c.buffers]
-    return sum(b.nbytes for b in (*index.arrays.buffers, *held) if not b.is_on(host))
+    return sum(b.nbytes for b in (*index.arrays.buffers, *held) if b.cpu is None)
 
 
 def breaker_device(state: Run, work: PipelineBreaker) -> Device:

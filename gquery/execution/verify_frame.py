@@ -11,7 +11,6 @@ import numpy as np
 
 from gquery.columns.table import ColumnData
 from gquery.device.array import Array
-from gquery.device.device import cpu_device
 from gquery.expression.facts import INT64_BITS, UINT64_MAX
 from gquery.expression.types import Bounds, PhysicalType
 from gquery.kernels.checks import OutOfBoundsError
@@ -35,7 +34,7 @@ def verify_stage(stage: Stage, frame: Frame, is_result: bool) -> None:
 def _verify(stored: Iterable[Stored], frame: Frame, where: str, lies_anyhow: bool = False) -> None:
     for s in stored:
         column = frame.columns[s.column.id]
-        if not all(b.is_on(cpu_device()) for b in column.buffers):
+        if any(b.cpu is None for b in column.buffers):
             continue
         if not lies_anyhow and not column.physical_type.is_string and column.physical_type is not s.physical_type:
             raise OutOfBoundsError(
@@ -59,14 +58,15 @@ def _problems(stored: Stored, column: ColumnData, rows: int) -> Iterator[str]:
         yield f"has codes of {column.dictionary}, not of {what.dictionary}"
     if column.length != rows:
         yield f"has {column.length} rows of {rows}"
-    valid = None if column.validity is None else column.validity.host[:rows]
+    valid = None if column.validity is None or column.validity.cpu is None else column.validity.cpu[:rows]
     if valid is not None and valid.size != rows:
         yield f"has {valid.size} flags for {rows} rows"
     if valid is not None and rows and valid.max() > 1:
         yield "has a flag that is neither 0 nor 1"
     if valid is not None and not what.nullable and not valid.all():
         yield "has a NULL, and is NOT NULL"
-    data = column.data.host
+    data = column.data.cpu
+    assert data is not None
     if column.physical_type in (PhysicalType.STRING32, PhysicalType.STRING64):
         yield from _text_problems(data, column, rows)
     elif data.size < rows * words_a_row(column.physical_type):

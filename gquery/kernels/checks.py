@@ -18,10 +18,12 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from gquery.errors import InternalError
 from gquery.expression.types import Kind, Register
 from gquery.kernels import ir
 
 if TYPE_CHECKING:
+    from gquery.kernels.kernel import Kernel
     from gquery.kernels.values import Value, ValueProperties
 
 ENABLED = os.environ.get("GQUERY_CHECK_MEMORY", "0") not in ("", "0")
@@ -99,6 +101,20 @@ def _string_at(address: int, size: int) -> bytes:
 
 
 string_at: Callable[[int, int], bytes] = _string_at if ENABLED else ctypes.string_at
+
+
+def check_owner(kernel: Kernel, parameter: str, value: object) -> None:
+    """InternalError where an argument of a kernel is memory of another simulated device than the one that the thread runs on. A
+    number may be an address. Memory of the host is anybody's."""
+    from gquery.device.address_space import owner_of
+    from gquery.device.simulated import active_device
+
+    device, owner = active_device(), owner_of(value)
+    if device is not None and owner not in (0, device.ordinal):
+        raise InternalError(
+            f"{device.task or 'a stage'} on {device.name}: parameter {parameter} of kernel "
+            f"{kernel.digest} is memory of cpu:{owner}"
+        )
 
 
 class Claim(str):

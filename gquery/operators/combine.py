@@ -19,6 +19,7 @@ from gquery.kernels.builtin import grouping, scans
 from gquery.kernels.builtin.define import builtin_kernel, namespace
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.targets import get_target
+from gquery.kernels.targets.base import arguments_of
 from gquery.kernels.targets.morsels import run_parts
 from gquery.operators.accumulate_state import slot_words
 from gquery.operators.group_state import GroupState
@@ -119,8 +120,7 @@ def combine_tables(
                 source = states[number]
                 values: tuple[Argument, ...] = (source.words_i64, source.words_f64, capacity, table.words_i64,
                           table.words_f64, table.mask, status)  # fmt: skip
-                given = [target.argument(p, v) for p, v in zip(kernel.parameters, values, strict=True)]
-                target.run(compiled, 0, capacity + 1, given)
+                target.run(compiled, 0, capacity + 1, arguments_of(target, kernel, values))
 
         run_parts(enter, len(states), 1, workers)
         if not status[0]:

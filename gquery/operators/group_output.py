@@ -38,7 +38,7 @@ from gquery.kernels.kernel import ElementType, Kernel
 from gquery.kernels.readback import Count, read_scalar
 from gquery.kernels.stored import element_type, store
 from gquery.kernels.targets import get_target
-from gquery.kernels.targets.base import AbortableTarget
+from gquery.kernels.targets.base import AbortableTarget, arguments_of
 from gquery.kernels.targets.capabilities import capabilities
 from gquery.kernels.targets.morsels import run_parts
 from gquery.kernels.unroll import unrolled
@@ -292,7 +292,7 @@ class GroupOutput:
     def _write(self, made: OutputState, lo: int, hi: int, number: Array | None = None) -> None:
         """Write the groups in a part of the slots; of those in order as many as ``number`` says."""
         (kernel, bindings, _), target = self.unit, get_target(self.target)
-        arguments = [target.argument(p, _value(bindings[p.name], made)) for p in kernel.parameters]
+        arguments = arguments_of(target, kernel, [_value(bindings[p.name], made) for p in kernel.parameters])
         with nullcontext() if number is None else cast(AbortableTarget, target).limited_to(number):
             target.run(target.compile(kernel), lo, hi, arguments)
 

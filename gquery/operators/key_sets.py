@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from gquery import tuning
 from gquery.device.buffer import Buffer
-from gquery.device.device import cpu_device
 from gquery.operators.base import JoinIndex
 
 Keys = npt.NDArray[np.int64]
@@ -64,8 +63,7 @@ def _inline(keys: Buffer | None, pairs: Buffer | None, capacity: int) -> Keys | 
 
 
 def _on_host(buffer: Buffer | None, slots: int) -> npt.NDArray[np.int64] | None:
-    host = cpu_device()
-    if buffer is None or slots > tuning.join_layouts.small_array or not buffer.is_on(host):
+    if buffer is None or slots > tuning.join_layouts.small_array or (host := buffer.cpu) is None:
         return None
-    array: npt.NDArray[np.int64] = np.asarray(buffer.on(host))
+    array: npt.NDArray[np.int64] = np.asarray(host)
     return array

@@ -72,13 +72,13 @@ class ReduceRun(SinkRun[ReduceState]):
         for n, accumulator in enumerate(self.sink.accumulators):
             parts = np.array([w.view(np.int64 if accumulator.word == "i64" else np.float64)[n] for w in host])
             words.append(np.array([combine(accumulator.op, parts)], dtype=parts.dtype))
-        device = cpu_device()
+        device = cpu_device() if self.device.is_cuda else self.device
         columns = {}
         for column, plan in self.sink.aggregates:
             values, validity = finalize_aggregate(plan, words, np)
             physical_type = plan.result.physical_type
             made = make_column(plan.result, physical_type, narrow(values, physical_type), validity, 1, device)
-            columns[column.id] = contiguous(made, device if not self.device.is_cuda else self.device)
+            columns[column.id] = contiguous(made, self.device)
         return Frame(columns, 1)
 
     def _by_kernel(self, output: GroupOutput, state: ReduceState) -> Frame:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gquery import tuning
-from gquery.device.device import Device, cpu_device
+from gquery.device.device import Device
 from gquery.expression.expr import AggregateCall
 from gquery.expression.facts import SMALL_SUM_WORD_BITS, UNBOUNDED
 from gquery.kernels.builtin import grouping
@@ -166,12 +166,13 @@ def fan_out(pipeline: Pipeline, joins: Mapping[int, JoinIndex]) -> float:
 def _mean_range(index: JoinIndex) -> float:
     """Build rows that a build row's own key has, in the mean."""
     starts = index.arrays.starts
-    if starts is not None and not starts.is_on(cpu_device()):
+    host = None if starts is None else starts.cpu
+    if starts is not None and host is None:
         return 1.0
     longest = _longest(index)
-    if starts is None or longest <= tuning.join_layouts.short_range:
+    if host is None or longest <= tuning.join_layouts.short_range:
         return float(longest)
-    ranges = np.diff(starts.on(cpu_device())).astype(np.float64)
+    ranges = np.diff(host).astype(np.float64)
     return float(ranges @ ranges / max(1.0, ranges.sum()))
 
 

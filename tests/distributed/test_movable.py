@@ -16,6 +16,7 @@ from gquery.columns.arrow_buffers import bits_of, buffer_of
 from gquery.columns.encode_strings import characters_column, characters_of, cleared
 from gquery.columns.import_arrow import import_table
 from gquery.columns.table import ColumnData, ColumnStatistics, Dictionary
+from gquery.device.address_space import owner_of
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device, cpu_device
 from gquery.distributed.movable import concatenated, movable, moved
@@ -167,6 +168,7 @@ def lies_on(frame: Frame, device: Device) -> None:
     for column in (*frame.columns.values(), *frame.rank_values.values()):
         assert not column.owners and column.physical_type is not PhysicalType.VIEW
         assert all(b.devices == (device,) for b in column.buffers)
+        assert all(owner_of(b.on(device)) == device.ordinal for b in column.buffers if b.length)
 
 
 def arrays_of(frame: Frame) -> list[Any]:

@@ -22,7 +22,7 @@ from gquery.kernels.bindings import Argument
 from gquery.kernels.ir.read import read_lines
 from gquery.kernels.kernel import ElementType, Kernel, Parameter
 from gquery.kernels.targets import get_target
-from gquery.kernels.targets.base import AbortableTarget
+from gquery.kernels.targets.base import AbortableTarget, arguments_of
 from gquery.kernels.targets.morsels import run_parts
 from gquery.kernels.unroll import unrolled
 from gquery.runtime.recent import Recent
@@ -57,7 +57,7 @@ def launch(
     kernel = builtin.kernel
     name = "cuda" if namespace(like) is not np else "python" if is_interpreted(kernel, rows) else "cpu"
     target = get_target(name)
-    arguments = [target.argument(p, v) for p, v in zip(kernel.parameters, values, strict=True)]
+    arguments = arguments_of(target, kernel, values)
     compiled = target.compile(kernel)
     if name == "cpu" and workers > 1:
         run_parts(lambda lo, hi: target.run(compiled, lo, hi, arguments), rows, PART, workers)

@@ -16,6 +16,7 @@ from gquery.kernels.bindings import Argument
 from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel, launch, namespace
 from gquery.kernels.primitives.partition import ENTRIES_A_THREAD, PARTS
 from gquery.kernels.targets import get_target
+from gquery.kernels.targets.base import arguments_of
 from gquery.runtime.records import dataclass
 
 WORDS = builtin_kernel(
@@ -80,7 +81,7 @@ def _move(entries: Array, is_entry: Array, part: Array, out: Array, counters: Ar
 
 def _run(builtin: BuiltinKernel, entries: int, *values: Argument) -> None:
     target, kernel = get_target("cuda"), builtin.kernel
-    arguments = [target.argument(p, v) for p, v in zip(kernel.parameters, values, strict=True)]
+    arguments = arguments_of(target, kernel, values)
     block = tuning.launches.most_threads  # a launch of a multiple of them has whole blocks only
     rows = -(-entries // (ENTRIES_A_THREAD * block)) * block
     target.run(target.compile(kernel), 0, rows, arguments, PARTS // 2)

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from gquery.kernels import checks
 from gquery.kernels.kernel import Kernel, Parameter
 from gquery.runtime.records import dataclass
 
@@ -85,6 +86,14 @@ class Target(Protocol):
     def run(self, compiled: Compiled, lo: int, hi: int, arguments: Sequence[object], shared_words: int = 0) -> None:
         """Run rows lo..hi: on this thread (python, cpu), or queued on CuPy's current stream (cuda)."""
         ...
+
+
+def arguments_of(target: Target, kernel: Kernel, values: Sequence[Argument]) -> list[object]:
+    """What a launch of a kernel takes for the values of its parameters."""
+    if checks.ENABLED:
+        for parameter, value in zip(kernel.parameters, values, strict=True):
+            checks.check_owner(kernel, parameter.name, value)
+    return [target.argument(p, v) for p, v in zip(kernel.parameters, values, strict=True)]
 
 
 class MorselTarget(Target, Protocol):

@@ -10,7 +10,7 @@ import numpy as np
 
 from gquery.device.address_space import owner_of
 from gquery.device.array import Array
-from gquery.device.copies import on_device
+from gquery.device.copies import nearest, on_device
 from gquery.device.device import Device, cpu_device
 from gquery.runtime.stopwatch import part
 
@@ -55,9 +55,9 @@ class Buffer:
             with self._lock:
                 array = self._copies.get(device)
                 if array is None:
-                    at, source = next(iter(self._copies.items()))
+                    at = nearest(self._copies, device)
                     with part("copy"):
-                        array = self._copies[device] = on_device(source, at, device, context)
+                        array = self._copies[device] = on_device(self._copies[at], at, device, context)
         return array
 
     def place(self, device: Device, array: Array) -> None:

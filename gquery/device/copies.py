@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from gquery.device.array import READ_AHEAD, Array, on_gpu
 from gquery.device.device import Device
+from gquery.device.peer import copy_between, has_peer_access
 
 
 def room_for(size: int, dtype: np.dtype[Any], device: Device, context: str = "") -> Array:
@@ -27,12 +29,22 @@ def copied(array: Array, source: Device, device: Device, context: str = "") -> A
 
 def on_device(array: Array, source: Device, device: Device, context: str = "") -> Array:
     """What `Buffer.on` keeps on ``device`` of an array that lies on ``source``: the host's array itself where it can be used."""
+    if source.is_cuda and device.is_cuda and not device.stays:  # a recording takes nothing from another GPU's stream
+        return copied(array, source, device, context)
     return device.from_host(source.to_host(array), context)
 
 
+def nearest(devices: Iterable[Device], device: Device) -> Device:
+    """Where a copy on ``device`` comes from, of those that have the array: a GPU that it has access to, else the first."""
+    first, *others = devices
+    if device.is_cuda:
+        return next((d for d in (first, *others) if d.is_cuda and has_peer_access(device, d)), first)
+    return first
+
+
 def copy_into(to: Array, device: Device, array: Array, source: Device) -> None:
-    """Copy a contiguous array that lies on ``source`` to ``to`` on ``device``, of the same length and type. Where both are one
-    GPU it is queued on the current stream, else it has arrived."""
+    """Copy a contiguous array that lies on ``source`` to ``to`` on ``device``, of the same length and type. Between GPUs
+    it is queued on the current streams (`device.peer`), else it has arrived."""
     if not to.size:
         return
     if device.is_cpu:
@@ -44,6 +56,4 @@ def copy_into(to: Array, device: Device, array: Array, source: Device) -> None:
         with device.activate():
             to[...] = array
     else:
-        host = source.to_host(array)
-        with device.activate():
-            on_gpu(to).set(host)
+        copy_between(to, device, array, source)

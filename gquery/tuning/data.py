@@ -104,6 +104,7 @@ class Transfers(Record):
     kept_on_host: int = number(
         1 << 20, "bytes", "of an array below which it waits on the host for a kernel that asks for it"
     )
+    bridge_buffers: int = number(8, "buffers", "page-locked, between two GPUs that have no access to each other")
     headroom: int = number(16, "parts of memory", "of which columns that are loaded leave one free")
 
 

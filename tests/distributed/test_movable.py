@@ -224,8 +224,13 @@ def test_a_wide_piece_in_a_narrower_plan() -> None:
     part = ColumnData(wide.dtype, PhysicalType.I128, 2, wide.data)
     made = concatenated([frame_of(part), frame_of(part)], (stored,), HERE).columns[0]
     assert made.data.on(HERE).tolist() == [5, -7] * 2
+    made = concatenated([frame_of(wide)], (stored,), HERE).columns[0]
+    assert made.data.on(HERE).tolist() == [5, -7], "what is known of them is more than there is"
+    for values in ([Decimal(2**70)], [Decimal(200), Decimal(2**70)], [Decimal(-(2**64))]):
+        with pytest.raises(InternalError, match="is i8, and has values in"):
+            concatenated([frame_of(column_of(pa.array(values, pa.decimal128(38, 0))))], (stored,), HERE)
     with pytest.raises(InternalError, match="is i8, and has values in"):
-        concatenated([frame_of(wide)], (stored,), HERE)
+        concatenated([frame_of(column_of(pa.array([200])))], (stored,), HERE)
 
 
 def test_nothing_but_empty_frames() -> None:

@@ -95,55 +95,69 @@ class _Meeting:
 
 class _Group:
     """What the ranks of a process share: the meeting that is not full yet, of which there is one at a time, since nobody leaves a
-    meeting before all have come."""
+    meeting before all have come. Who waits has a lock of its own, so that those who are woken do not meet again at one."""
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self._change = threading.Condition()
+        self._lock = threading.Lock()
         self._meeting = _Meeting(size)
+        self._gates = [threading.Lock() for _ in range(size)]  # held, but for a moment when its rank is woken
+        for gate in self._gates:
+            gate.acquire()
+        self._waiting: list[int] = []  # ranks
         self._error: BaseException | None = None
         self._is_fault = False  # whether the ranks came for different things: then each raises that itself
 
-    def abort(self, error: BaseException) -> None:
-        with self._change:
+    def abort(self, error: BaseException, is_fault: bool = False) -> None:
+        """Wake who waits, and let nobody meet any more."""
+        with self._lock:
             if self._error is None:
-                self._error = error
-            self._change.notify_all()
+                self._error, self._is_fault = error, is_fault
+            self._wake()
 
     def close(self) -> None:
-        with self._change:
+        """Hold no error any longer."""
+        with self._lock:
             self._error, self._is_fault = InternalError("the ranks of the group have ended"), False
 
     def meet(self, rank: int, call: _Call, value: Any) -> list[Any]:
         """The values of all ranks, once they have come. InternalError where one comes for something else."""
-        with self._change:
+        with self._lock:
             self._raise_if_aborted(rank, call)
             meeting = self._meeting
             if meeting.call is None:
                 meeting.call = (rank, call)
-            elif meeting.call[1] != call:
-                first, other = meeting.call
-                self._error, self._is_fault = InternalError(f"rank {first} is at {other}, rank {rank} at {call}"), True
-                self._change.notify_all()
-                self._raise_if_aborted(rank, call)
-            meeting.values[rank] = value
-            meeting.came += 1
-            if meeting.came == self.size:
-                self._meeting = _Meeting(self.size)
-                self._change.notify_all()
-            else:
-                self._wait(meeting, rank, call)
-            return meeting.values
-
-    def _wait(self, meeting: _Meeting, rank: int, call: _Call) -> None:
-        while meeting.came < self.size:
+            first, wanted = meeting.call
+            if wanted == call:
+                meeting.values[rank] = value
+                meeting.came += 1
+                if meeting.came == self.size:
+                    self._meeting = _Meeting(self.size)
+                    self._wake()
+                    return meeting.values
+                self._waiting.append(rank)
+        if wanted != call:
+            self.abort(InternalError(f"rank {first} is at {wanted}, rank {rank} at {call}"), is_fault=True)
+        else:
+            self._wait(self._gates[rank])
+        if meeting.came < self.size:
             self._raise_if_aborted(rank, call)
-            try:
-                interrupt.check()
-                self._change.wait(tuning.memory.wait_seconds)
-            except BaseException as error:  # the others would take this rank as one that has come
-                self.abort(error)
-                raise
+        return meeting.values
+
+    def _wake(self) -> None:
+        for rank in self._waiting:
+            self._gates[rank].release()
+        self._waiting.clear()
+
+    def _wait(self, gate: threading.Lock) -> None:
+        """Until woken: whoever is on the list is, once."""
+        try:
+            while not gate.acquire(timeout=tuning.memory.wait_seconds):
+                if self._error is None:
+                    interrupt.check()
+        except BaseException as error:  # the others would take this rank as one that has come
+            self.abort(error)
+            raise
 
     def _raise_if_aborted(self, rank: int, call: _Call) -> None:
         if self._error is None:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
+from queue import Empty, SimpleQueue
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from gquery import tuning
-from gquery.errors import InternalError
+from gquery.errors import InternalError, InterruptError
 from gquery.runtime import interrupt, stopwatch
 
 T = TypeVar("T")
@@ -212,7 +214,9 @@ def run_ranks(work: Callable[[Comm], T], size: int) -> list[T]:
         ranks.start()
         ranks.wait()
     except BaseException as error:  # of the caller: raised when all have ended
-        ranks.fail(error)
+        with suppress(InterruptError), interrupt.holding():  # who presses Ctrl-C twice leaves no thread either
+            ranks.fail(error)
+            ranks.join()
     ranks.join()
     first = ranks.close()
     if first is None:
@@ -233,6 +237,8 @@ class _Ranks(Generic[T]):
         self._errors: list[BaseException] = []  # of those that follow, too, behind the one that they follow
         self._made: dict[int, T] = {}
         self._threads: list[threading.Thread] = []
+        self._ended: list[int] = []
+        self._bell: SimpleQueue[None] = SimpleQueue()  # rung by each that ends
 
     @property
     def results(self) -> list[T]:
@@ -242,15 +248,17 @@ class _Ranks(Generic[T]):
         for comm in self._comms:
             run = partial(copy_context().run, self._run, comm)
             thread = threading.Thread(target=run, name=f"gquery-rank-{comm.rank}", daemon=True)
-            thread.start()
-            self._threads.append(thread)
+            with interrupt.holding():
+                thread.start()
+                self._threads.append(thread)
 
     def wait(self) -> None:
-        """Until all have ended, or the caller is interrupted."""
-        for thread in self._threads:
-            while thread.is_alive():
-                thread.join(tuning.memory.wait_seconds)
-                interrupt.check()
+        """Until all have ended, or the caller is interrupted. (A `Thread.join` that Ctrl-C ends takes the thread for one that has
+        ended, up to Python 3.12.)"""
+        while len(self._ended) < len(self._threads):
+            with suppress(Empty):
+                self._bell.get(timeout=tuning.memory.wait_seconds)
+            interrupt.check()
 
     def fail(self, error: BaseException) -> None:
         """Have all ranks stop because of an error, unless there was one before."""
@@ -259,13 +267,16 @@ class _Ranks(Generic[T]):
         self._token.stopped = True
 
     def join(self) -> None:
-        """Until all have ended. Ctrl-C is not heard meanwhile where there is an error already: it would leave threads behind."""
+        """Until all have ended, whoever else presses Ctrl-C."""
+        while len(self._ended) < len(self._threads):
+            try:
+                self._bell.get(timeout=tuning.memory.wait_seconds)
+            except Empty:
+                continue
+            except KeyboardInterrupt as error:
+                self.fail(error)
         for thread in self._threads:
-            while thread.is_alive():
-                try:
-                    thread.join()
-                except KeyboardInterrupt as error:
-                    self.fail(error)
+            thread.join()
 
     def close(self) -> BaseException | None:
         """The first error, if there was one; it is held here no longer."""
@@ -283,3 +294,5 @@ class _Ranks(Generic[T]):
             self.fail(error)
         finally:  # who waits for a rank that has ended would wait for ever
             comm.abort(InternalError(f"rank {comm.rank} has ended, and others wait for it"))
+            self._ended.append(comm.rank)
+            self._bell.put(None)

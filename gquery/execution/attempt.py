@@ -76,7 +76,9 @@ class Attempt:
             case BuildPart(number, "matched"):
                 return self.run.matched[number]
             case BuildPart(number, "count"):
-                return known_rows(self.run.joins[number].frame)
+                index = self.run.joins[number]
+                known_rows(index.frame)
+                return index.arrays.count  # of all ranks, where the table was merged: this one may have no row of it
             case BuildPart(number, part):
                 found = self.run.joins[number].arrays.part(part)
                 return found.on(self.device, self.label) if isinstance(found, Buffer) else found

@@ -20,7 +20,7 @@ from gquery.api.explain import Explains, explain_options
 from gquery.api.plan_cache import Parameters, PlanCache, PreparedPlan
 from gquery.api.planning import Plans
 from gquery.api.readers import Files
-from gquery.api.startup import Devices, Target, choose_devices, load_engine, wake
+from gquery.api.startup import Devices, Target, choose_devices, limited, load_engine, wake
 from gquery.api.templates import Question, Template, Templates
 from gquery.errors import (
     CatalogError,
@@ -79,7 +79,7 @@ class Connection(Plans, Frames, Files, Explains, Exceptions):
     def _begin(self, device: str, devices: Devices) -> None:
         load_engine()
         self.target: Target
-        self.target, self._ranks = choose_devices(device, devices, self.settings.memory_limit)
+        self.target, self._ranks = choose_devices(device, devices, self.settings)
         self.device: Device = self._ranks[0]
 
         from gquery.io.column_cache import ColumnCache
@@ -245,11 +245,11 @@ class Connection(Plans, Frames, Files, Explains, Exceptions):
     def set(self, name: str, value: Any) -> None:
         """Change a setting of `gquery.settings.Settings`, as SET does."""
         self.settings = self.settings.with_option(name, value)
-        if name.lower() == "memory_limit":
-            self._ranks = tuple([d.with_limit(self.settings.memory_limit) for d in self._ranks])
+        if name.lower() in ("memory_limit", "spill_directory", "spill_limit"):
+            self._ranks = tuple([limited(d, self.settings) for d in self._ranks])
             self.device = self._ranks[0]
             self.device.evict = self._cache.evict_bytes
-            self._cache.limit, self._cache.device = self.settings.memory_limit, self.device
+            self._cache.move_to(self.device, self.settings.memory_limit)
         self._cache.workers = self.settings.worker_count
 
     def cursor(self) -> Cursor:

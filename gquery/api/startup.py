@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from gquery.device.device import Device
+    from gquery.settings import Settings
 
 Target = Literal["python", "cpu", "cuda"]
 Devices = Literal["all"] | int | Sequence[int] | None
@@ -37,7 +38,8 @@ def import_numpy() -> None:
         del os.environ[_SPIN]
 
 
-def choose(name: str, memory_limit: int | None) -> tuple[Target, Device]:
+def choose(name: str, settings: Settings) -> tuple[Target, Device]:
+    """The target and the device that a name stands for, under the limits that are set."""
     from gquery.device.device import best_device, cpu_device, cuda_device
 
     kind, _, ordinal = name.lower().partition(":")
@@ -45,19 +47,30 @@ def choose(name: str, memory_limit: int | None) -> tuple[Target, Device]:
         case "auto" if not ordinal:
             device = best_device()
         case "cpu" | "python" if not ordinal:
-            return ("cpu" if kind == "cpu" else "python"), cpu_device().with_limit(memory_limit)
+            return ("cpu" if kind == "cpu" else "python"), limited(cpu_device(), settings)
         case "cuda" if not ordinal or ordinal.isdecimal():
             device = cuda_device(int(ordinal or 0))
         case _:
             raise InterfaceError(
                 f'There is no device "{name}"; there are auto, cpu, cuda, cuda:1 and so on, and python'
             )
-    return ("cuda" if device.is_cuda else "cpu"), device.with_limit(memory_limit)
+    return ("cuda" if device.is_cuda else "cpu"), limited(device, settings)
 
 
-def choose_devices(name: str, devices: Devices, memory_limit: int | None) -> tuple[Target, tuple[Device, ...]]:
+def limited(device: Device, settings: Settings) -> Device:
+    """A device under the limits that are set, with an account of its own. The CPUs of several ranks have no files."""
+    if settings.memory_limit is None or not device.is_cpu or device.ordinal:
+        return device.with_limit(settings.memory_limit)
+    from gquery.device.host import return_freed_memory
+    from gquery.device.spill import SpillSpace
+
+    return_freed_memory()
+    return device.with_limit(settings.memory_limit, SpillSpace(settings.spill_directory, settings.spill_limit))
+
+
+def choose_devices(name: str, devices: Devices, settings: Settings) -> tuple[Target, tuple[Device, ...]]:
     """The target and the device of each rank, at least one. InterfaceError for what names no devices."""
-    target, first = choose(name, memory_limit)
+    target, first = choose(name, settings)
     if devices is None:
         return target, (first,)
     if isinstance(devices, str):
@@ -68,7 +81,7 @@ def choose_devices(name: str, devices: Devices, memory_limit: int | None) -> tup
         ordinals = list(range(devices) if isinstance(devices, int) else devices)
     if not ordinals or any(type(n) is not int or n < 0 for n in ordinals):
         raise InterfaceError(f"devices takes one number or more, from 0 on, not {devices!r}")
-    return target, tuple([_nth(first, n).with_limit(memory_limit) for n in ordinals])
+    return target, tuple([limited(_nth(first, n), settings) for n in ordinals])
 
 
 def _gpus() -> int:

@@ -113,7 +113,7 @@ class Fixed:
         self._starts, self._field, self._upload = starts, field, upload
         self._dtype = field.dtype
         self._physical_type, self._is_final = self._choose(known, narrow)
-        self._values = np.empty(starts[-1], self._physical_type.numpy)
+        self._values = upload.empty(starts[-1], self._physical_type.numpy)
         self._transfer = upload.start(self._values) if self._is_final else Transfer(self._values)
         self._limits = np.iinfo(self._physical_type.numpy) if self._dtype.is_exact else None
         self._bounds: list[Bounds] = []
@@ -176,7 +176,9 @@ class Fixed:
         ok = bits_of(piece, 0)
         with self._lock:
             if self._validity is None:
-                self._validity = np.ones(len(self._values), np.uint8)
+                validity = self._upload.empty(len(self._values), np.uint8)
+                validity.fill(1)
+                self._validity = validity
         self._validity[at : at + len(ok)] = ok
         return np.where(ok.view(np.bool_), values, values.dtype.type(0))
 
@@ -198,7 +200,7 @@ class Fixed:
         wide = self._values
         if physical_type is not self._physical_type:
             self._physical_type = physical_type
-            self._values = np.empty(len(wide), physical_type.numpy)
+            self._values = self._upload.empty(len(wide), physical_type.numpy)
         self._transfer = transfer = self._upload.start(self._values)
 
         def task(low: int, high: int) -> Task:

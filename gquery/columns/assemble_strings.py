@@ -6,14 +6,14 @@ they come, a code in few bytes or Arrow's offsets and characters, and written in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from gquery import tuning
-from gquery.columns.arrow_buffers import bits_of
+from gquery.columns.arrow_buffers import bits_of, offsets_of
 from gquery.columns.dictionary_union import Codes, DictionaryUnion, codes_of, strings_of, union_in_phases
 from gquery.columns.encode_strings import (
     characters_column,
@@ -42,8 +42,14 @@ class DictionaryPieces:
 
     def add(self, group: int, pieces: Iterable[pa.DictionaryArray]) -> int:
         """Holds the codes and dictionaries of a group; how many rows they have."""
-        self._groups[group] = [codes_of(piece) for piece in pieces]
+        self._groups[group] = [self._kept(codes_of(piece)) for piece in pieces]
         return sum(len(codes.raw) for codes in self._groups[group])
+
+    def _kept(self, codes: Codes) -> Codes:
+        if not self._upload.is_limited:
+            return codes
+        ok = None if codes.ok is None else self._upload.keep(codes.ok)
+        return Codes(codes.dictionary, self._upload.keep(codes.raw), ok)
 
     def finish(self) -> Phases[ColumnData]:
         """The column: codes of one sorted dictionary of all pieces' values, in the narrowest integers. It owns its buffers."""
@@ -56,10 +62,11 @@ class DictionaryPieces:
             return (yield from self._spelled_out())
         if len(union) == 0:
             return null_strings(rows)
-        codes = self._upload.start(np.empty(rows, union.physical_type.numpy))
+        codes = self._upload.start(self._upload.empty(rows, union.physical_type.numpy))
         validity = None
         if union.has_nulls or any(p.ok is not None for p in pieces):
-            validity = self._upload.start(np.ones(rows, np.uint8))
+            validity = self._upload.start(self._upload.empty(rows, np.uint8))
+            validity.host.fill(1)
             self._order.possible = False
         yield self._write(union, codes, validity)
         nulls = 0 if validity is None else rows - int(np.count_nonzero(validity.host))
@@ -106,9 +113,21 @@ class Strings:
 
     def add(self, group: int, pieces: Iterable[pa.Array]) -> int:
         """Holds the pieces of a group; how many rows they have."""
-        kept = [without_views(piece) for piece in pieces]
+        kept = [self._kept(without_views(piece)) for piece in pieces]
         self._groups[group] = kept
         return sum(len(p) for p in kept)
+
+    def _kept(self, piece: pa.Array) -> pa.Array:
+        """A piece whose buffers lie where there is room for them."""
+        if not self._upload.is_limited or not len(piece):
+            return piece
+        keep, offsets = self._upload.keep, offsets_of(piece)
+        low, high = int(offsets[0]), int(offsets[-1])
+        valid = None
+        if piece.null_count:
+            valid = pa.py_buffer(keep(np.packbits(bits_of(piece, 0), bitorder="little")))
+        parts = [valid, pa.py_buffer(keep(offsets - low)), pa.py_buffer(keep(characters_of(piece)[low:high]))]
+        return pa.Array.from_buffers(piece.type, len(piece), parts, piece.null_count)
 
     def finish(self) -> Phases[ColumnData]:
         """The column: as text, or with a dictionary where few values repeat. It owns its buffers."""
@@ -134,9 +153,10 @@ class Strings:
     def _encoded(self) -> Phases[ColumnData]:
         """The column with a dictionary; without one if the sample was wrong."""
         pieces = DictionaryPieces(self._starts, self._upload, dictionary_limit(self._starts[-1]))
+        most = tuning.encoding.largest_piece if self._upload.is_limited else self._starts[-1]
 
         def encode(group: int, strings: list[pa.Array]) -> None:
-            pieces.add(group, dictionary_encode(pa.chunked_array(strings)).chunks if strings else ())
+            pieces.add(group, (codes for some in _parts_of(strings, most) for codes in _encoded(some)))
 
         yield [_task(encode, group, strings) for group, strings in enumerate(self._groups)]
         return (yield from pieces.finish())
@@ -149,10 +169,10 @@ class Strings:
         parts = [part for group in groups for part in group]
         total = sum(part.bytes for part in parts)
         offsets = self._upload.start(
-            np.empty(rows + 1, np.int32 if total < tuning.encoding.narrow_offsets else np.int64)
+            self._upload.empty(rows + 1, np.int32 if total < tuning.encoding.narrow_offsets else np.int64)
         )
-        characters = self._upload.start(np.empty(total, np.uint8))
-        validity = self._upload.start(np.empty(rows, np.uint8)) if nulls else None
+        characters = self._upload.start(self._upload.empty(total, np.uint8))
+        validity = self._upload.start(self._upload.empty(rows, np.uint8)) if nulls else None
         offsets.host[0] = 0
         offsets.send(0, 1)
         tasks: list[Task] = []
@@ -185,6 +205,26 @@ class _Part:
         offsets.send(row + 1, last + 1)
         characters.send(byte, end)
         self._array = self._offsets = self._ok = None
+
+
+def _parts_of(strings: list[pa.Array], most: int) -> Iterator[list[pa.Array]]:
+    """Arrays in their order, some together, of no more rows than these where several are."""
+    some: list[pa.Array] = []
+    rows = 0
+    for array in strings:
+        if some and rows + len(array) > most:
+            yield some
+            some, rows = [], 0
+        some.append(array)
+        rows += len(array)
+    if some:
+        yield some
+
+
+def _encoded(strings: list[pa.Array]) -> list[pa.DictionaryArray]:
+    """Strings as codes into a dictionary that all of them have."""
+    encoded: list[pa.DictionaryArray] = dictionary_encode(pa.chunked_array(strings)).chunks
+    return encoded
 
 
 def _clear(strings: list[pa.Array], parts: list[_Part]) -> None:

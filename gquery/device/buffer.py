@@ -65,6 +65,11 @@ class Buffer:
         with self._lock:
             self._copies.setdefault(device, array)
 
+    def move(self, device: Device, array: Array) -> None:
+        """Take an equal array in place of the copy on ``device``; who holds that one keeps it."""
+        with self._lock:
+            self._copies[device] = array
+
     def slice(self, low: int, high: int) -> Buffer:
         """Values ``low`` to ``high`` as views of the same memory, wherever copies lie."""
         (device, array), *others = self._copies.copy().items()

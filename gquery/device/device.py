@@ -7,9 +7,7 @@ a GPU is asked for. GPU memory comes from CuPy's pool over plain cudaMalloc: man
 
 from __future__ import annotations
 
-import math
 import threading
-import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -21,7 +19,11 @@ import numpy as np
 from gquery import tuning
 from gquery.device.arena import reclaimable_bytes, release_recordings
 from gquery.device.array import READ_AHEAD, Array, on_gpu
+from gquery.device.current import Current, Nothing
 from gquery.device.host import has_driver, machine_memory, processor, refuse_huge_pages
+from gquery.device.limited import LimitedMemory, array_bytes
+from gquery.device.memory import Account, shortage
+from gquery.device.spill import SpillSpace, is_spilled
 from gquery.errors import DeviceError, InterfaceError, OutOfMemoryError
 from gquery.runtime import device_faults
 from gquery.runtime.amounts import format_bytes
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
 
-class Device:
+class Device(LimitedMemory):
     """A place that holds arrays and runs kernels: the CPU, or one CUDA GPU.
 
     Two are equal where kind and ordinal are. ``memory_limit`` (bytes) belongs to the object: each connection makes its
@@ -49,16 +51,19 @@ class Device:
             return object.__new__(SimulatedDevice)
         return object.__new__(cls)
 
-    def __init__(self, kind: str, ordinal: int = 0, memory_limit: int | None = None) -> None:
+    def __init__(
+        self, kind: str, ordinal: int = 0, memory_limit: int | None = None, spill: SpillSpace | None = None
+    ) -> None:
         self.kind = kind
         self.is_cpu, self.is_cuda = kind == "cpu", kind == "cuda"
         self.ordinal = ordinal
         self.memory_limit = memory_limit
-        self.evict: Callable[[Device, int], None] | None = None  # lets go of cached copies when memory runs out
+        self.account = Account(memory_limit)  # of a CPU under a limit; CuPy's pool counts what lies on a GPU
+        self.spill = spill  # where arrays go that do not fit; None: nowhere
+        self.evict: Callable[[Device, int], None] | None = None  # lets go of cached columns when memory runs out
         self.task = ""  # what runs here now, for the errors of allocations that do not say whose they are
-        self._live = 0
         self._hash = hash((kind, ordinal))
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Device) and (self.kind, self.ordinal) == (other.kind, other.ordinal)
@@ -74,9 +79,11 @@ class Device:
         """``cpu`` or ``cuda:0``."""
         return "cpu" if self.is_cpu else f"cuda:{self.ordinal}"
 
-    def with_limit(self, memory_limit: int | None) -> Device:
+    def with_limit(self, memory_limit: int | None, spill: SpillSpace | None = None) -> Device:
         """The same device under another limit, with an account of its own."""
-        return Device(self.kind, self.ordinal, memory_limit)
+        return Device(
+            self.kind, self.ordinal, memory_limit, spill if self.is_cpu and memory_limit is not None else None
+        )
 
     @property
     def model(self) -> str:
@@ -99,8 +106,8 @@ class Device:
     def empty_sparse(self, size: int, dtype: DTypeLike, context: str = "") -> Array:
         """An uninitialised array of which only few places, here and there, will be written: the system is asked not to clear
         2 MB around each."""
-        array = self.empty(size, dtype, context)
-        if self.is_cpu:
+        array = self.empty_spillable(size, dtype, context)
+        if self.is_cpu and not is_spilled(array):
             refuse_huge_pages(array)
         return array
 
@@ -147,9 +154,9 @@ class Device:
         """A context manager that makes this device the current one of the thread. Under a limit, what array functions take
         for themselves (a sort, a scan) counts too. A fault that ends all use of CUDA leaves it as a DeviceError."""
         if self.is_cpu:
-            return _Nothing()
+            return Nothing()
         limited = self.memory_limit is not None
-        return _Current(self, self._activate_limited() if limited else _cupy().cuda.Device(self.ordinal))
+        return Current(lambda: self.task, self._activate_limited() if limited else _cupy().cuda.Device(self.ordinal))
 
     @contextmanager
     def _activate_limited(self) -> Iterator[None]:
@@ -160,7 +167,7 @@ class Device:
     def stream(self) -> Any:
         """A new stream (a context manager that makes it current); on the CPU one that does nothing."""
         if self.is_cpu:
-            return _Nothing()
+            return Nothing()
         with self.activate():
             return _cupy().cuda.Stream(non_blocking=True)
 
@@ -176,7 +183,7 @@ class Device:
     def used_bytes(self) -> int:
         """Bytes that live arrays of this device take (on the CPU only those made under a limit are counted)."""
         if self.is_cpu:
-            return self._live
+            return self.account.taken
         with self.activate():
             return int(_cupy().get_default_memory_pool().used_bytes())
 
@@ -227,24 +234,29 @@ class Device:
         return self._out_of_memory(None, context, reason)
 
     def _limited(self, size: int) -> Any:
-        self.reserve(size, "")
-        return _cupy().get_default_memory_pool().malloc(size)
+        with self._lock:  # so that no two threads get the last bytes
+            self.reserve(size, "")
+            return _cupy().get_default_memory_pool().malloc(size)
 
     def _allocate(self, how: str, shape: int | tuple[int, ...], dtype: np.dtype[Any], context: str) -> Array:
         """What the function ``how`` of NumPy or CuPy makes."""
-        wanted = (shape if isinstance(shape, int) else math.prod(shape)) * dtype.itemsize
-        self.reserve(wanted, context)
+        wanted = array_bytes(shape, dtype)
         if self.is_cuda:
+            self.reserve(wanted, context)
             return self._on_gpu(lambda cupy: getattr(cupy, how)(shape, dtype), wanted, context)
+        self.take(wanted, context)
         try:
             array: Array = getattr(self._arrays, how)(shape, dtype)
-        except MemoryError:
-            raise self._out_of_memory(wanted, context) from None
-        if self.memory_limit is not None:
-            with self._lock:
-                self._live += wanted
-            weakref.finalize(array, self._release, wanted)
-        return array
+            if self.is_counted:
+                self.account.bind(array, wanted)
+        except BaseException as error:
+            if self.is_counted:
+                self.account.give(wanted)
+            if not isinstance(error, MemoryError):
+                raise
+        else:
+            return array
+        raise self._out_of_memory(wanted, context)
 
     def _on_gpu(self, make: Callable[[ModuleType], Array], wanted: int, context: str) -> Array:
         cupy = _cupy()
@@ -261,63 +273,11 @@ class Device:
             except cupy.cuda.memory.OutOfMemoryError:
                 raise self._out_of_memory(wanted, context) from None
 
-    def _release(self, size: int) -> None:
-        with self._lock:
-            self._live -= size
-
-    def _out_of_memory(self, wanted: int | None, context: str, reason: str = "") -> OutOfMemoryError:
-        limit = f" of a memory_limit of {format_bytes(self.memory_limit)}" if self.memory_limit is not None else ""
-        remedy = "raise memory_limit" if self.memory_limit is not None else "close other programs that use its memory"
-        return OutOfMemoryError(
-            f"Out of memory on {self.name} in {context or self.task or 'a query'}: "
-            f"{reason if wanted is None else format_bytes(wanted) + ' wanted'}, "
-            f"{format_bytes(self.used_bytes)} in use{limit}, {format_bytes(self.free_bytes)} free. "
-            f"Remedies: {remedy}, or read less (fewer columns, an earlier filter, smaller groups)."
-        )
-
-
-class _Current:
-    """Makes a GPU the current one, and names the faults after which there is none; see `device_faults`."""
-
-    __slots__ = ("_device", "_inner")
-
-    def __init__(self, device: Device, inner: Any) -> None:
-        self._device, self._inner = device, inner
-
-    def __enter__(self) -> None:
-        device_faults.check()
-        try:
-            self._inner.__enter__()
-        except Exception as error:
-            self._raise_named(error)
-            raise
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: Any) -> None:
-        try:
-            self._inner.__exit__(kind, error, traceback)
-        except Exception as again:  # to go back to the device before fails, too
-            self._raise_named(again)
-            raise
-        if error is not None:
-            self._raise_named(error)
-
-    def _raise_named(self, error: BaseException) -> None:
-        named = device_faults.named(error, self._device.task)
-        if named is not None:
-            raise named from error
-
-
-class _Nothing:
-    """Stands for a stream or a current device where there is no such thing."""
-
-    def __enter__(self) -> _Nothing:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return None
-
-    def synchronize(self) -> None:
-        return None
+    def _out_of_memory(self, wanted: int | None, context: str, reason: str = "", spilled: str = "") -> OutOfMemoryError:
+        words = reason if wanted is None else format_bytes(wanted) + " wanted"
+        task, free = context or self.task or "a query", self.free_bytes
+        wanting = f"{self.name} in {task}: {words}"
+        return OutOfMemoryError(shortage(wanting, self.used_bytes, free, self.memory_limit, spilled))
 
 
 @lru_cache(maxsize=1)

@@ -9,7 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from gquery import tuning
+
 _HUGE_PAGE = 2 << 20
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of glibc's mallopt
 
 
 def address_of(array: Any) -> int:
@@ -32,6 +35,32 @@ def _madvise() -> Any:
     function = ctypes.CDLL(None).madvise
     function.argtypes, function.restype = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int), ctypes.c_int
     return function
+
+
+@lru_cache(maxsize=1)
+def return_freed_memory() -> None:
+    """Have the C library give large blocks back to the system as soon as they are freed, from now on and in the whole process. By
+    itself it keeps blocks of up to 32 MB for later ones, which then count to nobody. Nothing is done where it is not glibc."""
+    found = _c_function("mallopt")
+    if found is not None:
+        for option in (_M_MMAP_THRESHOLD, _M_TRIM_THRESHOLD):
+            found(option, tuning.memory.returned_bytes)
+
+
+def trim_freed_memory() -> None:
+    """Give back what Arrow keeps for later, and what small blocks have left where the C library is glibc."""
+    pa.default_memory_pool().release_unused()
+    found = _c_function("malloc_trim")
+    if found is not None:
+        found(0)
+
+
+def _c_function(name: str) -> Any:
+    """A function of the C library; None where it has no such thing."""
+    try:
+        return getattr(ctypes.CDLL(None), name)
+    except (AttributeError, OSError, TypeError):
+        return None
 
 
 def machine_memory(key: str) -> int | None:

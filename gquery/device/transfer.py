@@ -22,6 +22,8 @@ from gquery.device.buffer import Buffer
 from gquery.device.device import Device
 from gquery.errors import OutOfMemoryError
 
+_READING = "reading columns"
+
 
 class Transfer:
     """One array on its way; where there is no GPU, the array alone."""
@@ -52,12 +54,33 @@ class Transfer:
 
 
 class Upload:
-    """The transfers of columns that are loaded together. Without a device they stay on the host."""
+    """The transfers of columns that are loaded together. Without a GPU they stay on the host, where a limit may put them into
+    files."""
 
     def __init__(self, device: Device | None) -> None:
         self._device = device if device is not None and device.is_cuda else None
+        self._limited = device if device is not None and device.keeps_columns else None
         self._started = False
         self.seconds: list[float] = []  # that threads have spent on sending
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether columns stay on a host under a limit."""
+        return self._limited is not None
+
+    def empty(self, size: int, dtype: Any) -> Any:
+        """An array of the host for a column, whose values are to be written."""
+        if self._limited is None:
+            return np.empty(size, dtype)
+        return self._limited.empty_spillable(size, dtype, _READING)
+
+    def keep(self, array: Any) -> Any:
+        """An array of the host that is needed until the column is whole: where there is room for it."""
+        if self._limited is None:
+            return array
+        kept = self._limited.empty_spillable(array.shape, array.dtype, _READING)
+        kept[...] = array
+        return kept
 
     def start(self, host: Any) -> Transfer:
         """A transfer of a contiguous array, whose values may be written later. One that would leave the device little
@@ -97,7 +120,7 @@ def send_whole(device: Device, host: Array, context: str) -> Array:
     return array
 
 
-def device_array(device: Device, host: Array, context: str = "reading a column") -> Array:
+def device_array(device: Device, host: Array, context: str = _READING) -> Array:
     """An uninitialised array like ``host``. Bytes get room behind them, since kernels read strings a word at a time."""
     if host.dtype == np.uint8:
         return device.empty(host.size + READ_AHEAD, np.uint8, context)[: host.size]

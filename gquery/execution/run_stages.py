@@ -17,6 +17,7 @@ from gquery.device.device import cpu_device
 from gquery.errors import InterruptError, OutOfMemoryError
 from gquery.execution.choose import breaker_device
 from gquery.execution.exchange import breaker_frames, gather_inputs, rows_read
+from gquery.execution.held import count_made
 from gquery.execution.measure import Meter, named_range
 from gquery.execution.pipelines import run_pipeline
 from gquery.execution.prepare import prepare
@@ -160,6 +161,8 @@ def _stage(state: Run, stage: Stage, report: StageReport) -> None:
                         frames = _counted(state, stage.work)
                     made = run_breaker(stage.work, frames, state.joins, state.matched, at, workers)
                     state.frames[stage.number] = made
+            if device.keeps_columns:
+                count_made(state.joins.get(stage.number) or state.frames.get(stage.number), device, stage.label)
             return
         except MemoryError as error:  # NumPy's and CuPy's; the traceback, and with it the arrays, is let go of here
             failures.append(str(error) or "no memory is left")

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from gquery.columns.table import ColumnData, Table, TableSource
 from gquery.device.device import Device
+from gquery.device.spill import SpillError, is_spilled
 from gquery.errors import OutOfMemoryError
 from gquery.runtime.amounts import format_bytes
 from gquery.runtime.threads import core_count
 
 
 class ColumnCache:
-    """Loaded columns of all sources of a connection; the least recently used go first when they outgrow the limit. A plan
-    that is kept asks no source again, so use is told by the buffers themselves.
+    """Loaded columns of all sources of a connection; the least recently used go first when they outgrow the limit: on a CPU into
+    files, as plans that are kept hold them, too. Such a plan asks no source again, so use is told by the buffers themselves.
     ``device`` is where queries will want them, ``workers`` the threads that may load them."""
 
     def __init__(self, limit: int | None = None, device: Device | None = None, workers: int | None = None) -> None:
@@ -41,18 +43,19 @@ class ColumnCache:
 
     def put(self, source: int, columns: Mapping[int, ColumnData], what: str) -> None:
         """Keep columns that are used together; OutOfMemoryError where they alone exceed the limit."""
-        if self.limit is not None:
+        limit = None if self.device is not None and self.device.keeps_columns else self.limit  # its account knows of them
+        if limit is not None:
             wanted = sum(c.held_bytes for c in columns.values())
-            if wanted > self.limit:
+            if wanted > limit:
                 raise OutOfMemoryError(
                     f"Out of memory in scan of {what}: its columns take {format_bytes(wanted)}, "
-                    f"{format_bytes(self.nbytes)} in use, memory_limit is {format_bytes(self.limit)}. "
+                    f"{format_bytes(self.nbytes)} in use, memory_limit is {format_bytes(limit)}. "
                     "Remedies: raise memory_limit, or read fewer columns."
                 )
         with self._lock:
             kept = {(source, field): column for field, column in columns.items()}
             self._columns |= kept
-            excess = 0 if self.limit is None else self.nbytes - self.limit
+            excess = 0 if limit is None else self.nbytes - limit
             if excess <= 0:
                 return
             for key, column in self._by_use():
@@ -62,7 +65,11 @@ class ColumnCache:
 
     def evict_bytes(self, device: Device, wanted: int) -> None:
         """Let go of copies on a device of about ``wanted`` bytes, least recently used first; the host keeps its own.
-        What a running query holds is freed when it ends."""
+        What a running query holds is freed when it ends. On a CPU under a limit they move into files: SpillError where these
+        have no room."""
+        if device.is_cpu:
+            self._spill(device, wanted)
+            return
         freed = 0
         with self._lock:
             for _, column in self._by_use():
@@ -70,6 +77,39 @@ class ColumnCache:
                     if freed < wanted and len(buffer.devices) > 1 and buffer.is_on(device):
                         buffer.drop(device)
                         freed += buffer.nbytes
+
+    def _spill(self, device: Device, wanted: int) -> None:
+        space = device.spill
+        if space is None:
+            return
+        before = device.account.taken
+        with self._lock:
+            for _, column in self._by_use():
+                for buffer in column.buffers:
+                    if before - device.account.taken >= wanted:
+                        return
+                    used, array = buffer.used, buffer.on(device)
+                    buffer.used = used
+                    if not is_spilled(array):
+                        buffer.move(device, space.copy_of(array))
+                        del array
+
+    def move_to(self, device: Device, limit: int | None) -> None:
+        """Count the columns on a device under another limit, and move those into files that do not fit."""
+        with self._lock:
+            self.device, self.limit = device, limit
+            if not device.keeps_columns:
+                return
+            for column in self._columns.values():
+                for buffer in column.buffers:
+                    array = buffer.on(device)
+                    if not is_spilled(array) and not device.account.knows(array):
+                        device.account.add(array.nbytes)
+                        device.account.bind(array, array.nbytes)
+            excess = device.account.taken - (limit or 0)
+            with suppress(SpillError):  # whoever needs the memory will be told
+                if excess > 0:
+                    self._spill(device, excess)
 
     def _by_use(self) -> list[tuple[tuple[int, int], ColumnData]]:
         """The columns, the least recently used first."""

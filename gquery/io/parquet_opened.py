@@ -17,7 +17,8 @@ from gquery.io.files import File
 
 class OpenedParquet:
     """One file for one thread at a time. ``metadata`` is its footer where that has been read before; columns of the leaves
-    ``codes`` are read with their dictionaries. ``pre_buffer``: parts that are read are fetched ahead, for stores far away."""
+    ``codes`` are read with their dictionaries. ``pre_buffer``: parts that are read are fetched ahead, for stores far away.
+    ``pool`` gives memory to what is decoded (None: Arrow's own)."""
 
     def __init__(
         self,
@@ -27,8 +28,9 @@ class OpenedParquet:
         codes: Sequence[int] = (),
         buffer_size: int = 0,
         pre_buffer: bool = False,
+        pool: Any = None,
     ) -> None:
-        self._reader = ParquetReader()
+        self._reader = ParquetReader(pool)
         self._reader.open(
             source,
             metadata=metadata,

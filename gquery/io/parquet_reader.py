@@ -24,6 +24,7 @@ from gquery.columns.encode_strings import without_views
 from gquery.columns.ownership import check_decoded
 from gquery.columns.table import ColumnData
 from gquery.device.device import Device
+from gquery.device.host import trim_freed_memory
 from gquery.device.transfer import Upload
 from gquery.errors import FileError
 from gquery.expression.types import Bounds, Field
@@ -124,7 +125,7 @@ class ParquetReader:
         name, place = wanted.field.name, self._groups[group]
         file, waited = self._files.files[place.file].name, [0.0]
         with reading(file, "Parquet file"), self._opened(place) as opened:
-            size = min(_batch_rows(wanted.type), max(place.rows, 1))
+            size = min(self._batch_rows(wanted.type), max(place.rows, 1))
             batches = opened.batches(size, [place.number], wanted.leaves)
             pieces = _pieces(batches, name, waited)
             try:
@@ -132,6 +133,8 @@ class ParquetReader:
             except MisfitError:
                 misfits.append(group)
                 return
+        if self._upload.is_limited:
+            trim_freed_memory()
         self._decoding.append(waited[0])
         if rows != place.rows:
             raise FileError(
@@ -151,23 +154,33 @@ class ParquetReader:
                 random_access(file),
                 self._files.footers[place.file],
                 codes=self._codes,
-                buffer_size=0 if place.whole else tuning.reading.buffer_bytes,
-                pre_buffer=place.whole and file.filesystem is not None,
+                buffer_size=self._buffer_size(place),
+                pre_buffer=place.whole and file.filesystem is not None and not self._upload.is_limited,
+                pool=pa.system_memory_pool() if self._upload.is_limited else None,  # which keeps nothing for later
             )
             file.check_unchanged()  # the footer that was read before tells where its pages lie
         yield opened
         idle.append(opened)
 
+    def _batch_rows(self, type_: pa.DataType) -> int:
+        """How many rows of a type make a batch."""
+        size = tuning.reading.limited_bytes if self._upload.is_limited else tuning.reading.batch_bytes
+        return max(1, size // _width(type_))
 
-def _batch_rows(type_: pa.DataType) -> int:
-    """How many rows of a type make a batch."""
+    def _buffer_size(self, place: RowGroup) -> int:
+        """Bytes that are read at a time; 0: all of a column that a row group has."""
+        if not place.whole:
+            return tuning.reading.buffer_bytes
+        return tuning.reading.limited_bytes if self._upload.is_limited else 0
+
+
+def _width(type_: pa.DataType) -> int:
+    """About how many bytes a value of a type takes."""
     if pa.types.is_dictionary(type_):
-        width = 4
-    elif pa.types.is_primitive(type_) or pa.types.is_decimal(type_):
-        width = max(1, type_.bit_width // 8)
-    else:
-        width = 16
-    return max(1, tuning.reading.batch_bytes // width)
+        return 4
+    if pa.types.is_primitive(type_) or pa.types.is_decimal(type_):
+        return max(1, int(type_.bit_width) // 8)
+    return 16
 
 
 def _first(pieces: Iterator[pa.Array], rows: int) -> Iterator[pa.Array]:

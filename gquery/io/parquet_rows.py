@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from typing import Any
 
@@ -13,7 +13,9 @@ import pyarrow as pa
 
 from gquery import tuning
 from gquery.columns.encode import import_column
-from gquery.columns.table import ColumnData, ColumnStatistics, Table
+from gquery.columns.table import ColumnData, ColumnStatistics, Dictionary, Table
+from gquery.device.device import Device
+from gquery.device.host import trim_freed_memory
 from gquery.errors import FileError
 from gquery.expression.types import Bounds, Schema
 from gquery.io.column_cache import ColumnCache
@@ -21,6 +23,8 @@ from gquery.io.parquet_files import ParquetFiles, RowGroup
 from gquery.io.parquet_reader import ParquetReader, Spent, Wanted
 from gquery.io.watched import Asked
 from gquery.runtime.threads import run_phases
+
+_READING = "reading columns"
 
 
 class ParquetRows(ABC):
@@ -88,8 +92,11 @@ class ParquetRows(ABC):
             wanted.sort(key=lambda each: -each[2].size)  # what takes long shall not come last
             values = sum(loading.source.rows for loading, _, _ in wanted)
             workers = max(source._cache.workers for source, _ in requests) if values > tuning.reading.one_thread else 1
+            device = requests[0][0]._cache.device
+            scratch = min(max((w.size for _, _, w in wanted), default=0), tuning.reading.thread_bytes)
             try:
-                made = run_phases([loading.reader.column(w) for loading, _, w in wanted], workers)
+                with reading_room(device, scratch, workers) as hands:
+                    made = run_phases([loading.reader.column(w) for loading, _, w in wanted], hands)
             finally:
                 for loading in loadings:
                     loading.close()
@@ -187,6 +194,31 @@ class ParquetRows(ABC):
         return rows
 
 
+@contextmanager
+def reading_room(device: Device | None, size: int, workers: int) -> Iterator[int]:
+    """Within it, room for decoding is taken, ``size`` bytes a thread: for as many of them as it is given."""
+    if device is None or not device.keeps_columns:
+        yield workers
+        return
+    while workers > 1 and size * workers > device.free_bytes:
+        workers -= 1
+    with device.scratch(size * workers, _READING):
+        yield workers
+    trim_freed_memory()
+    if device.spill is not None:
+        device.spill.rest()
+
+
+def _count(device: Device, column: ColumnData) -> None:
+    """Have what Arrow has made of a column counted."""
+    for buffer in column.buffers:
+        device.count(buffer.on(device), buffer.nbytes, _READING)
+    if isinstance(column.dictionary, Dictionary):
+        device.count(column.dictionary, column.dictionary.values.nbytes, _READING)
+    elif column.dictionary is not None:
+        device.count(column.dictionary, column.dictionary.nbytes, _READING)
+
+
 class _Loading:
     """What a query asks of a source: the columns in the cache, and the reading of the others."""
 
@@ -219,6 +251,10 @@ class _Loading:
         source, found = self.source, self.found
         if self.wanted and tuple(source.asked.find()) != source._contents.files:
             raise FileError(f"The files of {source.name} have changed while they were read")
+        device = source._cache.device
+        if device is not None and device.keeps_columns:
+            for column in found.values():
+                _count(device, column)
         source._statistics |= {f: column.statistics for f, column in found.items()}
         source._cache.put(id(source), found, source.name)
         columns = tuple(found[f] for f in self._fields)

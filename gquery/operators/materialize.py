@@ -346,7 +346,7 @@ class MaterializeRun(SinkRun[MaterializeState]):
         self._columns(state, self.count.bound)
 
     def _columns(self, state: MaterializeState, rows: int) -> None:
-        make = self.device.empty_sparse if self.is_sparse else self.device.empty
+        make = self.device.empty_sparse if self.is_sparse else self.device.empty_spillable
         for stored in self.sink.columns:
             words = rows * words_a_row(stored.physical_type)
             if stored.physical_type is PhysicalType.VIEW and self.count.number is not None:
@@ -370,27 +370,26 @@ class MaterializeRun(SinkRun[MaterializeState]):
         rows = self.count.bound
         columns: dict[int, ColumnData] = {}
         for stored, written, flags in zip(self.sink.columns, state.data, state.validity, strict=True):
-            data = close_gaps(written, pieces, words_a_row(stored.physical_type))
-            validity = None if flags is None else close_gaps(flags, pieces, 1)
+            data = self._close_gaps(written, pieces, words_a_row(stored.physical_type))
+            validity = None if flags is None else self._close_gaps(flags, pieces, 1)
             column = make_column(stored.properties, stored.physical_type, data, validity, rows, self.device)
             columns[stored.column.id] = contiguous(column, self.device, self.launch.workers)
         return Frame(columns, rows, number=self.count.number)
 
-
-def close_gaps(array: Array, pieces: list[tuple[int, int]] | None, words: int) -> Array:
-    """The rows of the pieces (start, count) one after another; the array itself where there are no gaps."""
-    if pieces is None:
-        return array
-    if not pieces:
-        return array[:0]
-    total = 0
-    for start, n in pieces:
-        if start != total:
-            break
-        total += n
-    else:
-        return array[: total * words]
-    return np.concatenate([array[start * words : (start + n) * words] for start, n in pieces])
+    def _close_gaps(self, array: Array, pieces: list[tuple[int, int]] | None, words: int) -> Array:
+        """The rows of the pieces (start, count) one after another; the array itself where there are no gaps."""
+        if not pieces:
+            return array if pieces is None else array[:0]
+        total = 0
+        for start, n in pieces:
+            if start != total:
+                break
+            total += n
+        else:
+            return array[: total * words]
+        closed = self.device.empty_spillable(sum(n for _, n in pieces) * words, array.dtype, self.label)
+        np.concatenate([array[start * words : (start + n) * words] for start, n in pieces], out=closed)
+        return closed
 
 
 def contiguous(column: ColumnData, device: Device, workers: int = 1) -> ColumnData:

@@ -11,6 +11,7 @@ _PARQUET = "2026-11-21: columns of the 22 queries from Parquet"
 _ZONES = "2026-11-22: blocks of rows that cannot match"
 _FIRST_RUNS = "2026-11-22: first runs of ClickBench on a GPU"
 _FROZEN = "2026-11-23: the end of a process, and cold files"
+_LIMITS = "2026-11-23: a memory limit of 100 MB at SF1 from Parquet"
 _BEING_RIGHT = "2026-11-22: what being right costs"
 
 
@@ -22,6 +23,7 @@ class Encoding(Record):
     sampled_places: int = number(8, "places", "of a column of text that the sample comes from")
     first_step: int = number(4_096, "values", "of the first step of a test that may end early")
     step: int = number(1 << 20, "values", "of its other steps")
+    seen: int = number(1 << 23, "values", "that are marked at once where all are to differ: a byte each")
     longest_run: int = number(
         64, "rows", "of one value in a sorted column whose greatest number is noted: a power of two, so "
         "that one thread may take them, and the 31 beside it do not wait long",
@@ -76,6 +78,18 @@ class Reading(Record):
 
     one_thread: int = number(200_000, "values", "that one thread reads before others have started", _PARQUET)
     batch_bytes: int = number(1 << 20, "bytes", "that Arrow decodes at a time: its allocator uses them again", _FROZEN)
+    limited_bytes: int = number(
+        1 << 18,
+        "bytes",
+        "that are read, or decoded, at a time under a memory limit: else a column's chunk is read whole",
+        _LIMITS,
+    )
+    thread_bytes: int = number(
+        12 << 20,
+        "bytes",
+        "that decoding takes at most, a thread: pages, a batch, and what the C library keeps",
+        _LIMITS,
+    )
     null_groups: int = number(
         256, "row groups", "of a column whose NULLs are counted before it is read: 2 us each", _SORTED
     )
@@ -117,6 +131,16 @@ class Memory(Record):
         "bytes",
         "of an array of the host from which on free memory is looked at first: Linux promises too much",
     )
+    ordered_share: float = number(
+        0.5, "share of a memory limit", "that columns and frames may fill, which lie in files beyond it", _LIMITS
+    )
+    least_spilled: int = number(1 << 16, "bytes", "of an array that is worth a file", _LIMITS)
+    shared_file: int = number(1 << 20, "bytes", "of a file that small arrays share", _LIMITS)
+    returned_bytes: int = number(
+        1 << 20, "bytes", "of a block that goes back to the system when it is freed, where a limit is set", _LIMITS
+    )
+    disk_share: float = number(0.9, "share of the free disk", "that files of arrays may take where no limit is set")
+    written_bytes: int = number(1 << 20, "bytes", "written at once to a file whose room cannot be asked for")
     plans: int = number(256, "plans", "that a connection keeps")
     templates: int = number(
         8, "plans", "of texts of one shape that a connection keeps, whose constants decide otherwise"

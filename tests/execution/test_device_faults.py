@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gquery
-from gquery.device import device
+from gquery.device import current, device
 from gquery.errors import DeviceError, OperationalError, OutOfMemoryError
 from gquery.runtime import device_faults
 from gquery.runtime.boundary import boundary
@@ -68,7 +68,7 @@ class FakeCuPy:
 def cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeCuPy]:
     fake = FakeCuPy()
     monkeypatch.setattr(device, "_cupy", lambda: fake)
-    monkeypatch.setattr(device, "_has_driver", lambda: True)
+    monkeypatch.setattr(device, "has_driver", lambda: True)
     monkeypatch.setattr(device_faults, "_broken", None)
     yield fake
     device_faults._broken = None
@@ -104,7 +104,7 @@ def test_the_first_use_and_all_later_ones(cupy: FakeCuPy, limit: int | None) -> 
 
 
 def gpu_nothing() -> Any:
-    return device._Nothing()
+    return current.Nothing()
 
 
 def test_what_a_query_meets_between_its_kernels(cupy: FakeCuPy) -> None:

@@ -17,6 +17,7 @@ from multiprocessing.connection import Connection as Pipe
 from typing import Any
 
 import gquery
+from gquery.device.host import trim_freed_memory
 
 STEP = 0.005  # seconds between two looks
 
@@ -56,7 +57,8 @@ class Watch:
 @dataclass(frozen=True)
 class Answer:
     """What a statement gave: rows and their SQL types, or an error's kind and words. ``above`` is the most memory above the idle
-    connection, ``seconds`` of the wall and ``cpu`` of all threads. ``account``: bytes that the connection counts behind it."""
+    connection, ``seconds`` of the wall and ``cpu`` of all threads. ``account``: bytes that the connection counts behind it;
+    ``spilled``: bytes in files."""
 
     rows: list[tuple[Any, ...]]
     types: list[str]
@@ -64,6 +66,7 @@ class Answer:
     seconds: float
     cpu: float
     account: int
+    spilled: int
     above: int = 0
 
 
@@ -123,6 +126,7 @@ def _serve(
         connection.set(name, value)
     _view(connection, views)
     gc.collect()
+    trim_freed_memory()
     pipe.send(resident_bytes(os.getpid()))
     while sql := pipe.recv():
         pipe.send(_answer(connection, sql))
@@ -145,4 +149,6 @@ def _answer(connection: gquery.Connection, sql: str) -> Answer:
     except gquery.Error as raised:
         error = f"{type(raised).__name__}: {raised}"
     spent = time.process_time() - cpu
-    return Answer(rows, types, error, time.perf_counter() - began, spent, connection.device.used_bytes)
+    device = connection.device
+    files = 0 if device.spill is None else device.spill.taken
+    return Answer(rows, types, error, time.perf_counter() - began, spent, device.used_bytes, files)

@@ -1,0 +1,52 @@
+"""What makes a device the current one of a thread, for as long as a block runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gquery.runtime import device_faults
+
+
+class Nothing:
+    """Stands for a stream or a current device where there is no such thing."""
+
+    def __enter__(self) -> Nothing:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def synchronize(self) -> None:
+        """Nothing runs beside the host."""
+
+
+class Current:
+    """Makes a GPU the current one, and names the faults after which there is none; see `device_faults`. ``task()`` says what
+    runs there."""
+
+    __slots__ = ("_inner", "_task")
+
+    def __init__(self, task: Any, inner: Any) -> None:
+        self._task, self._inner = task, inner
+
+    def __enter__(self) -> None:
+        device_faults.check()
+        try:
+            self._inner.__enter__()
+        except Exception as error:
+            self._raise_named(error)
+            raise
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: Any) -> None:
+        try:
+            self._inner.__exit__(kind, error, traceback)
+        except Exception as again:  # to go back to the device before fails, too
+            self._raise_named(again)
+            raise
+        if error is not None:
+            self._raise_named(error)
+
+    def _raise_named(self, error: BaseException) -> None:
+        named = device_faults.named(error, self._task())
+        if named is not None:
+            raise named from error

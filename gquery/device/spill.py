@@ -1,0 +1,183 @@
+"""Arrays in files: what does not fit a memory limit and is read and written in order lies in files of ``spill_directory``.
+
+A file has no name as soon as it is open, so that a process that is killed leaves none. All its bytes are allocated before it is
+mapped into memory, so that a full disk is an error here and no signal at a write. Kernels read and write the mapped pages as they
+do any array; these are the page cache's, which the system writes out and takes back where memory runs short.
+"""
+
+from __future__ import annotations
+
+import errno
+import math
+import mmap
+import os
+import shutil
+import tempfile
+import threading
+import weakref
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gquery import tuning
+from gquery.device.array import Array
+from gquery.device.memory import Account
+from gquery.runtime.amounts import format_bytes
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+_ALIGNED = 64  # bytes: where a small array begins in a file
+_IN_MEMORY = ("tmpfs", "ramfs")
+_ADVICE = {"sequential": getattr(mmap, "MADV_SEQUENTIAL", None), "done": getattr(mmap, "MADV_DONTNEED", None)}
+
+
+class SpillError(Exception):
+    """A file of the spill directory cannot be had; the words say why and what helps."""
+
+
+class SpillSpace:
+    """The files of one connection: ``directory`` (None: the platform's folder for temporary files), and at most ``limit`` bytes
+    at once (None: a share of what is free on that disk)."""
+
+    def __init__(self, directory: str | None = None, limit: int | None = None) -> None:
+        self.directory = directory or default_directory()
+        self.account = Account(limit)
+        self._mapped: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
+        self._shared: Array = np.empty(0, np.uint8)
+        self._filled = 0  # bytes of it that are given out
+        self._lock = threading.Lock()
+
+    @property
+    def taken(self) -> int:
+        """Bytes in files now."""
+        return self.account.taken
+
+    def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> Array:
+        """An array in a file of its own, zeros at first; SpillError where the disk or the limit has no room."""
+        dtype = np.dtype(dtype)
+        size = math.prod((shape,) if isinstance(shape, int) else shape) * dtype.itemsize
+        if size == 0:
+            return np.empty(shape, dtype)
+        if self.account.limit is None:
+            most = self.taken + int(self._free() * tuning.memory.disk_share)
+            if self.taken + size > most:
+                raise SpillError(f"{format_bytes(size)} do not fit the disk of spill_directory {self.directory!r}")
+        if not self.account.take(size):
+            limit = format_bytes(self.account.limit or 0)
+            raise SpillError(
+                f"{format_bytes(size)} do not fit a spill_limit of {limit}, of which {format_bytes(self.taken)} are in use"
+            )
+        try:
+            mapped = self._map(size)
+            self.account.bind(mapped, size)
+        except BaseException:
+            self.account.give(size)
+            raise
+        self._mapped.add(mapped)
+        array: Array = np.frombuffer(mapped, dtype)
+        return array if isinstance(shape, int) else array.reshape(shape)
+
+    def copy_of(self, array: Array) -> Array:
+        """The same array in a file, which small ones share."""
+        least = tuning.memory.least_spilled
+        copy = self._part(array.nbytes) if array.nbytes < least else self.empty(array.nbytes, np.uint8)
+        copy = copy.view(array.dtype).reshape(array.shape)
+        copy[...] = array
+        return copy
+
+    def _part(self, size: int) -> Array:
+        """A few bytes of the file that is being filled with small arrays. It goes with the last of them."""
+        with self._lock:
+            start = -(-self._filled // _ALIGNED) * _ALIGNED
+            if start + size > len(self._shared):
+                self._shared, start = self.empty(tuning.memory.shared_file, np.uint8), 0
+            self._filled = start + size
+            return self._shared[start : start + size]
+
+    def rest(self) -> None:
+        """Let go of the pages that are mapped: what is in them stays in the page cache, or on the disk."""
+        for mapped in list(self._mapped):
+            advise(mapped, "done")
+
+    def _free(self) -> int:
+        try:
+            return shutil.disk_usage(self.directory).free
+        except OSError as error:
+            raise self._failed(error) from None
+
+    def _map(self, size: int) -> mmap.mmap:
+        try:
+            file = unnamed_file(self.directory)
+            try:
+                allocate(file, size)
+                mapped = mmap.mmap(file, size)
+            finally:
+                os.close(file)
+        except OSError as error:
+            raise self._failed(error) from None
+        advise(mapped, "sequential")
+        return mapped
+
+    def _failed(self, error: OSError) -> SpillError:
+        return SpillError(f"no file can be written in spill_directory {self.directory!r} ({error.strerror})")
+
+
+def is_spilled(array: Any) -> bool:
+    """Whether an array lies in a file."""
+    while isinstance(array, np.ndarray | memoryview):
+        array = array.base if isinstance(array, np.ndarray) else array.obj
+    return isinstance(array, mmap.mmap)
+
+
+def unnamed_file(directory: str) -> int:
+    """The descriptor of a new file without a name, for its owner alone."""
+    temporary = getattr(os, "O_TMPFILE", None)
+    if temporary is not None:
+        try:
+            return os.open(directory, temporary | os.O_RDWR | os.O_EXCL, 0o600)
+        except OSError as error:
+            if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL):  # file systems without such files
+                raise
+    file, path = tempfile.mkstemp(prefix="gquery-", dir=directory)
+    os.unlink(path)
+    return file
+
+
+def allocate(file: int, size: int) -> None:
+    """Have the disk keep so many bytes for a file; OSError where it has not."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file, 0, size)
+        return
+    zeros = bytes(min(size, tuning.memory.written_bytes))
+    for at in range(0, size, len(zeros)):
+        os.pwrite(file, zeros[: size - at], at)
+
+
+def advise(mapped: mmap.mmap, what: str) -> None:
+    """Tell the system how pages are read, or that they are not needed now."""
+    advice = _ADVICE[what]
+    if advice is not None:
+        mapped.madvise(advice)
+
+
+@lru_cache(maxsize=1)
+def default_directory() -> str:
+    """The platform's folder for temporary files; where that lies in memory, the one for those that outlive a start."""
+    found = tempfile.gettempdir()
+    if is_in_memory(found) and os.path.isdir("/var/tmp") and not is_in_memory("/var/tmp"):
+        return "/var/tmp"
+    return found
+
+
+def is_in_memory(path: str) -> bool:
+    """Whether a folder's file system has no disk, as far as Linux tells."""
+    try:
+        with open("/proc/self/mounts", encoding="utf-8", errors="replace") as lines:
+            mounts: list[Any] = [line.split()[1:3] for line in lines]
+    except OSError:
+        return False
+    path = os.path.realpath(path)
+    holding = [(len(at), kind) for at, kind in mounts if os.path.commonpath((path, at)) == at]
+    return bool(holding) and max(holding)[1] in _IN_MEMORY

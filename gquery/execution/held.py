@@ -1,0 +1,31 @@
+"""What stages have made, in the account of a limited CPU.
+
+Array functions make arrays of their own: a sort, a gather, the rows of a join table by key. They are counted when their stage has
+ended, under its name; columns that would leave too little for what has to lie in memory move into files.
+"""
+
+from __future__ import annotations
+
+from gquery.device.buffer import Buffer
+from gquery.device.device import Device
+from gquery.operators.base import Frame, JoinIndex
+
+
+def count_made(made: Frame | JoinIndex | None, device: Device, label: str) -> None:
+    """Count the arrays of a stage's result; OutOfMemoryError where they do not fit."""
+    if made is None or not device.keeps_columns:
+        return
+    if isinstance(made, JoinIndex):
+        for buffer in made.arrays.buffers:
+            device.count(buffer.on(device), buffer.nbytes, label)
+        made = made.frame
+    for column in made.columns.values():
+        for buffer in column.buffers:
+            _count(buffer, device, label)
+
+
+def _count(buffer: Buffer, device: Device, label: str) -> None:
+    array = buffer.on(device)
+    moved = device.ordered(array, label)
+    if moved is not array:
+        buffer.move(device, moved)

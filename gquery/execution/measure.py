@@ -71,6 +71,7 @@ class Meter:
     device: Device
     counts: bool = False
     peak_bytes: int = 0
+    spilled_bytes: int = 0  # in files, the most behind a stage: columns that were loaded and rows between stages
     kernels: dict[int, dict[str, KernelReport]] = field(default_factory=dict)  # by stage and role
     steps: dict[int, list[int]] = field(default_factory=dict)  # rows behind each step, by stage
     rows_out: dict[int, int] = field(default_factory=dict)

@@ -126,6 +126,8 @@ def _measure(state: Run, stage: Stage, meter: Meter) -> None:
         held = {id(b): b.nbytes for f in state.frames.values() for c in f.columns.values() for b in c.buffers}
         parts = {id(b): b.nbytes for j in state.joins.values() for b in j.arrays.buffers}
         meter.peak_bytes = max(meter.peak_bytes, sum(held.values()) + sum(parts.values()))
+    if (space := state.context.device.spill) is not None:
+        meter.spilled_bytes = max(meter.spilled_bytes, space.taken)
 
 
 def _weight(stage: Stage) -> float:

@@ -40,12 +40,15 @@ def run_host_rows(work: HostRows, frame: Frame, device: Device, workers: int, la
     columns = {s.column.id: frame.columns[s.column.id] for s in work.columns if s.column.id in frame.columns}
     run = _Run(work, frame, device, label, workers)
     many = len(run.chunks) > 1
-    run_phases([run.phases()], workers if many else 1)
+    try:
+        run_phases([run.phases()], workers if many else 1)
+    finally:
+        run.room.close()
     return Frame(columns | run.columns(), frame.rows, frame.rank_values)
 
 
 class _Room:
-    """The memory that kept chunks take, checked against the device's limit."""
+    """The memory that kept chunks take, within the device's limit."""
 
     def __init__(self, device: Device, label: str) -> None:
         self._device, self._label = device, label
@@ -55,18 +58,23 @@ class _Room:
     def ask(self, size: int) -> None:
         """OutOfMemoryError where so many bytes more would not fit."""
         with self._lock:
-            held = self._held
+            held = 0 if self._device.is_counted else self._held  # the account knows of it
         self._device.reserve(held + size, self._label)
 
     def keep(self, size: int) -> None:
+        self._device.take(size, self._label)
         with self._lock:
             self._held += size
-            held = self._held
-        self._device.reserve(held, self._label)
 
     def release(self, size: int) -> None:
+        if self._device.is_counted:
+            self._device.account.give(size)
         with self._lock:
             self._held -= size
+
+    def close(self) -> None:
+        """Give back what is left, where a chunk has failed."""
+        self.release(self._held)
 
 
 class _Made(Protocol):

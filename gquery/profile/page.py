@@ -39,6 +39,7 @@ def _totals(tree: Explained) -> str:
             ("time", seconds_text(tree.seconds or 0.0)),
             ("of it, compiling and loading", seconds_text(tree.compile_seconds or 0.0)),
             ("peak memory", format_bytes(tree.peak_bytes or 0)),
+            ("in files", format_bytes(tree.spilled_bytes or 0)),
             ("copy bandwidth", f"{(tree.copy_bandwidth or 0.0) / 1e9:,.1f} GB/s"),
         ]
     return f"<dl class=totals>{_facts(facts)}</dl>"

@@ -109,5 +109,7 @@ def _total(tree: Explained) -> Iterator[str]:
     yield f"compiling and loading kernels took {seconds_text(tree.compile_seconds or 0.0)} of it"
     held = "" if capabilities(tree.device.partition(":")[0]).has_own_memory else " held between stages"
     yield f"memory at its peak: {format_bytes(tree.peak_bytes or 0)}{held}"
+    if tree.spilled_bytes:
+        yield f"in files, as memory_limit asks for: {format_bytes(tree.spilled_bytes)}"
     if tree.copy_bandwidth:
         yield f"a copy on {tree.device} moves {tree.copy_bandwidth / 1e9:,.1f} GB/s, read and written"

@@ -122,6 +122,7 @@ class Explained:
     compile_seconds: float | None = None
     rows: int | None = None
     peak_bytes: int | None = None
+    spilled_bytes: int | None = None
     copy_bandwidth: float | None = None
     template: str = ""  # whether the plan came of a template, or why not
     fetch: str = ""  # what is read by row number behind the stages
@@ -178,6 +179,7 @@ def explained(
         result.analyzed = True
         result.seconds, result.rows = analysis.seconds, analysis.rows
         result.compile_seconds = sum(r.compile_seconds for r in analysis.reports)
+        result.spilled_bytes = analysis.meter.spilled_bytes
         result.peak_bytes, result.copy_bandwidth = analysis.meter.peak_bytes, analysis.copy_bandwidth
     return result
 

@@ -162,6 +162,20 @@ def test_answers_under_a_limit(large: pa.Table, folder: Path, sql: str) -> None:
     assert db.device.spill is not None and db.device.spill.taken > 0 and db.device.account.peak <= LIMIT
 
 
+def test_rows_between_stages_lie_in_files(large: pa.Table, folder: Path) -> None:
+    """Rows that a stage makes, too many for half of the limit; EXPLAIN ANALYZE tells how much lies in files."""
+    db = limited(folder, 60_000_000)
+    sql = "SELECT a + 1 AS x, b, k FROM 'large.parquet' WHERE a % 10 < 8"
+    table = db.sql(sql).to_arrow_table()
+    assert table.num_rows == int((large.column("a").to_numpy() % 10 < 8).sum())
+    want = np.sort(large.column("a").to_numpy()[large.column("a").to_numpy() % 10 < 8] + 1)
+    assert np.array_equal(np.sort(table.column("x").to_numpy()), want)
+    told = str(db.sql(f"EXPLAIN ANALYZE {sql}").fetchall())
+    assert "in files, as memory_limit asks for: " in told
+    with gquery.connect(device="cpu") as free:
+        assert "in files" not in str(free.sql(f"EXPLAIN ANALYZE {sql}").fetchall())
+
+
 def test_cached_columns_give_way(large: pa.Table, folder: Path) -> None:
     """Columns that were in memory move into files when others need it, also for plans that hold them."""
     db = limited(folder, 60_000_000)

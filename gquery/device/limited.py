@@ -98,7 +98,7 @@ class LimitedMemory(ABC):
     @contextmanager
     def scratch(self, wanted: int, context: str) -> Iterator[None]:
         """Within it, so many bytes are taken for what a library allocates by itself."""
-        if not self.is_counted:
+        if not self.is_counted or not wanted:
             yield
             return
         self.take(wanted, context)

@@ -6,9 +6,37 @@ ended, under its name; columns that would leave too little for what has to lie i
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import assert_never
+
+from gquery import tuning
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device
 from gquery.operators.base import Frame, JoinIndex
+from gquery.planner.physical import (
+    ConcatRows,
+    DistinctRows,
+    HostRows,
+    PipelineBreaker,
+    RankDecode,
+    RankEncode,
+    SliceRows,
+    SortRows,
+    UnmatchedRows,
+)
+
+
+def scratch_of(work: PipelineBreaker, frames: Mapping[int, Frame]) -> int:
+    """About how many bytes the array functions of a pipeline breaker take for themselves."""
+    match work:
+        case SortRows(stage=stage) | DistinctRows(stage=stage) | RankEncode(stage=stage):
+            return frames[stage].rows * tuning.memory.sorted_row
+        case ConcatRows(stages=stages):
+            return sum(c.nbytes for n in stages for c in frames[n].columns.values())
+        case SliceRows() | RankDecode() | UnmatchedRows() | HostRows():
+            return 0
+        case _:
+            assert_never(work)
 
 
 def count_made(made: Frame | JoinIndex | None, device: Device, label: str) -> None:

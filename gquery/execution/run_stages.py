@@ -17,7 +17,7 @@ from gquery.device.device import cpu_device
 from gquery.errors import InterruptError, OutOfMemoryError
 from gquery.execution.choose import breaker_device
 from gquery.execution.exchange import breaker_frames, gather_inputs, rows_read
-from gquery.execution.held import count_made
+from gquery.execution.held import count_made, scratch_of
 from gquery.execution.measure import Meter, named_range
 from gquery.execution.pipelines import run_pipeline
 from gquery.execution.prepare import prepare
@@ -161,7 +161,9 @@ def _stage(state: Run, stage: Stage, report: StageReport) -> None:
                     frames = breaker_frames(state, stage, stage.work)
                     if state.bound is not None:
                         frames = _counted(state, stage.work)
-                    made = run_breaker(stage.work, frames, state.joins, state.matched, at, workers)
+                    size = scratch_of(stage.work, frames) if device.keeps_columns else 0
+                    with device.scratch(size, stage.label):
+                        made = run_breaker(stage.work, frames, state.joins, state.matched, at, workers)
                     state.frames[stage.number] = made
             if device.keeps_columns:
                 count_made(state.joins.get(stage.number) or state.frames.get(stage.number), device, stage.label)

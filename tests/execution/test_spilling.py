@@ -176,6 +176,13 @@ def test_rows_between_stages_lie_in_files(large: pa.Table, folder: Path) -> None
         assert "in files" not in str(free.sql(f"EXPLAIN ANALYZE {sql}").fetchall())
 
 
+def test_a_result_larger_than_the_limit(folder: Path) -> None:
+    db = limited(folder, 20_000_000)
+    result = db.sql("SELECT range * 2 AS a FROM range(6000000)").to_arrow_table()
+    assert np.array_equal(result.column("a").to_numpy(), np.arange(6_000_000) * 2)
+    assert db.device.account.peak <= 20_000_000
+
+
 def test_cached_columns_give_way(large: pa.Table, folder: Path) -> None:
     """Columns that were in memory move into files when others need it, also for plans that hold them."""
     db = limited(folder, 60_000_000)

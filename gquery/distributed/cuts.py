@@ -126,7 +126,7 @@ def _cut_together(fields: Sequence[Field], sources: Mapping[int, TableSource], r
     longest = max(fields, key=lambda f: sources[f.source].rows)
     rows = sources[longest.source].rows
     bounds = [int(values[longest][at]) for at in even(rows, ranks)[1:-1]]
-    keys, cuts = CutKeys(), {}
+    keys, cuts = CutKeys(bounds), {}
     for field, column in values.items():
         inner = [int(np.searchsorted(column, np.array(b).astype(np.int64), "left")) for b in bounds]
         cuts[field.source] = TableCut((0, *inner, sources[field.source].rows), field.field, keys)
@@ -176,7 +176,8 @@ def _joined(program: Program) -> Iterator[tuple[Field, Field]]:
         origins = _of_source(work.source, made)
         for step in work.steps:
             if isinstance(step, Compute):
-                origins |= {c.id: origins[e.id] for c, e in step.exprs if isinstance(e, Column) and e.id in origins}
+                values = {c.id: unwidened(e) for c, e in step.exprs}
+                origins |= {i: origins[e.id] for i, e in values.items() if isinstance(e, Column) and e.id in origins}
             elif isinstance(step, Probe):
                 build = made[step.table.stage]
                 for key, column in zip(map(unwidened, step.keys), step.table.keys, strict=True):

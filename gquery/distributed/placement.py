@@ -14,7 +14,7 @@ A column that says on which rank a row lies is *located*: all rows of one of its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, assert_never
 
 from gquery.errors import InternalError
@@ -50,6 +50,7 @@ from gquery.planner.physical import (
     Source,
     Stage,
     Step,
+    Stored,
     UnmatchedRows,
 )
 from gquery.planner.stage_inputs import stage_inputs
@@ -58,7 +59,21 @@ Rows = Literal["part", "whole"]
 
 
 class CutKeys:
-    """The values at which tables are cut; the same object for those that are cut at the same ones."""
+    """The values at which tables are cut, ascending: rank r has those from ``bounds[r - 1]`` on that are below ``bounds[r]``.
+    Tables that are cut at the same ones have the same object."""
+
+    def __init__(self, bounds: Sequence[int] = ()) -> None:
+        self.bounds = tuple(bounds)
+
+    def slots(self, rank: int, base: int, size: int) -> tuple[int, int]:
+        """The slots of a rank's values in an array of ``size`` slots, the first of which is that of the value ``base``.
+
+        >>> CutKeys([10, 20]).slots(1, 5, 12), CutKeys([10, 20]).slots(2, 5, 12)
+        ((5, 12), (12, 12))
+        """
+        low = self.bounds[rank - 1] - base if rank > 0 else 0
+        high = self.bounds[rank] - base if rank < len(self.bounds) else size
+        return min(max(low, 0), size), min(max(high, 0), size)
 
 
 Located = Mapping[int, CutKeys]
@@ -76,6 +91,7 @@ class StagePlacement:
     makes: Rows
     merges: bool = False
     gathers: tuple[int, ...] = ()
+    slots: CutKeys | None = None  # the source is sparse groups, of which the rank's own are those of its keys
 
     def text(self, ranks: int) -> str:
         """What EXPLAIN says of it.
@@ -98,7 +114,7 @@ def place(
     """The placement of a program's stages. ``located`` gives the located columns of a table that is cut, None for one that every
     rank has whole. ``cuts_frame`` says whether each rank takes a part of the rows of a frame that all have."""
     together = frozenset(
-        s.number for s in program.stages if isinstance(s.work, Pipeline) and isinstance(s.work.sink, Build)
+        s.number for s in program.stages if isinstance(s.work, Pipeline) and _may_lie_together(s.work.sink)
     )
     while True:
         placing = _Placing(together, located, cuts_frame)
@@ -106,13 +122,14 @@ def place(
         if not placing.apart:
             return placed
         if not placing.apart & together:
-            raise InternalError(f"the join tables of stages {sorted(placing.apart)} lie on no rank as a whole")
+            raise InternalError(f"what stages {sorted(placing.apart)} make lies on no rank as a whole")
         together -= placing.apart
 
 
 class _Placing:
     """One way through the stages of a program. ``together`` are the join tables that are taken to have all matches of a rank's
-    rows on that rank; those for which a probe shows that this is wrong are ``apart`` in the end."""
+    rows on that rank, and the sparse groups that are taken to be read on the rank of their rows alone; those for which a stage
+    shows that this is wrong are ``apart`` in the end."""
 
     def __init__(
         self,
@@ -124,6 +141,9 @@ class _Placing:
         self.apart: set[int] = set()
         self.rows: dict[int, Rows] = {}  # by stage, what it makes
         self.located: dict[int, Located] = {}
+        self.sparse: dict[
+            int, CutKeys
+        ] = {}  # by stage, sparse groups of which each rank has its own: what locates their key
         self.has_parts: dict[
             int, bool
         ] = {}  # by the stage of a probing pipeline with a FULL join: whether parts probed
@@ -138,23 +158,26 @@ class _Placing:
     # ---- pipelines ----
 
     def _pipeline(self, work: Pipeline, number: int) -> tuple[StagePlacement, Located]:
-        reads, located = self._source(work.source, work)
-        if reads == "part" and _splits_segments(work, located):
-            reads, located = "whole", NOWHERE
-        if reads == "part" and not self._takes_parts(work, located, number):
+        reads, located = self._source(work.source)
+        if reads == "part" and (_splits_segments(work, located) or not self._takes_parts(work, located, number)):
             reads, located = "whole", NOWHERE
         if reads == "whole" and self.cuts_frame(work) and self._can_cut(work):
             reads = "part"
         for step in work.steps:
             located = self._behind(step, reads, located)
         makes, merges, located = self._sink(work.sink, reads, located, number)
-        return StagePlacement(reads, makes, merges, self._missing(work.source, reads)), located
+        slots = self.sparse.get(work.source.stage) if isinstance(work.source, ReadStage) else None
+        return StagePlacement(reads, makes, merges, self._missing(work.source, reads), slots), located
 
-    def _source(self, source: Source, work: Pipeline | HostRows) -> tuple[Rows, Located]:
+    def _source(self, source: Source) -> tuple[Rows, Located]:
         match source:
             case ReadTable():
                 located = self.located_of(source)
                 return ("whole", NOWHERE) if located is None else ("part", located)
+            case ReadStage(stage, numbered=Stored(column=key)) if (
+                stage in self.sparse
+            ):  # slots are numbered alike on all ranks
+                return "part", {key.id: self.sparse[stage]}
             case ReadStage(stage, columns, origins, numbered):
                 if self.rows[stage] == "whole" or numbered is not None:  # the number of a row is that among all
                     return "whole", NOWHERE
@@ -190,9 +213,10 @@ class _Placing:
         """The located columns behind a step."""
         match step:
             case Compute(exprs):
+                values = {c.id: unwidened(e) for c, e in exprs}
                 return {
                     **located,
-                    **{c.id: located[e.id] for c, e in exprs if isinstance(e, Column) and e.id in located},
+                    **{i: located[e.id] for i, e in values.items() if isinstance(e, Column) and e.id in located},
                 }
             case Probe(table=table):
                 if self.rows[table.stage] == "whole":
@@ -230,6 +254,9 @@ class _Placing:
                 return "whole", reads == "part", NOWHERE
             case Group(keys=keys):
                 found = {c.id: located[e.id] for c, e, _ in keys if isinstance(e, Column) and e.id in located}
+                if found and sink.sparse and number in self.together:
+                    (self.sparse[number],) = found.values()
+                    return reads, False, NOWHERE
                 if reads == "whole" or (found and not sink.sparse):
                     return reads, False, found
                 return "whole", True, NOWHERE
@@ -239,24 +266,34 @@ class _Placing:
     def _missing(self, source: Source, reads: Rows) -> tuple[int, ...]:
         """The stages whose frames have to be gathered for a stage that reads the whole of a source."""
         if reads == "whole" and isinstance(source, ReadStage) and self.rows[source.stage] == "part":
-            return (source.stage,)
+            return self._gathered([source.stage])
         return ()
+
+    def _gathered(self, stages: Iterable[int]) -> tuple[int, ...]:
+        """The stages among these of which each rank has a part. Sparse groups are merged instead of that."""
+        found = tuple([n for n in dict.fromkeys(stages) if self.rows[n] == "part"])
+        self.apart.update(n for n in found if n in self.sparse)
+        return found
 
     # ---- pipeline breakers ----
 
     def _breaker(self, work: PipelineBreaker) -> tuple[StagePlacement, Located]:
         match work:
             case HostRows(source=source):
-                reads, located = self._source(source, work)
+                reads, located = self._source(source)
                 return StagePlacement(reads, reads, gathers=self._missing(source, reads)), located
             case UnmatchedRows(table=table):
                 rows = self.rows[table.stage]
                 return StagePlacement(rows, rows), NOWHERE
             case SortRows() | SliceRows() | ConcatRows() | RankEncode() | RankDecode() | DistinctRows():
-                gathers = tuple(n for n in dict.fromkeys(stage_inputs(work)) if self.rows[n] == "part")
+                gathers = self._gathered(stage_inputs(work))
                 return StagePlacement("part" if gathers else "whole", "whole", gathers=gathers), NOWHERE
             case _:
                 assert_never(work)
+
+
+def _may_lie_together(sink: Sink) -> bool:
+    return isinstance(sink, Build) or (isinstance(sink, Group) and bool(sink.sparse))
 
 
 def _is_mergeable(table: JoinTable) -> bool:

@@ -23,7 +23,7 @@ from gquery.execution.prepare import prepare
 from gquery.execution.run_stages import reading_scalars, result_of, run_stages
 from gquery.execution.speculation import Speculation
 from gquery.execution.state import ExecutionContext, Rank, Run, StageReport
-from gquery.planner.physical import Pipeline, Program, ReadStage
+from gquery.planner.physical import Group, Pipeline, Program, ReadStage, Stage
 
 
 def ranked(program: Program, ranks: int, feedback: RunFeedback) -> RankedFeedback:
@@ -61,7 +61,7 @@ def run_ranked(
     table, reports = tables[0], _reports(of_ranks, made.placement)
     assert table is not None
     if context.meter is not None:
-        _measure(context.meter, [m for m in meters if m is not None], made.placement)
+        _measure(context.meter, [m for m in meters if m is not None], made.placement, program.stages)
     return table if program.fetch is None else with_fetched(program.fetch, table), reports
 
 
@@ -75,16 +75,22 @@ def _reports(of_ranks: Sequence[list[StageReport]], placement: Placement) -> lis
     return made
 
 
-def _measure(meter: Meter, of_ranks: Sequence[Meter], placement: Placement) -> None:
+def _measure(meter: Meter, of_ranks: Sequence[Meter], placement: Placement, stages: Sequence[Stage]) -> None:
     """What the meter of a run has of its ranks: rows are those of all, times those of the first one."""
     first = of_ranks[0]
+    slots = {
+        n
+        for n, s in enumerate(stages)
+        if isinstance(s.work, Pipeline) and isinstance(s.work.sink, Group) and s.work.sink.sparse
+    }
     meter.kernels, meter.peak_bytes = first.kernels, max(m.peak_bytes for m in of_ranks)
     for number, placed in enumerate(placement):
         if number in first.steps:
             parts = [m.steps[number] for m in of_ranks] if placed.reads == "part" else [first.steps[number]]
             meter.steps[number] = [sum(counts) for counts in zip(*parts, strict=True)]
         if number in first.rows_out:
-            meter.rows_out[number] = sum(m.rows_out[number] for m in (of_ranks if placed.makes == "part" else [first]))
+            has_all = placed.makes == "whole" or number in slots
+            meter.rows_out[number] = sum(m.rows_out[number] for m in ([first] if has_all else of_ranks))
 
 
 def _run_rank(made: RankedFeedback, context: ExecutionContext, comm: Comm) -> tuple[Table | None, list[StageReport]]:

@@ -124,9 +124,10 @@ class BuildRun(SinkRun[BuildState]):
         if is_speculated(self.table) and self._has_duplicates(state):
             raise DuplicateKeysError
         starts, order, gathers = self._ranges_of(state)
-        rows, null_keys = self.launch.rows, self._null_keys() if self.wants_nulls else None
+        frame, rows, null_keys = self.frame, self.launch.rows, self._null_keys() if self.wants_nulls else None
         if self.exchange is not None:
             state, rows, null_keys = self._of_ranks(state, self.exchange, null_keys)
+            frame = Frame({}, rows)  # nothing is read of it but how many rows all ranks entered
         table = self.table
         if state.filter is not None and table.filter is not None and not is_selective(table.filter, state.filter):
             table, state.filter = replace(table, filter=None), None
@@ -148,7 +149,7 @@ class BuildRun(SinkRun[BuildState]):
         entered = rows
         if self.table.counted and state.entered is not None:
             entered = read_count(state.entered, rows).bound
-        return JoinIndex(arrays, self.frame, table, entered)
+        return JoinIndex(arrays, frame, table, entered)
 
     def _of_ranks(
         self, state: BuildState, exchange: Exchange, null_keys: int | None

@@ -34,6 +34,7 @@ TABLES = {
     "u": pa.table({"key": np.arange(120, dtype=np.int64), "name": [f"name {n % 17}" for n in range(120)]}),
     "none": pa.table({"sorted": pa.array([], pa.int32()), "name": pa.array([], pa.string())}),
     "one": pa.table({"sorted": [7], "name": ["seven"]}),
+    "few_rows": pa.table({"few": [1, 2, None]}),
     "skewed": pa.table({"sorted": [3] * 400 + [4], "v": range(401)}),
 }
 QUERIES = (
@@ -53,6 +54,9 @@ QUERIES = (
     "SELECT a.v, b.v FROM skewed a JOIN skewed b ON a.sorted = b.sorted AND a.v = b.v + 1",
     "SELECT count(*) FROM t WHERE sorted NOT IN (SELECT nothing FROM t)",
     "SELECT count(*) FROM u WHERE key NOT IN (SELECT CASE WHEN x > 999999000 THEN NULL ELSE sorted END FROM t)",
+    "SELECT few FROM few_rows WHERE few NOT IN (SELECT few + 1 FROM few_rows WHERE few IS NOT NULL)",
+    "SELECT few FROM few_rows WHERE few NOT IN (SELECT few FROM few_rows WHERE few > 7)",
+    "SELECT few, few IN (SELECT few + 1 FROM few_rows) FROM few_rows",
     "SELECT count(*) FROM t a WHERE EXISTS (SELECT 1 FROM t b WHERE b.sorted = a.sorted AND b.few < a.few)",
     "SELECT x FROM t WHERE x > (SELECT avg(x) FROM t)",
     "SELECT sorted FROM t UNION SELECT key FROM u",

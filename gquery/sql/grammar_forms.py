@@ -27,7 +27,7 @@ _SINGULAR = (
     "quarter",
     "decade",
 )
-UNITS = frozenset(f"{u}{s}" for u in _SINGULAR for s in ("", "s")) | {
+_UNITS = frozenset(f"{u}{s}" for u in _SINGULAR for s in ("", "s")) | {
     "century", "centuries", "millennium", "millennia"
 }  # fmt: skip
 _TYPE_WORDS = frozenset((
@@ -140,7 +140,7 @@ class FormReader(TokenReader, ABC):
             self.expect(")")
         else:
             self.next()
-        if self.word in UNITS:
+        if self.word in _UNITS:
             self.next()
         elif not is_text:
             raise self.unexpected("a unit")

@@ -1,8 +1,7 @@
 """Parsing: SQL text to sqlglot's tree, and errors that point into the text.
 
-sqlglot parses only (``read="duckdb"``), and what most texts consist of is put into its nodes without its parser (`sql.plain`).
-Names, scopes and types are ours (`sql.bind`). Its optimizer and its types are not used: they are wrong for decimals, literals
-and NULLs in subqueries.
+sqlglot parses only (``read="duckdb"``); names, scopes and types are ours (`sql.bind`). Its optimizer and its types are
+not used: they are wrong for decimals, literals and NULLs in subqueries.
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ from gquery.runtime.records import dataclass
 from gquery.sql.grammar import read
 from gquery.sql.grammar_tokens import Reading
 from gquery.sql.lexer import NUMBER, SYMBOL, WORD, Lexed, lex
-from gquery.sql.plain import plain_tree
 from gquery.sql.tokens import tokens_of
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
@@ -61,8 +59,7 @@ logging.getLogger("sqlglot").addFilter(_quiet)
 @dataclass(frozen=True)
 class Parsed:
     """One statement: sqlglot's tree, the text that its positions point into, EXPLAIN's options where it was there,
-    and what our grammar read, an error where it is no statement. A tree that was made without a text has none, nor has one that
-    our grammar made itself (`sql.plain`)."""
+    and what our grammar read, an error where it is no statement. A tree that was made without a text has none."""
 
     tree: exp.Expr
     sql: str
@@ -95,13 +92,6 @@ def parse(sql: str, tokens: Lexed | None = None) -> list[Parsed]:
 
 def _parsed(sql: str, text: str, explain: tuple[str, ...] | None, tokens: Lexed) -> list[Parsed]:
     places = _statements(tokens)
-    plain = with_room(lambda: [plain_tree(text, tokens, *p) for p in places])
-    if None not in plain:
-        return [
-            Parsed(tree, sql, explain if n == 0 else None, None, tokens, *place)
-            for n, (tree, place) in enumerate(zip(plain, places, strict=True))
-            if tree is not None
-        ]
     readings = [with_room(partial(read, text, tokens, *p)) for p in places]
     trees = _trees(text, tokens, readings)
     statements = [

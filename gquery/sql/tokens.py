@@ -44,11 +44,6 @@ def _vocabulary() -> _Vocabulary:
     return _Vocabulary(types, phrases, frozenset(commands | joined))
 
 
-def known_words() -> frozenset[str]:
-    """The words, in lower case, that are more than a name to sqlglot's lexer."""
-    return frozenset([key.lower() for key in _vocabulary().types])
-
-
 def tokens_of(sql: str, lexed: Lexed) -> list[Token]:
     """The tokens that sqlglot's parser reads."""
     found = None if _IS_COMPILED or _SPECIAL.search(sql) else _made(sql, lexed)

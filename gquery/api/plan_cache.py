@@ -134,21 +134,17 @@ def _key(text: str, params: Parameters, settings: Settings) -> Any:
 
 def sources_of(plan: Plan) -> tuple[TableSource, ...]:
     """The tables that a plan scans, subqueries included, each once."""
-    from gquery.planner.logical.nodes import Scan
-    from gquery.planner.logical.shared import every_node
+    from gquery.planner.logical.shared import scans
 
-    return tuple({id(node.source): node.source for node in every_node(plan) if isinstance(node, Scan)}.values())
+    return tuple({id(scan.source): scan.source for scan in scans(plan)}.values())
 
 
 def check_sources(plan: Plan) -> None:
     """FileError where files have other columns than when a plan was bound over them, whose columns are known by place."""
     from gquery.errors import FileError
-    from gquery.planner.logical.nodes import Scan
-    from gquery.planner.logical.shared import every_node
+    from gquery.planner.logical.shared import scans
 
-    for node in every_node(plan):
-        if not isinstance(node, Scan):
-            continue
+    for node in scans(plan):
         now = node.source.schema.fields
         for column, f in zip(node.columns, node.fields, strict=True):
             field = now[f] if f < len(now) else None
@@ -167,13 +163,11 @@ def load_tables(plan: Plan, known: Sequence[TableSource]) -> bool:
     """Load what a plan scans; True where that told anything new of one of the sources ``known``, which the plan was optimized
     for. It may scan parts of them."""
     from gquery.io.column_cache import load_all
-    from gquery.planner.logical.nodes import Scan
-    from gquery.planner.logical.shared import every_node
+    from gquery.planner.logical.shared import scans
 
     wanted: dict[int, tuple[TableSource, set[int]]] = {}
-    for node in every_node(plan):
-        if isinstance(node, Scan):
-            wanted.setdefault(id(node.source), (node.source, set()))[1].update(node.fields)
+    for scan in scans(plan):
+        wanted.setdefault(id(scan.source), (scan.source, set()))[1].update(scan.fields)
     requests = [(source, sorted(fields)) for source, fields in wanted.values()]
     whole = {id(source) for source in known}
     asked = [(source, fields) for source, fields in requests if id(source) in whole]

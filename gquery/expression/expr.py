@@ -106,7 +106,7 @@ class Column(_Node):
         return isinstance(other, Column) and other.id == self.id
 
     def __hash__(self) -> int:
-        return hash(self.id)
+        return self.id
 
 
 def new_column(name: str, dtype: DType, nullable: bool = True) -> Column:
@@ -310,15 +310,27 @@ class SortKey:
     nulls_first: bool = False
 
 
-def _remembering(generated: Callable[[Any], T], memo: str) -> Callable[[Any], T]:
-    """What is made of the same of a node's children (its hash, whether it may be NULL), computed once."""
+def _remembering_hash(generated: Callable[[Any], int]) -> Callable[[Any], int]:
+    """The hash, which is made of those of a node's children, computed once."""
 
-    def remembered(self: Any) -> T:
+    def remembered(self: Any) -> int:
         try:
-            found: T = getattr(self, memo)
+            found: int = self.memo_hash
         except AttributeError:
-            found = generated(self)
-            setattr(self, memo, found)
+            found = self.memo_hash = generated(self)
+        return found
+
+    return remembered
+
+
+def _remembering_nullable(generated: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """The same for whether a node may be NULL."""
+
+    def remembered(self: Any) -> bool:
+        try:
+            found: bool = self.memo_nullable
+        except AttributeError:
+            found = self.memo_nullable = generated(self)
         return found
 
     return remembered
@@ -356,11 +368,11 @@ def _twin(e: Any) -> Any:
 
 for _kind in get_args(Expr):
     if _kind is not Column:
-        _kind.__hash__ = _remembering(_kind.__hash__, "memo_hash")
+        _kind.__hash__ = _remembering_hash(_kind.__hash__)
     if _kind not in (Column, Literal):
         _kind.__eq__ = _comparing(_kind.__eq__)
     if _kind in (Cast, Case, And, Or, Not, In):
-        _kind.nullable = property(_remembering(_kind.nullable.fget, "memo_nullable"))
+        _kind.nullable = property(_remembering_nullable(_kind.nullable.fget))
 
 
 def same_objects(a: tuple[object, ...], b: tuple[object, ...]) -> bool:

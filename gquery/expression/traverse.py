@@ -123,18 +123,24 @@ def substitute(e: Expr, columns: dict[int, Expr]) -> Expr:
 
 def conjuncts(e: Expr | None) -> tuple[Expr, ...]:
     """The terms of a conjunction; () for TRUE and None."""
-    if isinstance(e, And):
-        return e.args
-    return () if e is None or (isinstance(e, Literal) and e == TRUE) else (e,)
+    match e:
+        case And():
+            return e.args
+        case None:
+            return ()
+        case Literal():
+            return () if e == TRUE else (e,)
+        case _:
+            return (e,)
 
 
 def conjunction(terms: tuple[Expr, ...]) -> Expr:
     """The terms joined by AND, flattened; TRUE for none."""
-    flat = tuple(x for t in terms for x in conjuncts(t))
+    flat = tuple([x for t in terms for x in conjuncts(t)])
     return TRUE if not flat else flat[0] if len(flat) == 1 else And(flat)
 
 
 def disjunction(terms: tuple[Expr, ...]) -> Expr:
     """The terms joined by OR, flattened; FALSE for none."""
-    flat = tuple(x for t in terms for x in (t.args if isinstance(t, Or) else (t,)) if x != FALSE)
+    flat = tuple([x for t in terms for x in (t.args if isinstance(t, Or) else (t,)) if x != FALSE])
     return FALSE if not flat else flat[0] if len(flat) == 1 else Or(flat)

@@ -25,7 +25,7 @@ from gquery.planner.logical.nodes import (
     Scan,
     Shared,
 )
-from gquery.planner.logical.shared import every_node
+from gquery.planner.logical.shared import scans
 from gquery.planner.lower_stream import Stream, sink_weight, stored_of
 from gquery.planner.physical import (
     Build,
@@ -72,9 +72,8 @@ class Lowering(ABC):
     def load(self, plan: Plan) -> None:
         """Load the columns that the query touches, one call a table."""
         wanted: dict[int, tuple[TableSource, set[int]]] = {}
-        for node in every_node(plan):
-            if isinstance(node, Scan):
-                wanted.setdefault(id(node.source), (node.source, set()))[1].update(node.fields)
+        for scan in scans(plan):
+            wanted.setdefault(id(scan.source), (scan.source, set()))[1].update(scan.fields)
         for key, (source, fields) in wanted.items():
             order = sorted(fields)
             table = source.load(order)

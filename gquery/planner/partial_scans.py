@@ -19,7 +19,7 @@ from gquery.columns.domain import DivisibleSource, Restriction, ScanUse, is_divi
 from gquery.expression.expr import Column, Expr
 from gquery.planner.logical.domains import Domains, both, domains
 from gquery.planner.logical.nodes import Filter, Limit, Plan, Project, Query, Scan, UnionAll
-from gquery.planner.logical.shared import definitions, each, every_node
+from gquery.planner.logical.shared import definitions, each, scans
 from gquery.planner.logical.tree import transform_up
 from gquery.planner.rebind import without_slots
 from gquery.runtime.records import dataclass, replace
@@ -48,7 +48,7 @@ _NOTHING = _Above()
 
 def partial_scans(query: Query, parts: int) -> PartialQuery:
     """The query, reading no more than it needs; ``parts`` of a source are tried where a LIMIT ends the query."""
-    read = {id(p.source): p.source for p in every_node(query.plan) if isinstance(p, Scan)}
+    read = {id(scan.source): scan.source for scan in scans(query.plan)}
     if not any(is_divisible(s) for s in read.values()):
         return PartialQuery(query)
     limit = _limited(query.plan)

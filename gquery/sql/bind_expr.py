@@ -175,9 +175,12 @@ class ExprBinder(SubqueryBinder):
     # ---- names and constants -----------------------------------------------------------------------------------------
 
     def _column(self, node: exp.Column) -> Expr:
-        if isinstance(node.this, exp.Star):
+        this, of = node.args["this"], node.args.get("table")
+        if isinstance(this, exp.Star):
             raise BindError("* cannot stand here")
-        name, table = node.name, node.table or None
+        # names as they stand in the tree: `Expr.name` takes five calls
+        name = this.args["this"] if type(this) is exp.Identifier else node.name
+        table = (of.args["this"] if type(of) is exp.Identifier else node.table) or None
         if node.args.get("db") is not None:
             self._check_schema(node)
         if table is None:

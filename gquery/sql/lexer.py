@@ -7,6 +7,7 @@ here are DuckDB's; `gquery.sql.grammar` reads them, and `gquery.sql.covered` com
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from gquery.errors import ParseError, point_at
 from gquery.runtime.records import dataclass
@@ -70,11 +71,8 @@ class Lexed:
 
 def lex(sql: str) -> Lexed:
     """The tokens of a text. Raises ParseError where DuckDB has none, with a caret."""
-    kinds: list[str] = []
-    words: list[str] = []
-    starts: list[int] = []
-    ends: list[int] = []
-    position, match = 0, _TOKEN.match
+    tokens: list[tuple[str, str, int, int]] = []
+    position, match, add = 0, _TOKEN.match, tokens.append
     while True:
         found = match(sql, position)
         kind = found.lastgroup if found is not None else None
@@ -93,17 +91,12 @@ def lex(sql: str) -> Lexed:
         elif kind == "comment":
             position = _comment_end(sql, start)
             continue
-        kinds.append(kind)
-        words.append(text)
-        starts.append(start)
-        ends.append(end - 1)
+        add((kind, text, start, end - 1))
         position = end
+    add((END, "", len(sql.rstrip()), len(sql)))
+    kinds, words, starts, ends = zip(*tokens, strict=True)
     _check_strings(sql, kinds, starts)
-    kinds.append(END)
-    words.append("")
-    starts.append(len(sql.rstrip()))
-    ends.append(len(sql))
-    return Lexed(kinds, words, starts, ends)
+    return Lexed([*kinds], [*words], [*starts], [*ends])
 
 
 def split_at_constants(sql: str) -> list[str] | None:
@@ -152,7 +145,7 @@ def _refused(sql: str, position: int, found: re.Match[str] | None) -> ParseError
     return ParseError(f"{what}\n{point_at(sql, position)}")
 
 
-def _check_strings(sql: str, kinds: list[str], starts: list[int]) -> None:
+def _check_strings(sql: str, kinds: Sequence[str], starts: Sequence[int]) -> None:
     """Strings side by side: DuckDB joins those on different lines, and refuses others."""
     for n in range(1, len(kinds)):
         if kinds[n] == STRING == kinds[n - 1]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from gquery.expression.expr import Expr, new_column
 from gquery.expression.traverse import transform
-from gquery.planner.logical.nodes import Definition, Plan, Query, Shared
+from gquery.planner.logical.nodes import Definition, Plan, Query, Scan, Shared
 from gquery.planner.logical.tree import (
     Subquery,
     cached,
@@ -86,6 +86,11 @@ def every_node(plan: Plan) -> Iterator[Plan]:
     for d in definitions(plan):
         yield from nodes(d.plan)
     yield from nodes(plan)
+
+
+def scans(plan: Plan) -> tuple[Scan, ...]:
+    """The scans among them. Several steps ask: whether files have changed, what to load."""
+    return cached(plan, "_scans", lambda: tuple([n for n in every_node(plan) if isinstance(n, Scan)]))
 
 
 # ---- rewriting -------------------------------------------------------------------------------------------------------

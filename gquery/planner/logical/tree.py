@@ -57,7 +57,8 @@ def cached(plan: Plan, name: str, compute: Callable[[], T]) -> T:
 
 def with_sources(plan: Plan, new: tuple[Plan, ...]) -> Plan:
     """``plan`` over other sources; the same object where they are the same objects."""
-    if same_objects(plan.sources, new):
+    old = plan.sources
+    if not old or (old[0] is new[0] and (len(old) == 1 or same_objects(old, new))):
         return plan
     match plan:
         case Scan() | Values() | Range() | Shared():

@@ -30,6 +30,7 @@ class JoinGraph:
         self.classes = list({min(c.id for c in columns): columns for columns in classes.values()}.values())
         self.others: list[tuple[int, Expr]] = []  # (relations, condition) of all that is not column = column
         self.neighbours = [0] * self.count
+        self.around: dict[int, int] = {}
         self.relations = list(relations)
         for columns in self.classes:
             homes = [self.home[c.id] for c in columns]
@@ -79,6 +80,7 @@ class JoinGraph:
             if len(members) == 2 and not self._reach(1 << members[0]) & mask & ~(1 << members[0]):
                 self.neighbours[members[0]] |= 1 << members[1]
                 self.neighbours[members[1]] |= 1 << members[0]
+                self.around.clear()
 
     # -- searching
 
@@ -109,12 +111,16 @@ class JoinGraph:
         return mask
 
     def _around(self, mask: int) -> int:
-        found, rest = 0, mask
-        while rest:
-            low = rest & -rest
-            found |= self.neighbours[low.bit_length() - 1]
-            rest ^= low
-        return found & ~mask
+        """The relations that a condition connects with some of these: asked again and again for each set of them."""
+        found = self.around.get(mask)
+        if found is None:
+            found, rest = 0, mask
+            while rest:
+                low = rest & -rest
+                found |= self.neighbours[low.bit_length() - 1]
+                rest ^= low
+            found = self.around[mask] = found & ~mask
+        return found
 
     def _search(self, part: int) -> Tree:
         members = list(_bits(part))

@@ -77,9 +77,18 @@ def _read(query: Query) -> frozenset[int]:
 def _refresh(plan: Plan, known: Columns, read: Read) -> Plan:
     """The plan below and the node itself. ``known`` is every column that was met, with the flag that it has where the walk
     stands: no two nodes make one column, so a node finds its sources' columns there, and those of outer queries."""
-    if below := plan.sources:
-        plan = with_sources(plan, tuple([_refresh(s, known, read) for s in below]))  # Apply's right side after its left
-    plan = _columns(map_expressions(plan, lambda e: _expression(e, known, read)), read)
+    new, is_new = [], False
+    for s in plan.sources:  # Apply's right side after its left
+        made = _refresh(s, known, read)
+        is_new = is_new or made is not s
+        new.append(made)
+    if is_new:
+        plan = with_sources(plan, tuple(new))
+    for e in expressions(plan):
+        if not _is_current(e, known):  # which is looked at first: flags seldom change
+            plan = map_expressions(plan, lambda e: _expression(e, known, read))
+            break
+    plan = _columns(plan, read)
     match plan:
         case Join() | Apply():
             if plan.kind in _FILLING or plan.mark is not None:
@@ -92,7 +101,7 @@ def _refresh(plan: Plan, known: Columns, read: Read) -> Plan:
 
 
 def _expression(e: Expr, known: Columns, read: Read) -> Expr:
-    """The expression with right flags; itself where it has them, which is looked at first: they seldom change."""
+    """The expression with right flags; itself where it has them."""
     if _is_current(e, known):
         return e
 

@@ -19,7 +19,9 @@ DATA = click.option(
 SF = click.option("--sf", type=float, default=1.0, show_default=True, help="Scale factor; 1 is about 1 GB of text.")
 QUERIES = click.option("--queries", "which", default="1-22", show_default=True, help="As in 1,3-5.")
 DEVICE = click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, cuda:1 or python.")
-DEVICES = click.option("--devices", type=int, default=1, show_default=True, help="So many share the rows of each query.")
+DEVICES = click.option(
+    "--devices", type=int, default=1, show_default=True, help="So many share the rows of each query."
+)
 ANSWERS = click.option(
     "--answers", default="auto", show_default=True, metavar="auto|duckdb|none|FOLDER",
     help="Expected answers: shipped or DuckDB's where they are quickly there, DuckDB's, none, or files of a folder.",

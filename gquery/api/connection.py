@@ -99,8 +99,9 @@ class Connection(Plans, Frames, Files, Explains, Exceptions):
 
     @property
     def device_name(self) -> str:
-        """``python``, ``cpu`` or ``cuda:0``."""
-        return self.target if capabilities(self.target).is_interpreted else self.device.name
+        """``python``, ``cpu`` or ``cuda:0``; of several devices all, as in ``cuda:0, cuda:1``."""
+        is_interpreted = capabilities(self.target).is_interpreted
+        return self.target if is_interpreted else ", ".join(d.name for d in self._ranks)
 
     # ---- SQL -------------------------------------------------------------------------------------------------------
 

@@ -43,7 +43,9 @@ class ColumnCache:
 
     def put(self, source: int, columns: Mapping[int, ColumnData], what: str) -> None:
         """Keep columns that are used together; OutOfMemoryError where they alone exceed the limit."""
-        limit = None if self.device is not None and self.device.keeps_columns else self.limit  # its account knows of them
+        limit = (
+            None if self.device is not None and self.device.keeps_columns else self.limit
+        )  # its account knows of them
         if limit is not None:
             wanted = sum(c.held_bytes for c in columns.values())
             if wanted > limit:

@@ -112,4 +112,4 @@ def _total(tree: Explained) -> Iterator[str]:
     if tree.spilled_bytes:
         yield f"in files, as memory_limit asks for: {format_bytes(tree.spilled_bytes)}"
     if tree.copy_bandwidth:
-        yield f"a copy on {tree.device} moves {tree.copy_bandwidth / 1e9:,.1f} GB/s, read and written"
+        yield f"a copy on {tree.device.partition(',')[0]} moves {tree.copy_bandwidth / 1e9:,.1f} GB/s, read and written"

@@ -167,7 +167,8 @@ def explained(
     analysis: Analysis | None,
 ) -> Explained:
     """The tree of a query: what a run measured, or what the next run will be."""
-    device = context.target if capabilities(context.target).is_interpreted else context.device.name
+    names_of = ", ".join(d.name for d in context.ranks or (context.device,))
+    device = context.target if capabilities(context.target).is_interpreted else names_of
     runs, placed = specialized(program, context, feedback), placement_texts(program, context, feedback)
     known = _Known(query.plan, printer_of(program), runs, context.target, analysis, placed)
     stages = [_stage(s, known) for s in program.stages]

@@ -164,6 +164,13 @@ def test_devices_that_are_none(devices: object) -> None:
         gquery.connect(device="cpu", devices=devices)  # type: ignore[arg-type]
 
 
+def test_a_connection_says_what_it_runs_on() -> None:
+    with gquery.connect(device="cpu", devices=2) as connection:
+        connection.set("interpret_limit", 0)
+        assert repr(connection) == "<gquery.Connection on cpu:1, cpu:2>"
+        assert " on cpu:1, cpu:2\n" in connection.sql("SELECT 1 AS a").explain("analyze")
+
+
 def test_a_device_of_one_rank_runs_as_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ranked, "run_ranks", None)  # would be called
     connection = gquery.connect(device="python", devices=1)

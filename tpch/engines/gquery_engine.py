@@ -23,7 +23,7 @@ class GQueryEngine:
         limit = "" if options.interpret_limit is None else f", interpret_limit {options.interpret_limit}"
         changed = "".join(f", {name} {value}" for name, value in options.settings)
         place = self.connection.device_name
-        cores = f" with {self.connection.settings.worker_count} threads" if place == "cpu" else ""
+        cores = f" with {self.connection.settings.worker_count} threads" if place.startswith("cpu") else ""
         where = "" if options.io == "resident" else ", reading the files for every query"
         self.description = (
             f"gquery {gquery.__version__} on {place}{cores}, devices {options.devices}{limit}{changed}{where}"

@@ -54,7 +54,7 @@ values: $(VENV)/.dev
 
 ## make faults     failed allocations and interrupts at every turn; processes killed, files damaged, disks full (FAULTS=500)
 faults: $(VENV)/.dev
-	GQUERY_FAULTS=$(FAULTS) $(BIN)/python -m pytest -q -n $(JOBS) tests/execution/test_faults.py
+	GQUERY_FAULTS=$(FAULTS) $(BIN)/python -m pytest -q -n $(JOBS) tests/execution/test_faults.py tests/execution/test_spilling.py
 	GQUERY_FAULTS=$(FAULTS) $(BIN)/python -m pytest -q -n 0 -m "" tests/kernels/test_cache_faults.py
 
 ## make mutants     mutated statements against DuckDB (MUTANTS=100000)

@@ -77,6 +77,8 @@ def choose_devices(name: str, devices: Devices, settings: Settings) -> tuple[Tar
         if devices.lower() != "all":
             raise InterfaceError(f'devices is "all", a number, or a list of numbers, not "{devices}"')
         ordinals = list(range(_gpus())) if first.is_cuda else [0]
+    elif isinstance(devices, int) and devices > tuning.distribution.most_ranks:
+        raise InterfaceError(f"devices is {tuning.distribution.most_ranks} at most, not {devices}")
     else:
         ordinals = list(range(devices) if isinstance(devices, int) else devices)
     if not ordinals or any(type(n) is not int or n < 0 for n in ordinals):

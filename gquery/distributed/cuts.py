@@ -4,9 +4,9 @@ A large table is cut into ranges of rows, one a rank, of about the same length. 
 two values of that column, so that rows of one value lie on one rank. Tables that are joined on sorted columns are cut at the same
 values: the longest of them says which.
 
-    orders, sorted by o_orderkey      lineitem, sorted by l_orderkey
-      rank 0: keys below 3000         rank 0: keys below 3000
-      rank 1: keys from 3000 on       rank 1: keys from 3000 on
+    visits, sorted by visit      clicks, sorted by visit
+      rank 0: below 3000         rank 0: below 3000
+      rank 1: from 3000 on       rank 1: from 3000 on
 """
 
 from __future__ import annotations

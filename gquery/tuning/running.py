@@ -279,6 +279,7 @@ class Launches(Record):
 class Distribution(Record):
     """How the rows of a query are divided among ranks."""
 
+    most_ranks: int = number(256, "ranks", "of a connection: each is a thread with tables of its own")
     replicated_bytes: int = number(
         2**28, "bytes", "of the columns that a query reads of a table, below which every rank has all of them"
     )

@@ -158,7 +158,7 @@ def test_large_tables_are_cut_and_small_ones_are_not(db: gquery.Connection, tune
     assert "each of 3 ranks: all rows" in text and "a part of the rows, states merged" in text
 
 
-@pytest.mark.parametrize("devices", [0, -1, [], [-1], "some", [1.5]])
+@pytest.mark.parametrize("devices", [0, -1, 257, 10**40, [], [-1], "some", [1.5]])
 def test_devices_that_are_none(devices: object) -> None:
     with pytest.raises(gquery.InterfaceError, match="devices"):
         gquery.connect(device="cpu", devices=devices)  # type: ignore[arg-type]

@@ -73,17 +73,24 @@ def choose_devices(name: str, devices: Devices, settings: Settings) -> tuple[Tar
     target, first = choose(name, settings)
     if devices is None:
         return target, (first,)
-    if isinstance(devices, str):
-        if devices.lower() != "all":
-            raise InterfaceError(f'devices is "all", a number, or a list of numbers, not "{devices}"')
-        ordinals = list(range(_gpus())) if first.is_cuda else [0]
-    elif isinstance(devices, int) and devices > tuning.distribution.most_ranks:
-        raise InterfaceError(f"devices is {tuning.distribution.most_ranks} at most, not {devices}")
-    else:
-        ordinals = list(range(devices) if isinstance(devices, int) else devices)
+    ordinals = _ordinals(devices, _gpus() if first.is_cuda else 1)
     if not ordinals or any(type(n) is not int or n < 0 for n in ordinals):
         raise InterfaceError(f"devices takes one number or more, from 0 on, not {devices!r}")
     return target, tuple([limited(_nth(first, n), settings) for n in ordinals])
+
+
+def _ordinals(devices: Devices, every: int) -> list[int]:
+    """The numbers of devices; "all" stands for the first ``every``."""
+    most = tuning.distribution.most_ranks
+    match devices:
+        case str() if devices.lower() == "all":
+            return list(range(every))
+        case int() if not isinstance(devices, bool) and devices <= most:
+            return list(range(devices))
+        case list() | tuple() | range() if len(devices) <= most:
+            return list(devices)
+        case _:
+            raise InterfaceError(f'devices is "all", a number up to {most}, or a list of so many, not {devices!r}')
 
 
 def _gpus() -> int:

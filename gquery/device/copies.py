@@ -9,7 +9,7 @@ import numpy as np
 
 from gquery.device.array import READ_AHEAD, Array, on_gpu
 from gquery.device.device import Device
-from gquery.device.peer import copy_between, has_peer_access
+from gquery.device.peer import copy_between, has_peer_access, in_step
 
 
 def room_for(size: int, dtype: np.dtype[Any], device: Device, context: str = "") -> Array:
@@ -24,6 +24,16 @@ def copied(array: Array, source: Device, device: Device, context: str = "") -> A
         return device.from_host(array, context)  # through page-locked memory where it is long
     made = room_for(int(array.shape[0]), array.dtype, device, context)
     copy_into(made, device, array, source)
+    return made
+
+
+def brought(array: Array, source: Device, device: Device, context: str = "") -> Array:
+    """A copy on ``device``, in memory of its own, of an array of one dimension that a rank on ``source`` has handed over."""
+    if not isinstance(array, np.ndarray) or device.is_cuda:
+        with in_step():
+            return copied(array, source, device, context)
+    made = room_for(int(array.shape[0]), array.dtype, device, context)
+    np.copyto(made, array)
     return made
 
 

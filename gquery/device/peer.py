@@ -3,11 +3,16 @@
 Nobody waits on the host. The copy begins when what was queued on the current stream of the source has run, and is queued on the
 current stream of the device that it goes to; the source's stream waits for it before it writes there again. So an array can be
 let go of at once, on both sides.
+
+Ranks order their streams themselves, for all that they hand over at once: each leaves a `mark` on its stream, and waits for those
+of others. What they copy `in_step` waits for nothing more, so that copies both ways run at the same time.
 """
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -18,6 +23,41 @@ from gquery.device.array import Array, on_gpu
 from gquery.device.device import Device
 
 _ENABLED_ALREADY = 704  # cudaErrorPeerAccessAlreadyEnabled
+
+
+class _Local(threading.local):
+    is_in_step: bool = False  # whether this thread copies what streams were ordered for
+
+
+_local = _Local()
+
+
+@contextmanager
+def in_step() -> Iterator[None]:
+    """Within it, this thread copies what was handed over before marks that its stream waits for; the source keeps it until it
+    waits for a mark behind the copy."""
+    before, _local.is_in_step = _local.is_in_step, True
+    try:
+        yield
+    finally:
+        _local.is_in_step = before
+
+
+def mark(device: Device) -> Any:
+    """A place in the thread's current stream of a GPU, for others to `wait_for`; None on a CPU, where nothing is queued."""
+    if device.is_cpu:
+        return None
+    with device.activate():
+        event = device.xp.cuda.Event(disable_timing=True)
+        event.record(device.xp.cuda.get_current_stream(device.ordinal))
+        return event
+
+
+def wait_for(device: Device, mark: Any) -> None:
+    """Have the thread's current stream of a GPU go on when another one has come to a mark."""
+    if mark is not None:
+        with device.activate():
+            device.xp.cuda.get_current_stream(device.ordinal).wait_event(mark)
 
 
 @cache
@@ -42,12 +82,17 @@ def copy_between(to: Array, device: Device, array: Array, source: Device) -> Non
     cuda = device.xp.cuda
     sending, receiving = cuda.get_current_stream(source.ordinal), cuda.get_current_stream(device.ordinal)
     there, here, size = on_gpu(to).data.ptr, on_gpu(array).data.ptr, int(array.nbytes)
-    _follow(receiving, device, sending, source)
-    if has_peer_access(device, source):
-        cuda.runtime.memcpyPeerAsync(there, device.ordinal, here, source.ordinal, size, receiving.ptr)
+    has_access = has_peer_access(device, source)
+    is_ordered = _local.is_in_step and has_access
+    if not is_ordered:
+        _follow(receiving, device, sending, source)
+    if has_access:  # in a form that a graph can record
+        with device.activate():
+            cuda.runtime.memcpyAsync(there, here, size, cuda.runtime.memcpyDefault, receiving.ptr)
     else:
         _bridge(source, device).copy(there, here, size, sending, receiving)
-    _follow(sending, source, receiving, device)
+    if not is_ordered:
+        _follow(sending, source, receiving, device)
 
 
 def _follow(stream: Any, device: Device, before: Any, source: Device) -> None:

@@ -66,17 +66,15 @@ def recoded(piece: ColumnData, table: Array, known: Bounds, device: Device) -> C
     return replace(piece, physical_type=physical_type, data=data, validity=validity, statistics=bounds)
 
 
-def text_parts(piece: ColumnData) -> tuple[Array, Array, Device]:
-    """Offsets from 0 on and their characters of a column of text, as views where that is possible, and the device where they
-    lie."""
-    at = piece.data.devices[0]
+def text_parts(piece: ColumnData, at: Device) -> tuple[Array, Array]:
+    """Offsets from 0 on and their characters of a column of text that lies on ``at``, as views where that is possible."""
     offsets = piece.data.on(at)
     if piece.characters is None:
-        return offsets, at.empty(0, np.uint8, _CONTEXT), at
+        return offsets, at.empty(0, np.uint8, _CONTEXT)
     with at.activate():
         first, last = read_scalar(offsets[:1]), read_scalar(offsets[-1:])
         characters = piece.characters.on(at)[first:last]
-        return (offsets - offsets.dtype.type(first) if first else offsets), characters, at
+        return (offsets - offsets.dtype.type(first) if first else offsets), characters
 
 
 # ---- dictionaries ---------------------------------------------------------------------------------------------------
@@ -206,7 +204,7 @@ def _text(
     pieces: Sequence[ColumnData], physical_type: PhysicalType, device: Device
 ) -> tuple[PhysicalType, Buffer, Buffer]:
     """The texts of pieces, with offsets of 32 bits only where they are wanted and enough."""
-    parts = [text_parts(p) for p in pieces]
+    parts = [_own_text(p, device) for p in pieces]
     size = sum(int(c.size) for _, c, _ in parts)
     if physical_type is not PhysicalType.STRING32 or size > np.iinfo(np.int32).max:
         physical_type = PhysicalType.STRING64
@@ -223,6 +221,13 @@ def _text(
         copy_into(characters[byte : byte + own.size], device, own, at)
         row, byte = row + int(ends.size), byte + int(own.size)
     return physical_type, Buffer(offsets, device), Buffer(characters, device)
+
+
+def _own_text(piece: ColumnData, device: Device) -> tuple[Array, Array, Device]:
+    """Offsets, characters and where they lie, of a piece of text that is movable (see `movable`)."""
+    at = device if piece.data.is_on(device) else piece.data.devices[0]
+    assert piece.characters is not None
+    return piece.data.on(at), piece.characters.on(at), at
 
 
 # ---- what is known --------------------------------------------------------------------------------------------------

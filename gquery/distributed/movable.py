@@ -12,7 +12,6 @@ from dataclasses import replace
 import numpy as np
 
 from gquery.columns.table import ColumnData
-from gquery.device.array import Array
 from gquery.device.buffer import Buffer
 from gquery.device.copies import copied
 from gquery.device.device import Device
@@ -26,15 +25,16 @@ from gquery.operators.breakers import rank
 from gquery.planner.physical import Stored
 
 
-def movable(frame: Frame) -> Frame:
-    """The same rows where they lie, without what cannot move: a number on the GPU is read, and views of text are copied out. A
-    rank that hands a frame over calls it on its own thread, and waits for its device."""
+def movable(frame: Frame, device: Device | None = None) -> Frame:
+    """The same rows where they lie, without what cannot move: a number on the GPU is read, views of text are copied out, and of
+    other text there are no characters but its own, so that nobody has to look at its offsets. A rank that hands a frame over
+    calls it on its own thread, with its ``device``, whose copies are taken where there are several."""
     rows, columns = frame.rows, frame.columns
     if frame.number is not None:
         rows = read_scalar(frame.number)
         columns = {i: c.slice(0, rows) for i, c in columns.items()}
-    values = {i: _movable(c) for i, c in frame.rank_values.items()}
-    return Frame({i: _movable(c) for i, c in columns.items()}, rows, values)
+    values = {i: _movable(c, device) for i, c in frame.rank_values.items()}
+    return Frame({i: _movable(c, device) for i, c in columns.items()}, rows, values)
 
 
 def moved(frame: Frame, device: Device) -> Frame:
@@ -49,7 +49,11 @@ def concatenated(frames: Sequence[Frame], stored: Sequence[Stored], device: Devi
     united; so are the values that ranks stand for. InternalError where a planned column cannot be made of what there is."""
     if not frames:
         raise InternalError("frames of no rank are concatenated")
-    frames = [movable(f) for f in frames]
+    return together([movable(f) for f in frames], stored, device)
+
+
+def together(frames: Sequence[Frame], stored: Sequence[Stored], device: Device) -> Frame:
+    """`concatenated` of one or more frames that are `movable`: of those on other devices nothing is looked at, but copied."""
     ids = frames[0].columns.keys()
     planned = {s.column.id: s for s in stored}
     if any(f.columns.keys() != ids for f in frames) or not planned.keys() <= ids:
@@ -82,11 +86,14 @@ def _ranked_together(
 # ---- columns --------------------------------------------------------------------------------------------------------
 
 
-def _movable(column: ColumnData) -> ColumnData:
+def _movable(column: ColumnData, device: Device | None) -> ColumnData:
+    at = device if device is not None and column.data.is_on(device) else column.data.devices[0]
     if column.physical_type is PhysicalType.VIEW:
-        at = column.data.devices[0]
         with at.activate():
             return gathers.gather_views(column, at)
+    if column.physical_type.is_string:
+        offsets, own = text_parts(column, at)
+        column = replace(column, data=Buffer(offsets, at), characters=Buffer(own, at))
     return replace(column, owners=()) if column.owners else column
 
 
@@ -98,11 +105,7 @@ def _moved(column: ColumnData, device: Device) -> ColumnData:
     if all(b.devices == (device,) for b in column.buffers):
         return column
     validity = None if column.validity is None else _copied(column.validity, device)
-    if not column.physical_type.is_string or column.data.is_on(device):
-        data, characters = _copied(column.data, device), column.characters and _copied(column.characters, device)
-    else:
-        offsets, own, at = text_parts(column)
-        data, characters = _sent(offsets, at, device), _sent(own, at, device)
+    data, characters = _copied(column.data, device), column.characters and _copied(column.characters, device)
     return replace(column, data=data, validity=validity, characters=characters)
 
 
@@ -111,8 +114,4 @@ def _copied(buffer: Buffer, device: Device) -> Buffer:
     if buffer.is_on(device):
         return Buffer(buffer.on(device), device)
     at = buffer.devices[0]
-    return _sent(buffer.on(at), at, device)
-
-
-def _sent(array: Array, at: Device, device: Device) -> Buffer:
-    return Buffer(copied(array, at, device, "moving rows to another device"), device)
+    return Buffer(copied(buffer.on(at), at, device, "moving rows to another device"), device)

@@ -1,15 +1,18 @@
 """What a rank exchanges with others at the borders of stages; nothing where one rank has all rows.
 
-Every rank makes the same exchanges in the same order, since all run the same program by the same placement.
+Every rank makes the same exchanges in the same order, since all run the same program by the same placement. Ranks on GPUs hand
+over what is only queued: with it goes a mark on the rank's stream, for which the streams of the others wait.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, Generic, TypeVar
 
-from gquery.distributed.movable import concatenated, movable
+from gquery.device.array import Array
+from gquery.device.peer import in_step, mark, wait_for
+from gquery.distributed.movable import movable, together
 from gquery.distributed.placement import Rows
 from gquery.execution.state import Rank, Run
 from gquery.operators.base import Frame
@@ -45,20 +48,46 @@ def merge_exchange(state: Run, stage: Stage) -> Exchange | None:
     """What the sink of a stage hands its state to; None where it is merged with no other."""
     if state.rank is None or not state.rank.placement[stage.number].merges:
         return None
-    return StateExchange(state.rank, f"states of stage {stage.number}, {stage.label}")
+    return StateExchange(state, state.rank, f"states of stage {stage.number}, {stage.label}")
 
 
 @dataclass(frozen=True)
 class StateExchange:
     """Hands states to all ranks, and counts what comes of the others; see `Exchange`."""
 
+    state: Run
     rank: Rank
     what: str
 
     def __call__(self, value: T, /) -> list[T]:
-        parts = self.rank.comm.all_gather(self.what, value)
+        parts = handed_over(self.state, self.rank, self.what, value)
         self.rank.received_bytes += sum(bytes_of(p) for n, p in enumerate(parts) if n != self.rank.comm.rank)
         return parts
+
+
+@dataclass(frozen=True, eq=False)
+class _Handed(Generic[T]):
+    """What a rank hands over: a value, which may have arrays on its device; a mark behind all that writes them; and the flag that
+    says whether that has run (None where nothing is speculated)."""
+
+    value: T
+    mark: Any
+    abort_flag: Array | None
+
+
+def handed_over(state: Run, rank: Rank, what: str, value: T) -> list[T]:
+    """What every rank has, in rank order. What is queued behind finds it there. A rank keeps its own value until all have read
+    it: they have when they hand over something again."""
+    device, speculation = state.context.device, state.speculation
+    own = _Handed(value, mark(device), speculation.abort_flag if speculation.speculates else None)
+    parts = rank.comm.all_gather(what, own)
+    for number, part in enumerate(parts):
+        if number != rank.comm.rank:
+            wait_for(device, part.mark)
+            if part.abort_flag is not None:
+                speculation.follow(part.abort_flag)
+    rank.handed_over = own
+    return [p.value for p in parts]
 
 
 def gather_inputs(state: Run, stage: Stage) -> None:
@@ -73,13 +102,13 @@ def gather_inputs(state: Run, stage: Stage) -> None:
 def gathered(state: Run, rank: Rank, number: int, part: Frame, only_first: bool = False) -> Frame:
     """All rows of a frame of which each rank has a part, in rank order; on the first rank alone, others keep their part."""
     device = state.context.device
-    part = movable(part)
-    device.synchronize()
-    parts = rank.comm.all_gather(f"rows of stage {number}, {state.program.stages[number].label}", part)
+    part = movable(part, device)
+    parts = handed_over(state, rank, f"rows of stage {number}, {state.program.stages[number].label}", part)
     if only_first and rank.comm.rank > 0:
         return part
     rank.received_bytes += sum(c.nbytes for n, p in enumerate(parts) if n != rank.comm.rank for c in p.columns.values())
-    return concatenated(parts, _stored(state, number, part), device)
+    with in_step():
+        return together(parts, _stored(state, number, part), device)
 
 
 def _stored(state: Run, number: int, frame: Frame) -> tuple[Stored, ...]:
@@ -126,5 +155,5 @@ def merge_matches(state: Run, stage: Stage, pipeline: Pipeline) -> None:
     for step in pipeline.steps:
         if isinstance(step, Probe) and step.records_matches and rank.placement[step.table.stage].makes == "whole":
             number = step.table.stage
-            exchange = StateExchange(rank, f"matches of stage {number}, {stage.label}")
+            exchange = StateExchange(state, rank, f"matches of stage {number}, {stage.label}")
             (state.matched[number],) = merge_arrays([state.matched[number]], ["max"], exchange, state.context.device)

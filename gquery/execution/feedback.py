@@ -199,7 +199,8 @@ class RunFeedback:
     def for_rank(self) -> RunFeedback:
         """What the runs of one rank begin with: the kernels are those of all ranks."""
         made = RunFeedback()
-        made.units, made.outputs, made.shared = self.units, self.outputs, self.shared
+        made.units, made.outputs = self.units, self.outputs
+        made.shared = None if self.shared is None else replace(self.shared, scalars=None)  # a rank has numbers of its own
         made._stages, made._dataflow = self._stages.copy(), self._dataflow
         return made
 

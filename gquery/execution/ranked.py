@@ -8,20 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations
+from typing import NamedTuple
 
 from gquery import tuning
 from gquery.columns.table import Table
 from gquery.device.device import Device
+from gquery.device.peer import has_peer_access
 from gquery.distributed.cuts import cut_tables, located_by
 from gquery.distributed.placement import Placement, place
-from gquery.distributed.transport import Comm, run_ranks
+from gquery.distributed.transport import Comm, RankAbortedError, run_ranks
+from gquery.errors import InterruptError
 from gquery.execution.exchange import gathered
 from gquery.execution.feedback import RankedFeedback, RunFeedback
 from gquery.execution.late_fetch import with_fetched
 from gquery.execution.measure import Meter
 from gquery.execution.prepare import prepare
 from gquery.execution.run_stages import reading_scalars, result_of, run_stages
-from gquery.execution.speculation import Speculation
+from gquery.execution.speculation import MisspeculationError, Speculation
 from gquery.execution.state import ExecutionContext, Rank, Run, StageReport
 from gquery.planner.physical import Group, Pipeline, Program, ReadStage, Stage
 
@@ -48,21 +52,40 @@ def run_ranked(
 ) -> tuple[Table, list[StageReport]]:
     """The result of a program on a device for each rank, and what the first rank's stages did."""
     made = ranked(program, len(devices), feedback)
+    try:
+        table, reports = _run_all(made, context, devices, not may_speculate(context, devices))
+    except MisspeculationError:
+        for known in made.ranks:
+            known.misspeculated()
+        table, reports = _run_all(made, context, devices, True)
+    return table if program.fetch is None else with_fetched(program.fetch, table), reports
+
+
+def may_speculate(context: ExecutionContext, devices: Sequence[Device]) -> bool:
+    """Whether ranks take numbers as they were in the run before: each looks at the abort flags of the others in their memory."""
+    return context.meter is None and all(
+        a.is_cuda and b.is_cuda and has_peer_access(a, b) for a, b in combinations(devices, 2)
+    )
+
+
+def _run_all(
+    made: RankedFeedback, context: ExecutionContext, devices: Sequence[Device], waits: bool
+) -> tuple[Table, list[StageReport]]:
+    """The result, but for what is fetched last; MisspeculationError where a rank took a number for another one."""
     workers = max(1, context.settings.worker_count // len(devices))
     settings = replace(context.settings, threads=workers)
-
     meters = [None if context.meter is None else Meter(d, context.meter.counts) for d in devices]
 
-    def work(comm: Comm) -> tuple[Table | None, list[StageReport]]:
+    def work(comm: Comm) -> _Ran:
         own = replace(context, device=devices[comm.rank], settings=settings, meter=meters[comm.rank], ranks=())
-        return _run_rank(made, own, comm)
+        return _run_rank(made, own, comm, waits)
 
-    tables, of_ranks = zip(*run_ranks(work, len(devices)), strict=True)
-    table, reports = tables[0], _reports(of_ranks, made.placement)
+    ran = run_ranks(work, len(devices))
+    table, reports = ran[0].table, _reports([r.reports for r in ran], made.placement)
     assert table is not None
     if context.meter is not None:
-        _measure(context.meter, [m for m in meters if m is not None], made.placement, program.stages)
-    return table if program.fetch is None else with_fetched(program.fetch, table), reports
+        _measure(context.meter, [m for m in meters if m is not None], made.placement, made.program.stages)
+    return table, reports
 
 
 def _reports(of_ranks: Sequence[list[StageReport]], placement: Placement) -> list[StageReport]:
@@ -93,25 +116,43 @@ def _measure(meter: Meter, of_ranks: Sequence[Meter], placement: Placement, stag
             meter.rows_out[number] = sum(m.rows_out[number] for m in ([first] if has_all else of_ranks))
 
 
-def _run_rank(made: RankedFeedback, context: ExecutionContext, comm: Comm) -> tuple[Table | None, list[StageReport]]:
+class _Ran(NamedTuple):
+    """What a rank has made. ``handed_over`` is kept until all ranks have ended, since others may read it."""
+
+    table: Table | None  # the first rank's alone
+    reports: list[StageReport]
+    handed_over: object
+
+
+def _run_rank(made: RankedFeedback, context: ExecutionContext, comm: Comm, waits: bool) -> _Ran:
     feedback = made.ranks[comm.rank]
-    state = Run(
-        made.program,
-        context,
-        feedback,
-        Speculation(feedback, context.device, True),
-        rank=Rank(comm, made.placement, made.cuts),
-    )
-    if comm.rank == 0:
+    rank = Rank(comm, made.placement, made.cuts)
+    state = Run(made.program, context, feedback, Speculation(feedback, context.device, waits), rank=rank)
+    try:
+        table = run_rank_stages(state, rank)
+        state.speculation.validate_all()
+        context.device.synchronize()
+    except (InterruptError, KeyboardInterrupt, MisspeculationError, RankAbortedError):
+        context.device.synchronize()  # what others read of this rank, and what it reads of others, stays until then
+        raise
+    except Exception:
+        if waits or not state.speculation.has_failed():
+            context.device.synchronize()
+            raise
+        raise MisspeculationError from None  # it comes of arrays that aborted kernels did not write
+    return _Ran(table, state.reports, rank.handed_over)
+
+
+def run_rank_stages(state: Run, rank: Rank) -> Table | None:
+    """Run all stages of a rank. The result is the first rank's alone; what was speculated is not validated yet."""
+    program = state.program
+    if rank.comm.rank == 0:
         with reading_scalars(state):
             prepare(state)
-    comm.agree("kernels", True)  # those of one are those of all
-    run_stages(state, 0, len(made.program.stages))
-    last = len(made.program.stages) - 1
-    if made.placement[last].makes == "part":
-        assert state.rank is not None
-        state.frames[last] = gathered(state, state.rank, last, state.frames[last], only_first=True)
-    table = result_of(made.program, state.frames) if comm.rank == 0 else None
-    state.speculation.validate_all()
-    context.device.synchronize()
-    return table, state.reports
+    rank.comm.agree("kernels", True)  # those of one are those of all
+    run_stages(state, 0, len(program.stages))
+    last = len(program.stages) - 1
+    if rank.placement[last].makes == "part":
+        with reading_scalars(state):
+            state.frames[last] = gathered(state, rank, last, state.frames[last], only_first=True)
+    return result_of(program, state.frames) if rank.comm.rank == 0 else None

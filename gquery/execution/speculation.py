@@ -38,6 +38,7 @@ _VALIDATE_MOST = builtin_kernel(
     "if gt_i64(i64(numbers[i]), most):",
     "    store_u32(word, i64(i), 1)",
 )
+_FOLLOW = builtin_kernel("other:*u32 own:*u32", "if ne_i64(i64(other[i]), 0):", "    store_u32(own, i64(i), 1)")
 _NO_BOUNDS: Mapping[ScalarSite, int] = {}
 
 
@@ -142,6 +143,12 @@ class Speculation:
         """Have the GPU set the abort flag if a number is not this one."""
         numbers = array.reshape(1).astype(np.int64, copy=False)
         launch(_VALIDATE, 1, numbers, numbers, value, self.abort_flag)
+
+    def follow(self, abort_flag: Array) -> None:
+        """Have the GPU set the abort flag if that of another rank is set, whose arrays this one reads."""
+        assert self.abort_flag is not None
+        launch(_FOLLOW, 1, abort_flag, abort_flag, self.abort_flag)
+        self._is_open = True
 
     def _look_early(self) -> None:
         """Raise what has gone wrong so far, now that the GPU was waited for: a number that kernels which were aborted should

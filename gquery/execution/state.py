@@ -77,13 +77,15 @@ class BoundPattern:
 
 @dataclass
 class Rank:
-    """What tells the run of one rank from those of others. ``wholes`` are frames of which it has gathered all rows, by stage."""
+    """What tells the run of one rank from those of others. ``wholes`` are frames of which it has gathered all rows, by stage;
+    ``handed_over`` is what others may still read."""
 
     comm: Comm
     placement: Placement
     cuts: Cuts
     wholes: dict[int, Frame] = field(default_factory=dict)
     received_bytes: int = 0  # from other ranks, in the stage that runs
+    handed_over: object = None
 
 
 @dataclass

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from gquery import tuning
 from gquery.device.array import Array
 from gquery.device.buffer import Buffer
@@ -21,7 +19,7 @@ from gquery.kernels.readback import read_count, read_scalar
 from gquery.operators.base import DuplicateKeysError, Frame, JoinArrays, JoinIndex, Launch, SinkRun, SinkState
 from gquery.operators.join_build import is_counted, is_radix_partitioned, is_speculated, slot_physical_type
 from gquery.operators.key_filter import is_selective
-from gquery.operators.merge_groups import Exchange, merge_arrays
+from gquery.operators.merge_groups import Exchange, combined
 from gquery.planner.physical import JoinTable
 from gquery.runtime.records import dataclass
 
@@ -156,11 +154,10 @@ class BuildRun(SinkRun[BuildState]):
     ) -> tuple[BuildState, int, int | None]:
         """The state with the rows of all ranks, how many these are, and how many of them have a NULL among their keys. No rank
         sets what another has set, but for bits."""
-        counts = np.array([self.launch.rows, null_keys or 0], np.int64)
         entered = self.device.zeros(1, "int64") if state.entered is None else state.entered
         held = [a for a in (state.bits, state.slots, state.filter) if a is not None]
-        ops = ["or"] * len(held)
-        *merged, entered, counts = merge_arrays([*held, entered, counts], [*ops, "add", "add"], exchange, self.device)
+        arrays, counts = zip(*exchange(([*held, entered], (self.launch.rows, null_keys or 0))), strict=True)
+        *merged, entered = combined(arrays, [*["or"] * len(held), "add"], self.device)
         of_ranks = iter(merged)
         made = BuildState(
             bits=None if state.bits is None else next(of_ranks),
@@ -169,7 +166,7 @@ class BuildRun(SinkRun[BuildState]):
             filter_shift=state.filter_shift,
             entered=None if state.entered is None else entered,
         )
-        rows, nulls = self.device.to_host(counts).tolist()
+        rows, nulls = (sum(of_ranks) for of_ranks in zip(*counts, strict=True))
         return made, rows, None if null_keys is None else nulls
 
     def _ranges_of(self, state: BuildState) -> tuple[Array | None, Array | None, int | None]:

@@ -9,18 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import ModuleType
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from gquery.columns.table import ColumnData
 from gquery.device.array import Array
-from gquery.device.buffer import Buffer
+from gquery.device.buffer import Buffer, device_of
+from gquery.device.copies import brought
 from gquery.device.device import Device
 from gquery.expression.frozen import frozen_single
 from gquery.expression.types import PhysicalType
-from gquery.kernels.builtin import gathers, grouping
+from gquery.kernels.builtin import gathers, grouping, order, scans
 from gquery.kernels.builtin.define import namespace
+from gquery.kernels.readback import validate
 from gquery.operators.base import make_column
 from gquery.operators.finalize import finalize_aggregate
 from gquery.operators.materialize import contiguous
@@ -39,8 +41,8 @@ class Exchange(Protocol):
 
 @frozen_single
 class PartGroups:
-    """The groups of one rank, on the host: ``encoded`` keys (int64, one a group), a word a group for each accumulator (int64 or
-    float64), and for each aggregate that is text a column (None for others)."""
+    """The groups of one rank, where that has them: ``encoded`` keys (int64, one a group), a word a group for each accumulator
+    (int64 or float64), and for each aggregate that is text a column on the host (None for others)."""
 
     encoded: Array
     words: tuple[Array, ...]
@@ -58,15 +60,15 @@ def bytes_of(value: object) -> int:
             return bytes_of(value.encoded) + bytes_of(value.words) + bytes_of(value.texts)
         case list() | tuple():
             return sum(map(bytes_of, value))
-        case _:
-            return 0
+        case _:  # an array of a GPU, or nothing of any size
+            return int(getattr(value, "nbytes", 0))
 
 
 def part_groups(sink: Group, encoded: Array, words: Sequence[Array], device: Device) -> PartGroups:
     """What a rank hands over of its groups, whose keys and words lie on ``device``: of texts their characters."""
     xp = namespace(encoded)
     texts = [_text(plan, words, xp, int(encoded.size), device) for _, plan in sink.aggregates]
-    return PartGroups(device.to_host(encoded), tuple([device.to_host(w) for w in words]), tuple(texts))
+    return PartGroups(encoded, tuple(words), tuple(texts))
 
 
 def _text(
@@ -74,6 +76,7 @@ def _text(
 ) -> ColumnData | None:
     if plan.finalizer != "text":
         return None
+    validate()
     views, validity = finalize_aggregate(plan, words, xp)
     column = make_column(plan.result, PhysicalType.VIEW, views, validity, groups, device)
     text = contiguous(column, device)
@@ -96,13 +99,11 @@ class MergedGroups:
 
 def merge_groups(sink: Group, parts: Sequence[PartGroups], device: Device) -> MergedGroups:
     """The groups of all ranks, on ``device``."""
-    xp = device.xp
-    keys = device.from_host(np.concatenate([p.encoded for p in parts]))
-    encoded, inverse = xp.unique(keys, return_inverse=True)
+    encoded, inverse = _distinct(_in_a_row([p.encoded for p in parts], device))
     words = []
     for k, accumulator in enumerate(sink.accumulators):
-        values = device.from_host(np.concatenate([p.words[k] for p in parts]))
-        total = xp.full(encoded.size, accumulator.identity, values.dtype)
+        values = _in_a_row([p.words[k] for p in parts], device)
+        total = device.full(encoded.size, accumulator.identity, values.dtype)
         grouping.accumulate_at(total, inverse, values, accumulator.op)
         words.append(total)
     texts = tuple(
@@ -114,6 +115,25 @@ def merge_groups(sink: Group, parts: Sequence[PartGroups], device: Device) -> Me
     return MergedGroups(encoded, words, texts)
 
 
+def _in_a_row(parts: Sequence[Array], device: Device) -> Array:
+    """The arrays of all ranks, one behind another, on ``device``."""
+    arrays = [brought(p, device_of(p), device) for p in parts]
+    made: Array = device.xp.concatenate(arrays)
+    return made
+
+
+def _distinct(keys: Array) -> tuple[Array, Array]:
+    """The distinct keys, ascending, and the number of each key among them."""
+    if isinstance(keys, np.ndarray):
+        distinct, slots = np.unique(keys, return_inverse=True)
+        return distinct, slots
+    xp = namespace(keys)
+    rows, starts = order.sort_starts([order.Integers(keys)])
+    slots = xp.empty(keys.size, np.int64)
+    slots[rows] = xp.cumsum(starts, dtype=np.int64) - 1
+    return keys[rows[scans.compact(starts)]], slots
+
+
 def _merged_text(
     plan: AggregatePlan, n: int, parts: Sequence[PartGroups], inverse: Array, groups: int, device: Device
 ) -> ColumnData:
@@ -123,6 +143,7 @@ def _merged_text(
     flags = [np.ones(c.length, np.uint8) if c.validity is None else c.validity.host for c in columns]
     valid = np.concatenate(flags)
     rows = np.full(groups, valid.size, np.int64)
+    validate()
     at = np.flatnonzero(valid)
     np.minimum.at(rows, device.to_host(inverse)[at], at)
     has_text = rows < valid.size
@@ -144,14 +165,23 @@ def _host_of(column: ColumnData) -> Device:
 
 def merge_arrays(arrays: Sequence[Array], ops: Sequence[str], exchange: Exchange, device: Device) -> list[Array]:
     """Arrays whose slots mean the same on every rank, combined slot by slot; fresh arrays on ``device``."""
-    parts = exchange([device.to_host(a) for a in arrays])
+    return combined(exchange(list(arrays)), ops, device)
+
+
+def combined(parts: Sequence[Sequence[Array]], ops: Sequence[str], device: Device) -> list[Array]:
+    """The arrays that all ranks handed over, combined so; fresh arrays on ``device``."""
     merged = []
     for n, op in enumerate(ops):
-        total = parts[0][n].copy()  # others read it, too
-        for part in parts[1:]:
-            _COMBINE[op](total, part[n], out=total)
-        merged.append(device.from_host(total))
+        first, *others = [part[n] for part in parts]
+        total = brought(first, device_of(first), device)
+        for other in others:
+            combine_into(total, brought(other, device_of(other), device), op)
+        merged.append(total)
     return merged
 
 
-_COMBINE = {"add": np.add, "min": np.minimum, "max": np.maximum, "or": np.bitwise_or}
+def combine_into(total: Array, other: Array, op: str) -> None:
+    """Combine two arrays slot by slot, into the first."""
+    xp: Any = namespace(total)
+    combine = {"add": xp.add, "min": xp.minimum, "max": xp.maximum, "or": xp.bitwise_or}[op]
+    combine(total, other, out=total)

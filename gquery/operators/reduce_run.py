@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+
 import numpy as np
 
 from gquery.device.array import Array
+from gquery.device.buffer import device_of
+from gquery.device.copies import brought
 from gquery.device.device import cpu_device
 from gquery.kernels.bindings import Argument, StatePart
 from gquery.operators.base import Frame, Launch, SinkRun, SinkState, make_column, narrow
@@ -12,7 +16,7 @@ from gquery.operators.finalize import finalize_aggregate
 from gquery.operators.group_output import GroupOutput
 from gquery.operators.group_state import GroupState
 from gquery.operators.materialize import contiguous
-from gquery.operators.merge_groups import Exchange
+from gquery.operators.merge_groups import Exchange, combine_into
 from gquery.planner.physical import Group, Reduce
 from gquery.runtime.records import dataclass
 
@@ -63,8 +67,11 @@ class ReduceRun(SinkRun[ReduceState]):
 
     def finalize(self) -> Frame:
         """The frame of one row. OutOfRangeError where a result does not fit its type."""
-        if self.output is not None and len(self.states) == 1 and self.exchange is None:
-            return self._by_kernel(self.output, self.states[0])
+        if self.output is not None and len(self.states) == 1:
+            (state,) = self.states
+            return self._by_kernel(
+                self.output, state if self.exchange is None else self._of_ranks(state, self.exchange)
+            )
         host = [self.device.to_host(s.words_i64) for s in self.states]
         if self.exchange is not None:
             host = [words for rank in self.exchange(host) for words in rank]
@@ -80,6 +87,19 @@ class ReduceRun(SinkRun[ReduceState]):
             made = make_column(plan.result, physical_type, narrow(values, physical_type), validity, 1, device)
             columns[column.id] = contiguous(made, self.device)
         return Frame(columns, 1)
+
+    def _of_ranks(self, state: ReduceState, exchange: Exchange) -> ReduceState:
+        """The words of all ranks, combined where they are: neighbours by one operation."""
+        first, *others = [brought(words, device_of(words), self.device) for words in exchange(state.words_i64)]
+        total = ReduceState(first)
+        number = 0
+        for (op, word), accumulators in groupby(self.sink.accumulators, lambda a: (a.op, a.word)):
+            end = number + len(list(accumulators))
+            for other in map(ReduceState, others):
+                own, theirs = (s.words_i64 if word == "i64" else s.words_f64 for s in (total, other))
+                combine_into(own[number:end], theirs[number:end], op)
+            number = end
+        return total
 
     def _by_kernel(self, output: GroupOutput, state: ReduceState) -> Frame:
         """The frame on the device, as `GroupOutput` makes that of one group."""

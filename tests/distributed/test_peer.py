@@ -57,7 +57,7 @@ class Machine:
     def __init__(self, has_access: bool) -> None:
         self.streams = [Stream(0), Stream(1)]
         self.runtime = SimpleNamespace(
-            memcpyAsync=self._copy, memcpyPeerAsync=self._peer_copy, memcpyDeviceToHost=2, memcpyHostToDevice=1,
+            memcpyAsync=self._copy, memcpyDefault=4, memcpyDeviceToHost=2, memcpyHostToDevice=1,
             deviceCanAccessPeer=lambda a, b: int(has_access), deviceEnablePeerAccess=self._enable, CUDARuntimeError=OSError,
         )  # fmt: skip
         cuda = SimpleNamespace(
@@ -73,10 +73,6 @@ class Machine:
     def _copy(self, to: int, source: int, size: int, kind: int, stream: int) -> None:
         self.streams[stream].add(lambda: ctypes.memmove(to, source, size))
 
-    def _peer_copy(self, to: int, at: int, source: int, source_at: int, size: int, stream: int) -> None:
-        assert (at, source_at) == (1, 0)
-        self._copy(to, source, size, 0, stream)
-
     def run(self, order: random.Random) -> None:
         """Until all is done."""
         while True:
@@ -90,6 +86,7 @@ class Machine:
 class FakeGpu:
     def __init__(self, ordinal: int, cuda: Any) -> None:
         self.ordinal, self.xp, self.activate = ordinal, SimpleNamespace(cuda=cuda), nullcontext
+        self.is_cpu = False
 
 
 def as_gpu(array: Any) -> Any:
@@ -118,6 +115,34 @@ def test_copies_keep_their_order(seed: int, has_access: bool, tune: Tune) -> Non
     machine.run(order)
     assert read == [v.tolist() for v in values]
     assert machine.enabled == ([0, 1] if has_access else [])
+
+
+@pytest.mark.parametrize("has_access", [True, False])
+@pytest.mark.parametrize("seed", range(40))
+def test_ranks_order_their_streams_by_marks(seed: int, has_access: bool) -> None:
+    """Each of two GPUs writes, hands over, reads what came, and writes over what it handed over before the last time."""
+    order, machine = random.Random(seed), Machine(has_access)
+    handed = [[np.zeros(9, np.uint8) for _ in range(2)] for _ in range(2)]
+    came = [np.zeros(9, np.uint8) for _ in range(2)]
+    read: list[list[set[int]]] = [[], []]
+
+    def look(n: int) -> None:
+        read[n].append(set(came[n].tolist()))
+
+    for step in range(6):
+        for n in (0, 1):
+            machine.streams[n].add(partial(handed[n][step % 2].fill, 10 * step + n))
+        marks = [peer.mark(d) for d in machine.devices]
+        for n, device in enumerate(machine.devices):
+            peer.wait_for(device, marks[1 - n])
+            with peer.in_step():
+                theirs = handed[1 - n][step % 2]
+                peer.copy_between(as_gpu(came[n]), device, as_gpu(theirs), machine.devices[1 - n])
+            machine.streams[n].add(partial(look, n))
+        if order.random() < 0.3:
+            machine.run(order)
+    machine.run(order)
+    assert read == [[{10 * step + 1 - n} for step in range(6)] for n in (0, 1)]
 
 
 # ---- on GPUs --------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from gquery.device.peer import copy_between, has_peer_access, in_step
 def room_for(size: int, dtype: np.dtype[Any], device: Device, context: str = "") -> Array:
     """An uninitialised array of one dimension. Bytes get room behind them, since kernels read strings a word at a time."""
     ahead = READ_AHEAD if dtype == np.uint8 else 0
-    return device.empty(size + ahead, dtype, context)[:size]
+    return device.empty_spillable(size + ahead, dtype, context)[:size]
 
 
 def copied(array: Array, source: Device, device: Device, context: str = "") -> Array:

@@ -34,6 +34,7 @@ class LimitedMemory(ABC):
     account: Account
     spill: SpillSpace | None
     evict: Callable[[Any, int], None] | None
+    to_files = 0  # how many ask that all that may lie in files does
 
     @abstractmethod
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike, context: str = "") -> Array:
@@ -71,10 +72,31 @@ class LimitedMemory(ABC):
         except SpillError as error:
             raise self._out_of_memory(wanted, context, spilled=str(error)) from None
 
+    def in_file(self, array: Array, context: str) -> Array:
+        """A copy in a file of an array of the host, or the array itself if it is small or lies in one. OutOfMemoryError where
+        files have no room."""
+        if self.spill is None or array.nbytes < tuning.memory.least_spilled or is_spilled(array):
+            return array
+        try:
+            return self.spill.copy_of(array)
+        except SpillError as error:
+            raise self._out_of_memory(int(array.nbytes), context, spilled=str(error)) from None
+
+    @contextmanager
+    def into_files(self) -> Iterator[None]:
+        """Within it, arrays that are written and read in order lie in files, as memory is wanted for others."""
+        self.to_files += 1
+        try:
+            yield
+        finally:
+            self.to_files -= 1
+
     def _is_for_file(self, wanted: int) -> bool:
         """Whether so many bytes, which are written and read in order, are to lie in a file."""
         if self.spill is None or self.memory_limit is None or wanted < tuning.memory.least_spilled:
             return False
+        if self.to_files:
+            return True
         return self.account.taken + wanted > self.memory_limit * tuning.memory.ordered_share
 
     def take(self, wanted: int, context: str) -> None:

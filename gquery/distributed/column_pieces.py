@@ -209,7 +209,7 @@ def _text(
     if physical_type is not PhysicalType.STRING32 or size > np.iinfo(np.int32).max:
         physical_type = PhysicalType.STRING64
     rows = sum(p.length for p in pieces)
-    offsets = device.empty(rows + 1, physical_type.numpy, _CONTEXT)
+    offsets = device.empty_spillable(rows + 1, physical_type.numpy, _CONTEXT)
     characters = room_for(size, np.dtype(np.uint8), device, _CONTEXT)
     row = byte = 0
     offsets[:1] = 0

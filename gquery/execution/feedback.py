@@ -137,6 +137,14 @@ class RankedFeedback:
     ranks: tuple[RunFeedback, ...]
 
 
+@dataclass
+class PartsFeedback:
+    """How a stage is made in parts: the program with the stages for that behind its own, and what runs of those leave."""
+
+    program: Program
+    feedback: RunFeedback
+
+
 class RunFeedback:
     """What the runs of one program have found out, so that later ones need not."""
 
@@ -149,6 +157,7 @@ class RunFeedback:
         self.whole_scans: set[int] = set()  # the stages for which it does not pay to ask which blocks they have to scan
         self.replay = ReplayProgress()
         self.ranked: RankedFeedback | None = None
+        self.parts: dict[tuple[int, int], PartsFeedback] = {}  # by stage that did not fit memory, and width of parts
         self._stages: dict[int, StageFeedback] = {}
         self._dataflow: Dataflow | None = None
         self._prepared: set[bool] = set()
@@ -252,6 +261,10 @@ class RunFeedback:
         """A stage that was compiled for a CPU made so many groups."""
         if self.stage(number).groups != groups:
             self._merge(number, lambda known: replace(known, groups=groups))
+
+    def begins_small(self, number: int) -> None:
+        """A table of groups found no room: the next ones grow as they are filled."""
+        self._merge(number, lambda known: replace(known, capacity=0, groups=1))
 
     def requested(self, number: int) -> None:
         """The kernels of a stage are compiled in the background: they may be there at any time."""

@@ -29,6 +29,8 @@ from gquery.planner.physical import (
 def scratch_of(work: PipelineBreaker, frames: Mapping[int, Frame]) -> int:
     """About how many bytes the array functions of a pipeline breaker take for themselves."""
     match work:
+        case RankEncode(stage=stage, pairs=pairs, extremes=True) if all(s.physical_type.is_string for s, _ in pairs):
+            return 0 if work.alone else frames[stage].rows * len(pairs)
         case SortRows(stage=stage) | DistinctRows(stage=stage) | RankEncode(stage=stage):
             return frames[stage].rows * tuning.memory.sorted_row
         case ConcatRows(stages=stages):

@@ -19,8 +19,8 @@ from gquery.execution.choose import breaker_device
 from gquery.execution.exchange import breaker_frames, gather_inputs, rows_read
 from gquery.execution.held import count_made, scratch_of
 from gquery.execution.measure import Meter, named_range
-from gquery.execution.pipelines import run_pipeline
 from gquery.execution.prepare import prepare
+from gquery.execution.relief import run_within_memory
 from gquery.execution.sources import read
 from gquery.execution.stage_feedback import BuiltTable
 from gquery.execution.state import Run, StageReport
@@ -146,7 +146,7 @@ def _stage(state: Run, stage: Stage, report: StageReport) -> None:
             match stage.work:
                 case Pipeline():
                     gather_inputs(state, stage)
-                    run_pipeline(state, stage, stage.work, report)
+                    run_within_memory(state, stage, stage.work, report)
                 case HostRows():
                     state.speculation.validate()
                     report.target = "host"

@@ -59,7 +59,7 @@ def _group(state: Run, stage: Stage, sink: Group, frame: Frame, launch: Launch) 
     made.exchange = merge_exchange(state, stage)
     if sink.layout != "direct-address":
         known = state.feedback.stage(stage.number)
-        if launch.target.runs_morsels and known.groups is not None:
+        if not launch.target.has_own_memory and known.groups is not None:
             made.expect(known.groups)
         made.capacity = max(made.capacity, known.capacity)
     return made

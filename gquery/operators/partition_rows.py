@@ -11,13 +11,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from gquery.columns.table import ColumnData
+from gquery import tuning
+from gquery.columns.table import ColumnData, ColumnStatistics
 from gquery.device.array import Array
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device
 from gquery.errors import InternalError
 from gquery.expression.frozen import frozen_single
-from gquery.expression.types import PhysicalType
+from gquery.expression.types import Bounds, PhysicalType, physical_type_for
 from gquery.kernels.builtin import row_partition, row_scatter
 from gquery.kernels.builtin.define import address
 from gquery.kernels.builtin.gathers import take_strings
@@ -46,6 +47,16 @@ class HashPartitioning:
 
 
 @frozen_single
+class RangePartitioning:
+    """Rows by an integer column ``key`` without NULLs, whose values from ``base`` on go to parts of ``width`` values each."""
+
+    key: int
+    base: int
+    width: int
+    parts: int
+
+
+@frozen_single
 class Partitioned:
     """A frame whose rows lie in the order of parts: those of part p from ``starts[p]`` on, up to ``starts[p + 1]``."""
 
@@ -60,6 +71,29 @@ class Partitioned:
     def part(self, number: int) -> Frame:
         """The rows of one part, as views of the same memory."""
         return _rows_between(self.frame, self.starts[number], self.starts[number + 1])
+
+
+def partition_by_range(frame: Frame, by: RangePartitioning, device: Device, workers: int, label: str) -> Partitioned:
+    """The same for a frame on a CPU, by ranges of a key."""
+    data = frame.columns[by.key].data.on(device)
+    labels = row_partition.labels_for(frame.rows, by.parts, device, label)
+    step = tuning.partitioning.unit_rows
+    for low in range(0, frame.rows, step):
+        labels[low : low + step] = (data[low : low + step].astype(np.int64) - by.base) // by.width
+    columns, starts = _move_on_cpu(frame, labels, by.parts, device, workers, label)
+    return Partitioned(Frame(columns, frame.rows, frame.rank_values), tuple(starts))
+
+
+def shifted(frame: Frame, key: int, low: int, width: int, device: Device) -> Frame:
+    """The frame on a CPU with ``low`` less in an integer column, whose values are from there on less than ``width`` more."""
+    column, known = frame.columns[key], Bounds(0, width - 1)
+    physical_type, data = physical_type_for(known), column.data.on(device)
+    made = device.empty_spillable(frame.rows, physical_type.numpy, "groups by range")
+    step = tuning.partitioning.unit_rows
+    for at in range(0, frame.rows, step):
+        made[at : at + step] = data[at : at + step].astype(np.int64) - low
+    own = replace(column, physical_type=physical_type, data=Buffer(made, device), statistics=ColumnStatistics(known))
+    return Frame({**frame.columns, key: own}, frame.rows)
 
 
 def partition_rows(frame: Frame, by: HashPartitioning, device: Device, workers: int, label: str) -> Partitioned:

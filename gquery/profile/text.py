@@ -74,6 +74,11 @@ def kernel_facts(kernel: KernelNode) -> Iterator[tuple[str, str]]:
     yield "code", "cached" if kernel.cached else f"compiled in {seconds_text(kernel.compile_seconds or 0.0)}"
 
 
+def parts_text(stage: StageNode) -> str:
+    """In how many parts a stage was made that did not fit memory, and what lay in files for that."""
+    return f"made in {stage.parts or 0:,} parts, {format_bytes(stage.spilled_bytes or 0)} in files"
+
+
 def _plan(node: Node, depth: int) -> Iterator[str]:
     rows = rows_text(node)
     yield "  " * depth + node.text + (f"  [{rows}]" if rows else "")
@@ -94,6 +99,8 @@ def _stage(stage: StageNode) -> Iterator[str]:
         yield f"  row groups: {stage.row_groups_read:,} read, {stage.row_groups_skipped or 0:,} skipped"
     if stage.skipped_blocks is not None:
         yield f"  {blocks_text(stage)}"
+    if stage.parts is not None:
+        yield f"  {parts_text(stage)}"
     for text in stage.ranks:
         yield f"  {text}"
     for kernel in stage.kernels:

@@ -105,6 +105,8 @@ class StageNode:
     skipped_blocks: int | None = None
     row_groups_read: int | None = None  # of Parquet files: those that the scan goes over
     row_groups_skipped: int | None = None  # and those that it leaves out
+    parts: int | None = None  # that it was made in, one after another, as it did not fit memory
+    spilled_bytes: int | None = None  # of these, in files
     ranks: list[str] = field(default_factory=list)  # what each of several ranks runs, and what it took
 
 
@@ -212,6 +214,8 @@ def _stage(stage: Stage, known: _Known) -> StageNode:
     if report is not None:
         result.ranks += ranks_text(report.of_ranks)
         result.seconds, result.attempts = report.seconds - report.compile_seconds, report.attempts
+        if report.parts:
+            result.parts, result.spilled_bytes = report.parts, report.spilled_bytes
         if report.skipped_blocks:
             result.blocks, result.skipped_blocks = report.blocks, report.skipped_blocks
     if runs is not None:

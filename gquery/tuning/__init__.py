@@ -37,6 +37,7 @@ from gquery.tuning.running import (
     Prefixes,
     Replay,
     Speculation,
+    Spilling,
     Threads,
 )
 
@@ -54,6 +55,7 @@ group_layouts = GroupLayouts()
 interpreter_costs = InterpreterCosts()
 # operators and execution
 distribution = Distribution()
+spilling = Spilling()
 accumulators = Accumulators()
 materialization = Materialization()
 loops = Loops()

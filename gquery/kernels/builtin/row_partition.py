@@ -39,7 +39,7 @@ def label_type(parts: int) -> str:
 def labels_for(rows: int, parts: int, device: Device, label: str) -> Array:
     """Room for the labels of so many rows; on a GPU there is more behind them, which kernels read and ignore."""
     size = rows if device.is_cpu else _tiles(rows) * words.TILE
-    return device.empty(size, label_type(parts), label)[:rows]
+    return device.empty_spillable(size, label_type(parts), label)[:rows]
 
 
 def job_of(labels: int, dtype: np.dtype[np.generic], rows: int, parts: int, moves: Sequence[Move]) -> Array:

@@ -121,7 +121,7 @@ def count_units(labels: Array, parts: int, workers: int) -> tuple[Units, list[in
 
 def move_fixed(units: Units, data: Array, words: int, device: Device, label: str) -> Array:
     """Values of ``words`` elements a row (one, or two of 64 bits), each at its new place."""
-    made = device.empty(data.size, data.dtype, label)
+    made = device.empty_spillable(data.size, data.dtype, label)
     if words > 1:
         units.run(_MOVE_WIDE[units.label], data, made)
     else:
@@ -135,11 +135,11 @@ def move_text(units: Units, column: ColumnData, device: Device, label: str) -> t
     key = units.label, column.physical_type
     characters = 0 if column.characters is None else address(column.characters.on(device))
     data = column.data.on(device)
-    offsets = device.empty(column.length + 1, np.int64, label)
+    offsets = device.empty_spillable(column.length + 1, np.int64, label)
     offsets[0] = 0
     units.run(_LENGTHS[key], data, characters, offsets)
     np.cumsum(offsets, out=offsets)
-    made = device.empty(int(offsets[-1]) + READ_AHEAD, np.uint8, label)[: int(offsets[-1])]
+    made = device.empty_spillable(int(offsets[-1]) + READ_AHEAD, np.uint8, label)[: int(offsets[-1])]
     if made.size:
         units.run(_TEXT[key], data, characters, offsets, address(made))
     return offsets, made

@@ -1,0 +1,169 @@
+"""A group-by whose state does not fit memory: the rows go to files in parts by their keys, and the groups of one part are made
+after another. Parts that are still too large are partitioned again, by another mix of the same hashes.
+
+Groups that lie in arrays over a range of keys become hash tables, as the keys of a part are spread over the range; those whose
+arrays are read as they lie are made range by range instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gquery import tuning
+from gquery.distributed.movable import concatenated
+from gquery.errors import OutOfMemoryError
+from gquery.execution.part_runs import in_parts, part_run, parts_for, run_extra, to_files, with_keys
+from gquery.execution.state import Run, StageReport
+from gquery.expression.expr import Column, new_column
+from gquery.expression.facts import INT64_BYTES
+from gquery.expression.types import Bounds
+from gquery.kernels.values import value_properties
+from gquery.operators.base import Frame
+from gquery.operators.partition_rows import HashPartitioning, RangePartitioning, shifted
+from gquery.planner.cut_pipeline import cut, sink_reads
+from gquery.planner.layouts import KeyEncoding, KeyPart
+from gquery.planner.physical import Compute, Group, GroupLayout, Pipeline, ReadStage, Stage, Stored
+from gquery.runtime.interrupt import check
+
+
+def groups_by_parts(state: Run, stage: Stage, pipeline: Pipeline, report: StageReport) -> Frame | None:
+    """The groups of a pipeline that ends in such; None where they cannot be made in parts."""
+    sink = pipeline.sink
+    if not isinstance(sink, Group):
+        return None
+    if sink.sparse:
+        return groups_by_ranges(state, stage, pipeline, report)
+    number = len(state.program.stages)
+    run = part_run(state, stage.number, lambda: _cut(pipeline, sink, number))
+    rest = run.program.stages[number + 1].work
+    assert isinstance(rest, Pipeline) and isinstance(rest.sink, Group)
+    keys = tuple([e.id for _, e, _ in rest.sink.keys if isinstance(e, Column) and not e.dtype.is_opaque])
+    if not keys:
+        return None
+    device = state.context.device
+    with device.into_files():
+        report.rows = run_extra(run, number).rows
+    rows = run.frames[number].rows
+    if not rows:
+        run_extra(run, number + 1)
+        return run.frames[number + 1]
+    parts = parts_for(rows * _group_bytes(sink), device)
+    found = _Groups(run, stage, report)
+    found.add(run.frames.pop(number), HashPartitioning(keys, parts))
+    return found.all()
+
+
+def _cut(pipeline: Pipeline, sink: Group, stage: int) -> tuple[Pipeline, Pipeline]:
+    """The rows that groups are made of, with their keys as columns, and the groups."""
+    behind, columns = with_keys(pipeline, [e for _, e, _ in sink.keys])
+    keys = tuple([(name, c, what) for (name, _, what), c in zip(sink.keys, columns, strict=True)])
+    layout: GroupLayout = "hash" if sink.layout == "direct-address" else sink.layout
+    some = max(1, sink.groups // tuning.spilling.least_parts)
+    groups = replace(sink, keys=keys, layout=layout, clustered_key=None, groups=some)
+    return cut(replace(behind, sink=groups), len(behind.steps), stage)
+
+
+def groups_by_ranges(state: Run, stage: Stage, pipeline: Pipeline, report: StageReport) -> Frame:
+    """The arrays of sparse groups, a range of slots after another: the rows go to files by ranges of the key."""
+    sink, device = pipeline.sink, state.context.device
+    assert isinstance(sink, Group) and sink.key_encoding is not None
+    (slots,) = sink.key_encoding.parts
+    workers, number = state.context.settings.worker_count, len(state.program.stages)
+    parts = parts_for(slots.width * _slot_bytes(sink) * workers, device)
+    width = 1 << max(0, (-(-slots.width // parts) - 1).bit_length())
+    run = part_run(state, stage.number, lambda: _ranged(pipeline, sink, width, number), width)
+    rest = run.program.stages[number + 1].work
+    assert isinstance(rest, Pipeline) and isinstance(rest.sink, Group)
+    ((_, key, _),) = rest.sink.keys
+    assert isinstance(key, Column)
+    with device.into_files():
+        report.rows = run_extra(run, number).rows
+    by = RangePartitioning(key.id, slots.base, width, -(-slots.width // width))
+    partitioned = in_parts(run.frames.pop(number), by, run, report, stage.label)
+    made: list[Frame] = []
+    for n in range(by.parts):
+        check()
+        with device.into_files():
+            run.frames[number] = shifted(partitioned.part(n), key.id, slots.base + n * width, width, device)
+        run_extra(run, number + 1)
+        frame, left = run.frames.pop(number + 1), min(width, slots.width - n * width)
+        of_part = {i: c.slice(0, left) for i, c in to_files(frame, device, stage.label).columns.items()}
+        made.append(Frame(of_part, left))
+    with device.into_files():
+        return concatenated(made, (), device)
+
+
+def _ranged(pipeline: Pipeline, sink: Group, width: int, stage: int) -> tuple[Pipeline, Pipeline]:
+    """The rows that groups are made of, with their key as a column, and the groups of a range of so many slots."""
+    behind, (key,) = with_keys(pipeline, [e for _, e, _ in sink.keys])
+    if key.id in sink_reads(replace(sink, keys=())):  # is summed, too: of a range it is another number
+        made = new_column("key", key.dtype)
+        behind, key = replace(behind, steps=(*behind.steps, Compute(((made, key),)))), made
+    ((name, _, _),) = sink.keys
+    known = value_properties(key.dtype, Bounds(0, width - 1), nullable=False)
+    groups = replace(
+        sink,
+        keys=((name, key, known),),
+        key_encoding=KeyEncoding((KeyPart(0, width, False),)),
+        clustered_key=None,
+    )
+    first, rest = cut(replace(behind, sink=groups), len(behind.steps), stage)
+    source = rest.source
+    assert isinstance(source, ReadStage)
+    stored = [Stored(key, known, known.physical_type) if s.column.id == key.id else s for s in source.columns]
+    return first, replace(rest, source=replace(source, columns=tuple(stored)))
+
+
+def _slot_bytes(sink: Group) -> int:
+    """Bytes of a slot of an array."""
+    return (1 + len(sink.accumulators)) * INT64_BYTES
+
+
+def _group_bytes(sink: Group) -> int:
+    """Bytes that a group takes in a table, about, if each row is one."""
+    return tuning.spilling.slots_a_group * _slot_bytes(sink)
+
+
+class _Groups:
+    """The groups of parts, under way: the last two stages of the run make rows, and groups of them."""
+
+    def __init__(self, run: Run, stage: Stage, report: StageReport) -> None:
+        self._run, self._stage, self._report = run, stage, report
+        self._rows, self._groups = len(run.program.stages) - 2, len(run.program.stages) - 1
+        self._made: list[Frame] = []
+
+    def add(self, rows: Frame, by: HashPartitioning) -> None:
+        """Make the groups of some rows, part by part. The rows are let go of once they lie in parts."""
+        parts = in_parts(rows, by, self._run, self._report, self._stage.label)
+        del rows
+        number = 0
+        while number < parts.parts:
+            check()
+            part = parts.part(number)
+            if part.rows and not self._add(part, by.seed):
+                self.add(part, replace(by, seed=by.seed + 1, parts=tuning.spilling.least_parts))
+            number += 1
+
+    def _add(self, part: Frame, seed: int) -> bool:
+        """Make the groups of one part; whether they found room. OutOfMemoryError where more parts cannot help."""
+        device = self._run.context.device
+        self._run.frames[self._rows] = part
+        try:
+            run_extra(self._run, self._groups)
+            made = self._run.frames.pop(self._groups)
+            to_files(made, device, self._stage.label)
+        except OutOfMemoryError:
+            if seed >= tuning.spilling.levels or part.rows < tuning.spilling.least_rows:
+                raise
+            self._run.feedback.begins_small(self._groups)
+            return False
+        finally:
+            del self._run.frames[self._rows]
+        self._made.append(made)
+        return True
+
+    def all(self) -> Frame:
+        """The groups of all parts, one behind another."""
+        device = self._run.context.device
+        with device.into_files():
+            return concatenated(self._made, (), device)

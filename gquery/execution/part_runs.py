@@ -1,0 +1,109 @@
+"""Runs of a stage over parts of its rows, one after another, which lie in files until it is their turn.
+
+A stage is cut in two (`planner.cut_pipeline`): the rows that its state is made of become a frame, those of equal keys lie
+together in a part, and the rest of the pipeline runs over one part after another. The parts of a run have feedback of their own,
+so that what is found out of them says nothing of the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from gquery import tuning
+from gquery.device.device import Device
+from gquery.execution.feedback import PartsFeedback, RunFeedback
+from gquery.execution.pipelines import run_pipeline
+from gquery.execution.speculation import Speculation
+from gquery.execution.state import Run, StageReport
+from gquery.expression.expr import Column, Expr, new_column
+from gquery.operators.base import Frame
+from gquery.operators.partition_rows import (
+    HashPartitioning,
+    Partitioned,
+    RangePartitioning,
+    partition_by_range,
+    partition_rows,
+)
+from gquery.planner.physical import Compute, Pipeline, Program, Stage
+
+
+def can_have_parts(state: Run) -> bool:
+    """Whether stages of a run may be made in parts: on a CPU under a limit, by one rank."""
+    return state.context.device.keeps_columns and state.rank is None and state.bound is None
+
+
+def part_run(state: Run, number: int, make: Callable[[], Sequence[Pipeline]], width: int = 0) -> Run:
+    """A run of the program with further stages behind its own, over the same frames and join tables, for stage ``number``. They
+    are made once for each ``width`` (of parts that are ranges), and keep their kernels for later runs."""
+    known = state.feedback.parts.get((number, width))
+    if known is None:
+        stages = tuple(state.program.stages)
+        more = [Stage(len(stages) + n, work, stages[number].label) for n, work in enumerate(make())]
+        program = Program((*stages, *more), state.program.outputs, state.program.names)
+        known = state.feedback.parts.setdefault((number, width), PartsFeedback(program, RunFeedback()))
+    context = replace(state.context, meter=None)
+    made = Run(known.program, context, known.feedback, Speculation(known.feedback, context.device, True))
+    made.frames, made.joins = dict(state.frames), dict(state.joins)
+    made.tables, made.matched = state.tables, dict(state.matched)
+    return made
+
+
+def run_extra(run: Run, number: int) -> StageReport:
+    """Run one of the stages that a run has behind those of its program."""
+    stage = run.program.stages[number]
+    assert isinstance(stage.work, Pipeline)
+    report = StageReport(number, stage.label, "", 0, 0.0)
+    run_pipeline(run, stage, stage.work, report)
+    return report
+
+
+def with_keys(pipeline: Pipeline, keys: Sequence[Expr]) -> tuple[Pipeline, tuple[Column, ...]]:
+    """The pipeline with expressions as columns behind its steps, and those."""
+    columns = tuple([e if isinstance(e, Column) else new_column("key", e.dtype) for e in keys])
+    made = tuple([(c, e) for c, e in zip(columns, keys, strict=True) if c is not e])
+    steps = (*pipeline.steps, Compute(made)) if made else pipeline.steps
+    return replace(pipeline, steps=steps), columns
+
+
+def parts_for(wanted: int, device: Device) -> int:
+    """In how many parts something is made that would take about so many bytes as a whole."""
+    assert device.memory_limit is not None
+    limits = tuning.spilling
+    free = max(device.memory_limit - device.account.taken, device.memory_limit * limits.least_free)
+    return int(min(max(wanted / (free * limits.part_share), limits.least_parts), limits.most_parts))
+
+
+def in_parts(
+    frame: Frame, by: HashPartitioning | RangePartitioning, state: Run, report: StageReport, label: str
+) -> Partitioned:
+    """The rows of a frame in parts, in files."""
+    device, workers = state.context.device, state.context.settings.worker_count
+    with device.into_files():
+        if isinstance(by, RangePartitioning):
+            made = partition_by_range(frame, by, device, workers, label)
+        else:
+            made = partition_rows(frame, by, device, workers, label)
+    report.spilled_bytes += sum(c.nbytes for c in made.frame.columns.values())
+    report.parts += sum(made.starts[p] < made.starts[p + 1] for p in range(made.parts))
+    return made
+
+
+def to_files(frame: Frame, device: Device, label: str) -> Frame:
+    """The frame, whose columns lie in files from now on. OutOfMemoryError where these have no room."""
+    for column in (*frame.columns.values(), *frame.rank_values.values()):
+        for buffer in column.buffers:
+            array = buffer.on(device)
+            moved = device.in_file(array, label)
+            if moved is not array:
+                buffer.move(device, moved)
+    return frame
+
+
+def spill_idle(state: Run, label: str) -> bool:
+    """Move what earlier stages have made, and no kernel reads now, into files; whether memory became free."""
+    device = state.context.device
+    before = device.account.taken
+    for frame in state.frames.values():
+        to_files(frame, device, label)
+    return device.account.taken < before

@@ -1,0 +1,237 @@
+"""States that do not fit memory are made in parts: DuckDB's answers, whatever is refused, and nothing stays behind.
+
+Memory is refused on purpose: a state of more than some slots finds no room. So few rows will do, in parts of parts.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import random
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import gquery
+from gquery import errors, tuning
+from gquery.device import spill
+from gquery.errors import OutOfMemoryError
+from gquery.operators.group import GroupRun
+from tests.support.faults import failing_allocations
+from tests.support.harness import compare, expect
+from tests.support.tuned import Tune
+
+TARGETS = ["python", "cpu"]
+
+
+def tables() -> dict[str, pa.Table]:
+    r = np.random.default_rng(3)
+    n = 3000
+    keys = r.integers(0, 2**50, 700)[r.integers(0, 700, n)]
+    texts = [None if k % 9 == 0 else f"text {row // 2}" * (1 + row // 2 % 4) for row, k in enumerate(keys.tolist())]
+    there = np.repeat(np.unique(keys)[::2], 2)
+    return {
+        "t": pa.table({
+            "k": pa.array(keys), "n": pa.array(keys, mask=r.random(n) < 0.1), "s": pa.array(texts, pa.string()),
+            "f": pa.array(np.where(r.random(n) < 0.2, np.nan, r.integers(0, 90, n) / 8)), "v": pa.array(np.arange(n)),
+            "d": pa.array(r.integers(-50, 1450, n)), "z": pa.nulls(n, pa.int64()),
+            "w": pa.array(np.where(r.random(n) < 0.5, 7, keys)),
+        }),
+        "u": pa.table({"k": pa.array(there), "w": pa.array(np.arange(there.size) % 13)}),
+        "e": pa.table({"k": pa.array([], pa.int64()), "s": pa.array([], pa.string())}),
+    }  # fmt: skip
+
+
+TABLES = tables()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, tune: Tune) -> Path:
+    tune(tuning.memory, least_spilled=256)
+    tune(tuning.spilling, least_parts=8, least_rows=2, levels=4)
+    return tmp_path
+
+
+def limited(folder: Path, target: str = "cpu", **settings: Any) -> gquery.Connection:
+    db = gquery.connect(device=target, threads=2, memory_limit="1GB")
+    for name, value in ({"spill_directory": str(folder), "interpret_limit": 0} | settings).items():
+        db.set(name, value)
+    for name, table in TABLES.items():
+        db.register(name, table)
+    for name in TABLES:
+        db.sql(f"SELECT * FROM {name}").fetchall()
+    _columns[id(db)] = _taken(db)
+    return db
+
+
+_columns: dict[int, int] = {}  # bytes of the columns of each connection
+
+
+def _taken(db: gquery.Connection) -> int:
+    db._plans.clear()
+    db._templates.clear()
+    gc.collect()
+    return db.device.account.taken
+
+
+def check_nothing_left(db: gquery.Connection, folder: Path) -> None:
+    """No file, and nothing in files or memory but the columns of tables."""
+    taken, space = _taken(db), db.device.spill
+    assert taken <= _columns[id(db)]
+    assert space is not None and space.taken <= tuning.memory.shared_file and os.listdir(folder) == []
+
+
+class Parts:
+    """Which states were made, and refused."""
+
+    def __init__(self) -> None:
+        self.made = self.refused = 0
+
+
+@pytest.fixture
+def few_groups(monkeypatch: pytest.MonkeyPatch, tune: Tune) -> Parts:
+    """No state of groups finds room for more than 512 slots."""
+    tune(tuning.group_layouts, least_hash_slots=16, sparse_slots=200)
+    whole, parts = GroupRun.make_state, Parts()
+
+    def make_state(self: GroupRun) -> Any:
+        if self.capacity > 512:
+            parts.refused += 1
+            raise OutOfMemoryError(f"no room for {self.label}, on purpose")
+        parts.made += 1
+        return whole(self)
+
+    monkeypatch.setattr(GroupRun, "make_state", make_state)
+    return parts
+
+
+GROUPS = [
+    "SELECT k, count(*), sum(v), min(s), max(f) FROM t GROUP BY k",
+    "SELECT n, avg(v), count(n), count(DISTINCT s) FROM t GROUP BY n",
+    "SELECT s, sum(v), max(k) FROM t GROUP BY s HAVING count(*) > 1",
+    "SELECT f, n, count(*), min(v) FROM t GROUP BY f, n",
+    "SELECT s || '!', k + 1, count(*) FROM t GROUP BY s, k",
+    "SELECT t.k, sum(u.w), count(*) FROM t JOIN u ON t.k = u.k WHERE t.v % 3 > 0 GROUP BY t.k",
+    "SELECT u.w * 100 + t.d % 100 AS x, count(*) FROM t JOIN u ON t.k = u.k GROUP BY x",
+    "SELECT DISTINCT s, n FROM t",
+    "SELECT count(*), sum(c) FROM (SELECT k, count(*) AS c FROM t WHERE v < 0 GROUP BY k)",
+    "SELECT d, count(*), sum(v) FROM t GROUP BY d",
+    "SELECT d, v % 7 AS m, count(*), sum(z), max(d) FROM t GROUP BY d, m",
+    "SELECT d, sum(d), min(d), count(*) FROM t WHERE v % 2 = 0 GROUP BY d HAVING count(*) > 1",
+    "SELECT d - 2000, max(v) FROM t GROUP BY 1",
+    "SELECT w, count(*), sum(v) FROM t GROUP BY w",
+    "SELECT z, v, count(z) FROM t GROUP BY z, v",
+    "SELECT count(DISTINCT k), count(DISTINCT s), sum(DISTINCT v) FROM t",
+    "SELECT k, count(*) FROM t FULL JOIN u USING (k) GROUP BY k",
+    "SELECT k, sum(k), first_value FROM (SELECT k, v AS first_value FROM t) GROUP BY k, first_value",
+]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("sql", GROUPS)
+def test_groups_by_parts_are_the_groups(sql: str, target: str, folder: Path, few_groups: Parts) -> None:
+    """Twice, since the second run finds what the first one has left."""
+    types, want = expect(sql, TABLES)
+    db = limited(folder, target)
+    for _ in range(2):
+        few_groups.refused = few_groups.made = 0
+        got = db.sql(sql).fetchall()
+        assert compare(got, want, False, types) is None
+        assert (few_groups.refused > 0 and few_groups.made > 3) or "v < 0" in sql
+    del got
+    check_nothing_left(db, folder)
+
+
+def test_groups_of_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A state that is refused although there are no rows."""
+    db, whole = limited(folder), GroupRun.make_state
+    refused: list[str] = []
+
+    def make_state(self: GroupRun) -> Any:
+        if not refused:
+            refused.append(self.label)
+            raise OutOfMemoryError("on purpose")
+        return whole(self)
+
+    monkeypatch.setattr(GroupRun, "make_state", make_state)
+    assert db.sql("SELECT s, count(*), max(k) FROM e GROUP BY s").fetchall() == [] and refused
+
+
+def test_what_is_too_large_in_parts_is_one_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def make_state(self: GroupRun) -> Any:
+        raise self.device._out_of_memory(123_456, self.label)
+
+    db = limited(folder)
+    with monkeypatch.context() as patch:
+        patch.setattr(GroupRun, "make_state", make_state)
+        with pytest.raises(OutOfMemoryError, match=r"in group by k: 123.* wanted.*Remedies: raise memory_limit"):
+            db.sql("SELECT k, sum(v) FROM t GROUP BY k").fetchall()
+    check_nothing_left(db, folder)
+    assert len(db.sql("SELECT k, sum(v) FROM t GROUP BY k").fetchall()) == 693
+
+
+@pytest.mark.parametrize("full", [1, 2, 5])
+def test_a_full_disk_is_one_error(full: int, folder: Path, few_groups: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
+    db, whole, seen = limited(folder), spill.allocate, 0
+
+    def allocate(file: int, size: int) -> None:
+        nonlocal seen
+        seen += 1
+        if seen == full:
+            raise OSError(28, "No space left on device")
+        whole(file, size)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(spill, "allocate", allocate)
+        with pytest.raises(OutOfMemoryError, match=r"No space left on device.*Remedies: raise spill_limit"):
+            db.sql(GROUPS[0]).fetchall()
+    check_nothing_left(db, folder)
+    types, want = expect(GROUPS[0], TABLES)
+    assert compare(db.sql(GROUPS[0]).fetchall(), want, False, types) is None
+
+
+@pytest.mark.parametrize("sql", [GROUPS[0], GROUPS[11]])
+def test_failed_allocations_leave_nothing(sql: str, folder: Path, few_groups: Parts) -> None:
+    types, want = expect(sql, TABLES)
+    db = limited(folder)
+    db.sql(sql).fetchall()
+    with failing_allocations(0) as count:
+        db.sql(sql).fetchall()
+    rng = random.Random(7)
+    for at in sorted(rng.sample(range(1, count.seen), 12)):
+        with failing_allocations(at):
+            try:
+                got = db.sql(sql).fetchall()
+                assert compare(got, want, False, types) is None
+                del got
+            except errors.OutOfMemoryError:
+                pass
+        check_nothing_left(db, folder)
+    assert compare(db.sql(sql).fetchall(), want, False, types) is None
+
+
+def test_interrupts_leave_nothing(folder: Path, few_groups: Parts) -> None:
+    told = 0
+    db = limited(folder)
+    db.sql(GROUPS[0]).fetchall()
+    for seconds in (0.001, 0.005, 0.01, 0.02, 0.03):
+        timer = threading.Timer(seconds, db.interrupt)
+        timer.start()
+        try:
+            db.sql(GROUPS[0]).fetchall()
+        except errors.InterruptError:
+            told += 1
+        timer.join()
+        check_nothing_left(db, folder)
+    assert told
+
+
+def test_explain_analyze_tells_of_parts(folder: Path, few_groups: Parts) -> None:
+    db = limited(folder)
+    for sql in (GROUPS[0], GROUPS[9]):
+        text = "\n".join(r[0] for r in db.sql(f"EXPLAIN ANALYZE {sql}").fetchall())
+        assert "made in " in text and " parts, " in text and " in files" in text, text

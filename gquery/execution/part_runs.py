@@ -71,7 +71,7 @@ def parts_for(wanted: int, device: Device) -> int:
     assert device.memory_limit is not None
     limits = tuning.spilling
     free = max(device.memory_limit - device.account.taken, device.memory_limit * limits.least_free)
-    return int(min(max(wanted / (free * limits.part_share), limits.least_parts), limits.most_parts))
+    return int(min(max(wanted / (free * limits.part_fraction), limits.least_parts), limits.most_parts))
 
 
 def in_parts(

@@ -8,7 +8,7 @@ Kernels that are made twice by accident are equal, so their stores take no lock 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
@@ -157,7 +157,7 @@ class RunFeedback:
         self.whole_scans: set[int] = set()  # the stages for which it does not pay to ask which blocks they have to scan
         self.replay = ReplayProgress()
         self.ranked: RankedFeedback | None = None
-        self.parts: dict[tuple[int, int], PartsFeedback] = {}  # by stage that did not fit memory, and width of parts
+        self.parts: dict[Hashable, PartsFeedback] = {}  # by stage that did not fit memory, and form of its parts
         self._stages: dict[int, StageFeedback] = {}
         self._dataflow: Dataflow | None = None
         self._prepared: set[bool] = set()

@@ -7,12 +7,14 @@ so that what is found out of them says nothing of the whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 
 from gquery import tuning
 from gquery.device.device import Device
+from gquery.errors import OutOfMemoryError
 from gquery.execution.feedback import PartsFeedback, RunFeedback
+from gquery.execution.held import count_made
 from gquery.execution.pipelines import run_pipeline
 from gquery.execution.speculation import Speculation
 from gquery.execution.state import Run, StageReport
@@ -33,20 +35,40 @@ def can_have_parts(state: Run) -> bool:
     return state.context.device.keeps_columns and state.rank is None and state.bound is None
 
 
-def part_run(state: Run, number: int, make: Callable[[], Sequence[Pipeline]], width: int = 0) -> Run:
-    """A run of the program with further stages behind its own, over the same frames and join tables, for stage ``number``. They
-    are made once for each ``width`` (of parts that are ranges), and keep their kernels for later runs."""
-    known = state.feedback.parts.get((number, width))
+def part_run(
+    state: Run,
+    number: int,
+    make: Callable[[], Sequence[Pipeline]],
+    form: Hashable = None,
+    instead: Callable[[], Mapping[int, Pipeline]] = dict,
+) -> Run:
+    """A run of the program with further stages behind its own, and others ``instead`` of some, over the same frames and join
+    tables, for stage ``number``. They are made once for each ``form`` of parts, and keep their kernels for later runs."""
+    known = state.feedback.parts.get((number, form))
     if known is None:
-        stages = tuple(state.program.stages)
+        other = instead()
+        stages = tuple([replace(s, work=other.get(s.number, s.work)) for s in state.program.stages])
         more = [Stage(len(stages) + n, work, stages[number].label) for n, work in enumerate(make())]
         program = Program((*stages, *more), state.program.outputs, state.program.names)
-        known = state.feedback.parts.setdefault((number, width), PartsFeedback(program, RunFeedback()))
+        known = state.feedback.parts.setdefault((number, form), PartsFeedback(program, RunFeedback()))
     context = replace(state.context, meter=None)
     made = Run(known.program, context, known.feedback, Speculation(known.feedback, context.device, True))
     made.frames, made.joins = dict(state.frames), dict(state.joins)
-    made.tables, made.matched = state.tables, dict(state.matched)
+    made.tables, made.matched, made.unbuilt = state.tables, dict(state.matched), dict(state.unbuilt)
     return made
+
+
+def run_counted(state: Run, stage: Stage, pipeline: Pipeline, report: StageReport) -> None:
+    """Run a pipeline, and count what array functions made of its result. OutOfMemoryError leaves nothing of it."""
+    device = state.context.device
+    try:
+        run_pipeline(state, stage, pipeline, report)
+        if device.keeps_columns:
+            count_made(state.joins.get(stage.number) or state.frames.get(stage.number), device, stage.label)
+    except OutOfMemoryError:
+        state.joins.pop(stage.number, None)
+        state.frames.pop(stage.number, None)
+        raise
 
 
 def run_extra(run: Run, number: int) -> StageReport:
@@ -54,7 +76,7 @@ def run_extra(run: Run, number: int) -> StageReport:
     stage = run.program.stages[number]
     assert isinstance(stage.work, Pipeline)
     report = StageReport(number, stage.label, "", 0, 0.0)
-    run_pipeline(run, stage, stage.work, report)
+    run_counted(run, stage, stage.work, report)
     return report
 
 

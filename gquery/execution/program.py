@@ -45,8 +45,7 @@ def _run_stages(program: Program, context: ExecutionContext, feedback: RunFeedba
         if not state.speculation.has_failed():  # else it comes of arrays that aborted kernels did not write
             raise
     feedback.misspeculated()
-    for made in (state.frames, state.joins, state.matched):
-        made.clear()
+    state.forget()
     return _validated(Run(program, context, feedback, Speculation(feedback, context.device, True)))
 
 

@@ -61,8 +61,7 @@ def run_stages(state: Run, first: int, end: int) -> None:
                 InterruptError,
                 KeyboardInterrupt,
             ) as error:  # what was made so far is freed now, not with the error
-                for made in (state.frames, state.joins, state.matched):
-                    made.clear()
+                state.forget()
                 traceback.clear_frames(error.__traceback__)
                 raise
             if context.meter is not None:
@@ -76,6 +75,7 @@ def run_stages(state: Run, first: int, end: int) -> None:
             state.reports.append(report)
             for number in state.dataflow.released[stage.number]:
                 state.frames.pop(number, None)
+                state.unbuilt.pop(number, None)
                 if state.rank is not None:
                     state.rank.wholes.pop(number, None)
                 _note_table(state, number, state.joins.pop(number, None))
@@ -165,8 +165,8 @@ def _stage(state: Run, stage: Stage, report: StageReport) -> None:
                     with device.scratch(size, stage.label):
                         made = run_breaker(stage.work, frames, state.joins, state.matched, at, workers)
                     state.frames[stage.number] = made
-            if device.keeps_columns:
-                count_made(state.joins.get(stage.number) or state.frames.get(stage.number), device, stage.label)
+            if device.keeps_columns and not isinstance(stage.work, Pipeline):
+                count_made(state.frames[stage.number], device, stage.label)
             return
         except MemoryError as error:  # NumPy's and CuPy's; the traceback, and with it the arrays, is let go of here
             failures.append(str(error) or "no memory is left")
@@ -190,8 +190,7 @@ def _counted(state: Run, work: PipelineBreaker) -> Mapping[int, Frame]:
 
 
 def _forget(state: Run) -> None:
-    for made in (state.frames, state.joins, state.matched):
-        made.clear()
+    state.forget()
     state.context.device.make_room()
 
 

@@ -16,9 +16,7 @@ from gquery.execution.speculation import Speculation
 from gquery.kernels.patterns import ScannedPattern
 from gquery.operators.base import Frame, JoinIndex
 from gquery.operators.codegen import Unit
-from gquery.planner.physical import (
-    Program,
-)
+from gquery.planner.physical import Build, JoinTable, Pipeline, Program
 from gquery.runtime.records import dataclass
 from gquery.settings import Settings
 
@@ -91,6 +89,20 @@ class Rank:
 
 
 @dataclass
+class Unbuilt:
+    """The rows of a join table that did not fit memory, in files, and the pipeline that builds the table of a part of them."""
+
+    rows: Frame
+    build: Pipeline
+
+    @property
+    def table(self) -> JoinTable:
+        """The table as it is built of parts."""
+        assert isinstance(self.build.sink, Build)
+        return self.build.sink.table
+
+
+@dataclass
 class Run:
     """The state of one run of a program."""
 
@@ -104,6 +116,7 @@ class Run:
     matched: dict[int, Array] = field(
         default_factory=dict
     )  # FULL joins: build rows that matched (uint8), by build stage
+    unbuilt: dict[int, Unbuilt] = field(default_factory=dict)  # join tables that did not fit memory, by build stage
     reports: list[StageReport] = field(default_factory=list)
     bound_patterns: list[BoundPattern] | None = None  # as ``bound``
     bound: list[BoundArguments] | None = None  # of all kernels, where the run is recorded for other constants, too
@@ -111,6 +124,11 @@ class Run:
 
     def __post_init__(self) -> None:
         self.dataflow = self.feedback.dataflow(self.program)
+
+    def forget(self) -> None:
+        """Let go of what the stages have made."""
+        for made in (self.frames, self.joins, self.matched, self.unbuilt):
+            made.clear()
 
     def merges(self, stage: int) -> bool:
         """Whether the states of several ranks become one at the end of a stage."""

@@ -30,6 +30,7 @@ from gquery.planner.logical.nodes import JoinKind
 from gquery.planner.physical import JoinTable, Probe
 
 Consumer = Callable[[], None]
+MORE_THAN_ONE = "A subquery used as a value returned more than one row. Add LIMIT 1 or an aggregate."
 
 
 def emit_probe(step: Probe, code: Code, consume: Consumer) -> None:
@@ -304,9 +305,7 @@ def _emit_single(step: Probe, code: Code, consume: Consumer, begin: ir.Name, end
 
 def more_than_one(code: Code) -> ir.Expression:
     """The error of a subquery that is used as a value and has several rows."""
-    return code.site(
-        CardinalityError, "A subquery used as a value returned more than one row. Add LIMIT 1 or an aggregate."
-    )
+    return code.site(CardinalityError, MORE_THAN_ONE)
 
 
 def _provide(step: Probe, code: Code, row: ir.Expression, guard: ir.Expression | None) -> None:

@@ -70,7 +70,7 @@ class Partitioned:
 
     def part(self, number: int) -> Frame:
         """The rows of one part, as views of the same memory."""
-        return _rows_between(self.frame, self.starts[number], self.starts[number + 1])
+        return rows_between(self.frame, self.starts[number], self.starts[number + 1])
 
 
 def partition_by_range(frame: Frame, by: RangePartitioning, device: Device, workers: int, label: str) -> Partitioned:
@@ -100,7 +100,7 @@ def partition_rows(frame: Frame, by: HashPartitioning, device: Device, workers: 
     """The frame partitioned; its columns are new ones, but where all rows are in the first part. ``label`` is for errors of
     memory. The frame's rows are counted: what waits for a GPU's numbers waits here."""
     if frame.number is not None:
-        frame = _rows_between(frame, 0, read_scalar(frame.number))
+        frame = rows_between(frame, 0, read_scalar(frame.number))
     if by.parts == 1 or frame.rows == 0:
         return Partitioned(frame, (0,) + (frame.rows,) * by.parts)
     with device.activate():
@@ -114,7 +114,8 @@ def partition_rows(frame: Frame, by: HashPartitioning, device: Device, workers: 
     return Partitioned(Frame(columns, frame.rows, frame.rank_values), tuple(starts))
 
 
-def _rows_between(frame: Frame, low: int, high: int) -> Frame:
+def rows_between(frame: Frame, low: int, high: int) -> Frame:
+    """Rows ``low`` to ``high`` of a frame, as views of the same memory."""
     columns = {i: c.slice(low, high) for i, c in frame.columns.items()}
     return Frame(columns, high - low, frame.rank_values)
 

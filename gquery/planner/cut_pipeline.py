@@ -67,7 +67,8 @@ def sink_reads(sink: Sink) -> frozenset[int]:
             exprs = (*(e for _, e, _ in keys), *accumulated(accumulators))
             return frozenset(i for e in exprs for i in used_columns(e))
         case Build(table=table):
-            return frozenset(c.id for c in (*table.keys, *(s.column for s in table.columns)))
+            held = () if table.inline_payload is None else table.inline_payload.fields
+            return frozenset(c.id for c in (*table.keys, *(s.column for s in table.columns), *(f.column for f in held)))
         case _:
             assert_never(sink)
 
@@ -115,4 +116,6 @@ def _of_probe(step: Probe) -> dict[int, tuple[Column, ValueProperties]]:
     if step.table.exists or not (filled or step.kind is JoinKind.INNER):
         return {}
     stored = [(s.column, s.properties) for s in step.table.columns]
+    if step.table.inline_payload is not None:
+        stored += [(f.column, f.properties) for f in step.table.inline_payload.fields]
     return {c.id: (c, nullable(what) if filled else what) for c, what in stored}

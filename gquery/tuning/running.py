@@ -293,6 +293,7 @@ class Spilling(Record):
     """How what does not fit a memory limit is made in parts, which lie in files."""
 
     slots_a_group: int = number(4, "slots a group", "of a hash table that grows, at most, about")
+    joined_row: int = number(64, "bytes", "a row of a join table, at most, about: two slots, its place in a range")
     part_fraction: float = number(0.25, "share of free memory", "that the state of a part takes, about")
     least_free: float = number(0.125, "share of a memory limit", "that is taken to be free, at least")
     least_parts: int = number(8, "parts", "that something is made in, at least")

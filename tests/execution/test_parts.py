@@ -21,6 +21,7 @@ from gquery import errors, tuning
 from gquery.device import spill
 from gquery.errors import OutOfMemoryError
 from gquery.operators.group import GroupRun
+from gquery.operators.join_table import BuildRun
 from tests.support.faults import failing_allocations
 from tests.support.harness import compare, expect
 from tests.support.tuned import Tune
@@ -43,6 +44,11 @@ def tables() -> dict[str, pa.Table]:
         }),
         "u": pa.table({"k": pa.array(there), "w": pa.array(np.arange(there.size) % 13)}),
         "e": pa.table({"k": pa.array([], pa.int64()), "s": pa.array([], pa.string())}),
+        "x": pa.table({"i": pa.array(r.permutation(900)), "s": pa.array(texts[:900], pa.string()), "k": pa.array(keys[:900]),
+                       "n": pa.array(keys[:900], mask=r.random(900) < 0.1)}),
+        "h": pa.table({"a": pa.array(np.where(r.random(500) < 0.6, 5, np.arange(500)), mask=r.random(500) < 0.1),
+                       "b": pa.array(np.arange(500) % 11)}),
+        "p": pa.table({"a": pa.array(np.arange(60) % 20, mask=np.arange(60) % 17 == 0), "c": pa.array(np.arange(60))}),
     }  # fmt: skip
 
 
@@ -235,3 +241,90 @@ def test_explain_analyze_tells_of_parts(folder: Path, few_groups: Parts) -> None
     for sql in (GROUPS[0], GROUPS[9]):
         text = "\n".join(r[0] for r in db.sql(f"EXPLAIN ANALYZE {sql}").fetchall())
         assert "made in " in text and " parts, " in text and " in files" in text, text
+
+
+# ---- joins -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small_tables(monkeypatch: pytest.MonkeyPatch) -> Parts:
+    """No join table finds room for more than 120 rows."""
+    whole, parts = BuildRun.make_state, Parts()
+
+    def make_state(self: BuildRun) -> Any:
+        if self.launch.rows > 120 and self.table.layout in ("direct-address", "hash"):
+            parts.refused += 1
+            raise OutOfMemoryError(f"no room for {self.label}, on purpose")
+        parts.made += 1
+        return whole(self)
+
+    monkeypatch.setattr(BuildRun, "make_state", make_state)
+    return parts
+
+
+JOINS = [
+    "SELECT t.k, t.v, x.i FROM t JOIN x ON t.k = x.k",
+    "SELECT t.v, x.i, x.s FROM t JOIN x ON t.d = x.i",
+    "SELECT count(*), sum(t.v), sum(x.i) FROM t JOIN x ON t.s = x.s AND t.n = x.n",
+    "SELECT t.v, x.i, x.s FROM t LEFT JOIN x ON t.n = x.n AND x.i % 3 = 1",
+    "SELECT t.v, x.i, t.s, x.k FROM t FULL JOIN x ON t.n = x.n",
+    "SELECT t.v, x.i, t.s, x.k FROM t FULL JOIN x ON t.d = x.i AND t.v > x.k % 1000",
+    "SELECT v FROM t WHERE n IN (SELECT n FROM x)",
+    "SELECT v FROM t WHERE n NOT IN (SELECT n FROM x WHERE n IS NOT NULL)",
+    "SELECT v FROM t WHERE n NOT IN (SELECT n FROM x)",
+    "SELECT v, n NOT IN (SELECT n FROM x), n IN (SELECT n FROM x WHERE i > 2000) FROM t",
+    "SELECT v, d IN (SELECT i FROM x), s IN (SELECT s FROM x) FROM t",
+    "SELECT v FROM t WHERE EXISTS (SELECT * FROM x WHERE x.k = t.k AND x.i <> t.v)",
+    "SELECT v FROM t WHERE NOT EXISTS (SELECT * FROM x WHERE x.n = t.n AND x.i < t.v)",
+    "SELECT v, (SELECT i FROM x WHERE x.i = t.d) FROM t",
+    "SELECT t.v, x.i, u.w FROM t JOIN x ON t.k = x.k JOIN u ON x.k = u.k WHERE u.w > 2",
+    "SELECT x.i, count(*), sum(u.w) FROM t LEFT JOIN x ON t.k = x.k LEFT JOIN u ON t.n = u.k AND u.w > x.i GROUP BY x.i",
+    "SELECT t.v, x.i FROM t JOIN x ON t.k IS NOT DISTINCT FROM x.n AND t.n IS NOT DISTINCT FROM x.n",
+    "SELECT t.v, h.b FROM t JOIN h ON t.v % 20 = h.a",
+    "SELECT p.c, h.b FROM p LEFT JOIN h ON p.a = h.a AND h.b > 3",
+    "SELECT p.c, h.b, h.a FROM p FULL JOIN h ON p.a = h.a",
+    "SELECT c FROM p WHERE a IN (SELECT a FROM h) AND EXISTS (SELECT * FROM h WHERE h.a = p.a AND h.b = p.c % 11)",
+    "SELECT c FROM p WHERE a NOT IN (SELECT a FROM h)",
+    "SELECT c FROM p WHERE NOT EXISTS (SELECT * FROM h WHERE h.a = p.a AND h.b + p.c % 11 = 7)",
+    "SELECT c FROM p WHERE NOT EXISTS (SELECT * FROM h WHERE h.a = p.a)",
+    "SELECT c FROM p WHERE EXISTS (SELECT * FROM h WHERE h.a = p.a AND h.b + p.c % 11 = 7)",
+    "SELECT p.c, h.b FROM p LEFT JOIN h ON p.a = h.a AND h.b > p.c % 11",
+    "SELECT p.c, h.b, h.a FROM p FULL JOIN h ON p.a = h.a AND h.b > p.c % 11",
+    "SELECT c, a IN (SELECT a FROM h WHERE b > 1) FROM p",
+    "SELECT c FROM p WHERE NOT EXISTS (SELECT * FROM h WHERE h.a = p.a AND h.b > p.c % 11)",
+    "SELECT count(*) FROM t JOIN x ON t.k = x.k WHERE t.v < 0",
+    "SELECT * FROM e FULL JOIN x ON e.k = x.k",
+    "SELECT t.v FROM t JOIN x ON t.k + 1 = x.k + 1 AND t.d = x.i LIMIT 100000",
+    "SELECT a.v, b.v FROM t a JOIN t b ON a.d = b.v JOIN t c ON b.k = c.k WHERE c.v % 5 = 0",
+]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("sql", JOINS)
+def test_joins_by_parts_are_the_joins(sql: str, target: str, folder: Path, small_tables: Parts) -> None:
+    types, want = expect(sql, TABLES)
+    db = limited(folder, target)
+    for _ in range(2):
+        small_tables.refused = small_tables.made = 0
+        got = db.sql(sql).fetchall()
+        assert compare(got, want, False, types) is None
+        assert small_tables.refused > 0, small_tables.made
+    del got
+    check_nothing_left(db, folder)
+
+
+def test_a_subquery_with_two_rows_in_two_pieces(folder: Path, small_tables: Parts) -> None:
+    db = limited(folder)
+    with pytest.raises(errors.CardinalityError, match="more than one row"):
+        db.sql("SELECT c, (SELECT b FROM h WHERE h.a = p.a) FROM p").fetchall()
+    check_nothing_left(db, folder)
+
+
+@pytest.mark.parametrize("sql", [JOINS[0], JOINS[5], GROUPS[5]])
+def test_groups_and_joins_that_both_do_not_fit(
+    sql: str, folder: Path, small_tables: Parts, few_groups: Parts
+) -> None:
+    types, want = expect(f"SELECT v, max(i), count(*) FROM ({JOINS[0]}) GROUP BY v", TABLES)
+    db = limited(folder)
+    got = db.sql(f"SELECT v, max(i), count(*) FROM ({JOINS[0]}) GROUP BY v").fetchall()
+    assert compare(got, want, False, types) is None and small_tables.refused and few_groups.refused

@@ -3,7 +3,8 @@
 A recorded run (`execution.replay`) is a CUDA graph: launches with the addresses that they had when they were recorded. Its memory
 must not go back to the pool that others take from. So all recorded runs of a GPU take theirs from one arena, and run one after
 another on its stream: each may overwrite what the ones before left there, and the arena is as large as the largest of them.
-Whoever runs one holds ``lock`` until the result is copied out.
+Whoever runs one holds ``lock`` until the result is copied out. A run of several GPUs is one graph with launches on all of them,
+which is launched on the first one's stream; it has memory of all their arenas, and holds all their locks.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ class Arena:
 
         self._cuda: Any = cupy.cuda
         self._usual = cupy.get_default_memory_pool()
+        self.ordinal = ordinal
         self.lock = threading.RLock()
         with cupy.cuda.Device(ordinal):
             self._pool = cupy.cuda.MemoryPool(self._take)
@@ -75,8 +77,39 @@ class Arena:
             self.release_all()
 
     @contextmanager
-    def _captured(self, made: list[RecordedGraph]) -> Iterator[None]:
+    def recording_with(self, first: Arena) -> Iterator[None]:
+        """Within it, what is launched on this arena's stream becomes part of what ``first`` records. MemoryError where memory ran
+        out meanwhile: nobody may use the recording then."""
+        self._taken.clear()
+        self._is_recording, self._ran_out = True, False
+        try:
+            self._follow(first)
+            yield
+            first._follow(self)
+        finally:
+            self._is_recording = False
+            if self._ran_out:
+                self.release_all()
+        if self._ran_out:
+            raise MemoryError("memory has run out")
+
+    @contextmanager
+    def taking(self) -> Iterator[None]:
+        """Within it, this thread's arrays come from the arena, and what it launches goes to the arena's stream."""
         with self._cuda.using_allocator(self._allocate), self.stream:
+            yield
+
+    def _follow(self, other: Arena) -> None:
+        """Have this stream go on when all that was queued on the other one has run."""
+        with self._cuda.Device(other.ordinal):
+            event = self._cuda.Event(disable_timing=True)
+            event.record(other.stream)
+        with self._cuda.Device(self.ordinal):
+            self.stream.wait_event(event)
+
+    @contextmanager
+    def _captured(self, made: list[RecordedGraph]) -> Iterator[None]:
+        with self.taking():
             self.stream.begin_capture()
             try:
                 yield

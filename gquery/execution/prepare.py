@@ -26,6 +26,7 @@ from gquery.kernels.targets.capabilities import capabilities
 from gquery.operators.base import Frame, JoinArrays, JoinIndex
 from gquery.operators.codegen import kernels
 from gquery.operators.group_output import is_probable
+from gquery.operators.merge_groups import merged_sink
 from gquery.operators.specialize import has_room
 from gquery.operators.text_scans import kernels_of_scans
 from gquery.planner.physical import (
@@ -66,8 +67,10 @@ def _kernels(state: Run, few: bool) -> Iterator[Kernel]:
             for unit in units_of(feedback, number, work, context.target, context.counts):
                 yield unit.kernel
                 yield from kernels_of_scans(work.source, unit.bindings.values())
-            if isinstance(work.sink, Group) and is_probable(work.sink, context.target):
-                yield output_of(feedback, number, work.sink, context.target).unit[0]
+            if isinstance(work.sink, Group):
+                sink = merged_sink(work.sink) if state.merges(number) else work.sink
+                if is_probable(sink, context.target):
+                    yield output_of(feedback, number, sink, context.target).unit[0]
 
 
 def expected_kernels(program: Program, context: ExecutionContext) -> list[Kernel]:

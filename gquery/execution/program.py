@@ -5,8 +5,9 @@ from __future__ import annotations
 from gquery.columns.table import Table
 from gquery.execution.feedback import RunFeedback
 from gquery.execution.late_fetch import with_fetched
-from gquery.execution.ranked import run_ranked
-from gquery.execution.replay import replayed
+from gquery.execution.ranked import ranked, run_ranked
+from gquery.execution.ranked_replay import SeveralGpus
+from gquery.execution.replay import OneGpu, replayed
 from gquery.execution.run_stages import result_of, run_stages
 from gquery.execution.speculation import MisspeculationError, Speculation
 from gquery.execution.state import ExecutionContext, Run, StageReport
@@ -23,15 +24,20 @@ def run_with_report(
     program: Program, context: ExecutionContext, feedback: RunFeedback | None = None
 ) -> tuple[Table, list[StageReport]]:
     """The result of a program, and what each stage did. A run that is not measured speculates where it can."""
-    if context.ranks:
-        return run_ranked(program, context, context.ranks, feedback or RunFeedback())
-    table, reports = _run_stages(program, context, feedback or RunFeedback())
+    run = _run_ranks if context.ranks else _run_stages
+    table, reports = run(program, context, feedback or RunFeedback())
     return table if program.fetch is None else with_fetched(program.fetch, table), reports
+
+
+def _run_ranks(program: Program, context: ExecutionContext, feedback: RunFeedback) -> tuple[Table, list[StageReport]]:
+    made = ranked(program, len(context.ranks), feedback)
+    table = replayed(program, feedback, SeveralGpus(made, context))
+    return run_ranked(made, context) if table is None else (table, [])
 
 
 def _run_stages(program: Program, context: ExecutionContext, feedback: RunFeedback) -> tuple[Table, list[StageReport]]:
     if context.device.is_cuda:
-        table = replayed(program, context, feedback, _run)
+        table = replayed(program, feedback, OneGpu(program, context, feedback, _run))
         if table is None:
             table = replayed_stages(program, context, feedback)
         if table is not None:

@@ -7,13 +7,13 @@ that fails ends all: the first error is raised.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import combinations
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from gquery import tuning
 from gquery.columns.table import Table
-from gquery.device.device import Device
 from gquery.device.peer import has_peer_access
 from gquery.distributed.cuts import cut_tables, located_by
 from gquery.distributed.placement import Placement, place
@@ -21,12 +21,13 @@ from gquery.distributed.transport import Comm, RankAbortedError, run_ranks
 from gquery.errors import InterruptError
 from gquery.execution.exchange import gathered
 from gquery.execution.feedback import RankedFeedback, RunFeedback
-from gquery.execution.late_fetch import with_fetched
 from gquery.execution.measure import Meter
 from gquery.execution.prepare import prepare
 from gquery.execution.run_stages import reading_scalars, result_of, run_stages
 from gquery.execution.speculation import MisspeculationError, Speculation
 from gquery.execution.state import ExecutionContext, Rank, Run, StageReport
+from gquery.kernels.targets import get_target
+from gquery.kernels.targets.base import AbortableTarget
 from gquery.planner.physical import Group, Pipeline, Program, ReadStage, Stage
 
 
@@ -47,31 +48,25 @@ def _cuts_frame(pipeline: Pipeline) -> bool:
     return isinstance(pipeline.source, ReadStage) and pipeline.rows >= tuning.distribution.cut_frame_rows
 
 
-def run_ranked(
-    program: Program, context: ExecutionContext, devices: Sequence[Device], feedback: RunFeedback
-) -> tuple[Table, list[StageReport]]:
-    """The result of a program on a device for each rank, and what the first rank's stages did."""
-    made = ranked(program, len(devices), feedback)
+def run_ranked(made: RankedFeedback, context: ExecutionContext) -> tuple[Table, list[StageReport]]:
+    """The result of a program on a device for each rank, but for what is fetched last, and what the stages did."""
     try:
-        table, reports = _run_all(made, context, devices, not may_speculate(context, devices))
+        return run_all(made, context, not may_speculate(context))
     except MisspeculationError:
         for known in made.ranks:
             known.misspeculated()
-        table, reports = _run_all(made, context, devices, True)
-    return table if program.fetch is None else with_fetched(program.fetch, table), reports
+        return run_all(made, context, waits=True)
 
 
-def may_speculate(context: ExecutionContext, devices: Sequence[Device]) -> bool:
+def may_speculate(context: ExecutionContext) -> bool:
     """Whether ranks take numbers as they were in the run before: each looks at the abort flags of the others in their memory."""
-    return context.meter is None and all(
-        a.is_cuda and b.is_cuda and has_peer_access(a, b) for a, b in combinations(devices, 2)
-    )
+    pairs = combinations(context.ranks, 2)
+    return context.meter is None and all(a.is_cuda and b.is_cuda and has_peer_access(a, b) for a, b in pairs)
 
 
-def _run_all(
-    made: RankedFeedback, context: ExecutionContext, devices: Sequence[Device], waits: bool
-) -> tuple[Table, list[StageReport]]:
+def run_all(made: RankedFeedback, context: ExecutionContext, waits: bool) -> tuple[Table, list[StageReport]]:
     """The result, but for what is fetched last; MisspeculationError where a rank took a number for another one."""
+    devices = context.ranks
     workers = max(1, context.settings.worker_count // len(devices))
     settings = replace(context.settings, threads=workers)
     meters = [None if context.meter is None else Meter(d, context.meter.counts) for d in devices]
@@ -128,8 +123,10 @@ def _run_rank(made: RankedFeedback, context: ExecutionContext, comm: Comm, waits
     feedback = made.ranks[comm.rank]
     rank = Rank(comm, made.placement, made.cuts)
     state = Run(made.program, context, feedback, Speculation(feedback, context.device, waits), rank=rank)
+    cuda = cast(AbortableTarget, get_target("cuda")) if context.device.stays else None
     try:
-        table = run_rank_stages(state, rank)
+        with nullcontext() if cuda is None else cuda.without_drafts():
+            table = run_rank_stages(state, rank)
         state.speculation.validate_all()
         context.device.synchronize()
     except (InterruptError, KeyboardInterrupt, MisspeculationError, RankAbortedError):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -16,6 +17,7 @@ from gquery.device.buffer import Buffer
 from gquery.device.device import Device, cpu_device
 from gquery.device.graph import RecordedGraph
 from gquery.device.recording import CannotRecordError, RecordingDevice
+from gquery.distributed.parts import part_of
 from gquery.errors import InterruptError
 from gquery.execution.feedback import RunFeedback
 from gquery.execution.speculation import MisspeculationError, Speculation
@@ -72,52 +74,87 @@ class Output(NamedTuple):
         return self.size * self.dtype.itemsize
 
 
+class Status(NamedTuple):
+    """The status words of a run, or of one rank's: ``size`` bytes from ``start`` on in the block."""
+
+    speculation: Speculation
+    start: int
+    size: int
+
+    def words(self, block: Array) -> Array:
+        """The words in a block that was fetched."""
+        words: Array = block[self.start : self.start + self.size].view(np.uint32)
+        return words
+
+
+@frozen_open
+class Answer:
+    """What a recorded run gives. ``result`` has what is the same in each run, ``outputs`` its buffers that are not, by their
+    identity. ``block`` (uint8) has the status words and, where the result is small, all of it."""
+
+    result: Table
+    outputs: dict[int, Output]
+    statuses: tuple[Status, ...]
+    block: Array
+    is_small: bool
+
+    def check(self, fetched: Array) -> None:
+        """Raise what the kernels of a run have to say; MisspeculationError before anything else."""
+        if any(s.words(fetched)[0] for s in self.statuses):
+            raise MisspeculationError
+        errors: list[Exception] = []
+        for status in self.statuses:
+            try:
+                status.speculation.check(status.words(fetched))
+            except MisspeculationError:
+                raise
+            except Exception as error:  # another rank's table may have been full
+                errors.append(error)
+        if errors:
+            raise errors[0]
+
+
 @dataclass(eq=False)
 class Recording:
-    """A recorded run. ``result`` has what is the same in each run, ``outputs`` its buffers that are not, by their identity.
-    ``block`` (uint8) has the status words and, where the result is small, all of it."""
+    """A recorded run on one GPU, or on several: the first one has the result."""
 
     program: Program
     graph: RecordedGraph | None  # None once it was let go of
-    speculation: Speculation
-    result: Table
-    outputs: dict[int, Output]
-    block: Array
-    status_bytes: int  # at the beginning of the block
-    is_small: bool
-    inputs: Inputs
+    answer: Answer | None  # likewise
+    inputs: tuple[tuple[Device, Inputs], ...]  # of each GPU
     kept: list[object]  # kernels, arrays and constants that the graph uses
     seconds: float = 0.0  # that the last run took
 
     def release(self) -> None:
         """Let go of everything; nobody plays it again."""
-        self.graph, self.inputs, self.kept, self.block = None, Inputs((), ()), [], np.empty(0, np.uint8)
+        self.graph, self.answer, self.inputs, self.kept = None, None, (), []
 
     def play(self, device: Device, arena: Arena) -> Table | None:
         """The result of another run; None where the recording is of no use any more. Raises what kernels have to say."""
-        if not self.inputs.are_current(device):
+        if not all(inputs.are_current(at) for at, inputs in self.inputs):
             return None
         start = time.perf_counter()
         copies: dict[int, Array] = {}
         with arena.stream:
-            if not self.is_small:
-                copies = {i: device.empty(o.size, o.dtype, "the result") for i, o in self.outputs.items()}
-            if self.graph is None:  # memory ran out, now or before
+            answer = self.answer
+            if answer is not None and not answer.is_small:
+                copies = {i: device.empty(o.size, o.dtype, "the result") for i, o in answer.outputs.items()}
+            if self.graph is None or answer is None:  # memory ran out, now or before
                 return None
             self.graph.launch(arena.stream)
             for identity, copy in copies.items():
-                arena.copy(address(copy), self.outputs[identity].address, copy.nbytes)
-            fetched = fetch_block(self.block, self.speculation, arena, self.seconds)
+                arena.copy(address(copy), answer.outputs[identity].address, copy.nbytes)
+            fetched = fetch_block(answer.block, answer.statuses[0].speculation, arena, self.seconds)
         self.seconds = time.perf_counter() - start
         try:
-            self.speculation.check(fetched[: self.status_bytes].view(np.uint32))
+            answer.check(fetched)
         except MisspeculationError:
             return None
         made = {i: Buffer(copy, device) for i, copy in copies.items()}
-        if self.is_small:
-            for identity, output in self.outputs.items():
+        if answer.is_small:
+            for identity, output in answer.outputs.items():
                 made[identity] = Buffer(fetched[output.offset : output.offset + output.nbytes].view(output.dtype))
-        return _with_buffers(self.result, made)
+        return _with_buffers(answer.result, made)
 
 
 def fetch_block(block: Array, speculation: Speculation, arena: Arena, seconds: float) -> Array:
@@ -141,33 +178,55 @@ def record(
 ) -> Recording:
     """A recording of a program that was rehearsed; nothing has run yet. CannotRecordError says what stands in its way."""
     device, cuda = cast(RecordingDevice, context.device), cast(AbortableTarget, get_target(context.target))
-    constants = device.constants = []
-    try:
+    with recording_constants([device]) as constants:
         with cuda.noting() as noted, arena.recording() as graph:
             state = Run(program, context, rehearsed, Speculation(rehearsed, device, waits=False))
             result = run_stages(state)
-            words = state.speculation.status_words
-            outputs, size = _outputs(result, words.nbytes, arena, device)
-            is_small = size <= tuning.replay.block_bytes
-            block = device.empty(size if is_small else words.nbytes, np.uint8, "the result")
-            arena.copy(address(block), address(words), words.nbytes)
-            for output in outputs.values() if is_small else ():
-                arena.copy(address(block) + output.offset, output.address, output.nbytes)
+            answer = laid_out(result, [(state.speculation, state.speculation.status_words)], arena, device)
+    if not graph:
+        raise CannotRecordError("memory has run out")
+    kept = [*noted.kernels, *foreign(noted, arena), *constants]
+    made = Recording(program, graph[0], answer, ((device, inputs_of(state)),), kept)
+    arena.add(made)
+    return made
+
+
+@contextmanager
+def recording_constants(devices: Sequence[RecordingDevice]) -> Iterator[list[Array]]:
+    """Within it, a run is recorded on GPUs; afterwards the list has what the host sent them. What stands in its way becomes a
+    CannotRecordError."""
+    constants: list[Array] = []
+    for device in devices:
+        device.constants = []
+    try:
+        yield constants
     except InterruptError:
         raise
     except Exception as error:
         # CuPy's or the driver's: something waits for the GPU. What is wrong with a query, its usual run says
         raise CannotRecordError(f"{type(error).__name__}: {error}") from error
     finally:
-        device.constants = None
-    if not graph:
-        raise CannotRecordError("memory has run out")
-    kept = [*noted.kernels, *foreign(noted, arena), *constants]
-    made = Recording(
-        program, graph[0], state.speculation, result, outputs, block, words.nbytes, is_small, inputs_of(state), kept
-    )
-    arena.add(made)
-    return made
+        for device in devices:
+            constants += device.constants or ()
+            device.constants = None
+
+
+def laid_out(
+    result: Table, status_words: Sequence[tuple[Speculation, Array]], arena: Arena, device: Device
+) -> Answer:
+    """What a run gives that is being recorded: its result, and the status words of each rank, which lie on ``device``."""
+    statuses, size = [], 0
+    for speculation, words in status_words:
+        statuses.append(Status(speculation, size, int(words.nbytes)))
+        size += int(words.nbytes)
+    outputs, all_bytes = _outputs(result, size, arena, device)
+    is_small = all_bytes <= tuning.replay.block_bytes
+    block = device.empty(all_bytes if is_small else size, np.uint8, "the result")
+    for status, (_, words) in zip(statuses, status_words, strict=True):
+        arena.copy(address(block) + status.start, address(words), status.size)
+    for output in outputs.values() if is_small else ():
+        arena.copy(address(block) + output.offset, output.address, output.nbytes)
+    return Answer(result, outputs, tuple(statuses), block, is_small)
 
 
 def foreign(noted: Launched, arena: Arena) -> list[Array]:
@@ -178,7 +237,11 @@ def foreign(noted: Launched, arena: Arena) -> list[Array]:
 def inputs_of(state: Run) -> Inputs:
     """What the stages that have run have read of tables."""
     device, columns = state.context.device, tuple(_inputs(state))
-    arrays = tuple((b, b.on(device)) for i in columns for c in i.columns for b in c.buffers if b.is_on(device))
+    read = [c for i in columns for c in i.columns]
+    if state.rank is not None:  # of tables that are cut a rank has its part
+        cuts, number = state.rank.cuts, state.rank.comm.rank
+        read += [part_of(c, *cuts[id(i.source)].rows(number)) for i in columns if id(i.source) in cuts for c in i.columns]
+    arrays = tuple((b, b.on(device)) for c in read for b in c.buffers if b.is_on(device))
     return Inputs(columns, arrays)
 
 

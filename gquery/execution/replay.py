@@ -15,9 +15,10 @@ refused for good.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
-from typing import cast
+from typing import Protocol, cast
 
 from gquery import tuning
 from gquery.columns.table import Table
@@ -29,32 +30,108 @@ from gquery.execution.recording import RunStages, record
 from gquery.execution.speculation import Speculation
 from gquery.execution.state import ExecutionContext, Run
 from gquery.execution.variants import output_of, units_of
+from gquery.expression.frozen import frozen_single
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.base import AbortableTarget
+from gquery.operators.merge_groups import merged_sink
 from gquery.operators.reduce_run import as_group
 from gquery.planner.later import pattern_of
 from gquery.planner.physical import Group, HostRows, Pipeline, Program, Reduce
 
 
-def replayed(program: Program, context: ExecutionContext, feedback: RunFeedback, run_stages: RunStages) -> Table | None:
+class Way(Protocol):
+    """How a program is recorded: on one GPU, or on several by ranks (`ranked_replay`)."""
+
+    @property
+    def context(self) -> ExecutionContext:
+        """Where and how it runs; on the first GPU."""
+
+    @property
+    def has_run(self) -> bool:
+        """Whether the program has run as usual."""
+
+    @property
+    def arenas(self) -> Sequence[Arena]:
+        """Those of the GPUs, the first one's first; each once."""
+
+    def may_record(self) -> bool:
+        """Whether nothing speaks against it that is known before."""
+
+    def merges(self, stage: int) -> bool:
+        """Whether the states of several ranks become one at the end of a stage."""
+
+    def rehearse(self, rehearsed: RunFeedback) -> Table:
+        """The result of a run with all work on the GPUs, which leaves the numbers that the recording speculates on."""
+
+    def record(self, rehearsed: RunFeedback) -> Recorded:
+        """A recording of the program; nothing has run yet. CannotRecordError says what stands in its way."""
+
+
+@frozen_single
+class OneGpu:
+    """A program on one GPU; see `Way`."""
+
+    program: Program
+    context: ExecutionContext
+    feedback: RunFeedback
+    run_stages: RunStages
+
+    @property
+    def has_run(self) -> bool:
+        """See `Way`."""
+        return self.feedback.scalars is not None
+
+    @property
+    def arenas(self) -> Sequence[Arena]:
+        """See `Way`."""
+        return (arena_of(self.context.device.ordinal),)
+
+    def may_record(self) -> bool:
+        """See `Way`."""
+        return may_be_recorded(self.program, self.context)
+
+    def merges(self, stage: int) -> bool:
+        """See `Way`."""
+        return merges_nothing(stage)
+
+    def rehearse(self, rehearsed: RunFeedback) -> Table:
+        """See `Way`."""
+        context = staying(self.context, self.arenas[0])
+        waiting = Speculation(rehearsed, context.device, waits=True)
+        with cast(AbortableTarget, get_target(context.target)).without_drafts():
+            table = self.run_stages(Run(self.program, context, rehearsed, waiting))
+        waiting.validate_all()
+        return table
+
+    def record(self, rehearsed: RunFeedback) -> Recorded:
+        """See `Way`."""
+        (arena,) = self.arenas
+        return record(self.program, staying(self.context, arena), rehearsed, self.run_stages, arena)
+
+
+def staying(context: ExecutionContext, arena: Arena) -> ExecutionContext:
+    """The same with all work on the GPU."""
+    return replace(context, device=RecordingDevice(context.device, arena))
+
+
+def replayed(program: Program, feedback: RunFeedback, way: Way) -> Table | None:
     """The result by a recording, or by a run that leads to one; None: the program is to run as usual."""
     progress = feedback.replay
-    has_run = feedback.scalars is not None or progress.runs > 0
-    if progress.refused is not None or not has_run or not may_be_recorded(program, context):
+    if progress.refused is not None or not (way.has_run or progress.runs) or not way.may_record():
         return None
     progress.runs += 1
     is_served = feedback.shared is not None and feedback.shared.replay.recorded is not None
     if progress.runs < (tuning.replay.runs_beside_template if is_served else tuning.replay.runs):
         return None
-    arena = arena_of(context.device.ordinal)
-    if not arena.lock.acquire(blocking=False):  # a recording runs for another thread: this GPU has work
-        return None
-    try:
-        with context.device.activate():
-            return _next(program, context, feedback, run_stages, arena)
-    finally:
-        arena.lock.release()
+    with ExitStack() as held:
+        arenas = way.arenas
+        for arena in arenas:
+            if not arena.lock.acquire(blocking=False):  # a recording runs for another thread: this GPU has work
+                return None
+            held.callback(arena.lock.release)
+        held.enter_context(way.context.device.activate())
+        return _next(program, feedback, way, arenas[0])
 
 
 def may_be_recorded(program: Program, context: ExecutionContext) -> bool:
@@ -68,24 +145,21 @@ def may_be_recorded(program: Program, context: ExecutionContext) -> bool:
     return not any(isinstance(w, HostRows) or (isinstance(w, Pipeline) and w.host is not None) for w in works)
 
 
-def _next(
-    program: Program, context: ExecutionContext, feedback: RunFeedback, run_stages: RunStages, arena: Arena
-) -> Table | None:
-    """One step further; the caller has the arena's lock."""
+def _next(program: Program, feedback: RunFeedback, way: Way, arena: Arena) -> Table | None:
+    """One step further; the caller has the locks of the arenas."""
     progress = feedback.replay
     recorded = progress.recorded
     if recorded is None:
-        staying = replace(context, device=RecordingDevice(context.device, arena))
         if progress.rehearsed is None:
-            return _rehearse(program, staying, feedback, run_stages)
+            return _rehearse(program, feedback, way, arena)
         try:
-            recorded = progress.recorded = record(program, staying, progress.rehearsed, run_stages, arena)
+            recorded = progress.recorded = way.record(progress.rehearsed)
         except CannotRecordError as reason:
             progress.refused = str(reason)
             return None
     elif recorded.program is not program:
         return None
-    table = recorded.play(context.device, arena)
+    table = recorded.play(way.context.device, arena)
     if table is None:
         _give_up(feedback, recorded)
     return table
@@ -101,13 +175,12 @@ def _give_up(feedback: RunFeedback, recorded: Recorded) -> None:
         progress.refused = "each recording was soon of no use"
 
 
-def _rehearse(
-    program: Program, context: ExecutionContext, feedback: RunFeedback, run_stages: RunStages
-) -> Table | None:
-    """A run with all work on the GPU, once its kernels are there: it leaves the numbers that the recording speculates on."""
-    progress, target = feedback.replay, cast(AbortableTarget, get_target(context.target))
+def _rehearse(program: Program, feedback: RunFeedback, way: Way, arena: Arena) -> Table | None:
+    """A run with all work on the GPUs, once its kernels are there: no kernel is loaded while a graph is recorded."""
+    progress, target = feedback.replay, cast(AbortableTarget, get_target(way.context.target))
     if progress.kernels is None:
-        progress.kernels = tuple(dict.fromkeys(kernels_to_record(program, context, feedback)))
+        needed = kernels_to_record(program, staying(way.context, arena), feedback, way.merges)
+        progress.kernels = tuple(dict.fromkeys(needed))
         target.compile_in_background(progress.kernels)
     if time.monotonic() < progress.asks_at:
         return None
@@ -115,21 +188,29 @@ def _rehearse(
         progress.asks_at = time.monotonic() + tuning.replay.poll_seconds
         return None
     rehearsed = feedback.for_recording()
-    waiting = Speculation(rehearsed, context.device, waits=True)
-    with target.without_drafts():  # no kernel is loaded while a graph is recorded
-        table = run_stages(Run(program, context, rehearsed, waiting))
-    waiting.validate_all()
+    table = way.rehearse(rehearsed)
     progress.rehearsed = rehearsed
     return table
 
 
-def kernels_to_record(program: Program, context: ExecutionContext, feedback: RunFeedback) -> Iterator[Kernel]:
+def merges_nothing(stage: int) -> bool:
+    """Whether the states of several ranks become one at the end of a stage, where there is one rank."""
+    return False
+
+
+def kernels_to_record(
+    program: Program,
+    context: ExecutionContext,
+    feedback: RunFeedback,
+    merges: Callable[[int], bool] = merges_nothing,
+) -> Iterator[Kernel]:
     """The kernels that a program probably needs where all of its work is on the GPU."""
-    for found in forecast(program, context, feedback):
+    for found in forecast(program, context, feedback, merges=merges):
         number, pipeline = found.stage.number, found.runs.pipeline
         yield from (u.kernel for u in units_of(feedback, number, pipeline, context.target))
         match pipeline.sink:
             case Group() as sink if not sink.sparse:
-                yield output_of(feedback, number, sink, context.target).unit[0]
+                made = merged_sink(sink) if merges(number) else sink
+                yield output_of(feedback, number, made, context.target).unit[0]
             case Reduce() as sink:
                 yield output_of(feedback, number, as_group(sink), context.target).unit[0]

@@ -18,6 +18,7 @@ from gquery.operators.codegen import behind_selection, passes
 from gquery.operators.group import GroupRun
 from gquery.operators.join_table import BuildRun
 from gquery.operators.materialize import MaterializeRun
+from gquery.operators.merge_groups import merged_sink
 from gquery.operators.reduce_run import ReduceRun, as_group
 from gquery.planner.physical import Build, Group, Materialize, Reduce, Sink, Stage
 from gquery.settings import Settings
@@ -54,9 +55,12 @@ def sink_of(attempt: Attempt, stage: Stage, decision: Decision) -> SinkRun[SinkS
 def _group(state: Run, stage: Stage, sink: Group, frame: Frame, launch: Launch) -> GroupRun:
     if sink.layout == "row-id hash":
         scans.check_rows(frame.rows)
-    output = output_of(state.feedback, stage.number, sink, launch.target.name)
+    exchange = merge_exchange(state, stage)
+    output = output_of(
+        state.feedback, stage.number, sink if exchange is None else merged_sink(sink), launch.target.name
+    )
     made = GroupRun(sink, launch, stage.label, frame, output)
-    made.exchange = merge_exchange(state, stage)
+    made.exchange = exchange
     if sink.layout != "direct-address":
         known = state.feedback.stage(stage.number)
         if not launch.target.has_own_memory and known.groups is not None:

@@ -44,7 +44,7 @@ from gquery.operators.group_state import GroupState
 from gquery.operators.join import find_or_insert
 from gquery.operators.keys import decode_keys, decode_raw_key, encode_keys, raw_key
 from gquery.operators.materialize import contiguous
-from gquery.operators.merge_groups import Exchange, merge_arrays, merge_groups, part_groups
+from gquery.operators.merge_groups import Exchange, merge_arrays, merge_groups, merged_sink, part_groups
 from gquery.operators.windows import is_inside
 from gquery.planner.aggregates import AggregatePlan, has_plain_count
 from gquery.planner.physical import TOUCHED, Group, ReadStage, Source
@@ -224,12 +224,17 @@ class GroupRun(SinkRun[GroupState]):
         count = int(merged.encoded.size)
         named = [(c, what) for c, _, what in self.sink.keys]
         columns = self._columns(named, self._keys(merged.encoded), count, device, self.launch.workers)
-        for (column, plan), text in zip(self.sink.aggregates, merged.texts, strict=True):
+        for (column, _), text in zip(self.sink.aggregates, merged.texts, strict=True):
             if text is not None:
                 columns[column.id] = text
-                continue
-            (values,) = self._results(merged.words, device.xp, [plan])
-            columns |= self._columns([(column, plan.result)], [values], count, device, self.launch.workers)
+        numbers = merged_sink(self.sink).aggregates
+        if self.output is not None and device.is_cuda:
+            slots = device.xp.arange(count, dtype=np.uint32)
+            state = GroupState(count - 1, merged.encoded, tuple(merged.words), slots_in_order=slots)
+            _, results = self.output.columns(state, count, device, self.launch.workers, self.label)
+        else:
+            results = self._results(merged.words, device.xp, [plan for _, plan in numbers])
+        columns |= self._columns([(c, p.result) for c, p in numbers], results, count, device, self.launch.workers)
         return Frame(columns, count)
 
     def _of_rows(self, state: GroupState) -> Frame:

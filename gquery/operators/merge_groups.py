@@ -8,6 +8,7 @@ depends on the key is an address in a state; of it the characters are exchanged.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from types import ModuleType
 from typing import Any, Protocol, TypeVar
 
@@ -22,7 +23,6 @@ from gquery.expression.frozen import frozen_single
 from gquery.expression.types import PhysicalType
 from gquery.kernels.builtin import gathers, grouping, order, scans
 from gquery.kernels.builtin.define import namespace
-from gquery.kernels.readback import validate
 from gquery.operators.base import make_column
 from gquery.operators.finalize import finalize_aggregate
 from gquery.operators.materialize import contiguous
@@ -42,7 +42,7 @@ class Exchange(Protocol):
 @frozen_single
 class PartGroups:
     """The groups of one rank, where that has them: ``encoded`` keys (int64, one a group), a word a group for each accumulator
-    (int64 or float64), and for each aggregate that is text a column on the host (None for others)."""
+    (int64 or float64), and for each aggregate that is text a column (None for others)."""
 
     encoded: Array
     words: tuple[Array, ...]
@@ -64,6 +64,13 @@ def bytes_of(value: object) -> int:
             return int(getattr(value, "nbytes", 0))
 
 
+def merged_sink(sink: Group) -> Group:
+    """The sink whose kernel makes the columns of aggregates, texts aside, where the groups of all ranks were merged: they are in
+    order, as those of a table of row numbers."""
+    numbers = tuple([(c, plan) for c, plan in sink.aggregates if plan.finalizer != "text"])
+    return replace(sink, layout="row-id hash", aggregates=numbers)
+
+
 def part_groups(sink: Group, encoded: Array, words: Sequence[Array], device: Device) -> PartGroups:
     """What a rank hands over of its groups, whose keys and words lie on ``device``: of texts their characters."""
     xp = namespace(encoded)
@@ -76,16 +83,8 @@ def _text(
 ) -> ColumnData | None:
     if plan.finalizer != "text":
         return None
-    validate()
     views, validity = finalize_aggregate(plan, words, xp)
-    column = make_column(plan.result, PhysicalType.VIEW, views, validity, groups, device)
-    text = contiguous(column, device)
-    assert text.characters is not None
-    host = [
-        None if b is None else Buffer(device.to_host(b.on(device))) for b in (text.data, text.validity, text.characters)
-    ]
-    assert host[0] is not None
-    return ColumnData(text.dtype, text.physical_type, groups, host[0], host[1], host[2])
+    return contiguous(make_column(plan.result, PhysicalType.VIEW, views, validity, groups, device), device)
 
 
 @frozen_single
@@ -135,32 +134,39 @@ def _distinct(keys: Array) -> tuple[Array, Array]:
 
 
 def _merged_text(
-    plan: AggregatePlan, n: int, parts: Sequence[PartGroups], inverse: Array, groups: int, device: Device
+    plan: AggregatePlan, n: int, parts: Sequence[PartGroups], slots: Array, groups: int, device: Device
 ) -> ColumnData:
     """A text for each group, which is the same in every part that has one: that of the first."""
-    columns = [c for p in parts if (c := p.texts[n]) is not None]
-    views = np.concatenate([gathers.string_views(c, _host_of(c)) for c in columns])
-    flags = [np.ones(c.length, np.uint8) if c.validity is None else c.validity.host for c in columns]
-    valid = np.concatenate(flags)
-    rows = np.full(groups, valid.size, np.int64)
-    validate()
-    at = np.flatnonzero(valid)
-    np.minimum.at(rows, device.to_host(inverse)[at], at)
-    has_text = rows < valid.size
-    taken = (
-        views.reshape(-1, 2)[np.where(has_text, rows, 0)] * has_text[:, None]
-        if valid.size
-        else np.zeros((groups, 2), np.int64)
-    )
-    offsets, characters = gathers.gather_strings(np.ascontiguousarray(taken).reshape(-1))
+    xp = device.xp
+    columns = [_text_on(c, device) for p in parts if (c := p.texts[n]) is not None]
+    views = xp.concatenate([gathers.string_views(c, device) for c in columns]).reshape(-1, 2)
+    flags = [xp.ones(c.length, np.uint8) if c.validity is None else c.validity.on(device) for c in columns]
+    valid = xp.concatenate(flags).astype(bool)
+    none = int(valid.size)
+    rows = device.full(groups, none, np.int64)
+    grouping.accumulate_at(rows, slots, xp.where(valid, xp.arange(none), none), "min")
+    has_text = rows < none
+    if none:
+        taken = views[xp.where(has_text, rows, 0)] * has_text[:, None]
+    else:
+        taken = xp.zeros((groups, 2), np.int64)
+    offsets, characters = gathers.gather_strings(xp.ascontiguousarray(taken).reshape(-1))
     del columns  # the views were addresses in them
-    validity = Buffer(has_text.astype(np.uint8)) if plan.result.nullable else None
-    return ColumnData(plan.result.dtype, PhysicalType.STRING64, groups, Buffer(offsets), validity, Buffer(characters))
+    validity = Buffer(has_text.astype(np.uint8), device) if plan.result.nullable else None
+    data, text = Buffer(offsets, device), Buffer(characters, device)
+    return ColumnData(plan.result.dtype, PhysicalType.STRING64, groups, data, validity, text)
 
 
-def _host_of(column: ColumnData) -> Device:
-    (device,) = column.data.devices
-    return device
+def _text_on(column: ColumnData, device: Device) -> ColumnData:
+    """A column of another rank in memory of this one."""
+
+    def here(buffer: Buffer) -> Buffer:
+        (at,) = buffer.devices
+        return Buffer(brought(buffer.on(at), at, device), device)
+
+    validity = None if column.validity is None else here(column.validity)
+    assert column.characters is not None
+    return replace(column, data=here(column.data), validity=validity, characters=here(column.characters))
 
 
 def merge_arrays(arrays: Sequence[Array], ops: Sequence[str], exchange: Exchange, device: Device) -> list[Array]:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import gquery
+from gquery.device.device import available_devices
 from gquery.errors import ConversionError
 from gquery.execution.feedback import ReplayProgress
 from tests.support.queries import Generator, random_tables
@@ -55,12 +56,18 @@ def _table(seed: int) -> pa.Table:
     )
 
 
-@pytest.fixture
-def connection() -> Iterator[gquery.Connection]:
-    with gquery.connect(device="cuda") as made:
+@pytest.fixture(params=[1, 2], ids=["one GPU", "two GPUs"])
+def connection(request: pytest.FixtureRequest) -> Iterator[gquery.Connection]:
+    with _connected(request.param) as made:
         made.register("t", _table(1))
         made.register("small", pa.table({"id": [1, 2, 3, None, 50, 50], "n": [1, None, 3, 4, 5, 6]}))
         yield made
+
+
+def _connected(gpus: int) -> gquery.Connection:
+    if len(available_devices()) <= gpus:
+        pytest.skip(f"needs {gpus} GPUs")
+    return gquery.connect(device="cuda", devices=gpus)
 
 
 def _progress(connection: gquery.Connection, sql: str) -> ReplayProgress:
@@ -211,10 +218,11 @@ def test_a_setting_switches_it_off(connection: gquery.Connection) -> None:
 
 
 @pytest.mark.cuda
+@pytest.mark.parametrize("gpus", [1, 2])
 @pytest.mark.parametrize("seed", range(40))
-def test_random_queries_give_the_same(seed: int) -> None:
+def test_random_queries_give_the_same(seed: int, gpus: int) -> None:
     sql = Generator(seed).query()
-    with gquery.connect(device="cuda") as connection, gquery.connect(device="cpu") as other:
+    with _connected(gpus) as connection, gquery.connect(device="cpu") as other:
         connection.sql("SET interpret_limit = 0")
         for name, table in random_tables(seed).items():
             connection.register(name, table)

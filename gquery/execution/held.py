@@ -31,6 +31,9 @@ def scratch_of(work: PipelineBreaker, frames: Mapping[int, Frame]) -> int:
     match work:
         case RankEncode(stage=stage, pairs=pairs, extremes=True) if all(s.physical_type.is_string for s, _ in pairs):
             return 0 if work.alone else frames[stage].rows * len(pairs)
+        case SortRows(stage=stage, columns=columns, limit=None):
+            gathered = sum(frames[stage].columns[s.column.id].nbytes for s in columns)
+            return frames[stage].rows * tuning.memory.sorted_row + gathered
         case SortRows(stage=stage) | DistinctRows(stage=stage) | RankEncode(stage=stage):
             return frames[stage].rows * tuning.memory.sorted_row
         case ConcatRows(stages=stages):

@@ -6,14 +6,30 @@ goes there too and the pipeline runs once more; then its groups (`execution.grou
 from __future__ import annotations
 
 import traceback
+from collections.abc import Mapping
 from typing import assert_never
 
+from gquery.device.device import Device
 from gquery.errors import OutOfMemoryError
+from gquery.execution import held
 from gquery.execution.group_parts import groups_by_parts
 from gquery.execution.join_parts import first_unbuilt, join_by_parts, leave_unbuilt
 from gquery.execution.part_runs import can_have_parts, run_counted, spill_idle
+from gquery.execution.sort_parts import distinct_by_parts, sort_by_parts
 from gquery.execution.state import Run, StageReport
-from gquery.planner.physical import Build, Group, Materialize, Pipeline, Reduce, Stage
+from gquery.operators.base import Frame
+from gquery.operators.breakers import run_breaker
+from gquery.planner.physical import (
+    Build,
+    DistinctRows,
+    Group,
+    Materialize,
+    Pipeline,
+    PipelineBreaker,
+    Reduce,
+    SortRows,
+    Stage,
+)
 
 
 def run_within_memory(state: Run, stage: Stage, pipeline: Pipeline, report: StageReport) -> None:
@@ -41,6 +57,25 @@ def run_within_memory(state: Run, stage: Stage, pipeline: Pipeline, report: Stag
             raise refused
         case _:
             assert_never(pipeline.sink)
+
+
+def break_within_memory(
+    state: Run, stage: Stage, work: PipelineBreaker, frames: Mapping[int, Frame], at: Device, report: StageReport
+) -> Frame:
+    """Run a pipeline breaker on a device, in parts if need be (`execution.sort_parts`)."""
+    device, workers = state.context.device, state.context.settings.worker_count
+    try:
+        size = held.scratch_of(work, frames) if device.keeps_columns else 0
+        with device.scratch(size, stage.label):
+            return run_breaker(work, frames, state.joins, state.matched, at, workers)
+    except OutOfMemoryError as error:
+        if not can_have_parts(state) or not isinstance(work, SortRows | DistinctRows):
+            raise
+        traceback.clear_frames(error.__traceback__)
+    spill_idle(state, stage.label)
+    if isinstance(work, SortRows):
+        return sort_by_parts(work, frames[work.stage], device, report)
+    return distinct_by_parts(work, frames[work.stage], device, report)
 
 
 def _refused(state: Run, stage: Stage, pipeline: Pipeline, report: StageReport) -> OutOfMemoryError | None:

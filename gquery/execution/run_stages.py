@@ -17,10 +17,10 @@ from gquery.device.device import cpu_device
 from gquery.errors import InterruptError, OutOfMemoryError
 from gquery.execution.choose import breaker_device
 from gquery.execution.exchange import breaker_frames, gather_inputs, rows_read
-from gquery.execution.held import count_made, scratch_of
+from gquery.execution.held import count_made
 from gquery.execution.measure import Meter, named_range
 from gquery.execution.prepare import prepare
-from gquery.execution.relief import run_within_memory
+from gquery.execution.relief import break_within_memory, run_within_memory
 from gquery.execution.sources import read
 from gquery.execution.stage_feedback import BuiltTable
 from gquery.execution.state import Run, StageReport
@@ -31,7 +31,6 @@ from gquery.kernels.readback import scalar_readback
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.base import AbortableTarget
 from gquery.operators.base import Frame, JoinIndex
-from gquery.operators.breakers import run_breaker
 from gquery.operators.host_rows import run_host_rows
 from gquery.planner.later import pattern_of
 from gquery.planner.physical import HostRows, Materialize, Pipeline, PipelineBreaker, Program, SortRows, Stage
@@ -157,14 +156,10 @@ def _stage(state: Run, stage: Stage, report: StageReport) -> None:
                     if at.is_cpu:
                         state.speculation.validate()
                     report.target = at.name
-                    workers = state.context.settings.worker_count
                     frames = breaker_frames(state, stage, stage.work)
                     if state.bound is not None:
                         frames = _counted(state, stage.work)
-                    size = scratch_of(stage.work, frames) if device.keeps_columns else 0
-                    with device.scratch(size, stage.label):
-                        made = run_breaker(stage.work, frames, state.joins, state.matched, at, workers)
-                    state.frames[stage.number] = made
+                    state.frames[stage.number] = break_within_memory(state, stage, stage.work, frames, at, report)
             if device.keeps_columns and not isinstance(stage.work, Pipeline):
                 count_made(state.frames[stage.number], device, stage.label)
             return

@@ -298,5 +298,6 @@ class Spilling(Record):
     least_free: float = number(0.125, "share of a memory limit", "that is taken to be free, at least")
     least_parts: int = number(8, "parts", "that something is made in, at least")
     most_parts: int = number(256, "parts", "that rows are written in at once: each is written to a place of its own")
+    sampled_rows: int = number(64, "rows", "a range of a sort that tell where ranges end")
     levels: int = number(3, "times", "that the rows of a part are partitioned again, at most")
     least_rows: int = number(1024, "rows", "of a part from which on it is")

@@ -64,11 +64,8 @@ def test_each_number_of_each_rank_that_is_recorded(db: gquery.Connection, sql: s
             break
     rehearsed = feedback.replay.rehearsed
     assert feedback.replay.recorded is not None and rehearsed is not None and rehearsed.ranked is not None, feedback
-    recorded = 0
     for _ in _changes(rehearsed.ranked):
         if feedback.replay.recorded is not None:
             feedback.replay.recorded.release()
         feedback.replay = ReplayProgress(runs=9, kernels=(), rehearsed=rehearsed)
         assert sorted(db.sql(sql).fetchall(), key=repr) == expected
-        recorded += feedback.replay.refused is None  # an array that is too small is found while it is recorded
-    assert recorded

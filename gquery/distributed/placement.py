@@ -65,15 +65,16 @@ class CutKeys:
     def __init__(self, bounds: Sequence[int] = ()) -> None:
         self.bounds = tuple(bounds)
 
-    def slots(self, rank: int, base: int, size: int) -> tuple[int, int]:
-        """The slots of a rank's values in an array of ``size`` slots, the first of which is that of the value ``base``.
+    def own(self, rank: int, base: int, width: int) -> tuple[int, int]:
+        """The part of ``width`` values from ``base`` on that a rank may have: where it begins, and its width, 1 at least.
 
-        >>> CutKeys([10, 20]).slots(1, 5, 12), CutKeys([10, 20]).slots(2, 5, 12)
-        ((5, 12), (12, 12))
+        >>> CutKeys([10, 20]).own(1, 5, 12), CutKeys([10, 20]).own(2, 5, 12)
+        ((10, 7), (16, 1))
         """
-        low = self.bounds[rank - 1] - base if rank > 0 else 0
-        high = self.bounds[rank] - base if rank < len(self.bounds) else size
-        return min(max(low, 0), size), min(max(high, 0), size)
+        low = max(self.bounds[rank - 1], base) if rank > 0 else base
+        high = min(self.bounds[rank], base + width) if rank < len(self.bounds) else base + width
+        low = min(low, base + width - 1)
+        return low, max(high - low, 1)
 
 
 Located = Mapping[int, CutKeys]
@@ -91,7 +92,7 @@ class StagePlacement:
     makes: Rows
     merges: bool = False
     gathers: tuple[int, ...] = ()
-    slots: CutKeys | None = None  # the source is sparse groups, of which the rank's own are those of its keys
+    own_keys: tuple[tuple[int, CutKeys], ...] = ()  # the keys of the sink, by position, of which each rank has values of its own
 
     def text(self, ranks: int) -> str:
         """What EXPLAIN says of it.
@@ -165,9 +166,10 @@ class _Placing:
             reads = "part"
         for step in work.steps:
             located = self._behind(step, reads, located)
-        makes, merges, located = self._sink(work.sink, reads, located, number)
-        slots = self.sparse.get(work.source.stage) if isinstance(work.source, ReadStage) else None
-        return StagePlacement(reads, makes, merges, self._missing(work.source, reads), slots), located
+        behind = located
+        makes, merges, located = self._sink(work.sink, reads, behind, number)
+        own_keys = () if reads == "whole" or merges else _own_keys(work.sink, behind)
+        return StagePlacement(reads, makes, merges, self._missing(work.source, reads), own_keys), located
 
     def _source(self, source: Source) -> tuple[Rows, Located]:
         match source:
@@ -290,6 +292,18 @@ class _Placing:
                 return StagePlacement("part" if gathers else "whole", "whole", gathers=gathers), NOWHERE
             case _:
                 assert_never(work)
+
+
+def _own_keys(sink: Sink, located: Located) -> tuple[tuple[int, CutKeys], ...]:
+    """The keys of an array over encoded keys, by position, that are located."""
+    match sink:
+        case Build(table) if table.layout == "direct-address":
+            ids = [k.id for k in table.keys]
+        case Group(layout="direct-address", keys=keys):
+            ids = [e.id if isinstance(e, Column) else -1 for _, e, _ in keys]
+        case _:
+            return ()
+    return tuple([(n, located[i]) for n, i in enumerate(ids) if i in located])
 
 
 def _may_lie_together(sink: Sink) -> bool:

@@ -129,9 +129,10 @@ class Shared:
 
 @dataclass
 class RankedFeedback:
-    """How ranks run a program, and what the runs of each of them leave."""
+    """How ranks run a program, each as its own has it (`distributed.localize`), and what the runs of each of them leave."""
 
     program: Program
+    programs: tuple[Program, ...]
     cuts: Cuts
     placement: Placement
     ranks: tuple[RunFeedback, ...]
@@ -208,9 +209,9 @@ class RunFeedback:
     def for_rank(self) -> RunFeedback:
         """What the runs of one rank begin with: the kernels are those of all ranks."""
         made = RunFeedback()
+        made._stages = self._stages.copy()
         made.units, made.outputs = self.units, self.outputs
         made.shared = None if self.shared is None else replace(self.shared, scalars=None)  # a rank has numbers of its own
-        made._stages, made._dataflow = self._stages.copy(), self._dataflow
         return made
 
     def for_recording(self) -> RunFeedback:

@@ -8,7 +8,7 @@ from gquery.execution.decide import decide
 from gquery.execution.exchange import merge_matches, rows_read
 from gquery.execution.runner import Runner
 from gquery.execution.sources import read
-from gquery.execution.state import Rank, Run, StageReport
+from gquery.execution.state import Run, StageReport
 from gquery.kernels.targets.capabilities import Capabilities
 from gquery.operators import prefix
 from gquery.operators.base import DuplicateKeysError, FannedOutError, Frame, JoinIndex, OutgrownError
@@ -68,12 +68,6 @@ def _first_rows(
 def _scan(state: Run, stage: Stage, pipeline: Pipeline, frame: Frame, able: Capabilities) -> ScanRanges:
     """The rows to scan, by the plan's pipeline: a decision may serve other constants. Nobody asks again where an earlier run of
     the same constants had to scan nearly all: the keys of join tables take longer to look through than that saves."""
-    if (
-        state.rank is not None
-        and able.scans_ranges
-        and (own := _own_slots(state.rank, stage, pipeline, frame)) is not None
-    ):
-        return own
     if stage.number in state.feedback.whole_scans:
         return whole_scan(frame)
     scan = scan_ranges(pipeline, frame, state.joins, able)
@@ -82,16 +76,6 @@ def _scan(state: Run, stage: Stage, pipeline: Pipeline, frame: Frame, able: Capa
     elif state.bound is not None:
         raise CannotRecordError("which rows are scanned depends on constants")
     return scan if state.bound is None else whole_scan(frame)
-
-
-def _own_slots(rank: Rank, stage: Stage, pipeline: Pipeline, frame: Frame) -> ScanRanges | None:
-    """The slots of sparse groups in which those of the rank may lie; None where a stage does not read such."""
-    keys, source = rank.placement[stage.number].slots, pipeline.source
-    if keys is None or not isinstance(source, ReadStage):
-        return None
-    block = tuning.encoding.zone_rows
-    low, high = keys.slots(rank.comm.rank, source.base, frame.rows)
-    return ScanRanges(((low // block * block, min(-(-high // block) * block, frame.rows)),))
 
 
 def _run(state: Run, stage: Stage, pipeline: Pipeline, frame: Frame, report: StageReport) -> Frame | JoinIndex:
@@ -107,8 +91,6 @@ def _run(state: Run, stage: Stage, pipeline: Pipeline, frame: Frame, report: Sta
     if not decision.able.has_own_memory and isinstance(pipeline.source, ReadStage):
         state.speculation.validate()
     scan = _scan(state, stage, pipeline, frame, decision.able)
-    if state.rank is not None and state.rank.placement[stage.number].slots is not None:
-        report.rows = scan.rows
     report.target, report.blocks, report.skipped_blocks = decision.runs.target, scan.blocks, scan.skipped
     result = Runner(state, stage, decision, frame, scan, report).run()
     state.feedback.read_rows(stage.number, frame.rows)

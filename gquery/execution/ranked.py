@@ -16,6 +16,7 @@ from gquery import tuning
 from gquery.columns.table import Table
 from gquery.device.peer import has_peer_access
 from gquery.distributed.cuts import cut_tables, located_by
+from gquery.distributed.localize import localized
 from gquery.distributed.placement import Placement, place
 from gquery.distributed.transport import Comm, RankAbortedError, run_ranks
 from gquery.errors import InterruptError
@@ -28,7 +29,7 @@ from gquery.execution.speculation import MisspeculationError, Speculation
 from gquery.execution.state import ExecutionContext, Rank, Run, StageReport
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.base import AbortableTarget
-from gquery.planner.physical import Group, Pipeline, Program, ReadStage, Stage
+from gquery.planner.physical import Pipeline, Program, ReadStage
 
 
 def ranked(program: Program, ranks: int, feedback: RunFeedback) -> RankedFeedback:
@@ -38,8 +39,9 @@ def ranked(program: Program, ranks: int, feedback: RunFeedback) -> RankedFeedbac
         return known
     cuts = cut_tables(program, ranks, tuning.distribution.replicated_bytes)
     placement = place(program, lambda read: located_by(cuts, read), _cuts_frame)
-    of_ranks = tuple([feedback.for_rank() for _ in range(ranks)])
-    made = feedback.ranked = RankedFeedback(program, cuts, placement, of_ranks)
+    programs = tuple([localized(program, placement, rank) for rank in range(ranks)])
+    of_ranks = tuple([feedback.for_rank() for _ in programs])
+    made = feedback.ranked = RankedFeedback(program, programs, cuts, placement, of_ranks)
     return made
 
 
@@ -79,7 +81,7 @@ def run_all(made: RankedFeedback, context: ExecutionContext, waits: bool) -> tup
     table, reports = ran[0].table, _reports([r.reports for r in ran], made.placement)
     assert table is not None
     if context.meter is not None:
-        _measure(context.meter, [m for m in meters if m is not None], made.placement, made.program.stages)
+        _measure(context.meter, [m for m in meters if m is not None], made.placement)
     return table, reports
 
 
@@ -93,22 +95,17 @@ def _reports(of_ranks: Sequence[list[StageReport]], placement: Placement) -> lis
     return made
 
 
-def _measure(meter: Meter, of_ranks: Sequence[Meter], placement: Placement, stages: Sequence[Stage]) -> None:
+def _measure(meter: Meter, of_ranks: Sequence[Meter], placement: Placement) -> None:
     """What the meter of a run has of its ranks: rows are those of all, times those of the first one."""
     first = of_ranks[0]
-    slots = {
-        n
-        for n, s in enumerate(stages)
-        if isinstance(s.work, Pipeline) and isinstance(s.work.sink, Group) and s.work.sink.sparse
-    }
     meter.kernels, meter.peak_bytes = first.kernels, max(m.peak_bytes for m in of_ranks)
     for number, placed in enumerate(placement):
         if number in first.steps:
             parts = [m.steps[number] for m in of_ranks] if placed.reads == "part" else [first.steps[number]]
             meter.steps[number] = [sum(counts) for counts in zip(*parts, strict=True)]
         if number in first.rows_out:
-            has_all = placed.makes == "whole" or number in slots
-            meter.rows_out[number] = sum(m.rows_out[number] for m in ([first] if has_all else of_ranks))
+            own = [first] if placed.makes == "whole" else of_ranks
+            meter.rows_out[number] = sum(m.rows_out[number] for m in own)
 
 
 class _Ran(NamedTuple):
@@ -122,7 +119,8 @@ class _Ran(NamedTuple):
 def _run_rank(made: RankedFeedback, context: ExecutionContext, comm: Comm, waits: bool) -> _Ran:
     feedback = made.ranks[comm.rank]
     rank = Rank(comm, made.placement, made.cuts)
-    state = Run(made.program, context, feedback, Speculation(feedback, context.device, waits), rank=rank)
+    program = made.programs[comm.rank]
+    state = Run(program, context, feedback, Speculation(feedback, context.device, waits), rank=rank)
     cuda = cast(AbortableTarget, get_target("cuda")) if context.device.stays else None
     try:
         with nullcontext() if cuda is None else cuda.without_drafts():

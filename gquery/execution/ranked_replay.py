@@ -8,7 +8,7 @@ there on, and those of others from the next exchange on (`Speculation.follow`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import NamedTuple, cast
@@ -23,10 +23,11 @@ from gquery.execution.exchange import handed_over
 from gquery.execution.feedback import RankedFeedback, RunFeedback
 from gquery.execution.ranked import may_speculate, run_all, run_rank_stages
 from gquery.execution.recording import Answer, Inputs, Recording, foreign, inputs_of, laid_out, recording_constants
-from gquery.execution.replay import may_be_recorded, staying
+from gquery.execution.replay import kernels_to_record, may_be_recorded, staying
 from gquery.execution.speculation import Speculation
 from gquery.execution.state import ExecutionContext, Rank, Run
 from gquery.expression.frozen import frozen_single
+from gquery.kernels.kernel import Kernel
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.base import AbortableTarget
 
@@ -65,9 +66,11 @@ class SeveralGpus:
             and all(may_be_recorded(program, replace(self.context, device=d)) for d in devices)
         )
 
-    def merges(self, stage: int) -> bool:
-        """See `Way`."""
-        return self.made.placement[stage].merges
+    def kernels(self) -> Iterator[Kernel]:
+        """See `Way`; those of the first rank, which are those of all."""
+        made, context = self.made, self._staying()
+        of_first = replace(context, device=context.ranks[0])
+        return kernels_to_record(made.programs[0], of_first, made.ranks[0], lambda n: made.placement[n].merges)
 
     def rehearse(self, rehearsed: RunFeedback) -> Table:
         """See `Way`."""
@@ -111,7 +114,7 @@ def _record_rank(made: RankedFeedback, context: ExecutionContext, arena: Arena, 
     """Record what one rank launches. The first rank copies the status words of all behind its result."""
     cuda, feedback, device = cast(AbortableTarget, get_target(context.target)), made.ranks[comm.rank], context.device
     speculation, rank = Speculation(feedback, device, waits=False), Rank(comm, made.placement, made.cuts)
-    state = Run(made.program, replace(context, ranks=()), feedback, speculation, rank=rank)
+    state = Run(made.programs[comm.rank], replace(context, ranks=()), feedback, speculation, rank=rank)
     with cuda.noting() as noted:
         result = run_rank_stages(state, rank)
         words: list[tuple[Speculation, Array]] = handed_over(

@@ -58,8 +58,8 @@ class Way(Protocol):
     def may_record(self) -> bool:
         """Whether nothing speaks against it that is known before."""
 
-    def merges(self, stage: int) -> bool:
-        """Whether the states of several ranks become one at the end of a stage."""
+    def kernels(self) -> Iterator[Kernel]:
+        """What the program probably needs where all of its work is on the GPUs."""
 
     def rehearse(self, rehearsed: RunFeedback) -> Table:
         """The result of a run with all work on the GPUs, which leaves the numbers that the recording speculates on."""
@@ -91,9 +91,9 @@ class OneGpu:
         """See `Way`."""
         return may_be_recorded(self.program, self.context)
 
-    def merges(self, stage: int) -> bool:
+    def kernels(self) -> Iterator[Kernel]:
         """See `Way`."""
-        return merges_nothing(stage)
+        return kernels_to_record(self.program, staying(self.context, self.arenas[0]), self.feedback)
 
     def rehearse(self, rehearsed: RunFeedback) -> Table:
         """See `Way`."""
@@ -151,7 +151,7 @@ def _next(program: Program, feedback: RunFeedback, way: Way, arena: Arena) -> Ta
     recorded = progress.recorded
     if recorded is None:
         if progress.rehearsed is None:
-            return _rehearse(program, feedback, way, arena)
+            return _rehearse(feedback, way)
         try:
             recorded = progress.recorded = way.record(progress.rehearsed)
         except CannotRecordError as reason:
@@ -175,12 +175,11 @@ def _give_up(feedback: RunFeedback, recorded: Recorded) -> None:
         progress.refused = "each recording was soon of no use"
 
 
-def _rehearse(program: Program, feedback: RunFeedback, way: Way, arena: Arena) -> Table | None:
+def _rehearse(feedback: RunFeedback, way: Way) -> Table | None:
     """A run with all work on the GPUs, once its kernels are there: no kernel is loaded while a graph is recorded."""
     progress, target = feedback.replay, cast(AbortableTarget, get_target(way.context.target))
     if progress.kernels is None:
-        needed = kernels_to_record(program, staying(way.context, arena), feedback, way.merges)
-        progress.kernels = tuple(dict.fromkeys(needed))
+        progress.kernels = tuple(dict.fromkeys(way.kernels()))
         target.compile_in_background(progress.kernels)
     if time.monotonic() < progress.asks_at:
         return None

@@ -8,7 +8,7 @@ from gquery.expression.frozen import frozen_open
 
 if TYPE_CHECKING:
     from gquery.operators.accumulate import StateLocation
-    from gquery.planner.layouts import KeyFilter
+    from gquery.planner.layouts import KeyEncoding, KeyFilter
     from gquery.planner.physical import GroupLayout, JoinLayout, JoinTable, Probe
 
 
@@ -64,12 +64,18 @@ class TableVariant(NamedTuple):
     unique: bool
     radix_partitioned: bool
     filter: KeyFilter | None
+    own_keys: KeyEncoding | None
 
 
 def table_variant(table: JoinTable, probe: Probe | None = None) -> TableVariant:
     """The variant of a table that is built, or of one that ``probe`` looks rows up in: it may leave the table's filter out."""
     tested = table.filter if probe is None else probe.filter
-    return TableVariant(table.layout, table.unique, table.radix_partitioned, tested)
+    return TableVariant(table.layout, table.unique, table.radix_partitioned, tested, own_keys(table.key_encoding))
+
+
+def own_keys(encoding: KeyEncoding | None) -> KeyEncoding | None:
+    """The encoding of keys of which a rank has values of its own; None where all ranks have the same."""
+    return encoding if encoding is not None and any(p.is_own for p in encoding.parts) else None
 
 
 class GroupVariant(NamedTuple):
@@ -78,6 +84,7 @@ class GroupVariant(NamedTuple):
     layout: GroupLayout
     place: StateLocation
     windowed: bool
+    own_keys: KeyEncoding | None
 
 
 class UnitsKey(NamedTuple):
@@ -85,6 +92,7 @@ class UnitsKey(NamedTuple):
 
     stage: int
     target: str
+    base: int  # the first key of sparse groups that are read
     group: GroupVariant | None
     sum_words: tuple[int | None, ...]
     tables: tuple[TableVariant, ...]
@@ -101,3 +109,4 @@ class OutputKey(NamedTuple):
     target: str
     layout: GroupLayout
     sum_words: tuple[int | None, ...]
+    own_keys: KeyEncoding | None

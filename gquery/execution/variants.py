@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from gquery.execution.feedback import RunFeedback
-from gquery.execution.stage_feedback import GroupVariant, OutputKey, UnitsKey, table_variant
+from gquery.execution.stage_feedback import GroupVariant, OutputKey, UnitsKey, own_keys, table_variant
 from gquery.expression.facts import LARGE_ROWS
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.capabilities import capabilities
 from gquery.operators.accumulate import state_location
 from gquery.operators.codegen import Unit, units
 from gquery.operators.group_output import GroupOutput
-from gquery.planner.physical import Build, Group, Materialize, Pipeline, Probe, Reduce
+from gquery.planner.physical import Build, Group, Materialize, Pipeline, Probe, ReadStage, Reduce
 from gquery.runtime.nesting import with_room
 
 
@@ -21,13 +21,15 @@ def units_of(
     sink = pipeline.sink
     group = None
     if isinstance(sink, Group):
-        group = GroupVariant(sink.layout, state_location(sink, target), sink.windows > 1)
+        own = own_keys(sink.key_encoding)
+        group = GroupVariant(sink.layout, state_location(sink, target), sink.windows > 1, own)
     sum_words = tuple(a.sum_word_bits for _, a in sink.aggregates) if isinstance(sink, Group | Reduce) else ()
     probed = [table_variant(s.table, s) for s in pipeline.steps if isinstance(s, Probe)]
     built = (*probed, table_variant(sink.table)) if isinstance(sink, Build) else tuple(probed)
     is_wide = pipeline.rows >= LARGE_ROWS
     few = isinstance(sink, Materialize) and sink.few
-    key = UnitsKey(stage, target, group, sum_words, built, is_wide, counts, pipeline.selection_steps, few)
+    base = pipeline.source.base if isinstance(pipeline.source, ReadStage) else 0
+    key = UnitsKey(stage, target, base, group, sum_words, built, is_wide, counts, pipeline.selection_steps, few)
     shared = feedback.shared
 
     def make() -> tuple[Unit, ...]:
@@ -38,7 +40,8 @@ def units_of(
 
 def output_of(feedback: RunFeedback, stage: int, sink: Group, target: str) -> GroupOutput:
     """What makes columns of a sink's groups."""
-    key = OutputKey(stage, target, sink.layout, tuple(a.sum_word_bits for _, a in sink.aggregates))
+    sum_words = tuple(a.sum_word_bits for _, a in sink.aggregates)
+    key = OutputKey(stage, target, sink.layout, sum_words, own_keys(sink.key_encoding))
     return feedback.outputs.get(key, lambda: with_room(lambda: GroupOutput(sink, capabilities(target).array_target)))
 
 

@@ -29,11 +29,12 @@ def encode_keys(
     zero = code.integer(0)
     for value, part in zip(values, key_encoding.parts, strict=True):
         var = code.call("from_bool", value.var) if value.properties.register is Register.BOOL else value.var
-        if part.base:
+        if part.base or part.is_own:
             var = code.call("sub_i64", var, code.constant(part.base))
         span = part.width - part.nullable
         bounds = value.properties.bounds
-        proved = bounds is not None and part.base <= bounds.low and bounds.high < part.base + span
+        is_within = bounds is not None and part.base <= bounds.low and bounds.high < part.base + span
+        proved = is_within and not part.is_own
         needs_var = (value.ok is not None and part.nullable) or (checked and not proved)
         if needs_var:
             var = code.let(var)

@@ -18,11 +18,13 @@ from gquery.kernels.values import ValueProperties
 
 @frozen
 class KeyPart:
-    """One key in a packing: values from ``base``, ``width`` of them, the last of which stands for NULL if ``nullable``."""
+    """One key in a packing: values from ``base``, ``width`` of them, the last of which stands for NULL if ``nullable``.
+    ``is_own``: they are those of one rank of several, whose kernels have one text."""
 
     base: int
     width: int
     nullable: bool
+    is_own: bool = False
 
 
 @frozen

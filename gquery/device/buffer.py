@@ -58,6 +58,8 @@ class Buffer:
                     at = nearest(self._copies, device)
                     with part("copy"):
                         array = self._copies[device] = on_device(self._copies[at], at, device, context)
+                    if device.streams:
+                        device.mirrors.add(self)
         return array
 
     def place(self, device: Device, array: Array) -> None:

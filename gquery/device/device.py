@@ -8,6 +8,7 @@ a GPU is asked for. GPU memory comes from CuPy's pool over plain cudaMalloc: man
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -21,7 +22,7 @@ from gquery.device.arena import reclaimable_bytes, release_recordings
 from gquery.device.array import READ_AHEAD, Array, on_gpu
 from gquery.device.current import Current, Nothing
 from gquery.device.host import has_driver, machine_memory, processor, refuse_huge_pages
-from gquery.device.limited import LimitedMemory, array_bytes
+from gquery.device.limited import LimitedMemory, array_bytes, owner_of_views
 from gquery.device.memory import Account, shortage
 from gquery.device.spill import SpillSpace, is_spilled
 from gquery.errors import DeviceError, InterfaceError, OutOfMemoryError
@@ -60,6 +61,7 @@ class Device(LimitedMemory):
         self.memory_limit = memory_limit
         self.account = Account(memory_limit)  # of a CPU under a limit; CuPy's pool counts what lies on a GPU
         self.spill = spill  # where arrays go that do not fit; None: nowhere
+        self.mirrors: weakref.WeakSet[Any] = weakref.WeakSet()  # buffers with a copy here, where columns are streamed
         self.evict: Callable[[Device, int], None] | None = None  # lets go of cached columns when memory runs out
         self.task = ""  # what runs here now, for the errors of allocations that do not say whose they are
         self._hash = hash((kind, ordinal))
@@ -96,6 +98,11 @@ class Device(LimitedMemory):
     def xp(self) -> ModuleType:
         """The module of array functions: numpy or cupy."""
         return np if self.is_cpu else _cupy()
+
+    @property
+    def streams(self) -> bool:
+        """Whether columns stay on the host where they do not fit a limit, and go through the device a part after the other."""
+        return self.memory_limit is not None and (self.is_cuda or self.ordinal > 0)
 
     # ---- arrays ----------------------------------------------------------------------------------------------------
 
@@ -248,7 +255,7 @@ class Device(LimitedMemory):
         try:
             array: Array = getattr(self._arrays, how)(shape, dtype)
             if self.is_counted:
-                self.account.bind(array, wanted)
+                self.account.bind(owner_of_views(array), wanted)
         except BaseException as error:
             if self.is_counted:
                 self.account.give(wanted)

@@ -147,6 +147,13 @@ class LimitedMemory(ABC):
             self.account.bind(made, size)
 
 
+def owner_of_views(array: Array) -> Array:
+    """The array that all views of its memory hold: itself, or, where it is a view of another library's memory, the first one."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
 def array_bytes(shape: int | tuple[int, ...], dtype: DTypeLike) -> int:
     """Bytes of an array."""
     return (shape if isinstance(shape, int) else math.prod(shape)) * np.dtype(dtype).itemsize

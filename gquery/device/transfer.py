@@ -58,7 +58,7 @@ class Upload:
     files."""
 
     def __init__(self, device: Device | None) -> None:
-        self._device = device if device is not None and device.is_cuda else None
+        self._device = device if device is not None and device.is_cuda and not device.streams else None
         self._limited = device if device is not None and device.keeps_columns else None
         self._started = False
         self.seconds: list[float] = []  # that threads have spent on sending

@@ -13,6 +13,7 @@ from gquery.device.buffer import Buffer
 from gquery.device.device import Device
 from gquery.device.host import address_of
 from gquery.device.recording import CannotRecordError
+from gquery.device.section import Section
 from gquery.execution.state import BoundArguments, BoundPattern, Run
 from gquery.expression.frozen import frozen_open
 from gquery.kernels import checks
@@ -33,7 +34,9 @@ class Attempt:
     ``scan`` are the rows of the frame to run over. ``counters`` (int64, one for the source and each step) count rows where the
     run is to count. ``selection`` are the numbers (uint32) of the rows that the kernel *select* has found, None where there is
     no such kernel, or it has not run yet. ``matches`` are the bitmaps of text scans, by column and pattern: all partitions and
-    kernels have one. ``number`` is that of the rows (see `Frame`) that kernels go over: of the frame, or of the selection."""
+    kernels have one. ``sections`` are the parts on the device of columns that are streamed through it; ``held`` is what
+    kernels have the addresses of, by id, so that memory of columns that a limit has let go of is not another's meanwhile.
+    ``number`` is that of the rows (see `Frame`) that kernels go over: of the frame, or of the selection."""
 
     run: Run
     frame: Frame
@@ -47,6 +50,8 @@ class Attempt:
     number: Array | None = None
     selection: Array | None = None
     matches: dict[Hashable, Array] = field(default_factory=dict)
+    sections: Mapping[ColumnPart, Section] = field(default_factory=dict)
+    held: dict[int, Argument] = field(default_factory=dict)
 
     def arguments(self, unit: Unit, state: SinkState, target: Target) -> list[object]:
         """What a target's launch of a kernel takes; ``state`` is the sink's own for the worker."""
@@ -55,10 +60,12 @@ class Attempt:
             self.run.bound.append(BoundArguments(unit, made))
         for place, parameter, binding in unit.open:
             value = self.value(unit, binding, state)
-            if not parameter.is_pointer and not isinstance(value, (int, float)):
-                value = 0 if value is None or value.size == 0 else _address(value)
+            if self.device.streams:
+                self.held[id(value)] = value
             if checks.ENABLED:
                 checks.check_owner(unit.kernel, parameter.name, value)
+            if not parameter.is_pointer and not isinstance(value, (int, float)):
+                value = 0 if value is None else _address(value)
             made[place] = target.argument(parameter, value)
         return made
 
@@ -68,6 +75,8 @@ class Attempt:
             case StatePart():
                 return self._part(unit, binding, state)
             case ColumnPart(owner, column, part):
+                if binding in self.sections:
+                    return self.sections[binding]
                 frame = self.frame if owner is None else self.run.joins[owner].frame
                 buffer: Buffer | None = getattr(frame.columns[column], part)
                 return None if buffer is None else buffer.on(self.device, self.label)
@@ -125,7 +134,12 @@ def known_rows(frame: Frame) -> int:
     return frame.rows
 
 
-def _address(array: Array) -> int:
+def _address(array: Array | Section) -> int:
+    if isinstance(array, Section):
+        address = _address(array.array)
+        return checks.moved(address, -array.first) if isinstance(address, checks.Span) else address - array.first
+    if array.size == 0:
+        return 0
     if not isinstance(array, np.ndarray):
         return int(array.data.ptr)
     address = address_of(array)

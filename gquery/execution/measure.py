@@ -22,6 +22,7 @@ import numpy as np
 
 from gquery import tuning
 from gquery.device.device import Device
+from gquery.device.section import Section
 from gquery.kernels.bindings import Argument, Binding, BuildPart, ColumnPart, Constant, Content, StatePart, TextMatches
 from gquery.kernels.targets import Compiled, Target
 from gquery.kernels.targets.capabilities import capabilities
@@ -138,6 +139,8 @@ def traffic_of(
     for name, binding, array in parameters:
         if array is None or isinstance(array, int | float):
             continue
+        if isinstance(array, Section):
+            array = array.array
         size, item = float(array.nbytes), int(array.dtype.itemsize)
         touched = min(size, float(rows) * line)
         match binding:

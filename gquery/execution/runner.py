@@ -23,6 +23,7 @@ from gquery.execution.measure import traffic_of
 from gquery.execution.sinks import sink_of
 from gquery.execution.speculation import raised
 from gquery.execution.state import Run, StageReport
+from gquery.execution.streamed import on_host, stream, streamed_parts
 from gquery.expression.facts import BITMAP_BITS
 from gquery.kernels import host
 from gquery.kernels.builtin import scans
@@ -156,7 +157,8 @@ class Runner:
         start = time.perf_counter()
         compiled = target.compile(unit.kernel)
         self.report.compile_seconds += time.perf_counter() - start
-        arrays = [(p.name, b, attempt.value(unit, b, states[0])) for p, b in unit.parameters]
+        measured = on_host(attempt, streamed_parts(attempt, unit, self.pipeline))
+        arrays = [(p.name, b, measured.value(unit, b, states[0])) for p, b in unit.parameters]
         rows = sum(hi - lo for lo, hi in attempt.scan.within(partition.lo, partition.hi))
         traffic = traffic_of(arrays, unit.selectivities, rows, self.frame.rows, role, self.name)
         arrays.clear()
@@ -170,9 +172,25 @@ class Runner:
         with stopwatch.part("compile"):
             compiled = target.compile(unit.kernel)
         self.report.compile_seconds += time.perf_counter() - start
+        ranges = attempt.scan.within(partition.lo, partition.hi)
+        parts = streamed_parts(attempt, unit, self.pipeline)
+        if not parts:
+            self._run_kernel(attempt, unit, compiled, ranges, states)
+            return
+        self.report.streamed_bytes += stream(
+            attempt,
+            parts,
+            ranges,
+            self.pipeline,
+            lambda part, rows: self._run_kernel(part, unit, compiled, rows, states),
+        )
+
+    def _run_kernel(
+        self, attempt: Attempt, unit: Unit, compiled: Compiled, ranges: Ranges, states: Sequence[SinkState]
+    ) -> None:
+        target = get_target(self.name)
         distinct = [states[0]] if states[0] is states[-1] else list(states)
         arguments = [attempt.arguments(unit, s, target) for s in distinct]
-        ranges = attempt.scan.within(partition.lo, partition.hi)
         if self.target.runs_morsels:
             if len(arguments) < len(states):
                 arguments *= len(states)
@@ -182,18 +200,18 @@ class Runner:
         else:
             number = attempt.number
             with nullcontext() if number is None else cast(AbortableTarget, target).limited_to(number):
-                self._run_windows(attempt, unit, partition, states[0], arguments[0])
+                self._run_windows(attempt, unit, ranges, states[0], arguments[0])
 
     def _run_windows(
-        self, attempt: Attempt, unit: Unit, partition: Placed, state: SinkState, arguments: list[object]
+        self, attempt: Attempt, unit: Unit, ranges: Ranges, state: SinkState, arguments: list[object]
     ) -> None:
-        """Queue a GPU's launches of a kernel over one partition: one for each window, or several where rows take long."""
+        """Queue a GPU's launches of a kernel over ranges of rows: one for each window, or several where rows take long."""
         target = get_target(self.name)
         compiled = target.compile(unit.kernel)
-        step = self._rows_at_once(tuning.interpreting.loop_steps_gpu, partition.hi - partition.lo)
+        step = self._rows_at_once(tuning.interpreting.loop_steps_gpu, max((b - a for a, b in ranges), default=1))
         for part in state.each_window():
             given = arguments if part.windows == 1 else attempt.arguments(unit, part, target)
-            for first, last in attempt.scan.within(partition.lo, partition.hi):
+            for first, last in ranges:
                 for lo in range(first, last, step):
                     check()
                     target.run(compiled, lo, min(lo + step, last), given, unit.shared_words)

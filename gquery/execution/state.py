@@ -52,6 +52,7 @@ class StageReport:
     blocks: int = 0  # of rows of the source, where some are left out
     skipped_blocks: int = 0
     received_bytes: int = 0  # from other ranks
+    streamed_bytes: int = 0  # of columns that went through the device in chunks
     parts: int = 0  # in files, that it was made in, one after another
     spilled_bytes: int = 0  # of these
     of_ranks: tuple[StageReport, ...] = ()  # what the stage did on each of several ranks

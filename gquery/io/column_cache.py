@@ -43,9 +43,11 @@ class ColumnCache:
 
     def put(self, source: int, columns: Mapping[int, ColumnData], what: str) -> None:
         """Keep columns that are used together; OutOfMemoryError where they alone exceed the limit."""
-        limit = (
-            None if self.device is not None and self.device.keeps_columns else self.limit
-        )  # its account knows of them
+        at = self.device
+        if at is None or not (at.keeps_columns or at.streams):  # its account knows of them, or the host keeps them
+            limit = self.limit
+        else:
+            limit = None
         if limit is not None:
             wanted = sum(c.held_bytes for c in columns.values())
             if wanted > limit:
@@ -69,6 +71,9 @@ class ColumnCache:
         """Let go of copies on a device of about ``wanted`` bytes, least recently used first; the host keeps its own.
         What a running query holds is freed when it ends. On a CPU under a limit they move into files: SpillError where these
         have no room."""
+        if device.streams:
+            drop_mirrors(device, wanted)
+            return
         if device.is_cpu:
             self._spill(device, wanted)
             return
@@ -127,6 +132,18 @@ class ColumnCache:
         with self._lock:
             for key in [k for k in self._columns if k[0] == source]:
                 del self._columns[key]
+
+
+def drop_mirrors(device: Device, wanted: int) -> None:
+    """Let go of copies of what lies on the host, too, until a device where columns are streamed has so many more bytes free, the
+    least recently used first. What a kernel that runs has the address of is freed when it ends."""
+    before = device.used_bytes
+    for buffer in sorted(device.mirrors, key=lambda b: int(b.used)):
+        if before - device.used_bytes >= wanted:
+            return
+        if len(buffer.devices) > 1:
+            buffer.drop(device)
+            device.mirrors.discard(buffer)
 
 
 def load_all(requests: Sequence[tuple[TableSource, Sequence[int]]]) -> list[Table]:

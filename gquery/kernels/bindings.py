@@ -8,6 +8,7 @@ from typing import Literal as OneOf
 
 from gquery.device.array import Array
 from gquery.device.buffer import Buffer
+from gquery.device.section import Section
 from gquery.errors import DatabaseError
 from gquery.expression.expr import Literal
 from gquery.expression.frozen import frozen
@@ -15,7 +16,7 @@ from gquery.expression.slots import SlotValues
 from gquery.kernels.patterns import ScannedPattern
 from gquery.runtime.records import dataclass
 
-Argument: TypeAlias = Array | int | float | None
+Argument: TypeAlias = Array | Section | int | float | None
 """What a parameter is given at launch: an array on the kernel's device, or a number; None where the kernel never looks."""
 
 JoinName = OneOf[

@@ -18,6 +18,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from gquery.device.section import Section
 from gquery.errors import InternalError
 from gquery.expression.types import Kind, Register
 from gquery.kernels import ir
@@ -62,6 +63,22 @@ class View:
         raise OutOfBoundsError(f"{self._name}[{index}] is {how}, and it has {len(self._elements)} elements")
 
 
+class Part(View):
+    """The elements of an array from number ``first`` on: no others are there."""
+
+    __slots__ = ("_first",)
+
+    def __init__(self, elements: Any, name: str, first: int) -> None:
+        super().__init__(elements, name)
+        self._first = first
+
+    def __getitem__(self, index: int) -> Any:
+        return super().__getitem__(index - self._first)
+
+    def __setitem__(self, index: int, value: Any) -> None:
+        super().__setitem__(index - self._first, value)
+
+
 class Span(int):
     """The address of a buffer, and what is added to it: it knows the bytes that may be read there. Addresses that were kept in
     memory meanwhile are plain numbers."""
@@ -91,6 +108,11 @@ def span_of(address: int, size: int) -> Span:
     return made
 
 
+def moved(address: Span, by: int) -> Span:
+    """An address so many bytes further, which may be read where it could."""
+    return address + by
+
+
 def _string_at(address: int, size: int) -> bytes:
     """As of `ctypes`, within the buffer that the address belongs to."""
     if size < 0 or (isinstance(address, Span) and not address.low <= address <= address.high - size):
@@ -109,7 +131,7 @@ def check_owner(kernel: Kernel, parameter: str, value: object) -> None:
     from gquery.device.address_space import owner_of
     from gquery.device.simulated import active_device
 
-    device, owner = active_device(), owner_of(value)
+    device, owner = active_device(), owner_of(value.array if isinstance(value, Section) else value)
     if device is not None and owner not in (0, device.ordinal):
         raise InternalError(
             f"{device.task or 'a stage'} on {device.name}: parameter {parameter} of kernel "

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from html import escape
 
 from gquery.profile.style import SCRIPT, STYLE
-from gquery.profile.text import blocks_text, kernel_facts, parts_text, rows_text, seconds_text
+from gquery.profile.text import blocks_text, kernel_facts, parts_text, rows_text, seconds_text, streamed_text
 from gquery.profile.tree import Explained, KernelNode, Node, StageNode
 from gquery.runtime.amounts import format_bytes
 
@@ -132,6 +132,8 @@ def _stage(stage: StageNode, tree: Explained, slowest: float) -> str:
         groups += f"<p class=where>{blocks_text(stage)}</p>"
     if stage.parts is not None:
         groups += f"<p class=where>{parts_text(stage)}</p>"
+    if stage.streamed_bytes is not None:
+        groups += f"<p class=where>{streamed_text(stage)}</p>"
     groups += "".join(f"<p class=where>{escape(text)}</p>" for text in stage.ranks)
     operators = "".join(
         f"<li><code>{escape(o.text)}</code> <span class=rows>{escape(rows_text(o))}</span></li>"

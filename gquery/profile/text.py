@@ -79,6 +79,13 @@ def parts_text(stage: StageNode) -> str:
     return f"made in {stage.parts or 0:,} parts, {format_bytes(stage.spilled_bytes or 0)} in files"
 
 
+def streamed_text(stage: StageNode) -> str:
+    """How much of its columns a stage has brought through the device in chunks, and at which rate while its kernels ran."""
+    size, seconds = stage.streamed_bytes or 0, sum(k.seconds or 0.0 for k in stage.kernels)
+    rate = f" at {size / seconds / 1e9:,.1f} GB/s" if seconds else ""
+    return f"streamed {format_bytes(size)}{rate}, copied beside the kernels"
+
+
 def _plan(node: Node, depth: int) -> Iterator[str]:
     rows = rows_text(node)
     yield "  " * depth + node.text + (f"  [{rows}]" if rows else "")
@@ -101,6 +108,8 @@ def _stage(stage: StageNode) -> Iterator[str]:
         yield f"  {blocks_text(stage)}"
     if stage.parts is not None:
         yield f"  {parts_text(stage)}"
+    if stage.streamed_bytes is not None:
+        yield f"  {streamed_text(stage)}"
     for text in stage.ranks:
         yield f"  {text}"
     for kernel in stage.kernels:

@@ -107,6 +107,7 @@ class StageNode:
     row_groups_skipped: int | None = None  # and those that it leaves out
     parts: int | None = None  # that it was made in, one after another, as it did not fit memory
     spilled_bytes: int | None = None  # of these, in files
+    streamed_bytes: int | None = None  # of columns that went through the device in chunks
     ranks: list[str] = field(default_factory=list)  # what each of several ranks runs, and what it took
 
 
@@ -216,6 +217,8 @@ def _stage(stage: Stage, known: _Known) -> StageNode:
         result.seconds, result.attempts = report.seconds - report.compile_seconds, report.attempts
         if report.parts:
             result.parts, result.spilled_bytes = report.parts, report.spilled_bytes
+        if report.streamed_bytes:
+            result.streamed_bytes = report.streamed_bytes
         if report.skipped_blocks:
             result.blocks, result.skipped_blocks = report.blocks, report.skipped_blocks
     if runs is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from gquery.tuning.data import Encoding, Memory, Ownership, Reading, Startup, Transfers
+from gquery.tuning.data import Encoding, Memory, Ownership, Reading, Startup, Streaming, Transfers
 from gquery.tuning.kernels import BuiltInKernels, Compiling, KernelParts, KernelTexts, Partitioning, Sorting, TextScans
 from gquery.tuning.planning import (
     Cardinality,
@@ -80,6 +80,7 @@ encoding = Encoding()
 ownership = Ownership()
 reading = Reading()
 transfers = Transfers()
+streaming = Streaming()
 memory = Memory()
 startup = Startup()
 

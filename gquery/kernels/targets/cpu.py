@@ -19,6 +19,7 @@ import numpy as np
 
 from gquery import tuning
 from gquery.device.host import address_of
+from gquery.device.section import Section
 from gquery.functions.registry import is_user_function
 from gquery.kernels.kernel import Kernel, Parameter
 from gquery.kernels.targets import cpu_numba
@@ -170,6 +171,8 @@ class CpuTarget:
     def argument(self, parameter: Parameter, value: Any) -> Any:
         if not parameter.is_pointer:
             return parameter.number(value)
+        if isinstance(value, Section):
+            return value.origin(address_of(value.array))
         return _NOWHERE if value is None or value.size == 0 else address_of(value)
 
     def run(self, compiled: Compiled, lo: int, hi: int, arguments: Sequence[Any], shared_words: int = 0) -> None:

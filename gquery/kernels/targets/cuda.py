@@ -27,6 +27,7 @@ from gquery.device.array import Array, on_gpu
 from gquery.device.device import Device
 from gquery.device.graph import last_node
 from gquery.device.profile import DeviceProfile, get_profile
+from gquery.device.section import Section
 from gquery.errors import DeviceError
 from gquery.expression.facts import INT64_BYTES
 from gquery.expression.types import INT64
@@ -230,6 +231,8 @@ class CudaTarget:
         noted = self._local.noted
         if noted is not None:
             noted.arrays.append(value)
+        if isinstance(value, Section):
+            return value.origin(on_gpu(value.array).data.ptr)
         return 0 if value is None or value.size == 0 else value.data.ptr
 
     def run(self, compiled: Compiled, lo: int, hi: int, arguments: Sequence[Any], shared_words: int = 0) -> None:

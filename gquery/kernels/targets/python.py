@@ -16,6 +16,7 @@ from types import FunctionType
 from typing import Any
 
 from gquery import tuning
+from gquery.device.section import Section
 from gquery.errors import InternalError
 from gquery.kernels import checks
 from gquery.kernels.ir import printed, printed_body
@@ -151,11 +152,17 @@ class PythonTarget:
         if not parameter.is_pointer:
             return value if isinstance(value, checks.Span) else parameter.number(value)
         code = _FORMATS[parameter.type]
+        if isinstance(value, Section):
+            return checks.Part(self._elements(value.array, code), parameter.name, value.first)
         empty = value is None or value.nbytes == 0
-        elements: Any = memoryview(bytearray(0 if checks.ENABLED else 8)) if empty else memoryview(value)
-        if elements.format != code or elements.ndim != 1:  # a view as other elements, or rows of several words
-            elements = elements.cast("B").cast(code)
+        elements = self._elements(bytearray(0 if checks.ENABLED else 8) if empty else value, code)
         return checks.View(elements, parameter.name) if checks.ENABLED else elements
+
+    def _elements(self, value: Any, code: Any) -> Any:
+        elements = memoryview(value)
+        if elements.format != code or elements.ndim != 1:  # a view as other elements, or rows of several words
+            return elements.cast("B").cast(code)
+        return elements
 
     def run(self, compiled: Compiled, lo: int, hi: int, arguments: Sequence[Any], shared_words: int = 0) -> None:
         compiled.entry(lo, hi, *arguments)

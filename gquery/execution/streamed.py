@@ -24,6 +24,7 @@ from gquery.device.buffer import Buffer
 from gquery.device.chunks import chunk_buffers, lock_pages, room_of
 from gquery.device.section import Section
 from gquery.execution.attempt import Attempt
+from gquery.expression.facts import BITMAP_BITS
 from gquery.expression.types import PhysicalType
 from gquery.kernels.bindings import ColumnPart
 from gquery.operators.base import words_a_row
@@ -160,11 +161,13 @@ def _chunks(attempt: Attempt, parts: Sequence[StreamedPart], ranges: Ranges, pip
     before, behind = 0, 0
     if finds_heads(pipeline.steps):
         before, behind = tuning.materialization.unit, tuning.encoding.longest_run + tuning.loops.segment_rows
-    for low, high, within in _cut(attempt, parts, ranges):
+    for low, high, within in _cut(attempt, parts, ranges, pipeline.sink):
         yield Chunk(max(0, low - before), min(attempt.frame.rows, high + behind), within)
 
 
-def _cut(attempt: Attempt, parts: Sequence[StreamedPart], ranges: Ranges) -> Iterator[tuple[int, int, Ranges]]:
+def _cut(
+    attempt: Attempt, parts: Sequence[StreamedPart], ranges: Ranges, sink: Sink
+) -> Iterator[tuple[int, int, Ranges]]:
     """Rows from and to, and what of the ranges lies between them."""
     selection, rows = attempt.selection, attempt.frame.rows
     most = min(tuning.streaming.chunk_bytes, attempt.device.total_bytes // tuning.streaming.chunk_parts)
@@ -174,14 +177,25 @@ def _cut(attempt: Attempt, parts: Sequence[StreamedPart], ranges: Ranges) -> Ite
                 yield low, high, ((low, high),)
         return
     pieces = list(_pieces(parts, 0, rows, most))
-    xp = attempt.device.xp
-    starts = xp.asarray(np.array([low for low, _ in pieces], selection.dtype))
-    places = [int(n) for n in attempt.device.to_host(xp.searchsorted(selection, starts))] + [int(selection.size)]
+    aligned = (
+        BITMAP_BITS if isinstance(sink, Materialize) else 1
+    )  # the lanes of a warp have the places of one word of a bitmap
+    places, first_rows = _places(attempt, selection, [low for low, _ in pieces], aligned)
     for n, (low, high) in enumerate(pieces):
         clipped = ((max(a, places[n]), min(b, places[n + 1])) for a, b in ranges)
         within = tuple((a, b) for a, b in clipped if a < b)
         if within:
-            yield low, high, within
+            yield min(low, first_rows[n]), high, within
+
+
+def _places(attempt: Attempt, selection: Array, rows: Sequence[int], aligned: int) -> tuple[list[int], list[int]]:
+    """Where in a selection, at multiples of so many places, those of rows from these on begin, and where it ends; and the row at
+    each of these places."""
+    xp, to_host = attempt.device.xp, attempt.device.to_host
+    found = to_host(xp.searchsorted(selection, xp.asarray(np.array(rows, selection.dtype)))) // aligned * aligned
+    taken = xp.asarray(np.minimum(found, max(selection.size - 1, 0)))
+    first_rows = to_host(selection[taken]) if selection.size else np.array(rows)
+    return [*found.tolist(), int(selection.size)], first_rows.tolist()
 
 
 def _pieces(parts: Sequence[StreamedPart], first: int, last: int, most: int) -> Iterator[tuple[int, int]]:

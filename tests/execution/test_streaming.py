@@ -16,10 +16,12 @@ import pytest
 
 import gquery
 from gquery import tuning
+from gquery.columns.arrow import export_table
 from gquery.device.chunks import ChunkBuffers
 from gquery.device.section import Section
 from gquery.errors import InterruptError, OutOfMemoryError
 from tests.support.harness import compare, expect
+from tests.support.lanes import answer as answer_of_lanes
 from tests.support.tuned import Tune
 
 TARGETS = ["python", "cpu"]
@@ -67,8 +69,9 @@ def connection(target: str, limit: int = LIMIT, **made: Any) -> gquery.Connectio
 
 @pytest.fixture(autouse=True)
 def nothing_stays(tune: Tune) -> None:
-    """No column has room on the device beyond its kernel."""
+    """No column has room on the device beyond its kernel, and few groups are segments already."""
     tune(tuning.streaming, resident_share=0.0)
+    tune(tuning.group_layouts, least_segments=1, least_segments_cpu=1)
 
 
 def answer(made: gquery.Connection, query: str, among: dict[str, pa.Table] = TABLES) -> None:
@@ -187,12 +190,44 @@ def test_addresses_of_many_rows() -> None:
     assert part.origin(2**45) == 2**45 - 8 * (2**33 + 5)
 
 
+LANES = [
+    "SELECT u.p, sum(t.v), count(*) FROM t JOIN u ON t.o = u.o WHERE t.q < 5 AND t.k > 0 GROUP BY u.p",
+    "SELECT o, sum(v), count(*) FROM t GROUP BY o HAVING sum(v) > 2500000000000",
+    "SELECT id, v, n FROM t WHERE v % 97 = 3",
+    "SELECT count(*), sum(v) FROM t WHERE s LIKE '%99%'",
+]
+
+
+@pytest.mark.parametrize("query", LANES)
+def test_a_gpu_s_way(query: str, tune: Tune, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bitmaps, selection vectors and segments of a GPU, over chunks."""
+    tune(tuning.materialization, compacted_least_rows=1, compacted_most_selectivity=1.0, compacted_least_probes=0)
+    tune(tuning.materialization, compacted_most_heads=1.0)
+    few = tables(700)
+    made = connection("cpu", 40_000, **few)
+    copied: list[int] = []
+    copy = ChunkBuffers._copy
+
+    def counting(self: ChunkBuffers, number: int, *rest: Any) -> None:
+        copied.append(number)
+        copy(self, number, *rest)
+
+    monkeypatch.setattr(ChunkBuffers, "_copy", counting)
+    table = answer_of_lanes(made, query, monkeypatch)
+    types, want = expect(query, few)
+    wrong = compare(list(zip(*(c.to_pylist() for c in export_table(table).columns), strict=True)), want, False, types)
+    assert wrong is None, wrong
+    assert copied[:3] == [0, 1, 0]
+
+
 @pytest.mark.cuda
 @pytest.mark.parametrize("query", QUERIES)
 @pytest.mark.parametrize("unit", [1024, 32])
 def test_answers_on_a_gpu(query: str, unit: int, tune: Tune) -> None:
     """Chunks of page-locked memory that are copied beside the kernels, with and without a selection before."""
-    tune(tuning.materialization, unit=unit, compacted_least_rows=unit)
+    tune(tuning.materialization, unit=unit)
+    if unit == 32:
+        tune(tuning.materialization, compacted_least_rows=1, compacted_most_selectivity=1.0, compacted_least_probes=0)
     tune(tuning.streaming, chunk_bytes=1 << 20, locked_bytes=1 << 16)
     rows = 300_000
     if rows not in _LARGE:

@@ -217,7 +217,7 @@ def test_a_gpu_s_way(query: str, tune: Tune, monkeypatch: pytest.MonkeyPatch) ->
     types, want = expect(query, few)
     wrong = compare(list(zip(*(c.to_pylist() for c in export_table(table).columns), strict=True)), want, False, types)
     assert wrong is None, wrong
-    assert copied[:3] == [0, 1, 0]
+    assert set(copied) == {0, 1}, "a kernel goes through several chunks"
 
 
 @pytest.mark.cuda

@@ -90,7 +90,7 @@ def streamed_parts(attempt: Attempt, unit: Unit, pipeline: Pipeline) -> list[Str
         buffer: Buffer | None = getattr(column, binding.part)
         if buffer is None or buffer.is_on(device) or not buffer.nbytes or (array := buffer.cpu) is None:
             continue
-        if device.used_bytes + pending + buffer.nbytes <= limit * tuning.streaming.resident_share:
+        if device.used_bytes + pending + buffer.nbytes <= limit * tuning.streaming.most_resident:
             pending += buffer.nbytes
         elif _may_stream(column, pipeline.sink, unit.role):
             found.append(StreamedPart(binding, array, column))

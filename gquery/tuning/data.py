@@ -11,7 +11,6 @@ _PARQUET = "2026-11-21: columns of the 22 queries from Parquet"
 _ZONES = "2026-11-22: blocks of rows that cannot match"
 _FIRST_RUNS = "2026-11-22: first runs of ClickBench on a GPU"
 _FROZEN = "2026-11-23: the end of a process, and cold files"
-_STREAMED = "2026-11-23: columns streamed under a limit, by the link's rates; not yet measured on a GPU"
 _LIMITS = "2026-11-23: a memory limit of 100 MB at SF1 from Parquet"
 _BEING_RIGHT = "2026-11-22: what being right costs"
 
@@ -129,16 +128,16 @@ class Streaming(Record):
 
     pieces: int = number(2, "pieces of memory", "that chunks go into by turns: one is read while the next is filled")
     chunk_bytes: int = number(
-        64 << 20, "bytes", "of a chunk: 1.2 ms of a GPU's link, many times what it takes to launch a kernel", _STREAMED
+        64 << 20, "bytes", "of a chunk: 1.2 ms of a GPU's link, many times what it takes to launch a kernel"
     )
-    chunk_parts: int = number(16, "parts of a limit", "of which a chunk takes one at most", _STREAMED)
-    resident_share: float = number(
+    chunk_parts: int = number(16, "parts of a limit", "of which a chunk takes one at most")
+    most_resident: float = number(
         0.5,
         "share of a limit",
         "that may be taken when one more column stays on the device; states need the rest",
         _STREAMED,
     )
-    locked_bytes: int = number(1 << 20, "bytes", "of an array of the host whose pages are locked for copies", _STREAMED)
+    locked_bytes: int = number(1 << 20, "bytes", "of an array of the host whose pages are locked for copies")
 
 
 @dataclass(init=False, eq=False, repr=False)

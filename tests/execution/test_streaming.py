@@ -70,7 +70,7 @@ def connection(target: str, limit: int = LIMIT, **made: Any) -> gquery.Connectio
 @pytest.fixture(autouse=True)
 def nothing_stays(tune: Tune) -> None:
     """No column has room on the device beyond its kernel, and few groups are segments already."""
-    tune(tuning.streaming, resident_share=0.0)
+    tune(tuning.streaming, most_resident=0.0)
     tune(tuning.group_layouts, least_segments=1, least_segments_cpu=1)
 
 
@@ -124,7 +124,7 @@ def test_a_long_text(target: str) -> None:
 
 def test_what_fits_stays(tune: Tune) -> None:
     """Columns have room on the device in the order in which they come; others are streamed, in later runs, too."""
-    tune(tuning.streaming, resident_share=0.5)
+    tune(tuning.streaming, most_resident=0.5)
     made = connection("cpu")
     query = "SELECT sum(v), sum(q), sum(k), sum(f) FROM t"
     for _ in range(3):

@@ -112,11 +112,7 @@ def join_by_parts(
     what goes before the parts, and what follows them."""
     step = pipeline.steps[at]
     assert isinstance(step, Probe)
-    build, unbuilt, at_stage = (
-        step.table.stage,
-        state.unbuilt[step.table.stage],
-        _Stages.behind(len(state.program.stages)),
-    )
+    build, unbuilt, at_stage = step.table.stage, state.unbuilt[step.table.stage], _Stages.behind(len(state.program.stages))
     end = _end(state, pipeline, at)
     run = part_run(
         state,
@@ -195,11 +191,7 @@ def _of_rows(unbuilt: Unbuilt, stage: int) -> Pipeline:
 
 
 _WITHOUT_MATCH = (JoinKind.INNER, JoinKind.SEMI)  # kinds that pass no row on without a match
-_EACH_MATCH = (
-    JoinKind.LEFT,
-    JoinKind.SINGLE,
-    JoinKind.FULL,
-)  # kinds that pass a row on with each of its matches, or without
+_EACH_MATCH = (JoinKind.LEFT, JoinKind.SINGLE, JoinKind.FULL)  # kinds that pass a row on with each of its matches, or without
 
 
 class _Joined:

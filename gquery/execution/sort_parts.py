@@ -171,9 +171,7 @@ def distinct_by_parts(work: DistinctRows, frame: Frame, device: Device, report: 
             count += int(found.size)
     whole = np.array([count], np.int64) if work.counted else _joined(made, values.dtype, device, label)
     columns = {
-        s.column.id: make_column(
-            s.properties, s.physical_type, narrow(whole, s.physical_type), None, whole.size, device
-        )
+        s.column.id: make_column(s.properties, s.physical_type, narrow(whole, s.physical_type), None, whole.size, device)
         for s in work.columns
     }
     return Frame(columns, int(whole.size))

@@ -135,7 +135,6 @@ class Streaming(Record):
         0.5,
         "share of a limit",
         "that may be taken when one more column stays on the device; states need the rest",
-        _STREAMED,
     )
     locked_bytes: int = number(1 << 20, "bytes", "of an array of the host whose pages are locked for copies")
 

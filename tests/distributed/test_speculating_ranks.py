@@ -12,14 +12,7 @@ from gquery.execution.feedback import RankedFeedback, ReplayProgress, RunFeedbac
 from tests.distributed.test_ranks import QUERIES, TABLES
 
 pytestmark = pytest.mark.cuda
-CHANGED = [
-    QUERIES[2],
-    QUERIES[4],
-    QUERIES[7],
-    QUERIES[9],
-    QUERIES[13],
-    "SELECT text, x FROM t ORDER BY text, x LIMIT 9",
-]
+CHANGED = [QUERIES[2], QUERIES[4], QUERIES[7], QUERIES[9], QUERIES[13], "SELECT text, x FROM t ORDER BY text, x LIMIT 9"]
 
 
 @pytest.fixture

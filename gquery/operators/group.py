@@ -44,7 +44,15 @@ from gquery.operators.group_state import GroupState
 from gquery.operators.join import find_or_insert
 from gquery.operators.keys import decode_keys, decode_raw_key, encode_keys, raw_key
 from gquery.operators.materialize import contiguous
-from gquery.operators.merge_groups import Exchange, merge_arrays, merge_groups, merged_sink, part_groups
+from gquery.operators.merge_groups import (
+    Exchange,
+    merge_arrays,
+    merge_groups,
+    merge_state,
+    merged_sink,
+    merges_slots,
+    part_groups,
+)
 from gquery.operators.windows import is_inside
 from gquery.planner.aggregates import AggregatePlan, has_plain_count
 from gquery.planner.physical import TOUCHED, Group, ReadStage, Source
@@ -176,14 +184,16 @@ class GroupRun(SinkRun[GroupState]):
             return self._of_rows(states[0])
         capacity = self.capacity
         if sink.layout == "direct-address":
-            if len(states) > 1 or sink.sparse or not device.is_cuda:
+            if len(states) > 1 or sink.sparse or not device.is_cuda:  # into one that has no bits
                 states = [combine_arrays(states, sink.accumulators, capacity, workers)]
             if sink.sparse:
                 return self._sparse_arrays(states[0])
         elif device.is_cpu and len(states) > 1 and filled(sink, states) > tuning.accumulators.sorted_slots:
             table, capacity = combine_tables(sink, states, capacity, device, self.label, workers)
             states = [table]
-        if self.exchange is not None:
+        if self.exchange is not None and merges_slots(sink):
+            states = [merge_state(sink, states[0], self.exchange, device)]
+        elif self.exchange is not None:
             return self._merged(self.exchange, states, capacity, device)
         output = self.output if len(states) == 1 else None
         if output is not None and self._finalizes_by_kernel(capacity, device):

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import groupby
 from types import ModuleType
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from gquery import tuning
 from gquery.columns.table import ColumnData
 from gquery.device.array import Array
 from gquery.device.buffer import Buffer, device_of
@@ -25,6 +27,7 @@ from gquery.kernels.builtin import gathers, grouping, order, scans
 from gquery.kernels.builtin.define import namespace
 from gquery.operators.base import make_column
 from gquery.operators.finalize import finalize_aggregate
+from gquery.operators.group_state import GroupState
 from gquery.operators.materialize import contiguous
 from gquery.planner.aggregates import AggregatePlan
 from gquery.planner.physical import Group
@@ -64,9 +67,50 @@ def bytes_of(value: object) -> int:
             return int(getattr(value, "nbytes", 0))
 
 
+def merges_slots(sink: Group) -> bool:
+    """Whether ranks combine their states slot by slot: arrays of few words, which take less time than to find out which groups
+    there are. Texts in a state are addresses."""
+    if sink.layout != "direct-address" or sink.sparse or any(p.finalizer == "text" for _, p in sink.aggregates):
+        return False
+    assert sink.key_encoding is not None
+    return sink.key_encoding.size * (len(sink.accumulators) + 1) <= tuning.distribution.merged_slot_words
+
+
+def merge_state(sink: Group, state: GroupState, exchange: Exchange, device: Device) -> GroupState:
+    """The state of all ranks, where slots mean the same; its arrays are fresh."""
+    words: Array = state.words_i64
+    flags = state.touched if state.bits is None else state.bits
+    parts = exchange((words, *([] if flags is None else [flags])))
+    mine = [[brought(a, device_of(a), device) for a in part] for part in parts]
+    (total, *own_flags), slots = mine[0], words.size // max(len(sink.accumulators), 1)
+    for other, *other_flags in mine[1:]:
+        first = 0
+        for (op, word), run in groupby(sink.accumulators, lambda a: (a.op, a.word)):
+            end = first + slots * len(list(run))
+            own, theirs = total[first:end], other[first:end]
+            if word == "f64":
+                own, theirs = own.view(np.float64), theirs.view(np.float64)
+            combine_into(own, theirs, op)
+            first = end
+        for mine_set, set_there in zip(own_flags, other_flags, strict=True):
+            combine_into(mine_set, set_there, "max" if state.bits is None else "or")
+    columns = [total[n * slots : (n + 1) * slots] for n in range(len(sink.accumulators))]
+    typed = [c if a.word == "i64" else c.view(np.float64) for c, a in zip(columns, sink.accumulators, strict=True)]
+    made = own_flags[0] if own_flags else None
+    return replace(
+        state,
+        words_i64=total,
+        accumulators=tuple(typed),
+        touched=made if state.bits is None else None,
+        bits=None if state.bits is None else made,
+    )
+
+
 def merged_sink(sink: Group) -> Group:
     """The sink whose kernel makes the columns of aggregates, texts aside, where the groups of all ranks were merged: they are in
-    order, as those of a table of row numbers."""
+    order, as those of a table of row numbers, unless states are combined slot by slot."""
+    if merges_slots(sink):
+        return sink
     numbers = tuple([(c, plan) for c, plan in sink.aggregates if plan.finalizer != "text"])
     return replace(sink, layout="row-id hash", aggregates=numbers)
 

@@ -286,6 +286,11 @@ class Distribution(Record):
     cut_frame_rows: int = number(
         2**20, "rows", "of a frame that all ranks have, from which on each takes a part of them"
     )
+    merged_slot_words: int = number(
+        2**13,
+        "words",
+        "of groups in arrays, up to which ranks combine them slot by slot: 64 kB take less than the 80 launches that find groups",
+    )
 
 
 @dataclass(init=False, eq=False, repr=False)

@@ -8,6 +8,7 @@ hashing, or sorted, stays in memory.
 from __future__ import annotations
 
 import math
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -35,6 +36,7 @@ class LimitedMemory(ABC):
     spill: SpillSpace | None
     evict: Callable[[Any, int], None] | None
     to_files = 0  # how many ask that all that may lie in files does
+    _counting = threading.Lock()
 
     @abstractmethod
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike, context: str = "") -> Array:
@@ -85,11 +87,13 @@ class LimitedMemory(ABC):
     @contextmanager
     def into_files(self) -> Iterator[None]:
         """Within it, arrays that are written and read in order lie in files, as memory is wanted for others."""
-        self.to_files += 1
+        with self._counting:
+            self.to_files += 1
         try:
             yield
         finally:
-            self.to_files -= 1
+            with self._counting:
+                self.to_files -= 1
 
     def _is_for_file(self, wanted: int) -> bool:
         """Whether so many bytes, which are written and read in order, are to lie in a file."""

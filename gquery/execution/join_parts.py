@@ -75,21 +75,26 @@ def leave_unbuilt(state: Run, stage: Stage, pipeline: Pipeline, report: StageRep
     device = run.context.device
     with device.into_files():
         report.rows = run_extra(run, number).rows
-    build = run.program.stages[number + 1].work
-    assert isinstance(build, Pipeline)
-    state.unbuilt[stage.number] = Unbuilt(to_files(run.frames[number], device, stage.label), build)
+    first, build = run.program.stages[number].work, run.program.stages[number + 1].work
+    assert isinstance(first, Pipeline) and isinstance(build, Pipeline)
+    state.unbuilt[stage.number] = Unbuilt(to_files(run.frames[number], device, stage.label), first, build)
     return True
 
 
 def _cut_build(pipeline: Pipeline, table: JoinTable, stage: int) -> tuple[Pipeline, Pipeline]:
     """The rows of a join table, and the table of a part, whose keys are spread over the range of all."""
     first, rest = cut(pipeline, len(pipeline.steps), stage)
-    made = {s.column.id: s for s in stage_columns(first)}
+    return first, replace(rest, sink=Build(_of_part(table, first)))
+
+
+def _of_part(table: JoinTable, rows: Pipeline) -> JoinTable:
+    """The table of a part of the rows that a pipeline makes, as it is built, or as one of those that probe it describes it: they
+    have names of their own for its columns."""
+    made = {s.column.id: s for s in stage_columns(rows)}
     if table.layout == "direct-address":
         table = replace(table, layout="hash", inline_keys=True)
-    columns = tuple([made[s.column.id] for s in table.columns])
-    table = replace(table, columns=columns, radix_partitioned=False, clustered=False, probe_rows=0)
-    return first, replace(rest, sink=Build(table))
+    columns = [replace(made[s.column.id], column=s.column) if s.column.id in made else s for s in table.columns]
+    return replace(table, columns=tuple(columns), radix_partitioned=False, clustered=False, probe_rows=0)
 
 
 # ---- the probe -------------------------------------------------------------------------------------------------------
@@ -121,7 +126,6 @@ def join_by_parts(
         (at, end),
         lambda: {build: _of_rows(unbuilt, at_stage.rows)},
     )
-    del run.unbuilt[build]
     stages = run.program.stages
     before, middle, last = stages[at_stage.before], stages[at_stage.middle], stages[at_stage.last]
     assert isinstance(before.work, Pipeline) and isinstance(middle.work, Pipeline) and isinstance(last.work, Pipeline)
@@ -134,14 +138,15 @@ def join_by_parts(
     joined.add(run.frames.pop(at_stage.before), unbuilt.rows, parts, 0)
     run.frames[at_stage.middle] = joined.rows()
     run_rest(run, last, last.work, report)
-    _hand_over(state, run, stage.number, last.number)
     if step.records_matches:
-        state.joins[build], state.matched[build] = joined.matches()
-        del state.unbuilt[build]
+        run.joins[build], run.matched[build] = joined.matches()
+    _hand_over(state, run, stage.number, last.number)
 
 
 def _hand_over(state: Run, run: Run, stage: int, made: int) -> None:
     """What the last stage of a run in parts made becomes what the stage made."""
+    for number in state.unbuilt.keys() & run.matched.keys() & run.joins.keys():  # for their rows without a match
+        state.joins[number] = run.joins[number]
     if made in run.joins:
         state.joins[stage] = run.joins[made]
     elif made in run.unbuilt:
@@ -167,7 +172,7 @@ def _cut(pipeline: Pipeline, at: int, end: int, unbuilt: Unbuilt, to: _Stages) -
     assert isinstance(step, Probe)
     keys = tuple([e if isinstance(e, Column) else new_column("key", e.dtype) for e in step.keys])
     made = tuple([(c, e) for c, e in zip(keys, step.keys, strict=True) if c is not e])
-    probe = replace(step, keys=keys, table=unbuilt.table)
+    probe = replace(step, keys=keys, table=_of_part(step.table, unbuilt.first))
     computed = (Compute(made),) if made else ()
     steps = (*pipeline.steps[:at], *computed, probe, *pipeline.steps[at + 1 :])
     first, rest = cut(replace(pipeline, steps=steps), at + len(computed), to.before)

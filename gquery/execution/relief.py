@@ -36,6 +36,7 @@ def run_within_memory(state: Run, stage: Stage, pipeline: Pipeline, report: Stag
     """Run a pipeline, in parts if need be; what it made is in the run's state. OutOfMemoryError where nothing helps."""
     if (at := first_unbuilt(state, pipeline)) is not None:
         join_by_parts(state, stage, pipeline, at, report, run_within_memory)
+        report.target = state.context.target
         return
     refused = _refused(state, stage, pipeline, report)
     if refused is None:

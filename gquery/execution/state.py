@@ -91,9 +91,11 @@ class Rank:
 
 @dataclass
 class Unbuilt:
-    """The rows of a join table that did not fit memory, in files, and the pipeline that builds the table of a part of them."""
+    """The rows of a join table that did not fit memory, in files, and the pipelines that made them and that build the table of a
+    part of them."""
 
     rows: Frame
+    first: Pipeline
     build: Pipeline
 
     @property

@@ -9,9 +9,11 @@ import gc
 import os
 import random
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -31,9 +33,12 @@ from gquery.operators.base import Frame
 from gquery.operators.group import GroupRun
 from gquery.operators.join_table import BuildRun
 from gquery.planner.physical import DistinctRows, SortRows, Stored
+from tests.support.cases import Case, read_cases
 from tests.support.faults import failing_allocations
 from tests.support.frames import column, frame, values_of
-from tests.support.harness import compare, expect
+from tests.support.harness import assert_same, compare, expect, oracle
+from tests.support.in_parts import Refused, all_in_parts
+from tests.support.queries import Generator, random_tables
 from tests.support.tuned import Tune
 
 TARGETS = ["cpu", pytest.param("python", marks=pytest.mark.slow)]
@@ -431,3 +436,62 @@ def test_a_sort_that_fails_leaves_nothing(folder: Path, small_sorts: Parts) -> N
             except errors.OutOfMemoryError:
                 pass
         check_nothing_left(db, folder)
+
+
+# ---- what is kept for later runs ---------------------------------------------------------------------------------
+
+
+def test_other_constants_have_other_parts(folder: Path, few_groups: Parts, small_tables: Parts) -> None:
+    """Parts are cut once a plan: texts of one shape, and a statement with parameters, have their own constants in them."""
+    text = "SELECT t.k, count(*), sum(x.i + {0}) FROM t JOIN x ON t.k = x.k WHERE t.v % 7 > {0} GROUP BY t.k"
+    db = limited(folder)
+    for _ in range(2):
+        for constant in (1, 3, 5):
+            sql = text.format(constant)
+            types, want = expect(sql, TABLES)
+            assert compare(db.sql(sql).fetchall(), want, False, types) is None
+            prepared = db.execute(text.format("?"), [constant, constant]).fetchall()
+            assert compare(prepared, want, False, types) is None
+
+
+def test_a_raised_limit_needs_no_parts(folder: Path, few_groups: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
+    db, sql = limited(folder), GROUPS[0]
+    want = sorted(map(repr, db.sql(sql).fetchall()))
+    monkeypatch.undo()
+    db.set("memory_limit", None)
+    assert sorted(map(repr, db.sql(sql).fetchall())) == want
+
+
+# ---- everything in parts -----------------------------------------------------------------------------------------
+
+LANE = {"memory_limit": "1GB"}
+
+
+@pytest.fixture
+def everything(tune: Tune) -> Iterator[Refused]:
+    tune(tuning.memory, least_spilled=64)
+    tune(tuning.spilling, least_parts=3)
+    with all_in_parts() as refused:
+        yield refused
+
+
+def test_random_queries_in_parts(everything: Refused) -> None:
+    for seed in [*range(5_000_000, 5_000_060), 5_000_113, 5_000_184, 5_000_539]:
+        tables = random_tables(seed // 20 % 40)
+        sql = Generator(seed).query()
+        try:
+            oracle(tables).execute(sql)
+        except duckdb.Error:
+            continue
+        try:
+            assert_same(sql, tables, targets=("python",), ranks=(1,), settings=LANE)
+        except Exception as error:
+            error.add_note(f"seed {seed}:\n{sql}")
+            raise
+    assert min(everything.groups, everything.tables, everything.sorts) > 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", read_cases(), ids=lambda c: c.name)
+def test_cases_in_parts(case: Case, everything: Refused) -> None:
+    assert_same(case.sql, case.tables(), case.ordered, targets=("python",), ranks=(1,), settings=LANE)

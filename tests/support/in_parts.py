@@ -1,0 +1,56 @@
+"""Whatever can be made in parts is, as if no state found room in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from gquery.errors import OutOfMemoryError
+from gquery.execution import held, relief, sort_parts
+from gquery.execution.part_runs import can_have_parts
+from gquery.planner.physical import Build, DistinctRows, Group, Pipeline, Sink, SortRows
+
+
+class Refused:
+    """How many groups, join tables and sorts found no room."""
+
+    def __init__(self) -> None:
+        self.groups = self.tables = self.sorts = 0
+
+
+@contextmanager
+def all_in_parts(rows: int = 3) -> Iterator[Refused]:
+    """Within it, connections under a memory limit make every group-by and join table in parts, and sort so many rows at once."""
+    count, whole, scratch = Refused(), relief._refused, held.scratch_of
+
+    def refused(state: Any, stage: Any, pipeline: Pipeline, report: Any) -> OutOfMemoryError | None:
+        if not _has_parts(pipeline.sink) or not can_have_parts(state):
+            return whole(state, stage, pipeline, report)
+        count.groups += isinstance(pipeline.sink, Group)
+        count.tables += isinstance(pipeline.sink, Build)
+        return OutOfMemoryError(f"no room in {stage.label}, on purpose")
+
+    def scratch_of(work: Any, frames: Any) -> int:
+        if isinstance(work, SortRows | DistinctRows):
+            count.sorts += 1
+            raise OutOfMemoryError("no room for a sort, on purpose")
+        return scratch(work, frames)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(relief, "_refused", refused)
+        patch.setattr(held, "scratch_of", scratch_of)
+        patch.setattr(sort_parts, "chunk_rows", lambda frame, device: rows)
+        yield count
+
+
+def _has_parts(sink: Sink) -> bool:
+    match sink:
+        case Group(keys=keys):
+            return any(not e.dtype.is_opaque for _, e, _ in keys)
+        case Build(table=table):
+            return table.layout in ("direct-address", "hash") and not any(k.dtype.is_opaque for k in table.keys)
+        case _:
+            return False

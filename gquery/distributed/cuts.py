@@ -19,10 +19,11 @@ import numpy as np
 from gquery.columns.table import TableSource
 from gquery.device.array import Array
 from gquery.device.device import cpu_device
-from gquery.distributed.placement import NOWHERE, CutKeys, Located
+from gquery.distributed.located import NOWHERE, Located
 from gquery.expression.expr import Column
 from gquery.expression.frozen import frozen_open
 from gquery.expression.types import PhysicalType
+from gquery.operators.cut_keys import CutKeys
 from gquery.operators.scan_ranges import unwidened
 from gquery.planner.physical import (
     Build,

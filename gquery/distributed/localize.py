@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from gquery.distributed.placement import CutKeys, Placement
+from gquery.distributed.placement import Placement
+from gquery.operators.cut_keys import CutKeys
 from gquery.planner.layouts import KeyEncoding
 from gquery.planner.physical import (
     Build,
@@ -30,13 +31,20 @@ from gquery.planner.physical import (
 def localized(program: Program, placement: Placement, rank: int) -> Program:
     """The program as one rank runs it; the program itself where all run the same."""
     encodings: dict[int, KeyEncoding] = {}
+    bases: dict[int, int] = {}  # by stage, the first key of the arrays that later stages read as they lie
     for stage, placed in zip(program.stages, placement, strict=True):
         encoding = _encoding_of(stage)
-        if placed.own_keys and encoding is not None:
+        if encoding is None:
+            continue
+        if placed.own_keys:
             encodings[stage.number] = _own(encoding, placed.own_keys, rank)
-    if not encodings:
+            bases[stage.number] = encodings[stage.number].parts[0].base
+        elif placed.parts is not None and placed.parts.cut is not None:  # arrays of all keys, of which the rank keeps its own
+            at = placed.parts.position
+            bases[stage.number] = _own(encoding, ((at, placed.parts.cut),), rank).parts[at].base
+    if not bases:
         return program
-    return replace(program, stages=tuple([_localized(stage, encodings) for stage in program.stages]))
+    return replace(program, stages=tuple([_localized(stage, encodings, bases) for stage in program.stages]))
 
 
 def _encoding_of(stage: Stage) -> KeyEncoding | None:
@@ -58,7 +66,7 @@ def _own(encoding: KeyEncoding, own_keys: tuple[tuple[int, CutKeys], ...], rank:
     return KeyEncoding(tuple(parts))
 
 
-def _localized(stage: Stage, encodings: Mapping[int, KeyEncoding]) -> Stage:
+def _localized(stage: Stage, encodings: Mapping[int, KeyEncoding], bases: Mapping[int, int]) -> Stage:
     def of_table(table: JoinTable) -> JoinTable:
         found = encodings.get(table.stage)
         return table if found is None else replace(table, key_encoding=found)
@@ -67,10 +75,9 @@ def _localized(stage: Stage, encodings: Mapping[int, KeyEncoding]) -> Stage:
         return replace(step, table=of_table(step.table)) if isinstance(step, Probe) else step
 
     def of_source(source: Source) -> Source:
-        if not isinstance(source, ReadStage) or source.numbered is None or source.stage not in encodings:
+        if not isinstance(source, ReadStage) or source.numbered is None or source.stage not in bases:
             return source
-        (part,) = encodings[source.stage].parts
-        return replace(source, base=part.base)
+        return replace(source, base=bases[source.stage])
 
     work: Pipeline | PipelineBreaker
     match stage.work:

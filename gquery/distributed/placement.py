@@ -5,7 +5,8 @@ those of all ranks one after another are the rows in their order. Where a stage 
 
 - *gather*: every rank gets all rows of an earlier stage's frame (what a join table is built of, what is sorted);
 - *merge*: the states of aggregates become one, which every rank has, and so do join tables that are arrays over their keys and
-  need no rows behind them;
+  need no rows behind them. Of large states of groups each rank gets and merges a *part* alone, by the hash of their keys, or by
+  the cut of a table that they are joined with later;
 - nothing, where the rows that belong together lie on one rank: tables that are joined on sorted columns are cut at the same
   keys (`distributed.cuts`), so that a row and its matches lie together, and so do the rows of a group.
 
@@ -17,9 +18,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, assert_never
 
+from gquery.distributed.located import (
+    NOWHERE,
+    ChosenKeys,
+    HashKeys,
+    Located,
+    MadeBy,
+    hash_kind,
+    is_located,
+    wished,
+)
 from gquery.errors import InternalError
 from gquery.expression.expr import Column
+from gquery.expression.facts import INT64_BYTES
 from gquery.expression.frozen import frozen_open
+from gquery.operators.cut_keys import CutKeys, GroupParts
+from gquery.operators.merge_groups import merges_slots
 from gquery.operators.scan_ranges import unwidened
 from gquery.planner.logical.nodes import JoinKind
 from gquery.planner.physical import (
@@ -54,33 +68,18 @@ from gquery.planner.physical import (
     UnmatchedRows,
 )
 from gquery.planner.stage_inputs import stage_inputs
+from gquery.runtime.amounts import format_bytes
 
 Rows = Literal["part", "whole"]
 
 
-class CutKeys:
-    """The values at which tables are cut, ascending: rank r has those from ``bounds[r - 1]`` on that are below ``bounds[r]``.
-    Tables that are cut at the same ones have the same object."""
+@frozen_open
+class Parting:
+    """When groups that lie on several of so many ranks become parts of all groups, and not all of them on every rank: where about
+    so many bytes of states come from a rank."""
 
-    def __init__(self, bounds: Sequence[int] = ()) -> None:
-        self.bounds = tuple(bounds)
-
-    def own(self, rank: int, base: int, width: int) -> tuple[int, int]:
-        """The part of ``width`` values from ``base`` on that a rank may have: where it begins, and its width, 1 at least.
-
-        >>> CutKeys([10, 20]).own(1, 5, 12), CutKeys([10, 20]).own(2, 5, 12)
-        ((10, 7), (16, 1))
-        """
-        low = max(self.bounds[rank - 1], base) if rank > 0 else base
-        high = min(self.bounds[rank], base + width) if rank < len(self.bounds) else base + width
-        low = min(low, base + width - 1)
-        return low, max(high - low, 1)
-
-
-Located = Mapping[int, CutKeys]
-"""By the id of a column that is located the cut that says so: rows with equal values of columns of one cut lie on one rank."""
-
-NOWHERE: Located = {}
+    ranks: int
+    least_bytes: int
 
 
 @frozen_open
@@ -93,6 +92,8 @@ class StagePlacement:
     merges: bool = False
     gathers: tuple[int, ...] = ()
     own_keys: tuple[tuple[int, CutKeys], ...] = ()  # the keys of the sink, by position, of which each rank has values of its own
+    parts: GroupParts | None = None  # of the merged groups: each rank has a part of them
+    state_bytes: int = 0  # of groups that are merged, on each rank, about
 
     def text(self, ranks: int) -> str:
         """What EXPLAIN says of it.
@@ -102,24 +103,39 @@ class StagePlacement:
         """
         rows = "a part of the rows" if self.reads == "part" else "all rows"
         gathers = [f"stage {n} gathered first" for n in self.gathers]
-        merges = ["states merged"] if self.merges else []
+        merges = [self._merges(ranks)] if self.merges else []
         return f"each of {ranks} ranks: " + ", ".join([*gathers, rows, *merges])
+
+    def _merges(self, ranks: int) -> str:
+        if self.parts is None:
+            received = f", about {format_bytes((ranks - 1) * self.state_bytes)}" if self.state_bytes else ""
+            return f"states merged{received}"
+        by = "hash" if self.parts.cut is None else "range"
+        return f"its part of the groups merged by the {by} of keys, about {format_bytes(self.state_bytes)}"
 
 
 Placement = tuple[StagePlacement, ...]
 
 
 def place(
-    program: Program, located: Callable[[ReadTable], Located | None], cuts_frame: Callable[[Pipeline], bool]
+    program: Program,
+    located: Callable[[ReadTable], Located | None],
+    cuts_frame: Callable[[Pipeline], bool],
+    parting: Parting | None = None,
 ) -> Placement:
     """The placement of a program's stages. ``located`` gives the located columns of a table that is cut, None for one that every
-    rank has whole. ``cuts_frame`` says whether each rank takes a part of the rows of a frame that all have."""
+    rank has whole. ``cuts_frame`` says whether each rank takes a part of the rows of a frame that all have. Without ``parting``
+    all merged groups are on every rank."""
     together = frozenset(
         s.number for s in program.stages if isinstance(s.work, Pipeline) and _may_lie_together(s.work.sink)
     )
+    wishes: dict[int, GroupParts] = {}
     while True:
-        placing = _Placing(together, located, cuts_frame)
+        placing = _Placing(together, located, cuts_frame, parting, wishes)
         placed = tuple([placing.stage(stage) for stage in program.stages])
+        if placing.wishes:
+            wishes = {**placing.wishes, **wishes}
+            continue
         if not placing.apart:
             return placed
         if not placing.apart & together:
@@ -137,13 +153,18 @@ class _Placing:
         together: frozenset[int],
         located: Callable[[ReadTable], Located | None],
         cuts_frame: Callable[[Pipeline], bool],
+        parting: Parting | None,
+        granted: Mapping[int, GroupParts],
     ) -> None:
         self.together, self.located_of, self.cuts_frame = together, located, cuts_frame
+        self.parting, self.granted = parting, granted
+        self.wishes: dict[int, GroupParts] = {}  # by the stage of groups where a later stage would have them lie
         self.apart: set[int] = set()
         self.rows: dict[int, Rows] = {}  # by stage, what it makes
         self.located: dict[int, Located] = {}
+        self.parts: dict[int, GroupParts] = {}  # by stage, groups of which each rank merges a part
         self.sparse: dict[
-            int, CutKeys
+            int, CutKeys | HashKeys
         ] = {}  # by stage, sparse groups of which each rank has its own: what locates their key
         self.has_parts: dict[
             int, bool
@@ -167,9 +188,13 @@ class _Placing:
         for step in work.steps:
             located = self._behind(step, reads, located)
         behind = located
-        makes, merges, located = self._sink(work.sink, reads, behind, number)
+        makes, merges, located = self._sink(work, reads, behind, number)
         own_keys = () if reads == "whole" or merges else _own_keys(work.sink, behind)
-        return StagePlacement(reads, makes, merges, self._missing(work.source, reads), own_keys), located
+        missing = self._missing(work.source, reads)
+        if not merges or not isinstance(work.sink, Group):
+            return StagePlacement(reads, makes, merges, missing, own_keys), located
+        size, parts = _state_bytes(work.sink, work.rows), self.parts.get(number)
+        return StagePlacement(reads, makes, merges, missing, (), parts, size), located
 
     def _source(self, source: Source) -> tuple[Rows, Located]:
         match source:
@@ -196,7 +221,7 @@ class _Placing:
             case Build(table):
                 return self._lies_together(table, located, number) or _is_mergeable(table)
             case Group(layout="row-id hash", keys=keys):  # its keys are compared where they stand: in one frame
-                return any(isinstance(e, Column) and e.id in located for _, e, _ in keys)
+                return any(isinstance(e, Column) and is_located(located, e.id) for _, e, _ in keys)
             case Materialize() | Reduce() | Group():
                 return True
             case _:
@@ -235,17 +260,21 @@ class _Placing:
         build = self.located[probe.table.stage]
         for key, column in zip(probe.keys, probe.table.keys, strict=True):
             e = unwidened(key)
-            if isinstance(e, Column) and e.id in located and build.get(column.id) == located[e.id]:
+            own, other = located.get(e.id) if isinstance(e, Column) else None, build.get(column.id)
+            if own is not None and own == other:
                 return True
+            wish = wished(own, other)
+            if wish is not None and wish[0].stage not in self.granted:
+                self.wishes[wish[0].stage] = GroupParts(wish[0].position, wish[1])
         return False
 
     def _lies_together(self, table: JoinTable, located: Located, number: int) -> bool:
         """Whether a join table of a rank's rows is taken to have all matches of rows of that rank."""
-        return number in self.together and any(k.id in located for k in table.keys)
+        return number in self.together and any(is_located(located, k.id) for k in table.keys)
 
-    def _sink(self, sink: Sink, reads: Rows, located: Located, number: int) -> tuple[Rows, bool, Located]:
+    def _sink(self, work: Pipeline, reads: Rows, located: Located, number: int) -> tuple[Rows, bool, Located]:
         """What the sink makes, whether its states are merged, and the located columns of its frame."""
-        match sink:
+        match work.sink:
             case Materialize(columns=columns):
                 return reads, False, _only(located, [s.column.id for s in columns])
             case Build(table):
@@ -254,16 +283,46 @@ class _Placing:
                 return reads, False, _only(located, [s.column.id for s in table.columns])
             case Reduce():
                 return "whole", reads == "part", NOWHERE
-            case Group(keys=keys):
-                found = {c.id: located[e.id] for c, e, _ in keys if isinstance(e, Column) and e.id in located}
+            case Group(keys=keys) as sink:
+                found = {c.id: located[e.id] for c, e, _ in keys if isinstance(e, Column) and is_located(located, e.id)}
                 if found and sink.sparse and number in self.together:
                     (self.sparse[number],) = found.values()
                     return reads, False, NOWHERE
                 if reads == "whole" or (found and not sink.sparse):
                     return reads, False, found
+                if self._is_parted(sink, work.rows, number):
+                    return reads, True, self._parted(sink, number)
                 return "whole", True, NOWHERE
             case _:
-                assert_never(sink)
+                assert_never(work.sink)
+
+    def _is_parted(self, sink: Group, rows: int, number: int) -> bool:
+        """Whether each rank merges a part of the groups. Sparse ones are parted where they are read as they lie."""
+        if self.parting is None or merges_slots(sink) or any(c.dtype.is_opaque for c, _, _ in sink.keys):
+            return False
+        return _state_bytes(sink, rows) >= self.parting.least_bytes and (not sink.sparse or number in self.together)
+
+    def _parted(self, sink: Group, number: int) -> Located:
+        """Choose where the parts of merged groups lie; the located columns of their frame."""
+        columns = [c for c, _, _ in sink.keys]
+        parts = self.granted.get(number)
+        if parts is None and sink.sparse:
+            parts = GroupParts(0, ChosenKeys(self._slices(sink), MadeBy(number, 0)))
+        self.parts[number] = parts = parts or GroupParts()
+        if sink.sparse:
+            assert parts.cut is not None
+            self.sparse[number] = parts.cut
+            return NOWHERE
+        if parts.cut is not None:
+            return {columns[parts.position].id: parts.cut}
+        kind = hash_kind(columns[0].dtype) if len(columns) == 1 else None
+        return {c.id: HashKeys(kind, MadeBy(number, n)) for n, c in enumerate(columns)}
+
+    def _slices(self, sink: Group) -> list[int]:
+        """The values at which the slots of sparse groups are divided evenly."""
+        assert self.parting is not None and sink.key_encoding is not None
+        (slots,) = sink.key_encoding.parts
+        return [slots.base + slots.width * r // self.parting.ranks for r in range(1, self.parting.ranks)]
 
     def _missing(self, source: Source, reads: Rows) -> tuple[int, ...]:
         """The stages whose frames have to be gathered for a stage that reads the whole of a source."""
@@ -303,7 +362,8 @@ def _own_keys(sink: Sink, located: Located) -> tuple[tuple[int, CutKeys], ...]:
             ids = [e.id if isinstance(e, Column) else -1 for _, e, _ in keys]
         case _:
             return ()
-    return tuple([(n, located[i]) for n, i in enumerate(ids) if i in located])
+    found = [(n, located.get(i)) for n, i in enumerate(ids)]
+    return tuple([(n, keys) for n, keys in found if isinstance(keys, CutKeys)])
 
 
 def _may_lie_together(sink: Sink) -> bool:
@@ -327,4 +387,13 @@ def _is_of_segments(step: Step) -> bool:
 
 def _splits_segments(work: Pipeline, located: Located) -> bool:
     """Whether the rows of a segment might lie on two ranks."""
-    return any(step.key.column.id not in located for step in work.steps if isinstance(step, SegmentHeads | SegmentRows))
+    return any(
+        not is_located(located, step.key.column.id)
+        for step in work.steps
+        if isinstance(step, SegmentHeads | SegmentRows)
+    )
+
+
+def _state_bytes(sink: Group, rows: int) -> int:
+    """What each rank has of groups before they are merged, about: it may have met all of them."""
+    return min(sink.groups, rows) * (1 + len(sink.accumulators)) * INT64_BYTES

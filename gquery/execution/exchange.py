@@ -6,7 +6,7 @@ over what is only queued: with it goes a mark on the rank's stream, for which th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
@@ -17,6 +17,7 @@ from gquery.distributed.placement import Rows
 from gquery.execution.state import Rank, Run
 from gquery.operators.base import Frame
 from gquery.operators.breakers import run_breaker
+from gquery.operators.cut_keys import GroupParts
 from gquery.operators.merge_groups import Exchange, bytes_of, merge_arrays
 from gquery.planner.physical import (
     ConcatRows,
@@ -48,21 +49,39 @@ def merge_exchange(state: Run, stage: Stage) -> Exchange | None:
     """What the sink of a stage hands its state to; None where it is merged with no other."""
     if state.rank is None or not state.rank.placement[stage.number].merges:
         return None
-    return StateExchange(state, state.rank, f"states of stage {stage.number}, {stage.label}")
+    parts = state.rank.placement[stage.number].parts
+    return StateExchange(state, state.rank, f"states of stage {stage.number}, {stage.label}", parts)
 
 
 @dataclass(frozen=True)
 class StateExchange:
-    """Hands states to all ranks, and counts what comes of the others; see `Exchange`."""
+    """Hands states to other ranks, and counts what comes of them; see `Exchange`."""
 
     state: Run
-    rank: Rank
+    own: Rank
     what: str
+    parts: GroupParts | None = None
+
+    @property
+    def rank(self) -> int:
+        """See `Exchange`."""
+        return self.own.comm.rank
+
+    @property
+    def ranks(self) -> int:
+        """See `Exchange`."""
+        return self.own.comm.size
 
     def __call__(self, value: T, /) -> list[T]:
-        parts = handed_over(self.state, self.rank, self.what, value)
-        self.rank.received_bytes += sum(bytes_of(p) for n, p in enumerate(parts) if n != self.rank.comm.rank)
-        return parts
+        return self._counted(handed_over(self.state, self.own, self.what, value))
+
+    def send(self, values: Sequence[T]) -> list[T]:
+        """See `Exchange`."""
+        return self._counted([v[self.rank] for v in handed_over(self.state, self.own, self.what, values)])
+
+    def _counted(self, values: list[T]) -> list[T]:
+        self.own.received_bytes += sum(bytes_of(v) for n, v in enumerate(values) if n != self.rank)
+        return values
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ from gquery.columns.table import Table
 from gquery.device.peer import has_peer_access
 from gquery.distributed.cuts import cut_tables, located_by
 from gquery.distributed.localize import localized
-from gquery.distributed.placement import Placement, place
+from gquery.distributed.placement import Parting, Placement, place
 from gquery.distributed.transport import Comm, RankAbortedError, run_ranks
 from gquery.errors import InterruptError
 from gquery.execution.exchange import gathered
@@ -38,7 +38,8 @@ def ranked(program: Program, ranks: int, feedback: RunFeedback) -> RankedFeedbac
     if known is not None and known.program is program and len(known.ranks) == ranks:
         return known
     cuts = cut_tables(program, ranks, tuning.distribution.replicated_bytes)
-    placement = place(program, lambda read: located_by(cuts, read), _cuts_frame)
+    parting = Parting(ranks, tuning.distribution.parted_bytes)
+    placement = place(program, lambda read: located_by(cuts, read), _cuts_frame, parting)
     programs = tuple([localized(program, placement, rank) for rank in range(ranks)])
     of_ranks = tuple([feedback.for_rank() for _ in programs])
     made = feedback.ranked = RankedFeedback(program, programs, cuts, placement, of_ranks)

@@ -53,6 +53,7 @@ from gquery.operators.merge_groups import (
     merges_slots,
     part_groups,
 )
+from gquery.operators.part_groups import send_groups, send_slots
 from gquery.operators.windows import is_inside
 from gquery.planner.aggregates import AggregatePlan, has_plain_count
 from gquery.planner.physical import TOUCHED, Group, ReadStage, Source
@@ -230,10 +231,16 @@ class GroupRun(SinkRun[GroupState]):
         if self.sink.layout == "direct-address" and len(states) > 1:
             states = [combine_arrays(states, self.sink.accumulators, capacity, self.launch.workers)]
         encoded, words = self._groups(states, capacity, device)
-        merged = merge_groups(self.sink, exchange(part_groups(self.sink, encoded, words, device)), device)
-        count = int(merged.encoded.size)
+        own, workers = part_groups(self.sink, encoded, words, device), self.launch.workers
         named = [(c, what) for c, _, what in self.sink.keys]
-        columns = self._columns(named, self._keys(merged.encoded), count, device, self.launch.workers)
+        if exchange.parts is None:
+            parts = exchange(own)
+        else:
+            keys = self._columns(named, self._keys(encoded), int(encoded.size), device, workers)
+            parts = send_groups(own, [keys[c.id] for c, _ in named], exchange, device, workers, self.label)
+        merged = merge_groups(self.sink, parts, device)
+        count = int(merged.encoded.size)
+        columns = self._columns(named, self._keys(merged.encoded), count, device, workers)
         for (column, _), text in zip(self.sink.aggregates, merged.texts, strict=True):
             if text is not None:
                 columns[column.id] = text
@@ -241,10 +248,10 @@ class GroupRun(SinkRun[GroupState]):
         if self.output is not None and device.is_cuda:
             slots = device.xp.arange(count, dtype=np.uint32)
             state = GroupState(count - 1, merged.encoded, tuple(merged.words), slots_in_order=slots)
-            _, results = self.output.columns(state, count, device, self.launch.workers, self.label)
+            _, results = self.output.columns(state, count, device, workers, self.label)
         else:
             results = self._results(merged.words, device.xp, [plan for _, plan in numbers])
-        columns |= self._columns([(c, p.result) for c, p in numbers], results, count, device, self.launch.workers)
+        columns |= self._columns([(c, p.result) for c, p in numbers], results, count, device, workers)
         return Frame(columns, count)
 
     def _of_rows(self, state: GroupState) -> Frame:
@@ -314,11 +321,17 @@ class GroupRun(SinkRun[GroupState]):
         arrays = [total.presence(None if n == TOUCHED else n) for n in numbers]
         if self.exchange is not None:
             ops = ["max" if n == TOUCHED else self.sink.accumulators[n].op for n in numbers]
-            arrays = merge_arrays(arrays, ops, self.exchange, self.device)
+            if self.exchange.parts is None:
+                arrays = merge_arrays(arrays, ops, self.exchange, self.device)
+            else:
+                assert self.sink.key_encoding is not None
+                empty = [0 if n == TOUCHED else self.sink.accumulators[n].identity for n in numbers]
+                base = self.sink.key_encoding.parts[0].base
+                arrays = send_slots(arrays, ops, empty, self.exchange, base, self.device)
         for (stored, _), data in zip(self.sink.sparse, arrays, strict=True):
-            made = make_column(stored.properties, stored.physical_type, data, None, self.capacity, self.device)
+            made = make_column(stored.properties, stored.physical_type, data, None, int(data.size), self.device)
             columns[stored.column.id] = made
-        return Frame(columns, self.capacity)
+        return Frame(columns, int(arrays[0].size))
 
     def _keys(self, encoded: Array) -> list[Values]:
         key_encoding = self.sink.key_encoding

@@ -26,6 +26,7 @@ from gquery.expression.types import PhysicalType
 from gquery.kernels.builtin import gathers, grouping, order, scans
 from gquery.kernels.builtin.define import namespace
 from gquery.operators.base import make_column
+from gquery.operators.cut_keys import GroupParts
 from gquery.operators.finalize import finalize_aggregate
 from gquery.operators.group_state import GroupState
 from gquery.operators.materialize import contiguous
@@ -36,10 +37,25 @@ T = TypeVar("T")
 
 
 class Exchange(Protocol):
-    """Hands a value to all ranks."""
+    """Hands values to other ranks. ``parts``: each rank gets a part of the groups; None: every rank gets all."""
+
+    @property
+    def parts(self) -> GroupParts | None:
+        """See `Exchange`."""
+
+    @property
+    def rank(self) -> int:
+        """The number of this rank."""
+
+    @property
+    def ranks(self) -> int:
+        """How many there are."""
 
     def __call__(self, value: T, /) -> list[T]:
         """What every rank has, in rank order; all ranks call it."""
+
+    def send(self, values: Sequence[T]) -> list[T]:
+        """``values[d]`` goes to rank d; what came here, in rank order. All ranks call it."""
 
 
 @frozen_single
@@ -142,7 +158,8 @@ class MergedGroups:
 
 def merge_groups(sink: Group, parts: Sequence[PartGroups], device: Device) -> MergedGroups:
     """The groups of all ranks, on ``device``."""
-    encoded, inverse = _distinct(_in_a_row([p.encoded for p in parts], device))
+    size = None if sink.key_encoding is None else sink.key_encoding.size
+    encoded, inverse = _distinct(_in_a_row([p.encoded for p in parts], device), size)
     words = []
     for k, accumulator in enumerate(sink.accumulators):
         values = _in_a_row([p.words[k] for p in parts], device)
@@ -165,12 +182,17 @@ def _in_a_row(parts: Sequence[Array], device: Device) -> Array:
     return made
 
 
-def _distinct(keys: Array) -> tuple[Array, Array]:
-    """The distinct keys, ascending, and the number of each key among them."""
+def _distinct(keys: Array, size: int | None) -> tuple[Array, Array]:
+    """The distinct keys, ascending, and the number of each key among them. Keys are less than ``size``, if that is known."""
+    xp = namespace(keys)
+    if size is not None and size <= tuning.accumulators.numbered_slots * keys.size:
+        flags = xp.zeros(size, np.uint8)
+        flags[keys] = 1
+        numbers = xp.cumsum(flags, dtype=np.int64) - 1
+        return scans.compact(flags).astype(np.int64), numbers[keys]
     if isinstance(keys, np.ndarray):
         distinct, slots = np.unique(keys, return_inverse=True)
         return distinct, slots
-    xp = namespace(keys)
     rows, starts = order.sort_starts([order.Integers(keys)])
     slots = xp.empty(keys.size, np.int64)
     slots[rows] = xp.cumsum(starts, dtype=np.int64) - 1

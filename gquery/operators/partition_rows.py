@@ -47,6 +47,20 @@ class HashPartitioning:
 
 
 @frozen_single
+class CutPartitioning:
+    """Rows by an integer column ``key``: those from ``bounds[p - 1]`` on that are below ``bounds[p]`` go to part p. A NULL goes
+    where a 0 goes."""
+
+    key: int
+    bounds: tuple[int, ...]
+
+    @property
+    def parts(self) -> int:
+        """How many parts there are."""
+        return len(self.bounds) + 1
+
+
+@frozen_single
 class RangePartitioning:
     """Rows by an integer column ``key`` without NULLs, whose values from ``base`` on go to parts of ``width`` values each."""
 
@@ -96,7 +110,9 @@ def shifted(frame: Frame, key: int, low: int, width: int, device: Device) -> Fra
     return Frame({**frame.columns, key: own}, frame.rows)
 
 
-def partition_rows(frame: Frame, by: HashPartitioning, device: Device, workers: int, label: str) -> Partitioned:
+def partition_rows(
+    frame: Frame, by: HashPartitioning | CutPartitioning, device: Device, workers: int, label: str
+) -> Partitioned:
     """The frame partitioned; its columns are new ones, but where all rows are in the first part. ``label`` is for errors of
     memory. The frame's rows are counted: what waits for a GPU's numbers waits here."""
     if frame.number is not None:
@@ -105,8 +121,13 @@ def partition_rows(frame: Frame, by: HashPartitioning, device: Device, workers: 
         return Partitioned(frame, (0,) + (frame.rows,) * by.parts)
     with device.activate():
         labels = row_partition.labels_for(frame.rows, by.parts, device, label)
-        keys = [frame.columns[k] for k in by.keys]
-        label_rows(keys, labels, PartRule(by.parts, by.seed, by.own), device, workers)
+        if isinstance(by, CutPartitioning):
+            bounds = device.from_host(np.array(by.bounds, np.int64))
+            values = frame.columns[by.key].data.on(device).astype(np.int64)
+            labels[:] = device.xp.searchsorted(bounds, values, side="right")
+        else:
+            keys = [frame.columns[k] for k in by.keys]
+            label_rows(keys, labels, PartRule(by.parts, by.seed, by.own), device, workers)
         if device.is_cpu:
             columns, starts = _move_on_cpu(frame, labels, by.parts, device, workers, label)
         else:

@@ -31,6 +31,9 @@ class Accumulators(Record):
     copied_words: int = number(
         2048, "64-bit words a block", "of copies for neighbouring lanes: 16 KB, of which a multiprocessor holds eight"
     )
+    numbered_slots: int = number(
+        4, "slots a group", "of a range of keys, up to which groups of ranks are found by a flag a slot and not by sorting keys"
+    )
     most_copies: int = number(32, "copies", "of a small state: as many as a warp has lanes", _H200_QUERIES)
     register_words: int = number(
         8, "accumulators", "of the group that a thread holds in registers: more leave fewer threads"
@@ -290,6 +293,9 @@ class Distribution(Record):
         2**13,
         "words",
         "of groups in arrays, up to which ranks combine them slot by slot: 64 kB take less than the 80 launches that find groups",
+    )
+    parted_bytes: int = number(
+        2**20, "bytes", "of the states of groups of a rank, from which on each rank merges a part of them alone"
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import gquery
 from gquery.distributed.cuts import cut_tables, located_by
-from gquery.distributed.placement import Placement, place
+from gquery.distributed.placement import Parting, Placement, place
 
 ORDERS = 300
 
@@ -24,10 +24,11 @@ def connection() -> gquery.Connection:
     return db
 
 
-def placement(sql: str, ranks: int = 3) -> Placement:
+def placement(sql: str, ranks: int = 3, parted_bytes: int | None = None) -> Placement:
     program = connection().program(sql)
     cuts = cut_tables(program, ranks, 0)
-    return place(program, lambda read: located_by(cuts, read), lambda _: False)
+    parting = None if parted_bytes is None else Parting(ranks, parted_bytes)
+    return place(program, lambda read: located_by(cuts, read), lambda _: False, parting)
 
 
 def gathers(sql: str) -> int:
@@ -49,6 +50,33 @@ def test_a_join_on_other_keys_builds_of_the_whole_table() -> None:
 def test_groups_by_the_key_of_a_cut_lie_on_one_rank() -> None:
     assert not any(p.merges for p in placement("SELECT o, sum(v) FROM lines GROUP BY o"))
     assert any(p.merges for p in placement("SELECT v, count(*) FROM lines GROUP BY v"))
+
+
+GROUPS = "SELECT n % 50 AS k, count(*) AS m FROM lines GROUP BY k"
+
+
+def test_large_groups_become_parts_of_all_groups() -> None:
+    first, last = placement(f"SELECT m, count(*) FROM ({GROUPS}) GROUP BY m", parted_bytes=500)
+    assert (first.makes, first.merges, last.reads) == ("part", True, "part") and first.parts is not None
+    assert "its part of the groups merged by the hash of keys, about" in first.text(3)
+    assert placement(GROUPS, parted_bytes=1_000_000)[0].makes == "whole"
+
+
+def test_groups_by_the_keys_of_parts_exchange_nothing_more() -> None:
+    placed = placement(f"SELECT k, sum(j) FROM (SELECT k, m % 3 AS j FROM ({GROUPS})) GROUP BY k", parted_bytes=0)
+    assert sum(p.merges for p in placed) == 1
+
+
+def test_groups_are_parted_where_the_table_is_cut_that_they_are_joined_with() -> None:
+    placed = placement(f"SELECT c, m FROM orders JOIN ({GROUPS}) ON o = k", parted_bytes=0)
+    (parts,) = [p.parts for p in placed if p.parts is not None]
+    assert parts.cut is not None and all(p.reads == "part" and not p.gathers for p in placed), placed
+
+
+def test_one_of_several_keys_says_not_where_a_group_lies() -> None:
+    both = "SELECT n % 50 AS k, v, count(*) AS m FROM lines GROUP BY ALL"
+    placed = placement(f"SELECT k, sum(m) FROM ({both}) GROUP BY k", parted_bytes=0)
+    assert sum(p.merges for p in placed) == 2
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,16 @@ QUERIES = (
     "SELECT sorted FROM t UNION SELECT key FROM u",
     "SELECT n.name, count(t.x) FROM none n LEFT JOIN t ON n.sorted = t.sorted GROUP BY n.name",
     "SELECT upper(name), md5(text) FROM t JOIN u ON sorted = key WHERE few = 2",
+    "SELECT CASE WHEN x % 3 = 0 THEN NULL ELSE x % 97 END AS k, count(*), sum(d), min(wide) FROM t GROUP BY k",
+    "SELECT x % 40, text, few, count(*), max(d) FROM t GROUP BY ALL",
+    "SELECT v % 200, count(*), sum(v) FROM skewed GROUP BY 1",
+    "SELECT name, s FROM u JOIN (SELECT abs(x) % 120 AS k, sum(x) AS s FROM t GROUP BY k) ON key = k",
+    "SELECT name, s FROM u LEFT JOIN (SELECT abs(x) % 60 AS k, sum(x) AS s FROM t GROUP BY k) ON key = k",
+    "SELECT few, n, m FROM (SELECT abs(x) % 90 AS k, count(*) AS n FROM t GROUP BY k) a JOIN "
+    "(SELECT abs(x) % 70 AS j, few, max(d) AS m FROM t GROUP BY j, few) b ON a.k = b.j",
+    "SELECT n, count(*) FROM (SELECT x % 110 AS k, count(*) AS n FROM t GROUP BY k) GROUP BY n",
+    "SELECT k, n FROM (SELECT x % 110 AS k, count(*) AS n FROM t GROUP BY k) WHERE k NOT IN "
+    "(SELECT x % 30 AS j FROM t GROUP BY j)",
 )
 ORDERED = (
     "SELECT text, x FROM t ORDER BY text, x LIMIT 20 OFFSET 5",
@@ -155,7 +165,7 @@ def test_explain_analyze_has_the_rows_of_all_ranks(db: gquery.Connection) -> Non
 def test_large_tables_are_cut_and_small_ones_are_not(db: gquery.Connection, tune: Tune) -> None:
     tune(tuning.distribution, replicated_bytes=1000)
     text = db.sql("SELECT name, sum(x) FROM t JOIN u ON sorted % 100 = key GROUP BY name").explain("physical")
-    assert "each of 3 ranks: all rows" in text and "a part of the rows, states merged" in text
+    assert "each of 3 ranks: all rows" in text and "a part of the rows, its part of the groups merged by the hash" in text
 
 
 @pytest.mark.parametrize("devices", [0, -1, 257, 10**40, [], [-1], "some", [1.5]])

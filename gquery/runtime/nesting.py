@@ -10,12 +10,12 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import nullcontext
-from contextvars import copy_context
 from typing import Any, TypeVar, cast
 
 from gquery import tuning
 from gquery.errors import NotSupportedError
 from gquery.runtime import collector, interrupt, stopwatch
+from gquery.runtime.threads import Helper
 
 T = TypeVar("T")
 _changing = threading.RLock()
@@ -68,13 +68,12 @@ def _on_thread(work: Callable[[], T]) -> T:
 
     _raise_limit(1)
     try:
-        thread = _started(run)
+        helper = _started(run)
     except RuntimeError:  # no room for such a stack
         _raise_limit(-1)
         raise RecursionError from None
     try:
-        while thread.is_alive():
-            thread.join(tuning.memory.wait_seconds)
+        while not helper.has_ended(tuning.memory.wait_seconds):
             interrupt.check()  # also where the thread is in the midst of something that does not look
     except BaseException:
         if token is not None:
@@ -86,15 +85,13 @@ def _on_thread(work: Callable[[], T]) -> T:
     return cast(T, result)
 
 
-def _started(run: Callable[[], None]) -> threading.Thread:
+def _started(run: Callable[[], None]) -> Helper:
     with _changing:
         before = threading.stack_size(tuning.memory.stack_bytes)
         try:
-            thread = threading.Thread(target=copy_context().run, args=(run,), name="gquery-nested", daemon=True)
-            thread.start()
+            return Helper(run, "gquery-nested")
         finally:
             threading.stack_size(before)
-    return thread
 
 
 def _raise_limit(threads: int) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
+import time
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +17,7 @@ from gquery.kernels import render
 from gquery.kernels.targets import cpu
 from gquery.planner import lower, optimizer
 from gquery.runtime.interrupt import Running
+from gquery.runtime.threads import run_all
 from gquery.sql import bind_expr
 
 SQL = "SELECT s, sum(x + 1) AS v FROM t WHERE x > 1 AND s <> 'b' GROUP BY s"
@@ -91,3 +94,22 @@ def test_ctrl_c_is_handled_as_before_behind_a_run() -> None:
             assert signal.getsignal(signal.SIGINT) is handler
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_leaves_no_thread_at_work() -> None:
+    """The caller goes on when all tasks that have begun have ended: they write to arrays that it lets go of."""
+    begun, ended = [], []
+
+    def task() -> None:
+        begun.append(1)
+        is_second = len(begun) == 2
+        time.sleep(0.05)  # until the caller waits
+        if is_second:
+            os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.05)
+        ended.append(1)
+
+    with pytest.raises(KeyboardInterrupt):
+        run_all([task] * 40, 2)
+    assert len(begun) == len(ended) < 40
+    assert not [t for t in threading.enumerate() if t.name == "gquery-work"]

@@ -102,11 +102,11 @@ def test_ctrl_c_leaves_no_thread_at_work() -> None:
 
     def task() -> None:
         begun.append(1)
-        is_second = len(begun) == 2
+        number = len(begun)
         time.sleep(0.05)  # until the caller waits
-        if is_second:
+        if number == 2:
             os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(0.05)
+        time.sleep(0.3 if number == 1 else 0.01)
         ended.append(1)
 
     with pytest.raises(KeyboardInterrupt):

@@ -56,14 +56,21 @@ _COPY = builtin_kernel("views:*i64 offsets:*i64 characters:i64",
                 "copy_bytes(str_address(s), add_i64(characters, i64(offsets[i])), str_bytes(s))")  # fmt: skip
 
 
-def gather_strings(views: Array, workers: int = 1) -> tuple[Array, Array]:
-    """The strings of (address, length) pairs one after another: int64 offsets and their bytes."""
+def gather_strings(views: Array, workers: int = 1, device: Device | None = None) -> tuple[Array, Array]:
+    """The strings of (address, length) pairs one after another: int64 offsets and their bytes; on a CPU ``device`` under a limit
+    in files if they would leave too little memory."""
     xp = namespace(views)
+    is_counted = device is not None and device.is_counted
+    make = device.empty_spillable if device is not None and is_counted else xp.empty
     rows = views.size // 2
-    offsets = xp.zeros(rows + 1, np.int64)
+    if is_counted:
+        offsets = make(rows + 1, np.int64)
+        offsets[0] = 0
+    else:
+        offsets = xp.zeros(rows + 1, np.int64)
     xp.cumsum(views[1::2], out=offsets[1:])
     total = read_count(offsets[-1:]).bound
-    characters = xp.empty(total + READ_AHEAD, np.uint8)[:total]
+    characters = make(total + READ_AHEAD, np.uint8)[:total]
     if xp is np and is_interpreted(_COPY.kernel, rows):
         characters[:] = np.frombuffer(
             b"".join(map(ctypes.string_at, views[::2].tolist(), views[1::2].tolist())), np.uint8
@@ -75,7 +82,7 @@ def gather_strings(views: Array, workers: int = 1) -> tuple[Array, Array]:
 
 def gather_views(column: ColumnData, device: Device, workers: int = 1) -> ColumnData:
     """A column of views as offsets and characters of its own."""
-    strings = gather_strings(column.data.on(device), workers)
+    strings = gather_strings(column.data.on(device), workers, device)
     return _plain_text(column, strings, column.validity, column.statistics, device)
 
 
@@ -156,7 +163,7 @@ def take(column: ColumnData, rows: Array, device: Device, number: Array | None =
     statistics = ColumnStatistics(column.statistics.bounds, 0 if validity is None else None)
     if column.physical_type.is_string:
         taken = (
-            gather_strings(string_views(column, device, rows))
+            gather_strings(string_views(column, device, rows), device=device)
             if device.is_cpu
             else take_strings(column, rows, device, number)
         )

@@ -18,15 +18,19 @@ import numpy as np
 
 from gquery import tuning
 from gquery.device.array import Array
+from gquery.device.device import Device
 from gquery.distributed.movable import concatenated
 from gquery.errors import CardinalityError, OutOfMemoryError
 from gquery.execution.part_runs import in_parts, part_run, parts_for, run_extra, to_files
+from gquery.execution.sort_parts import sort_within_memory
 from gquery.execution.state import Run, StageReport, Unbuilt
-from gquery.expression.expr import Column, new_column
-from gquery.operators.base import Frame, JoinArrays, JoinIndex
+from gquery.expression.expr import Column, SortKey, new_column
+from gquery.expression.types import BIGINT
+from gquery.kernels.values import value_properties
+from gquery.operators.base import Frame, JoinArrays, JoinIndex, make_column
 from gquery.operators.join import MORE_THAN_ONE
 from gquery.operators.partition_rows import HashPartitioning, rows_between
-from gquery.planner.cut_pipeline import cut
+from gquery.planner.cut_pipeline import cut, is_in_order
 from gquery.planner.logical.nodes import JoinKind
 from gquery.planner.physical import (
     Build,
@@ -36,6 +40,7 @@ from gquery.planner.physical import (
     Pipeline,
     Probe,
     ReadStage,
+    SortRows,
     Stage,
     Stored,
     stage_columns,
@@ -114,7 +119,7 @@ def join_by_parts(
     state: Run, stage: Stage, pipeline: Pipeline, at: int, report: StageReport, run_rest: RunStage
 ) -> None:
     """Run a pipeline whose step ``at`` probes a table that was not built; what it makes is in the run's state. ``run_rest`` runs
-    what goes before the parts, and what follows them."""
+    what goes before the parts, and what follows them. Rows that were sorted are put in their order again."""
     step = pipeline.steps[at]
     assert isinstance(step, Probe)
     build, unbuilt, at_stage = step.table.stage, state.unbuilt[step.table.stage], _Stages.behind(len(state.program.stages))
@@ -122,7 +127,7 @@ def join_by_parts(
     run = part_run(
         state,
         stage.number,
-        lambda: _cut(pipeline, at, end, unbuilt, at_stage),
+        lambda: _cut(_with_order(state, pipeline), at, end, unbuilt, at_stage),
         (at, end),
         lambda: {build: _of_rows(unbuilt, at_stage.rows)},
     )
@@ -134,13 +139,59 @@ def join_by_parts(
     probe = middle.work.steps[0]
     assert isinstance(probe, Probe)
     joined = _Joined(run, at_stage, probe, unbuilt, report)
+    number = _row_number(before.work, middle.work)
+    if number is not None:
+        run.frames[before.number] = _numbered(run.frames[before.number], number, run.context.device)
     parts = parts_for(unbuilt.rows.rows * tuning.spilling.joined_row, run.context.device)
     joined.add(run.frames.pop(at_stage.before), unbuilt.rows, parts, 0)
     run.frames[at_stage.middle] = joined.rows()
     run_rest(run, last, last.work, report)
+    if number is not None:
+        run.frames[last.number] = _in_order(run, last, number, report)
     if step.records_matches:
         run.joins[build], run.matched[build] = joined.matches()
     _hand_over(state, run, stage.number, last.number)
+
+
+_ROW = "number of a sorted row"
+
+
+def _with_order(state: Run, pipeline: Pipeline) -> Pipeline:
+    """The pipeline; where its rows were sorted, they carry their numbers to its end, and it makes all of them."""
+    sink = pipeline.sink
+    if not isinstance(sink, Materialize) or not is_in_order(state.program.stages, pipeline.source):
+        return pipeline
+    if any(s.column.name == _ROW for s in sink.columns):  # the rest of a join in parts, whose rows have numbers
+        return pipeline
+    known = value_properties(BIGINT, None, nullable=False)
+    number = Stored(new_column(_ROW, BIGINT, False), known, known.physical_type)
+    return replace(pipeline, sink=replace(sink, columns=(*sink.columns, number), limit=None))
+
+
+def _row_number(before: Pipeline, middle: Pipeline) -> Stored | None:
+    """The column with the numbers of the rows that the parts read, which ``before`` does not make; None where these have no
+    order that is asked for, or have numbers."""
+    source, made = middle.source, {s.column.id for s in stage_columns(before)}
+    assert isinstance(source, ReadStage)
+    return next((s for s in source.columns if s.column.name == _ROW and s.column.id not in made), None)
+
+
+def _numbered(frame: Frame, number: Stored, device: Device) -> Frame:
+    """The frame with the numbers of its rows."""
+    with device.into_files():
+        made = device.empty_spillable(frame.rows, np.int64, "numbers of rows")
+    step = tuning.partitioning.unit_rows
+    for low in range(0, frame.rows, step):
+        made[low : low + step] = np.arange(low, min(low + step, frame.rows))
+    column = make_column(number.properties, number.physical_type, made, None, frame.rows, device)
+    return Frame({**frame.columns, number.column.id: column}, frame.rows)
+
+
+def _in_order(run: Run, last: Stage, number: Stored, report: StageReport) -> Frame:
+    """What the last stage made, by the numbers of rows, without these."""
+    kept = tuple([s for s in stage_columns(last.work) if s.column.id != number.column.id])
+    work = SortRows(last.number, (SortKey(number.column, False, False),), kept, None, 0)
+    return sort_within_memory(work, run.frames[last.number], run.context.device, report)
 
 
 def _hand_over(state: Run, run: Run, stage: int, made: int) -> None:
@@ -176,9 +227,15 @@ def _cut(pipeline: Pipeline, at: int, end: int, unbuilt: Unbuilt, to: _Stages) -
     computed = (Compute(made),) if made else ()
     steps = (*pipeline.steps[:at], *computed, probe, *pipeline.steps[at + 1 :])
     first, rest = cut(replace(pipeline, steps=steps), at + len(computed), to.before)
-    middle, last = cut(rest, end - at, to.middle)
-    source = rest.source
+    source, sink = rest.source, pipeline.sink
     assert isinstance(source, ReadStage)
+    if isinstance(sink, Materialize) and (numbers := [s for s in sink.columns if s.column.name == _ROW]):
+        have = {s.column.id for s in source.columns}
+        numbers = [s for s in numbers if s.column.id not in have]
+        ids = tuple([s.column.id for s in numbers])
+        source = replace(source, columns=(*source.columns, *numbers), origins=(*source.origins, *ids))
+        rest = replace(rest, source=source)
+    middle, last = cut(rest, end - at, to.middle)
     every = tuple([Stored(s.column, s.properties, s.properties.physical_type) for s in source.columns])
     alike = replace(probe, mark=None, null_key=False, records_matches=False, payload=(), always=False)
     found, others = (

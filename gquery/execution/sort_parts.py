@@ -7,6 +7,7 @@ and rows that compare equal keep their order.
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
@@ -17,6 +18,8 @@ from gquery import tuning
 from gquery.device.array import Array
 from gquery.device.device import Device
 from gquery.distributed.movable import concatenated, movable
+from gquery.errors import OutOfMemoryError
+from gquery.execution import held
 from gquery.execution.part_runs import to_files
 from gquery.execution.state import StageReport
 from gquery.expression.expr import Column
@@ -40,6 +43,17 @@ def sort_by_parts(work: SortRows, frame: Frame, device: Device, report: StageRep
     found = _Sorted(work, frame, step, device, report).all()
     columns = {s.column.id: found.columns[s.column.id] for s in work.columns}
     return rows_between(Frame(columns, found.rows), min(work.offset, most), most)
+
+
+def sort_within_memory(work: SortRows, frame: Frame, device: Device, report: StageReport) -> Frame:
+    """The same, in memory where there is room."""
+    frames = {work.stage: frame}
+    try:
+        with device.scratch(held.scratch_of(work, frames), device.task):
+            return run_breaker(work, frames, {}, {}, device)
+    except OutOfMemoryError as error:
+        traceback.clear_frames(error.__traceback__)
+    return sort_by_parts(work, frame, device, report)
 
 
 def chunk_rows(frame: Frame, device: Device) -> int:

@@ -21,11 +21,16 @@ from gquery.planner.physical import (
     AggregateSegment,
     Build,
     Compute,
+    ConcatRows,
+    DistinctRows,
     FilterRows,
     Group,
+    HostRows,
     Materialize,
     Pipeline,
     Probe,
+    RankDecode,
+    RankEncode,
     ReadOne,
     ReadRange,
     ReadStage,
@@ -34,11 +39,16 @@ from gquery.planner.physical import (
     SegmentHeads,
     SegmentRows,
     Sink,
+    SliceRows,
+    SortRows,
     Source,
+    Stage,
     Step,
     Stored,
+    UnmatchedRows,
     stage_columns,
 )
+from gquery.planner.stage_inputs import stage_inputs
 from gquery.planner.step_columns import accumulated, columns_read
 from gquery.runtime.records import replace
 
@@ -54,6 +64,24 @@ def cut(pipeline: Pipeline, at: int, stage: int) -> tuple[Pipeline, Pipeline]:
     made = stage_columns(first)
     source = ReadStage(stage, made, tuple([s.column.id for s in made]))
     return first, replace(pipeline, source=source, steps=pipeline.steps[at:], selection_steps=0)
+
+
+def is_in_order(stages: Sequence[Stage], source: Source) -> bool:
+    """Whether the rows of a source come from a sort, so that somebody asks for their order."""
+    if not isinstance(source, ReadStage):
+        return False
+    work = stages[source.stage].work
+    match work:
+        case SortRows():
+            return True
+        case Pipeline(source=before, sink=Materialize()) | HostRows(source=before):
+            return is_in_order(stages, before)
+        case SliceRows() | RankEncode() | RankDecode() | ConcatRows():
+            return any(is_in_order(stages, ReadStage(n, (), ())) for n in stage_inputs(work))
+        case Pipeline() | UnmatchedRows() | DistinctRows():
+            return False
+        case _:
+            assert_never(work)
 
 
 def sink_reads(sink: Sink) -> frozenset[int]:

@@ -40,6 +40,10 @@ from tests.support.harness import assert_same, compare, expect, oracle
 from tests.support.in_parts import Refused, all_in_parts
 from tests.support.queries import Generator, random_tables
 from tests.support.tuned import Tune
+from tpch import queries
+from tpch.generate import files, generate
+from tpch.oracle import Oracle
+from tpch.validate import difference, order_columns
 
 TARGETS = ["cpu", pytest.param("python", marks=pytest.mark.slow)]
 
@@ -489,6 +493,36 @@ def test_random_queries_in_parts(everything: Refused) -> None:
             error.add_note(f"seed {seed}:\n{sql}")
             raise
     assert min(everything.groups, everything.tables, everything.sorts) > 5
+
+
+ORDERED = [  # a join behind a sort, which fetches what the first rows need
+    "SELECT x.i, t.v, t.s, u.w FROM x JOIN t ON x.k = t.k JOIN u ON x.k = u.k ORDER BY x.i, t.v, u.w LIMIT 50 OFFSET 3",
+    "SELECT t.k, max(x.s), sum(t.v) AS total FROM t JOIN x ON t.k = x.k GROUP BY t.k ORDER BY total DESC, t.k LIMIT 30",
+    "SELECT a.v, x.s, u.w FROM (SELECT * FROM t ORDER BY v DESC LIMIT 90) a LEFT JOIN x ON a.k = x.k LEFT JOIN u ON a.k = u.k "
+    "ORDER BY a.v DESC, x.s, u.w",
+]
+
+
+@pytest.mark.parametrize("sql", ORDERED)
+def test_sorted_rows_that_are_joined_keep_their_order(sql: str, folder: Path, everything: Refused) -> None:
+    assert_same(sql, TABLES, ordered=True, targets=("python",), ranks=(1,), settings=LANE)
+
+
+def test_tpch_in_parts(everything: Refused) -> None:
+    """Whole queries, whose sorts come before joins that fetch what is shown, in DuckDB's order."""
+    data = generate(0.001, echo=False)
+    oracle = Oracle(0.001, data)
+    oracle.prepare(queries.NUMBERS)
+    with gquery.connect(device="python", memory_limit="1GB") as db:
+        for table, path in files(data).items():
+            db.sql(f"CREATE VIEW {table} AS SELECT * FROM '{path}'")
+        for number in queries.NUMBERS:
+            relation = db.sql(queries.sql(number))
+            rows, types = relation.fetchall(), [str(t) for t in relation.types]
+            expected = oracle.expected(number, types)
+            assert expected is not None
+            order = order_columns(queries.sql(number), list(relation.columns))
+            assert not difference(rows, expected, order), f"Q{number}"
 
 
 @pytest.mark.slow

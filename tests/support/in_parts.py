@@ -22,7 +22,7 @@ class Refused:
 
 
 @contextmanager
-def all_in_parts(rows: int = 3) -> Iterator[Refused]:
+def all_in_parts(rows: int = 10) -> Iterator[Refused]:
     """Within it, connections under a memory limit make every group-by and join table in parts, and sort so many rows at once."""
     count, whole, scratch = Refused(), relief._refused, held.scratch_of
 

@@ -43,21 +43,30 @@ def in_step() -> Iterator[None]:
         _local.is_in_step = before
 
 
-def mark(device: Device) -> Any:
+class Mark:
+    """A place in a stream: ``event`` is CuPy's."""
+
+    __slots__ = ("event",)
+
+    def __init__(self, event: Any) -> None:
+        self.event = event
+
+
+def mark(device: Device) -> Mark | None:
     """A place in the thread's current stream of a GPU, for others to `wait_for`; None on a CPU, where nothing is queued."""
     if device.is_cpu:
         return None
     with device.activate():
         event = device.xp.cuda.Event(disable_timing=True)
         event.record(device.xp.cuda.get_current_stream(device.ordinal))
-        return event
+        return Mark(event)
 
 
-def wait_for(device: Device, mark: Any) -> None:
+def wait_for(device: Device, mark: Mark | None) -> None:
     """Have the thread's current stream of a GPU go on when another one has come to a mark."""
     if mark is not None:
         with device.activate():
-            device.xp.cuda.get_current_stream(device.ordinal).wait_event(mark)
+            device.xp.cuda.get_current_stream(device.ordinal).wait_event(mark.event)
 
 
 @cache

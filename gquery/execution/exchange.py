@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from gquery.device.array import Array
-from gquery.device.peer import in_step, mark, wait_for
+from gquery.device.peer import Mark, in_step, mark, wait_for
 from gquery.distributed.movable import movable, together
 from gquery.distributed.placement import Rows
 from gquery.execution.state import Rank, Run
@@ -90,7 +90,7 @@ class _Handed(Generic[T]):
     says whether that has run (None where nothing is speculated)."""
 
     value: T
-    mark: Any
+    mark: Mark | None
     abort_flag: Array | None
 
 

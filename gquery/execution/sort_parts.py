@@ -10,12 +10,11 @@ from __future__ import annotations
 import traceback
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Any
 
 import numpy as np
 
 from gquery import tuning
-from gquery.device.array import Array
+from gquery.device.array import Array, ElementDType
 from gquery.device.device import Device
 from gquery.distributed.movable import concatenated, movable
 from gquery.errors import OutOfMemoryError
@@ -191,7 +190,7 @@ def distinct_by_parts(work: DistinctRows, frame: Frame, device: Device, report: 
     return Frame(columns, int(whole.size))
 
 
-def _joined(arrays: Sequence[Array], dtype: np.dtype[Any], device: Device, label: str) -> Array:
+def _joined(arrays: Sequence[Array], dtype: ElementDType, device: Device, label: str) -> Array:
     with device.into_files():
         made = device.empty_spillable(sum(a.size for a in arrays), dtype, label)
     return np.concatenate(arrays, out=made)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 from types import ModuleType
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -254,6 +254,7 @@ def combined(parts: Sequence[Sequence[Array]], ops: Sequence[str], device: Devic
 
 def combine_into(total: Array, other: Array, op: str) -> None:
     """Combine two arrays slot by slot, into the first."""
-    xp: Any = namespace(total)
-    combine = {"add": xp.add, "min": xp.minimum, "max": xp.maximum, "or": xp.bitwise_or}[op]
-    combine(total, other, out=total)
+    getattr(namespace(total), _COMBINE[op])(total, other, out=total)
+
+
+_COMBINE = {"add": "add", "min": "minimum", "max": "maximum", "or": "bitwise_or"}

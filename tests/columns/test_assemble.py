@@ -236,12 +236,12 @@ def test_longest_runs(seed: int, tune: Tune) -> None:
 
 
 def test_tasks_run_on_threads_and_their_errors_are_raised() -> None:
-    seen: set[str] = set()
+    seen: set[int] = set()
     together = threading.Barrier(3, timeout=10)
 
     def meet() -> None:
         together.wait()
-        seen.add(threading.current_thread().name)
+        seen.add(threading.get_ident())
 
     run_all([meet] * 3, 3)
     assert len(seen) == 3

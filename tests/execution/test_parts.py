@@ -207,7 +207,7 @@ def test_what_is_too_large_in_parts_is_one_error(folder: Path, monkeypatch: pyte
     assert len(db.sql("SELECT k, sum(v) FROM t GROUP BY k").fetchall()) == 693
 
 
-@pytest.mark.parametrize("full", [1, 2, 5])
+@pytest.mark.parametrize("full", [1, *[pytest.param(n, marks=pytest.mark.slow) for n in (2, 5)]])
 def test_a_full_disk_is_one_error(full: int, folder: Path, few_groups: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
     db, whole, seen = limited(folder), spill.allocate, 0
 
@@ -227,7 +227,7 @@ def test_a_full_disk_is_one_error(full: int, folder: Path, few_groups: Parts, mo
     assert compare(db.sql(GROUPS[0]).fetchall(), want, False, types) is None
 
 
-@pytest.mark.parametrize("sql", [GROUPS[0], GROUPS[11]])
+@pytest.mark.parametrize("sql", [GROUPS[0], pytest.param(GROUPS[11], marks=pytest.mark.slow)])
 def test_failed_allocations_leave_nothing(sql: str, folder: Path, few_groups: Parts) -> None:
     types, want = expect(sql, TABLES)
     db = limited(folder)

@@ -223,7 +223,7 @@ def test_what_has_to_lie_in_memory_is_refused(large: pa.Table, folder: Path) -> 
 # ---- errors --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("sql", QUERIES[: 11 if os.environ.get("GQUERY_FAULTS") else 3])
+@pytest.mark.parametrize("sql", QUERIES[: 11 if os.environ.get("GQUERY_FAULTS") else 1])
 def test_the_account_behind_failed_allocations(sql: str, folder: Path, tune: Tune) -> None:
     """Whatever allocation fails: taken is what cached columns take, and the next answer is right."""
     tune(tuning.memory, ordered_share=0.001, least_spilled=256)

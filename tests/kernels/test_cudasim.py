@@ -11,7 +11,10 @@ import pytest
 from tests.support.paths import ROOT
 
 
-@pytest.mark.parametrize("module", ["simulated", "simulated_groups", "simulated_radix", "simulated_rows"])
+SLOW = pytest.param("simulated_rows", marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("module", ["simulated", "simulated_groups", "simulated_radix", SLOW])
 def test_primitives_in_the_simulator(module: str) -> None:
     pytest.importorskip("numba_cuda")
     root = ROOT

@@ -187,6 +187,7 @@ def test_unknown_devices() -> None:
 def test_memory_limit() -> None:
     """A query that needs more than it may take fails with what, how much and what to do; the next one runs."""
     connection = gquery.connect(device="cpu", memory_limit="20MB")
+    connection.sql("SET spill_limit = '1MB'")
     with pytest.raises(errors.OutOfMemoryError) as raised:
         connection.sql("SELECT range, count(*) FROM range(3000000) GROUP BY range").fetchall()
     assert "memory_limit" in str(raised.value)

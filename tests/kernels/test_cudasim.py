@@ -10,7 +10,6 @@ import pytest
 
 from tests.support.paths import ROOT
 
-
 SLOW = pytest.param("simulated_rows", marks=pytest.mark.slow)
 
 

@@ -13,7 +13,7 @@ FAULTS ?= 500
 COMPILERS ?= 1000
 
 .DEFAULT_GOAL := help
-.PHONY: help demo compare test quick check fuzz compilers mutants faults values test-slow test-cuda cubins docs clean
+.PHONY: help demo compare test quick check fuzz compilers mutants faults values test-slow test-cuda cluster cubins docs clean
 
 help:
 	@sed -n 's/^## //p' Makefile
@@ -56,6 +56,10 @@ values: $(VENV)/.dev
 faults: $(VENV)/.dev
 	GQUERY_FAULTS=$(FAULTS) $(BIN)/python -m pytest -q -n $(JOBS) tests/execution/test_faults.py tests/execution/test_spilling.py
 	GQUERY_FAULTS=$(FAULTS) $(BIN)/python -m pytest -q -n 0 -m "" tests/kernels/test_cache_faults.py
+
+## make cluster    workers of a cluster that are killed in every fragment, and all of them
+cluster: $(VENV)/.dev
+	$(BIN)/python -m pytest -q -n 0 -m "" tests/distributed/test_cluster.py
 
 ## make mutants     mutated statements against DuckDB (MUTANTS=100000)
 mutants: $(VENV)/.dev

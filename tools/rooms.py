@@ -27,7 +27,7 @@ EAGER: tuple[When, ...] = ("eager",)
 # Lowest first, one layer a room: files of the package's root are rooms of their own.
 LAYERS = (
     "errors", "tuning", "runtime", "settings", "expression", "device", "functions", "columns", "io", "kernels", "planner", "sql",
-    "operators", "result", "distributed", "execution", "profile", "api", "", "shell", "__main__",
+    "operators", "result", "distributed", "execution", "cluster", "profile", "api", "", "shell", "__main__",
 )  # fmt: skip
 OUTSIDE = ("tpch", "benchmarks", "tools")
 UPWARD = {

@@ -20,7 +20,7 @@ from gquery.api.explain import Explains, explain_options
 from gquery.api.plan_cache import Parameters, PlanCache, PreparedPlan
 from gquery.api.planning import Plans
 from gquery.api.readers import Files
-from gquery.api.startup import Devices, Target, choose_devices, limited, load_engine, wake
+from gquery.api.startup import Devices, Target, ClusterWorkers, choose_devices, connected, limited, load_engine, wake
 from gquery.api.templates import Question, Template, Templates
 from gquery.errors import (
     CatalogError,
@@ -40,6 +40,7 @@ from gquery.settings import from_environment
 if TYPE_CHECKING:
     from gquery.api.dbapi import Cursor
     from gquery.api.relation import Relation
+    from gquery.cluster.client import Cluster
     from gquery.columns.table import Table, TableSource
     from gquery.device.device import Device
     from gquery.execution import ExecutionContext
@@ -53,7 +54,7 @@ class Connection(Plans, Frames, Files, Explains, Exceptions):
     ``partitions`` splits every source by row ranges. ``threads`` and ``memory_limit`` (bytes, or text as "8GB") bound
     what it takes. ``devices`` runs each query on several devices, each with a part of the rows: a number of them, "all" GPUs, or
     GPUs by number, as ``[0, 1]``. Where ``device`` is the CPU, so many groups of its threads stand for them. DeviceError where a
-    device is not there.
+    device is not there. ``cluster`` runs each query on workers of Dask, see `connect`.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class Connection(Plans, Frames, Files, Explains, Exceptions):
         threads: int | None = None,
         memory_limit: int | str | None = None,
         devices: Devices = None,
+        cluster: ClusterWorkers | None = None,
     ) -> None:
         settings = from_environment()
         given = {"partitions": partitions, "threads": threads, "memory_limit": memory_limit}
@@ -75,9 +77,12 @@ class Connection(Plans, Frames, Files, Explains, Exceptions):
         self.settings = settings
         with collector.paused():  # most of what the first connection imports stays
             self._begin(device, devices)
+        if cluster is not None:
+            self._cluster = connected(cluster, self.target, len(self._ranks))
 
     def _begin(self, device: str, devices: Devices) -> None:
         load_engine()
+        self._cluster: Cluster | None = None
         self.target: Target
         self.target, self._ranks = choose_devices(device, devices, self.settings)
         self.device: Device = self._ranks[0]
@@ -277,6 +282,8 @@ class Connection(Plans, Frames, Files, Explains, Exceptions):
         """Give up tables and loaded columns. Relations that have run keep their rows; twice does no harm."""
         if not self._closed:
             self._closed = True
+            if self._cluster is not None:
+                self._cluster.close()
             self._plans.clear()
             self._templates.clear()
             self._files.clear()
@@ -313,7 +320,7 @@ class Connection(Plans, Frames, Files, Explains, Exceptions):
         from gquery.execution import ExecutionContext
 
         ranks = self._ranks if len(self._ranks) > 1 else ()
-        return ExecutionContext(target=self.target, device=self.device, settings=self.settings, ranks=ranks)
+        return ExecutionContext(self.target, self.device, self.settings, ranks=ranks, remote=self._cluster)
 
     def _stored(self, table: Table) -> Table:
         """A result as a table to scan: encoded anew, which narrows its columns and makes their statistics exact."""
@@ -336,6 +343,11 @@ def connect(
     threads: int | None = None,
     memory_limit: int | str | None = None,
     devices: Devices = None,
+    cluster: Any = None,
+    workers: int | None = None,
 ) -> Connection:
-    """A new connection, with tables of its own; see `Connection`."""
-    return Connection(device, partitions, threads, memory_limit, devices)
+    """A new connection, with tables of its own; see `Connection`. ``cluster`` runs each query on ``workers`` of Dask: "local" starts
+    so many of them here (2), with the address of a scheduler or a Client all that there are are taken where no number is given.
+    """
+    of_cluster = None if cluster is None and workers is None else ClusterWorkers(cluster, workers)
+    return Connection(device, partitions, threads, memory_limit, devices, of_cluster)

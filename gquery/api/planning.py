@@ -80,7 +80,7 @@ class Plans(Session):
         query, parts = prepared.query, tuning.reading.first_groups
         while True:
             partial = partial_scans(query, parts)
-            late = late_query(partial.query, on_host=self.device.is_cpu)
+            late = late_query(partial.query, on_host=self.device.is_cpu) if self._cluster is None else None
             if late is not None:
                 load_tables(late.query.plan, ())
             elif load_tables(partial.query.plan, prepared.sources):
@@ -101,6 +101,8 @@ class Plans(Session):
 
     def _from_template(self, text: str, params: Parameters) -> tuple[Question | None, PreparedPlan | str]:
         """What a text asks, and its plan, made of a template, or why there is none."""
+        if self._cluster is not None:
+            return None, "a cluster"
         question = self._templates.question(text, params, self.settings)
         return question, "" if question is None else self._templates.find(question, self._catalog.version)
 

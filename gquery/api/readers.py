@@ -87,7 +87,7 @@ class Files(Session):
                 source = self._files[key] = open_files(paths, kind, options or {}, self._cache, self.settings.narrow)
             else:
                 _ = source.version  # looks whether the files have changed, and opens them again if so
-        return source
+        return source if self._cluster is None else self._cluster.table(source)
 
 
 def _held(source: TableSource, cache: ColumnCache) -> Iterable[tuple[int, ColumnData]]:

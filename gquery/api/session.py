@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from gquery.api.plan_cache import Parameters, PreparedPlan
     from gquery.api.startup import Target
     from gquery.api.templates import Question, Template
+    from gquery.cluster.client import Cluster
     from gquery.device.device import Device
     from gquery.execution import ExecutionContext
     from gquery.planner.logical.nodes import Query
@@ -25,6 +26,7 @@ class Session(ABC):
     target: Target
     device: Device
     _catalog: Catalog
+    _cluster: Cluster | None
     _running: Running
 
     @abstractmethod

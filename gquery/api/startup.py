@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from gquery import tuning
 from gquery.errors import InterfaceError
@@ -15,6 +15,7 @@ from gquery.runtime import collector
 if TYPE_CHECKING:
     from types import ModuleType
 
+    from gquery.cluster.client import Cluster
     from gquery.device.device import Device
     from gquery.settings import Settings
 
@@ -66,6 +67,29 @@ def limited(device: Device, settings: Settings) -> Device:
 
     return_freed_memory()
     return device.with_limit(settings.memory_limit, SpillSpace(settings.spill_directory, settings.spill_limit))
+
+
+class ClusterWorkers(NamedTuple):
+    """Workers of Dask that are asked for: at which cluster, and how many."""
+
+    cluster: Any
+    workers: int | None
+
+
+def connected(wanted: ClusterWorkers, target: Target, ranks: int) -> Cluster:
+    """The workers that a connection is to have. InterfaceError for what does not go together, or without Dask."""
+    cluster, workers = wanted
+    if cluster is None:
+        raise InterfaceError('workers is the number of workers of a cluster: connect(cluster="local", workers=2)')
+    if workers is not None and (type(workers) is not int or not 0 < workers <= tuning.distribution.most_ranks):
+        raise InterfaceError(f"workers takes a number from 1 to {tuning.distribution.most_ranks}, not {workers!r}")
+    if ranks > 1 or target == "cuda":
+        raise InterfaceError('The workers of a cluster run on their CPUs: connect(device="cpu", cluster=...)')
+    try:
+        from gquery.cluster.client import Cluster
+    except ModuleNotFoundError as error:
+        raise InterfaceError(f"{error.name} is not installed: pip install gquery[cluster]") from None
+    return Cluster(cluster, workers)
 
 
 def choose_devices(name: str, devices: Devices, settings: Settings) -> tuple[Target, tuple[Device, ...]]:

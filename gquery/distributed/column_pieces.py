@@ -242,6 +242,12 @@ def _physical_type(pieces: Sequence[ColumnData], planned: Stored | None) -> Phys
         if _family(planned.physical_type) == "integer":
             _refuse_misfits(pieces, planned)
         return planned.physical_type
+    return widest_type(pieces)
+
+
+def widest_type(pieces: Sequence[ColumnData]) -> PhysicalType:
+    """The narrowest type that holds all that the pieces' types hold."""
+    own = {p.physical_type for p in pieces}
     if len({_family(o) for o in own}) > 1:
         raise InternalError(f"one column has pieces of {own}")
     if len(own) == 1:

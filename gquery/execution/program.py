@@ -24,6 +24,8 @@ def run_with_report(
     program: Program, context: ExecutionContext, feedback: RunFeedback | None = None
 ) -> tuple[Table, list[StageReport]]:
     """The result of a program, and what each stage did. A run that is not measured speculates where it can."""
+    if context.remote is not None:
+        return context.remote.run(program, context, feedback or RunFeedback())
     run = _run_ranks if context.ranks else _run_stages
     table, reports = run(program, context, feedback or RunFeedback())
     return table if program.fetch is None else with_fetched(program.fetch, table), reports

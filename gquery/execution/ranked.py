@@ -39,14 +39,14 @@ def ranked(program: Program, ranks: int, feedback: RunFeedback) -> RankedFeedbac
         return known
     cuts = cut_tables(program, ranks, tuning.distribution.replicated_bytes)
     parting = Parting(ranks, tuning.distribution.parted_bytes)
-    placement = place(program, lambda read: located_by(cuts, read), _cuts_frame, parting)
+    placement = place(program, lambda read: located_by(cuts, read), cuts_frame, parting)
     programs = tuple([localized(program, placement, rank) for rank in range(ranks)])
     of_ranks = tuple([feedback.for_rank() for _ in programs])
     made = feedback.ranked = RankedFeedback(program, programs, cuts, placement, of_ranks)
     return made
 
 
-def _cuts_frame(pipeline: Pipeline) -> bool:
+def cuts_frame(pipeline: Pipeline) -> bool:
     """Whether it is worth it that each rank takes a part of a frame that all have."""
     return isinstance(pipeline.source, ReadStage) and pipeline.rows >= tuning.distribution.cut_frame_rows
 
@@ -79,14 +79,14 @@ def run_all(made: RankedFeedback, context: ExecutionContext, waits: bool) -> tup
         return _run_rank(made, own, comm, waits)
 
     ran = run_ranks(work, len(devices))
-    table, reports = ran[0].table, _reports([r.reports for r in ran], made.placement)
+    table, reports = ran[0].table, reports_of([r.reports for r in ran], made.placement)
     assert table is not None
     if context.meter is not None:
-        _measure(context.meter, [m for m in meters if m is not None], made.placement)
+        measure(context.meter, [m for m in meters if m is not None], made.placement)
     return table, reports
 
 
-def _reports(of_ranks: Sequence[list[StageReport]], placement: Placement) -> list[StageReport]:
+def reports_of(of_ranks: Sequence[list[StageReport]], placement: Placement) -> list[StageReport]:
     """What the stages did: the first rank's reports, with the rows of all ranks and with their reports."""
     made = []
     for stages, placed in zip(zip(*of_ranks, strict=True), placement, strict=True):
@@ -96,7 +96,7 @@ def _reports(of_ranks: Sequence[list[StageReport]], placement: Placement) -> lis
     return made
 
 
-def _measure(meter: Meter, of_ranks: Sequence[Meter], placement: Placement) -> None:
+def measure(meter: Meter, of_ranks: Sequence[Meter], placement: Placement) -> None:
     """What the meter of a run has of its ranks: rows are those of all, times those of the first one."""
     first = of_ranks[0]
     meter.kernels, meter.peak_bytes = first.kernels, max(m.peak_bytes for m in of_ranks)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import field
+from typing import Protocol
 
-from gquery.columns.table import ColumnData
+from gquery.columns.table import ColumnData, Table
 from gquery.device.array import Array
 from gquery.device.device import Device
 from gquery.distributed.cuts import Cuts
 from gquery.distributed.placement import Placement
 from gquery.distributed.transport import Comm
-from gquery.execution.feedback import RunFeedback
+from gquery.execution.feedback import RankedFeedback, RunFeedback
 from gquery.execution.measure import Meter
 from gquery.execution.speculation import Speculation
 from gquery.kernels.patterns import ScannedPattern
@@ -19,6 +20,22 @@ from gquery.operators.codegen import Unit
 from gquery.planner.physical import Build, JoinTable, Pipeline, Program
 from gquery.runtime.records import dataclass
 from gquery.settings import Settings
+
+
+class Remote(Protocol):
+    """Ranks in other processes (`gquery.cluster`)."""
+
+    size: int
+
+    def placed(self, program: Program, feedback: RunFeedback) -> RankedFeedback:
+        """How the ranks run a program."""
+        ...
+
+    def run(
+        self, program: Program, context: ExecutionContext, feedback: RunFeedback
+    ) -> tuple[Table, list[StageReport]]:
+        """The result of a program, and what its stages did."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -31,6 +48,7 @@ class ExecutionContext:
     settings: Settings
     meter: Meter | None = None  # of a run that is analyzed
     ranks: tuple[Device, ...] = ()
+    remote: Remote | None = None  # the ranks of a cluster
 
     @property
     def counts(self) -> bool:

@@ -54,6 +54,21 @@ class ParquetSource(WatchedFiles, ParquetRows):
         return self._contents.rows
 
     @property
+    def files(self) -> tuple[File, ...]:
+        """The files as they were when they were opened."""
+        return tuple(self._files)
+
+    @property
+    def narrow(self) -> bool:
+        """Whether columns get the narrowest integers that hold them."""
+        return self._narrow
+
+    @property
+    def all_groups(self) -> tuple[RowGroup, ...]:
+        """The row groups of all files, in the order of their rows."""
+        return self._groups
+
+    @property
     def row_groups(self) -> tuple[int, int]:
         return len(self._groups), len(self._groups)
 

@@ -13,6 +13,8 @@ from gquery.runtime.amounts import format_bytes
 
 def placement_texts(program: Program, context: ExecutionContext, feedback: RunFeedback) -> list[str]:
     """How several ranks run each stage of a program; nothing where one device has all rows."""
+    if context.remote is not None:
+        return [p.text(context.remote.size) for p in context.remote.placed(program, feedback).placement]
     if not context.ranks:
         return []
     size = len(context.ranks)

@@ -27,6 +27,7 @@ from gquery.tuning.planning import (
 from gquery.tuning.record import Record
 from gquery.tuning.running import (
     Accumulators,
+    Clusters,
     Distribution,
     HostFunctions,
     Interpreting,
@@ -55,6 +56,7 @@ group_layouts = GroupLayouts()
 interpreter_costs = InterpreterCosts()
 # operators and execution
 distribution = Distribution()
+cluster = Clusters()
 spilling = Spilling()
 accumulators = Accumulators()
 materialization = Materialization()

@@ -312,3 +312,13 @@ class Spilling(Record):
     sampled_rows: int = number(64, "rows", "a range of a sort that tell where ranges end")
     levels: int = number(3, "times", "that the rows of a part are partitioned again, at most")
     least_rows: int = number(1024, "rows", "of a part from which on it is")
+
+
+@dataclass(init=False, eq=False, repr=False)
+class Clusters(Record):
+    """How a connection speaks with the workers of a cluster."""
+
+    connect_seconds: int = number(10, "seconds", "for which a scheduler may take to answer")
+    look_seconds: float = number(0.2, "seconds", "between two looks at whether a query was interrupted, or workers are left")
+    alone_seconds: int = number(10, "seconds", "without any worker after which a query fails")
+    more_fragments: int = number(2, "fragments", "of each rank that are asked for where a run makes more exchanges than expected")

@@ -1,0 +1,298 @@
+"""The connection's side of a cluster: tables that workers read, programs that they run in fragments, and what comes back.
+
+Dask schedules the fragments, moves what they hand over between workers, and computes those of a lost worker again. The
+connection sends plans and gets descriptions of columns and results.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from gquery import tuning
+from gquery.cluster import worker
+from gquery.cluster.moving import packed, unpacked
+from gquery.cluster.tables import ClusterTable, Described, FileTable, SentTable, not_on_a_cluster
+from gquery.columns.table import Table, TableSource
+from gquery.distributed.cuts import Cuts, TableCut, located_by
+from gquery.distributed.placement import Parting, place
+from gquery.errors import Error, InterfaceError, NotSupportedError, OperationalError
+from gquery.execution.feedback import RankedFeedback, RunFeedback
+from gquery.execution.ranked import cuts_frame, measure, reports_of
+from gquery.execution.state import ExecutionContext, StageReport
+from gquery.io.parquet import ParquetSource
+from gquery.planner.physical import HostRows, Pipeline, Program, ReadTable
+from gquery.runtime import interrupt
+from gquery.runtime.recent import Recent
+from gquery.runtime.threads import core_count
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+Address = Any
+"""What `connect(cluster=...)` takes: "local", the address of a scheduler, or a Client of Dask."""
+
+
+class Cluster:
+    """Dask's workers as ranks. ``size`` is the number of ranks: the workers that there are when a connection is made."""
+
+    def __init__(self, address: Address, workers: int | None) -> None:
+        self._own: Any = None
+        self.client = self._connected(address, workers)
+        self.key = uuid.uuid4().hex
+        self._plans: Recent[int, _Sent] = Recent(tuning.memory.plans)
+        self._tables: WeakKeyDictionary[TableSource, str] = WeakKeyDictionary()
+        self._files: Recent[ParquetSource, ClusterTable] = Recent(tuning.memory.files)
+        self._workers = self._addresses()
+        if not self._workers:
+            self.close()
+            raise OperationalError(f"The cluster at {address} has no worker")
+        self.size = len(self._workers) if workers is None else workers
+        self._threads = self._threads_a_worker()
+
+    def _connected(self, address: Address, workers: int | None) -> Client:
+        from distributed import Client, LocalCluster
+
+        if isinstance(address, Client):
+            return address
+        if not isinstance(address, str):
+            raise InterfaceError(f'cluster is "local", the address of a scheduler or a Client of Dask, not {address!r}')
+        if address == "local":
+            self._own = LocalCluster(
+                n_workers=workers or 2, threads_per_worker=1, dashboard_address=None, silence_logs=50, memory_limit=0
+            )
+            return Client(self._own, set_as_default=False)
+        try:
+            return Client(address, set_as_default=False, timeout=tuning.cluster.connect_seconds)
+        except (OSError, TimeoutError, ValueError) as error:
+            raise OperationalError(f"There is no scheduler of Dask at {address}: {error}") from None
+
+    def _addresses(self) -> list[str]:
+        return sorted(self.client.scheduler_info(n_workers=-1)["workers"])
+
+    def _threads_a_worker(self) -> int:
+        """Those that Dask gives a worker; of a cluster that was started here, the cores of this machine are shared."""
+        if self._own is not None:
+            return max(1, core_count() // self.size)
+        return min(int(w["nthreads"]) for w in self.client.scheduler_info(n_workers=-1)["workers"].values())
+
+    def _look(self) -> None:
+        """Put new workers in the places of those that are gone; the others keep their ranks, and with them their columns."""
+        there = self._addresses()
+        new = [w for w in there if w not in self._workers]
+        self._workers = [w if w in there or not new else new.pop() for w in self._workers]
+
+    def close(self) -> None:
+        """Have the workers forget the connection; end those that it has started."""
+        with suppress(Exception):  # workers that are gone have forgotten it
+            self.client.run(worker.end_session, self.key)
+        if self._own is not None:
+            self.client.close()
+            self._own.close()
+
+    # ---- tables ----
+
+    def table(self, source: TableSource) -> TableSource:
+        """A table of files as workers read it; others as they are."""
+        if not isinstance(source, ParquetSource):
+            return source
+        known = self._files.get(source)
+        if known is None:
+            known = self._files[source] = ClusterTable(source, self)
+        return known
+
+    def describe(self, table: FileTable, fields: Sequence[int]) -> list[Sequence[Described]]:
+        """For each field what each rank says of it."""
+        ranks = range(self.size) if table.starts else range(1)
+        asked = [
+            self._submit(
+                r, f"describe-{uuid.uuid4().hex}", worker.describe, self.key, table, tuple(fields), r, self._threads
+            )
+            for r in ranks
+        ]
+        return list(zip(*[unpacked(d) for d in self._results(asked)], strict=True))
+
+    # ---- runs ----
+
+    def placed(self, program: Program, feedback: RunFeedback) -> RankedFeedback:
+        """How the ranks run a program; found out once."""
+        known = feedback.ranked
+        if known is not None and known.program is program:
+            return known
+        cuts: Cuts = {
+            id(s): TableCut(s.file_table.starts)
+            for s in _sources(program)
+            if isinstance(s, ClusterTable) and s.file_table.starts
+        }
+        parting = Parting(self.size, tuning.distribution.parted_bytes)
+        placement = place(program, lambda read: located_by(cuts, read), cuts_frame, parting)
+        made = feedback.ranked = RankedFeedback(program, (), cuts, placement, ())
+        return made
+
+    def run(
+        self, program: Program, context: ExecutionContext, feedback: RunFeedback
+    ) -> tuple[Table, list[StageReport]]:
+        """The result of a program, and what its stages did. What is lost with all workers that had it is sent once more."""
+        if context.settings.memory_limit is not None:
+            raise NotSupportedError("A cluster keeps no memory_limit yet: SET memory_limit = NULL")
+        placed = self.placed(program, feedback)
+        try:
+            return self._run(placed, context)
+        except _LostError:
+            self._plans[id(placed)] = self._sent(placed)
+        try:
+            return self._run(placed, context)
+        except _LostError as error:
+            raise OperationalError(f"The cluster has lost what it was sent: {error}") from None
+
+    def _run(self, placed: RankedFeedback, context: ExecutionContext) -> tuple[Table, list[StageReport]]:
+        sent = self._plans.get(id(placed))
+        if sent is None or sent.placed is not placed:
+            sent = self._plans[id(placed)] = self._sent(placed)
+        run, meter = uuid.uuid4().hex, context.meter
+        settings = replace(context.settings, threads=context.settings.threads or self._threads)
+        self._look()
+        futures: list[list[Any]] = []
+        try:
+            made = None
+            while made is None:
+                first = len(futures)
+                more = sent.exchanges + 1 - first if first <= sent.exchanges else tuning.cluster.more_fragments
+                for step in range(first, first + more):
+                    futures.append([
+                        self._submit(
+                            r, f"{run}-{step}-{r}", worker.fragment,
+                            worker.Request(self.key, run, r, context.target, settings, meter is not None, context.counts),
+                            sent.plan, sent.memory, list(futures),
+                        )
+                        for r in range(self.size)
+                    ])  # fmt: skip
+                last = self._submit(0, f"{run}-{len(futures)}-made", worker.outcome, futures[-1])
+                (made,) = self._results([last])
+            ran: list[worker.RanToEnd] = [unpacked(m) for m in made]
+        except BaseException:
+            self._end(run, [f for step in futures for f in step])
+            raise
+        sent.exchanges = ran[0].exchanges
+        if meter is not None:
+            measure(meter, [r.meter for r in ran if r.meter is not None], placed.placement)
+        table = ran[0].table
+        assert table is not None
+        return table, reports_of([r.reports for r in ran], placed.placement)
+
+    def _sent(self, placed: RankedFeedback) -> _Sent:
+        """A program on its way: packed once, and a task's result from then on."""
+        keys: dict[int, str] = {}
+        tables: dict[str, Any] = {}
+        memory: dict[str, Any] = {}
+        whole = set()
+        for source in _sources(placed.program):
+            if isinstance(source, ClusterTable):
+                keys[id(source)] = key = source.file_table.key
+                tables[key] = (source.file_table, source.agreed)
+            else:
+                keys[id(source)] = key = self._key_of(source)
+                memory[key] = source
+        for stage, at in zip(placed.program.stages, placed.placement, strict=True):
+            source_of = getattr(stage.work, "source", None)
+            if at.reads == "whole" and isinstance(source_of, ReadTable) and id(source_of.source) in keys:
+                whole.add(keys[id(source_of.source)])
+        plan = worker.Plan(
+            uuid.uuid4().hex, self.size, packed((placed.program, placed.placement), keys), packed((tables, whole))
+        )
+        fields = _fields(placed.program)
+        scattered = {k: self._scattered(s, fields[id(s)]) for k, s in memory.items()}
+        return _Sent(placed, self._submit(0, f"plan-{plan.key}", worker.given, plan), scattered)
+
+    def _key_of(self, source: TableSource) -> str:
+        known = self._tables.get(source)
+        if known is None:
+            known = self._tables[source] = uuid.uuid4().hex
+        return f"{known}-{source.version}"
+
+    def _scattered(self, source: TableSource, fields: Sequence[int]) -> Any:
+        """A table in memory on all workers: the columns that a program reads."""
+        for f in fields:
+            if source.schema.fields[f].dtype.is_opaque:
+                raise not_on_a_cluster(source.name, source.schema.fields[f])
+        columns = dict(zip(fields, source.load(fields).columns, strict=True))
+        table = SentTable(source.name, source.schema, source.rows, columns)
+        return self.client.scatter(packed(table), broadcast=True, hash=False)
+
+    # ---- tasks ----
+
+    def _submit(self, rank: int, key: str, function: Any, *arguments: object) -> Any:
+        at = self._workers[rank % len(self._workers)]
+        return self.client.submit(
+            function, *arguments, key=f"gquery-{key}", workers=[at], allow_other_workers=True, pure=False
+        )
+
+    def _results(self, futures: Sequence[Any]) -> list[Any]:
+        """What tasks have made; the error of the first that fails. OperationalError where no worker is left to run them."""
+        from distributed import KilledWorker, wait
+        from distributed.client import FutureCancelledError
+
+        alone: float | None = None
+        waiting = list(futures)
+        while waiting:
+            with suppress(TimeoutError), self.client.as_current():
+                done = wait(waiting, timeout=tuning.cluster.look_seconds, return_when="FIRST_COMPLETED")
+                waiting = [f for f in waiting if f not in done.done]
+            interrupt.check()
+            if self.client.status != "running":
+                raise OperationalError("The connection to the cluster's scheduler is lost")
+            alone = None if self.client.scheduler_info(n_workers=-1)["workers"] else alone or time.monotonic()
+            if alone is not None and time.monotonic() - alone > tuning.cluster.alone_seconds:
+                raise OperationalError("No worker of the cluster is left: the query cannot go on")
+        try:
+            return list(self.client.gather(list(futures)))
+        except Error:
+            raise
+        except KilledWorker as error:
+            raise OperationalError(
+                f"Workers of the cluster have died again and again while they ran a part of the query: {error}"
+            ) from None
+        except FutureCancelledError as error:
+            raise _LostError(str(error)) from None
+
+    def _end(self, run: str, futures: Sequence[Any]) -> None:
+        """Have the cluster forget a run that has failed or was interrupted."""
+        with suppress(Exception), interrupt.holding():
+            self.client.cancel(list(futures))
+            self.client.run(worker.end_run, self.key, run)
+
+
+class _LostError(Exception):
+    """What was sent to workers is on none of them any more."""
+
+
+class _Sent:
+    """A program on the workers. ``exchanges`` is the number that its last run made, or is expected to make."""
+
+    def __init__(self, placed: RankedFeedback, plan: Any, memory: Mapping[str, Any]) -> None:
+        self.placed, self.plan, self.memory = placed, plan, dict(memory)
+        steps = [len(p.gathers) + p.merges for p in placed.placement]
+        self.exchanges = 1 + sum(steps) + (placed.placement[-1].makes == "part")
+
+
+def _reads(program: Program) -> list[ReadTable]:
+    works = [s.work for s in program.stages]
+    return [w.source for w in works if isinstance(w, Pipeline | HostRows) and isinstance(w.source, ReadTable)]
+
+
+def _sources(program: Program) -> list[TableSource]:
+    """The tables that a program reads, each once."""
+    return list({id(r.source): r.source for r in _reads(program)}.values())
+
+
+def _fields(program: Program) -> dict[int, list[int]]:
+    """By the id of a table all fields that a program reads of it."""
+    found: dict[int, set[int]] = {}
+    for read in _reads(program):
+        found.setdefault(id(read.source), set()).update(read.fields)
+    return {k: sorted(f) for k, f in found.items()}

@@ -1,0 +1,86 @@
+"""What goes from one process of a cluster to another, as bytes: programs without their tables, values without devices.
+
+A table is sent as the key that it has on the cluster, and each side puts its own in that place. A buffer is sent as an array of
+the host. Of dictionaries a process has one for each digest, so that columns which have the same one compare by codes.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+import threading
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
+
+import cloudpickle
+import numpy as np
+
+from gquery.columns.table import Dictionary
+from gquery.device.buffer import Buffer
+from gquery.device.device import Device, cpu_device
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_dictionaries: WeakValueDictionary[bytes, Dictionary] = WeakValueDictionary()
+_lock = threading.Lock()
+
+
+class _Packing(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
+    """A pickler that knows the tables of a cluster by their identity."""
+
+    def __init__(self, file: io.BytesIO, tables: Mapping[int, str]) -> None:
+        super().__init__(file, protocol=5)
+        self._tables = tables
+
+    def persistent_id(self, value: Any) -> str | None:
+        """The key of a table."""
+        return self._tables.get(id(value))
+
+    def reducer_override(self, value: Any) -> Any:
+        """How buffers, dictionaries and devices are made again."""
+        match value:
+            case Buffer():
+                at = value.devices[0]
+                return _buffer, (np.ascontiguousarray(at.to_host(value.on(at))),)
+            case Dictionary():
+                return _dictionary, (value.digest, value.values)
+            case Device():
+                return cpu_device, ()
+            case _:
+                return super().reducer_override(value)
+
+
+class _Unpacking(pickle.Unpickler):
+    def __init__(self, file: io.BytesIO, table: Callable[[str], object]) -> None:
+        super().__init__(file)
+        self._table = table
+
+    def persistent_load(self, key: Any) -> object:
+        """The table that a key stands for here."""
+        return self._table(key)
+
+
+def packed(value: object, tables: Mapping[int, str] | None = None) -> bytes:
+    """A value as bytes; ``tables`` gives the keys of those that stay behind, by the ids of their sources."""
+    file = io.BytesIO()
+    _Packing(file, tables or {}).dump(value)
+    return file.getvalue()
+
+
+def unpacked(data: bytes, table: Callable[[str], object] = str) -> Any:
+    """The value; ``table`` gives what is put in the place of a table of that key."""
+    return _Unpacking(io.BytesIO(data), table).load()
+
+
+def _buffer(array: Any) -> Buffer:
+    return Buffer(array)
+
+
+def _dictionary(digest: bytes, values: pa.Array) -> Dictionary:
+    with _lock:
+        found = _dictionaries.get(digest)
+        if found is None:
+            found = _dictionaries[digest] = Dictionary(values)
+        return found

@@ -1,0 +1,208 @@
+"""Queries on a cluster of Dask's workers: the answers and errors of one process, lost workers, and nothing left behind."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import gquery
+from gquery import tuning
+from tests.distributed.test_ranks import ORDERED, QUERIES, TABLES
+from tests.support.harness import compare, expect
+from tests.support.paths import ROOT
+
+WORKERS = 2
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The tables of `test_ranks` as files of small row groups."""
+    folder = tmp_path_factory.mktemp("cluster")
+    found = {name: str(folder / f"{name}.parquet") for name in TABLES}
+    for name, path in found.items():
+        pq.write_table(TABLES[name], path, row_group_size=70)
+    return found
+
+
+@pytest.fixture(scope="module")
+def db(files: dict[str, str]) -> Iterator[gquery.Connection]:
+    """A connection to two workers, on which all tables are cut."""
+    with (
+        tuning.using(replace(tuning.distribution, replicated_bytes=0, cut_frame_rows=1)),
+        gquery.connect(device="python", cluster="local", workers=WORKERS, threads=1) as made,
+    ):
+        for name, path in files.items():
+            made.sql(f"CREATE VIEW {name} AS SELECT * FROM '{path}'")
+        yield made
+
+
+@pytest.mark.parametrize("sql", QUERIES + ORDERED)
+def test_answers(sql: str, db: gquery.Connection) -> None:
+    types, want = expect(sql, TABLES)
+    for _ in range(2):
+        assert compare(db.sql(sql).fetchall(), want, "ORDER BY" in sql, types) is None
+
+
+def test_tables_in_memory_and_stored_results(db: gquery.Connection) -> None:
+    db.register("small", {"few": [0, 1, 2], "name": ["none", None, "two"]})
+    db.sql("CREATE OR REPLACE TABLE counts AS SELECT few, count(*) AS n FROM t GROUP BY few")
+    want = [(name, sum(f == n for f in TABLES["t"]["few"].to_pylist())) for n, name in enumerate(("none", None, "two"))]
+    sql = "SELECT name, n FROM small JOIN counts USING (few) ORDER BY few"
+    assert db.sql(sql).fetchall() == want
+    db.register("small", {"few": [1], "name": ["another"]})
+    assert db.sql(sql).fetchall() == [("another", want[1][1])]
+    assert db.sql("SELECT * FROM range(3) UNION ALL VALUES (7)").fetchall() == [(0,), (1,), (2,), (7,)]
+
+
+def test_a_file_that_has_changed_is_read_again(db: gquery.Connection, tmp_path: Path) -> None:
+    path = tmp_path / "changing.parquet"
+    for values in ([1, 2, 3], [10, None, 30, 40]):
+        pq.write_table(pa.table({"v": values}), path, row_group_size=1)
+        assert db.sql(f"SELECT count(*), sum(v) FROM '{path}'").fetchall() == [
+            (len(values), sum(v for v in values if v is not None))
+        ]
+
+
+def test_text_that_is_codes_on_one_worker_alone(db: gquery.Connection, tmp_path: Path) -> None:
+    """The first worker's rows repeat one text, the second one's differ all; no rank has the others' dictionary."""
+    path, rows = tmp_path / "texts.parquet", 20_000
+    texts = ["same"] * rows + [f"text {n * 7919 % rows}" for n in range(rows)]
+    pq.write_table(pa.table({"s": texts}), path, row_group_size=5_000)
+    sql = f"SELECT count(DISTINCT s), min(s), max(s), count(*) FILTER (s = 'same') FROM '{path}'"
+    assert db.sql(sql).fetchall() == [(rows + 1, "same", "text 9999", rows)]
+
+
+@pytest.mark.parametrize(
+    ("sql", "error", "said"),
+    [
+        ("SELECT sum(x * 10000000000000) FROM t", gquery.OutOfRangeError, "Overflow"),
+        ("SELECT CAST(text AS INTEGER) FROM t", gquery.ConversionError, "text"),
+        ("SELECT (SELECT few FROM t)", gquery.CardinalityError, "more than one row"),
+        ("SELECT nobody FROM t", gquery.BindError, "nobody"),
+    ],
+)
+def test_errors_are_those_of_one_process(sql: str, error: type[Exception], said: str, db: gquery.Connection) -> None:
+    with pytest.raises(error, match=said):
+        db.sql(sql).fetchall()
+    assert db.sql("SELECT count(*) FROM t").fetchall() == [(500,)]
+
+
+def test_what_a_cluster_refuses(db: gquery.Connection, tmp_path: Path) -> None:
+    path = tmp_path / "lists.parquet"
+    pq.write_table(pa.table({"l": [[1], [2]], "n": [1, 2]}), path)
+    with pytest.raises(gquery.NotSupportedError, match="A cluster reads no"):
+        db.sql(f"SELECT l FROM '{path}'").fetchall()
+    assert db.sql(f"SELECT sum(n) FROM '{path}'").fetchall() == [(3,)]
+    db.set("memory_limit", "1GB")
+    with pytest.raises(gquery.NotSupportedError, match="memory_limit"):
+        db.sql("SELECT sum(few) FROM t").fetchall()
+    db.set("memory_limit", None)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"workers": 2}, "workers is the number"),
+        ({"cluster": "local", "workers": 0}, "workers takes a number"),
+        ({"cluster": "local", "devices": 2}, "run on their CPUs"),
+        ({"cluster": 7}, "cluster is"),
+    ],
+)
+def test_odd_arguments(arguments: dict[str, Any], said: str) -> None:
+    with pytest.raises(gquery.InterfaceError, match=said):
+        gquery.connect(**{"device": "python", **arguments})
+
+
+def test_explain_tells_ranks_and_what_they_exchange(db: gquery.Connection) -> None:
+    sql = "SELECT few, sum(x) FROM t GROUP BY few"
+    assert f"each of {WORKERS} ranks: a part of the rows, states merged" in db.explain(sql, "physical")
+    text = db.explain(sql, "analyze")
+    assert "rows read by rank: 250, 250" in text and "received by rank" in text
+
+
+def test_a_lost_worker(db: gquery.Connection) -> None:
+    """One that dies in the midst of a query: its fragments are computed again."""
+    sql = "SELECT a.few, count(*) FROM t a JOIN t b ON a.few = b.few GROUP BY a.few ORDER BY ALL"
+    want = db.sql(sql).fetchall()
+    cluster: Any = db._cluster
+    threading.Timer(0.05, os.kill, (min(cluster.client.run(os.getpid).values()), signal.SIGKILL)).start()
+    assert db.sql(sql).fetchall() == want
+
+
+def test_an_interrupt_stops_the_ranks(db: gquery.Connection) -> None:
+    sql = "SELECT count(*) FROM t a, t b, t c WHERE a.x + b.x < c.x AND a.text < b.text AND a.d < c.d"
+    threading.Timer(0.3, db.interrupt).start()
+    began = time.monotonic()
+    with pytest.raises(gquery.InterruptError):
+        db.sql(sql).fetchall()
+    assert time.monotonic() - began < 10
+    assert db.sql("SELECT count(*) FROM t").fetchall() == [(500,)]
+
+
+@pytest.mark.slow
+def test_no_worker_is_left(files: dict[str, str]) -> None:
+    """The query ends with an error, and the connection leaves no process and no thread of a rank."""
+    with gquery.connect(device="python", cluster="local", workers=2) as made:
+        sql = f"SELECT count(*) FROM '{files['t']}'"
+        assert made.sql(sql).fetchall() == [(500,)]
+        cluster: Any = made._cluster
+        cluster._own.scale(0)
+        began = time.monotonic()
+        with pytest.raises(gquery.OperationalError, match="No worker of the cluster is left"):
+            made.sql(f"{sql} WHERE few = 1").fetchall()
+        assert time.monotonic() - began < 30
+    assert not multiprocessing.active_children()
+    assert not [t for t in threading.enumerate() if t.name.startswith("gquery-rank")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [3, 9, 18, 21])
+def test_a_worker_is_killed_in_every_fragment(number: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """SIGKILL as a fragment of one rank begins, for each fragment of four queries."""
+    from tpch.generate import generate
+
+    folder = generate(0.01, tmp_path_factory.getbasetemp() / "tpch")
+    sql = (ROOT / "tpch" / "queries" / f"q{number:02}.sql").read_text()
+    with (
+        tuning.using(replace(tuning.distribution, replicated_bytes=100_000)),
+        gquery.connect(device="python", cluster="local", workers=3, threads=1) as made,
+    ):
+        for path in sorted(Path(folder).glob("*.parquet")):
+            made.sql(f"CREATE VIEW {path.stem} AS SELECT * FROM '{path}'")
+        want = made.sql(sql).fetchall()
+        cluster: Any = made._cluster
+        (sent,) = [s for _, s in cluster._plans.items()]
+        for fragment in range(sent.exchanges + 1):
+            victim = sorted(cluster.client.run(os.getpid).values())[fragment % 3]
+            flag = tmp_path_factory.mktemp("kill") / "flag"
+            cluster.client.run(_die_at, victim, fragment, str(flag))
+            assert made.sql(sql).fetchall() == want
+            while len(cluster.client.scheduler_info(n_workers=-1)["workers"]) < 3:
+                time.sleep(0.1)
+
+
+def _die_at(pid: int, exchange: int, flag: str) -> None:
+    """Have the worker of this process id die once it has begun the fragment behind so many exchanges."""
+    from gquery.cluster import fragments
+
+    if os.getpid() != pid:
+        return
+    advance = fragments.RankThread.advance
+
+    def dying(self: fragments.RankThread, received: fragments.Received) -> fragments.Outcome:
+        if len(received) >= exchange:
+            threading.Timer(0.002, os.kill, (pid, signal.SIGKILL)).start()
+        return advance(self, received)
+
+    fragments.RankThread.advance = dying  # type: ignore[method-assign]  # the process dies with it

@@ -20,7 +20,7 @@ from gquery.api.explain import Explains, explain_options
 from gquery.api.plan_cache import Parameters, PlanCache, PreparedPlan
 from gquery.api.planning import Plans
 from gquery.api.readers import Files
-from gquery.api.startup import Devices, Target, ClusterWorkers, choose_devices, connected, limited, load_engine, wake
+from gquery.api.startup import ClusterWorkers, Devices, Target, choose_devices, connected, limited, load_engine, wake
 from gquery.api.templates import Question, Template, Templates
 from gquery.errors import (
     CatalogError,
@@ -346,8 +346,8 @@ def connect(
     cluster: Any = None,
     workers: int | None = None,
 ) -> Connection:
-    """A new connection, with tables of its own; see `Connection`. ``cluster`` runs each query on ``workers`` of Dask: "local" starts
-    so many of them here (2), with the address of a scheduler or a Client all that there are are taken where no number is given.
+    """A new connection, with tables of its own; see `Connection`. ``cluster`` runs each query on ``workers`` of Dask: "local"
+    starts so many of them here (2); those of a scheduler's address or a Client are taken as they are, all if no number is given.
     """
     of_cluster = None if cluster is None and workers is None else ClusterWorkers(cluster, workers)
     return Connection(device, partitions, threads, memory_limit, devices, of_cluster)

@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 
 from gquery import tuning
 from gquery.cluster import worker
+from gquery.cluster.engine import this_engine
 from gquery.cluster.moving import packed, unpacked
 from gquery.cluster.tables import ClusterTable, Described, FileTable, SentTable, not_on_a_cluster
 from gquery.columns.table import Table, TableSource
@@ -109,10 +110,9 @@ class Cluster:
     def describe(self, table: FileTable, fields: Sequence[int]) -> list[Sequence[Described]]:
         """For each field what each rank says of it."""
         ranks = range(self.size) if table.starts else range(1)
+        share = worker.Share(self.key, self._threads, this_engine())
         asked = [
-            self._submit(
-                r, f"describe-{uuid.uuid4().hex}", worker.describe, self.key, table, tuple(fields), r, self._threads
-            )
+            self._submit(r, f"describe-{uuid.uuid4().hex}", worker.describe, share, table, tuple(fields), r)
             for r in ranks
         ]
         return list(zip(*[unpacked(d) for d in self._results(asked)], strict=True))
@@ -202,9 +202,8 @@ class Cluster:
             source_of = getattr(stage.work, "source", None)
             if at.reads == "whole" and isinstance(source_of, ReadTable) and id(source_of.source) in keys:
                 whole.add(keys[id(source_of.source)])
-        plan = worker.Plan(
-            uuid.uuid4().hex, self.size, packed((placed.program, placed.placement), keys), packed((tables, whole))
-        )
+        program = packed((placed.program, placed.placement), keys)
+        plan = worker.Plan(uuid.uuid4().hex, self.size, program, packed((tables, whole)), this_engine())
         fields = _fields(placed.program)
         scattered = {k: self._scattered(s, fields[id(s)]) for k, s in memory.items()}
         return _Sent(placed, self._submit(0, f"plan-{plan.key}", worker.given, plan), scattered)

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from gquery import tuning
+from gquery.cluster.engine import Engine, be_like
 from gquery.cluster.fragments import Ended, FragmentComm, Outcome, RankThread, Received
 from gquery.cluster.moving import packed, unpacked
 from gquery.cluster.tables import Agreed, Described, FileTable, SentTable, Tables
@@ -53,6 +54,15 @@ class Plan:
     size: int
     program: bytes  # with its placement
     tables: bytes  # of files, by key; and the keys of those that a stage reads as a whole on every rank
+    engine: Engine
+
+
+class Share(NamedTuple):
+    """The part of a session in a worker: its key, the threads, and what all must have alike."""
+
+    session: str
+    threads: int
+    engine: Engine
 
 
 class Request(NamedTuple):
@@ -209,13 +219,14 @@ def rank_table(key: str, table: FileTable, low: int, high: int) -> RankTable:
         return found
 
 
-def describe(key: str, table: FileTable, fields: Sequence[int], rank: int, threads: int) -> bytes:
+def describe(share: Share, table: FileTable, fields: Sequence[int], rank: int) -> bytes:
     """What columns of a rank's rows are like; a task of a first use."""
-    session = _session(key)
-    session.cache.workers = threads
+    be_like(share.engine)
+    session = _session(share.session)
+    session.cache.workers = share.threads
     rows = _opened(session, table).rows
     low, high = (table.starts[rank], table.starts[rank + 1]) if table.starts else (0, rows)
-    return packed([_described(c) for c in rank_table(key, table, low, high).own(list(fields))])
+    return packed([_described(c) for c in rank_table(share.session, table, low, high).own(list(fields))])
 
 
 def _described(column: ColumnData) -> Described:
@@ -292,6 +303,7 @@ def fragment(request: Request, plan: Plan, memory: dict[str, bytes], received: R
     for handed in received[-1] if received else ():
         if isinstance(handed, Ended):
             return handed
+    be_like(plan.engine)
     session = _session(request.session)
     at = (request.run, request.rank)
     with session.lock:

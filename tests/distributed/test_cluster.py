@@ -18,6 +18,7 @@ import pytest
 
 import gquery
 from gquery import tuning
+from gquery.cluster.engine import be_like, this_engine
 from tests.distributed.test_ranks import ORDERED, QUERIES, TABLES
 from tests.support.harness import compare, expect
 from tests.support.paths import ROOT
@@ -122,6 +123,20 @@ def test_what_a_cluster_refuses(db: gquery.Connection, tmp_path: Path) -> None:
 def test_odd_arguments(arguments: dict[str, Any], said: str) -> None:
     with pytest.raises(gquery.InterfaceError, match=said):
         gquery.connect(**{"device": "python", **arguments})
+
+
+def test_all_processes_have_one_engine() -> None:
+    """What is placed by other numbers than it is run by would be wrong."""
+    own = this_engine()
+    other = replace(tuning.distribution, merged_slot_words=tuning.distribution.merged_slot_words + 1)
+    before = tuning.distribution
+    try:
+        be_like(own._replace(numbers=(other,)))
+        assert tuning.distribution is other
+    finally:
+        tuning.use(before)
+    with pytest.raises(gquery.OperationalError, match="A worker of the cluster has Python"):
+        be_like(own._replace(versions="gquery 0.0"))
 
 
 def test_explain_tells_ranks_and_what_they_exchange(db: gquery.Connection) -> None:

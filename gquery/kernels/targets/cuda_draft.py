@@ -1,11 +1,13 @@
 """Drafts: the kernels of `cuda_llvm`, made by libNVVM without its optimizer.
 
 A draft is compiled in half the time and gives the same answers; the assembler optimizes it, so that it keeps its variables in
-registers, but it runs up to a third slower. The first run of a query takes drafts, and the kernels proper are compiled
-behind it (see `cuda`).
+registers. It takes a row at a time, however many the kernel proper takes. The first run of a query takes drafts, and the kernels
+proper are compiled behind it (see `cuda`).
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.lowering.names import ENTRY
@@ -15,7 +17,14 @@ from gquery.kernels.targets.cache import KernelSource, source_name
 
 def source(kernel: Kernel) -> KernelSource:
     """A kernel's module, and a name in the cache that is not that of the kernel proper."""
-    return KernelSource(source_name("cuda", "draft", kernel.digest), lambda: cuda_llvm.source(kernel).text, ".ll")
+    return KernelSource(source_name("cuda", "draft", kernel.digest), lambda: _text(kernel), ".ll")
+
+
+def _text(kernel: Kernel) -> str:
+    if kernel.unrolled is None:
+        return cuda_llvm.source(kernel).text
+    text = cuda_llvm.source(replace(kernel, unrolled=None)).text
+    return cuda_llvm.source(kernel).text if cuda_llvm.calls_others(text) else text  # optimized, it is to round alike
 
 
 def ptx(source: KernelSource, cc: tuple[int, int]) -> tuple[str, str]:

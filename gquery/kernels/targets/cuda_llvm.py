@@ -99,11 +99,9 @@ def compiled(text: str, cc: tuple[int, int], is_draft: bool = False) -> str:
         for place, module in enumerate(text.split(LINKED)):
             data = module.encode()
             nvvm.add_module_to_program(program, data, len(data), f"{ENTRY}{place or ''}")
-        uses_libdevice = _OUTSIDE.search(text) is not None
-        is_mixed = uses_libdevice or LINKED in text
-        if uses_libdevice:
+        if _OUTSIDE.search(text) is not None:
             nvvm.lazy_add_module_to_program(program, _libdevice(), len(_libdevice()), "libdevice")
-        options = [f"-arch=compute_{cc[0]}{cc[1]}", "-opt=0" if is_draft and not is_mixed else "-opt=3"]
+        options = [f"-arch=compute_{cc[0]}{cc[1]}", "-opt=0" if is_draft and not calls_others(text) else "-opt=3"]
         try:
             nvvm.compile_program(program, len(options), options)
         except nvvm.nvvmError as error:
@@ -115,6 +113,11 @@ def compiled(text: str, cc: tuple[int, int], is_draft: bool = False) -> str:
         return made.decode().strip("\0")
     finally:
         nvvm.destroy_program(program)
+
+
+def calls_others(text: str) -> bool:
+    """Whether a module calls functions that others wrote: libdevice's, or those of users."""
+    return LINKED in text or _OUTSIDE.search(text) is not None
 
 
 @cache

@@ -316,6 +316,20 @@ class Connection(Plans, Frames, Files, Explains, Exceptions):
             with part("run"):
                 return run(program, self._context(), prepared.feedback)
 
+    def run_recorded(self, prepared: PreparedPlan) -> Table | None:
+        """The rows of a plan whose run is recorded. Whether its tables are as they were is looked at while the GPU works. None
+        where nothing is recorded, where they are not, and where that takes more than a look at some files of this machine."""
+        program = prepared.program
+        if program is None or not self.device.is_cuda or prepared.feedback.replay.recorded is None:
+            return None
+        if self._closed or not prepared.is_near:
+            return None
+        from gquery.execution import run_again
+
+        with self._running.one(), part("run"):
+            context, catalog = self._context(), self._catalog
+            return run_again(program, context, prepared.feedback, lambda: prepared.is_current(catalog.version))
+
     def _context(self) -> ExecutionContext:
         from gquery.execution import ExecutionContext
 

@@ -87,6 +87,11 @@ class PreparedPlan:
                     self.slots.lowered(self, program)
             return self.program
 
+    @property
+    def is_near(self) -> bool:
+        """Whether `is_current` takes no more than a look at some files of this machine."""
+        return all(getattr(source, "is_near", True) for source in self.sources)
+
     def is_current(self, catalog_version: int) -> bool:
         return catalog_version == self.catalog_version and self.versions == tuple(s.version for s in self.sources)
 

@@ -109,9 +109,12 @@ class Relation(Outputs, Verbs):
     def table(self) -> Table:
         """The result in memory; runs the query at the first call."""
         if self._result is None:
-            assert self._prepared is not None
-            self._prepared = self._connection.current_plan(self._prepared, self._text, self._params)
-            self._result = self._connection.run_plan(self._prepared)
+            prepared = self._prepared
+            assert prepared is not None
+            self._result = self._connection.run_recorded(prepared)
+            if self._result is None:
+                self._prepared = self._connection.current_plan(prepared, self._text, self._params)
+                self._result = self._connection.run_plan(self._prepared)
         return self._result
 
     execute = table

@@ -61,6 +61,16 @@ class Arena:
         self._holders: weakref.WeakSet[Holder] = weakref.WeakSet()
 
     @contextmanager
+    def held(self) -> Iterator[bool]:
+        """Within it, this thread has the arena to itself; False where another thread has it, which is not waited for."""
+        is_held = self.lock.acquire(blocking=False)
+        try:
+            yield is_held
+        finally:
+            if is_held:
+                self.lock.release()
+
+    @contextmanager
     def recording(self) -> Iterator[list[RecordedGraph]]:
         """Within it, what this thread launches is recorded and does not run, and its arrays come from the arena. Afterwards the
         list has the graph; it is empty where memory ran out meanwhile. An exception ends the recording."""
@@ -136,16 +146,18 @@ class Arena:
         runtime = self._cuda.runtime
         runtime.memcpyAsync(to, source, size, runtime.memcpyDeviceToDevice, self.stream.ptr)
 
-    def fetch(self, source: int, size: int, wait: Callable[[Callable[[], None]], None]) -> Array:
-        """Bytes of the GPU (uint8) once the stream has come so far; ``wait`` is handed what waits."""
+    def begin_fetch(self, source: int, size: int) -> None:
+        """Queue a copy of bytes of the GPU to the host, where `end_fetch` finds them."""
         if self._pinned.size < size:
             self._pinned = np.frombuffer(self._cuda.alloc_pinned_memory(2 * size), np.uint8, 2 * size)
             self._pinned_at = int(self._pinned.ctypes.data)
         runtime = self._cuda.runtime
         runtime.memcpyAsync(self._pinned_at, source, size, runtime.memcpyDeviceToHost, self.stream.ptr)
+
+    def end_fetch(self, into: Array, wait: Callable[[Callable[[], None]], None]) -> None:
+        """Bytes that are fetched (uint8), once the stream has come so far; ``wait`` is handed what waits."""
         wait(self.stream.synchronize)
-        fetched: Array = self._pinned[:size].copy()
-        return fetched
+        into[:] = self._pinned[: into.size]
 
     def send(self, arrays: Sequence[Array], before: Sent | None = None) -> Sent:
         """Queue a copy of arrays of the host, to where those ``before`` lie if there is room; before another one the stream is

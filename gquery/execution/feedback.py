@@ -65,8 +65,9 @@ class Recorded(Protocol):
 
     program: Program
 
-    def play(self, device: Device, arena: Arena) -> Table | None:
-        """The result of another run; None where the recording is of no use any more."""
+    def play(self, device: Device, arena: Arena, is_current: Callable[[], bool] = ...) -> Table | None:
+        """The result of another run; None where the recording is of no use any more, or ``is_current`` says that, which is asked
+        while the GPU works."""
 
     def release(self) -> None:
         """Let go of what it holds."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from gquery.columns.table import Table
 from gquery.execution.feedback import RunFeedback
 from gquery.execution.late_fetch import with_fetched
 from gquery.execution.ranked import ranked, run_ranked
 from gquery.execution.ranked_replay import SeveralGpus
-from gquery.execution.replay import OneGpu, replayed
+from gquery.execution.replay import OneGpu, replayed, replayed_beside
 from gquery.execution.run_stages import result_of, run_stages
 from gquery.execution.speculation import MisspeculationError, Speculation
 from gquery.execution.state import ExecutionContext, Run, StageReport
@@ -18,6 +20,15 @@ from gquery.planner.physical import Program
 def run(program: Program, context: ExecutionContext, feedback: RunFeedback | None = None) -> Table:
     """The result of a program; ``feedback`` is what earlier runs of it have left, for this one and for later ones."""
     return run_with_report(program, context, feedback)[0]
+
+
+def run_again(
+    program: Program, context: ExecutionContext, feedback: RunFeedback, is_current: Callable[[], bool]
+) -> Table | None:
+    """The result of a program whose run is recorded. ``is_current`` says whether the program may run over the tables as they are,
+    and is asked while it runs. None where it may not, or where `run` has more to do than to replay."""
+    table = replayed_beside(program, context, feedback, is_current)
+    return table if table is None or program.fetch is None else with_fetched(program.fetch, table)
 
 
 def run_with_report(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple, cast
+from typing import NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -31,8 +31,14 @@ from gquery.planner.physical import Pipeline, Program, ReadTable
 from gquery.runtime.interrupt import beside
 from gquery.runtime.records import dataclass
 
+T = TypeVar("T")
+
 RunStages = Callable[[Run], Table]
 """Runs the stages of a program and gives its result; nothing that was speculated is validated yet."""
+
+
+def _always() -> bool:
+    return True
 
 
 @frozen_open
@@ -113,6 +119,14 @@ class Answer:
         if errors:
             raise errors[0]
 
+    def table(self, fetched: Array, copies: Mapping[int, Array], device: Device) -> Table:
+        """The result, whose buffers lie in the block that is fetched, or are copies on ``device`` of larger ones."""
+        made = {i: Buffer(copy, device) for i, copy in copies.items()}
+        if self.is_small:
+            for identity, output in self.outputs.items():
+                made[identity] = Buffer(fetched[output.offset : output.offset + output.nbytes].view(output.dtype))
+        return _with_buffers(self.result, made)
+
 
 @dataclass(eq=False)
 class Recording:
@@ -129,44 +143,53 @@ class Recording:
         """Let go of everything; nobody plays it again."""
         self.graph, self.answer, self.inputs, self.kept = None, None, (), []
 
-    def play(self, device: Device, arena: Arena) -> Table | None:
-        """The result of another run; None where the recording is of no use any more. Raises what kernels have to say."""
-        if not all(inputs.are_current(at) for at, inputs in self.inputs):
-            return None
+    def play(self, device: Device, arena: Arena, is_current: Callable[[], bool] = _always) -> Table | None:
+        """The result of another run; None where the recording is of no use any more, or ``is_current`` says that. Raises what
+        kernels have to say. Whether the tables are as they were is asked while the GPU works: what it reads is held."""
         start = time.perf_counter()
         copies: dict[int, Array] = {}
-        with arena.stream:
-            answer = self.answer
-            if answer is not None and not answer.is_small:
+        answer = self.answer
+        if answer is not None and not answer.is_small:
+            with arena.stream:
                 copies = {i: device.empty(o.size, o.dtype, "the result") for i, o in answer.outputs.items()}
-            if self.graph is None or answer is None:  # memory ran out, now or before
-                return None
-            self.graph.launch(arena.stream)
-            for identity, copy in copies.items():
-                arena.copy(address(copy), answer.outputs[identity].address, copy.nbytes)
-            fetched = fetch_block(answer.block, answer.statuses[0].speculation, arena, self.seconds)
+        # what a run needs stays until it has ended, also where memory runs out meanwhile
+        graph, inputs, _kept = self.graph, self.inputs, self.kept
+        if graph is None or answer is None:  # memory ran out, now or before
+            return None
+        graph.launch(arena.stream)
+        for identity, copy in copies.items():
+            arena.copy(address(copy), answer.outputs[identity].address, copy.nbytes)
+
+        def meanwhile(fetched: Array) -> Table | None:
+            is_same = is_current() and all(read.are_current(at) for at, read in inputs)
+            return answer.table(fetched, copies, device) if is_same else None
+
+        fetched, result = fetch_block(answer.block, answer.statuses[0].speculation, arena, self.seconds, meanwhile)
         self.seconds = time.perf_counter() - start
         try:
             answer.check(fetched)
         except MisspeculationError:
             return None
-        made = {i: Buffer(copy, device) for i, copy in copies.items()}
-        if answer.is_small:
-            for identity, output in answer.outputs.items():
-                made[identity] = Buffer(fetched[output.offset : output.offset + output.nbytes].view(output.dtype))
-        return _with_buffers(answer.result, made)
+        return result
 
 
-def fetch_block(block: Array, speculation: Speculation, arena: Arena, seconds: float) -> Array:
-    """The block of a run on the host, once all has run; the last one took so many seconds. An interrupt has the kernels that did
-    not begin yet do nothing."""
-    is_long = seconds > tuning.replay.long_seconds
+def fetch_block(
+    block: Array, speculation: Speculation, arena: Arena, seconds: float, meanwhile: Callable[[Array], T]
+) -> tuple[Array, T]:
+    """The block of a run on the host (uint8), once all has run, and what ``meanwhile`` makes of it before it has come. The last
+    run took so many seconds. An interrupt has the kernels that did not begin yet do nothing."""
+    fetched = np.empty(block.size, np.uint8)
+    arena.begin_fetch(address(block), block.size)
     try:
-        return arena.fetch(address(block), block.size, beside if is_long else _at_once)
-    except (InterruptError, KeyboardInterrupt):
-        assert speculation.abort_flag is not None
-        arena.set_flag(address(speculation.abort_flag))
-        raise
+        made = meanwhile(fetched)
+    finally:
+        try:
+            arena.end_fetch(fetched, beside if seconds > tuning.replay.long_seconds else _at_once)
+        except (InterruptError, KeyboardInterrupt):
+            assert speculation.abort_flag is not None
+            arena.set_flag(address(speculation.abort_flag))
+            raise
+    return fetched, made
 
 
 def _at_once(wait: Callable[[], None]) -> None:

@@ -124,22 +124,40 @@ def replayed(program: Program, feedback: RunFeedback, way: Way) -> Table | None:
     is_served = feedback.shared is not None and feedback.shared.replay.recorded is not None
     if progress.runs < (tuning.replay.runs_beside_template if is_served else tuning.replay.runs):
         return None
-    with ExitStack() as held:
-        arenas = way.arenas
-        for arena in arenas:
-            if not arena.lock.acquire(blocking=False):  # a recording runs for another thread: this GPU has work
-                return None
-            held.callback(arena.lock.release)
-        held.enter_context(way.context.device.activate())
-        return _next(program, feedback, way, arenas[0])
+    with ExitStack() as locks:
+        if not all(locks.enter_context(arena.held()) for arena in way.arenas):
+            return None  # a recording runs for another thread: this GPU has work
+        locks.enter_context(way.context.device.activate())
+        return _next(program, feedback, way, way.arenas[0])
+
+
+def replayed_beside(
+    program: Program, context: ExecutionContext, feedback: RunFeedback, is_current: Callable[[], bool]
+) -> Table | None:
+    """The result by a recording on one GPU. While that runs, ``is_current`` says whether the program may run over the tables as
+    they are; None where it may not, and where nothing is recorded."""
+    recorded = feedback.replay.recorded
+    if recorded is None or recorded.program is not program or context.ranks or not _is_free(context):
+        return None
+    arena = arena_of(context.device.ordinal)
+    with arena.held() as is_held:
+        if not is_held:
+            return None
+        with context.device.activate():
+            return recorded.play(context.device, arena, is_current)
+
+
+def _is_free(context: ExecutionContext) -> bool:
+    """Whether runs are on a GPU, under no limit of memory, and not measured."""
+    settings = context.settings
+    if not context.device.is_cuda or context.meter is not None or not settings.replay:
+        return False
+    return settings.partitions == 1 and context.device.memory_limit is None
 
 
 def may_be_recorded(program: Program, context: ExecutionContext) -> bool:
     """Whether a program runs on one GPU, with nothing on the host, and under no limit of memory."""
-    settings = context.settings
-    if not context.device.is_cuda or context.meter is not None or not settings.replay:
-        return False
-    if settings.partitions > 1 or context.device.memory_limit is not None:
+    if not _is_free(context):
         return False
     works = [stage.work for stage in pattern_of(program)]
     return not any(isinstance(w, HostRows) or (isinstance(w, Pipeline) and w.host is not None) for w in works)

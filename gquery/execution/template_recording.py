@@ -103,16 +103,20 @@ class TemplateRecording:
     def play(self, constants: Sequence[Made], device: Device, arena: Arena) -> Played | None:
         """What a run with these constants (`RecordedSlots.made`) has made; None where the recording is of no use any more. Raises
         what kernels have to say."""
-        if not self.inputs.are_current(device):
-            return None
         start = time.perf_counter()
+        # what a run needs stays until it has ended, also where memory runs out meanwhile
+        graph, inputs, block, _kept = self.graph, self.inputs, self.block, self.kept
+        if graph is None or self.slots is None:  # memory ran out
+            return None
         with arena.stream:
-            if self.graph is None or self.slots is None:  # memory ran out
-                return None
-            self.slots.set(constants, self.graph, arena)
-            self.graph.launch(arena.stream)
-            fetched = fetch_block(self.block, self.speculation, arena, self.seconds)
+            self.slots.set(constants, graph, arena)
+            graph.launch(arena.stream)
+            fetched, is_current = fetch_block(
+                block, self.speculation, arena, self.seconds, lambda _: inputs.are_current(device)
+            )
         self.seconds = time.perf_counter() - start
+        if not is_current:
+            return None
         try:
             self.speculation.check(fetched[: self.status_bytes].view(np.uint32))
         except MisspeculationError:

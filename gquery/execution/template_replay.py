@@ -40,13 +40,11 @@ def replayed_stages(program: Program, context: ExecutionContext, feedback: RunFe
         if progress.runs <= tuning.replay.template_runs:
             return None
     arena = arena_of(context.device.ordinal)
-    if not arena.lock.acquire(blocking=False):  # a recording runs for another thread: this GPU has work
-        return None
-    try:
+    with arena.held() as is_held:
+        if not is_held:  # a recording runs for another thread: this GPU has work
+            return None
         with context.device.activate():
             return _next(program, context, feedback, shared, arena)
-    finally:
-        arena.lock.release()
 
 
 def _next(

@@ -98,6 +98,11 @@ class WatchedFiles(ABC):
             self._seen = SeenFile.of(self._files, self.asked, version)
             return version
 
+    @property
+    def is_near(self) -> bool:
+        """Whether a look at one file of this machine tells the version."""
+        return self._seen is not None
+
     @abstractmethod
     def _open(self, files: list[File]) -> None:
         """Read what a query plans with."""

@@ -23,6 +23,7 @@ SKIPPED = {
     "relation",
     "run_plan",
     "current_plan",
+    "run_recorded",
     "limited_plan",
     "explain_plan",
 }  # no users' methods

@@ -99,6 +99,7 @@ class Connection(Plans, Frames, Files, Explains, Exceptions):
         self._files_lock = threading.RLock()
         self._running = Running()
         self._closed = False
+        self._made_context: ExecutionContext | None = None
         for one in self._ranks:
             wake(self.target, one)
 
@@ -331,10 +332,20 @@ class Connection(Plans, Frames, Files, Explains, Exceptions):
             return run_again(program, context, prepared.feedback, lambda: prepared.is_current(catalog.version))
 
     def _context(self) -> ExecutionContext:
-        from gquery.execution import ExecutionContext
+        """The same as for the run before, where nothing was set since."""
+        made = self._made_context
+        if (
+            made is None
+            or made.settings is not self.settings
+            or made.device is not self.device
+            or made.target != self.target
+        ):
+            from gquery.execution import ExecutionContext
 
-        ranks = self._ranks if len(self._ranks) > 1 else ()
-        return ExecutionContext(self.target, self.device, self.settings, ranks=ranks, remote=self._cluster)
+            ranks = self._ranks if len(self._ranks) > 1 else ()
+            made = ExecutionContext(self.target, self.device, self.settings, ranks=ranks, remote=self._cluster)
+            self._made_context = made
+        return made
 
     def _stored(self, table: Table) -> Table:
         """A result as a table to scan: encoded anew, which narrows its columns and makes their statistics exact."""

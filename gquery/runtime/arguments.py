@@ -72,10 +72,14 @@ def _method(method: Any) -> Any:
     if not checks and of_rest is None and of_more is None:
         return method
     names = code.co_varnames[: code.co_argcount]
+    places = [(place, name, checks[name]) for place, name in enumerate(names) if name in checks]
 
     @wraps(method)
     def wrapper(*args: Any, **named: Any) -> Any:
-        for name, value in (*zip(names, args, strict=False), *named.items()):
+        for place, name, check in places:
+            if place < len(args):
+                _look(method.__name__, name, args[place], check)
+        for name, value in named.items():
             found = checks.get(name, of_more if name not in names else None)
             if found is not None:
                 _look(method.__name__, name, value, found)

@@ -262,19 +262,17 @@ def test_settings_under_which_nothing_is_replayed(setting: tuple[str, object], p
 
 
 def test_what_a_replay_costs_the_host(played: Played) -> None:
-    """As calls of functions, which are the same on each machine."""
+    """As calls of functions, which are the same on each machine. What is done once a process, and the collector, are left out."""
     played.run()
-    counted = 0
-
-    def count(frame: object, event: str, argument: object) -> None:
-        nonlocal counted
-        counted += event in ("call", "c_call")
-
     played.connection.device = played.device
-    sys.setprofile(count)
-    try:
-        made = played.connection.sql(played.text).to_arrow_table()
-    finally:
-        sys.setprofile(None)
-    assert made.num_rows == 3
-    assert counted <= CALLS
+    counts = []
+    for _ in range(5):
+        events: list[str] = []
+        sys.setprofile(lambda frame, event, argument, events=events: events.append(event))  # type: ignore[misc]
+        try:
+            made = played.connection.sql(played.text).to_arrow_table()
+        finally:
+            sys.setprofile(None)
+        assert made.num_rows == 3
+        counts.append(sum(event in ("call", "c_call") for event in events))
+    assert 50 < min(counts) <= CALLS

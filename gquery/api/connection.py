@@ -329,7 +329,7 @@ class Connection(Plans, Frames, Files, Explains, Exceptions):
 
         with self._running.one(), part("run"):
             context, catalog = self._context(), self._catalog
-            return run_again(program, context, prepared.feedback, lambda: prepared.is_current(catalog.version))
+            return run_again(program, context, prepared.feedback, lambda: prepared.is_at(catalog.version))
 
     def _context(self) -> ExecutionContext:
         """The same as for the run before, where nothing was set since."""

@@ -89,8 +89,18 @@ class PreparedPlan:
 
     @property
     def is_near(self) -> bool:
-        """Whether `is_current` takes no more than a look at some files of this machine."""
+        """Whether `is_at` takes no more than a look at some files of this machine."""
         return all(getattr(source, "is_near", True) for source in self.sources)
+
+    def is_at(self, catalog_version: int) -> bool:
+        """Whether `is_current` is certain, at a look that reads, raises and waits for nothing."""
+        if catalog_version != self.catalog_version:
+            return False
+        for source, version in zip(self.sources, self.versions, strict=True):
+            is_at = getattr(source, "is_at", None)
+            if source.version != version if is_at is None else not is_at(version):
+                return False
+        return True
 
     def is_current(self, catalog_version: int) -> bool:
         return catalog_version == self.catalog_version and self.versions == tuple(s.version for s in self.sources)

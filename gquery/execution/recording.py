@@ -166,6 +166,8 @@ class Recording:
 
         fetched, result = fetch_block(answer.block, answer.statuses[0].speculation, arena, self.seconds, meanwhile)
         self.seconds = time.perf_counter() - start
+        if result is None:
+            return None
         try:
             answer.check(fetched)
         except MisspeculationError:

@@ -103,6 +103,11 @@ class WatchedFiles(ABC):
         """Whether a look at one file of this machine tells the version."""
         return self._seen is not None
 
+    def is_at(self, version: int) -> bool:
+        """Whether that look tells that the version is this one. Nothing is read, raised or waited for."""
+        seen = self._seen
+        return seen is not None and seen.version == version and seen.is_current()
+
     @abstractmethod
     def _open(self, files: list[File]) -> None:
         """Read what a query plans with."""

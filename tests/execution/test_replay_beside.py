@@ -25,7 +25,7 @@ from gquery.device.arena import Arena
 from gquery.device.device import Device
 from gquery.device.graph import RecordedGraph
 from gquery.errors import FileError, InterruptError
-from gquery.execution.recording import Input, Inputs, Output, Recording
+from gquery.execution.recording import Answer, Input, Inputs, Output, Recording, Status
 from gquery.execution.speculation import Speculation
 from gquery.planner.physical import Pipeline, ReadTable
 
@@ -33,7 +33,7 @@ STATUS = 4  # bytes: the abort flag
 ROWS, RECORDED = [(0, 0), (1, 10), (2, 20)], [(0, 1), (1, 11), (2, 21)]
 """What the file holds, and what the recording makes of it."""
 
-CALLS = 240  # of functions, Python's and ours, by a query of one file that is replayed
+CALLS = 245  # of functions, Python's and ours, by a query of one file that is replayed
 
 
 class Gpu:
@@ -131,7 +131,8 @@ class Played:
         speculation = object.__new__(Speculation)
         speculation._sites, speculation.abort_flag = [], np.zeros(1, np.uint32)
         read = Inputs(inputs, tuple((b, b.on(self.device)) for b in buffers))
-        return Recording(program, graph, speculation, table, outputs, block, STATUS, True, read, [])
+        answer = Answer(table, outputs, (Status(speculation, 0, STATUS),), block, is_small=True)
+        return Recording(program, graph, answer, ((self.device, read),), [])
 
     def run(self) -> list[tuple[Any, ...]]:
         """The rows by the connection, as if its device was the GPU. What is not replayed runs on the CPU."""
@@ -188,13 +189,15 @@ def test_a_file_that_is_gone_while_the_gpu_works(played: Played) -> None:
 
 def test_columns_that_were_loaded_anew(played: Played) -> None:
     """Equal or not, the recording reads others."""
-    source = played.recording.inputs.columns[0].source
+    ((_, read),) = played.recording.inputs
+    source = read.columns[0].source
     played.gpu.works = lambda: played.connection._cache.forget(id(source))
     assert played.run() == ROWS
 
 
 def test_misspeculation(played: Played) -> None:
-    played.recording.block[0] = 1
+    assert played.recording.answer is not None
+    played.recording.answer.block[0] = 1
     assert played.run() == ROWS
     assert played.gpu.events == ["launch", "wait"]
 

@@ -23,9 +23,9 @@ class MadeBy:
 
 class HashKeys:
     """Rows lie by the hash of a key, whose values hash alike where ``kind`` is the same. None: by that of several keys, of which
-    one alone says nothing; then this is like no other."""
+    one alone says nothing; then this is like no other. ``by``: whose choice that was; None: of a plan."""
 
-    def __init__(self, kind: str | None, by: MadeBy) -> None:
+    def __init__(self, kind: str | None, by: MadeBy | None) -> None:
         self.kind, self.by = kind, by
 
     def __eq__(self, other: object) -> bool:
@@ -58,6 +58,8 @@ def is_located(located: Located, column: int) -> bool:
 
 def hash_kind(dtype: DType) -> str:
     """What is the same for types of which equal values have equal hashes (`kernels.builtin.key_hashes`)."""
+    if dtype.is_decimal:
+        return f"decimal of scale {dtype.scale}"
     return "integer" if dtype.is_integer else str(dtype)
 
 
@@ -70,5 +72,5 @@ def wished(a: Locating | None, b: Locating | None) -> tuple[MadeBy, CutKeys] | N
             and not isinstance(fixed, ChosenKeys)
             and isinstance(chosen, HashKeys | ChosenKeys)
         ):
-            return chosen.by, fixed
+            return None if chosen.by is None else (chosen.by, fixed)
     return None

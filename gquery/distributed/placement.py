@@ -3,6 +3,7 @@
 All ranks run the same stages. A stage runs over a rank's *part* of the rows or over the *whole* of them. Parts lie in rank order:
 those of all ranks one after another are the rows in their order. Where a stage needs more than its part, the ranks exchange:
 
+- *hash*: the rows of both sides of a join go to the ranks by the hash of their keys (`distributed.divide_joins` says of which);
 - *gather*: every rank gets all rows of an earlier stage's frame (what a join table is built of, what is sorted);
 - *merge*: the states of aggregates become one, which every rank has, and so do join tables that are arrays over their keys and
   need no rows behind them. Of large states of groups each rank gets and merges a *part* alone, by the hash of their keys, or by
@@ -15,9 +16,18 @@ A column that says on which rank a row lies is *located*: all rows of one of its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Literal, assert_never
 
+from gquery.distributed.kept_together import (
+    is_mergeable,
+    is_of_segments,
+    may_lie_together,
+    only,
+    own_keys,
+    splits_segments,
+    state_bytes,
+)
 from gquery.distributed.located import (
     NOWHERE,
     ChosenKeys,
@@ -28,9 +38,9 @@ from gquery.distributed.located import (
     is_located,
     wished,
 )
+from gquery.distributed.row_bytes import source_bytes
 from gquery.errors import InternalError
 from gquery.expression.expr import Column
-from gquery.expression.facts import INT64_BYTES
 from gquery.expression.frozen import frozen_open
 from gquery.operators.cut_keys import CutKeys, GroupParts
 from gquery.operators.merge_groups import merges_slots
@@ -56,9 +66,6 @@ from gquery.planner.physical import (
     ReadStage,
     ReadTable,
     Reduce,
-    SegmentHeads,
-    SegmentRows,
-    Sink,
     SliceRows,
     SortRows,
     Source,
@@ -83,6 +90,15 @@ class Parting:
 
 
 @frozen_open
+class HashedRows:
+    """The rows of an earlier ``stage`` that ranks exchange by the hash of keys of these names: about so many ``bytes`` in all."""
+
+    stage: int
+    keys: tuple[str, ...]
+    bytes: int
+
+
+@frozen_open
 class StagePlacement:
     """How the ranks run one stage: the rows of its source that each one ``reads``, those that it ``makes``, whether states are
     merged at its end, and the stages whose frames are gathered before it."""
@@ -94,6 +110,7 @@ class StagePlacement:
     own_keys: tuple[tuple[int, CutKeys], ...] = ()  # the keys of the sink, by position, of which each rank has values of its own
     parts: GroupParts | None = None  # of the merged groups: each rank has a part of them
     state_bytes: int = 0  # of groups that are merged, on each rank, about
+    hashed: HashedRows | None = None  # what it reads, where ranks exchange that
 
     def text(self, ranks: int) -> str:
         """What EXPLAIN says of it.
@@ -102,6 +119,10 @@ class StagePlacement:
         'each of 2 ranks: a part of the rows, states merged'
         """
         rows = "a part of the rows" if self.reads == "part" else "all rows"
+        if self.hashed is not None:
+            received = format_bytes(self.hashed.bytes * (ranks - 1) // ranks**2)
+            by = f"by the hash of {', '.join(self.hashed.keys)}"
+            rows = f"its part of the rows of stage {self.hashed.stage} {by}, about {received}"
         gathers = [f"stage {n} gathered first" for n in self.gathers]
         merges = [self._merges(ranks)] if self.merges else []
         return f"each of {ranks} ranks: " + ", ".join([*gathers, rows, *merges])
@@ -112,6 +133,14 @@ class StagePlacement:
             return f"states merged{received}"
         by = "hash" if self.parts.cut is None else "range"
         return f"its part of the groups merged by the {by} of keys, about {format_bytes(self.state_bytes)}"
+
+
+def _hashed_rows(work: Pipeline) -> HashedRows | None:
+    source = work.source
+    if not isinstance(source, ReadStage) or not source.by_hash:
+        return None
+    names = {s.column.id: s.column.name for s in source.columns}
+    return HashedRows(source.stage, tuple([names[k] for k in source.by_hash]), source_bytes(source, work.rows))
 
 
 Placement = tuple[StagePlacement, ...]
@@ -127,7 +156,7 @@ def place(
     rank has whole. ``cuts_frame`` says whether each rank takes a part of the rows of a frame that all have. Without ``parting``
     all merged groups are on every rank."""
     together = frozenset(
-        s.number for s in program.stages if isinstance(s.work, Pipeline) and _may_lie_together(s.work.sink)
+        s.number for s in program.stages if isinstance(s.work, Pipeline) and may_lie_together(s.work.sink)
     )
     wishes: dict[int, GroupParts] = {}
     while True:
@@ -162,6 +191,8 @@ class _Placing:
         self.apart: set[int] = set()
         self.rows: dict[int, Rows] = {}  # by stage, what it makes
         self.located: dict[int, Located] = {}
+        self.by_hash: tuple[int, ...] = ()  # of the stage at hand, see `ReadStage`
+        self.hashed: dict[int, tuple[int, ...]] = {}  # the same of earlier stages that build
         self.parts: dict[int, GroupParts] = {}  # by stage, groups of which each rank merges a part
         self.sparse: dict[
             int, CutKeys | HashKeys
@@ -180,8 +211,11 @@ class _Placing:
     # ---- pipelines ----
 
     def _pipeline(self, work: Pipeline, number: int) -> tuple[StagePlacement, Located]:
+        self.by_hash = work.source.by_hash if isinstance(work.source, ReadStage) else ()
         reads, located = self._source(work.source)
-        if reads == "part" and (_splits_segments(work, located) or not self._takes_parts(work, located, number)):
+        if self.by_hash and isinstance(work.sink, Build):
+            self.hashed[number] = self.by_hash
+        if reads == "part" and (splits_segments(work, located) or not self._takes_parts(work, located, number)):
             reads, located = "whole", NOWHERE
         if reads == "whole" and self.cuts_frame(work) and self._can_cut(work):
             reads = "part"
@@ -189,12 +223,13 @@ class _Placing:
             located = self._behind(step, reads, located)
         behind = located
         makes, merges, located = self._sink(work, reads, behind, number)
-        own_keys = () if reads == "whole" or merges else _own_keys(work.sink, behind)
+        own = () if reads == "whole" or merges else own_keys(work.sink, behind)
         missing = self._missing(work.source, reads)
+        hashed = _hashed_rows(work) if reads == "part" else None
         if not merges or not isinstance(work.sink, Group):
-            return StagePlacement(reads, makes, merges, missing, own_keys), located
-        size, parts = _state_bytes(work.sink, work.rows), self.parts.get(number)
-        return StagePlacement(reads, makes, merges, missing, (), parts, size), located
+            return StagePlacement(reads, makes, merges, missing, own, hashed=hashed), located
+        size, parts = state_bytes(work.sink, work.rows), self.parts.get(number)
+        return StagePlacement(reads, makes, merges, missing, (), parts, size, hashed), located
 
     def _source(self, source: Source) -> tuple[Rows, Located]:
         match source:
@@ -206,9 +241,14 @@ class _Placing:
             ):  # slots are numbered alike on all ranks
                 return "part", {key.id: self.sparse[stage]}
             case ReadStage(stage, columns, origins, numbered):
-                if self.rows[stage] == "whole" or numbered is not None:  # the number of a row is that among all
+                is_whole = self.rows[stage] == "whole" and not source.by_hash
+                if is_whole or numbered is not None:  # the number of a row is that among all
                     return "whole", NOWHERE
                 below = self.located[stage]
+                if source.by_hash:
+                    kinds = [hash_kind(s.column.dtype) for s in columns if s.column.id in source.by_hash]
+                    by = HashKeys(kinds[0] if len(kinds) == 1 else None, None)
+                    return "part", dict.fromkeys(source.by_hash, by)
                 return "part", {s.column.id: below[o] for s, o in zip(columns, origins, strict=True) if o in below}
             case ReadRange() | ReadOne():
                 return "whole", NOWHERE
@@ -219,7 +259,7 @@ class _Placing:
         """Whether the sink of a pipeline can do with parts of the rows of its source."""
         match work.sink:
             case Build(table):
-                return self._lies_together(table, located, number) or _is_mergeable(table)
+                return self._lies_together(table, located, number) or is_mergeable(table)
             case Group(layout="row-id hash", keys=keys):  # its keys are compared where they stand: in one frame
                 return any(isinstance(e, Column) and is_located(located, e.id) for _, e, _ in keys)
             case Materialize() | Reduce() | Group():
@@ -230,10 +270,10 @@ class _Placing:
     def _can_cut(self, work: Pipeline) -> bool:
         """Whether each rank can take a part of the rows of a frame that all have."""
         source = work.source
-        if not isinstance(source, ReadStage) or source.numbered is not None or any(map(_is_of_segments, work.steps)):
+        if not isinstance(source, ReadStage) or source.numbered is not None or any(map(is_of_segments, work.steps)):
             return False
         if isinstance(work.sink, Build):
-            return _is_mergeable(work.sink.table)
+            return is_mergeable(work.sink.table)
         return not (isinstance(work.sink, Group) and work.sink.layout == "row-id hash")
 
     def _behind(self, step: Step, reads: Rows, located: Located) -> Located:
@@ -257,7 +297,10 @@ class _Placing:
 
     def _matches_lie_here(self, probe: Probe, located: Located) -> bool:
         """Whether all rows of a join table that a rank's rows match are on that rank: a key of both sides is located alike."""
-        build = self.located[probe.table.stage]
+        build, keys = self.located[probe.table.stage], tuple([k.id for k in probe.table.keys])
+        if self.by_hash and self.hashed.get(probe.table.stage) == keys:
+            if self.by_hash == tuple([e.id for e in probe.keys if isinstance(e, Column)]):
+                return True
         for key, column in zip(probe.keys, probe.table.keys, strict=True):
             e = unwidened(key)
             own, other = located.get(e.id) if isinstance(e, Column) else None, build.get(column.id)
@@ -270,17 +313,17 @@ class _Placing:
 
     def _lies_together(self, table: JoinTable, located: Located, number: int) -> bool:
         """Whether a join table of a rank's rows is taken to have all matches of rows of that rank."""
-        return number in self.together and any(is_located(located, k.id) for k in table.keys)
+        return number in self.together and (bool(self.by_hash) or any(is_located(located, k.id) for k in table.keys))
 
     def _sink(self, work: Pipeline, reads: Rows, located: Located, number: int) -> tuple[Rows, bool, Located]:
         """What the sink makes, whether its states are merged, and the located columns of its frame."""
         match work.sink:
             case Materialize(columns=columns):
-                return reads, False, _only(located, [s.column.id for s in columns])
+                return reads, False, only(located, [s.column.id for s in columns])
             case Build(table):
                 if reads == "part" and not self._lies_together(table, located, number):
                     return "whole", True, NOWHERE
-                return reads, False, _only(located, [s.column.id for s in table.columns])
+                return reads, False, only(located, [s.column.id for s in table.columns])
             case Reduce():
                 return "whole", reads == "part", NOWHERE
             case Group(keys=keys) as sink:
@@ -300,7 +343,7 @@ class _Placing:
         """Whether each rank merges a part of the groups. Sparse ones are parted where they are read as they lie."""
         if self.parting is None or merges_slots(sink) or any(c.dtype.is_opaque for c, _, _ in sink.keys):
             return False
-        return _state_bytes(sink, rows) >= self.parting.least_bytes and (not sink.sparse or number in self.together)
+        return state_bytes(sink, rows) >= self.parting.least_bytes and (not sink.sparse or number in self.together)
 
     def _parted(self, sink: Group, number: int) -> Located:
         """Choose where the parts of merged groups lie; the located columns of their frame."""
@@ -351,49 +394,3 @@ class _Placing:
                 return StagePlacement("part" if gathers else "whole", "whole", gathers=gathers), NOWHERE
             case _:
                 assert_never(work)
-
-
-def _own_keys(sink: Sink, located: Located) -> tuple[tuple[int, CutKeys], ...]:
-    """The keys of an array over encoded keys, by position, that are located."""
-    match sink:
-        case Build(table) if table.layout == "direct-address":
-            ids = [k.id for k in table.keys]
-        case Group(layout="direct-address", keys=keys):
-            ids = [e.id if isinstance(e, Column) else -1 for _, e, _ in keys]
-        case _:
-            return ()
-    found = [(n, located.get(i)) for n, i in enumerate(ids)]
-    return tuple([(n, keys) for n, keys in found if isinstance(keys, CutKeys)])
-
-
-def _may_lie_together(sink: Sink) -> bool:
-    return isinstance(sink, Build) or (isinstance(sink, Group) and bool(sink.sparse))
-
-
-def _is_mergeable(table: JoinTable) -> bool:
-    """Whether tables of the parts of the rows are one when they are put on each other: arrays over the keys with nothing behind
-    them, whose slots no two ranks set."""
-    needs_no_rows = table.exists or (table.unique and table.inline_payload is not None)
-    return table.layout == "direct-address" and needs_no_rows
-
-
-def _only(located: Located, columns: Sequence[int]) -> Located:
-    return {i: located[i] for i in columns if i in located}
-
-
-def _is_of_segments(step: Step) -> bool:
-    return isinstance(step, SegmentHeads | SegmentRows)
-
-
-def _splits_segments(work: Pipeline, located: Located) -> bool:
-    """Whether the rows of a segment might lie on two ranks."""
-    return any(
-        not is_located(located, step.key.column.id)
-        for step in work.steps
-        if isinstance(step, SegmentHeads | SegmentRows)
-    )
-
-
-def _state_bytes(sink: Group, rows: int) -> int:
-    """What each rank has of groups before they are merged, about: it may have met all of them."""
-    return min(sink.groups, rows) * (1 + len(sink.accumulators)) * INT64_BYTES

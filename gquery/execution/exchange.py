@@ -33,8 +33,8 @@ from gquery.planner.physical import (
     Stage,
     Stored,
     UnmatchedRows,
-    stage_columns,
 )
+from gquery.planner.stage_columns import stage_columns
 from gquery.runtime.records import dataclass
 
 T = TypeVar("T")
@@ -127,10 +127,10 @@ def gathered(state: Run, rank: Rank, number: int, part: Frame, only_first: bool 
         return part
     rank.received_bytes += sum(c.nbytes for n, p in enumerate(parts) if n != rank.comm.rank for c in p.columns.values())
     with in_step():
-        return together(parts, _stored(state, number, part), device)
+        return together(parts, stored_columns(state, number, part), device)
 
 
-def _stored(state: Run, number: int, frame: Frame) -> tuple[Stored, ...]:
+def stored_columns(state: Run, number: int, frame: Frame) -> tuple[Stored, ...]:
     """The columns of a frame that a stage made, as later stages take them to be stored."""
     return tuple([s for s in stage_columns(state.program.stages[number].work) if s.column.id in frame.columns])
 
@@ -151,7 +151,7 @@ def breaker_frames(state: Run, stage: Stage, work: PipelineBreaker) -> Mapping[i
 def _needed(state: Run, work: PipelineBreaker, number: int) -> Frame:
     """The rows of a rank's part that may be among those that a pipeline breaker takes, in their order."""
     device, frame = state.context.device, state.frames[number]
-    stored = _stored(state, number, frame)
+    stored = stored_columns(state, number, frame)
     match work:
         case SortRows(limit=limit, offset=offset) if limit is not None:
             first = replace(work, columns=stored, limit=limit + offset, offset=0)

@@ -43,8 +43,8 @@ from gquery.planner.physical import (
     SortRows,
     Stage,
     Stored,
-    stage_columns,
 )
+from gquery.planner.stage_columns import stage_columns
 from gquery.runtime.interrupt import check
 
 RunStage = Callable[[Run, Stage, Pipeline, StageReport], None]

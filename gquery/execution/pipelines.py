@@ -20,7 +20,8 @@ from gquery.planner.physical import Pipeline, ReadStage, Stage
 
 def run_pipeline(state: Run, stage: Stage, pipeline: Pipeline, report: StageReport) -> None:
     """Run a pipeline; what it made is in the run's state."""
-    frame = read(state, pipeline.source, rows_read(state, stage))
+    by_hash = None if state.rank is None else state.rank.by_hash.get(stage.number)
+    frame = read(state, pipeline.source, rows_read(state, stage), by_hash)
     wanted = prefix.rows_wanted(pipeline)
     if wanted is None:
         result = _validated(state, stage, pipeline, frame, report)

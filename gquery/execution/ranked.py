@@ -16,6 +16,7 @@ from gquery import tuning
 from gquery.columns.table import Table
 from gquery.device.peer import has_peer_access
 from gquery.distributed.cuts import cut_tables, located_by
+from gquery.distributed.divide_joins import divided
 from gquery.distributed.localize import localized
 from gquery.distributed.placement import Parting, Placement, place
 from gquery.distributed.transport import Comm, RankAbortedError, run_ranks
@@ -44,6 +45,11 @@ def ranked(program: Program, ranks: int, feedback: RunFeedback) -> RankedFeedbac
     of_ranks = tuple([feedback.for_rank() for _ in programs])
     made = feedback.ranked = RankedFeedback(program, programs, cuts, placement, of_ranks)
     return made
+
+
+def for_ranks(program: Program, context: ExecutionContext) -> Program:
+    """The program as several ranks run it, with large joins divided among them; itself where one device has all rows."""
+    return divided(program, len(context.ranks), cuts_frame) if context.ranks else program
 
 
 def cuts_frame(pipeline: Pipeline) -> bool:

@@ -17,6 +17,7 @@ from gquery.device.device import cpu_device
 from gquery.errors import InterruptError, OutOfMemoryError
 from gquery.execution.choose import breaker_device
 from gquery.execution.exchange import breaker_frames, gather_inputs, rows_read
+from gquery.execution.hashed_rows import exchange_by_hash
 from gquery.execution.held import count_made
 from gquery.execution.measure import Meter, named_range
 from gquery.execution.prepare import prepare
@@ -71,6 +72,7 @@ def run_stages(state: Run, first: int, end: int) -> None:
             report.seconds = time.perf_counter() - start
             if state.rank is not None:
                 report.received_bytes, state.rank.received_bytes = state.rank.received_bytes, 0
+                state.rank.by_hash.pop(stage.number, None)
             state.reports.append(report)
             for number in state.dataflow.released[stage.number]:
                 state.frames.pop(number, None)
@@ -145,6 +147,7 @@ def _stage(state: Run, stage: Stage, report: StageReport) -> None:
             match stage.work:
                 case Pipeline():
                     gather_inputs(state, stage)
+                    exchange_by_hash(state, stage, stage.work)
                     run_within_memory(state, stage, stage.work, report)
                 case HostRows():
                     state.speculation.validate()

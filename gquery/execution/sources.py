@@ -16,8 +16,9 @@ from gquery.operators.base import Frame
 from gquery.planner.physical import ReadOne, ReadRange, ReadStage, ReadTable, Source
 
 
-def read(state: Run, source: Source, rows: Rows = "whole") -> Frame:
-    """The rows of a source, or the rank's part of them, with the ids that its columns have in the stage that reads them."""
+def read(state: Run, source: Source, rows: Rows = "whole", by_hash: Frame | None = None) -> Frame:
+    """The rows of a source, or the rank's part of them, with the ids that its columns have in the stage that reads them.
+    ``by_hash`` is that part of the frame of a stage where ranks have exchanged its rows."""
     match source:
         case ReadTable(table, columns=columns):
             frame = _of_table(state, source, rows)
@@ -25,7 +26,10 @@ def read(state: Run, source: Source, rows: Rows = "whole") -> Frame:
                 verify_loaded(columns, frame, f"table {table.name}")
             return frame
         case ReadStage(number, columns, origins):
-            frame = state.frames[number] if state.rank is None else rank_frame(state, state.rank, number, rows)
+            if by_hash is not None:
+                frame = by_hash
+            else:
+                frame = state.frames[number] if state.rank is None else rank_frame(state, state.rank, number, rows)
             found = {s.column.id: frame.columns[o] for s, o in zip(columns, origins, strict=True)}
             return Frame(found, frame.rows, number=frame.number)
         case ReadRange(rows=count):

@@ -103,6 +103,7 @@ class Rank:
     placement: Placement
     cuts: Cuts
     wholes: dict[int, Frame] = field(default_factory=dict)
+    by_hash: dict[int, Frame] = field(default_factory=dict)  # rows that came by their hash, by the stage that reads them
     received_bytes: int = 0  # from other ranks, in the stage that runs
     handed_over: object = None
 

@@ -15,7 +15,8 @@ from gquery.expression.facts import INT64_BITS, UINT64_MAX
 from gquery.expression.types import Bounds, PhysicalType
 from gquery.kernels.checks import OutOfBoundsError
 from gquery.operators.base import Frame, words_a_row
-from gquery.planner.physical import Group, Pipeline, Stage, Stored, stage_columns
+from gquery.planner.physical import Group, Pipeline, Stage, Stored
+from gquery.planner.stage_columns import stage_columns
 
 _seen: WeakSet[ColumnData] = WeakSet()  # columns of tables, which many queries read
 

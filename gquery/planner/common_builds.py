@@ -102,7 +102,7 @@ class _Sharing:
 
     def run(self) -> tuple[Stage, ...]:
         for stage in self.stages:
-            work = _with_stages(stage.work, lambda n: self.stands.get(n, n)) if self.stands else stage.work
+            work = with_stages(stage.work, lambda n: self.stands.get(n, n)) if self.stands else stage.work
             if isinstance(work, Pipeline) and isinstance(work.sink, Build):
                 what = self._describe(work, work.sink)
                 first = None if stage.number in self.recording else self.first.get(what.key)
@@ -116,7 +116,7 @@ class _Sharing:
             return tuple(self.stages)
         numbers = {old: new for new, old in enumerate(self.kept)}
         return tuple(
-            replace(s, number=numbers[old], work=_with_stages(s.work, lambda n: numbers[n]))
+            replace(s, number=numbers[old], work=with_stages(s.work, lambda n: numbers[n]))
             for old, s in self.kept.items()
         )
 
@@ -251,7 +251,7 @@ def _properties(what: ValueProperties) -> Hashable:
     return (what.dtype, what.bounds, what.nullable, id(what.dictionary))
 
 
-def _with_stages(work: Pipeline | PipelineBreaker, number: Callable[[int], int]) -> Pipeline | PipelineBreaker:
+def with_stages(work: Pipeline | PipelineBreaker, number: Callable[[int], int]) -> Pipeline | PipelineBreaker:
     """The work with every number of a stage replaced; a pipeline whose numbers stay is the same object."""
 
     def table(t: JoinTable) -> JoinTable:

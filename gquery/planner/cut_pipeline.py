@@ -46,8 +46,8 @@ from gquery.planner.physical import (
     Step,
     Stored,
     UnmatchedRows,
-    stage_columns,
 )
+from gquery.planner.stage_columns import stage_columns
 from gquery.planner.stage_inputs import stage_inputs
 from gquery.planner.step_columns import accumulated, columns_read
 from gquery.runtime.records import replace

@@ -36,8 +36,8 @@ from gquery.planner.physical import (
     ReadTable,
     Reduce,
     Stored,
-    stage_columns,
 )
+from gquery.planner.stage_columns import stage_columns
 from gquery.runtime.records import replace
 
 MERGED_BY = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}  # what makes one result of those of parts

@@ -8,7 +8,8 @@ from gquery.planner.layouts import nullable
 from gquery.planner.logical.nodes import Join
 from gquery.planner.lower_stream import Stream
 from gquery.planner.lowering import Lowering
-from gquery.planner.physical import ConcatRows, Probe, ReadStage, UnmatchedRows, stage_columns
+from gquery.planner.physical import ConcatRows, Probe, ReadStage, UnmatchedRows
+from gquery.planner.stage_columns import stage_columns
 from gquery.runtime.records import replace
 
 

@@ -29,8 +29,8 @@ from gquery.planner.physical import (
     SortRows,
     Step,
     Stored,
-    stage_columns,
 )
+from gquery.planner.stage_columns import stage_columns
 
 
 def values(lowering: Lowering, plan: Values) -> Stream:

@@ -42,8 +42,8 @@ from gquery.planner.physical import (
     SliceRows,
     Stage,
     Stored,
-    stage_columns,
 )
+from gquery.planner.stage_columns import stage_columns
 from gquery.runtime.records import replace
 
 

@@ -57,13 +57,15 @@ class ReadRange:
 class ReadStage:
     """The frame that an earlier stage made. ``origins[i]`` is the id that ``columns[i]`` has there: a frame may be read
     several times, and its columns are renamed where they are read. ``numbered`` is a column that is not stored: its value
-    is the row's number plus ``base`` (the key of sparse groups)."""
+    is the row's number plus ``base`` (the key of sparse groups). ``by_hash``: of several ranks each reads the rows that belong to
+    it by the hash of these of its columns."""
 
     stage: int
     columns: tuple[Stored, ...]
     origins: tuple[int, ...]
     numbered: Stored | None = None
     base: int = 0
+    by_hash: tuple[int, ...] = ()
 
 
 @frozen_open
@@ -364,37 +366,3 @@ class Program:
     outputs: tuple[Stored, ...]
     names: tuple[str, ...]
     fetch: LateFetch | None = None
-
-
-def stage_columns(work: Pipeline | PipelineBreaker) -> tuple[Stored, ...]:
-    """The columns of the frame that a stage makes (none for a Build)."""
-    match work:
-        case Pipeline(sink=Materialize(columns=columns)):
-            return tuple(normalized(s) for s in columns)
-        case Pipeline(sink=Reduce(aggregates=aggregates)):
-            return _results(aggregates)
-        case Pipeline(sink=Group(sparse=sparse)) if sparse:
-            return tuple(s for s, _ in sparse)
-        case Pipeline(source=source, sink=Group(layout=layout, keys=keys, aggregates=aggregates)):
-            if layout == "row-id hash":  # keys are gathered from the source frame, in its physical types
-                assert isinstance(source, ReadStage)
-                at = {s.column.id: s.physical_type for s in source.columns}
-                taken = tuple(Stored(c, w, at[e.id]) for c, e, w in keys if isinstance(e, Column))
-                return tuple(normalized(s) for s in taken) + _results(aggregates)
-            return tuple(Stored(c, w, w.physical_type) for c, _, w in keys) + _results(aggregates)
-        case Pipeline():
-            return ()
-        case SliceRows(columns=columns) | HostRows(columns=columns):
-            return columns
-        case _:
-            return tuple(normalized(s) for s in work.columns)
-
-
-def _results(aggregates: tuple[tuple[Column, AggregatePlan], ...]) -> tuple[Stored, ...]:
-    return tuple(normalized(Stored(c, a.result, a.result.physical_type)) for c, a in aggregates)
-
-
-def normalized(stored: Stored) -> Stored:
-    """How a column is stored once rows were gathered: text has offsets of 64 bits and characters of its own."""
-    is_text = stored.physical_type.is_string
-    return Stored(stored.column, stored.properties, PhysicalType.STRING64) if is_text else stored

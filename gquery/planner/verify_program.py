@@ -25,8 +25,8 @@ from gquery.planner.physical import (
     SegmentHeads,
     SegmentRows,
     Source,
-    stage_columns,
 )
+from gquery.planner.stage_columns import stage_columns
 
 
 def verify_program(program: Program) -> None:

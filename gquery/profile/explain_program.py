@@ -48,8 +48,8 @@ from gquery.planner.physical import (
     Source,
     Step,
     UnmatchedRows,
-    stage_columns,
 )
+from gquery.planner.stage_columns import stage_columns
 from gquery.profile.explain import Printer
 from gquery.profile.ranks import placement_texts
 

@@ -15,6 +15,7 @@ _FIRST = "2026-11-22: what a fresh process does not need"
 _LOOKUPS = "2026-11-23: rows looked up together"
 _HOISTED = "2026-11-21: columns loaded ahead"
 _OPERATIONS = "2026-11-21: single operations on an H200"
+_TWO_GPUS = "2026-11-23: two H200s, TPC-H hot"
 _INTERPRETED = "2026-11-21: what is interpreted, and for how long"
 
 
@@ -294,6 +295,26 @@ class Distribution(Record):
         "words",
         "of groups in arrays, up to which ranks combine them slot by slot: 64 kB take less than the 80 launches that find groups",
     )
+    hashed_bytes: int = number(
+        2**28,
+        "bytes",
+        "of a join table, from which on it is asked whether the rows of both sides go to ranks by the hash of their keys",
+    )
+    hashed_most: float = number(
+        0.9, "times", "what moving and writing rows costs without that exchange, at most, as `distributed.rank_cost` has it"
+    )
+    hashed_us: float = number(
+        50.0, "us", "that an exchange takes for one side, however few its rows: 17 us and some ten launches; predicted"
+    )
+    received_ps: float = number(2.6, "ps a byte", "that comes from another GPU: 766 GB/s both ways in sum", _TWO_GPUS)
+    partitioned_ps: float = number(
+        0.93, "ps a byte", "of rows that are put in the order of 2 to 8 parts: 10 GB in 9.3 ms", _TWO_GPUS
+    )
+    copied_ps: float = number(0.47, "ps a byte", "that is read and written: a copy of 10 GB takes 4.7 ms", _TWO_GPUS)
+    entered_ps: float = number(
+        180.0, "ps a row", "that is entered in a large hash table: a trial's kernel entered 5.5 G rows a second on an H200"
+    )
+    text_bytes: int = number(24, "bytes", "of the characters of a text, about, where nothing is known of it")
     parted_bytes: int = number(
         2**20, "bytes", "of the states of groups of a rank, from which on each rank merges a part of them alone"
     )

@@ -42,9 +42,10 @@ def test_interpreted(number: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("devices", [3, 4])
 @pytest.mark.parametrize("number", queries.NUMBERS)
-def test_interpreted_on_three_ranks(number: int) -> None:
-    check(number, 0.01, "python", 3)
+def test_interpreted_on_ranks(number: int, devices: int) -> None:
+    check(number, 0.01, "python", devices)
 
 
 @pytest.mark.parametrize("devices", [1, 3])

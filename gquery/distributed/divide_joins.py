@@ -1,0 +1,215 @@
+"""Joins whose table is large, and would lie on every rank: the rows of both sides go to ranks by the hash of their keys.
+
+    scan, probe, group   =>   scan -> rows        rows by the hash of their keys, probe, group
+    scan, build          =>   scan -> rows        rows by the hash of their keys, build
+
+So each rank builds and probes a part. That is made of the program before it runs: the pipelines are cut, and what reads their
+rows says by which columns ranks exchange them (`ReadStage.by_hash`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple, assert_never
+
+from gquery import tuning
+from gquery.distributed.cuts import cut_tables, located_by
+from gquery.distributed.located import hash_kind
+from gquery.distributed.placement import Parting, Placement, place
+from gquery.distributed.rank_cost import rank_cost
+from gquery.distributed.row_bytes import array_bytes, row_bytes, rows_behind, share_behind
+from gquery.expression.expr import Column, new_column
+from gquery.planner.common_builds import with_stages
+from gquery.planner.cut_pipeline import cut, is_in_order
+from gquery.planner.logical.nodes import JoinKind
+from gquery.planner.physical import (
+    AggregateSegment,
+    Build,
+    Compute,
+    FilterRows,
+    Group,
+    Materialize,
+    Pipeline,
+    Probe,
+    Program,
+    ReadStage,
+    Reduce,
+    SegmentHeads,
+    SegmentRows,
+    Stage,
+    Step,
+)
+from gquery.planner.stage_columns import stage_columns
+from gquery.planner.stage_inputs import stage_inputs
+
+_DIVIDED = (JoinKind.INNER, JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI)
+
+
+class _Join(NamedTuple):
+    """A probe: the stage that builds its table, that of the pipeline that it is in, and its place among the steps."""
+
+    build: int
+    probe: int
+    step: int
+    key: int  # the id of the table's first key, which stays when stages get other numbers
+
+
+def divided(program: Program, ranks: int, cuts_frame: Callable[[Pipeline], bool]) -> Program:
+    """The program with such joins of so many ranks divided as make it cheaper; itself, if there are none. Its tables are loaded.
+    ``cuts_frame``: see `placement.place`."""
+    refused: set[int] = set()  # columns of their keys
+    if not any(_is_large(stage) for stage in program.stages):
+        return program
+    cuts = cut_tables(program, ranks, tuning.distribution.replicated_bytes)
+    parting = Parting(ranks, tuning.distribution.parted_bytes)
+
+    def placed(stages: Program) -> Placement:
+        return place(stages, lambda read: located_by(cuts, read), cuts_frame, parting)
+
+    placement = placed(program)
+    while True:
+        join = next((j for j in _joins(program, placement) if j.key not in refused), None)
+        if join is None:
+            return program
+        other = replace(program, stages=_divided(program.stages, join))
+        then = placed(other)
+        if rank_cost(other, then, ranks) < tuning.distribution.hashed_most * rank_cost(program, placement, ranks):
+            program, placement = other, then
+        else:
+            refused.add(join.key)
+
+
+def _is_large(stage: Stage) -> bool:
+    """Whether a stage builds a table that may be too large to lie on every rank."""
+    work = stage.work
+    if not isinstance(work, Pipeline) or not isinstance(work.sink, Build):
+        return False
+    table = work.sink.table
+    size = array_bytes(table) if table.layout == "direct-address" else 0
+    return max(size, table.rows * row_bytes(table.columns)) >= tuning.distribution.hashed_bytes
+
+
+def _joins(program: Program, placement: Placement) -> Iterator[_Join]:
+    stages = program.stages
+    readers = [n for stage in stages for n in stage_inputs(stage.work)]
+    for stage in stages:
+        work = stage.work
+        if not isinstance(work, Pipeline) or placement[stage.number].reads == "whole" or not _may_be_cut(work):
+            continue
+        if not _has_any_order(stages, work):
+            continue
+        for at, step in enumerate(work.steps):
+            if not isinstance(step, Probe) or readers.count(step.table.stage) > 1 or not _is_divisible(step):
+                continue
+            build, placed = stages[step.table.stage], placement[step.table.stage]
+            if placed.makes == "whole" and _is_large(build) and isinstance(build.work, Pipeline):
+                if _may_be_cut(build.work) and not is_in_order(stages, build.work.source):
+                    yield _Join(build.number, stage.number, at, step.table.keys[0].id)
+
+
+def _may_be_cut(work: Pipeline) -> bool:
+    """Whether a pipeline can be cut anywhere. One whose rows came by a hash is not taken apart again."""
+    if work.host is not None or (isinstance(work.source, ReadStage) and work.source.by_hash):
+        return False
+    return not any(isinstance(s, SegmentHeads | SegmentRows) or (isinstance(s, Probe) and s.records_matches) for s in work.steps)
+
+
+def _has_any_order(stages: Sequence[Stage], work: Pipeline) -> bool:
+    """Whether nobody asks for the order of a pipeline's rows, nor for the frame that they stood in."""
+    match work.sink:
+        case Materialize(limit=limit):
+            return limit is None and not is_in_order(stages, work.source)
+        case Group(layout=layout):
+            return layout != "row-id hash"
+        case Reduce():
+            return True
+        case Build():
+            return not is_in_order(stages, work.source)
+        case _:
+            assert_never(work.sink)
+
+
+def _is_divisible(probe: Probe) -> bool:
+    """Whether the matches of a row are those of the part that its key belongs to, and no more is asked."""
+    table = probe.table
+    pairs = list(zip(probe.keys, table.keys, strict=True))
+    return (
+        probe.kind in _DIVIDED
+        and probe.mark is None
+        and not probe.null_key
+        and table.layout in ("direct-address", "hash")
+        and bool(pairs)
+        and not any(c.dtype.is_opaque or hash_kind(e.dtype) != hash_kind(c.dtype) for e, c in pairs)
+    )
+
+
+# ---- the program ---------------------------------------------------------------------------------------------------------
+
+
+def _divided(stages: Sequence[Stage], join: _Join) -> tuple[Stage, ...]:
+    """The stages with one join divided: two more, each before the one that it was cut from."""
+
+    def number(n: int) -> int:
+        return n + (n >= join.build) + (n >= join.probe)
+
+    made: list[Stage] = []
+    found: dict[int, Probe] = {}
+    for stage in stages:
+        work, at = with_stages(stage.work, number), number(stage.number)
+        if stage.number == join.build:
+            assert isinstance(work, Pipeline) and isinstance(work.sink, Build)
+            first, rest = cut(work, len(work.steps), at - 1)
+            held = {s.column.id: s for s in stage_columns(first)}
+            columns = tuple([held[s.column.id] for s in work.sink.table.columns])
+            table = replace(work.sink.table, columns=columns, clustered=False)
+            keys = tuple([k.id for k in table.keys])
+            made += [Stage(at - 1, first, stage.label), Stage(at, _hashed(replace(rest, sink=Build(table)), keys), stage.label)]
+            found[at] = replace(_probe(stages, join), table=table)
+        elif stage.number == join.probe:
+            assert isinstance(work, Pipeline)
+            first, rest = _cut_probe(work, join.step, at - 1, found[number(join.build)])
+            made += [Stage(at - 1, first, stage.label), Stage(at, rest, stage.label)]
+        else:
+            made.append(Stage(at, work, stage.label))
+    return tuple(made)
+
+
+def _probe(stages: Sequence[Stage], join: _Join) -> Probe:
+    work = stages[join.probe].work
+    assert isinstance(work, Pipeline)
+    step = work.steps[join.step]
+    assert isinstance(step, Probe)
+    return step
+
+
+def _cut_probe(work: Pipeline, at: int, stage: int, probe: Probe) -> tuple[Pipeline, Pipeline]:
+    """The rows that are probed, with their keys as columns, and the probe with what follows it."""
+    keys = tuple([e if isinstance(e, Column) else new_column("key", e.dtype) for e in probe.keys])
+    made = tuple([(c, e) for c, e in zip(keys, probe.keys, strict=True) if c is not e])
+    computed: tuple[Step, ...] = (Compute(made),) if made else ()
+    share = max(share_behind(work, at), 1 / max(work.rows, 1))
+    behind = [_of_fewer(s, share) for s in (replace(probe, keys=keys), *work.steps[at + 1 :])]
+    sink = work.sink
+    if isinstance(sink, Group):  # what was sorted is not any more
+        sink = replace(sink, clustered_key=None)
+    elif isinstance(sink, Build):
+        sink = Build(replace(sink.table, clustered=False))
+    first, rest = cut(replace(work, steps=(*work.steps[:at], *computed, *behind), sink=sink), at + len(computed), stage)
+    return first, _hashed(replace(rest, rows=rows_behind(work, at)), tuple([k.id for k in keys]))
+
+
+def _of_fewer(step: Step, share: float) -> Step:
+    """A step whose source has that share of the rows that it had."""
+    match step:
+        case FilterRows() | Probe() | SegmentHeads() | AggregateSegment():
+            return replace(step, selectivity=min(1.0, step.selectivity / share))
+        case Compute() | SegmentRows():
+            return step
+        case _:
+            assert_never(step)
+
+
+def _hashed(work: Pipeline, keys: tuple[int, ...]) -> Pipeline:
+    assert isinstance(work.source, ReadStage)
+    return replace(work, source=replace(work.source, by_hash=keys))

@@ -1,0 +1,54 @@
+"""What a placement is expected to cost each rank: bytes that it reads, writes and gets from others, and rows that it enters.
+
+Only what depends on where rows lie counts; arithmetic does not. Two programs for the same query are compared by it
+(`distributed.divide_joins`), and EXPLAIN says the bytes that a rank exchanges.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from gquery import tuning
+from gquery.distributed.placement import Placement, StagePlacement
+from gquery.distributed.row_bytes import array_bytes, frame_bytes, rows_made, source_bytes
+from gquery.expression.facts import INT64_BYTES
+from gquery.planner.physical import Build, Group, Materialize, Pipeline, Program, Reduce, Stage
+
+PS_A_US = 1e6
+
+
+def rank_cost(program: Program, placement: Placement, ranks: int) -> float:
+    """About how many picoseconds of a GPU each of so many ranks takes to move and write rows; see `tuning.distribution`."""
+    return sum(_stage(program, stage, placed, ranks) for stage, placed in zip(program.stages, placement, strict=True))
+
+
+def _stage(program: Program, stage: Stage, placed: StagePlacement, ranks: int) -> float:
+    limits, others = tuning.distribution, (ranks - 1) / ranks
+    gathered = sum(frame_bytes(program.stages[n].work) for n in placed.gathers)
+    cost = gathered * (limits.received_ps * others + limits.copied_ps)
+    work = stage.work
+    if not isinstance(work, Pipeline):
+        return cost
+    share = 1 / ranks if placed.reads == "part" else 1.0
+    cost += source_bytes(work.source, work.rows) * share * limits.copied_ps / 2  # read and not written
+    if placed.hashed is not None:
+        rows = placed.hashed.bytes / ranks
+        cost += PS_A_US * limits.hashed_us + rows * (limits.partitioned_ps + limits.received_ps * others + limits.copied_ps)
+    match work.sink:
+        case Build(table):
+            cost += table.rows * share * limits.entered_ps
+            if table.layout != "direct-address":
+                return cost
+            arrays = array_bytes(table)  # of all keys, on each rank
+            cost += arrays * limits.copied_ps / 2
+            return cost + (arrays * (ranks - 1) * (limits.received_ps + limits.copied_ps) if placed.merges else 0.0)
+        case Materialize():
+            return cost + frame_bytes(work) * share * limits.copied_ps / 2
+        case Group() if placed.merges:
+            return cost + placed.state_bytes * limits.received_ps * (others if placed.parts else ranks - 1)
+        case Group():
+            return cost + rows_made(work) * share * INT64_BYTES * limits.copied_ps / 2
+        case Reduce():
+            return cost
+        case _:
+            assert_never(work.sink)

@@ -26,6 +26,7 @@ from gquery.planner.logical.nodes import JoinKind
 from gquery.planner.physical import (
     AggregateSegment,
     Build,
+    ByHash,
     Compute,
     FilterRows,
     Group,
@@ -40,7 +41,6 @@ from gquery.planner.physical import (
     Stage,
     Step,
 )
-from gquery.planner.stage_columns import stage_columns
 from gquery.planner.stage_inputs import stage_inputs
 
 _DIVIDED = (JoinKind.INNER, JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI)
@@ -58,7 +58,7 @@ class _Join(NamedTuple):
 def divided(program: Program, ranks: int, cuts_frame: Callable[[Pipeline], bool]) -> Program:
     """The program with such joins of so many ranks divided as make it cheaper; itself, if there are none. Its tables are loaded.
     ``cuts_frame``: see `placement.place`."""
-    refused: set[int] = set()  # columns of their keys
+    tried: set[int] = set()  # first keys of their tables
     if not any(_is_large(stage) for stage in program.stages):
         return program
     cuts = cut_tables(program, ranks, tuning.distribution.replicated_bytes)
@@ -69,15 +69,14 @@ def divided(program: Program, ranks: int, cuts_frame: Callable[[Pipeline], bool]
 
     placement = placed(program)
     while True:
-        join = next((j for j in _joins(program, placement) if j.key not in refused), None)
+        join = next((j for j in _joins(program, placement) if j.key not in tried), None)
         if join is None:
             return program
         other = replace(program, stages=_divided(program.stages, join))
         then = placed(other)
         if rank_cost(other, then, ranks) < tuning.distribution.hashed_most * rank_cost(program, placement, ranks):
             program, placement = other, then
-        else:
-            refused.add(join.key)
+        tried.add(join.key)
 
 
 def _is_large(stage: Stage) -> bool:
@@ -109,8 +108,8 @@ def _joins(program: Program, placement: Placement) -> Iterator[_Join]:
 
 
 def _may_be_cut(work: Pipeline) -> bool:
-    """Whether a pipeline can be cut anywhere. One whose rows came by a hash is not taken apart again."""
-    if work.host is not None or (isinstance(work.source, ReadStage) and work.source.by_hash):
+    """Whether a pipeline can be cut anywhere."""
+    if work.host is not None:
         return False
     return not any(isinstance(s, SegmentHeads | SegmentRows) or (isinstance(s, Probe) and s.records_matches) for s in work.steps)
 
@@ -148,31 +147,45 @@ def _is_divisible(probe: Probe) -> bool:
 
 
 def _divided(stages: Sequence[Stage], join: _Join) -> tuple[Stage, ...]:
-    """The stages with one join divided: two more, each before the one that it was cut from."""
+    """The stages with one join divided. In place of two there are four: the rows that are built of, and later, one after another,
+    the rows that are probed, what builds and what probes. So it is known what is probed before anything is exchanged."""
 
     def number(n: int) -> int:
-        return n + (n >= join.build) + (n >= join.probe)
+        return n + 2 * (n >= join.probe)
 
     made: list[Stage] = []
-    found: dict[int, Probe] = {}
+    built: Stage | None = None
     for stage in stages:
-        work, at = with_stages(stage.work, number), number(stage.number)
-        if stage.number == join.build:
-            assert isinstance(work, Pipeline) and isinstance(work.sink, Build)
-            first, rest = cut(work, len(work.steps), at - 1)
-            held = {s.column.id: s for s in stage_columns(first)}
-            columns = tuple([held[s.column.id] for s in work.sink.table.columns])
-            table = replace(work.sink.table, columns=columns, clustered=False)
-            keys = tuple([k.id for k in table.keys])
-            made += [Stage(at - 1, first, stage.label), Stage(at, _hashed(replace(rest, sink=Build(table)), keys), stage.label)]
-            found[at] = replace(_probe(stages, join), table=table)
-        elif stage.number == join.probe:
+        work, at = with_stages(stage.work, number), stage.number
+        if at == join.build:
             assert isinstance(work, Pipeline)
-            first, rest = _cut_probe(work, join.step, at - 1, found[number(join.build)])
-            made += [Stage(at - 1, first, stage.label), Stage(at, rest, stage.label)]
+            first, rest = cut(work, len(work.steps), at)
+            made.append(Stage(at, first, stage.label))
+            built = Stage(join.probe + 1, rest, stage.label)
+        elif at == join.probe:
+            assert isinstance(work, Pipeline) and built is not None and isinstance(built.work, Pipeline)
+            build, probe = _of_both(built.work, _probe(stages, join), at)
+            first, rest = _cut_probe(work, join.step, at, probe)
+            made += [
+                Stage(at, first, stage.label),
+                replace(built, work=build),
+                Stage(at + 2, rest, stage.label),
+            ]
         else:
-            made.append(Stage(at, work, stage.label))
+            made.append(Stage(number(at), work, stage.label))
     return tuple(made)
+
+
+def _of_both(build: Pipeline, probe: Probe, probed: int) -> tuple[Pipeline, Probe]:
+    """What builds, and the probe with computed keys as columns of their own, where both sides' rows come by their hash."""
+    assert isinstance(build.sink, Build) and isinstance(build.source, ReadStage)
+    keys = tuple([e if isinstance(e, Column) else new_column("key", e.dtype) for e in probe.keys])
+    held = {s.column.id: s for s in build.source.columns}
+    columns = tuple([held[s.column.id] for s in build.sink.table.columns])
+    table = replace(build.sink.table, stage=probed + 1, columns=columns, clustered=False)
+    by = ByHash(tuple([k.id for k in table.keys]), probed, tuple([k.id for k in keys]))
+    build = replace(build, source=replace(build.source, by_hash=by), sink=Build(table))
+    return build, replace(probe, table=table, keys=keys)
 
 
 def _probe(stages: Sequence[Stage], join: _Join) -> Probe:
@@ -184,19 +197,23 @@ def _probe(stages: Sequence[Stage], join: _Join) -> Probe:
 
 
 def _cut_probe(work: Pipeline, at: int, stage: int, probe: Probe) -> tuple[Pipeline, Pipeline]:
-    """The rows that are probed, with their keys as columns, and the probe with what follows it."""
-    keys = tuple([e if isinstance(e, Column) else new_column("key", e.dtype) for e in probe.keys])
-    made = tuple([(c, e) for c, e in zip(keys, probe.keys, strict=True) if c is not e])
+    """The rows that are probed, with the ``probe``'s keys as columns, and the probe with what follows it."""
+    before = work.steps[at]
+    assert isinstance(before, Probe)
+    keys = [k for k in probe.keys if isinstance(k, Column)]
+    made = tuple([(c, e) for c, e in zip(keys, before.keys, strict=True) if c is not e])
     computed: tuple[Step, ...] = (Compute(made),) if made else ()
     share = max(share_behind(work, at), 1 / max(work.rows, 1))
-    behind = [_of_fewer(s, share) for s in (replace(probe, keys=keys), *work.steps[at + 1 :])]
+    behind = [_of_fewer(s, share) for s in (probe, *work.steps[at + 1 :])]
     sink = work.sink
     if isinstance(sink, Group):  # what was sorted is not any more
         sink = replace(sink, clustered_key=None)
     elif isinstance(sink, Build):
         sink = Build(replace(sink.table, clustered=False))
     first, rest = cut(replace(work, steps=(*work.steps[:at], *computed, *behind), sink=sink), at + len(computed), stage)
-    return first, _hashed(replace(rest, rows=rows_behind(work, at)), tuple([k.id for k in keys]))
+    assert isinstance(rest.source, ReadStage)
+    ids = tuple([k.id for k in keys])
+    return first, replace(rest, source=replace(rest.source, by_hash=ByHash(ids, stage, ids)), rows=rows_behind(work, at))
 
 
 def _of_fewer(step: Step, share: float) -> Step:
@@ -208,8 +225,3 @@ def _of_fewer(step: Step, share: float) -> Step:
             return step
         case _:
             assert_never(step)
-
-
-def _hashed(work: Pipeline, keys: tuple[int, ...]) -> Pipeline:
-    assert isinstance(work.source, ReadStage)
-    return replace(work, source=replace(work.source, by_hash=keys))

@@ -23,9 +23,9 @@ class MadeBy:
 
 class HashKeys:
     """Rows lie by the hash of a key, whose values hash alike where ``kind`` is the same. None: by that of several keys, of which
-    one alone says nothing; then this is like no other. ``by``: whose choice that was; None: of a plan."""
+    one alone says nothing; then this is like no other."""
 
-    def __init__(self, kind: str | None, by: MadeBy | None) -> None:
+    def __init__(self, kind: str | None, by: MadeBy) -> None:
         self.kind, self.by = kind, by
 
     def __eq__(self, other: object) -> bool:
@@ -72,5 +72,5 @@ def wished(a: Locating | None, b: Locating | None) -> tuple[MadeBy, CutKeys] | N
             and not isinstance(fixed, ChosenKeys)
             and isinstance(chosen, HashKeys | ChosenKeys)
         ):
-            return None if chosen.by is None else (chosen.by, fixed)
+            return chosen.by, fixed
     return None

@@ -48,6 +48,7 @@ from gquery.operators.scan_ranges import unwidened
 from gquery.planner.logical.nodes import JoinKind
 from gquery.planner.physical import (
     Build,
+    ByHash,
     Compute,
     ConcatRows,
     DistinctRows,
@@ -137,10 +138,10 @@ class StagePlacement:
 
 def _hashed_rows(work: Pipeline) -> HashedRows | None:
     source = work.source
-    if not isinstance(source, ReadStage) or not source.by_hash:
+    if not isinstance(source, ReadStage) or source.by_hash is None:
         return None
     names = {s.column.id: s.column.name for s in source.columns}
-    return HashedRows(source.stage, tuple([names[k] for k in source.by_hash]), source_bytes(source, work.rows))
+    return HashedRows(source.stage, tuple([names[k] for k in source.by_hash.keys]), source_bytes(source, work.rows))
 
 
 Placement = tuple[StagePlacement, ...]
@@ -191,8 +192,8 @@ class _Placing:
         self.apart: set[int] = set()
         self.rows: dict[int, Rows] = {}  # by stage, what it makes
         self.located: dict[int, Located] = {}
-        self.by_hash: tuple[int, ...] = ()  # of the stage at hand, see `ReadStage`
-        self.hashed: dict[int, tuple[int, ...]] = {}  # the same of earlier stages that build
+        self.by_hash: ByHash | None = None  # of the stage at hand, where it probes what `hashed` built
+        self.hashed: dict[int, ByHash] = {}  # of earlier stages that build
         self.parts: dict[int, GroupParts] = {}  # by stage, groups of which each rank merges a part
         self.sparse: dict[
             int, CutKeys | HashKeys
@@ -211,10 +212,13 @@ class _Placing:
     # ---- pipelines ----
 
     def _pipeline(self, work: Pipeline, number: int) -> tuple[StagePlacement, Located]:
-        self.by_hash = work.source.by_hash if isinstance(work.source, ReadStage) else ()
+        self.by_hash = None
+        if isinstance(work.source, ReadStage) and work.source.by_hash is not None:
+            if work.source.by_hash.probed == work.source.stage:
+                self.by_hash = work.source.by_hash
+            else:
+                self.hashed[number] = work.source.by_hash
         reads, located = self._source(work.source)
-        if self.by_hash and isinstance(work.sink, Build):
-            self.hashed[number] = self.by_hash
         if reads == "part" and (splits_segments(work, located) or not self._takes_parts(work, located, number)):
             reads, located = "whole", NOWHERE
         if reads == "whole" and self.cuts_frame(work) and self._can_cut(work):
@@ -241,14 +245,11 @@ class _Placing:
             ):  # slots are numbered alike on all ranks
                 return "part", {key.id: self.sparse[stage]}
             case ReadStage(stage, columns, origins, numbered):
-                is_whole = self.rows[stage] == "whole" and not source.by_hash
-                if is_whole or numbered is not None:  # the number of a row is that among all
+                if source.by_hash is not None:  # which says nothing of heavy keys
+                    return "part", NOWHERE
+                if self.rows[stage] == "whole" or numbered is not None:  # the number of a row is that among all
                     return "whole", NOWHERE
                 below = self.located[stage]
-                if source.by_hash:
-                    kinds = [hash_kind(s.column.dtype) for s in columns if s.column.id in source.by_hash]
-                    by = HashKeys(kinds[0] if len(kinds) == 1 else None, None)
-                    return "part", dict.fromkeys(source.by_hash, by)
                 return "part", {s.column.id: below[o] for s, o in zip(columns, origins, strict=True) if o in below}
             case ReadRange() | ReadOne():
                 return "whole", NOWHERE
@@ -298,22 +299,23 @@ class _Placing:
     def _matches_lie_here(self, probe: Probe, located: Located) -> bool:
         """Whether all rows of a join table that a rank's rows match are on that rank: a key of both sides is located alike."""
         build, keys = self.located[probe.table.stage], tuple([k.id for k in probe.table.keys])
-        if self.by_hash and self.hashed.get(probe.table.stage) == keys:
-            if self.by_hash == tuple([e.id for e in probe.keys if isinstance(e, Column)]):
+        own, other = self.by_hash, self.hashed.get(probe.table.stage)
+        if own is not None and other is not None and (own.probed, other.keys) == (other.probed, keys):
+            if own.keys == tuple([e.id for e in probe.keys if isinstance(e, Column)]):
                 return True
         for key, column in zip(probe.keys, probe.table.keys, strict=True):
             e = unwidened(key)
-            own, other = located.get(e.id) if isinstance(e, Column) else None, build.get(column.id)
-            if own is not None and own == other:
+            at, there = located.get(e.id) if isinstance(e, Column) else None, build.get(column.id)
+            if at is not None and at == there:
                 return True
-            wish = wished(own, other)
+            wish = wished(at, there)
             if wish is not None and wish[0].stage not in self.granted:
                 self.wishes[wish[0].stage] = GroupParts(wish[0].position, wish[1])
         return False
 
     def _lies_together(self, table: JoinTable, located: Located, number: int) -> bool:
         """Whether a join table of a rank's rows is taken to have all matches of rows of that rank."""
-        return number in self.together and (bool(self.by_hash) or any(is_located(located, k.id) for k in table.keys))
+        return number in self.together and (number in self.hashed or any(is_located(located, k.id) for k in table.keys))
 
     def _sink(self, work: Pipeline, reads: Rows, located: Located, number: int) -> tuple[Rows, bool, Located]:
         """What the sink makes, whether its states are merged, and the located columns of its frame."""

@@ -27,6 +27,7 @@ from gquery.runtime.records import dataclass
 if TYPE_CHECKING:
     from gquery.columns.table import Table
     from gquery.device.arena import Arena
+    from gquery.device.array import Array
     from gquery.device.device import Device
     from gquery.distributed.cuts import Cuts
     from gquery.distributed.placement import Placement
@@ -130,13 +131,15 @@ class Shared:
 
 @dataclass
 class RankedFeedback:
-    """How ranks run a program, each as its own has it (`distributed.localize`), and what the runs of each of them leave."""
+    """How ranks run a program, each as its own has it (`distributed.localize`), and what the runs of each of them leave.
+    ``heavy`` are the hashes of heavy keys by the stage whose rows are probed: all ranks of a run begin with the same ones."""
 
     program: Program
     programs: tuple[Program, ...]
     cuts: Cuts
     placement: Placement
     ranks: tuple[RunFeedback, ...]
+    heavy: dict[int, Array] = field(default_factory=dict)
 
 
 @dataclass

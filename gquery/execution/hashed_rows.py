@@ -1,33 +1,80 @@
-"""Rows that ranks exchange by the hash of their keys before a stage: each rank reads those that belong to it."""
+"""Rows that ranks exchange by the hash of their keys before a stage: each rank reads those that belong to it.
+
+    probed rows   ---hash of the key--->  rank              built rows   ---hash of the key--->  rank
+      of heavy keys  ---evenly--->  ranks                     of heavy keys  --->  all ranks
+
+Heavy keys are found once, by the first run of a program: any keys would do, as long as all ranks have the same.
+"""
 
 from __future__ import annotations
 
+from itertools import pairwise
+
+import numpy as np
+
+from gquery.device.array import Array
 from gquery.device.peer import in_step
 from gquery.distributed.movable import movable, together
 from gquery.execution.exchange import handed_over, stored_columns
-from gquery.execution.state import Run
-from gquery.operators.partition_rows import HashPartitioning, partition_rows
-from gquery.planner.physical import Pipeline, ReadStage, Stage
+from gquery.execution.state import Rank, Run, StageReport
+from gquery.kernels.builtin.key_hashes import OwnPart
+from gquery.operators.base import Frame
+from gquery.operators.heavy_keys import heavy_among, sample_keys
+from gquery.operators.partition_rows import HashPartitioning, Partitioned, partition_rows, rows_between
+from gquery.planner.physical import ByHash, Pipeline, ReadStage, Stage
 
 
-def exchange_by_hash(state: Run, stage: Stage, pipeline: Pipeline) -> None:
+def exchange_by_hash(state: Run, stage: Stage, pipeline: Pipeline, report: StageReport) -> None:
     """Have the rank's part of the rows ready, where a stage reads rows by their hash. All ranks call it once a stage."""
     rank, source = state.rank, pipeline.source
-    if rank is None or not isinstance(source, ReadStage) or not source.by_hash:
+    if rank is None or not isinstance(source, ReadStage) or source.by_hash is None:
         return
-    placed = rank.placement
-    if placed[stage.number].reads == "whole" or stage.number in rank.by_hash:
+    if rank.placement[stage.number].reads == "whole" or stage.number in rank.by_hash:
         return
-    device, workers = state.context.device, state.context.settings.worker_count
+    device, workers, by = state.context.device, state.context.settings.worker_count, source.by_hash
+    heavy = _heavy_keys(state, rank, by)
+    report.heavy_keys = int(heavy.size)
+    own = OwnPart(heavy, rank.comm.size) if heavy.size else None
     origins = {s.column.id: o for s, o in zip(source.columns, source.origins, strict=True)}
-    by = HashPartitioning(tuple([origins[k] for k in source.by_hash]), rank.comm.size)
-    made = partition_rows(state.frames[source.stage], by, device, workers, stage.label)
-    if placed[source.stage].makes == "whole":
-        rank.by_hash[stage.number] = made.part(rank.comm.rank)
-        return
-    sent = [movable(made.part(n), device) for n in range(made.parts)]
-    found = handed_over(state, rank, f"rows of stage {source.stage} by hash, for stage {stage.number}", sent)
-    parts = [p[rank.comm.rank] for p in found]
-    rank.received_bytes += sum(c.nbytes for n, p in enumerate(parts) if n != rank.comm.rank for c in p.columns.values())
+    how = HashPartitioning(tuple([origins[k] for k in by.keys]), rank.comm.size, own=own)
+    made = partition_rows(state.frames[source.stage], how, device, workers, stage.label)
+    frames = [[made.part(n)] for n in range(rank.comm.size)]
+    if own is not None:
+        for to, more in zip(frames, _of_heavy_keys(state, rank, made, source.stage == by.probed), strict=True):
+            to.append(more)
+    if rank.placement[source.stage].makes == "whole":
+        parts = [movable(f, device) for f in frames[rank.comm.rank]]
+    else:
+        sent = [[movable(f, device) for f in to] for to in frames]
+        found = handed_over(state, rank, f"rows of stage {source.stage} by hash, for stage {stage.number}", sent)
+        parts = [f for of_rank in found for f in of_rank[rank.comm.rank]]
+        others = [f for n, of_rank in enumerate(found) if n != rank.comm.rank for f in of_rank[rank.comm.rank]]
+        rank.received_bytes += sum(c.nbytes for f in others for c in f.columns.values())
     with in_step():
-        rank.by_hash[stage.number] = together(parts, stored_columns(state, source.stage, sent[0]), device)
+        rank.by_hash[stage.number] = together(parts, stored_columns(state, source.stage, parts[0]), device)
+
+
+def _heavy_keys(state: Run, rank: Rank, by: ByHash) -> Array:
+    """The hashes of keys that have a large share of the rows that are probed; all ranks have the same."""
+    found = rank.heavy.get(by.probed)
+    if found is None:
+        found = np.zeros(0, np.int64)
+        if rank.placement[by.probed].makes == "part":
+            device, workers = state.context.device, state.context.settings.worker_count
+            sample = sample_keys(state.frames[by.probed], by.probed_keys, device, workers)
+            samples = handed_over(state, rank, f"keys of stage {by.probed}", sample)
+            found = heavy_among(samples, rank.comm.size)
+        rank.heavy[by.probed] = found
+    return found
+
+
+def _of_heavy_keys(state: Run, rank: Rank, made: Partitioned, is_probed: bool) -> list[Frame]:
+    """What goes to each rank of the rows of heavy keys, the last part: of those that are probed an even share of all ranks'
+    rows, so that most stay where they are; all of the others."""
+    ranks, part = rank.comm.size, made.part(made.parts - 1)
+    if not is_probed:
+        return [part] * ranks
+    counts = handed_over(state, rank, "rows of heavy keys", part.rows)
+    first, rows = sum(counts[: rank.comm.rank]), sum(counts)
+    at = [min(max(rows * n // ranks - first, 0), part.rows) for n in range(ranks + 1)]
+    return [rows_between(part, low, high) for low, high in pairwise(at)]

@@ -6,7 +6,7 @@ that fails ends all: the first error is raised.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from itertools import combinations
@@ -14,6 +14,7 @@ from typing import NamedTuple, cast
 
 from gquery import tuning
 from gquery.columns.table import Table
+from gquery.device.array import Array
 from gquery.device.peer import has_peer_access
 from gquery.distributed.cuts import cut_tables, located_by
 from gquery.distributed.divide_joins import divided
@@ -80,11 +81,14 @@ def run_all(made: RankedFeedback, context: ExecutionContext, waits: bool) -> tup
     settings = replace(context.settings, threads=workers)
     meters = [None if context.meter is None else Meter(d, context.meter.counts) for d in devices]
 
+    known = dict(made.heavy)
+
     def work(comm: Comm) -> _Ran:
         own = replace(context, device=devices[comm.rank], settings=settings, meter=meters[comm.rank], ranks=())
-        return _run_rank(made, own, comm, waits)
+        return _run_rank(made, own, Rank(comm, made.placement, made.cuts, heavy=dict(known)), waits)
 
     ran = run_ranks(work, len(devices))
+    made.heavy.update(ran[0].heavy)
     table, reports = ran[0].table, reports_of([r.reports for r in ran], made.placement)
     assert table is not None
     if context.meter is not None:
@@ -121,12 +125,11 @@ class _Ran(NamedTuple):
     table: Table | None  # the first rank's alone
     reports: list[StageReport]
     handed_over: object
+    heavy: Mapping[int, Array]
 
 
-def _run_rank(made: RankedFeedback, context: ExecutionContext, comm: Comm, waits: bool) -> _Ran:
-    feedback = made.ranks[comm.rank]
-    rank = Rank(comm, made.placement, made.cuts)
-    program = made.programs[comm.rank]
+def _run_rank(made: RankedFeedback, context: ExecutionContext, rank: Rank, waits: bool) -> _Ran:
+    feedback, program = made.ranks[rank.comm.rank], made.programs[rank.comm.rank]
     state = Run(program, context, feedback, Speculation(feedback, context.device, waits), rank=rank)
     cuda = cast(AbortableTarget, get_target("cuda")) if context.device.stays else None
     try:
@@ -142,7 +145,7 @@ def _run_rank(made: RankedFeedback, context: ExecutionContext, comm: Comm, waits
             context.device.synchronize()
             raise
         raise MisspeculationError from None  # it comes of arrays that aborted kernels did not write
-    return _Ran(table, state.reports, rank.handed_over)
+    return _Ran(table, state.reports, rank.handed_over, rank.heavy)
 
 
 def run_rank_stages(state: Run, rank: Rank) -> Table | None:

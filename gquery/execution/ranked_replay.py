@@ -113,7 +113,8 @@ class SeveralGpus:
 def _record_rank(made: RankedFeedback, context: ExecutionContext, arena: Arena, comm: Comm) -> _Part:
     """Record what one rank launches. The first rank copies the status words of all behind its result."""
     cuda, feedback, device = cast(AbortableTarget, get_target(context.target)), made.ranks[comm.rank], context.device
-    speculation, rank = Speculation(feedback, device, waits=False), Rank(comm, made.placement, made.cuts)
+    speculation = Speculation(feedback, device, waits=False)
+    rank = Rank(comm, made.placement, made.cuts, heavy=dict(made.heavy))
     state = Run(made.programs[comm.rank], replace(context, ranks=()), feedback, speculation, rank=rank)
     with cuda.noting() as noted:
         result = run_rank_stages(state, rank)

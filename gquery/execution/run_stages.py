@@ -147,7 +147,7 @@ def _stage(state: Run, stage: Stage, report: StageReport) -> None:
             match stage.work:
                 case Pipeline():
                     gather_inputs(state, stage)
-                    exchange_by_hash(state, stage, stage.work)
+                    exchange_by_hash(state, stage, stage.work, report)
                     run_within_memory(state, stage, stage.work, report)
                 case HostRows():
                     state.speculation.validate()

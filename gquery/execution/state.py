@@ -70,6 +70,7 @@ class StageReport:
     blocks: int = 0  # of rows of the source, where some are left out
     skipped_blocks: int = 0
     received_bytes: int = 0  # from other ranks
+    heavy_keys: int = 0  # whose rows do not go where their hash says
     streamed_bytes: int = 0  # of columns that went through the device in chunks
     parts: int = 0  # in files, that it was made in, one after another
     spilled_bytes: int = 0  # of these
@@ -104,6 +105,7 @@ class Rank:
     cuts: Cuts
     wholes: dict[int, Frame] = field(default_factory=dict)
     by_hash: dict[int, Frame] = field(default_factory=dict)  # rows that came by their hash, by the stage that reads them
+    heavy: dict[int, Array] = field(default_factory=dict)  # hashes of heavy keys, by the stage whose rows are probed
     received_bytes: int = 0  # from other ranks, in the stage that runs
     handed_over: object = None
 

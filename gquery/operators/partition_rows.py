@@ -33,7 +33,7 @@ class HashPartitioning:
     """By which columns rows are partitioned, and how: the same record gives equal keys the same part wherever they are.
 
     ``seed`` tells the levels of a recursion apart: parts of a part are made with another. Rows of ``own`` hashes (see
-    `heavy_keys`) go to the part that it names.
+    `heavy_keys`) go to the part that it names, which may be one more than there are by the hash: number ``parts``.
     """
 
     keys: tuple[int, ...]
@@ -45,6 +45,11 @@ class HashPartitioning:
         if not 1 <= self.parts <= row_partition.MOST_PARTS:
             raise InternalError(f"rows go to 1 to {row_partition.MOST_PARTS} parts at once, not {self.parts}")
 
+    @property
+    def all_parts(self) -> int:
+        """How many parts there are, with that of heavy keys."""
+        return self.parts + (self.own is not None and self.own.part == self.parts)
+
 
 @frozen_single
 class CutPartitioning:
@@ -55,7 +60,7 @@ class CutPartitioning:
     bounds: tuple[int, ...]
 
     @property
-    def parts(self) -> int:
+    def all_parts(self) -> int:
         """How many parts there are."""
         return len(self.bounds) + 1
 
@@ -117,10 +122,11 @@ def partition_rows(
     memory. The frame's rows are counted: what waits for a GPU's numbers waits here."""
     if frame.number is not None:
         frame = rows_between(frame, 0, read_scalar(frame.number))
-    if by.parts == 1 or frame.rows == 0:
-        return Partitioned(frame, (0,) + (frame.rows,) * by.parts)
+    parts = by.all_parts
+    if parts == 1 or frame.rows == 0:
+        return Partitioned(frame, (0,) + (frame.rows,) * parts)
     with device.activate():
-        labels = row_partition.labels_for(frame.rows, by.parts, device, label)
+        labels = row_partition.labels_for(frame.rows, parts, device, label)
         if isinstance(by, CutPartitioning):
             bounds = device.from_host(np.array(by.bounds, np.int64))
             values = frame.columns[by.key].data.on(device).astype(np.int64)
@@ -129,9 +135,9 @@ def partition_rows(
             keys = [frame.columns[k] for k in by.keys]
             label_rows(keys, labels, PartRule(by.parts, by.seed, by.own), device, workers)
         if device.is_cpu:
-            columns, starts = _move_on_cpu(frame, labels, by.parts, device, workers, label)
+            columns, starts = _move_on_cpu(frame, labels, parts, device, workers, label)
         else:
-            columns, starts = _move_on_gpu(frame, labels, by.parts, device, label)
+            columns, starts = _move_on_gpu(frame, labels, parts, device, label)
     return Partitioned(Frame(columns, frame.rows, frame.rank_values), tuple(starts))
 
 

@@ -28,5 +28,7 @@ def ranks_text(reports: Sequence[StageReport]) -> Iterator[str]:
     if any(r.rows for r in reports):
         yield "rows read by rank: " + ", ".join(f"{r.rows:,}" for r in reports)
     yield "milliseconds by rank: " + ", ".join(f"{1000 * (r.seconds - r.compile_seconds):.2f}" for r in reports)
+    if reports[0].heavy_keys:
+        yield f"heavy keys, whose rows are shared evenly: {reports[0].heavy_keys}"
     if any(r.received_bytes for r in reports):
         yield "received by rank: " + ", ".join(format_bytes(r.received_bytes) for r in reports)

@@ -15,7 +15,7 @@ import gquery
 from gquery import tuning
 from gquery.execution import run_with_report
 from gquery.execution.state import StageReport
-from gquery.operators import partition_rows
+from gquery.operators import heavy_keys, partition_rows
 from gquery.planner.physical import Pipeline, Program, ReadStage
 from tests.support.faults import failing_allocations
 from tests.support.harness import assert_same, connect
@@ -114,7 +114,10 @@ def program_of(sql: str, db: gquery.Connection) -> Program:
     return db._program(prepared)
 
 
-@pytest.mark.parametrize("ranks", [2, 3, 4, 8])
+SLOW = [pytest.param(n, marks=pytest.mark.slow) for n in (2, 4)]
+
+
+@pytest.mark.parametrize("ranks", [3, 8, *SLOW])
 @pytest.mark.parametrize("sql", HASHED)
 def test_answers(sql: str, ranks: int) -> None:
     assert_same(sql, TABLES, targets=("python",), ranks=(ranks,))
@@ -183,6 +186,46 @@ def test_each_rank_gets_the_rows_of_its_part_alone(db: gquery.Connection) -> Non
         assert sum(r.received_bytes for r in ran[stage].of_ranks) <= sum(rows) * 40
 
 
+def skewed(rows: int, where: str) -> pa.Table:
+    """Half of the rows have one key: one row of each two, or all together."""
+    keys = np.random.default_rng(17).integers(0, 10**12, 500)[np.random.default_rng(18).integers(0, 500, rows)]
+    other = keys[0]
+    keys[1::2] = other
+    if where == "together":
+        keys = np.concatenate([keys[1::2], keys[::2]])
+    return pa.table({"k": keys, "v": np.arange(rows)})
+
+
+@pytest.mark.parametrize("where", ["one of two", "together"])
+@pytest.mark.parametrize("ranks", [3, *SLOW, pytest.param(8, marks=pytest.mark.slow)])
+def test_half_of_the_probes_in_one_key_are_shared_evenly(where: str, ranks: int) -> None:
+    """No rank probes more than 1.1 times the mean of rows, and the rows that they meet are on all ranks."""
+    probed = skewed(20_000, where)
+    keys = np.unique(probed["k"].to_numpy())
+    tables = {"p": probed, "b": pa.table({"k": np.concatenate([keys, keys]), "w": np.arange(2 * keys.size)})}
+    with gquery.connect(device="python", devices=ranks) as connection:
+        for name, table in tables.items():
+            connection.register(name, table)
+        sql = "SELECT count(*), sum(v), sum(w) FROM p JOIN b ON p.k = b.k"
+        built, probing = by_hash(program_of(sql, connection))
+        for _ in range(2):  # the second run takes the heavy keys of the first
+            _, ran = reports(sql, connection)
+            rows = [r.rows for r in ran[probing].of_ranks]
+            assert sum(rows) == 20_000 and max(rows) <= 1.1 * sum(rows) / ranks, rows
+            assert ran[built].of_ranks[0].heavy_keys == ran[probing].of_ranks[0].heavy_keys == 1
+        assert sum(r.rows for r in ran[built].of_ranks) == 2 * (keys.size + ranks - 1)
+        assert "heavy keys, whose rows are shared evenly: 1" in connection.sql(sql).explain("analyze")
+    assert_same(sql, tables, targets=("python",), ranks=(ranks,))
+    assert_same(sql.replace("JOIN", "LEFT JOIN") + " AND v % 7 <> w % 5", tables, targets=("python",), ranks=(ranks,))
+
+
+def test_answers_where_all_keys_are_heavy(tune: Tune) -> None:
+    tune(tuning.partitioning, heavy_fraction=0.0, heavy_least_sampled=1)
+    tables = dict(TABLES)  # so that nothing is known of the plans
+    for sql in HASHED:
+        assert_same(sql, tables, targets=("python",), ranks=(3,))
+
+
 def test_a_table_that_is_small_lies_on_every_rank(db: gquery.Connection, tune: Tune) -> None:
     tune(tuning.distribution, hashed_bytes=10**6)
     assert not by_hash(program_of(HASHED[0], db))
@@ -204,22 +247,22 @@ def test_the_second_run_and_after_the_data_grew(db: gquery.Connection) -> None:
     assert db.sql(sql).fetchall()[0][0] == 2 * first[0][0]
 
 
-@pytest.mark.parametrize("failing", [0, 2, 3])
+@pytest.mark.parametrize("function", [partition_rows.partition_rows, heavy_keys.sample_keys])
+@pytest.mark.parametrize("failing", [0, 3])
 def test_a_rank_that_fails_in_the_exchange(
-    failing: int, db: gquery.Connection, monkeypatch: pytest.MonkeyPatch
+    failing: int, function: Any, db: gquery.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     want = db.sql(HASHED[1]).fetchall()
-    partition = partition_rows.partition_rows
 
     def fails(*args: Any) -> Any:
         if threading.current_thread().name == f"gquery-rank-{failing}":
             raise gquery.OutOfMemoryError("no memory, on purpose")
-        return partition(*args)
+        return function(*args)
 
     with monkeypatch.context() as patch:
-        patch.setattr("gquery.execution.hashed_rows.partition_rows", fails)
+        patch.setattr(f"gquery.execution.hashed_rows.{function.__name__}", fails)
         with pytest.raises(gquery.OutOfMemoryError, match="on purpose"):
-            db.sql(HASHED[1]).fetchall()
+            db.sql(f"{HASHED[1]} AND l.n >= 0").fetchall()  # for the first time, when keys are sampled
     assert db.sql(HASHED[1]).fetchall() == want
 
 

@@ -17,6 +17,7 @@ from gquery import tuning
 from tests.fuzzing.data import SETS, tables
 from tests.fuzzing.grammar import Grammar
 from tests.fuzzing.tape import Tape
+from tests.support.marks import and_slow
 from tests.support.queries import Generator, random_tables
 from tests.support.templates import answer, fresh, hits, varied
 from tests.support.tuned import Tune
@@ -294,7 +295,7 @@ def test_errors_are_told_of_the_text() -> None:
         served.sql("SELECT i FROM t WHERE nothing > 5")
 
 
-@pytest.mark.parametrize("device", ["python", "cpu"])
+@pytest.mark.parametrize("device", and_slow(("python", "cpu"), "python"))
 @pytest.mark.parametrize("number", queries.NUMBERS)
 def test_tpch(number: int, device: str) -> None:
     """Random parameters: rows are those of a plan of their own."""

@@ -120,9 +120,11 @@ def test_a_variable_is_read_by_each_sql(db: gquery.Connection) -> None:
         assert db.sql(f"SELECT max(o), sum(f) FROM {name}").fetchall() == [(2**30, 1000.0)]
 
 
-@pytest.mark.parametrize("rows", [1000, 1_200_000])
-def test_large_and_small_columns_are_copied(rows: int) -> None:
+@pytest.mark.parametrize("rows", [1000, 120_000])
+def test_large_and_small_columns_are_copied(rows: int, tune: Tune) -> None:
     """Columns that are cut into pieces, those that are viewed, and those whose bounds or NULLs a change falsifies."""
+    tune(tuning.encoding, one_thread=20_000, piece=1 << 15)
+    tune(tuning.ownership, copied_rows=1 << 15)
     numbers = np.arange(rows)
     values = {
         "narrowed": numbers % 100, "kept": numbers << 32, "float": numbers / 8, "byte": (numbers % 3).astype(np.int8),

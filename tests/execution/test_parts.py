@@ -38,6 +38,7 @@ from tests.support.faults import failing_allocations
 from tests.support.frames import column, frame, values_of
 from tests.support.harness import assert_same, compare, expect, oracle
 from tests.support.in_parts import Refused, all_in_parts
+from tests.support.marks import one_in
 from tests.support.queries import Generator, random_tables
 from tests.support.tuned import Tune
 from tpch import queries
@@ -46,11 +47,6 @@ from tpch.oracle import Oracle
 from tpch.validate import difference, order_columns
 
 TARGETS = ["cpu", pytest.param("python", marks=pytest.mark.slow)]
-
-
-def every_second(queries: list[str]) -> list[Any]:
-    """The queries; each second one is for the slow tests."""
-    return [pytest.param(sql, marks=pytest.mark.slow) if n % 2 else sql for n, sql in enumerate(queries)]
 
 
 TURNS = 40 if os.environ.get("GQUERY_FAULTS") else 3  # allocations that fail
@@ -165,7 +161,7 @@ GROUPS = [
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("sql", every_second(GROUPS))
+@pytest.mark.parametrize("sql", one_in(2, GROUPS))
 def test_groups_by_parts_are_the_groups(sql: str, target: str, folder: Path, few_groups: Parts) -> None:
     """Twice, since the second run finds what the first one has left."""
     types, want = expect(sql, TABLES)
@@ -327,7 +323,7 @@ JOINS = [
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("sql", every_second(JOINS))
+@pytest.mark.parametrize("sql", one_in(3, JOINS))
 def test_joins_by_parts_are_the_joins(sql: str, target: str, folder: Path, small_tables: Parts) -> None:
     types, want = expect(sql, TABLES)
     db = limited(folder, target)
@@ -389,7 +385,7 @@ SORTS = [
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("sql", every_second(SORTS))
+@pytest.mark.parametrize("sql", one_in(2, SORTS))
 def test_sorts_by_parts_are_the_sorts(sql: str, target: str, folder: Path, small_sorts: Parts) -> None:
     types, want = expect(sql, TABLES)
     db = limited(folder, target)

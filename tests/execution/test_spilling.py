@@ -34,6 +34,7 @@ from tests.columns.test_assemble import table_of_everything
 from tests.execution.test_faults import QUERIES, turns
 from tests.execution.test_faults import tables as small_tables
 from tests.support.faults import failing_allocations
+from tests.support.marks import one_in
 from tests.support.resident import Limited
 from tests.support.tuned import Tune
 
@@ -150,7 +151,7 @@ ANSWERS = (
 )
 
 
-@pytest.mark.parametrize("sql", ANSWERS, ids=range(len(ANSWERS)))
+@pytest.mark.parametrize("sql", one_in(2, ANSWERS), ids=range(len(ANSWERS)))
 def test_answers_under_a_limit(large: pa.Table, folder: Path, sql: str) -> None:
     """Columns of 50 MB under a limit of 20 MB: right, twice, and nothing is taken behind them but by columns."""
     with gquery.connect(device="cpu") as free:
@@ -299,7 +300,7 @@ def test_a_folder_that_is_not_there(large: pa.Table, folder: Path) -> None:
 
 def test_interrupts_leave_nothing(large: pa.Table, folder: Path) -> None:
     told, rng = 0, random.Random(4)
-    for _ in range(8):
+    for _ in range(5):
         db = limited(folder)
         timer = threading.Timer(rng.choice((0.002, 0.01, 0.03)), db.interrupt)
         timer.start()

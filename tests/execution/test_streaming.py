@@ -22,6 +22,7 @@ from gquery.device.section import Section
 from gquery.errors import InterruptError, OutOfMemoryError
 from tests.support.harness import compare, expect
 from tests.support.lanes import answer as answer_of_lanes
+from tests.support.marks import one_in
 from tests.support.tuned import Tune
 
 TARGETS = ["python", "cpu"]
@@ -95,7 +96,7 @@ def left(made: gquery.Connection) -> int:
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("query", QUERIES)
+@pytest.mark.parametrize("query", one_in(2, QUERIES))
 def test_answers(target: str, query: str) -> None:
     made = connection(target)
     for _ in range(2):

@@ -12,6 +12,7 @@ from functools import cache
 import pytest
 
 from gquery.kernels.builtin.registry import builtin_kernels
+from tests.support.marks import one_in
 from tpch import cubins, queries
 from tpch.engines import GQueryEngine, Options
 from tpch.generate import generate
@@ -38,7 +39,7 @@ def test_builtin_kernels_compile(name: str, architecture: tuple[int, int]) -> No
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-@pytest.mark.parametrize("number", queries.NUMBERS)
+@pytest.mark.parametrize("number", one_in(2, queries.NUMBERS))
 def test_every_kernel_compiles(
     number: int, architecture: tuple[int, int], record_property: Callable[[str, object], None]
 ) -> None:

@@ -15,6 +15,7 @@ from gquery.kernels.ir.statements import Block
 from gquery.kernels.ir.walk import over
 from gquery.kernels.marks import filters, marked_loop
 from tests.support.harness import assert_same
+from tests.support.marks import one_in
 from tests.support.tuned import Tune
 
 SIZES = (0, 1, 63, 64, 65, 127, 128, 129, 1000, 4096 + 17)
@@ -103,7 +104,7 @@ def table(size: int) -> pa.Table:
     )
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", one_in(2, SIZES))
 def test_blocks_of_all_sizes(size: int, tune: Tune) -> None:
     tables = {"t": table(size)}
     for block in (64, 1024):

@@ -13,6 +13,7 @@ from gquery.kernels.ir.read import read_lines
 from gquery.kernels.ir.statements import Block
 from gquery.kernels.ir.walk import over
 from gquery.kernels.prefetch import looked_up_loop, lookup
+from gquery.operators.group import GroupRun
 from tests.support.harness import assert_same
 from tests.support.tuned import Tune
 
@@ -113,7 +114,7 @@ QUERIES = (
 
 
 @pytest.mark.parametrize("sql", QUERIES)
-@pytest.mark.parametrize("block", [1, 7, 64])
+@pytest.mark.parametrize("block", [1, pytest.param(7, marks=pytest.mark.slow), 64])
 def test_rows_are_the_same(sql: str, block: int, tune: Tune) -> None:
     tune(tuning.loops, lookup_least_rows=0, lookup_rows=block)
     tune(tuning.encoding, largest_dictionary=0)
@@ -121,9 +122,19 @@ def test_rows_are_the_same(sql: str, block: int, tune: Tune) -> None:
         assert_same(sql, {"t": table(size, distinct)})
 
 
-def test_a_table_that_has_to_grow(tune: Tune) -> None:
+def test_a_table_that_has_to_grow(tune: Tune, monkeypatch: pytest.MonkeyPatch) -> None:
+    grown: list[GroupRun] = []
+    grow = GroupRun.grow
+
+    def growing(run: GroupRun) -> bool:
+        grown.append(run)
+        return grow(run)
+
+    monkeypatch.setattr(GroupRun, "grow", growing)
     tune(tuning.loops, lookup_least_rows=0)
+    tune(tuning.encoding, sample=64)
     rng = np.random.default_rng(3)
-    few = [f"k{n % 50}" for n in range(40_000)]  # what the sample sees
-    many = [f"m{n}" for n in rng.permutation(60_000)]
+    few = [f"k{n % 50}" for n in range(4_000)]  # what the sample sees
+    many = [f"m{n}" for n in rng.permutation(6_000)]
     assert_same("SELECT s, count(*) FROM t GROUP BY s", {"t": pa.table({"s": few + many})})
+    assert grown

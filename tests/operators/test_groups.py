@@ -14,6 +14,7 @@ from gquery import tuning
 from gquery.kernels.primitives import block, simulated
 from gquery.operators import accumulate, accumulate_shared
 from tests.support.harness import assert_same, compare, expect
+from tests.support.marks import and_slow
 from tests.support.simulated_target import simulated_connection
 from tests.support.tuned import Tune
 
@@ -72,7 +73,7 @@ LOCATIONS = {  # words a thread, words a block, accumulators that are held, and 
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("location", LOCATIONS)
+@pytest.mark.parametrize("location", and_slow(LOCATIONS, "held for one", "global", "one after another"))
 def test_locations_of_accumulators(location: str, tune: Tune) -> None:
     tune(tuning.accumulators, most_evictions=2)
     with simulated_connection() as connection:

@@ -18,6 +18,7 @@ from gquery.kernels.targets.capabilities import capabilities
 from gquery.planner import join_layout
 from gquery.planner.physical import Build, JoinTable, Pipeline, Probe
 from tests.support.harness import assert_same
+from tests.support.marks import and_slow
 from tests.support.tuned import Tune
 
 ODD = np.int64(0x5851F42D4C957F2D)  # numbers times it lie all over the range of int64
@@ -56,7 +57,7 @@ def _table(tables: dict[str, pa.Table], sql: str) -> JoinTable:
 
 
 @pytest.mark.parametrize("key", ["dense", "far"])
-@pytest.mark.parametrize("kind", ["JOIN", "LEFT JOIN", "FULL JOIN", "SEMI JOIN", "ANTI JOIN"])
+@pytest.mark.parametrize("kind", and_slow(("JOIN", "LEFT JOIN", "FULL JOIN", "SEMI JOIN", "ANTI JOIN"), "LEFT JOIN", "SEMI JOIN"))
 @pytest.mark.parametrize(
     "columns", ["small", "flag, kind", "small, flag, money, kind, same", "wide", "x, small", "same"]
 )

@@ -22,6 +22,7 @@ from gquery.planner.physical import Build, Pipeline, Probe
 from tests.differential.test_fuzz import check
 from tests.support.harness import Tables, assert_same, compare, expect
 from tests.support.lanes import answer
+from tests.support.marks import and_slow
 from tests.support.tuned import Tune
 
 ROWS = 3_000
@@ -93,7 +94,7 @@ def _connection(tables: Tables, target: str = "cpu") -> gquery.Connection:
 
 @pytest.mark.usefixtures("filters")
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("key", ["k", "n", "far"])
+@pytest.mark.parametrize("key", and_slow(("k", "n", "far"), "k"))
 def test_joins_of_every_kind(kind: str, key: str) -> None:
     for probe, build in (("p", "b"), ("s", "d"), ("p", "e")):
         given = "p.v" if kind in ("SEMI JOIN", "ANTI JOIN") else "p.v, b.v, b.k"
@@ -101,7 +102,7 @@ def test_joins_of_every_kind(kind: str, key: str) -> None:
 
 
 @pytest.mark.usefixtures("filters")
-@pytest.mark.parametrize("key", ["k", "n", "far"])
+@pytest.mark.parametrize("key", and_slow(("k", "n", "far"), "k"))
 def test_marks_scalars_and_residuals(key: str) -> None:
     for build in ("d", "e") if key == "n" else ("d",):
         assert_same(f"SELECT v, {key} IN (SELECT {key} FROM {build}) FROM p", TABLES)
@@ -163,7 +164,7 @@ def test_both_compilers(compiler: str) -> None:
         "SELECT b.v, p.v AS w FROM p FULL JOIN b ON p.n = b.n",
     ],
 )
-@pytest.mark.parametrize("shape", ["beside", "table", "interleaved", "selected"])
+@pytest.mark.parametrize("shape", and_slow(("beside", "table", "interleaved", "selected"), "table", "interleaved"))
 def test_in_shared_memory(sql: str, partitions: int, shape: str, tune: Tune, monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of a GPU, played by threads: the filter beside a table, and small bitmaps of keys that are copied themselves; in the
     loops of large tables."""

@@ -17,6 +17,7 @@ from gquery.operators.materialize import materialize_mode
 from gquery.planner.physical import Materialize, Pipeline, Probe
 from tests.support.harness import compare, expect
 from tests.support.lanes import Lanes, answer
+from tests.support.marks import one_in
 
 
 @cache
@@ -75,7 +76,7 @@ def modes(sql: str) -> set[str]:
 
 
 @pytest.mark.parametrize("partitions", [1, 2])
-@pytest.mark.parametrize("sql", MARKED + COUNTED)
+@pytest.mark.parametrize("sql", one_in(2, MARKED + COUNTED))
 def test_collect_on_lanes(sql: str, partitions: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ("selection_bitmap" if sql in MARKED else "count_then_scatter") in modes(sql)
     found = export_table(answer(connection(), sql, monkeypatch, partitions))

@@ -203,7 +203,7 @@ ON_LANES = [
 ]
 
 
-@pytest.mark.parametrize("compacted_least_rows", [1, 2**40])
+@pytest.mark.parametrize("compacted_least_rows", [1, pytest.param(2**40, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("shape", ["segments", "long", "alone", "one row", "empty"])
 def test_on_lanes(shape: str, compacted_least_rows: int, tune: Tune) -> None:
     """As a GPU runs them: heads are compacted, and a thread takes a segment; or the thread of a head does, whose rows are marked

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import os
 import random
+import threading
+import time
 
 import pytest
 
+from tests.support import mutation_run
 from tests.support.mutation import mutated, shrunk, tokens
 from tests.support.mutation_pools import Pool, pools
 from tests.support.mutation_run import BATCH, Judge, Watchdog, counted
@@ -47,6 +50,24 @@ def test_a_mutant_is_that_of_its_seed() -> None:
 def test_what_fails_is_made_small() -> None:
     sql = "SELECT a, b + 1 FROM t WHERE a > 1 AND b IN (1, 2) ORDER BY a"
     assert shrunk(sql, lambda s: "IN" in tokens(s) and "t" in tokens(s)) == "t IN"
+
+
+def test_what_burns_time_is_slow_and_what_waits_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other work on the machine makes nothing slow."""
+    watchdog, told = Watchdog(), threading.Event()
+    monkeypatch.setattr(mutation_run, "SECONDS", 0.2)
+    watchdog.start(told.set)
+    time.sleep(0.5)
+    assert not told.is_set() and not watchdog.end()
+    watchdog.start(told.set)
+    until = time.process_time() + 5
+    while not told.is_set() and time.process_time() < until:
+        sum(range(1000))
+    assert told.is_set() and watchdog.end()
+    monkeypatch.setattr(mutation_run, "MOST_SECONDS", 0.2)
+    told.clear()
+    watchdog.start(told.set)
+    assert told.wait(10) and watchdog.end()
 
 
 def test_the_judge_sees_every_kind() -> None:

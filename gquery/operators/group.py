@@ -228,7 +228,7 @@ class GroupRun(SinkRun[GroupState]):
 
     def _merged(self, exchange: Exchange, states: Sequence[GroupState], capacity: int, device: Device) -> Frame:
         """The frame of the groups of all ranks."""
-        if self.sink.layout == "direct-address" and len(states) > 1:
+        if self.sink.layout == "direct-address" and (len(states) > 1 or states[0].bits is not None):
             states = [combine_arrays(states, self.sink.accumulators, capacity, self.launch.workers)]
         encoded, words = self._groups(states, capacity, device)
         own, workers = part_groups(self.sink, encoded, words, device), self.launch.workers

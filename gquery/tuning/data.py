@@ -10,6 +10,7 @@ _SORTED = "2026-11-22: a sorted Parquet file asked for little"
 _PARQUET = "2026-11-21: columns of the 22 queries from Parquet"
 _ZONES = "2026-11-22: blocks of rows that cannot match"
 _FIRST_RUNS = "2026-11-22: first runs of ClickBench on a GPU"
+_BATCHES = "2026-11-23: batches of Parquet on 16 cores"
 _FROZEN = "2026-11-23: the end of a process, and cold files"
 _LIMITS = "2026-11-23: a memory limit of 100 MB at SF1 from Parquet"
 _BEING_RIGHT = "2026-11-22: what being right costs"
@@ -77,7 +78,9 @@ class Reading(Record):
     """How files are read."""
 
     one_thread: int = number(200_000, "values", "that one thread reads before others have started", _PARQUET)
-    batch_bytes: int = number(1 << 20, "bytes", "that Arrow decodes at a time: its allocator uses them again", _FROZEN)
+    batch_bytes: int = number(
+        1 << 22, "bytes", "that Arrow decodes at a time: threads wait for the interpreter at each", _BATCHES
+    )
     limited_bytes: int = number(
         1 << 18,
         "bytes",

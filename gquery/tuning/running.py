@@ -15,7 +15,7 @@ _FIRST = "2026-11-22: what a fresh process does not need"
 _LOOKUPS = "2026-11-23: rows looked up together"
 _HOISTED = "2026-11-21: columns loaded ahead"
 _OPERATIONS = "2026-11-21: single operations on an H200"
-_TWO_GPUS = "2026-11-23: two H200s, TPC-H hot"
+_TWO_GPUS = "2026-11-23: two H200s"
 _INTERPRETED = "2026-11-21: what is interpreted, and for how long"
 
 

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Literal, assert_never
 
 from gquery.distributed.kept_together import (
+    has_own_order,
     is_mergeable,
     is_of_segments,
     may_lie_together,
@@ -195,18 +196,17 @@ class _Placing:
         self.by_hash: ByHash | None = None  # of the stage at hand, where it probes what `hashed` built
         self.hashed: dict[int, ByHash] = {}  # of earlier stages that build
         self.parts: dict[int, GroupParts] = {}  # by stage, groups of which each rank merges a part
-        self.sparse: dict[
-            int, CutKeys | HashKeys
-        ] = {}  # by stage, sparse groups of which each rank has its own: what locates their key
-        self.has_parts: dict[
-            int, bool
-        ] = {}  # by the stage of a probing pipeline with a FULL join: whether parts probed
+        self.sparse: dict[int, CutKeys | HashKeys] = {}  # by stage, sparse groups of a rank's own: what locates their key
+        self.has_parts: dict[int, bool] = {}  # by the stage of a probing pipeline with a FULL join: whether parts probed
+        self.own_order: set[int] = set()  # stages whose rows all ranks have, each in an order of its own
 
     def stage(self, stage: Stage) -> StagePlacement:
         """The placement of the next stage."""
         work = stage.work
         made, located = self._pipeline(work, stage.number) if isinstance(work, Pipeline) else self._breaker(work)
         self.rows[stage.number], self.located[stage.number] = made.makes, located
+        if made.makes == "whole" and not made.merges and has_own_order(work, self.own_order):
+            self.own_order.add(stage.number)
         return made
 
     # ---- pipelines ----
@@ -271,7 +271,9 @@ class _Placing:
     def _can_cut(self, work: Pipeline) -> bool:
         """Whether each rank can take a part of the rows of a frame that all have."""
         source = work.source
-        if not isinstance(source, ReadStage) or source.numbered is not None or any(map(is_of_segments, work.steps)):
+        if not isinstance(source, ReadStage) or source.numbered is not None or source.stage in self.own_order:
+            return False
+        if any(map(is_of_segments, work.steps)):
             return False
         if isinstance(work.sink, Build):
             return is_mergeable(work.sink.table)

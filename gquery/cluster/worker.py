@@ -26,7 +26,7 @@ from gquery.device.device import cpu_device
 from gquery.distributed.column_pieces import one_column, recoded
 from gquery.distributed.cuts import TableCut
 from gquery.distributed.localize import localized
-from gquery.distributed.placement import Placement
+from gquery.distributed.stage_placement import Placement
 from gquery.errors import FileError
 from gquery.execution.feedback import RunFeedback
 from gquery.execution.measure import Meter

@@ -16,9 +16,10 @@ from typing import NamedTuple, assert_never
 from gquery import tuning
 from gquery.distributed.cuts import cut_tables, located_by
 from gquery.distributed.located import hash_kind
-from gquery.distributed.placement import Parting, Placement, place
+from gquery.distributed.placement import Parting, place
 from gquery.distributed.rank_cost import rank_cost
 from gquery.distributed.row_bytes import array_bytes, row_bytes, rows_behind, share_behind
+from gquery.distributed.stage_placement import Placement
 from gquery.expression.expr import Column, new_column
 from gquery.planner.common_builds import with_stages
 from gquery.planner.cut_pipeline import cut, is_in_order

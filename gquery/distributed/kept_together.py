@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from gquery.distributed.located import Located, is_located
 from gquery.expression.expr import Column
@@ -13,14 +13,11 @@ from gquery.planner.physical import (
     Group,
     JoinTable,
     Pipeline,
-    PipelineBreaker,
-    Reduce,
     SegmentHeads,
     SegmentRows,
     Sink,
     Step,
 )
-from gquery.planner.stage_inputs import stage_inputs
 
 
 def own_keys(sink: Sink, located: Located) -> tuple[tuple[int, CutKeys], ...]:
@@ -56,19 +53,6 @@ def only(located: Located, columns: Sequence[int]) -> Located:
 def is_of_segments(step: Step) -> bool:
     """Whether a step needs the rows of a segment together."""
     return isinstance(step, SegmentHeads | SegmentRows)
-
-
-def has_own_order(work: Pipeline | PipelineBreaker, before: Collection[int]) -> bool:
-    """Whether each rank that makes all rows of a frame for itself has them in an order of its own, as those of the stages
-    ``before`` are: a hash table's depends on what its threads did first, and so does what is made of such rows. Nobody may cut
-    them at row numbers."""
-    match work:
-        case Pipeline(sink=Reduce()):
-            return False
-        case Pipeline(sink=Group(layout=layout)):
-            return layout != "direct-address"
-        case _:
-            return any(n in before for n in stage_inputs(work))
 
 
 def splits_segments(work: Pipeline, located: Located) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from gquery.distributed.placement import Placement
+from gquery.distributed.stage_placement import Placement
 from gquery.operators.cut_keys import CutKeys
 from gquery.planner.layouts import KeyEncoding
 from gquery.planner.physical import (

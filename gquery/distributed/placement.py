@@ -17,10 +17,10 @@ A column that says on which rank a row lies is *located*: all rows of one of its
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Literal, assert_never
+from typing import assert_never
 
+from gquery.distributed.agreement import agreeing
 from gquery.distributed.kept_together import (
-    has_own_order,
     is_mergeable,
     is_of_segments,
     may_lie_together,
@@ -40,6 +40,7 @@ from gquery.distributed.located import (
     wished,
 )
 from gquery.distributed.row_bytes import source_bytes
+from gquery.distributed.stage_placement import HashedRows, Placement, Rows, StagePlacement
 from gquery.errors import InternalError
 from gquery.expression.expr import Column
 from gquery.expression.frozen import frozen_open
@@ -77,9 +78,6 @@ from gquery.planner.physical import (
     UnmatchedRows,
 )
 from gquery.planner.stage_inputs import stage_inputs
-from gquery.runtime.amounts import format_bytes
-
-Rows = Literal["part", "whole"]
 
 
 @frozen_open
@@ -91,61 +89,12 @@ class Parting:
     least_bytes: int
 
 
-@frozen_open
-class HashedRows:
-    """The rows of an earlier ``stage`` that ranks exchange by the hash of keys of these names: about so many ``bytes`` in all."""
-
-    stage: int
-    keys: tuple[str, ...]
-    bytes: int
-
-
-@frozen_open
-class StagePlacement:
-    """How the ranks run one stage: the rows of its source that each one ``reads``, those that it ``makes``, whether states are
-    merged at its end, and the stages whose frames are gathered before it."""
-
-    reads: Rows
-    makes: Rows
-    merges: bool = False
-    gathers: tuple[int, ...] = ()
-    own_keys: tuple[tuple[int, CutKeys], ...] = ()  # the keys of the sink, by position, of which each rank has values of its own
-    parts: GroupParts | None = None  # of the merged groups: each rank has a part of them
-    state_bytes: int = 0  # of groups that are merged, on each rank, about
-    hashed: HashedRows | None = None  # what it reads, where ranks exchange that
-
-    def text(self, ranks: int) -> str:
-        """What EXPLAIN says of it.
-
-        >>> StagePlacement("part", "whole", merges=True).text(2)
-        'each of 2 ranks: a part of the rows, states merged'
-        """
-        rows = "a part of the rows" if self.reads == "part" else "all rows"
-        if self.hashed is not None:
-            received = format_bytes(self.hashed.bytes * (ranks - 1) // ranks**2)
-            by = f"by the hash of {', '.join(self.hashed.keys)}"
-            rows = f"its part of the rows of stage {self.hashed.stage} {by}, about {received}"
-        gathers = [f"stage {n} gathered first" for n in self.gathers]
-        merges = [self._merges(ranks)] if self.merges else []
-        return f"each of {ranks} ranks: " + ", ".join([*gathers, rows, *merges])
-
-    def _merges(self, ranks: int) -> str:
-        if self.parts is None:
-            received = f", about {format_bytes((ranks - 1) * self.state_bytes)}" if self.state_bytes else ""
-            return f"states merged{received}"
-        by = "hash" if self.parts.cut is None else "range"
-        return f"its part of the groups merged by the {by} of keys, about {format_bytes(self.state_bytes)}"
-
-
 def _hashed_rows(work: Pipeline) -> HashedRows | None:
     source = work.source
     if not isinstance(source, ReadStage) or source.by_hash is None:
         return None
     names = {s.column.id: s.column.name for s in source.columns}
     return HashedRows(source.stage, tuple([names[k] for k in source.by_hash.keys]), source_bytes(source, work.rows))
-
-
-Placement = tuple[StagePlacement, ...]
 
 
 def place(
@@ -168,7 +117,7 @@ def place(
             wishes = {**placing.wishes, **wishes}
             continue
         if not placing.apart:
-            return placed
+            return agreeing(program, placed)
         if not placing.apart & together:
             raise InternalError(f"what stages {sorted(placing.apart)} make lies on no rank as a whole")
         together -= placing.apart
@@ -198,15 +147,12 @@ class _Placing:
         self.parts: dict[int, GroupParts] = {}  # by stage, groups of which each rank merges a part
         self.sparse: dict[int, CutKeys | HashKeys] = {}  # by stage, sparse groups of a rank's own: what locates their key
         self.has_parts: dict[int, bool] = {}  # by the stage of a probing pipeline with a FULL join: whether parts probed
-        self.own_order: set[int] = set()  # stages whose rows all ranks have, each in an order of its own
 
     def stage(self, stage: Stage) -> StagePlacement:
         """The placement of the next stage."""
         work = stage.work
         made, located = self._pipeline(work, stage.number) if isinstance(work, Pipeline) else self._breaker(work)
         self.rows[stage.number], self.located[stage.number] = made.makes, located
-        if made.makes == "whole" and not made.merges and has_own_order(work, self.own_order):
-            self.own_order.add(stage.number)
         return made
 
     # ---- pipelines ----
@@ -271,7 +217,7 @@ class _Placing:
     def _can_cut(self, work: Pipeline) -> bool:
         """Whether each rank can take a part of the rows of a frame that all have."""
         source = work.source
-        if not isinstance(source, ReadStage) or source.numbered is not None or source.stage in self.own_order:
+        if not isinstance(source, ReadStage) or source.numbered is not None:
             return False
         if any(map(is_of_segments, work.steps)):
             return False

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import assert_never
 
 from gquery import tuning
-from gquery.distributed.placement import Placement, StagePlacement
 from gquery.distributed.row_bytes import array_bytes, frame_bytes, rows_made, source_bytes
+from gquery.distributed.stage_placement import Placement, StagePlacement
 from gquery.expression.facts import INT64_BYTES
 from gquery.planner.physical import Build, Group, Materialize, Pipeline, Program, Reduce, Stage
 
@@ -27,6 +27,7 @@ def _stage(program: Program, stage: Stage, placed: StagePlacement, ranks: int) -
     gathered = sum(frame_bytes(program.stages[n].work) for n in placed.gathers)
     cost = gathered * (limits.received_ps * others + limits.copied_ps)
     work = stage.work
+    cost += frame_bytes(work) * (limits.received_ps * others + limits.copied_ps) if placed.agrees else 0.0
     if not isinstance(work, Pipeline):
         return cost
     share = 1 / ranks if placed.reads == "part" else 1.0

@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 from gquery.device.array import Array
 from gquery.device.peer import Mark, in_step, mark, wait_for
 from gquery.distributed.movable import movable, together
-from gquery.distributed.placement import Rows
+from gquery.distributed.stage_placement import Rows
 from gquery.execution.state import Rank, Run
 from gquery.operators.base import Frame
 from gquery.operators.breakers import run_breaker
@@ -128,6 +128,21 @@ def gathered(state: Run, rank: Rank, number: int, part: Frame, only_first: bool 
     rank.received_bytes += sum(c.nbytes for n, p in enumerate(parts) if n != rank.comm.rank for c in p.columns.values())
     with in_step():
         return together(parts, stored_columns(state, number, part), device)
+
+
+def agree(state: Run, stage: Stage) -> None:
+    """Take the first rank's frame of a stage of which ranks might have made different ones."""
+    rank = state.rank
+    if rank is None or not rank.placement[stage.number].agrees:
+        return
+    device, is_first = state.context.device, rank.comm.rank == 0
+    own = movable(state.frames[stage.number], device) if is_first else None
+    frame = handed_over(state, rank, f"rows of stage {stage.number}, {stage.label}", own)[0]
+    if not is_first:
+        assert frame is not None
+        rank.received_bytes += sum(c.nbytes for c in frame.columns.values())
+        with in_step():
+            state.frames[stage.number] = together([frame], stored_columns(state, stage.number, frame), device)
 
 
 def stored_columns(state: Run, number: int, frame: Frame) -> tuple[Stored, ...]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gquery.device.array import Array
     from gquery.device.device import Device
     from gquery.distributed.cuts import Cuts
-    from gquery.distributed.placement import Placement
+    from gquery.distributed.stage_placement import Placement
     from gquery.execution.decision import Decision
     from gquery.expression.slots import Recorder, SlotValues
     from gquery.kernels.kernel import Kernel

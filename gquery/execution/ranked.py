@@ -19,7 +19,8 @@ from gquery.device.peer import has_peer_access
 from gquery.distributed.cuts import cut_tables, located_by
 from gquery.distributed.divide_joins import divided
 from gquery.distributed.localize import localized
-from gquery.distributed.placement import Parting, Placement, place
+from gquery.distributed.placement import Parting, place
+from gquery.distributed.stage_placement import Placement
 from gquery.distributed.transport import Comm, RankAbortedError, run_ranks
 from gquery.errors import InterruptError
 from gquery.execution.exchange import gathered

@@ -16,7 +16,7 @@ from gquery.columns.table import Table
 from gquery.device.device import cpu_device
 from gquery.errors import InterruptError, OutOfMemoryError
 from gquery.execution.choose import breaker_device
-from gquery.execution.exchange import breaker_frames, gather_inputs, rows_read
+from gquery.execution.exchange import agree, breaker_frames, gather_inputs, rows_read
 from gquery.execution.hashed_rows import exchange_by_hash
 from gquery.execution.held import count_made
 from gquery.execution.measure import Meter, named_range
@@ -149,11 +149,13 @@ def _stage(state: Run, stage: Stage, report: StageReport) -> None:
                     gather_inputs(state, stage)
                     exchange_by_hash(state, stage, stage.work, report)
                     run_within_memory(state, stage, stage.work, report)
+                    agree(state, stage)
                 case HostRows():
                     state.speculation.validate()
                     report.target = "host"
                     gather_inputs(state, stage)
                     state.frames[stage.number] = _on_host(state, stage, stage.work)
+                    agree(state, stage)
                 case _:
                     at = breaker_device(state, stage.work)
                     if at.is_cpu:

@@ -8,7 +8,7 @@ from typing import assert_never
 from gquery.columns.table import ColumnData, TableSource
 from gquery.distributed.cuts import even
 from gquery.distributed.parts import part_of
-from gquery.distributed.placement import Rows
+from gquery.distributed.stage_placement import Rows
 from gquery.execution.state import Rank, Run
 from gquery.execution.verify_frame import verify_loaded
 from gquery.kernels import checks

@@ -9,7 +9,7 @@ from gquery.columns.table import ColumnData, Table
 from gquery.device.array import Array
 from gquery.device.device import Device
 from gquery.distributed.cuts import Cuts
-from gquery.distributed.placement import Placement
+from gquery.distributed.stage_placement import Placement
 from gquery.distributed.transport import Comm
 from gquery.execution.feedback import RankedFeedback, RunFeedback
 from gquery.execution.measure import Meter

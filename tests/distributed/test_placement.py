@@ -7,7 +7,8 @@ import pytest
 
 import gquery
 from gquery.distributed.cuts import cut_tables, located_by
-from gquery.distributed.placement import Parting, Placement, place
+from gquery.distributed.placement import Parting, place
+from gquery.distributed.stage_placement import Placement
 
 ORDERS = 300
 

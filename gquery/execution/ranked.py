@@ -51,7 +51,7 @@ def ranked(program: Program, ranks: int, feedback: RunFeedback) -> RankedFeedbac
 
 def for_ranks(program: Program, context: ExecutionContext) -> Program:
     """The program as several ranks run it, with large joins divided among them; itself where one device has all rows. GPUs divide
-    no joins yet: a SEMI join with a residual lost rows there (`benchmarks/NOTES.md`)."""
+    no joins yet: that has not run there since ranks agree on groups (`benchmarks/NOTES.md`)."""
     if not context.ranks or context.device.is_cuda:
         return program
     return divided(program, len(context.ranks), cuts_frame)

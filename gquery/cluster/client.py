@@ -6,45 +6,37 @@ connection sends plans and gets descriptions of columns and results.
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from gquery import tuning
 from gquery.cluster import worker
 from gquery.cluster.engine import this_engine
+from gquery.cluster.link import Address, Link, LostError
 from gquery.cluster.moving import packed, unpacked
 from gquery.cluster.tables import ClusterTable, Described, FileTable, SentTable, not_on_a_cluster
 from gquery.columns.table import Table, TableSource
 from gquery.distributed.cuts import Cuts, TableCut, located_by
 from gquery.distributed.placement import Parting, place
-from gquery.errors import Error, InterfaceError, NotSupportedError, OperationalError
+from gquery.errors import NotSupportedError, OperationalError
 from gquery.execution.feedback import RankedFeedback, RunFeedback
 from gquery.execution.ranked import cuts_frame, measure, reports_of
 from gquery.execution.state import ExecutionContext, StageReport
 from gquery.io.parquet import ParquetSource
 from gquery.planner.physical import HostRows, Pipeline, Program, ReadTable
-from gquery.runtime import interrupt
 from gquery.runtime.recent import Recent
 from gquery.runtime.threads import core_count
-
-if TYPE_CHECKING:
-    from distributed import Client
-
-Address = Any
-"""What `connect(cluster=...)` takes: "local", the address of a scheduler, or a Client of Dask."""
 
 
 class Cluster:
     """Dask's workers as ranks. ``size`` is the number of ranks: the workers that there are when a connection is made."""
 
     def __init__(self, address: Address, workers: int | None) -> None:
-        self._own: Any = None
-        self.client = self._connected(address, workers)
+        self._link = Link.to(address, workers)
+        self.client = self._link.client
         self.key = uuid.uuid4().hex
         self._plans: Recent[int, _Sent] = Recent(tuning.memory.plans)
         self._tables: WeakKeyDictionary[TableSource, str] = WeakKeyDictionary()
@@ -56,31 +48,14 @@ class Cluster:
         self.size = len(self._workers) if workers is None else workers
         self._threads = self._threads_a_worker()
 
-    def _connected(self, address: Address, workers: int | None) -> Client:
-        from distributed import Client, LocalCluster
-
-        if isinstance(address, Client):
-            return address
-        if not isinstance(address, str):
-            raise InterfaceError(f'cluster is "local", the address of a scheduler or a Client of Dask, not {address!r}')
-        if address == "local":
-            self._own = LocalCluster(
-                n_workers=workers or 2, threads_per_worker=1, dashboard_address=None, silence_logs=50, memory_limit=0
-            )
-            return Client(self._own, set_as_default=False)
-        try:
-            return Client(address, set_as_default=False, timeout=tuning.cluster.connect_seconds)
-        except (OSError, TimeoutError, ValueError) as error:
-            raise OperationalError(f"There is no scheduler of Dask at {address}: {error}") from None
-
     def _addresses(self) -> list[str]:
-        return sorted(self.client.scheduler_info(n_workers=-1)["workers"])
+        return sorted(self._link.workers())
 
     def _threads_a_worker(self) -> int:
         """Those that Dask gives a worker; of a cluster that was started here, the cores of this machine are shared."""
-        if self._own is not None:
+        if self._link.started is not None:
             return max(1, core_count() // self.size)
-        return min(int(w["nthreads"]) for w in self.client.scheduler_info(n_workers=-1)["workers"].values())
+        return min(int(w["nthreads"]) for w in self._link.workers().values())
 
     def _look(self) -> None:
         """Put new workers in the places of those that are gone; the others keep their ranks, and with them their columns."""
@@ -90,11 +65,8 @@ class Cluster:
 
     def close(self) -> None:
         """Have the workers forget the connection; end those that it has started."""
-        with suppress(Exception):  # workers that are gone have forgotten it
-            self.client.run(worker.end_session, self.key)
-        if self._own is not None:
-            self.client.close()
-            self._own.close()
+        self._link.tried(lambda: self.client.run(worker.end_session, self.key, asynchronous=True))
+        self._link.close()
 
     # ---- tables ----
 
@@ -143,11 +115,11 @@ class Cluster:
         placed = self.placed(program, feedback)
         try:
             return self._run(placed, context)
-        except _LostError:
+        except LostError:
             self._plans[id(placed)] = self._sent(placed)
         try:
             return self._run(placed, context)
-        except _LostError as error:
+        except LostError as error:
             raise OperationalError(f"The cluster has lost what it was sent: {error}") from None
 
     def _run(self, placed: RankedFeedback, context: ExecutionContext) -> tuple[Table, list[StageReport]]:
@@ -179,6 +151,8 @@ class Cluster:
             self._end(run, [f for step in futures for f in step])
             raise
         sent.exchanges = ran[0].exchanges
+        if not all(r.went_through for r in ran):  # it began anew: elsewhere it waits for what does not come
+            self._end_ranks(run)
         if meter is not None:
             measure(meter, [r.meter for r in ran if r.meter is not None], placed.placement)
         table = ran[0].table
@@ -221,7 +195,7 @@ class Cluster:
                 raise not_on_a_cluster(source.name, source.schema.fields[f])
         columns = dict(zip(fields, source.load(fields).columns, strict=True))
         table = SentTable(source.name, source.schema, source.rows, columns)
-        return self.client.scatter(packed(table), broadcast=True, hash=False)
+        return self._link.waited(self.client.scatter(packed(table), broadcast=True, hash=False, asynchronous=True))
 
     # ---- tasks ----
 
@@ -233,41 +207,23 @@ class Cluster:
 
     def _results(self, futures: Sequence[Any]) -> list[Any]:
         """What tasks have made; the error of the first that fails. OperationalError where no worker is left to run them."""
-        from distributed import KilledWorker, wait
-        from distributed.client import FutureCancelledError
+        from distributed import KilledWorker
 
-        alone: float | None = None
-        waiting = list(futures)
-        while waiting:
-            with suppress(TimeoutError), self.client.as_current():
-                done = wait(waiting, timeout=tuning.cluster.look_seconds, return_when="FIRST_COMPLETED")
-                waiting = [f for f in waiting if f not in done.done]
-            interrupt.check()
-            if self.client.status != "running":
-                raise OperationalError("The connection to the cluster's scheduler is lost")
-            alone = None if self.client.scheduler_info(n_workers=-1)["workers"] else alone or time.monotonic()
-            if alone is not None and time.monotonic() - alone > tuning.cluster.alone_seconds:
-                raise OperationalError("No worker of the cluster is left: the query cannot go on")
         try:
-            return list(self.client.gather(list(futures)))
-        except Error:
-            raise
+            return list(self._link.waited(self.client.gather(list(futures), asynchronous=True)))
         except KilledWorker as error:
             raise OperationalError(
                 f"Workers of the cluster have died again and again while they ran a part of the query: {error}"
             ) from None
-        except FutureCancelledError as error:
-            raise _LostError(str(error)) from None
 
     def _end(self, run: str, futures: Sequence[Any]) -> None:
         """Have the cluster forget a run that has failed or was interrupted."""
-        with suppress(Exception), interrupt.holding():
-            self.client.cancel(list(futures))
-            self.client.run(worker.end_run, self.key, run)
+        self._link.tried(lambda: self.client.cancel(list(futures), asynchronous=True))
+        self._end_ranks(run)
 
-
-class _LostError(Exception):
-    """What was sent to workers is on none of them any more."""
+    def _end_ranks(self, run: str) -> None:
+        """End the ranks of a run that still wait on some worker."""
+        self._link.tried(lambda: self.client.run(worker.end_run, self.key, run, asynchronous=True))
 
 
 class _Sent:

@@ -33,7 +33,16 @@ def be_like(other: Engine) -> None:
     own = this_engine()
     if own.versions != other.versions:
         raise OperationalError(f"A worker of the cluster has {own.versions}, the connection {other.versions}")
-    numbers = {type(record): vars(record) for record in own.numbers}
-    different = [record for record in other.numbers if vars(record) != numbers[type(record)]]
-    if different:
+    if different := _different(own, other):
         tuning.use(*different)
+
+
+def works_otherwise(one: Engine, other: Engine) -> bool:
+    """Whether two processes work by different numbers."""
+    return bool(_different(one, other))
+
+
+def _different(own: Engine, other: Engine) -> list[Record]:
+    """The records of another process that are not those of this one."""
+    numbers = {type(record): vars(record) for record in own.numbers}
+    return [record for record in other.numbers if type(record) not in numbers or vars(record) != numbers[type(record)]]

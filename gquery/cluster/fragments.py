@@ -100,12 +100,17 @@ class FragmentComm:
         self.rank, self.size = rank, size
         self.received: Received = ()
         self._hand_over = hand_over
-        self._at = 0
+        self._at = self._own = 0
 
     @property
     def exchanges(self) -> int:
         """How many it has gone through."""
         return self._at
+
+    @property
+    def handed_over(self) -> int:
+        """At how many of these it has handed something over itself, and was not told what an earlier attempt had."""
+        return self._own
 
     def all_gather(self, what: str, value: T) -> list[T]:
         """See `Comm`."""
@@ -129,6 +134,7 @@ class FragmentComm:
 
     def _meet(self, call: str, value: object) -> list[Any]:
         if self._at == len(self.received):
+            self._own += 1
             self.received = self._hand_over(call, value)
         handed = self.received[self._at]
         self._at += 1

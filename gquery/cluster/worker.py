@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from gquery import tuning
-from gquery.cluster.engine import Engine, be_like
+from gquery.cluster.engine import Engine, be_like, works_otherwise
 from gquery.cluster.fragments import Ended, FragmentComm, Outcome, RankThread, Received
 from gquery.cluster.moving import packed, unpacked
 from gquery.cluster.tables import Agreed, Described, FileTable, SentTable, Tables
@@ -27,7 +27,7 @@ from gquery.distributed.column_pieces import one_column, recoded
 from gquery.distributed.cuts import TableCut
 from gquery.distributed.localize import localized
 from gquery.distributed.stage_placement import Placement
-from gquery.errors import FileError
+from gquery.errors import FileError, OperationalError
 from gquery.execution.feedback import RunFeedback
 from gquery.execution.measure import Meter
 from gquery.execution.ranked import run_rank_stages
@@ -78,18 +78,21 @@ class Request(NamedTuple):
 
 
 class RanToEnd(NamedTuple):
-    """What a rank has made when its stages have run: the first rank the result."""
+    """What a rank has made when its stages have run: the first rank the result; and whether it ``went_through`` all exchanges
+    itself, so that no other attempt at it was begun."""
 
     table: Table | None
     reports: list[StageReport]
     meter: Meter | None
     exchanges: int
+    went_through: bool
 
 
 class _Session:
     """What a worker keeps of a connection."""
 
-    def __init__(self) -> None:
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
         self.lock = threading.RLock()
         self.cache = ColumnCache(None, cpu_device())
         self.sources: dict[str, ParquetSource] = {}
@@ -104,9 +107,19 @@ _sessions: dict[str, _Session] = {}
 _lock = threading.Lock()
 
 
-def _session(key: str) -> _Session:
+def session_of(key: str, engine: Engine) -> _Session:
+    """What is kept of a connection, whose numbers the process works by from here on. OperationalError where that would change
+    those of another connection, or where the connection has other versions."""
     with _lock:
-        return _sessions.setdefault(key, _Session())
+        if any(works_otherwise(other.engine, engine) for k, other in _sessions.items() if k != key):
+            raise OperationalError(
+                "A worker of the cluster serves another connection, which works by other numbers of gquery.tuning: "
+                "close that one first, or start the worker anew"
+            )
+        be_like(engine)
+        found = _sessions.setdefault(key, _Session(engine))
+        found.engine = engine
+        return found
 
 
 def end_session(key: str) -> None:
@@ -114,7 +127,9 @@ def end_session(key: str) -> None:
     with _lock:
         found = _sessions.pop(key, None)
     if found is not None:
-        for rank in found.ranks.values():
+        with found.lock:
+            ended = list(found.ranks.values())
+        for rank in ended:
             rank.stop()
 
 
@@ -122,9 +137,11 @@ def end_run(key: str, run: str) -> None:
     """Stop the ranks of a run."""
     with _lock:
         found = _sessions.get(key)
-    for at in [] if found is None else [at for at in list(found.ranks) if at[0] == run]:
-        assert found is not None
-        found.ranks.pop(at).stop()
+    if found is not None:
+        with found.lock:
+            ended = [found.ranks.pop(at) for at in list(found.ranks) if at[0] == run]
+        for rank in ended:
+            rank.stop()
 
 
 # ---- tables ---------------------------------------------------------------------------------------------------------
@@ -209,9 +226,8 @@ def _opened(session: _Session, table: FileTable) -> ParquetSource:
         return source
 
 
-def rank_table(key: str, table: FileTable, low: int, high: int) -> RankTable:
+def rank_table(session: _Session, table: FileTable, low: int, high: int) -> RankTable:
     """A rank's rows of a table."""
-    session = _session(key)
     with session.lock:
         found = session.tables.get((table.key, low, high))
         if found is None:
@@ -221,12 +237,11 @@ def rank_table(key: str, table: FileTable, low: int, high: int) -> RankTable:
 
 def describe(share: Share, table: FileTable, fields: Sequence[int], rank: int) -> bytes:
     """What columns of a rank's rows are like; a task of a first use."""
-    be_like(share.engine)
-    session = _session(share.session)
+    session = session_of(share.session, share.engine)
     session.cache.workers = share.threads
     rows = _opened(session, table).rows
     low, high = (table.starts[rank], table.starts[rank + 1]) if table.starts else (0, rows)
-    return packed([_described(c) for c in rank_table(share.session, table, low, high).own(list(fields))])
+    return packed([_described(c) for c in rank_table(session, table, low, high).own(list(fields))])
 
 
 def _described(column: ColumnData) -> Described:
@@ -303,8 +318,7 @@ def fragment(request: Request, plan: Plan, memory: dict[str, bytes], received: R
     for handed in received[-1] if received else ():
         if isinstance(handed, Ended):
             return handed
-    be_like(plan.engine)
-    session = _session(request.session)
+    session = session_of(request.session, plan.engine)
     at = (request.run, request.rank)
     with session.lock:
         rank = session.ranks.get(at)
@@ -334,7 +348,7 @@ def _run(session: _Session, request: Request, plan: Plan, memory: dict[str, byte
     with session.lock:
         own = session.programs.get((plan.key, comm.rank))
         if own is None:
-            own = session.programs[plan.key, comm.rank] = _rank_program(session, request.session, plan, memory, comm)
+            own = session.programs[plan.key, comm.rank] = _rank_program(session, plan, memory, comm)
     device = cpu_device()
     meter = Meter(device, request.counts) if request.meters else None
     context = ExecutionContext(request.target, device, request.settings, meter)
@@ -342,12 +356,10 @@ def _run(session: _Session, request: Request, plan: Plan, memory: dict[str, byte
     state = Run(own.program, context, own.feedback, Speculation(own.feedback, device, True), rank=rank)
     table = run_rank_stages(state, rank)
     state.speculation.validate_all()
-    return RanToEnd(table, state.reports, meter, comm.exchanges)
+    return RanToEnd(table, state.reports, meter, comm.exchanges, comm.handed_over == comm.exchanges)
 
 
-def _rank_program(
-    session: _Session, key: str, plan: Plan, memory: dict[str, bytes], comm: FragmentComm
-) -> _RankProgram:
+def _rank_program(session: _Session, plan: Plan, memory: dict[str, bytes], comm: FragmentComm) -> _RankProgram:
     tables: Tables
     tables, whole = unpacked(plan.tables)
     made: dict[str, object] = {}
@@ -360,7 +372,7 @@ def _rank_program(
         starts = file_table.starts
         rows = starts[-1] if starts else _opened(session, file_table).rows
         low, high = (0, rows) if k in whole or not starts else (starts[comm.rank], starts[comm.rank + 1])
-        made[k] = found = rank_table(key, file_table, low, high)
+        made[k] = found = rank_table(session, file_table, low, high)
         found.agreed |= agreed
     program, placement = unpacked(plan.program, made.__getitem__)
     cuts = {}

@@ -138,11 +138,12 @@ def agree(state: Run, stage: Stage) -> None:
     device, is_first = state.context.device, rank.comm.rank == 0
     own = movable(state.frames[stage.number], device) if is_first else None
     frame = handed_over(state, rank, f"rows of stage {stage.number}, {stage.label}", own)[0]
+    assert frame is not None
     if not is_first:
-        assert frame is not None
         rank.received_bytes += sum(c.nbytes for c in frame.columns.values())
         with in_step():
-            state.frames[stage.number] = together([frame], stored_columns(state, stage.number, frame), device)
+            frame = together([frame], stored_columns(state, stage.number, frame), device)
+    state.frames[stage.number] = frame  # the first rank's too: on a cluster it may be what it handed over when it ran before
 
 
 def stored_columns(state: Run, number: int, frame: Frame) -> tuple[Stored, ...]:

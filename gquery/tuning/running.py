@@ -342,4 +342,6 @@ class Clusters(Record):
     connect_seconds: int = number(10, "seconds", "for which a scheduler may take to answer")
     look_seconds: float = number(0.2, "seconds", "between two looks at whether a query was interrupted, or workers are left")
     alone_seconds: int = number(10, "seconds", "without any worker after which a query fails")
+    answer_seconds: int = number(20, "seconds", "for which a scheduler may take to answer a query that waits")
+    leave_seconds: int = number(5, "seconds", "for which a connection that ends a run, or itself, waits for workers to tidy up")
     more_fragments: int = number(2, "fragments", "of each rank that are asked for where a run makes more exchanges than expected")

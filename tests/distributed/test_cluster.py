@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -19,10 +22,13 @@ import pytest
 import gquery
 from gquery import tuning
 from gquery.cluster.engine import be_like, this_engine
+from gquery.cluster.fragments import Ended, FragmentComm, RankThread
+from gquery.cluster.moving import unpacked
 from tests.distributed.test_ranks import ORDERED, QUERIES, TABLES
 from tests.support.harness import compare, expect
 from tests.support.paths import ROOT
 
+distributed = pytest.importorskip("distributed")
 WORKERS = 2
 
 
@@ -139,6 +145,57 @@ def test_all_processes_have_one_engine() -> None:
         be_like(own._replace(versions="gquery 0.0"))
 
 
+def test_connections_that_work_by_other_numbers(db: gquery.Connection) -> None:
+    """A worker has one set of them: the second connection is refused, and the first goes on by its own."""
+    db.sql("SELECT count(*) FROM t").fetchall()
+    cluster: Any = db._cluster
+    other = replace(tuning.distribution, merged_slot_words=tuning.distribution.merged_slot_words + 1)
+    with gquery.connect(device="python", cluster=cluster.client, threads=1) as second:
+        second.register("few", {"x": [1, 2]})
+        with (
+            tuning.using(other),
+            pytest.raises(gquery.OperationalError, match="another connection, which works by other"),
+        ):
+            second.sql("SELECT sum(x) FROM few").fetchall()
+        assert second.sql("SELECT max(x) FROM few").fetchall() == [(2,)]
+    used = cluster.client.run(_merged_slot_words)
+    assert set(used.values()) == {tuning.distribution.merged_slot_words}
+    assert db.sql("SELECT count(*) FROM t").fetchall() == [(500,)]
+
+
+def _merged_slot_words() -> int:
+    return tuning.distribution.merged_slot_words
+
+
+def test_a_connection_ends_the_clients_that_it_has_made(db: gquery.Connection) -> None:
+    cluster: Any = db._cluster
+    with gquery.connect(device="python", cluster=cluster.client.scheduler.address) as second:
+        assert second.sql("SELECT 7").fetchall() == [(7,)]
+        own: Any = second._cluster
+    with gquery.connect(device="python", cluster=cluster.client) as third:
+        assert third.sql("SELECT 7").fetchall() == [(7,)]
+    assert (own.client.status, cluster.client.status) == ("closed", "running")
+
+
+def test_a_rank_that_began_anew_says_so() -> None:
+    """The attempt before sleeps on its worker until it is ended."""
+
+    def work(comm: FragmentComm) -> tuple[int, int]:
+        comm.all_gather("a", 1)
+        comm.all_gather("b", 2)
+        return comm.exchanges, comm.handed_over
+
+    before, anew = RankThread(0, 1, work), RankThread(0, 1, work)
+    a = before.advance([])
+    b = anew.advance([[a]])
+    made = anew.advance([[a], [b]])
+    assert isinstance(made, Ended) and unpacked(made.made) == (2, 1)
+    assert before._thread.is_alive()
+    before.stop()
+    before._thread.join(10)
+    assert not before._thread.is_alive()
+
+
 def test_explain_tells_ranks_and_what_they_exchange(db: gquery.Connection) -> None:
     sql = "SELECT few, sum(x) FROM t GROUP BY few"
     assert f"each of {WORKERS} ranks: a part of the rows, states merged" in db.explain(sql, "physical")
@@ -168,17 +225,55 @@ def test_an_interrupt_stops_the_ranks(db: gquery.Connection) -> None:
 @pytest.mark.slow
 def test_no_worker_is_left(files: dict[str, str]) -> None:
     """The query ends with an error, and the connection leaves no process and no thread of a rank."""
+    others = set(multiprocessing.active_children())
     with gquery.connect(device="python", cluster="local", workers=2) as made:
         sql = f"SELECT count(*) FROM '{files['t']}'"
         assert made.sql(sql).fetchall() == [(500,)]
         cluster: Any = made._cluster
-        cluster._own.scale(0)
+        cluster._link.started.scale(0)
         began = time.monotonic()
         with pytest.raises(gquery.OperationalError, match="No worker of the cluster is left"):
             made.sql(f"{sql} WHERE few = 1").fetchall()
         assert time.monotonic() - began < 30
-    assert not multiprocessing.active_children()
+    assert set(multiprocessing.active_children()) <= others
     assert not [t for t in threading.enumerate() if t.name.startswith("gquery-rank")]
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_does_not_answer(tmp_path: Path) -> None:
+    """A process that is stopped: its connections stay open, and it says nothing."""
+    where = tmp_path / "scheduler.json"
+    common = ["--scheduler-file", str(where), "--dashboard-address", "127.0.0.1:0"]
+    scheduler = subprocess.Popen(
+        [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0", *common]
+    )
+    worker = subprocess.Popen([sys.executable, "-m", "distributed.cli.dask_worker", "--no-nanny", *common])
+    try:
+        while not where.exists() or not where.read_text():
+            time.sleep(0.1)
+        address = json.loads(where.read_text())["address"]
+        with distributed.Client(address) as client:
+            client.wait_for_workers(1, timeout=60)
+        seconds = replace(tuning.cluster, answer_seconds=1, leave_seconds=1)
+        with tuning.using(seconds), gquery.connect(device="python", cluster=address) as made:
+            assert made.sql("SELECT sum(range) FROM range(10)").fetchall() == [(45,)]
+            scheduler.send_signal(signal.SIGSTOP)
+            began = time.monotonic()
+            with pytest.raises(gquery.OperationalError, match="scheduler has not answered for 1 seconds"):
+                made.sql("SELECT sum(range) FROM range(11)").fetchall()
+            assert time.monotonic() - began < 20
+            scheduler.send_signal(signal.SIGCONT)
+            assert made.sql("SELECT sum(range) FROM range(12)").fetchall() == [(66,)]
+            scheduler.send_signal(signal.SIGKILL)
+            with pytest.raises(
+                gquery.OperationalError, match="connection to the cluster's scheduler is lost|not answered"
+            ):
+                for rows in range(100):
+                    made.sql(f"SELECT sum(range) FROM range({rows})").fetchall()
+    finally:
+        for process in (scheduler, worker):
+            process.kill()
+            process.wait()
 
 
 @pytest.mark.slow
@@ -200,14 +295,13 @@ def test_a_worker_is_killed_in_every_fragment(number: int, tmp_path_factory: pyt
         (sent,) = [s for _, s in cluster._plans.items()]
         for fragment in range(sent.exchanges + 1):
             victim = sorted(cluster.client.run(os.getpid).values())[fragment % 3]
-            flag = tmp_path_factory.mktemp("kill") / "flag"
-            cluster.client.run(_die_at, victim, fragment, str(flag))
+            cluster.client.run(_die_at, victim, fragment)
             assert made.sql(sql).fetchall() == want
-            while len(cluster.client.scheduler_info(n_workers=-1)["workers"]) < 3:
-                time.sleep(0.1)
+            cluster.client.wait_for_workers(3, timeout=30)
+            assert victim not in cluster.client.run(os.getpid).values()
 
 
-def _die_at(pid: int, exchange: int, flag: str) -> None:
+def _die_at(pid: int, exchange: int) -> None:
     """Have the worker of this process id die once it has begun the fragment behind so many exchanges."""
     from gquery.cluster import fragments
 

@@ -1,0 +1,105 @@
+"""The way to Dask's scheduler. Whatever is asked of it ends: with an answer, an interrupt, or an error that says what is gone."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import CancelledError
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from gquery import tuning
+from gquery.errors import InterfaceError, OperationalError
+from gquery.runtime import interrupt
+
+if TYPE_CHECKING:
+    from distributed import Client, LocalCluster
+
+Address = Any
+"""What `connect(cluster=...)` takes: "local", the address of a scheduler, or a Client of Dask."""
+
+
+class LostError(Exception):
+    """What was sent to workers is on none of them any more."""
+
+
+class Link:
+    """A Client of Dask. One that was made here, and the workers that were started for it, end with it."""
+
+    def __init__(self, client: Client, is_own: bool, started: LocalCluster | None = None) -> None:
+        if client.asynchronous:
+            raise InterfaceError("cluster is a Client of Dask that is not asynchronous")
+        self.client, self._is_own, self.started = client, is_own, started
+        self._loop: Any = client.loop
+
+    @classmethod
+    def to(cls, address: Address, workers: int | None) -> Link:
+        """A link to a scheduler. InterfaceError for what is no address, OperationalError where nobody answers."""
+        from distributed import Client, LocalCluster
+
+        if isinstance(address, Client):
+            return cls(address, is_own=False)
+        if not isinstance(address, str):
+            raise InterfaceError(f'cluster is "local", the address of a scheduler or a Client of Dask, not {address!r}')
+        if address == "local":
+            page = "127.0.0.1:0"  # any port: another cluster of this machine may have the usual one
+            started = LocalCluster(
+                n_workers=workers or 2, threads_per_worker=1, dashboard_address=page, silence_logs=50, memory_limit=0
+            )
+            return cls(Client(started, set_as_default=False), is_own=True, started=started)
+        try:
+            return cls(Client(address, set_as_default=False, timeout=tuning.cluster.connect_seconds), is_own=True)
+        except (OSError, TimeoutError, ValueError) as error:
+            raise OperationalError(f"There is no scheduler of Dask at {address}: {error}") from None
+
+    def workers(self) -> Mapping[str, Mapping[str, Any]]:
+        """What the scheduler says of each worker, by its address."""
+        if self.client.status != "running":
+            raise OperationalError("The connection to the cluster's scheduler is lost")
+        limit = tuning.cluster.answer_seconds
+        try:
+            found = self.client.sync(self.client.scheduler.identity, n_workers=-1, callback_timeout=limit)
+        except TimeoutError:
+            raise OperationalError(f"The cluster's scheduler has not answered for {limit:g} seconds") from None
+        except OSError as error:
+            raise OperationalError(f"The connection to the cluster's scheduler is lost: {error}") from None
+        workers: Mapping[str, Mapping[str, Any]] = found["workers"]
+        return workers
+
+    def waited(self, asked: Coroutine[Any, Any, Any]) -> Any:
+        """What comes of a call of the Client, for as long as the scheduler answers and there are workers; its errors. LostError
+        where the workers have lost what it needs."""
+        from distributed.client import FutureCancelledError
+
+        future = asyncio.run_coroutine_threadsafe(asked, self._loop.asyncio_loop)
+        alone: float | None = None
+        try:
+            while True:
+                with suppress(TimeoutError):
+                    return future.result(None if future.done() else tuning.cluster.look_seconds)
+                interrupt.check()
+                alone = None if self.workers() else alone or time.monotonic()
+                if alone is not None and time.monotonic() - alone > tuning.cluster.alone_seconds:
+                    raise OperationalError("No worker of the cluster is left: the query cannot go on")
+        except (CancelledError, FutureCancelledError) as error:
+            self.workers()  # says so where the scheduler is gone
+            raise LostError(str(error)) from None
+        finally:
+            future.cancel()
+
+    def tried(self, ask: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+        """Ask for what is only tidy: for a short time, whatever comes of it."""
+        with suppress(Exception), interrupt.holding():
+            future = asyncio.run_coroutine_threadsafe(ask(), self._loop.asyncio_loop)
+            try:
+                future.result(tuning.cluster.leave_seconds)
+            finally:
+                future.cancel()
+
+    def close(self) -> None:
+        """End what was made here."""
+        if self._is_own:
+            self.client.close(timeout=tuning.cluster.leave_seconds)
+        if self.started is not None:
+            self.started.close(timeout=tuning.cluster.leave_seconds)

@@ -210,7 +210,7 @@ class Cluster:
         from distributed import KilledWorker
 
         try:
-            return list(self._link.waited(self.client.gather(list(futures), asynchronous=True)))
+            return self._link.results(futures)
         except KilledWorker as error:
             raise OperationalError(
                 f"Workers of the cluster have died again and again while they ran a part of the query: {error}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -67,22 +67,35 @@ class Link:
         workers: Mapping[str, Mapping[str, Any]] = found["workers"]
         return workers
 
+    def results(self, tasks: Sequence[Any]) -> list[Any]:
+        """What tasks have made, or the error of one that failed; see `waited`."""
+        from distributed import wait
+
+        watch, waiting = _Watch(self), list(tasks)
+        while waiting:
+            try:
+                with self.client.as_current():
+                    ended = wait(waiting, timeout=tuning.cluster.look_seconds, return_when="FIRST_COMPLETED")
+            except TimeoutError:
+                watch.look()
+                continue
+            except CancelledError:  # which the call below says, too
+                break
+            waiting = [t for t in waiting if t not in ended.done]
+            if any(t.status != "finished" for t in ended.done):
+                break
+        return list(self.waited(self.client.gather(list(tasks), asynchronous=True)))
+
     def waited(self, asked: Coroutine[Any, Any, Any]) -> Any:
         """What comes of a call of the Client, for as long as the scheduler answers and there are workers; its errors. LostError
         where the workers have lost what it needs."""
-        from distributed.client import FutureCancelledError
-
-        future = asyncio.run_coroutine_threadsafe(asked, self._loop.asyncio_loop)
-        alone: float | None = None
+        future, watch = asyncio.run_coroutine_threadsafe(asked, self._loop.asyncio_loop), _Watch(self)
         try:
             while True:
                 with suppress(TimeoutError):
                     return future.result(None if future.done() else tuning.cluster.look_seconds)
-                interrupt.check()
-                alone = None if self.workers() else alone or time.monotonic()
-                if alone is not None and time.monotonic() - alone > tuning.cluster.alone_seconds:
-                    raise OperationalError("No worker of the cluster is left: the query cannot go on")
-        except (CancelledError, FutureCancelledError) as error:
+                watch.look()
+        except CancelledError as error:
             self.workers()  # says so where the scheduler is gone
             raise LostError(str(error)) from None
         finally:
@@ -103,3 +116,18 @@ class Link:
             self.client.close(timeout=tuning.cluster.leave_seconds)
         if self.started is not None:
             self.started.close(timeout=tuning.cluster.leave_seconds)
+
+
+class _Watch:
+    """What is looked at while something is waited for."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._alone: float | None = None  # since when there is no worker
+
+    def look(self) -> None:
+        """Raise where it was interrupted, the scheduler is gone, or there has been no worker for long."""
+        interrupt.check()
+        self._alone = None if self._link.workers() else self._alone or time.monotonic()
+        if self._alone is not None and time.monotonic() - self._alone > tuning.cluster.alone_seconds:
+            raise OperationalError("No worker of the cluster is left: the query cannot go on")

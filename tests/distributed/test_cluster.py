@@ -27,6 +27,11 @@ from gquery.cluster.moving import unpacked
 from tests.distributed.test_ranks import ORDERED, QUERIES, TABLES
 from tests.support.harness import compare, expect
 from tests.support.paths import ROOT
+from tpch import queries
+from tpch.generate import files as tpch_files
+from tpch.generate import generate
+from tpch.oracle import Oracle
+from tpch.validate import difference, order_columns
 
 distributed = pytest.importorskip("distributed")
 WORKERS = 2
@@ -276,12 +281,26 @@ def test_a_scheduler_that_does_not_answer(tmp_path: Path) -> None:
             process.wait()
 
 
+def test_tpch_on_three_workers(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The 22 queries of SF0.1, compiled."""
+    folder = generate(0.1, tmp_path_factory.getbasetemp() / "tpch-0.1", echo=False)
+    oracle = Oracle(0.1, folder)
+    oracle.prepare(queries.NUMBERS)
+    with gquery.connect(device="cpu", cluster="local", workers=3, threads=1) as made:
+        for name, path in tpch_files(folder).items():
+            made.sql(f"CREATE VIEW {name} AS SELECT * FROM '{path}'")
+        for number in queries.NUMBERS:
+            text = queries.sql(number)
+            result = made.sql(text)
+            want = oracle.expected(number, [str(t) for t in result.types])
+            assert want is not None
+            assert difference(result.fetchall(), want, order_columns(text, list(result.columns))) is None, number
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [3, 9, 18, 21])
 def test_a_worker_is_killed_in_every_fragment(number: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     """SIGKILL as a fragment of one rank begins, for each fragment of four queries."""
-    from tpch.generate import generate
-
     folder = generate(0.01, tmp_path_factory.getbasetemp() / "tpch")
     sql = (ROOT / "tpch" / "queries" / f"q{number:02}.sql").read_text()
     with (

@@ -1,0 +1,116 @@
+"""TPC-H on workers of Dask, each a process: the answers, the time of each query, and what goes through the connection's sockets.
+
+    python -m benchmarks.cluster [--sf 0.1] [--workers 3] [--threads 1]
+
+The scheduler and the workers are processes of their own, so that the connection's sockets carry what it sends and gets and no
+more (Linux's `ss` tells). Each query runs twice: the first run has workers read and encode columns, and compile what the kernel
+cache does not have. Last, all workers are killed: a query has to end with an error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import gquery
+from tpch import queries
+from tpch.generate import files, generate
+from tpch.oracle import Oracle
+from tpch.validate import difference, order_columns
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sf", type=float, default=0.1)
+    parser.add_argument("--workers", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=1)
+    given = parser.parse_args()
+    folder = generate(given.sf, echo=False)
+    oracle = Oracle(given.sf, folder)
+    oracle.prepare(queries.NUMBERS)
+    with cluster(given.workers, given.threads) as (address, workers):
+        start = time.perf_counter()
+        db = gquery.connect("cpu", cluster=address, workers=given.workers)
+        for name, path in files(folder).items():
+            db.sql(f"CREATE VIEW {name} AS SELECT * FROM '{path}'")
+        print(f"{'query':>5} {'first ms':>9} {'second ms':>9} {'result B':>9} {'sockets B':>10}")
+        more, first, again = 0, 0.0, 0.0
+        for number in queries.NUMBERS:
+            text, before = queries.sql(number), socket_bytes()
+            result, seconds = timed(db, text)
+            size, through = result.to_arrow_table().nbytes, socket_bytes() - before
+            want = oracle.expected(number, [str(t) for t in result.types])
+            wrong = "no answer is known"
+            if want is not None:
+                wrong = difference(result.fetchall(), want, order_columns(text, list(result.columns))) or ""
+            hot = timed(db, text)[1]
+            print(f"{number:>5} {1e3 * seconds:9.0f} {1e3 * hot:9.0f} {size:>9} {through:>10} {wrong}", flush=True)
+            first, again, more = first + seconds, again + hot, max(more, through - size)
+        print(f"first {first:.1f} s, second {again:.1f} s, all {time.perf_counter() - start:.1f} s with connecting")
+        print(f"through the sockets beyond a result at most {more / 1e6:.2f} MB")
+        for worker in workers:
+            worker.send_signal(signal.SIGKILL)
+        start = time.perf_counter()
+        try:
+            db.sql("SELECT count(*), sum(l_tax) FROM lineitem WHERE l_discount > 0.05").fetchall()
+        except gquery.Error as error:
+            print(f"all killed: after {time.perf_counter() - start:.1f} s {type(error).__name__}: {error}")
+        else:
+            print("all killed: the query has an answer, which cannot be")
+
+
+def timed(db: gquery.Connection, text: str) -> tuple[gquery.Relation, float]:
+    """A query that has run, and its seconds."""
+    start = time.perf_counter()
+    result = db.sql(text)
+    result.fetchall()
+    return result, time.perf_counter() - start
+
+
+@contextmanager
+def cluster(workers: int, threads: int) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
+    """The address of a scheduler with so many workers, all processes of this machine that end with it."""
+    from distributed import Client
+
+    where = Path(tempfile.mkdtemp()) / "scheduler.json"
+    common = ["--scheduler-file", str(where), "--dashboard-address", "127.0.0.1:0"]
+    own = [["scheduler", "--host", "127.0.0.1", "--port", "0"]]
+    own += [["worker", "--no-nanny", "--nthreads", str(threads), "--memory-limit", "0"]] * workers
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-m", f"distributed.cli.dask_{name}", *more, *common], stderr=subprocess.DEVNULL
+        )
+        for name, *more in own
+    ]
+    try:
+        while not where.exists() or not where.read_text():
+            time.sleep(0.1)
+        address: str = json.loads(where.read_text())["address"]
+        with Client(address, set_as_default=False) as client:
+            client.wait_for_workers(workers, timeout=60)
+        yield address, processes[1:]
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def socket_bytes() -> int:
+    """What this process has sent and got through its TCP sockets, which are open still."""
+    listed = subprocess.run(["ss", "-tinpO"], capture_output=True, text=True, check=True).stdout
+    own = [line for line in listed.splitlines() if f"pid={os.getpid()}," in line]
+    return sum(int(n) for line in own for n in re.findall(r"bytes_(?:received|sent):(\d+)", line))
+
+
+if __name__ == "__main__":
+    main()

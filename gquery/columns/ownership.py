@@ -157,13 +157,16 @@ def check_decoded(array: pa.Array) -> None:
             array.validate(full=True)
     elif pa.types.is_decimal128(type_) and type_.precision <= 18:
         words = values_of(array, "i8", 2)
-        if not bool((words[1::2] == words[::2] >> 63).all()):
-            array.validate(full=True)
-        limit = 10**type_.precision
-        if len(array) and not -limit < int(words[::2].min()) <= int(words[::2].max()) < limit:
+        low, high, limit = words[::2], words[1::2], 10**type_.precision
+        if len(array) and not (-limit < (least := int(low.min())) and int(low.max()) < limit and _extends(high, low, least)):
             array.validate(full=True)
     elif not (pa.types.is_integer(type_) or pa.types.is_floating(type_) or type_ in _ANY_WORD):
         array.validate(full=True)
+
+
+def _extends(high: Any, low: Any, least: int) -> bool:
+    """Whether the upper words of integers, of which the lower ones are no less than ``least``, are their signs alone."""
+    return not np.count_nonzero(high) if least >= 0 else bool((high == low >> 63).all())
 
 
 # ---- copies --------------------------------------------------------------------------------------------------------

@@ -17,8 +17,7 @@ from gquery.io.files import File
 
 class OpenedParquet:
     """One file for one thread at a time. ``metadata`` is its footer where that has been read before; columns of the leaves
-    ``codes`` are read with their dictionaries. ``pre_buffer``: parts that are read are fetched ahead, for stores far away.
-    ``pool`` gives memory to what is decoded (None: Arrow's own)."""
+    ``codes`` are read with their dictionaries. ``pre_buffer``: parts that are read are fetched ahead, for stores far away."""
 
     def __init__(
         self,
@@ -28,9 +27,8 @@ class OpenedParquet:
         codes: Sequence[int] = (),
         buffer_size: int = 0,
         pre_buffer: bool = False,
-        pool: Any = None,
     ) -> None:
-        self._reader = ParquetReader(pool)
+        self._reader = ParquetReader()
         self._reader.open(
             source,
             metadata=metadata,

@@ -110,6 +110,8 @@ class ParquetReader:
         if misfits:
             assembly = Gathered(self._starts, wanted.type, wanted.field, self._narrow)
             yield [partial(self._decode, wanted, group, assembly, []) for group in range(len(self._groups))]
+        if self._upload.is_limited:
+            trim_freed_memory()
         return (yield from assembly.finish())
 
     def _assembly(self, wanted: Wanted) -> Assembly:
@@ -133,8 +135,6 @@ class ParquetReader:
             except MisfitError:
                 misfits.append(group)
                 return
-        if self._upload.is_limited:
-            trim_freed_memory()
         self._decoding.append(waited[0])
         if rows != place.rows:
             raise FileError(
@@ -156,7 +156,6 @@ class ParquetReader:
                 codes=self._codes,
                 buffer_size=self._buffer_size(place),
                 pre_buffer=place.whole and file.filesystem is not None and not self._upload.is_limited,
-                pool=pa.system_memory_pool() if self._upload.is_limited else None,  # which keeps nothing for later
             )
             file.check_unchanged()  # the footer that was read before tells where its pages lie
         yield opened

@@ -10,6 +10,7 @@ import gquery
 from gquery.distributed import placement
 from tests.distributed import test_hashed_joins, test_ranks
 from tests.support.harness import assert_same
+from tests.support.marks import one_in
 from tests.support.own_orders import own_orders
 
 ROWS = 900
@@ -85,13 +86,13 @@ def test_only_what_several_ranks_read_is_agreed_on() -> None:
         assert said in connection.sql(f"SELECT count(*) FROM t JOIN ({groups}) g ON t.d = g.d").explain("physical")
 
 
-@pytest.mark.parametrize("sql", test_ranks.QUERIES)
+@pytest.mark.parametrize("sql", one_in(3, test_ranks.QUERIES))
 def test_queries_of_ranks(sql: str) -> None:
     with own_orders():
         assert_same(sql, test_ranks.TABLES, targets=("python",), ranks=(3,))
 
 
-@pytest.mark.parametrize("sql", test_hashed_joins.HASHED)
+@pytest.mark.parametrize("sql", one_in(3, test_hashed_joins.HASHED))
 def test_hashed_joins_of_ranks(sql: str) -> None:
     with own_orders():
         assert_same(sql, test_hashed_joins.TABLES, targets=("python",), ranks=(3,))

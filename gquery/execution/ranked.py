@@ -50,9 +50,8 @@ def ranked(program: Program, ranks: int, feedback: RunFeedback) -> RankedFeedbac
 
 
 def for_ranks(program: Program, context: ExecutionContext) -> Program:
-    """The program as several ranks run it, with large joins divided among them; itself where one device has all rows. GPUs divide
-    no joins yet: that has not run there since ranks agree on groups (`benchmarks/NOTES.md`)."""
-    if not context.ranks or context.device.is_cuda:
+    """The program as several ranks run it, with large joins divided among them; itself where one device has all rows."""
+    if not context.ranks:
         return program
     return divided(program, len(context.ranks), cuts_frame)
 

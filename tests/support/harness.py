@@ -36,7 +36,7 @@ def connect(target: str, ranks: int, tables: Tables, settings: Mapping[str, str]
     options = tuple(sorted((settings or {}).items()))
     key = (target, ranks, id(tables), options)
     if key not in _connections:
-        connection = gquery.connect(device=target, devices=_devices(target, ranks))
+        connection = gquery.connect(device=target, devices=devices_of(target, ranks))
         if target != "python":
             connection.sql("SET interpret_limit = 0")
         for name, value in options:
@@ -50,7 +50,7 @@ def connect(target: str, ranks: int, tables: Tables, settings: Mapping[str, str]
     return found
 
 
-def _devices(target: str, ranks: int) -> int | list[int] | None:
+def devices_of(target: str, ranks: int) -> int | list[int] | None:
     """The devices of so many ranks; GPUs have several where there are few."""
     if ranks == 1:
         return None

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.harness import devices_of
 from tpch import queries
 from tpch.engines import GQueryEngine, Options
 from tpch.generate import generate
@@ -22,7 +23,9 @@ def folder(sf: float) -> Path:
 @cache
 def engine(sf: float, device: str, devices: int, narrow: bool = True) -> GQueryEngine:
     """An engine for all queries of a test function: tables are loaded once."""
-    made = GQueryEngine(folder(sf), Options(device, devices, None, None if device == "python" else 0))
+    chosen = devices_of(device, devices) or 1
+    of_ranks = tuple(chosen) if isinstance(chosen, list) else chosen
+    made = GQueryEngine(folder(sf), Options(device, of_ranks, None, None if device == "python" else 0))
     if not narrow:
         made.connection.sql("SET narrow = false")
     return made

@@ -37,7 +37,7 @@ class Options:
     """How engines are to run. Threads and io hold for all, the rest is gquery's alone."""
 
     device: str = "auto"
-    devices: int = 1
+    devices: int | tuple[int, ...] = 1  # so many, or their numbers
     threads: int | None = None
     interpret_limit: int | None = None
     io: Io = "resident"
@@ -55,6 +55,8 @@ class Options:
         """The options that `as_dict` gave, through JSON or not."""
         settings = tuple((str(name), str(value)) for name, value in values["settings"])
         named = {"devices" if name == "partitions" else name: value for name, value in values.items()}  # of older runs
+        if not isinstance(named.get("devices", 1), int):
+            named["devices"] = tuple(named["devices"])
         return Options(**{**named, "settings": settings})
 
 

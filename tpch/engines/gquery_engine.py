@@ -54,8 +54,10 @@ class GQueryEngine:
 
     def _connect(self, tables: Mapping[str, Path]) -> gquery.Connection:
         options = self.options
-        devices = options.devices if options.devices > 1 else None
-        connection = gquery.connect(device=options.device, threads=options.threads, devices=devices)
+        devices = options.devices if isinstance(options.devices, int) else list(options.devices)
+        connection = gquery.connect(
+            device=options.device, threads=options.threads, devices=None if devices == 1 else devices
+        )
         if options.interpret_limit is not None:
             connection.set("interpret_limit", options.interpret_limit)
         for name, value in options.settings:

@@ -38,6 +38,7 @@ GIVEN = {
 NO_TUNING: dict[str, tuple[set[int | float], str]] = {
     "builtin/define.py": ({17}, "PART: texts of built-in kernels count on it"),
     "builtin/gathers.py": ({4}, "bytes of an element"),
+    "builtin/narrowing.py": ({4, 16}, "bytes of an element"),
     "builtin/scans.py": ({4, 8}, "bytes of a word; ROWS_A_START: texts of built-in kernels count on it"),
     "builtin/text_keys.py": ({9}, "bytes of a word and one more"),
     "compile_worker.py": ({3}, "an exit code"),

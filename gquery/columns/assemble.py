@@ -28,6 +28,8 @@ from gquery.columns.encode import (
     is_wrapped,
     normalise,
 )
+from gquery.columns.narrowing import NarrowingLoop, loop_for, words_in
+from gquery.columns.ownership import are_narrow, check_digits
 from gquery.columns.statistics import OrderOfParts
 from gquery.columns.table import ColumnData
 from gquery.columns.zones import ZonesOfParts
@@ -45,6 +47,9 @@ class MisfitError(Exception):
 
 class Assembly(Protocol):
     """A column in the making. ``add`` takes the pieces of one group, in order, and says how many rows they had."""
+
+    checks_digits: bool
+    """Whether `add` looks itself whether decimals have no more digits than they say."""
 
     def add(self, group: int, pieces: Iterable[pa.Array]) -> int:
         """Takes the pieces of a group, in order; how many rows they have. Arrays are held as long as `finish` needs them."""
@@ -68,11 +73,13 @@ def assembly_for(
     is_wide = dtype.is_decimal and dtype.precision > 18
     if pa.types.is_dictionary(type_) or dtype.kind is Kind.NULL or is_wide or pa.types.is_decimal256(type_):
         return Gathered(starts, type_, field, narrow)
-    return Fixed(starts, field, known, narrow, upload)
+    return Fixed(starts, type_, field, known, narrow, upload)
 
 
 class Gathered:
     """Any column: its pieces as Arrow has them, encoded as a whole."""
+
+    checks_digits = False
 
     def __init__(self, starts: Sequence[int], type_: pa.DataType, field: Field, narrow: bool) -> None:
         self._pieces: list[list[pa.Array]] = [[] for _ in starts[1:]]
@@ -109,8 +116,18 @@ def decoded(piece: pa.Array, field: Field) -> Any:
 class Fixed:
     """Numbers, dates, times and booleans of up to 64 bits."""
 
-    def __init__(self, starts: Sequence[int], field: Field, known: Bounds | None, narrow: bool, upload: Upload) -> None:
-        self._starts, self._field, self._upload = starts, field, upload
+    checks_digits = True
+
+    def __init__(
+        self,
+        starts: Sequence[int],
+        type_: pa.DataType,
+        field: Field,
+        known: Bounds | None,
+        narrow: bool,
+        upload: Upload,
+    ) -> None:
+        self._starts, self._type, self._field, self._upload = starts, type_, field, upload
         self._dtype = field.dtype
         self._physical_type, self._is_final = self._choose(known, narrow)
         self._values = upload.empty(starts[-1], self._physical_type.numpy)
@@ -140,37 +157,71 @@ class Fixed:
 
     def add(self, group: int, pieces: Iterable[pa.Array]) -> int:
         """Copies the pieces of a group into their rows of the column's array; how many rows they have. MisfitError where
-        a value is outside of the bounds that narrowed the array, ValueError where a group has more rows than its footer says."""
+        a value is outside of the bounds that narrowed the array, ValueError where a group has more rows than its footer says or
+        a decimal more digits than its type."""
         start, end = self._starts[group], self._starts[group + 1]
-        at, low, high, nulls = start, 0, 0, 0
+        at, found, loop = start, list[Bounds](), self._loop()
         for piece in pieces:
-            if at + len(piece) > end:
+            to = at + len(piece)
+            if to > end:
                 raise ValueError(f"a row group holds more than the {end - start} rows that the footer tells")
             if not len(piece):
                 continue
-            values = decoded(piece, self._field)
-            if piece.null_count:
-                nulls += piece.null_count
-                values = self._clear_nulls(at, piece, values)
-                self._order.possible = False
-            to = at + len(values)
-            if self._limits is not None:
-                smallest, largest = int(values.min()), int(values.max())
-                if smallest < self._limits.min or largest > self._limits.max:
-                    raise MisfitError
-                low, high = (smallest, largest) if at == start else (min(low, smallest), max(high, largest))
-            self._values[at:to] = values
+            if loop is not None and not piece.null_count and piece.type == self._type:
+                found.append(self._narrow(loop, piece, at))
+            else:
+                found += self._write(piece, at)
             seen = min(at - start, tuning.encoding.longest_run)
             self._order.see(self._values[at - seen : to], seen)
-            if self._zones is not None:
-                self._zones.see(at, self._values[at:to], self._validity[at:to] if piece.null_count else None)
             at = to
         with self._lock:
-            self._nulls += nulls
-            if at > start:
-                self._bounds.append(Bounds(low, high))
+            self._bounds += found
         self._transfer.send(start, at)
         return at - start
+
+    def _loop(self) -> NarrowingLoop | None:
+        """What narrows pieces in one pass, where there are enough rows for it."""
+        if self._zones is None or self._starts[-1] < tuning.encoding.compiled_rows:
+            return None
+        return loop_for(self._type, self._values.itemsize)
+
+    def _narrow(self, loop: NarrowingLoop, piece: pa.Array, at: int) -> Bounds:
+        """Write a piece without NULLs by a loop; its bounds."""
+        assert self._zones is not None
+        made, block = self._values[at : at + len(piece)], self._zones.block
+        low, high, is_narrow = loop(words_in(piece), made, at % block, block)
+        bounds = Bounds(int(low.min()), int(high.max()))
+        check_digits(piece, self._field.name, bounds, is_narrow)
+        self._check_fits(bounds)
+        self._zones.take(at // block, low, high)
+        return bounds
+
+    def _write(self, piece: pa.Array, at: int) -> list[Bounds]:
+        """Write a piece pass by pass; its bounds, if it has any."""
+        values, bounds = decoded(piece, self._field), list[Bounds]()
+        if self._limits is not None:
+            bounds = [Bounds(int(values.min()), int(values.max()))]
+            if pa.types.is_decimal(piece.type):
+                check_digits(piece, self._field.name, bounds[0], are_narrow(piece, values, bounds[0].low))
+        if piece.null_count:
+            with self._lock:
+                self._nulls += piece.null_count
+            values = self._clear_nulls(at, piece, values)
+            self._order.possible = False
+            if bounds:
+                bounds = [Bounds(int(values.min()), int(values.max()))]
+        for found in bounds:
+            self._check_fits(found)
+        rows = slice(at, at + len(values))
+        self._values[rows] = values
+        if self._zones is not None:
+            self._zones.see(at, self._values[rows], self._validity[rows] if piece.null_count else None)
+        return bounds
+
+    def _check_fits(self, bounds: Bounds) -> None:
+        assert self._limits is not None
+        if bounds.low < self._limits.min or bounds.high > self._limits.max:
+            raise MisfitError
 
     def _clear_nulls(self, at: int, piece: pa.Array, values: Any) -> Any:
         ok = bits_of(piece, 0)

@@ -34,6 +34,8 @@ from gquery.runtime.threads import Phases, Task
 class DictionaryPieces:
     """Strings that come as codes into dictionaries, which may differ from piece to piece."""
 
+    checks_digits = False
+
     def __init__(self, starts: Sequence[int], upload: Upload, limit: int | None = None) -> None:
         self._starts, self._upload = starts, upload
         self._limit = tuning.encoding.largest_dictionary if limit is None else limit
@@ -105,6 +107,8 @@ class DictionaryPieces:
 
 class Strings:
     """Strings as they are; a sample decides whether they get a dictionary after all."""
+
+    checks_digits = False
 
     def __init__(self, starts: Sequence[int], upload: Upload, may_repeat: bool = True) -> None:
         self._starts, self._upload, self._may_repeat = starts, upload, may_repeat

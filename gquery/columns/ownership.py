@@ -34,6 +34,7 @@ from gquery import tuning
 from gquery.columns.arrow_buffers import numpy_name, offsets_of, values_of
 from gquery.columns.owned_text import OwnedText
 from gquery.errors import DataError, Error, FileError
+from gquery.expression.types import Bounds
 from gquery.runtime.records import dataclass
 from gquery.runtime.threads import Phases, Task
 
@@ -139,12 +140,28 @@ def _copies_on_write() -> bool:
     return int(pandas.__version__.split(".")[0]) >= 3 or pandas.options.mode.copy_on_write is True
 
 
-def check_decoded(array: pa.Array) -> None:
+def check_decoded(array: pa.Array, column: str) -> None:
     """Look at what Arrow's reader of Parquet leaves unchecked: UTF-8, codes into dictionaries, digits of decimals.
-    ArrowInvalid or ValueError says what is wrong. `Array.validate` finds the same and takes as long as decoding does."""
+    ValueError says what is wrong with the column."""
+    try:
+        _check(array)
+    except (pa.ArrowInvalid, ValueError) as error:
+        raise ValueError(f"column {column}: {error}") from None
+
+
+def check_digits(array: pa.Array, column: str, bounds: Bounds, is_narrow: bool) -> None:
+    """The same for decimals of up to 18 digits whose ``bounds`` are known, and whether all fit 64 bits; for others nothing."""
+    if pa.types.is_decimal(array.type):
+        limit = 10**array.type.precision
+        if not is_narrow or not -limit < bounds.low <= bounds.high < limit:
+            check_decoded(array, column)
+
+
+def _check(array: pa.Array) -> None:
+    """`Array.validate` finds the same and takes as long as decoding does."""
     type_ = array.type
     if pa.types.is_dictionary(type_):
-        check_decoded(array.dictionary)
+        _check(array.dictionary)
         codes = values_of(array.indices, numpy_name(array.indices.type))
         if len(codes) and array.null_count < len(array) and (codes.min() < 0 or codes.max() >= len(array.dictionary)):
             array.validate(full=True)  # a code under NULL may be anything
@@ -156,16 +173,19 @@ def check_decoded(array: pa.Array) -> None:
         if size and int(np.frombuffer(data, np.uint8, size, int(offsets[0])).max()) >= 128:
             array.validate(full=True)
     elif pa.types.is_decimal128(type_) and type_.precision <= 18:
-        words = values_of(array, "i8", 2)
-        low, high, limit = words[::2], words[1::2], 10**type_.precision
-        if len(array) and not (-limit < (least := int(low.min())) and int(low.max()) < limit and _extends(high, low, least)):
+        low, limit = values_of(array, "i8", 2)[::2], 10**type_.precision
+        if len(array) and not (
+            -limit < (least := int(low.min())) and int(low.max()) < limit and are_narrow(array, low, least)
+        ):
             array.validate(full=True)
     elif not (pa.types.is_integer(type_) or pa.types.is_floating(type_) or type_ in _ANY_WORD):
         array.validate(full=True)
 
 
-def _extends(high: Any, low: Any, least: int) -> bool:
-    """Whether the upper words of integers, of which the lower ones are no less than ``least``, are their signs alone."""
+def are_narrow(array: pa.Array, low: Any, least: int) -> bool:
+    """Whether decimals of 128 bits, whose lower words are ``low`` and no less than ``least``, are those words: the upper ones are
+    their signs alone."""
+    high = values_of(array, "i8", 2)[1::2]
     return not np.count_nonzero(high) if least >= 0 else bool((high == low >> 63).all())
 
 

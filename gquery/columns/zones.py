@@ -68,15 +68,15 @@ class ZonesOfParts:
     """What `value_range` finds of an array of so many rows, while threads fill it part by part."""
 
     def __init__(self, rows: int) -> None:
-        self._block = tuning.encoding.zone_rows
-        blocks = -(-rows // self._block)
+        self.block = tuning.encoding.zone_rows
+        blocks = -(-rows // self.block)
         self._low, self._high = np.full(blocks, NO_VALUE[0], np.int64), np.full(blocks, NO_VALUE[1], np.int64)
         self._lock = threading.Lock()
 
     def see(self, at: int, values: Any, validity: Any | None) -> None:
         """Take the rows from ``at`` on into account, which no other part has; see `value_range`."""
         ok = None if validity is None else validity.view(np.bool_)
-        block, end = self._block, at + len(values)
+        block, end = self.block, at + len(values)
         first, last = min(-(-at // block) * block, end), end // block * block  # between them lie whole blocks
         if first < last:
             inner = slice(first - at, last - at)
@@ -89,6 +89,14 @@ class ZonesOfParts:
             if start < stop:
                 rows = slice(start - at, stop - at)
                 self._widen(start // block, values[rows] if ok is None else values[rows][ok[rows]])
+
+    def take(self, first: int, low: Any, high: Any) -> None:
+        """Take the extremes of blocks from number ``first`` on into account; of the first and the last, other parts may have rows
+        too. No row is NULL."""
+        blocks = slice(first, first + len(low))
+        with self._lock:
+            np.minimum(self._low[blocks], low, out=self._low[blocks])
+            np.maximum(self._high[blocks], high, out=self._high[blocks])
 
     def _widen(self, n: int, values: Any) -> None:
         """A part of a block, of which another thread may have another part."""
@@ -105,7 +113,7 @@ class ZonesOfParts:
             return ValueRange(None, None)
         bounds = Bounds(int(low[filled].min()), int(high[filled].max()))
         tells = _tell_apart(low[filled], high[filled], bounds)
-        return ValueRange(bounds, Zones(self._block, low, high) if tells else None)
+        return ValueRange(bounds, Zones(self.block, low, high) if tells else None)
 
 
 def _without_nulls(values: Any, ok: Any, low: Any, high: Any) -> None:

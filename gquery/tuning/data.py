@@ -8,6 +8,7 @@ from gquery.tuning.record import Record, number
 
 _SORTED = "2026-11-22: a sorted Parquet file asked for little"
 _PARQUET = "2026-11-21: columns of the 22 queries from Parquet"
+_NARROWED = "2026-11-24: integers narrowed in one pass"
 _ZONES = "2026-11-22: blocks of rows that cannot match"
 _FIRST_RUNS = "2026-11-22: first runs of ClickBench on a GPU"
 _BATCHES = "2026-11-23: batches of Parquet on 16 cores"
@@ -29,6 +30,9 @@ class Encoding(Record):
         64, "rows", "of one value in a sorted column whose greatest number is noted: a power of two, so "
         "that one thread may take them, and the 31 beside it do not wait long",
     )  # fmt: skip
+    compiled_rows: int = number(
+        1 << 20, "rows", "of a column from which on a compiled loop narrows its integers, once it is there", _NARROWED
+    )
     small_dictionary: int = number(1_024, "entries", "of a dictionary that always pays")
     rows_an_entry: int = number(16, "rows an entry", "from which on a larger dictionary pays")
     largest_dictionary: int = number(1_000_000, "entries", "of a dictionary")

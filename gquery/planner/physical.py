@@ -14,6 +14,7 @@ from gquery.columns.table import TableSource
 from gquery.expression.expr import Column, Expr, SortKey
 from gquery.expression.frozen import frozen_open
 from gquery.expression.types import PhysicalType
+from gquery.expression.windows import WindowCall
 from gquery.kernels.values import ValueProperties
 from gquery.planner.aggregates import Accumulator, AggregatePlan
 from gquery.planner.late_fetch import LateFetch
@@ -334,6 +335,19 @@ class RankDecode:
     stage: int
     ranked: int
     pairs: tuple[tuple[Column, Column, Column], ...]  # (code column in the frame, source column there, new column)
+    columns: tuple[Stored, ...]
+
+
+@frozen_open
+class WindowRows:
+    """Adds the values of window functions to the rows of a frame, which keep their order. ``partition`` and the keys of ``order``
+    are columns of the frame; so is what calls read, or it is a constant. ``columns``: those of the frame that are passed on, and
+    the calls'."""
+
+    stage: int
+    partition: tuple[Column, ...]
+    order: tuple[SortKey, ...]
+    calls: tuple[tuple[Stored, WindowCall], ...]
     columns: tuple[Stored, ...]
 
 

@@ -1,0 +1,70 @@
+"""Window functions: what a call over a window says, in a logical plan and in a physical one.
+
+The binder makes calls, rules look into them, `planner.lower_window` puts columns of a frame in place of their expressions, and
+`operators.window` computes them. A call's partition and order are those of the node that holds it, as all calls of a node
+share them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from gquery.expression.expr import Expr, SortKey
+from gquery.expression.frozen import frozen
+from gquery.expression.types import DType
+
+FrameUnit = Literal["rows", "range", "groups"]
+BoundKind = Literal["unbounded preceding", "preceding", "current row", "following", "unbounded following"]
+Exclusion = Literal["no others", "current row", "group", "ties"]
+
+
+@frozen
+class FrameBound:
+    """One end of a frame, which it includes. ``amount`` is that of *preceding* and *following*: rows, groups of peers, or, of
+    RANGE, a distance in the value of the only ORDER BY key; it may differ from row to row, and a negative or NULL one is an
+    error. *current row* of RANGE and GROUPS is the first or last of the row's peers."""
+
+    kind: BoundKind
+    amount: Expr | None = None
+
+
+@frozen
+class WindowFrame:
+    """The rows of its partition that an aggregate or a value function looks at. RANGE without ORDER BY: all rows are peers."""
+
+    unit: FrameUnit
+    start: FrameBound
+    end: FrameBound
+    exclude: Exclusion = "no others"
+
+
+TO_CURRENT = WindowFrame("range", FrameBound("unbounded preceding"), FrameBound("current row"))
+"""The frame of a call that names none."""
+WHOLE_PARTITION = WindowFrame("range", FrameBound("unbounded preceding"), FrameBound("unbounded following"))
+
+
+@frozen
+class WindowCall:
+    """A window function or an aggregate, for each row of the rows of its frame; ranks, ``lag`` and ``lead`` look at the whole
+    partition. ``order`` is an ORDER BY inside the call, ``filter`` keeps rows of the frame where it is TRUE, ``ignore_nulls``
+    leaves rows out whose first argument is NULL. Over a physical plan all expressions are columns or constants."""
+
+    function: str
+    args: tuple[Expr, ...]
+    dtype: DType
+    nullable: bool
+    frame: WindowFrame = TO_CURRENT
+    filter: Expr | None = None
+    distinct: bool = False
+    order: tuple[SortKey, ...] = ()
+    ignore_nulls: bool = False
+
+    @property
+    def expressions(self) -> Iterator[Expr]:
+        """What a call reads, in a fixed order: arguments, filter, its own order, amounts of the frame."""
+        yield from self.args
+        if self.filter is not None:
+            yield self.filter
+        yield from (k.expr for k in self.order)
+        yield from (b.amount for b in (self.frame.start, self.frame.end) if b.amount is not None)

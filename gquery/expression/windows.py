@@ -13,6 +13,7 @@ from typing import Literal
 from gquery.expression.expr import Expr, SortKey
 from gquery.expression.frozen import frozen
 from gquery.expression.types import DType
+from gquery.runtime.records import replace
 
 FrameUnit = Literal["rows", "range", "groups"]
 BoundKind = Literal["unbounded preceding", "preceding", "current row", "following", "unbounded following"]
@@ -21,9 +22,11 @@ Exclusion = Literal["no others", "current row", "group", "ties"]
 
 @frozen
 class FrameBound:
-    """One end of a frame, which it includes. ``amount`` is that of *preceding* and *following*: rows, groups of peers, or, of
-    RANGE, a distance in the value of the only ORDER BY key; it may differ from row to row, and a negative or NULL one is an
-    error. *current row* of RANGE and GROUPS is the first or last of the row's peers."""
+    """One end of a frame, which it includes. ``amount`` is that of *preceding* and *following*: so many rows or groups of
+    peers (BIGINT), where a negative or NULL one is an error; of RANGE it is no distance but where that leads to: the value of
+    the only ORDER BY key at this end, of that key's type (the binder made ``key - distance`` of it, or ``key + distance``). A
+    value on the other side of the row's own key is an error, a row whose key is NULL has its peers as this end, and any other
+    NULL is an error. It may differ from row to row. *current row* of RANGE and GROUPS is the first or last of the row's peers."""
 
     kind: BoundKind
     amount: Expr | None = None
@@ -68,3 +71,13 @@ class WindowCall:
             yield self.filter
         yield from (k.expr for k in self.order)
         yield from (b.amount for b in (self.frame.start, self.frame.end) if b.amount is not None)
+
+
+def with_parts(call: WindowCall, parts: Iterator[Expr]) -> WindowCall:
+    """The call with other expressions, in the order of `WindowCall.expressions`."""
+    args = tuple([next(parts) for _ in call.args])
+    kept = None if call.filter is None else next(parts)
+    order = tuple([SortKey(next(parts), k.descending, k.nulls_first) for k in call.order])
+    start, end = (b if b.amount is None else FrameBound(b.kind, next(parts)) for b in (call.frame.start, call.frame.end))
+    frame = replace(call.frame, start=start, end=end)
+    return replace(call, args=args, filter=kept, order=order, frame=frame)

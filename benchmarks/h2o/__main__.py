@@ -1,0 +1,143 @@
+"""``python -m benchmarks.h2o``: db-benchmark's questions about groups, joins and windows, beside DuckDB and Polars.
+
+    python -m benchmarks.h2o --rows 1e7                        on the best device
+    python -m benchmarks.h2o --rows 1e8 --only group/ --no-polars --html h2o.html
+
+Each question makes a table of its answer, in memory or on the device. *first* is the first run, *hot* the median of those
+behind it; answers are compared by their rows and the sums of their columns, 1e-6 relative: windows add floats in other
+orders.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import statistics
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import gquery
+from benchmarks.cases.sizes import number
+from benchmarks.h2o import data
+from benchmarks.h2o.engines import DuckDB, Engine, Gquery, Polars, Totals
+from benchmarks.h2o.page import page
+from benchmarks.h2o.questions import Question, questions
+
+_CLOSE = 1e-6
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A question in one engine: seconds of its first and its hot runs, or why there are none."""
+
+    question: str
+    engine: str
+    first: float
+    hot: float
+    wrong: str = ""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.h2o", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rows", type=number, default=10_000_000)
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--only", default="", help="questions whose names begin so")
+    parser.add_argument("--runs", type=int, default=3, help="hot runs")
+    parser.add_argument("--threads", type=int)
+    parser.add_argument("--duckdb", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--polars", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--json", metavar="PATH", help="a line for each measurement")
+    parser.add_argument("--html", metavar="PATH", help="a page with a plot")
+    given = parser.parse_args()
+    engines: list[Engine] = [Gquery(given.device, given.threads)]
+    engines += [DuckDB(given.threads)] if given.duckdb else []
+    engines += [Polars()] if given.polars else []
+    asked = [q for q in questions() if q.name.startswith(given.only)]
+    found: list[Measured] = []
+    for question in _with_tables(asked, engines, given.rows):
+        found += measured(question, engines, given.runs)
+        print(_line(found[-len(engines) :]), flush=True)
+    print(_sums(found, engines))
+    if given.json:
+        with open(given.json, "w", encoding="utf-8") as out:
+            out.writelines(json.dumps(vars(m) | {"rows": given.rows}) + "\n" for m in found)
+    if given.html:
+        page(given.html, given.rows, [(m.question, m.engine, m.hot) for m in found if not m.wrong])
+
+
+def _with_tables(asked: Sequence[Question], engines: Sequence[Engine], rows: int) -> Iterator[Question]:
+    """The questions, with the tables that they read in all engines; those that no later one reads are given back."""
+    made = data.tables(rows)
+    held: dict[str, bool] = {}
+    for n, question in enumerate(asked):
+        while not all(t in held for t in question.reads):
+            name, table = next(made)
+            held[name] = any(name in q.reads for q in asked)
+            for engine in engines if held[name] else ():
+                engine.add(name, table)
+        yield question
+        later = {t for q in asked[n + 1 :] for t in q.reads}
+        for name in [t for t, is_in in held.items() if is_in and t not in later]:
+            held[name] = False
+            for engine in engines:
+                engine.forget(name)
+
+
+def measured(question: Question, engines: Sequence[Engine], runs: int) -> Iterator[Measured]:
+    """One question in each engine, compared with what the first that answers says."""
+    expected: Totals | None = None
+    for engine in engines:
+        if isinstance(engine, Polars) and question.polars is None:
+            yield Measured(question.name, engine.name, math.nan, math.nan, "not asked")
+            continue
+        try:
+            first = _seconds(engine, question)
+            hot = statistics.median(_seconds(engine, question) for _ in range(runs))
+        except (gquery.NotSupportedError, gquery.BindError) as error:
+            yield Measured(question.name, engine.name, math.nan, math.nan, f"refused: {str(error).splitlines()[0]}")
+            continue
+        totals = engine.totals()
+        expected = totals if expected is None else expected
+        wrong = "" if _is_close(totals, expected) else f"WRONG: {totals}, not {expected}"
+        yield Measured(question.name, engine.name, first, hot, wrong)
+
+
+def _seconds(engine: Engine, question: Question) -> float:
+    start = time.perf_counter()
+    engine.run(question)
+    return time.perf_counter() - start
+
+
+def _is_close(a: Totals, b: Totals) -> bool:
+    return len(a) == len(b) and all(
+        math.isclose(x, y, rel_tol=_CLOSE) or (math.isnan(x) and math.isnan(y)) for x, y in zip(a, b, strict=True)
+    )
+
+
+def _line(found: Sequence[Measured]) -> str:
+    cells = [m.wrong if math.isnan(m.hot) else f"{1e3 * m.first:9.1f}{1e3 * m.hot:9.1f} {m.wrong}" for m in found]
+    return f"{found[0].question:10}" + "".join(f"  {m.engine}{c}" for m, c in zip(found, cells, strict=True))
+
+
+def _sums(found: Sequence[Measured], engines: Sequence[Engine]) -> str:
+    lines = []
+    for engine in engines:
+        own = [m for m in found if m.engine == engine.name and not math.isnan(m.hot)]
+        slower = [m.question for m in own if _is_slower(m, found)]
+        lines.append(
+            f"{engine.name}: {len(own)} questions, first {sum(m.first for m in own):.2f} s, hot {sum(m.hot for m in own):.3f} s"
+            + (f"; not the fastest in {', '.join(slower)}" if slower else "; the fastest in all")
+        )
+    return "\n".join(lines)
+
+
+def _is_slower(one: Measured, found: Sequence[Measured]) -> bool:
+    return any(m.question == one.question and m.hot < one.hot for m in found if m.engine != one.engine)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,4 +1,4 @@
-"""Binding of queries: which binder takes SELECT, UNION, VALUES; CTEs; ORDER BY and LIMIT of what is no SELECT."""
+"""Binding of queries: which binder takes SELECT, set operations, VALUES; CTEs; ORDER BY and LIMIT of what is no SELECT."""
 
 from __future__ import annotations
 
@@ -8,29 +8,26 @@ from contextlib import suppress
 from sqlglot import exp
 
 from gquery.errors import BindError, DataError, FileError, NotSupportedError, ProgrammingError
-from gquery.expression.expr import Column, Expr, Literal, SortKey, new_column
-from gquery.expression.promotion import common_type
-from gquery.expression.types import INTEGER, NULL, VARCHAR, DType, Kind
-from gquery.functions import cast, unified
+from gquery.expression.expr import Expr, Literal, SortKey, new_column
+from gquery.expression.types import NULL, VARCHAR
+from gquery.functions import unified
 from gquery.functions.casts import bare, is_text_literal
 from gquery.functions.user import UserFunction
 from gquery.planner.logical.nodes import (
-    Aggregate,
     Limit,
     Plan,
-    Project,
     Query,
     Sort,
-    UnionAll,
     Values,
 )
 from gquery.sql.bind_expr import ExprBinder
 from gquery.sql.bind_select import SelectBinder
+from gquery.sql.bind_sets import chain, combined
 from gquery.sql.bind_shared import Named, named, one_use
 from gquery.sql.catalog import Catalog, View
 from gquery.sql.ctes import Cte, Ctes
 from gquery.sql.cut import TextSlots
-from gquery.sql.order_keys import check_key, ordinal, sort_key
+from gquery.sql.order_keys import ordinal, sort_key
 from gquery.sql.parse import located
 from gquery.sql.scope import Scope
 from gquery.sql.types import Parameters
@@ -99,8 +96,9 @@ class QueryScopes:
             match node:
                 case exp.Select():
                     return SelectBinder(self, node, parent, ctes).bind()
-                case exp.Union():
-                    return self._modified(self._union(node, parent, ctes), node, parent)
+                case exp.SetOperation():
+                    sides = [self.query(side, parent, ctes) for side in chain(node)]
+                    return self._modified(combined(node, sides, self.sql), node, parent)
                 case exp.Subquery() if isinstance(node.this, exp.Table):
                     inner = exp.select("*").from_(node.this)
                     return self._modified(self.query(inner, parent, ctes), node, parent)
@@ -117,7 +115,7 @@ class QueryScopes:
         finally:
             self._visible.pop()
 
-    # ---- VALUES and UNION --------------------------------------------------------------------------------------------
+    # ---- VALUES --------------------------------------------------------------------------------------------
 
     def values(self, node: exp.Expr, parent: Scope | None) -> Query:
         """VALUES lists: each column has the common type of its values."""
@@ -134,49 +132,6 @@ class QueryScopes:
             for n, values in zip(names, by_column, strict=True)
         )
         return Query(Values(columns, tuple(zip(*by_column, strict=True))), columns, names)
-
-    def _union(self, node: exp.Union, parent: Scope | None, ctes: Ctes) -> Query:
-        """UNION ALL of all sides of one chain; UNION groups the rows afterwards."""
-        sides: list[exp.Expr] = []
-        walk: exp.Expr = node
-        distinct = bool(node.args.get("distinct"))
-        while isinstance(walk, exp.Union) and bool(walk.args.get("distinct")) == distinct and (
-            walk is node or not _has_modifiers(walk)
-        ):  # fmt: skip
-            sides.append(walk.expression)
-            walk = walk.this
-        queries = [self.query(q, parent, ctes) for q in (walk, *reversed(sides))]
-        first = queries[0]
-        for q in queries[1:]:
-            if len(q.outputs) != len(first.outputs):
-                raise located(
-                    BindError(f"the sides of UNION have {len(first.outputs)} and {len(q.outputs)} columns"),
-                    self.sql,
-                    node,
-                )
-        types = [self._union_type([q.outputs[i] for q in queries], node) for i in range(len(first.outputs))]
-        typed = [_retyped(q, types) for q in queries]
-        columns = tuple(
-            new_column(n, t, any(q.outputs[i].nullable for q in typed))
-            for i, (n, t) in enumerate(zip(first.names, types, strict=True))
-        )
-        plan: Plan = UnionAll(tuple(q.plan for q in typed), tuple(q.outputs for q in typed), columns)
-        if distinct:
-            check_key(columns, "UNION without ALL", node, self.sql)
-            keys = tuple((new_column(c.name, c.dtype, c.nullable), c) for c in columns)
-            plan, columns = Aggregate(plan, keys, ()), tuple(c for c, _ in keys)
-        return Query(plan, columns, first.names)
-
-    def _union_type(self, columns: list[Column], node: exp.Expr) -> DType:
-        dtype = NULL
-        for c in columns:
-            both = common_type(dtype, c.dtype)
-            if both is None and VARCHAR in (dtype, c.dtype):
-                both = VARCHAR
-            if both is None:
-                raise located(BindError(f"UNION cannot mix values of type {dtype} and {c.dtype}"), self.sql, node)
-            dtype = both
-        return INTEGER if dtype.kind is Kind.NULL else dtype
 
     # ---- ORDER BY and LIMIT of a query that is no SELECT -------------------------------------------------------------
 
@@ -228,17 +183,3 @@ def _one_type(values: Sequence[Expr]) -> list[Expr]:
         names = " and ".join(dict.fromkeys(str(v.dtype) for v in values if v.dtype != NULL))
         raise BindError(f"cannot mix values of type {names} in VALUES; an explicit CAST is required")
     return unified(values, "VALUES")
-
-
-def _has_modifiers(node: exp.Expr) -> bool:
-    return any(node.args.get(k) is not None for k in ("order", "limit", "offset", "with_"))
-
-
-def _retyped(query: Query, types: list[DType]) -> Query:
-    if all(c.dtype == t for c, t in zip(query.outputs, types, strict=True)):
-        return query
-    exprs: list[tuple[Column, Expr]] = []
-    for c, t in zip(query.outputs, types, strict=True):
-        value: Expr = cast(c, t) if c.dtype.kind is not Kind.NULL else Literal(None, t)
-        exprs.append((c, c) if value is c else (new_column(c.name, t, value.nullable), value))
-    return Query(Project(query.plan, tuple(exprs)), tuple(c for c, _ in exprs), query.names)

@@ -17,7 +17,9 @@ _ORDERED = frozenset(("order", "limit", "offset"))
 _READ: dict[type[exp.Expr], frozenset[str]] = {
     # queries
     exp.Select: _ORDERED | {"with_", "expressions", "distinct", "from_", "joins", "where", "group", "having"},
-    exp.Union: _ORDERED | _SIDES | {"with_", "distinct"},
+    exp.Union: _ORDERED | _SIDES | {"with_", "distinct", "by_name"},
+    exp.Intersect: _ORDERED | _SIDES | {"with_", "distinct"},
+    exp.Except: _ORDERED | _SIDES | {"with_", "distinct"},
     exp.Subquery: _ORDERED | {"with_", "this", "alias", "joins"},
     exp.Values: _ORDERED | {"expressions", "alias", "joins"},
     exp.With: frozenset(("expressions", "recursive")),

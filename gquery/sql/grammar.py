@@ -9,6 +9,8 @@ the tokens that must stand in the tree, and which of them belong together. A tok
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from gquery.errors import ParseError
 from gquery.sql.grammar_expr import ExpressionReader
 from gquery.sql.grammar_tokens import Reading
@@ -144,22 +146,27 @@ class Reader(ExpressionReader):
         self.expect(")")
 
     def _terms(self) -> None:
+        """Terms with UNION and EXCEPT between them; INTERSECT binds more tightly."""
+        self._chain(("union", "except"), lambda: self._chain(("intersect",), self._term))
+
+    def _chain(self, operators: tuple[str, ...], term: Callable[[], None]) -> None:
         start = self.begin()
-        self._term()
+        term()
         first = True
-        while self.word in ("union", "intersect", "except"):
+        while self.word in operators:
             if first:  # the last side ends before ORDER BY, which is the whole's; a SELECT alone has its own
                 self.end(start)
                 first = False
+            word = self.word
             self.next()
             if not self.take("all"):
                 self.take("distinct")
-            if self.take("by"):
+            if word == "union" and self.take("by"):
                 self.expect("name")
             side = self.begin()
-            self._term()
+            term()
             self.end(side)
-            if self.word in ("union", "intersect", "except"):
+            if self.word in operators:
                 self.end(start)
 
     def _term(self) -> None:

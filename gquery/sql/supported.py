@@ -18,8 +18,6 @@ _NODES: dict[type[exp.Expr], str] = {
     exp.Pivot: "PIVOT and UNPIVOT",
     exp.TableSample: "TABLESAMPLE",
     exp.Lateral: "LATERAL",
-    exp.Except: "EXCEPT",
-    exp.Intersect: "INTERSECT",
     exp.Array: "lists",
     exp.Struct: "structs",
     exp.Map: "maps",
@@ -44,7 +42,8 @@ _NODES: dict[type[exp.Expr], str] = {
 }
 # what `_reason` has a case for
 _LOOKED_AT = (
-    exp.Array, exp.Struct, exp.Unnest, exp.Order, exp.Distinct, exp.Limit, exp.Join, exp.Union, exp.Create, exp.Drop,
+    exp.Array, exp.Struct, exp.Unnest, exp.Order, exp.Distinct, exp.Limit, exp.Join, exp.Intersect, exp.Except, exp.Create,
+    exp.Drop,
 )  # fmt: skip
 _LIST_ARGUMENTS = (exp.ReadParquet, exp.ReadCSV)
 
@@ -108,8 +107,8 @@ def _reason(node: exp.Expr) -> str | None:
             return "LIMIT with a percentage"
         case exp.Join() if (method := (node.args.get("method") or "").upper()) in ("ASOF", "POSITIONAL"):
             return f"{method} joins"
-        case exp.Union() if node.args.get("by_name"):
-            return "UNION BY NAME"
+        case exp.Intersect() | exp.Except() if not node.args.get("distinct"):
+            return f"{node.key.upper()} ALL"
         case exp.Create() if not (node.kind in ("TABLE", "VIEW") and node.expression is not None):
             return f"CREATE {node.kind}" if node.kind not in ("TABLE", "VIEW") else f"CREATE {node.kind} without AS"
         case exp.Drop() if node.kind not in ("TABLE", "VIEW"):

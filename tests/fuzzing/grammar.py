@@ -1,5 +1,5 @@
 """Random queries: every kind of join and subquery, CTEs and derived tables that are used several times, groups, DISTINCT,
-UNION [ALL], ORDER BY with LIMIT, expressions of all types, casts that fail.
+set operations, ORDER BY with LIMIT, expressions of all types, casts that fail.
 
 An answer is the same in any order of rows: LIMIT stands behind an ORDER BY of all columns. What may fail for some rows (a cast,
 an overflow) sets ``fails``: engines may look at rows that another never looks at.
@@ -15,6 +15,7 @@ from tests.fuzzing.tape import Tape
 
 _TEXTS = ("''", "'a'", "'b'", "'ab'", "'ä'", "'A'", "'12'", "'%'", "'日'")
 _COMPARE = ("=", "<", ">=", "<>", ">", "<=")
+_SETS = ("UNION ALL", "UNION", "INTERSECT", "EXCEPT", "UNION ALL BY NAME", "UNION BY NAME")
 _JOINS = ("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "CROSS JOIN", "SEMI JOIN", "ANTI JOIN", ",")
 _CASTS = {
     INT: ("BIGINT", "INTEGER", "SMALLINT", "TINYINT", "UTINYINT", "UBIGINT"),
@@ -69,7 +70,7 @@ class Grammar:
         if tape.chance(25):
             text = self._with()
         elif tape.chance(12):
-            text = self._union()
+            text = self._set_operations()
         else:
             text, _ = self.select((), 2)
         return text
@@ -85,12 +86,12 @@ class Grammar:
         main, _ = self.select((), 2)
         return f"WITH {', '.join(parts)} {main}"
 
-    def _union(self) -> str:
+    def _set_operations(self) -> str:
         kinds = [self.tape.one(KINDS) for _ in range(self.tape.count(1, 3))]
         sides = [self.select((), 1, kinds)[0] for _ in range(self.tape.count(2, 3))]
         text = sides[0]
         for side in sides[1:]:
-            text += f" {self.tape.one(('UNION ALL', 'UNION'))} {side}"
+            text += f" {self.tape.one(_SETS)} {side}"
         return text
 
     def flat(self) -> str:
